@@ -1,0 +1,91 @@
+package formsvc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// An Account owns campaigns, responses, keys and webhooks. Nothing of one
+// account can be seen from another.
+type Account struct {
+	ID        ID
+	Name      string // unique, 1 to 100 characters
+	CreatedAt time.Time
+}
+
+// Accounts makes and lists accounts. It is safe for concurrent use.
+type Accounts struct{ s *core }
+
+// Create makes an account. It fails with [ErrConflict] when the name is taken
+// and with a *[ValidationError] when it is empty or too long.
+func (a Accounts) Create(ctx context.Context, name string) (Account, error) {
+	account, _, _, err := a.create(ctx, name, nil)
+	return account, err
+}
+
+// CreateWithKey makes an account and its first key in one unit: both exist
+// after it, or neither. The key's value is returned only here.
+func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (Account, Key, string, error) {
+	return a.create(ctx, name, &in)
+}
+
+func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Account, Key, string, error) {
+	var v ValidationError
+	if strings.TrimSpace(name) == "" {
+		v.add("/name", "required", "must not be empty")
+	}
+	v.checkLine("/name", name, 100)
+	if err := v.err(); err != nil {
+		return Account{}, Key{}, "", err
+	}
+	now := a.s.now()
+	account := Account{ID: a.s.newID(now), Name: name, CreatedAt: now}
+	var (
+		keys  []Key
+		key   Key
+		value string
+	)
+	if in != nil {
+		var err error
+		if key, value, err = a.s.makeKey(account.ID, *in); err != nil {
+			return Account{}, Key{}, "", err
+		}
+		keys = []Key{key}
+	}
+	if err := a.s.store.CreateAccount(ctx, account, keys); err != nil {
+		return Account{}, Key{}, "", fmt.Errorf("formsvc: create account: %w", err)
+	}
+	return account, key, value, nil
+}
+
+// ByName returns the account of that name, or [ErrNotFound].
+func (a Accounts) ByName(ctx context.Context, name string) (Account, error) {
+	if CheckText(name) != nil {
+		return Account{}, fmt.Errorf("formsvc: account: %w", ErrNotFound)
+	}
+	account, err := a.s.store.AccountByName(ctx, name)
+	if err != nil {
+		return Account{}, fmt.Errorf("formsvc: account: %w", err)
+	}
+	return account, nil
+}
+
+// Get returns the account with that ID, or [ErrNotFound].
+func (a Accounts) Get(ctx context.Context, id ID) (Account, error) {
+	account, err := a.s.store.Account(ctx, id)
+	if err != nil {
+		return Account{}, fmt.Errorf("formsvc: account: %w", err)
+	}
+	return account, nil
+}
+
+// List returns every account, oldest first.
+func (a Accounts) List(ctx context.Context) ([]Account, error) {
+	accounts, err := a.s.store.Accounts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("formsvc: accounts: %w", err)
+	}
+	return accounts, nil
+}

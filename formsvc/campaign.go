@@ -1,0 +1,118 @@
+package formsvc
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// CampaignStatus says whether a campaign takes responses.
+type CampaignStatus string
+
+// The statuses of a campaign.
+const (
+	CampaignOpen   CampaignStatus = "open"   // takes responses between OpensAt and ClosesAt; the default
+	CampaignClosed CampaignStatus = "closed" // takes none
+)
+
+// A Campaign is a form that responses are submitted to.
+type Campaign struct {
+	ID        ID
+	AccountID ID
+	CampaignInput
+	ResponseCount int64
+	Version       int64 // 1 for a new campaign, one more with every change
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// CampaignInput is the part of a campaign that its owner decides.
+type CampaignInput struct {
+	Title       string            // 1 to 500 characters
+	Description string            // at most 10,000 characters
+	Status      CampaignStatus    // "" means CampaignOpen
+	OpensAt     time.Time         // zero: at once
+	ClosesAt    time.Time         // zero: never; after OpensAt otherwise
+	Modules     []Module          // none: any module name is accepted
+	Metadata    map[string]string // at most 100 entries
+}
+
+// CampaignKey names one campaign of one account.
+type CampaignKey struct{ AccountID, ID ID }
+
+// CampaignQuery chooses campaigns of one account.
+type CampaignQuery struct {
+	AccountID ID
+	Page      PageQuery
+}
+
+// accepts reports whether a new response may be submitted at that time.
+func (c *Campaign) accepts(now time.Time) bool {
+	return c.Status == CampaignOpen &&
+		(c.OpensAt.IsZero() || !now.Before(c.OpensAt)) &&
+		(c.ClosesAt.IsZero() || now.Before(c.ClosesAt))
+}
+
+// Campaigns makes, changes and lists campaigns. It is safe for concurrent use.
+type Campaigns struct{ s *core }
+
+// Create makes a campaign. It fails with a *[ValidationError] that names every
+// bad member, and with [ErrNotFound] when there is no such account.
+func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (Campaign, error) {
+	in, err := in.checked()
+	if err != nil {
+		return Campaign{}, err
+	}
+	now := c.s.now()
+	campaign := Campaign{
+		ID: c.s.newID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	if err := c.s.store.CreateCampaign(ctx, campaign); err != nil {
+		return Campaign{}, fmt.Errorf("formsvc: create campaign: %w", err)
+	}
+	return campaign, nil
+}
+
+// Replace sets everything the owner decides: what in leaves at its zero value
+// returns to its default. ifVersion names the version the caller has seen, and
+// the call fails with [ErrStale] when the campaign is another by now; 0 means
+// any. It fails with [ErrNotFound] and *[ValidationError] as Create does.
+func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (Campaign, error) {
+	in, err := in.checked()
+	if err != nil {
+		return Campaign{}, err
+	}
+	campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) error {
+		if ifVersion != 0 && campaign.Version != ifVersion {
+			return ErrStale
+		}
+		campaign.CampaignInput = in
+		campaign.Version++
+		campaign.UpdatedAt = c.s.now()
+		return nil
+	})
+	if err != nil {
+		return Campaign{}, fmt.Errorf("formsvc: replace campaign: %w", err)
+	}
+	c.s.campaigns.put(&campaign)
+	return campaign, nil
+}
+
+// Get returns a campaign, or [ErrNotFound].
+func (c Campaigns) Get(ctx context.Context, key CampaignKey) (Campaign, error) {
+	campaign, err := c.s.store.Campaign(ctx, key)
+	if err != nil {
+		return Campaign{}, fmt.Errorf("formsvc: campaign: %w", err)
+	}
+	return campaign, nil
+}
+
+// List returns a page of the account's campaigns.
+func (c Campaigns) List(ctx context.Context, q CampaignQuery) (Page[Campaign], error) {
+	q.Page = q.Page.Clamped()
+	page, err := c.s.store.Campaigns(ctx, q)
+	if err != nil {
+		return Page[Campaign]{}, fmt.Errorf("formsvc: campaigns: %w", err)
+	}
+	return page, nil
+}

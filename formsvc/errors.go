@@ -1,0 +1,98 @@
+package formsvc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The kinds of failure a caller can act on. Services and stores wrap them; ask
+// with [errors.Is]. Everything else is a fault of the machinery, whose text
+// must not reach a client.
+var (
+	// ErrNotFound means that the record does not exist in the caller's account.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict means that a unique value (a name, a reference) is taken.
+	ErrConflict = errors.New("already exists")
+	// ErrStale means that the record changed since the caller read it.
+	ErrStale = errors.New("changed since it was read")
+	// ErrInvalid means that the input breaks a rule; the error is usually a
+	// *[ValidationError] that names every bad member.
+	ErrInvalid = errors.New("invalid")
+	// ErrCampaignClosed means that the campaign takes no new responses now.
+	ErrCampaignClosed = errors.New("campaign is closed")
+	// ErrTransition means that the workflow does not allow the change of
+	// status; the error is a *[TransitionError].
+	ErrTransition = errors.New("transition not allowed")
+	// ErrUnauthenticated means that the API key is missing, malformed,
+	// unknown, expired or revoked; which of these is not told.
+	ErrUnauthenticated = errors.New("unauthenticated")
+	// ErrLimit means that an account has as many records of a kind as it may.
+	ErrLimit = errors.New("limit reached")
+	// ErrUnavailable means that the store could not answer now. Unless the
+	// error also is ErrUnknownOutcome nothing was changed; trying again may help.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrUnknownOutcome means that the connection to the store broke while a
+	// change was being committed: it may or may not have happened.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrStoreClosed means that the store was used after Close.
+	ErrStoreClosed = errors.New("store is closed")
+)
+
+// A FieldError says what is wrong with one member of an input.
+type FieldError struct {
+	Pointer string // where, as a JSON Pointer (RFC 6901), for example "/user/email"
+	Code    string // stable, snake_case, for example "required"
+	Detail  string // for people; never repeats the value
+}
+
+// A ValidationError lists everything that is wrong with an input, in the order
+// of the input. It is [ErrInvalid].
+type ValidationError struct {
+	Fields []FieldError
+}
+
+// Error names every bad member.
+func (e *ValidationError) Error() string {
+	var b strings.Builder
+	b.WriteString("invalid input")
+	for i, f := range e.Fields {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%s: %s", sep, f.Pointer, f.Detail)
+	}
+	return b.String()
+}
+
+// Is reports whether target is [ErrInvalid].
+func (e *ValidationError) Is(target error) bool { return target == ErrInvalid }
+
+// add notes one more bad member.
+func (e *ValidationError) add(pointer, code, format string, args ...any) {
+	e.Fields = append(e.Fields, FieldError{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
+}
+
+// err returns e, or nil when nothing was noted.
+func (e *ValidationError) err() error {
+	if len(e.Fields) == 0 {
+		return nil
+	}
+	return e
+}
+
+// A TransitionError is a change of status that the [Workflow] does not allow.
+// It is [ErrTransition].
+type TransitionError struct {
+	From, To string
+	Allowed  []string // the statuses that may follow From, sorted
+}
+
+// Error names both statuses and the allowed ones.
+func (e *TransitionError) Error() string {
+	return fmt.Sprintf("status %q cannot follow %q; allowed: %s", e.To, e.From, strings.Join(e.Allowed, ", "))
+}
+
+// Is reports whether target is [ErrTransition].
+func (e *TransitionError) Is(target error) bool { return target == ErrTransition }

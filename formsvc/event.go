@@ -1,0 +1,84 @@
+package formsvc
+
+import (
+	"time"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// EventType names a kind of event; the constants are in package webhook, since
+// receivers need them too.
+type EventType = webhook.EventType
+
+// An Event says that something happened to a response. Its payload is made
+// once, and every attempt to deliver it sends exactly these bytes.
+type Event struct {
+	ID         ID
+	AccountID  ID
+	CampaignID ID
+	ResponseID ID
+	Type       EventType
+	Payload    []byte // at most MaxPayload
+	CreatedAt  time.Time
+}
+
+// MaxPayload is the largest webhook body in bytes (specification: 1 MB).
+const MaxPayload = 1_000_000
+
+// A Change is what commits together with a record. Nothing else makes events.
+type Change struct {
+	Events []Event
+}
+
+func (c *Change) add(e Event) { c.Events = append(c.Events, e) }
+
+// eventExtra holds the members that only some events have.
+type eventExtra struct {
+	previousStatus string
+	changes        []string
+}
+
+func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.Time, extra eventExtra) Event {
+	e := Event{
+		ID: c.newID(now), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: t, CreatedAt: now,
+	}
+	e.Payload = e.payload(campaign, r, extra, true)
+	if len(e.Payload) > MaxPayload {
+		e.Payload = e.payload(campaign, r, extra, false)
+	}
+	if len(e.Payload) > MaxPayload { // the names of a thousand changed modules
+		extra.changes = nil
+		e.Payload = e.payload(campaign, r, extra, false)
+	}
+	return e
+}
+
+// payload makes the delivery body. With whole false the answers are left out
+// and data.truncated is true.
+func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole bool) []byte {
+	b := make([]byte, 0, 640+len(r.Answers.text)+len(campaign.Title))
+	b = append(b, `{"id":"`...)
+	b = append(b, e.ID...)
+	b = append(b, `","event":"`...)
+	b = append(b, e.Type...)
+	b = append(b, `","timestamp":`...)
+	b = AppendTime(b, e.CreatedAt)
+	b = append(b, `,"data":{"campaign":{"uuid":"`...)
+	b = append(b, campaign.ID...)
+	b = append(b, `","title":`...)
+	b = appendString(b, campaign.Title)
+	b = append(b, `},"response":`...)
+	b = appendResponse(b, r, whole)
+	if extra.previousStatus != "" {
+		b = append(b, `,"previousStatus":`...)
+		b = appendString(b, extra.previousStatus)
+	}
+	if extra.changes != nil {
+		b = append(b, `,"changes":`...)
+		b = appendStrings(b, extra.changes)
+	}
+	if !whole {
+		b = append(b, `,"truncated":true`...)
+	}
+	return append(b, '}', '}')
+}

@@ -1,0 +1,262 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Permission is what a key may do.
+type Permission string
+
+// The permissions of the specification, and the two for webhooks that the
+// service adds.
+const (
+	CampaignsRead  Permission = "campaigns:read"  // read campaigns
+	CampaignsWrite Permission = "campaigns:write" // create and modify campaigns
+	ResponsesRead  Permission = "responses:read"  // read responses
+	ResponsesWrite Permission = "responses:write" // create and modify responses
+	FilesRead      Permission = "files:read"      // download files
+	WebhooksRead   Permission = "webhooks:read"   // read webhooks and their deliveries
+	WebhooksWrite  Permission = "webhooks:write"  // create, modify and delete webhooks
+)
+
+// AllPermissions returns every permission there is.
+func AllPermissions() []Permission {
+	return []Permission{
+		CampaignsRead, CampaignsWrite, ResponsesRead, ResponsesWrite, FilesRead, WebhooksRead, WebhooksWrite,
+	}
+}
+
+// A Key is an API key without its value, which is shown once, when it is made.
+type Key struct {
+	ID          ID
+	AccountID   ID
+	Name        string // 1 to 100 characters
+	Prefix      string // the first characters of the value, to tell keys apart
+	Hash        [sha256.Size]byte
+	Permissions []Permission
+	CreatedAt   time.Time
+	ExpiresAt   time.Time // zero: never
+	RevokedAt   time.Time // zero: in force
+}
+
+// usable reports whether the key opens anything at that time.
+func (k *Key) usable(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// A Principal is who a request speaks for.
+type Principal struct {
+	AccountID   ID
+	KeyID       ID
+	KeyName     string
+	Permissions []Permission
+}
+
+// May reports whether the principal has the permission.
+func (p *Principal) May(permission Permission) bool {
+	return slices.Contains(p.Permissions, permission)
+}
+
+// A key's value is keyPrefix, 43 random base62 characters (256 bits) and a
+// checksum of 6, so that a typing error costs no query and scanners can tell a
+// real key from a look-alike: formsvc_[0-9A-Za-z]{49}.
+const (
+	keyPrefix   = "formsvc_"
+	keyRandom   = 43
+	keyChecksum = 6
+	keyLength   = len(keyPrefix) + keyRandom + keyChecksum
+	keyShown    = len(keyPrefix) + 6
+	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// newKeyValue returns a fresh key value.
+func newKeyValue() string {
+	b := make([]byte, 0, keyLength)
+	b = append(b, keyPrefix...)
+	var random [64]byte
+	for len(b) < len(keyPrefix)+keyRandom {
+		_, _ = rand.Read(random[:]) // never fails since Go 1.24
+		for _, r := range random {
+			// Bytes from 248 on would make some characters likelier than others.
+			if r < 248 && len(b) < len(keyPrefix)+keyRandom {
+				b = append(b, base62[r%62])
+			}
+		}
+	}
+	return string(appendChecksum(b, b[len(keyPrefix):]))
+}
+
+func appendChecksum(dst, of []byte) []byte {
+	sum := crc32.ChecksumIEEE(of)
+	for range keyChecksum {
+		dst = append(dst, base62[sum%62])
+		sum /= 62
+	}
+	return dst
+}
+
+// plausibleKey reports whether value can be a key at all.
+func plausibleKey(value string) bool {
+	if len(value) != keyLength || !strings.HasPrefix(value, keyPrefix) {
+		return false
+	}
+	body := []byte(value[len(keyPrefix) : keyLength-keyChecksum])
+	return string(appendChecksum(nil, body)) == value[keyLength-keyChecksum:]
+}
+
+// Keys makes, checks and revokes API keys. It is safe for concurrent use.
+type Keys struct{ s *core }
+
+// KeyInput is what a new key needs.
+type KeyInput struct {
+	Name        string
+	Permissions []Permission  // at least one
+	Expires     time.Duration // from now; 0 means never
+}
+
+// Create makes a key and returns its value, which can't be read again.
+func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (Key, string, error) {
+	key, value, err := k.s.makeKey(account, in)
+	if err != nil {
+		return Key{}, "", err
+	}
+	if err := k.s.store.CreateKey(ctx, key); err != nil {
+		return Key{}, "", fmt.Errorf("formsvc: create key: %w", err)
+	}
+	return key, value, nil
+}
+
+func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
+	var v ValidationError
+	if strings.TrimSpace(in.Name) == "" {
+		v.add("/name", "required", "must not be empty")
+	}
+	v.checkLine("/name", in.Name, 100)
+	if len(in.Permissions) == 0 {
+		v.add("/permissions", "required", "must name at least one permission")
+	}
+	for i, p := range in.Permissions {
+		if !slices.Contains(AllPermissions(), p) {
+			v.add(fmt.Sprintf("/permissions/%d", i), "unknown_permission", "must be one of %v", AllPermissions())
+		}
+	}
+	if in.Expires < 0 {
+		v.add("/expires", "out_of_range", "must not be negative")
+	}
+	if err := v.err(); err != nil {
+		return Key{}, "", err
+	}
+	now, value := c.now(), newKeyValue()
+	key := Key{
+		ID: c.newID(now), AccountID: account, Name: in.Name, Prefix: value[:keyShown],
+		Hash: sha256.Sum256([]byte(value)), Permissions: slices.Compact(slices.Sorted(slices.Values(in.Permissions))),
+		CreatedAt: now,
+	}
+	if in.Expires > 0 {
+		key.ExpiresAt = now.Add(in.Expires)
+	}
+	return key, value, nil
+}
+
+// List returns the account's keys, oldest first, revoked ones included.
+func (k Keys) List(ctx context.Context, account ID) ([]Key, error) {
+	keys, err := k.s.store.Keys(ctx, account)
+	if err != nil {
+		return nil, fmt.Errorf("formsvc: keys: %w", err)
+	}
+	return keys, nil
+}
+
+// Revoke ends a key for good. It fails with [ErrNotFound] when the account has
+// no such key; revoking twice is no error. Nodes notice within [KeyCacheTTL].
+func (k Keys) Revoke(ctx context.Context, account, id ID) error {
+	if err := k.s.store.RevokeKey(ctx, account, id, k.s.now()); err != nil {
+		return fmt.Errorf("formsvc: revoke key: %w", err)
+	}
+	k.s.keys.clear()
+	return nil
+}
+
+// Authenticate returns who the key value speaks for. It fails with
+// [ErrUnauthenticated] whatever is wrong with the key, and with another error
+// when the store can't say. The answer may be as old as [KeyCacheTTL].
+func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error) {
+	if !plausibleKey(value) {
+		return nil, ErrUnauthenticated
+	}
+	hash := sha256.Sum256([]byte(value))
+	now := k.s.now()
+	if key, ok := k.s.keys.get(hash, now); ok {
+		return key.principalAt(now)
+	}
+	key, err := k.s.store.KeyByHash(ctx, hash)
+	if errors.Is(err, ErrNotFound) {
+		return nil, ErrUnauthenticated
+	}
+	if err != nil {
+		return nil, fmt.Errorf("formsvc: authenticate: %w", err)
+	}
+	cached := &cachedKey{Key: key, principal: Principal{
+		AccountID: key.AccountID, KeyID: key.ID, KeyName: key.Name, Permissions: key.Permissions,
+	}, until: now.Add(KeyCacheTTL)}
+	k.s.keys.put(hash, cached)
+	return cached.principalAt(now)
+}
+
+// KeyCacheTTL is how long a node may go on accepting a key that was revoked on
+// another node or by another process. The contract allows 2 seconds.
+const KeyCacheTTL = time.Second
+
+// keyCache remembers the keys seen lately by the hash of their value, so that a
+// busy key costs one query a second. Only keys that exist get in, so that
+// guessing can't fill it.
+type keyCache struct {
+	mu   sync.RWMutex
+	keys map[[sha256.Size]byte]*cachedKey
+}
+
+type cachedKey struct {
+	Key
+	principal Principal
+	until     time.Time
+}
+
+func (c *cachedKey) principalAt(now time.Time) (*Principal, error) {
+	if !c.usable(now) {
+		return nil, ErrUnauthenticated
+	}
+	return &c.principal, nil
+}
+
+const keyCacheSize = 10_000
+
+func (c *keyCache) get(hash [sha256.Size]byte, now time.Time) (*cachedKey, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	key, ok := c.keys[hash]
+	return key, ok && now.Before(key.until)
+}
+
+func (c *keyCache) put(hash [sha256.Size]byte, key *cachedKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys == nil || len(c.keys) >= keyCacheSize {
+		c.keys = make(map[[sha256.Size]byte]*cachedKey)
+	}
+	c.keys[hash] = key
+}
+
+func (c *keyCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys = nil
+}

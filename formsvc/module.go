@@ -1,0 +1,278 @@
+package formsvc
+
+import (
+	"fmt"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ModuleType says what values a module takes. Values always travel as strings.
+type ModuleType string
+
+// The module types.
+const (
+	TextModule    ModuleType = "text"    // any text, at most MaxLength characters; the default
+	EmailModule   ModuleType = "email"   // an e-mail address
+	URLModule     ModuleType = "url"     // an absolute http or https URL
+	NumberModule  ModuleType = "number"  // a decimal number in JSON's notation
+	DateModule    ModuleType = "date"    // a day, YYYY-MM-DD
+	BooleanModule ModuleType = "boolean" // "true" or "false"
+	ChoiceModule  ModuleType = "choice"  // one of Options
+)
+
+// A Module is one question of a campaign.
+type Module struct {
+	Name      string     // unique in its campaign, 1 to 200 characters
+	Label     string     // at most 1,000 characters
+	Type      ModuleType // "" means TextModule
+	Required  bool       // an answer must have at least one value
+	Options   []string   // for ChoiceModule: 1 to 1,000 distinct values
+	MaxLength int        // characters a value may have, for text, email and url; 0 means no limit
+	Multiple  bool       // more than one value is allowed
+}
+
+// Bounds of a campaign, chosen so that one stays small enough to be read with
+// every response that is checked against it.
+const (
+	maxTitle       = 500 // contract
+	maxDescription = 10_000
+	maxModules     = 500
+	maxModuleName  = 200 // contract
+	maxLabel       = 1_000
+	maxOptions     = 1_000
+	maxOption      = 500
+	maxMetadata    = 100
+	maxMetaKey     = 200
+	maxMetaValue   = 2_000
+)
+
+// checked returns in with its defaults filled in, or a *ValidationError.
+func (in CampaignInput) checked() (CampaignInput, error) {
+	var v ValidationError
+	if strings.TrimSpace(in.Title) == "" {
+		v.add("/title", "required", "must not be empty")
+	}
+	v.checkLine("/title", in.Title, maxTitle)
+	v.checkLine("/description", in.Description, maxDescription)
+	switch in.Status {
+	case "":
+		in.Status = CampaignOpen
+	case CampaignOpen, CampaignClosed:
+	default:
+		v.add("/status", "invalid_value", "must be open or closed")
+	}
+	v.checkTime("/opensAt", in.OpensAt)
+	v.checkTime("/closesAt", in.ClosesAt)
+	if !in.OpensAt.IsZero() && !in.ClosesAt.IsZero() && !in.ClosesAt.After(in.OpensAt) {
+		v.add("/closesAt", "out_of_range", "must be after opensAt")
+	}
+	in.OpensAt, in.ClosesAt = milliseconds(in.OpensAt), milliseconds(in.ClosesAt)
+	in.Modules = v.checkModules(in.Modules)
+	v.checkMetadata(in.Metadata)
+	return in, v.err()
+}
+
+// checkTime refuses what RFC 3339 or a store can't hold.
+func (e *ValidationError) checkTime(pointer string, t time.Time) {
+	if !t.IsZero() && (t.UTC().Year() < 1970 || t.UTC().Year() > 9999) {
+		e.add(pointer, "out_of_range", "must be between the years 1970 and 9999")
+	}
+}
+
+func (e *ValidationError) checkMetadata(metadata map[string]string) {
+	if len(metadata) > maxMetadata {
+		e.add("/metadata", "too_many", "must have at most %d entries", maxMetadata)
+		return
+	}
+	keys := make([]string, 0, len(metadata))
+	for k := range metadata {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		pointer := "/metadata/" + pointerEscape(k)
+		if k == "" {
+			e.add(pointer, "required", "must have a name")
+		}
+		e.checkLine(pointer, k, maxMetaKey)
+		e.checkLine(pointer, metadata[k], maxMetaValue)
+	}
+}
+
+func (e *ValidationError) checkModules(modules []Module) []Module {
+	if len(modules) > maxModules {
+		e.add("/modules", "too_many", "must have at most %d modules", maxModules)
+		return modules
+	}
+	modules = slices.Clone(modules)
+	seen := make(map[string]bool, len(modules))
+	for i := range modules {
+		m, pointer := &modules[i], fmt.Sprintf("/modules/%d", i)
+		if m.Name == "" {
+			e.add(pointer+"/name", "required", "must not be empty")
+		} else if seen[m.Name] {
+			e.add(pointer+"/name", "duplicate", "must be unique in the campaign")
+		}
+		seen[m.Name] = true
+		e.checkLine(pointer+"/name", m.Name, maxModuleName)
+		e.checkLine(pointer+"/label", m.Label, maxLabel)
+		e.checkModuleType(pointer, m)
+	}
+	return modules
+}
+
+func (e *ValidationError) checkModuleType(pointer string, m *Module) {
+	switch m.Type {
+	case "":
+		m.Type = TextModule
+	case TextModule, EmailModule, URLModule, NumberModule, DateModule, BooleanModule, ChoiceModule:
+	default:
+		e.add(pointer+"/type", "invalid_value", "must be one of text, email, url, number, date, boolean, choice")
+		return
+	}
+	if m.MaxLength < 0 || m.MaxLength > 1_000_000 {
+		e.add(pointer+"/maxLength", "out_of_range", "must be between 0 and 1000000")
+	} else if m.MaxLength > 0 && m.Type != TextModule && m.Type != EmailModule && m.Type != URLModule {
+		e.add(pointer+"/maxLength", "not_applicable", "applies to text, email and url only")
+	}
+	if m.Type != ChoiceModule {
+		if len(m.Options) > 0 {
+			e.add(pointer+"/options", "not_applicable", "applies to choice only")
+		}
+		return
+	}
+	if len(m.Options) == 0 || len(m.Options) > maxOptions {
+		e.add(pointer+"/options", "out_of_range", "a choice must have between 1 and %d options", maxOptions)
+		return
+	}
+	seen := make(map[string]bool, len(m.Options))
+	for i, option := range m.Options {
+		if seen[option] {
+			e.add(fmt.Sprintf("%s/options/%d", pointer, i), "duplicate", "must be unique in the module")
+		}
+		seen[option] = true
+		e.checkLine(fmt.Sprintf("%s/options/%d", pointer, i), option, maxOption)
+	}
+}
+
+// checkAnswers notes every answer that the campaign's modules do not allow.
+// A campaign without modules allows all.
+func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
+	if len(modules) == 0 {
+		return
+	}
+	index := make(map[string]int, len(modules))
+	for i := range modules {
+		index[modules[i].Name] = i
+	}
+	answered := make([]bool, len(modules))
+	for _, a := range answers {
+		pointer := "/responses/" + pointerEscape(a.Name)
+		i, ok := index[a.Name]
+		if !ok {
+			e.add(pointer, "unknown_module", "is not a module of this campaign")
+			continue
+		}
+		m := &modules[i]
+		answered[i] = len(a.Value) > 0
+		if len(a.Value) > 1 && !m.Multiple {
+			e.add(pointer+"/value", "too_many", "takes one value only")
+		}
+		for n, value := range a.Value {
+			if code, detail := m.checkValue(value); code != "" {
+				e.add(fmt.Sprintf("%s/value/%d", pointer, n), code, "%s", detail)
+			}
+		}
+	}
+	for i := range modules {
+		if modules[i].Required && !answered[i] {
+			e.add("/responses/"+pointerEscape(modules[i].Name), "required", "is required")
+		}
+	}
+}
+
+// jsonNumber is RFC 8259 §6. The exponent is bounded so that no reader of the
+// value is made to expand it.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
+
+// checkValue returns why the module doesn't take the value, or nothing.
+func (m *Module) checkValue(value string) (code, detail string) {
+	if m.MaxLength > 0 && utf8.RuneCountInString(value) > m.MaxLength {
+		return "too_long", fmt.Sprintf("must have at most %d characters", m.MaxLength)
+	}
+	switch m.Type {
+	case EmailModule:
+		if !validEmail(value) {
+			return "invalid_email", "must be an e-mail address"
+		}
+	case URLModule:
+		u, err := url.Parse(value)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return "invalid_url", "must be an absolute http or https URL"
+		}
+	case NumberModule:
+		if len(value) > 400 || !jsonNumber.MatchString(value) {
+			return "invalid_number", "must be a decimal number such as 12, -0.5 or 1e3"
+		}
+	case DateModule:
+		if _, err := time.Parse(time.DateOnly, value); err != nil {
+			return "invalid_date", "must be a day as YYYY-MM-DD"
+		}
+	case BooleanModule:
+		if value != "true" && value != "false" {
+			return "invalid_boolean", "must be true or false"
+		}
+	case ChoiceModule:
+		if !slices.Contains(m.Options, value) {
+			return "unknown_option", "must be one of the module's options"
+		}
+	}
+	return "", ""
+}
+
+// validEmail reports whether s is a bare address, local@domain, of at most 254
+// bytes (RFC 5321 §4.5.3.1.3 less the angle brackets).
+func validEmail(s string) bool {
+	if len(s) > 254 || strings.ContainsAny(s, "<>\r\n") {
+		return false
+	}
+	if simpleEmail(s) {
+		return true
+	}
+	a, err := mail.ParseAddress(s)
+	if err != nil || a.Name != "" || a.Address != s {
+		return false
+	}
+	at := strings.LastIndexByte(s, '@')
+	return at > 0 && at <= 64 && at < len(s)-1
+}
+
+// simpleEmail decides the common case without the full grammar: letters,
+// digits and ._+- on both sides of one @, no empty label.
+func simpleEmail(s string) bool {
+	at := strings.IndexByte(s, '@')
+	if at <= 0 || at > 64 || at == len(s)-1 {
+		return false
+	}
+	previous := byte('.')
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case (c == '_' || c == '+') && i < at, c == '-':
+		case c == '.' || i == at:
+			if previous == '.' || previous == '@' {
+				return false
+			}
+		default:
+			return false
+		}
+		previous = c
+	}
+	return previous != '.'
+}

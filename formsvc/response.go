@@ -1,0 +1,276 @@
+package formsvc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// A Response is what one person submitted to a campaign.
+type Response struct {
+	ID          ID
+	AccountID   ID
+	CampaignID  ID
+	Reference   string // human-readable, unique in the account
+	Status      string // see [Workflow]
+	User        User
+	Answers     Answers
+	Version     int64 // 1 for a new response, one more with every change
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	CompletedAt time.Time // when it entered a final status; zero while it is in none
+}
+
+// A User is the person who submitted a response.
+type User struct {
+	Email     string // required
+	FirstName string // at most 200 characters
+	LastName  string // at most 200 characters
+}
+
+// ResponseInput is what a new response needs.
+type ResponseInput struct {
+	User    User
+	Answers []Answer
+}
+
+// A ResponsePatch says what to change in a response. What is nil stays.
+type ResponsePatch struct {
+	Status    *string
+	Email     *string
+	FirstName *string
+	LastName  *string
+	Answers   []AnswerPatch // in order; an answer not named stays
+	IfVersion int64         // fail with ErrStale unless the response has this version; 0 means any
+}
+
+// An AnswerPatch sets the values of one module, or removes the answer.
+type AnswerPatch struct {
+	Answer
+	Remove bool
+}
+
+// ResponseKey names one response of one campaign of one account.
+type ResponseKey struct{ AccountID, CampaignID, ID ID }
+
+// ResponseFilter chooses responses of a campaign. What is zero does not count.
+type ResponseFilter struct {
+	Status        []string  // any of these
+	Email         string    // exactly this address
+	Reference     string    // exactly this reference
+	CreatedAfter  time.Time // created later than this
+	CreatedBefore time.Time // created earlier than this
+	UpdatedAfter  time.Time // changed later than this
+}
+
+// IsZero reports whether the filter lets every response through.
+func (f *ResponseFilter) IsZero() bool {
+	return len(f.Status) == 0 && f.Email == "" && f.Reference == "" &&
+		f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.UpdatedAfter.IsZero()
+}
+
+// Match reports whether the filter lets the response through. Stores that
+// filter by query must agree with it.
+func (f *ResponseFilter) Match(r *Response) bool {
+	status := len(f.Status) == 0
+	for _, s := range f.Status {
+		status = status || s == r.Status
+	}
+	return status &&
+		(f.Email == "" || f.Email == r.User.Email) &&
+		(f.Reference == "" || f.Reference == r.Reference) &&
+		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
+		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&
+		(f.UpdatedAfter.IsZero() || r.UpdatedAt.After(f.UpdatedAfter))
+}
+
+// ResponseQuery chooses responses of one campaign.
+type ResponseQuery struct {
+	AccountID  ID
+	CampaignID ID
+	Filter     ResponseFilter
+	Page       PageQuery
+}
+
+// Responses takes, changes and lists responses. It is safe for concurrent use.
+type Responses struct{ s *core }
+
+// maxName bounds a first or last name, in characters.
+const maxName = 200
+
+// retries bounds how often a unit is decided anew because the campaign changed
+// meanwhile or a reference was taken.
+const retries = 8
+
+// Create takes a new response: it is pending, and "response.created" is on its
+// way to every webhook that listens, all in one unit. It fails with a
+// *[ValidationError], with [ErrNotFound] for an unknown campaign and with
+// [ErrCampaignClosed].
+func (s Responses) Create(ctx context.Context, account, campaign ID, in ResponseInput) (Response, error) {
+	var v ValidationError
+	v.checkUser(&in.User)
+	v.checkNames(in.Answers)
+	key := CampaignKey{AccountID: account, ID: campaign}
+	answers := NewAnswers(in.Answers...)
+	for range retries {
+		c, err := s.campaignFor(ctx, key, v, in.Answers)
+		if err != nil {
+			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
+		}
+		now := s.s.now()
+		r := Response{
+			ID: s.s.newID(now), AccountID: account, CampaignID: campaign, Reference: s.s.newReference(),
+			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
+		}
+		change := Change{Events: []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{})}}
+		err = s.s.store.CreateResponse(ctx, r, c.Version, change)
+		switch {
+		case err == nil:
+			return r, nil
+		case errors.Is(err, ErrStale):
+			s.s.campaigns.drop(key)
+		case errors.Is(err, ErrConflict): // the reference is taken: draw another
+		default:
+			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
+		}
+	}
+	return Response{}, fmt.Errorf("formsvc: create response: the campaign keeps changing: %w", ErrUnavailable)
+}
+
+// campaignFor returns the campaign if it takes the answers now. It decides on
+// a remembered campaign first; a yes is confirmed by the version check when the
+// response is written, a no is decided again on a fresh one.
+func (s Responses) campaignFor(
+	ctx context.Context, key CampaignKey, v ValidationError, answers []Answer,
+) (*Campaign, error) {
+	decide := func(c *Campaign) error {
+		v := ValidationError{Fields: v.Fields[:len(v.Fields):len(v.Fields)]}
+		v.checkAnswers(c.Modules, answers)
+		if err := v.err(); err != nil {
+			return err
+		}
+		if !c.accepts(s.s.now()) {
+			return ErrCampaignClosed
+		}
+		return nil
+	}
+	if c := s.s.campaigns.get(key); c != nil && decide(c) == nil {
+		return c, nil
+	}
+	c, err := s.s.store.Campaign(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	s.s.campaigns.put(&c)
+	return &c, decide(&c)
+}
+
+func (e *ValidationError) checkUser(u *User) {
+	switch {
+	case u.Email == "":
+		e.add("/user/email", "required", "is required")
+	case !validEmail(u.Email) || CheckText(u.Email) != nil:
+		e.add("/user/email", "invalid_email", "must be an e-mail address")
+	}
+	e.checkLine("/user/firstName", u.FirstName, maxName)
+	e.checkLine("/user/lastName", u.LastName, maxName)
+}
+
+// Update changes a response in one unit, with the events of what changed:
+// "response.updated" for content, "response.status_changed" for the status and
+// "response.completed" when that status is final. A patch that changes nothing
+// raises nothing. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
+// and *[TransitionError].
+func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (Response, error) {
+	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
+	if err != nil {
+		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
+	}
+	r, err := s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
+		return s.s.applyPatch(&c, r, &patch)
+	})
+	if err != nil {
+		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
+	}
+	return r, nil
+}
+
+// applyPatch changes r as the patch says and returns the events of it. A store
+// may call it again with the response as it is by then.
+func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch) (Change, error) {
+	if patch.IfVersion != 0 && patch.IfVersion != r.Version {
+		return Change{}, ErrStale
+	}
+	changes, err := mergeContent(campaign, r, patch)
+	if err != nil {
+		return Change{}, err
+	}
+	previous := r.Status
+	if patch.Status != nil {
+		if err := c.checkStatus(previous, *patch.Status); err != nil {
+			return Change{}, err
+		}
+		r.Status = *patch.Status
+	}
+	moved := r.Status != previous
+	if len(changes) == 0 && !moved {
+		return Change{}, nil
+	}
+	now := c.now()
+	r.Version++
+	r.UpdatedAt = now
+	finished := moved && c.workflow.final(r.Status)
+	switch {
+	case finished:
+		r.CompletedAt = now
+	case moved:
+		r.CompletedAt = time.Time{}
+	}
+	var change Change
+	if len(changes) > 0 {
+		change.add(c.newEvent(webhook.ResponseUpdated, campaign, r, now, eventExtra{changes: changes}))
+	}
+	if moved {
+		extra := eventExtra{previousStatus: previous}
+		change.add(c.newEvent(webhook.ResponseStatusChanged, campaign, r, now, extra))
+		if finished {
+			change.add(c.newEvent(webhook.ResponseCompleted, campaign, r, now, extra))
+		}
+	}
+	return change, nil
+}
+
+func (c *core) checkStatus(from, to string) error {
+	var v ValidationError
+	if !statusPattern.MatchString(to) {
+		v.add("/status", "invalid_value", "must match %s", statusPattern)
+	} else if !c.workflow.knows(to) {
+		v.add("/status", "unknown_status", "is not a status of this service")
+	}
+	if err := v.err(); err != nil {
+		return err
+	}
+	return c.workflow.allow(from, to)
+}
+
+// Get returns a response, or [ErrNotFound].
+func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
+	r, err := s.s.store.Response(ctx, key)
+	if err != nil {
+		return Response{}, fmt.Errorf("formsvc: response: %w", err)
+	}
+	return r, nil
+}
+
+// List returns a page of a campaign's responses, or [ErrNotFound].
+func (s Responses) List(ctx context.Context, q ResponseQuery) (Page[Response], error) {
+	q.Page = q.Page.Clamped()
+	page, err := s.s.store.Responses(ctx, q)
+	if err != nil {
+		return Page[Response]{}, fmt.Errorf("formsvc: responses: %w", err)
+	}
+	return page, nil
+}

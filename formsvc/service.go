@@ -1,0 +1,171 @@
+package formsvc
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A Service is the whole of the domain: its fields are the services by noun.
+// It is safe for concurrent use and runs nothing by itself.
+type Service struct {
+	Accounts  Accounts
+	Keys      Keys
+	Campaigns Campaigns
+	Responses Responses
+	Webhooks  Webhooks
+
+	core *core
+}
+
+// Options changes how a Service works. The zero value is ready for use.
+type Options struct {
+	// Workflow says which statuses responses may have. Defaults to any status
+	// after any, with "completed" final.
+	Workflow *Workflow
+	// Now is the clock. Times are cut to milliseconds. Defaults to time.Now.
+	Now func() time.Time
+	// NewID makes an identifier for a record made at that time. It must return
+	// canonical UUIDs of version 7, since lists are ordered by them. Defaults to
+	// a generator that never decreases within the Service.
+	NewID func(time.Time) ID
+	// NewReference makes a reference for a response; when it is taken another
+	// one is asked for. It must return 1 to 64 characters of UTF-8 without NUL.
+	// Defaults to ten characters that can't be mistaken when read aloud.
+	NewReference func() string
+}
+
+// core is what the services share.
+type core struct {
+	store        Store
+	workflow     *Workflow
+	now          func() time.Time
+	newID        func(time.Time) ID
+	newReference func() string
+	keys         keyCache
+	campaigns    campaignCache
+}
+
+// New returns a Service over the store. It fails when an option contradicts
+// itself.
+func New(store Store, opts *Options) (*Service, error) {
+	if store == nil {
+		return nil, errors.New("formsvc: a store is required")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Workflow == nil {
+		o.Workflow = &Workflow{}
+	}
+	if err := o.Workflow.Check(); err != nil {
+		return nil, fmt.Errorf("formsvc: options: %w", err)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = new(idGenerator).next
+	}
+	if o.NewReference == nil {
+		o.NewReference = newReference
+	}
+	return assemble(&core{
+		store: store, workflow: o.Workflow, newID: o.NewID, newReference: o.NewReference,
+		now: func() time.Time { return milliseconds(o.Now()) },
+	}), nil
+}
+
+// With returns the same Service over another store, usually one that is bound
+// to a transaction of the caller: what the result writes commits with it.
+func (s *Service) With(store Store) *Service {
+	c := s.core
+	return assemble(&core{
+		store: store, workflow: c.workflow, newID: c.newID, newReference: c.newReference, now: c.now,
+	})
+}
+
+func assemble(c *core) *Service {
+	return &Service{
+		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Webhooks: Webhooks{c},
+		core: c,
+	}
+}
+
+// milliseconds cuts a time to what clients see of it, so that a time read from
+// an answer can be compared with the record's own.
+func milliseconds(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Millisecond)
+}
+
+// referenceAlphabet leaves out every character that looks or sounds like
+// another one of it: 0/O, 1/I, 5/9, 8/A/H, B/C/D/E/G/P/T/V/Z, F/S, J/K, M/N,
+// Q/U. Sixteen remain, so that a random byte's half picks one evenly.
+const referenceAlphabet = "23467FHKLMQRTWXY"
+
+// newReference returns ten characters, 40 random bits: a million responses in
+// an account make a new one collide, and be drawn again, once in a million.
+func newReference() string {
+	var random [5]byte
+	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+	var b [11]byte
+	for i, r := range random {
+		at := 2 * i
+		if at > 4 {
+			at++
+		}
+		b[at] = referenceAlphabet[r>>4]
+		next := at + 1
+		if next == 5 {
+			next++
+		}
+		b[next] = referenceAlphabet[r&15]
+	}
+	b[5] = '-'
+	return string(b[:])
+}
+
+// campaignCache remembers campaigns that took responses lately. It may hold old
+// ones: whoever uses it confirms the version when writing.
+type campaignCache struct {
+	mu   sync.RWMutex
+	byID map[CampaignKey]*Campaign
+}
+
+// Bounds of the cache: campaigns with more modules are read each time.
+const (
+	campaignCacheSize    = 1_000
+	campaignCacheModules = 100
+)
+
+func (c *campaignCache) get(key CampaignKey) *Campaign {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.byID[key]
+}
+
+func (c *campaignCache) put(campaign *Campaign) {
+	key := CampaignKey{AccountID: campaign.AccountID, ID: campaign.ID}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(campaign.Modules) > campaignCacheModules {
+		delete(c.byID, key)
+		return
+	}
+	if c.byID == nil || len(c.byID) >= campaignCacheSize {
+		c.byID = make(map[CampaignKey]*Campaign)
+	}
+	c.byID[key] = campaign
+}
+
+func (c *campaignCache) drop(key CampaignKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byID, key)
+}

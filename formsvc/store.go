@@ -1,0 +1,111 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+)
+
+// A Store keeps everything but the bytes of files.
+//
+// Every method that writes is one atomic unit: what it names, the events in its
+// [Change] and one delivery of each event for every webhook that listens
+// ([Webhook.Listens]) are durable together when it returns nil, and none of
+// them exists when it returns an error, [ErrUnknownOutcome] apart. There is no
+// transaction in the contract, so a store may carry many units in one physical
+// commit; a unit that fails never fails its neighbours.
+//
+// Every method that touches an account's data takes the account. A record of
+// another account is [ErrNotFound], like one that doesn't exist.
+//
+// Text that is not UTF-8 or has a NUL character is [ErrInvalid] ([CheckText]).
+// Times keep microseconds and come back in UTC.
+//
+// Methods are safe for concurrent use. One whose context ends while its unit
+// waits returns the context's error and has changed nothing; once the unit is
+// under way the method returns what became of it. After Close every method
+// fails with [ErrStoreClosed]. A store that can't answer fails with
+// [ErrUnavailable].
+//
+// Package storagetest holds every store to this.
+type Store interface {
+	AccountStore
+	KeyStore
+	CampaignStore
+	ResponseStore
+	WebhookStore
+}
+
+// An AccountStore keeps accounts.
+type AccountStore interface {
+	// CreateAccount adds an account with its first keys. ErrConflict: the name is taken.
+	CreateAccount(ctx context.Context, account Account, keys []Key) error
+	// Account returns an account. ErrNotFound.
+	Account(ctx context.Context, id ID) (Account, error)
+	// AccountByName returns the account of that exact name. ErrNotFound.
+	AccountByName(ctx context.Context, name string) (Account, error)
+	// Accounts returns all accounts by ID.
+	Accounts(ctx context.Context) ([]Account, error)
+}
+
+// A KeyStore keeps API keys.
+type KeyStore interface {
+	// CreateKey adds a key. ErrNotFound: no such account. ErrConflict: the hash is taken.
+	CreateKey(ctx context.Context, key Key) error
+	// KeyByHash returns the key whose value has this SHA-256. ErrNotFound.
+	KeyByHash(ctx context.Context, hash [sha256.Size]byte) (Key, error)
+	// Keys returns the account's keys by ID.
+	Keys(ctx context.Context, account ID) ([]Key, error)
+	// RevokeKey sets RevokedAt unless it is set. ErrNotFound.
+	RevokeKey(ctx context.Context, account, id ID, at time.Time) error
+}
+
+// A CampaignStore keeps campaigns.
+type CampaignStore interface {
+	// CreateCampaign adds a campaign. ErrNotFound: no such account.
+	CreateCampaign(ctx context.Context, campaign Campaign) error
+	// UpdateCampaign reads a campaign, has decide change it, and writes it: one
+	// unit. decide may run more than once; its error ends the unit and is
+	// returned. It must not touch ID, AccountID, ResponseCount or CreatedAt.
+	// ErrNotFound.
+	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
+	// Campaign returns a campaign. ErrNotFound.
+	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
+	// Campaigns returns a page of an account's campaigns. An unknown account has none.
+	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
+}
+
+// A ResponseStore keeps responses. It is also where events come from.
+type ResponseStore interface {
+	// CreateResponse adds a response to a campaign of that version and counts it
+	// there. ErrNotFound: no such campaign. ErrStale: the campaign has another
+	// version. ErrConflict: the reference is taken in the account.
+	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
+	// UpdateResponse reads a response, has decide change it, and writes it with
+	// the change: one unit. decide may run more than once; its error ends the
+	// unit and is returned. When it leaves Version as it was, nothing is
+	// written. It must not touch the identifiers, Reference or CreatedAt.
+	// ErrNotFound.
+	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
+	// Response returns a response. ErrNotFound.
+	Response(ctx context.Context, key ResponseKey) (Response, error)
+	// Responses returns a page of a campaign's responses. ErrNotFound: no such
+	// campaign. The total without a filter costs the same for any number of
+	// responses; so does a page chosen by PageQuery.After.
+	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
+}
+
+// A WebhookStore keeps webhooks and what was sent to them.
+type WebhookStore interface {
+	// CreateWebhook adds a webhook. ErrNotFound: no such account. ErrLimit: the
+	// account has limit webhooks already, also when several are made at once.
+	CreateWebhook(ctx context.Context, webhook Webhook, limit int) error
+	// Webhook returns a webhook. ErrNotFound.
+	Webhook(ctx context.Context, key WebhookKey) (Webhook, error)
+	// Webhooks returns the account's webhooks by ID.
+	Webhooks(ctx context.Context, account ID) ([]Webhook, error)
+	// DeleteWebhook removes a webhook; no attempt for it starts afterwards. ErrNotFound.
+	DeleteWebhook(ctx context.Context, key WebhookKey) error
+	// Deliveries returns a page of a webhook's deliveries. An unknown webhook has none.
+	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
+}

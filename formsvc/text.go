@@ -1,0 +1,42 @@
+package formsvc
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// CheckText returns an error that is [ErrInvalid] when a text can't be stored
+// alike by every store: not UTF-8, or with a NUL character. Services check what
+// comes in; stores check again, so that no two of them ever disagree.
+func CheckText(texts ...string) error {
+	for _, s := range texts {
+		if strings.IndexByte(s, 0) >= 0 {
+			return fmt.Errorf("formsvc: text with a NUL character: %w", ErrInvalid)
+		}
+		if !utf8.ValidString(s) {
+			return fmt.Errorf("formsvc: text that is not UTF-8: %w", ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// checkLine notes what is wrong with a text of at most maxRunes characters.
+func (e *ValidationError) checkLine(pointer, s string, maxRunes int) {
+	switch {
+	case strings.IndexByte(s, 0) >= 0:
+		e.add(pointer, "nul_not_allowed", "must not contain the NUL character")
+	case !utf8.ValidString(s):
+		e.add(pointer, "invalid_utf8", "must be UTF-8")
+	case len(s) > maxRunes && utf8.RuneCountInString(s) > maxRunes:
+		e.add(pointer, "too_long", "must have at most %d characters", maxRunes)
+	}
+}
+
+// pointerEscaper escapes a member name for a JSON Pointer (RFC 6901 §3).
+func pointerEscape(name string) string {
+	if !strings.ContainsAny(name, "~/") {
+		return name
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}

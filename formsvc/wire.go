@@ -1,0 +1,108 @@
+package formsvc
+
+import (
+	"time"
+	"unicode/utf8"
+)
+
+// AppendResponse appends the response as the JSON object that clients get and
+// webhooks carry: the members of the specification, then those this service
+// adds (campaignUuid, updatedAt, completedAt).
+func AppendResponse(b []byte, r *Response) []byte {
+	return appendResponse(b, r, true)
+}
+
+// appendResponse leaves the answers out on demand, for a payload over its limit.
+func appendResponse(b []byte, r *Response, answers bool) []byte {
+	b = append(b, `{"uuid":"`...)
+	b = append(b, r.ID...)
+	b = append(b, `","reference":`...)
+	b = appendString(b, r.Reference)
+	b = append(b, `,"status":`...)
+	b = appendString(b, r.Status)
+	b = append(b, `,"user":{"email":`...)
+	b = appendString(b, r.User.Email)
+	b = append(b, `,"firstName":`...)
+	b = appendString(b, r.User.FirstName)
+	b = append(b, `,"lastName":`...)
+	b = appendString(b, r.User.LastName)
+	b = append(b, '}')
+	if answers {
+		b = append(b, `,"responses":`...)
+		b = append(b, r.Answers.JSON()...)
+	}
+	b = append(b, `,"createdAt":`...)
+	b = AppendTime(b, r.CreatedAt)
+	b = append(b, `,"campaignUuid":"`...)
+	b = append(b, r.CampaignID...)
+	b = append(b, `","updatedAt":`...)
+	b = AppendTime(b, r.UpdatedAt)
+	b = append(b, `,"completedAt":`...)
+	b = AppendTime(b, r.CompletedAt)
+	return append(b, '}')
+}
+
+// AppendTime appends t as a JSON string in RFC 3339, in UTC with milliseconds
+// and Z; the zero time as null.
+func AppendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
+	b = t.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+	return append(b, '"')
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as a JSON string (RFC 8259 §7): only what must be
+// escaped is, so that text keeps its bytes. Invalid UTF-8 becomes U+FFFD.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(b, s[start:i]...)
+				b = append(b, "\uFFFD"...)
+				start = i + 1
+			}
+			i += size
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		b = append(b, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		start = i
+	}
+	b = append(b, s[start:]...)
+	return append(b, '"')
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, s)
+	}
+	return append(b, ']')
+}

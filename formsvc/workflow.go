@@ -1,0 +1,70 @@
+package formsvc
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// Statuses that have a meaning of their own.
+const (
+	StatusPending   = "pending"   // of a new response (specification)
+	StatusValidated = "validated" // the other status that the specification shows
+	StatusCompleted = "completed" // the final status by default
+)
+
+// statusPattern is what every status looks like (contract).
+var statusPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+
+// A Workflow says which statuses a response may have and which may follow
+// which. The zero value allows any status after any, with "completed" final.
+type Workflow struct {
+	Statuses    []string            // the known ones; "pending" is always known. Defaults to any
+	Transitions map[string][]string // from → the ones that may follow. Defaults to any after any
+	Final       []string            // the ones that finish a response. Defaults to "completed"
+}
+
+// Check returns an error when the workflow contradicts itself.
+func (w *Workflow) Check() error {
+	for _, s := range slices.Concat(w.Statuses, w.Final, slices.Collect(maps.Keys(w.Transitions))) {
+		if !statusPattern.MatchString(s) {
+			return fmt.Errorf("formsvc: workflow: status %q: must match %s", s, statusPattern)
+		}
+		if !w.knows(s) {
+			return fmt.Errorf("formsvc: workflow: status %q is not among the statuses", s)
+		}
+	}
+	for from, to := range w.Transitions {
+		for _, s := range to {
+			if !statusPattern.MatchString(s) || !w.knows(s) {
+				return fmt.Errorf("formsvc: workflow: transition from %q to %q: unknown status", from, s)
+			}
+		}
+	}
+	return nil
+}
+
+func (w *Workflow) knows(status string) bool {
+	return len(w.Statuses) == 0 || status == StatusPending || slices.Contains(w.Statuses, status)
+}
+
+// final reports whether a response with the status is finished.
+func (w *Workflow) final(status string) bool {
+	if w.Final == nil {
+		return status == StatusCompleted
+	}
+	return slices.Contains(w.Final, status)
+}
+
+// allow returns a *TransitionError when to must not follow from.
+func (w *Workflow) allow(from, to string) error {
+	if from == to || w.Transitions == nil {
+		return nil
+	}
+	allowed := w.Transitions[from]
+	if slices.Contains(allowed, to) {
+		return nil
+	}
+	return &TransitionError{From: from, To: to, Allowed: slices.Sorted(slices.Values(allowed))}
+}

@@ -1,0 +1,210 @@
+package bunstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type accountRow struct {
+	bun.BaseModel `bun:"table:formsvc_accounts,alias:a"`
+
+	ID        string `bun:",pk"`
+	Name      string
+	CreatedAt int64
+}
+
+func (r *accountRow) account() formsvc.Account {
+	return formsvc.Account{ID: formsvc.ID(r.ID), Name: r.Name, CreatedAt: fromMicros(r.CreatedAt)}
+}
+
+type keyRow struct {
+	bun.BaseModel `bun:"table:formsvc_keys,alias:k"`
+
+	ID          string `bun:",pk"`
+	AccountID   string
+	Name        string
+	Prefix      string
+	Hash        []byte
+	Permissions string
+	CreatedAt   int64
+	ExpiresAt   int64
+	RevokedAt   int64
+}
+
+func newKeyRow(k *formsvc.Key) *keyRow {
+	permissions := make([]string, len(k.Permissions))
+	for i, p := range k.Permissions {
+		permissions[i] = string(p)
+	}
+	return &keyRow{
+		ID: string(k.ID), AccountID: string(k.AccountID), Name: k.Name, Prefix: k.Prefix, Hash: k.Hash[:],
+		Permissions: strings.Join(permissions, " "),
+		CreatedAt:   micros(k.CreatedAt), ExpiresAt: micros(k.ExpiresAt), RevokedAt: micros(k.RevokedAt),
+	}
+}
+
+func (r *keyRow) key() formsvc.Key {
+	k := formsvc.Key{
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), Name: r.Name, Prefix: r.Prefix,
+		CreatedAt: fromMicros(r.CreatedAt), ExpiresAt: fromMicros(r.ExpiresAt), RevokedAt: fromMicros(r.RevokedAt),
+	}
+	copy(k.Hash[:], r.Hash)
+	for p := range strings.FieldsSeq(r.Permissions) {
+		k.Permissions = append(k.Permissions, formsvc.Permission(p))
+	}
+	return k
+}
+
+// notFound turns "no rows" into formsvc.ErrNotFound and classifies the rest.
+func (s *Store) notFound(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return formsvc.ErrNotFound
+	}
+	if err != nil {
+		return s.backend.Classify(err)
+	}
+	return nil
+}
+
+// CreateAccount implements formsvc.AccountStore.
+func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key) error {
+	if err := formsvc.CheckText(account.Name); err != nil {
+		return err
+	}
+	for i := range keys {
+		if err := checkKey(&keys[i]); err != nil {
+			return err
+		}
+	}
+	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		row := &accountRow{ID: string(account.ID), Name: account.Name, CreatedAt: micros(account.CreatedAt)}
+		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+			return err
+		}
+		for i := range keys {
+			if _, err := s.build.NewInsert().Conn(c).Model(newKeyRow(&keys[i])).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func checkKey(k *formsvc.Key) error {
+	for _, p := range k.Permissions {
+		if strings.ContainsAny(string(p), " \t\r\n\x00") {
+			return fmt.Errorf("bunstore: permission with a space: %w", formsvc.ErrInvalid)
+		}
+	}
+	return formsvc.CheckText(k.Name, k.Prefix)
+}
+
+// Account implements formsvc.AccountStore.
+func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
+	return s.accountWhere(ctx, "id = ?", string(id))
+}
+
+// AccountByName implements formsvc.AccountStore.
+func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
+	if formsvc.CheckText(name) != nil {
+		return formsvc.Account{}, formsvc.ErrNotFound
+	}
+	return s.accountWhere(ctx, "name = ?", name)
+}
+
+func (s *Store) accountWhere(ctx context.Context, where, arg string) (formsvc.Account, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.Account{}, err
+	}
+	var row accountRow
+	err := s.build.NewSelect().Conn(s.read).Model(&row).Where(where, arg).Scan(ctx)
+	return row.account(), s.notFound(err)
+}
+
+// Accounts implements formsvc.AccountStore.
+func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	var rows []accountRow
+	if err := s.build.NewSelect().Conn(s.read).Model(&rows).Order("id").Scan(ctx); err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	accounts := make([]formsvc.Account, len(rows))
+	for i := range rows {
+		accounts[i] = rows[i].account()
+	}
+	return accounts, nil
+}
+
+// CreateKey implements formsvc.KeyStore.
+func (s *Store) CreateKey(ctx context.Context, key formsvc.Key) error {
+	if err := checkKey(&key); err != nil {
+		return err
+	}
+	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		_, err := s.build.NewInsert().Conn(c).Model(newKeyRow(&key)).Exec(ctx)
+		return err
+	})
+}
+
+// KeyByHash implements formsvc.KeyStore.
+func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.Key{}, err
+	}
+	var row keyRow
+	err := s.build.NewSelect().Conn(s.read).Model(&row).Where("hash = ?", hash[:]).Scan(ctx)
+	if err != nil {
+		return formsvc.Key{}, s.notFound(err)
+	}
+	return row.key(), nil
+}
+
+// Keys implements formsvc.KeyStore.
+func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	var rows []keyRow
+	err := s.build.NewSelect().Conn(s.read).Model(&rows).Where("account_id = ?", string(account)).Order("id").Scan(ctx)
+	if err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	keys := make([]formsvc.Key, len(rows))
+	for i := range rows {
+		keys[i] = rows[i].key()
+	}
+	return keys, nil
+}
+
+// RevokeKey implements formsvc.KeyStore.
+func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time) error {
+	never := micros(time.Time{})
+	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		result, err := s.build.NewUpdate().Conn(c).Model((*keyRow)(nil)).
+			Set("revoked_at = CASE WHEN revoked_at = ? THEN ? ELSE revoked_at END", never, micros(at)).
+			Where("account_id = ? AND id = ?", string(account), string(id)).Exec(ctx)
+		return changedOne(result, err)
+	})
+}
+
+// changedOne returns formsvc.ErrNotFound when a statement changed no row.
+func changedOne(result sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(formsvc.ErrNotFound, err)
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package bunstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type campaignRow struct {
+	bun.BaseModel `bun:"table:formsvc_campaigns,alias:c"`
+
+	ID          string `bun:",pk"`
+	AccountID   string
+	Title       string
+	Description string
+	Status      string
+	OpensAt     int64
+	ClosesAt    int64
+	Modules     string // JSON, made here: bun's own JSON handling rewrites some strings
+	Metadata    string // JSON
+	Version     int64
+	CreatedAt   int64
+	UpdatedAt   int64
+	Responses   int64 `bun:",scanonly"`
+}
+
+// moduleJSON is how a module is stored.
+type moduleJSON struct {
+	Name      string   `json:"name"`
+	Label     string   `json:"label,omitempty"`
+	Type      string   `json:"type"`
+	Required  bool     `json:"required,omitempty"`
+	Options   []string `json:"options,omitempty"`
+	MaxLength int      `json:"maxLength,omitempty"`
+	Multiple  bool     `json:"multiple,omitempty"`
+}
+
+func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
+	modules := make([]moduleJSON, len(c.Modules))
+	texts := []string{c.Title, c.Description, string(c.Status)}
+	for i, m := range c.Modules {
+		modules[i] = moduleJSON{
+			Name: m.Name, Label: m.Label, Type: string(m.Type), Required: m.Required, Options: m.Options,
+			MaxLength: m.MaxLength, Multiple: m.Multiple,
+		}
+		texts = append(append(texts, m.Name, m.Label, string(m.Type)), m.Options...)
+	}
+	for k, v := range c.Metadata {
+		texts = append(texts, k, v)
+	}
+	if err := formsvc.CheckText(texts...); err != nil {
+		return nil, err
+	}
+	modulesText, err := json.Marshal(modules)
+	if err != nil {
+		return nil, fmt.Errorf("bunstore: modules: %w", err)
+	}
+	metadata := []byte("{}")
+	if len(c.Metadata) > 0 {
+		if metadata, err = json.Marshal(c.Metadata); err != nil {
+			return nil, fmt.Errorf("bunstore: metadata: %w", err)
+		}
+	}
+	return &campaignRow{
+		ID: string(c.ID), AccountID: string(c.AccountID), Title: c.Title, Description: c.Description,
+		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
+		Modules: string(modulesText), Metadata: string(metadata), Version: c.Version,
+		CreatedAt: micros(c.CreatedAt), UpdatedAt: micros(c.UpdatedAt),
+	}, nil
+}
+
+func (r *campaignRow) campaign() (formsvc.Campaign, error) {
+	c := formsvc.Campaign{
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), ResponseCount: r.Responses, Version: r.Version,
+		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
+		CampaignInput: formsvc.CampaignInput{
+			Title: r.Title, Description: r.Description, Status: formsvc.CampaignStatus(r.Status),
+			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt),
+		},
+	}
+	var modules []moduleJSON
+	if err := json.Unmarshal([]byte(r.Modules), &modules); err != nil {
+		return formsvc.Campaign{}, fmt.Errorf("bunstore: modules of campaign %s: %w", r.ID, err)
+	}
+	for _, m := range modules {
+		c.Modules = append(c.Modules, formsvc.Module{
+			Name: m.Name, Label: m.Label, Type: formsvc.ModuleType(m.Type), Required: m.Required, Options: m.Options,
+			MaxLength: m.MaxLength, Multiple: m.Multiple,
+		})
+	}
+	if r.Metadata != "{}" {
+		if err := json.Unmarshal([]byte(r.Metadata), &c.Metadata); err != nil {
+			return formsvc.Campaign{}, fmt.Errorf("bunstore: metadata of campaign %s: %w", r.ID, err)
+		}
+	}
+	return c, nil
+}
+
+// countResponses adds up a campaign's counter rows.
+const countResponses = "(SELECT coalesce(sum(n.responses), 0) FROM formsvc_counters AS n WHERE n.campaign_id = c.id)"
+
+func (s *Store) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
+	return s.build.NewSelect().Conn(c).Model(model).ColumnExpr("c.*").
+		ColumnExpr("CAST(" + countResponses + " AS BIGINT) AS responses")
+}
+
+// CreateCampaign implements formsvc.CampaignStore.
+func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign) error {
+	row, err := newCampaignRow(&campaign)
+	if err != nil {
+		return err
+	}
+	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		// The count is also the check that the account exists.
+		result, err := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
+			Set("campaigns = campaigns + 1").Where("id = ?", row.AccountID).Exec(ctx)
+		if err := changedOne(result, err); err != nil {
+			return err
+		}
+		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		return err
+	})
+}
+
+// UpdateCampaign implements formsvc.CampaignStore.
+func (s *Store) UpdateCampaign(
+	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error,
+) (formsvc.Campaign, error) {
+	var campaign formsvc.Campaign
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		var row campaignRow
+		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", string(key.AccountID), string(key.ID))
+		if lock := s.backend.ForUpdate(); lock != "" {
+			q = q.For(lock)
+		}
+		if err := s.notFound(q.Scan(ctx)); err != nil {
+			return err
+		}
+		var err error
+		if campaign, err = row.campaign(); err != nil {
+			return err
+		}
+		if err := decide(&campaign); err != nil {
+			return err
+		}
+		changed, err := newCampaignRow(&campaign)
+		if err != nil {
+			return err
+		}
+		_, err = s.build.NewUpdate().Conn(c).Model(changed).
+			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "version", "updated_at").
+			WherePK().Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return formsvc.Campaign{}, err
+	}
+	campaign.OpensAt, campaign.ClosesAt = trim(campaign.OpensAt), trim(campaign.ClosesAt)
+	campaign.UpdatedAt = trim(campaign.UpdatedAt)
+	return campaign, nil
+}
+
+// trim returns a time as the store gives it back.
+func trim(t time.Time) time.Time { return fromMicros(micros(t)) }
+
+// Campaign implements formsvc.CampaignStore.
+func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.Campaign{}, err
+	}
+	var row campaignRow
+	err := s.selectCampaigns(s.read, &row).
+		Where("c.account_id = ? AND c.id = ?", string(key.AccountID), string(key.ID)).Scan(ctx)
+	if err != nil {
+		return formsvc.Campaign{}, s.notFound(err)
+	}
+	return row.campaign()
+}
+
+// Campaigns implements formsvc.CampaignStore.
+func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
+	var page formsvc.Page[formsvc.Campaign]
+	if err := s.ready(ctx); err != nil {
+		return page, err
+	}
+	q.Page = q.Page.Clamped()
+	err := s.build.NewSelect().Conn(s.read).Table("formsvc_accounts").Column("campaigns").
+		Where("id = ?", string(q.AccountID)).Scan(ctx, &page.Total)
+	if err := s.notFound(err); err != nil {
+		if isNotFound(err) {
+			return page, nil
+		}
+		return page, err
+	}
+	var rows []campaignRow
+	sel := s.selectCampaigns(s.read, &rows).Where("c.account_id = ?", string(q.AccountID))
+	if err := paged(sel, "c.id", q.Page).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
+	}
+	rows, page.More = cutPage(rows, q.Page)
+	for i := range rows {
+		c, err := rows[i].campaign()
+		if err != nil {
+			return page, err
+		}
+		page.Items = append(page.Items, c)
+	}
+	return page, nil
+}
+
+// paged orders and bounds a query. It asks for one row more than the page has,
+// to learn whether another page follows.
+func paged(q *bun.SelectQuery, id string, p formsvc.PageQuery) *bun.SelectQuery {
+	order, compare := " DESC", " < ?"
+	if p.Ascending {
+		order, compare = " ASC", " > ?"
+	}
+	if p.After != "" {
+		q = q.Where(id+compare, string(p.After))
+	}
+	return q.OrderExpr(id + order).Limit(int64(p.Limit) + 1).Offset(int64(p.Offset))
+}
+
+// cutPage drops the extra row of [paged].
+func cutPage[T any](rows []T, p formsvc.PageQuery) ([]T, bool) {
+	if len(rows) > p.Limit {
+		return rows[:p.Limit], true
+	}
+	return rows, false
+}

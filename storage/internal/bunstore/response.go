@@ -1,0 +1,258 @@
+package bunstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// responseColumns are the columns of a response beside the identifiers that the
+// query was made with, in the order of scanResponse.
+const responseColumns = "r.id, r.reference, r.status, r.email, r.first_name, r.last_name, r.answers, r.version, " +
+	"r.created_at, r.updated_at, r.completed_at"
+
+type scanner interface{ Scan(dest ...any) error }
+
+func scanResponse(row scanner, r *formsvc.Response) error {
+	var (
+		answers                     string
+		created, updated, completed int64
+	)
+	err := row.Scan((*string)(&r.ID), &r.Reference, &r.Status, &r.User.Email, &r.User.FirstName, &r.User.LastName,
+		&answers, &r.Version, &created, &updated, &completed)
+	if err != nil {
+		return err
+	}
+	r.Answers = formsvc.StoredAnswers(answers)
+	r.CreatedAt, r.UpdatedAt, r.CompletedAt = fromMicros(created), fromMicros(updated), fromMicros(completed)
+	return nil
+}
+
+func checkResponse(r *formsvc.Response, change formsvc.Change) error {
+	for i := range change.Events {
+		if err := formsvc.CheckText(string(change.Events[i].Payload)); err != nil {
+			return err
+		}
+	}
+	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON())
+}
+
+// CreateResponse implements formsvc.ResponseStore.
+func (s *Store) CreateResponse(
+	ctx context.Context, r formsvc.Response, campaignVersion int64, change formsvc.Change,
+) error {
+	if err := checkResponse(&r, change); err != nil {
+		return err
+	}
+	return s.submit(ctx, &Unit{Creation: &Creation{Response: r, CampaignVersion: campaignVersion, Change: change}})
+}
+
+const (
+	selectResponse = "SELECT " + responseColumns + " FROM formsvc_responses AS r" +
+		" WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
+	updateResponse = "UPDATE formsvc_responses SET status = ?, email = ?, first_name = ?, last_name = ?, answers = ?, " +
+		"version = ?, updated_at = ?, completed_at = ? WHERE campaign_id = ? AND id = ?"
+)
+
+func (s *Store) response(
+	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, suffix string,
+) (formsvc.Response, error) {
+	r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.CampaignID}
+	row := c.QueryRowContext(ctx, s.rebind(selectResponse+suffix),
+		string(key.CampaignID), string(key.ID), string(key.AccountID))
+	return r, s.notFound(scanResponse(row, &r))
+}
+
+// UpdateResponse implements formsvc.ResponseStore.
+func (s *Store) UpdateResponse(
+	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
+) (formsvc.Response, error) {
+	var r formsvc.Response
+	lock := s.backend.ForUpdate()
+	if lock != "" {
+		lock = " FOR " + lock
+	}
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		var err error
+		if r, err = s.response(ctx, c, key, lock); err != nil {
+			return err
+		}
+		version := r.Version
+		change, err := decide(&r)
+		if err != nil || r.Version == version {
+			return err
+		}
+		if err := checkResponse(&r, change); err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, s.rebind(updateResponse),
+			r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
+			micros(r.UpdatedAt), micros(r.CompletedAt), string(key.CampaignID), string(key.ID)); err != nil {
+			return err
+		}
+		u.Wake, err = s.backend.InsertEvents(ctx, c, change.Events)
+		return err
+	}
+	if err := s.submit(ctx, u); err != nil {
+		return formsvc.Response{}, err
+	}
+	r.UpdatedAt, r.CompletedAt = trim(r.UpdatedAt), trim(r.CompletedAt)
+	return r, nil
+}
+
+// Response implements formsvc.ResponseStore.
+func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.Response{}, err
+	}
+	// A point read ends sooner than a driver could cancel it, and a driver that
+	// watches a context starts a goroutine for it.
+	return s.response(context.WithoutCancel(ctx), s.read, key, "")
+}
+
+const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_campaigns AS c" +
+	" WHERE c.id = ? AND c.account_id = ?"
+
+// Responses implements formsvc.ResponseStore.
+func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
+	var page formsvc.Page[formsvc.Response]
+	if err := s.ready(ctx); err != nil {
+		return page, err
+	}
+	q.Page = q.Page.Clamped()
+	row := s.read.QueryRowContext(context.WithoutCancel(ctx), s.rebind(selectTotal), string(q.CampaignID), string(q.AccountID))
+	if err := s.notFound(row.Scan(&page.Total)); err != nil {
+		return page, err
+	}
+	var (
+		rows *sql.Rows
+		err  error
+	)
+	switch {
+	case !q.Filter.IsZero():
+		if err = s.filteredTotal(ctx, &q, &page.Total); err == nil {
+			rows, err = s.filtered(ctx, &q)
+		}
+	case q.Page.Offset > 0:
+		rows, err = s.offsetPage(ctx, &q)
+	default:
+		rows, err = s.cursorPage(ctx, &q)
+	}
+	if err != nil {
+		return page, s.backend.Classify(err)
+	}
+	page.Items, err = collect(rows, &q)
+	if err != nil {
+		return page, s.backend.Classify(err)
+	}
+	page.Items, page.More = cutPage(page.Items, q.Page)
+	return page, nil
+}
+
+func collect(rows *sql.Rows, q *formsvc.ResponseQuery) (items []formsvc.Response, err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	items = make([]formsvc.Response, 0, min(q.Page.Limit+1, 64))
+	for rows.Next() {
+		items = append(items, formsvc.Response{AccountID: q.AccountID, CampaignID: q.CampaignID})
+		if err := scanResponse(rows, &items[len(items)-1]); err != nil {
+			return nil, err
+		}
+	}
+	return items, rows.Err()
+}
+
+// The statements of a page without a filter. Each direction is a text of its
+// own, so that they can be prepared.
+const (
+	pageStart = "SELECT " + responseColumns + " FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
+
+	pageDescending      = pageStart + " ORDER BY r.id DESC LIMIT ?"
+	pageAscending       = pageStart + " ORDER BY r.id LIMIT ?"
+	pageDescendingAfter = pageStart + " AND r.id < ? ORDER BY r.id DESC LIMIT ?"
+	pageAscendingAfter  = pageStart + " AND r.id > ? ORDER BY r.id LIMIT ?"
+
+	// The inner query walks the index alone past the rows to skip.
+	skip                 = " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = ? ORDER BY s.id"
+	pageDescendingOffset = pageStart + skip + " DESC LIMIT ? OFFSET ?) ORDER BY r.id DESC"
+	pageAscendingOffset  = pageStart + skip + " LIMIT ? OFFSET ?) ORDER BY r.id"
+)
+
+func (s *Store) cursorPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+	campaign, account, limit := string(q.CampaignID), string(q.AccountID), q.Page.Limit+1
+	if q.Page.After == "" {
+		query := pageDescending
+		if q.Page.Ascending {
+			query = pageAscending
+		}
+		return s.read.QueryContext(ctx, s.rebind(query), campaign, account, limit)
+	}
+	query := pageDescendingAfter
+	if q.Page.Ascending {
+		query = pageAscendingAfter
+	}
+	return s.read.QueryContext(ctx, s.rebind(query), campaign, account, string(q.Page.After), limit)
+}
+
+func (s *Store) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+	query := pageDescendingOffset
+	if q.Page.Ascending {
+		query = pageAscendingOffset
+	}
+	return s.read.QueryContext(ctx, s.rebind(query), string(q.CampaignID), string(q.AccountID), string(q.CampaignID),
+		q.Page.Limit+1, q.Page.Offset)
+}
+
+func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery {
+	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r").
+		Where("r.campaign_id = ? AND r.account_id = ?", string(q.CampaignID), string(q.AccountID))
+	f := &q.Filter
+	if len(f.Status) > 0 {
+		sel = sel.Where("r.status IN (?)", bun.List(f.Status))
+	}
+	if f.Email != "" {
+		sel = sel.Where("r.email = ?", f.Email)
+	}
+	if f.Reference != "" {
+		sel = sel.Where("r.reference = ?", f.Reference)
+	}
+	// Identifiers carry the time of creation, so the index on them bounds the
+	// rows that are looked at; the exact comparison is with the column.
+	if !f.CreatedAfter.IsZero() {
+		sel = sel.Where("r.created_at > ? AND r.id >= ?", micros(f.CreatedAfter), string(formsvc.FloorID(f.CreatedAfter)))
+	}
+	if !f.CreatedBefore.IsZero() {
+		sel = sel.Where("r.created_at < ?", micros(f.CreatedBefore))
+	}
+	if !f.UpdatedAfter.IsZero() {
+		sel = sel.Where("r.updated_at > ?", micros(f.UpdatedAfter))
+	}
+	return sel
+}
+
+func (s *Store) filteredTotal(ctx context.Context, q *formsvc.ResponseQuery, total *int64) error {
+	if badText(&q.Filter) {
+		*total = 0
+		return nil
+	}
+	return s.where(q).ColumnExpr("count(*)").Scan(ctx, total)
+}
+
+func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+	if badText(&q.Filter) {
+		q.Filter = formsvc.ResponseFilter{Status: []string{""}} // matches no response
+	}
+	return paged(s.where(q).ColumnExpr(responseColumns), "r.id", q.Page).Rows(ctx)
+}
+
+// badText reports whether a filter has text that no stored response can have,
+// and that bun would refuse or rewrite.
+func badText(f *formsvc.ResponseFilter) bool {
+	return formsvc.CheckText(append([]string{f.Email, f.Reference}, f.Status...)...) != nil
+}
+
+func isNotFound(err error) bool { return errors.Is(err, formsvc.ErrNotFound) }

@@ -1,0 +1,88 @@
+package bunstore
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+)
+
+// preparer is a *sql.DB or a *sql.Conn.
+type preparer interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Prepared runs queries that have arguments as prepared statements, which it
+// keeps. Their texts must be constants: each one is kept until the connection
+// closes. A query without arguments, as bun builds them, is passed on as it is.
+// It is safe for concurrent use if what it wraps is.
+type Prepared struct {
+	on    preparer
+	mu    sync.RWMutex
+	stmts map[string]*sql.Stmt
+}
+
+// NewPrepared returns a Prepared over a *sql.DB or *sql.Conn.
+func NewPrepared(on preparer) *Prepared {
+	return &Prepared{on: on, stmts: make(map[string]*sql.Stmt)}
+}
+
+func (p *Prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	p.mu.RLock()
+	s := p.stmts[query]
+	p.mu.RUnlock()
+	if s != nil {
+		return s, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.stmts[query]; s != nil {
+		return s, nil
+	}
+	s, err := p.on.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	p.stmts[query] = s
+	return s, nil
+}
+
+// QueryContext is like that of database/sql.
+func (p *Prepared) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if len(args) == 0 {
+		return p.on.QueryContext(ctx, query)
+	}
+	s, err := p.stmt(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+// ExecContext is like that of database/sql.
+func (p *Prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if len(args) == 0 {
+		return p.on.ExecContext(ctx, query)
+	}
+	s, err := p.stmt(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(ctx, args...)
+}
+
+// QueryRowContext is like that of database/sql.
+func (p *Prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if len(args) == 0 {
+		return p.on.QueryRowContext(ctx, query)
+	}
+	s, err := p.stmt(ctx, query)
+	if err != nil {
+		// database/sql can't make a Row that carries an error; the unprepared
+		// query meets the same one.
+		return p.on.QueryRowContext(ctx, query, args...)
+	}
+	return s.QueryRowContext(ctx, args...)
+}

@@ -1,0 +1,263 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// Options changes how a store works. The zero value is ready for use.
+type Options struct {
+	// GroupLimit is how many concurrent new responses may share one statement;
+	// 1 gives each its own. Defaults to 256.
+	GroupLimit int
+	// MaxConns is how many connections Open keeps at most. Defaults to 16.
+	MaxConns int
+	// UnitTimeout bounds one write once it is under way. Defaults to 30 seconds.
+	UnitTimeout time.Duration
+	// Unprepared sends every statement anew instead of preparing the frequent
+	// ones, for poolers that can't keep prepared statements. Defaults to false;
+	// a data source name with default_query_exec_mode=exec sets it.
+	Unprepared bool
+	// SkipMigrations leaves the schema as it is; Open then fails unless it is
+	// up to date. Defaults to false.
+	SkipMigrations bool
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.GroupLimit <= 0 {
+		d.GroupLimit = 256
+	}
+	if d.MaxConns <= 0 {
+		d.MaxConns = 16
+	}
+	if d.UnitTimeout <= 0 {
+		d.UnitTimeout = 30 * time.Second
+	}
+	return d
+}
+
+// A Store keeps everything in one Postgres database, which several nodes may
+// share. It implements formsvc.Store and delivery.Queue, and is safe for
+// concurrent use.
+type Store struct {
+	*bunstore.Store
+
+	db      *sql.DB
+	owned   bool
+	backend *backend
+	hot     bun.IConn // for statements that are a transaction by themselves
+	timeout time.Duration
+	drain   func()
+	units   sync.WaitGroup // under way outside the group commit
+	mu      sync.Mutex     // orders units.Add before units.Wait
+	closed  bool
+}
+
+// Open connects to the database that dsn names, as a URL or as key=value
+// pairs, and brings its schema up to date. It fails when the database is not
+// in UTF-8 or does not wait for its log to reach the disk. Close disconnects.
+func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
+	o := opts.withDefaults()
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		// The error of the driver repeats the data source name without its
+		// password only as far as it could parse it.
+		return nil, errors.New("postgres: open: the data source name is not valid")
+	}
+	o.Unprepared = o.Unprepared || cfg.DefaultQueryExecMode == pgx.QueryExecModeExec
+	if cfg.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol {
+		// bun writes arguments into the text, so that each text is seen once and a
+		// statement cache only fills memory.
+		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	// bun's quoting is safe only with it.
+	cfg.RuntimeParams["standard_conforming_strings"] = "on"
+	db := stdlib.OpenDB(*cfg)
+	db.SetMaxOpenConns(o.MaxConns)
+	db.SetMaxIdleConns(o.MaxConns)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	s := newStore(bun.NewDB(db, pgdialect.New()), &o)
+	s.owned = true
+	if err := s.start(ctx, &o); err != nil {
+		return nil, fmt.Errorf("postgres: open: %w", errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+func (s *Store) start(ctx context.Context, o *Options) error {
+	if err := s.checkServer(ctx); err != nil {
+		return s.backend.Classify(err)
+	}
+	if o.SkipMigrations {
+		return s.checkSchema(ctx)
+	}
+	return s.Migrate(ctx)
+}
+
+// New returns a store on a database that the caller has opened, with the pgx
+// driver and standard_conforming_strings on, and goes on owning: Close leaves
+// it open. The schema must be brought up to date with Migrate.
+func New(db *bun.DB, opts *Options) *Store {
+	o := opts.withDefaults()
+	return newStore(db, &o)
+}
+
+func newStore(db *bun.DB, o *Options) *Store {
+	// Counter rows 0 to 7 are for stores, 8 to 15 for bound ones, whose
+	// transactions may stay open for as long as their owner likes.
+	s := &Store{db: db.DB, backend: &backend{shard: rand.IntN(8)}, timeout: o.UnitTimeout} //nolint:gosec // no secret
+	s.hot = bun.IConn(db.DB)
+	if !o.Unprepared {
+		s.hot = bunstore.NewPrepared(db.DB)
+	}
+	group, drain := bunstore.NewGroupCommit(o.GroupLimit, s.writeGroup)
+	s.drain = drain
+	s.Store = bunstore.New(bunstore.Config{
+		Backend: s.backend, Build: db, Read: s.hot, Rebind: bunstore.Rebinder(),
+		Commit: func(ctx context.Context, u *bunstore.Unit) error {
+			if u.Creation != nil {
+				return group(ctx, u)
+			}
+			return s.writeAlone(ctx, u)
+		},
+	})
+	return s
+}
+
+// Bind returns a store that works inside tx, a transaction of the caller: what
+// it writes commits or rolls back with it. Like tx it must not be used by two
+// goroutines at once. After the commit, call Notify on the store that delivers,
+// or leave the deliveries to its next poll.
+func Bind(tx bun.IDB) (formsvc.Store, error) {
+	t, ok := tx.(bun.Tx)
+	if !ok {
+		return nil, fmt.Errorf("postgres: bind: want a bun.Tx, got %T", tx)
+	}
+	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // no secret
+	return bunstore.New(bunstore.Config{Backend: b, Rebind: bunstore.Rebinder()}).Bound(t, t.Tx), nil
+}
+
+// Close refuses new calls, waits for the writes that are under way and
+// disconnects what Open connected.
+func (s *Store) Close() error {
+	s.SetClosed()
+	s.drain()
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	s.mu.Unlock()
+	s.units.Wait()
+	if s.owned && first {
+		return s.db.Close()
+	}
+	return nil
+}
+
+// Ping returns nil when the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.Accounts(ctx)
+	return err
+}
+
+// checkServer makes sure that the promises of this package can be kept.
+func (s *Store) checkServer(ctx context.Context) error {
+	for _, setting := range []struct{ name, bad, good string }{
+		{"synchronous_commit", "off", ""},
+		{"standard_conforming_strings", "off", ""},
+		{"server_encoding", "", "UTF8"},
+	} {
+		var got string
+		if err := s.db.QueryRowContext(ctx, "SHOW "+setting.name).Scan(&got); err != nil {
+			return err
+		}
+		if got == setting.bad || (setting.good != "" && got != setting.good) {
+			return fmt.Errorf("the server's %s is %s, which would lose or change what is stored", setting.name, got)
+		}
+	}
+	return nil
+}
+
+// migrationLock is the key of the advisory lock that migrating processes take
+// turns with: the bytes of "formsvc" as a number.
+const migrationLock = 0x666f726d737663
+
+// Migrate brings the schema up to date. Several nodes may do so at once. It
+// refuses a schema that is newer than this release.
+func (s *Store) Migrate(ctx context.Context) error {
+	list, err := migrations()
+	if err != nil {
+		return err
+	}
+	return s.backend.Classify(bunstore.Steps(ctx, list, s.inTx))
+}
+
+// Migrations returns every step of the schema and when it was applied.
+func (s *Store) Migrations(ctx context.Context) (list []bunstore.Migration, err error) {
+	if list, err = migrations(); err != nil {
+		return nil, err
+	}
+	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
+		list, err = bunstore.Status(ctx, list, c)
+		return err
+	})
+	return list, s.backend.Classify(err)
+}
+
+// inTx runs a step of a migration. The lock ends with the transaction, so it
+// works through a pooler and no crash leaves it behind.
+func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if _, err = tx.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)); err == nil {
+		err = do(ctx, tx)
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+func (s *Store) checkSchema(ctx context.Context) error {
+	list, err := s.Migrations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.AppliedAt.IsZero() {
+			return fmt.Errorf("schema version %d (%s) is not applied: run the migrations", m.Version, m.Name)
+		}
+	}
+	return nil
+}
+
+func migrations() ([]bunstore.Migration, error) {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	return bunstore.Migrations(files)
+}

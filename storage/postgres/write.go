@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// backend is what Postgres does in its own way: whole groups travel in arrays,
+// one statement each.
+type backend struct {
+	shard int
+}
+
+func (*backend) ForUpdate() string { return "UPDATE" }
+
+func (b *backend) Shard() int { return b.shard }
+
+// eventArgs are the columns of events, in the order of eventColumns.
+func eventArgs(events []*formsvc.Event) []any {
+	var (
+		ids, accounts, campaigns, responses = texts(len(events)), texts(len(events)), texts(len(events)), texts(len(events))
+		types, created                      = make([]int64, len(events)), make([]int64, len(events))
+		payloads                            = texts(len(events))
+	)
+	for i, e := range events {
+		ids[i], accounts[i], campaigns[i] = string(e.ID), string(e.AccountID), string(e.CampaignID)
+		responses[i], types[i] = string(e.ResponseID), bunstore.EventBit(e.Type)
+		payloads[i], created[i] = string(e.Payload), e.CreatedAt.UnixMicro()
+	}
+	return []any{ids, accounts, campaigns, responses, types, payloads, created}
+}
+
+func texts(n int) []string { return make([]string, n) }
+
+// InsertEvents implements bunstore.Backend.
+func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error) {
+	if len(events) == 0 {
+		return false, nil
+	}
+	list := make([]*formsvc.Event, len(events))
+	for i := range events {
+		list[i] = &events[i]
+	}
+	return wake, c.QueryRowContext(ctx, insertEvents, eventArgs(list)...).Scan(&wake)
+}
+
+// CreateResponses implements bunstore.Backend. It needs no transaction around
+// it: it is one statement.
+func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) (err error) {
+	rows, err := c.QueryContext(ctx, createResponses, b.creationArgs(group)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var (
+			n, version     int64
+			inserted, wake bool
+		)
+		if err := rows.Scan(&n, &inserted, &version, &wake); err != nil {
+			return err
+		}
+		u := group[n-1]
+		switch {
+		case inserted:
+			u.Wake = wake
+		case version == 0:
+			u.Err = formsvc.ErrNotFound
+		case version != u.Creation.CampaignVersion:
+			u.Err = formsvc.ErrStale
+		default:
+			u.Err = formsvc.ErrConflict
+		}
+	}
+	return rows.Err()
+}
+
+func (b *backend) creationArgs(group []*bunstore.Unit) []any {
+	n := len(group)
+	var (
+		events                         = make([]*formsvc.Event, 0, n)
+		ids, accounts, campaigns, refs = texts(n), texts(n), texts(n), texts(n)
+		statuses, emails, firsts       = texts(n), texts(n), texts(n)
+		lasts, answers                 = texts(n), texts(n)
+		seen, versions                 = make([]int64, n), make([]int64, n)
+		created, updated, completed    = make([]int64, n), make([]int64, n), make([]int64, n)
+	)
+	for i, u := range group {
+		r := &u.Creation.Response
+		ids[i], accounts[i], campaigns[i] = string(r.ID), string(r.AccountID), string(r.CampaignID)
+		seen[i], refs[i], statuses[i] = u.Creation.CampaignVersion, r.Reference, r.Status
+		emails[i], firsts[i], lasts[i] = r.User.Email, r.User.FirstName, r.User.LastName
+		answers[i], versions[i] = r.Answers.JSON(), r.Version
+		created[i], updated[i], completed[i] = r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro()
+		for j := range u.Creation.Change.Events {
+			events = append(events, &u.Creation.Change.Events[j])
+		}
+	}
+	return append(eventArgs(events), ids, accounts, campaigns, seen, refs, statuses, emails, firsts, lasts, answers,
+		versions, created, updated, completed, b.shard)
+}
+
+// ClaimDue implements bunstore.Backend.
+func (*backend) ClaimDue(
+	ctx context.Context, c bun.IConn, shares []bunstore.Share, now, until int64,
+) ([]bunstore.Leased, error) {
+	endpoints, counts := texts(len(shares)), make([]int32, len(shares))
+	for i, s := range shares {
+		endpoints[i], counts[i] = s.Endpoint.ID, int32(min(s.N, 1<<20)) //nolint:gosec // bounded on this line
+	}
+	rows, err := c.QueryContext(ctx, claimDue, endpoints, counts, now, until)
+	if err != nil {
+		return nil, err
+	}
+	return bunstore.ScanLeased(nil, rows)
+}
+
+// FinishDeliveries implements bunstore.Backend.
+func (*backend) FinishDeliveries(
+	ctx context.Context, c bun.IConn, outcomes []delivery.Outcome, _ int64,
+) (accepted []bool, err error) {
+	n := len(outcomes)
+	var (
+		ids, classes      = texts(n), texts(n)
+		leases, dues      = make([]int64, n), make([]int64, n)
+		states, counted   = make([]int32, n), make([]int32, n)
+		ended, started    = make([]int64, n), make([]int64, n)
+		durations, status = make([]int64, n), make([]int32, n)
+		answers           = make([][]byte, n)
+		index             = make(map[string]int, n)
+	)
+	for i := range outcomes {
+		o, row := &outcomes[i], bunstore.RowOf(&outcomes[i])
+		ids[i], leases[i], index[o.ID] = o.ID, o.Lease, i
+		states[i], counted[i] = int32(row.State), int32(row.Counted) //nolint:gosec // 0 to 2
+		dues[i], ended[i] = row.DueAt, row.At
+		started[i], durations[i] = o.Attempt.StartedAt.UnixMicro(), o.Attempt.Duration.Microseconds()
+		status[i] = int32(o.Attempt.Status) //nolint:gosec // an HTTP status
+		// The class is the engine's, but a queue must not fail for its caller's text.
+		classes[i] = strings.ReplaceAll(strings.ToValidUTF8(o.Attempt.Error, "\uFFFD"), "\x00", "\uFFFD")
+		answers[i] = append([]byte{}, o.Attempt.Answer...)
+	}
+	rows, err := c.QueryContext(ctx, finishDeliveries,
+		ids, leases, states, counted, dues, ended, started, durations, status, classes, answers)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	accepted = make([]bool, n)
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		accepted[index[id]] = true
+	}
+	return accepted, rows.Err()
+}
+
+// Payloads implements bunstore.Backend.
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (_ map[string][]byte, err error) {
+	rows, err := c.QueryContext(ctx, selectPayloads, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	payloads := make(map[string][]byte, len(ids))
+	for rows.Next() {
+		var (
+			id      string
+			payload []byte
+		)
+		if err := rows.Scan(&id, &payload); err != nil {
+			return nil, err
+		}
+		payloads[id] = payload
+	}
+	return payloads, rows.Err()
+}

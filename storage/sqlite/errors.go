@@ -1,0 +1,38 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+)
+
+// Classify implements bunstore.Backend. It looks at result codes only
+// (https://sqlite.org/rescode.html); the texts may change.
+func (backend) Classify(err error) error {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, errNoConnection) {
+		return bunstore.Classified(formsvc.ErrUnavailable, err)
+	}
+	var e *sqlite.Error
+	if !errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	switch e.Code() {
+	case lib.SQLITE_CONSTRAINT_UNIQUE, lib.SQLITE_CONSTRAINT_PRIMARYKEY:
+		return bunstore.Classified(formsvc.ErrConflict, err)
+	case lib.SQLITE_CONSTRAINT_FOREIGNKEY:
+		return bunstore.Classified(formsvc.ErrNotFound, err)
+	}
+	switch e.Code() & 0xff { // the primary code of an extended one
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN,
+		lib.SQLITE_READONLY, lib.SQLITE_NOMEM, lib.SQLITE_PROTOCOL:
+		return bunstore.Classified(formsvc.ErrUnavailable, err)
+	}
+	return err
+}

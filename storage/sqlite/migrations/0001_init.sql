@@ -1,0 +1,119 @@
+-- Times are microseconds since 1970, UTC. Identifiers are UUID text.
+
+CREATE TABLE formsvc_accounts (
+  id         TEXT PRIMARY KEY,
+  name       TEXT NOT NULL UNIQUE,
+  campaigns  INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE formsvc_keys (
+  id          TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  name        TEXT NOT NULL,
+  prefix      TEXT NOT NULL,
+  hash        BLOB NOT NULL UNIQUE,
+  permissions TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  revoked_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX formsvc_keys_account ON formsvc_keys (account_id, id);
+
+CREATE TABLE formsvc_campaigns (
+  id          TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  title       TEXT NOT NULL,
+  description TEXT NOT NULL,
+  status      TEXT NOT NULL,
+  opens_at    INTEGER NOT NULL,
+  closes_at   INTEGER NOT NULL,
+  modules     TEXT NOT NULL,
+  metadata    TEXT NOT NULL,
+  version     INTEGER NOT NULL,
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX formsvc_campaigns_account ON formsvc_campaigns (account_id, id);
+
+-- Responses per campaign, apart from the campaign so that counting one does not
+-- rewrite the campaign's row.
+CREATE TABLE formsvc_counters (
+  campaign_id TEXT NOT NULL,
+  shard       INTEGER NOT NULL,
+  responses   INTEGER NOT NULL,
+  PRIMARY KEY (campaign_id, shard)
+) STRICT, WITHOUT ROWID;
+
+-- The campaign is checked by the statement that inserts, so there is no foreign
+-- key here, nor on the tables below: they are written with every response.
+CREATE TABLE formsvc_responses (
+  id           TEXT NOT NULL,
+  account_id   TEXT NOT NULL,
+  campaign_id  TEXT NOT NULL,
+  reference    TEXT NOT NULL,
+  status       TEXT NOT NULL,
+  email        TEXT NOT NULL,
+  first_name   TEXT NOT NULL,
+  last_name    TEXT NOT NULL,
+  answers      TEXT NOT NULL,
+  version      INTEGER NOT NULL,
+  created_at   INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL,
+  completed_at INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
+CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
+
+CREATE TABLE formsvc_events (
+  id          TEXT NOT NULL UNIQUE,
+  account_id  TEXT NOT NULL,
+  campaign_id TEXT NOT NULL,
+  response_id TEXT NOT NULL,
+  type        INTEGER NOT NULL,
+  payload     TEXT NOT NULL,
+  created_at  INTEGER NOT NULL
+) STRICT;
+
+-- events is a set of bits, one per event type.
+CREATE TABLE formsvc_webhooks (
+  id          TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  url         TEXT NOT NULL,
+  events      INTEGER NOT NULL,
+  campaign_id TEXT,
+  secret      TEXT NOT NULL,
+  disabled    INTEGER NOT NULL,
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX formsvc_webhooks_account ON formsvc_webhooks (account_id, id);
+
+-- state: 0 pending, 1 delivered, 2 failed. A claim sets due_at to the end of
+-- its lease and adds one to lease, the fencing token.
+CREATE TABLE formsvc_deliveries (
+  id         TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL,
+  webhook_id TEXT NOT NULL,
+  event_id   TEXT NOT NULL,
+  event_type INTEGER NOT NULL,
+  state      INTEGER NOT NULL,
+  attempts   INTEGER NOT NULL,
+  lease      INTEGER NOT NULL,
+  due_at     INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX formsvc_deliveries_due ON formsvc_deliveries (webhook_id, due_at) WHERE state = 0;
+CREATE INDEX formsvc_deliveries_webhook ON formsvc_deliveries (webhook_id, id);
+
+CREATE TABLE formsvc_attempts (
+  delivery_id TEXT NOT NULL,
+  number      INTEGER NOT NULL,
+  started_at  INTEGER NOT NULL,
+  duration    INTEGER NOT NULL, -- microseconds
+  status      INTEGER NOT NULL, -- of the answer; 0: there was none
+  error       TEXT NOT NULL,
+  answer      BLOB NOT NULL,
+  PRIMARY KEY (delivery_id, number)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,254 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// Options changes how a store works. The zero value is ready for use.
+type Options struct {
+	// GroupLimit is how many concurrent writes may share one commit; 1 gives
+	// each its own. Defaults to 256.
+	GroupLimit int
+	// BusyTimeout is how long to wait for another process that is writing.
+	// Defaults to 5 seconds.
+	BusyTimeout time.Duration
+	// ReadConns is how many queries may run beside each other. Defaults to 8.
+	ReadConns int
+	// SkipMigrations leaves the schema as it is; Open then fails unless it is
+	// up to date. Defaults to false.
+	SkipMigrations bool
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.GroupLimit <= 0 {
+		d.GroupLimit = 256
+	}
+	if d.BusyTimeout <= 0 {
+		d.BusyTimeout = 5 * time.Second
+	}
+	if d.ReadConns <= 0 {
+		d.ReadConns = 8
+	}
+	return d
+}
+
+// A Store keeps everything in one SQLite database. It implements formsvc.Store
+// and delivery.Queue, and is safe for concurrent use.
+type Store struct {
+	*bunstore.Store
+
+	writer writer
+	drain  func()
+	owned  []*sql.DB // closed by Close, last first
+	close  sync.Once
+}
+
+// Open opens the database file at path, makes it if there is none (readable by
+// its owner only), and brings its schema up to date. Close closes it.
+//
+// Other processes may open the same file. The file must be on a local disk.
+func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
+	o := opts.withDefaults()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open: %w", err)
+	}
+	// SQLite itself would make the file readable by all; its journal files get
+	// the mode of this one.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("sqlite: open: %w", err)
+	}
+	s, err := open(ctx, path, &o)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
+	writeDB, err := sql.Open("sqlite", dsn(path, o, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
+		// A longer log between checkpoints costs disk, and saves writing the same
+		// page again and again.
+		"wal_autocheckpoint(4000)"))
+	if err != nil {
+		return nil, err
+	}
+	defer closeOnError(&err, writeDB)
+	writeDB.SetMaxOpenConns(1)
+	conn, err := writeDB.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPragmas(ctx, conn); err != nil {
+		return nil, err
+	}
+	readDB, err := sql.Open("sqlite", dsn(path, o, "query_only(1)"))
+	if err != nil {
+		return nil, err
+	}
+	defer closeOnError(&err, readDB)
+	readDB.SetMaxOpenConns(o.ReadConns)
+	readDB.SetMaxIdleConns(o.ReadConns)
+
+	w := &pinnedWriter{conn: conn, c: bunstore.NewPrepared(conn)}
+	s := newStore(w, bunstore.NewPrepared(readDB), bun.NewDB(readDB, sqlitedialect.New()), o)
+	s.owned = []*sql.DB{writeDB, readDB}
+	if o.SkipMigrations {
+		return s, s.checkSchema(ctx)
+	}
+	return s, s.Migrate(ctx)
+}
+
+func closeOnError(err *error, db *sql.DB) {
+	if *err != nil {
+		*err = errors.Join(*err, db.Close())
+	}
+}
+
+// New returns a store on a database that the caller has opened and goes on
+// owning: Close leaves it open. The caller sets its pragmas; without
+// journal_mode WAL and synchronous FULL an answer is not a promise. The schema
+// must be brought up to date with Migrate.
+func New(db *bun.DB, opts *Options) *Store {
+	o := opts.withDefaults()
+	return newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
+}
+
+func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
+	s := &Store{writer: w}
+	var commit func(context.Context, *bunstore.Unit) error
+	commit, s.drain = bunstore.NewGroupCommit(o.GroupLimit, s.writeGroup)
+	s.Store = bunstore.New(bunstore.Config{
+		Backend: backend{}, Build: build, Read: read, Commit: commit, Rebind: func(q string) string { return q },
+	})
+	return s
+}
+
+// Bind returns a store that works inside tx, a transaction of the caller: what
+// it writes commits or rolls back with it. Like tx it must not be used by two
+// goroutines at once. After the commit, call Notify on the store that delivers,
+// or leave the deliveries to its next poll.
+func Bind(tx bun.IDB) (formsvc.Store, error) {
+	t, ok := tx.(bun.Tx)
+	if !ok {
+		return nil, fmt.Errorf("sqlite: bind: want a bun.Tx, got %T", tx)
+	}
+	return newStore(nil, nil, nil, new(Options)).Bound(t, t.Tx), nil
+}
+
+// Close refuses new calls, commits the writes that are under way and closes
+// what Open opened.
+func (s *Store) Close() error {
+	var err error
+	s.close.Do(func() {
+		s.SetClosed()
+		s.drain()
+		err = s.writer.close()
+		for _, db := range s.owned {
+			err = errors.Join(err, db.Close())
+		}
+	})
+	return err
+}
+
+// Ping returns nil when the database can be read.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.Accounts(ctx)
+	return err
+}
+
+// Migrate brings the schema up to date. Two processes may do so at once. It
+// refuses a schema that is newer than this release.
+func (s *Store) Migrate(ctx context.Context) error {
+	list, err := migrations()
+	if err != nil {
+		return err
+	}
+	return bunstore.Steps(ctx, list, func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
+		return s.writer.inTx(ctx, func(c bun.IConn) error { return do(ctx, c) })
+	})
+}
+
+// Migrations returns every step of the schema and when it was applied.
+func (s *Store) Migrations(ctx context.Context) (list []bunstore.Migration, err error) {
+	if list, err = migrations(); err != nil {
+		return nil, err
+	}
+	err = s.writer.inTx(ctx, func(c bun.IConn) error {
+		list, err = bunstore.Status(ctx, list, c)
+		return err
+	})
+	return list, err
+}
+
+func (s *Store) checkSchema(ctx context.Context) error {
+	list, err := s.Migrations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		if m.AppliedAt.IsZero() {
+			return fmt.Errorf("schema version %d (%s) is not applied: run the migrations", m.Version, m.Name)
+		}
+	}
+	return nil
+}
+
+func migrations() ([]bunstore.Migration, error) {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	return bunstore.Migrations(files)
+}
+
+func dsn(path string, o *Options, pragmas ...string) string {
+	q := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())}}
+	for _, p := range pragmas {
+		q.Add("_pragma", p)
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// checkPragmas makes sure that the promise of durability can be kept: a
+// pragma that has no effect is no error to SQLite.
+func checkPragmas(ctx context.Context, c *sql.Conn) error {
+	for _, p := range []struct{ name, want string }{{"journal_mode", "wal"}, {"synchronous", "2"}, {"foreign_keys", "1"}} {
+		var got string
+		if err := c.QueryRowContext(ctx, "PRAGMA "+p.name).Scan(&got); err != nil {
+			return err
+		}
+		if got != p.want {
+			return fmt.Errorf("pragma %s is %s, want %s (is the file on a network file system?)", p.name, got, p.want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// backend is what SQLite does in its own way. There is one writer at a time, so
+// rows are written one statement each, prepared once; nothing needs locking.
+type backend struct{}
+
+func (backend) ForUpdate() string { return "" }
+
+func (backend) Shard() int { return 0 }
+
+const (
+	selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = ? AND account_id = ?"
+
+	insertResponse = "INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, " +
+		"last_name, answers, version, created_at, updated_at, completed_at) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+	addCount = "INSERT INTO formsvc_counters (campaign_id, shard, responses) VALUES (?, 0, ?) " +
+		"ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = responses + excluded.responses"
+
+	insertEvent = "INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, payload, created_at) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+	selectListeners = "SELECT id, events, coalesce(campaign_id, '') FROM formsvc_webhooks " +
+		"WHERE account_id = ? AND NOT disabled ORDER BY id"
+
+	insertDelivery = "INSERT INTO formsvc_deliveries (id, account_id, webhook_id, event_id, event_type, state, attempts, " +
+		"lease, due_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?)"
+)
+
+// CreateResponses implements bunstore.Backend.
+func (b backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {
+	versions := make(map[formsvc.CampaignKey]int64, 1)
+	counts := make(map[formsvc.ID]int, 1)
+	w := eventWriter{c: c}
+	for _, u := range group {
+		r := &u.Creation.Response
+		version, err := campaignVersion(ctx, c, versions, formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
+		switch {
+		case err != nil:
+			return err
+		case version == 0:
+			u.Err = formsvc.ErrNotFound
+			continue
+		case version != u.Creation.CampaignVersion:
+			u.Err = formsvc.ErrStale
+			continue
+		}
+		result, err := c.ExecContext(ctx, insertResponse, string(r.ID), string(r.AccountID), string(r.CampaignID),
+			r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
+			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro())
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			u.Err = errors.Join(formsvc.ErrConflict, err)
+			continue
+		}
+		counts[r.CampaignID]++
+		if u.Wake, err = w.write(ctx, u.Creation.Change.Events); err != nil {
+			return err
+		}
+	}
+	for campaign, n := range counts {
+		if _, err := c.ExecContext(ctx, addCount, string(campaign), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// campaignVersion returns a campaign's version, or 0 when there is none.
+func campaignVersion(
+	ctx context.Context, c bun.IConn, known map[formsvc.CampaignKey]int64, key formsvc.CampaignKey,
+) (int64, error) {
+	version, ok := known[key]
+	if ok {
+		return version, nil
+	}
+	err := c.QueryRowContext(ctx, selectVersion, string(key.ID), string(key.AccountID)).Scan(&version)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, err
+	}
+	known[key] = version
+	return version, nil
+}
+
+// InsertEvents implements bunstore.Backend.
+func (backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (bool, error) {
+	w := eventWriter{c: c}
+	return w.write(ctx, events)
+}
+
+// eventWriter writes events and their deliveries. It reads an account's
+// webhooks once, so it must not outlive the group it is made for.
+type eventWriter struct {
+	c         bun.IConn
+	listeners map[formsvc.ID][]listener
+}
+
+type listener struct {
+	id       formsvc.ID
+	events   int64
+	campaign formsvc.ID
+}
+
+func (w *eventWriter) write(ctx context.Context, events []formsvc.Event) (wake bool, err error) {
+	for i := range events {
+		e := &events[i]
+		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
+		if _, err := w.c.ExecContext(ctx, insertEvent, string(e.ID), string(e.AccountID), string(e.CampaignID),
+			string(e.ResponseID), bit, string(e.Payload), at); err != nil {
+			return false, err
+		}
+		listeners, err := w.of(ctx, e.AccountID)
+		if err != nil {
+			return false, err
+		}
+		for _, l := range listeners {
+			if l.events&bit == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
+				continue
+			}
+			if _, err := w.c.ExecContext(ctx, insertDelivery, string(formsvc.DeliveryID(e.ID, l.id)),
+				string(e.AccountID), string(l.id), string(e.ID), bit, at, at, at); err != nil {
+				return false, err
+			}
+			wake = true
+		}
+	}
+	return wake, nil
+}
+
+func (w *eventWriter) of(ctx context.Context, account formsvc.ID) (list []listener, err error) {
+	if list, ok := w.listeners[account]; ok {
+		return list, nil
+	}
+	rows, err := w.c.QueryContext(ctx, selectListeners, string(account))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var l listener
+		if err := rows.Scan((*string)(&l.id), &l.events, (*string)(&l.campaign)); err != nil {
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	if w.listeners == nil {
+		w.listeners = make(map[formsvc.ID][]listener, 1)
+	}
+	w.listeners[account] = list
+	return list, rows.Err()
+}
+
+const claimDue = "UPDATE formsvc_deliveries SET lease = lease + 1, due_at = ? WHERE id IN (" +
+	"SELECT d.id FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = ? AND d.due_at <= ? " +
+	"ORDER BY d.due_at LIMIT ?) RETURNING id, event_id, webhook_id, event_type, attempts, lease"
+
+// ClaimDue implements bunstore.Backend.
+func (backend) ClaimDue(
+	ctx context.Context, c bun.IConn, shares []bunstore.Share, now, until int64,
+) (leased []bunstore.Leased, err error) {
+	for _, share := range shares {
+		rows, err := c.QueryContext(ctx, claimDue, until, share.Endpoint.ID, now, share.N)
+		if err != nil {
+			return nil, err
+		}
+		if leased, err = bunstore.ScanLeased(leased, rows); err != nil {
+			return nil, err
+		}
+	}
+	return leased, nil
+}
+
+const (
+	finishDelivery = "UPDATE formsvc_deliveries SET state = ?, attempts = attempts + ?, due_at = ?, updated_at = ? " +
+		"WHERE id = ? AND lease = ? AND state = 0 RETURNING attempts"
+	insertAttempt = "INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) " +
+		"VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+
+// FinishDeliveries implements bunstore.Backend.
+func (backend) FinishDeliveries(
+	ctx context.Context, c bun.IConn, outcomes []delivery.Outcome, _ int64,
+) ([]bool, error) {
+	accepted := make([]bool, len(outcomes))
+	for i := range outcomes {
+		o, row := &outcomes[i], bunstore.RowOf(&outcomes[i])
+		var number int
+		err := c.QueryRowContext(ctx, finishDelivery, row.State, row.Counted, row.DueAt, row.At, o.ID, o.Lease).Scan(&number)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		accepted[i] = true
+		if row.Counted == 0 {
+			continue
+		}
+		a := &o.Attempt
+		if _, err := c.ExecContext(ctx, insertAttempt, o.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(),
+			a.Status, strings.ToValidUTF8(a.Error, "\uFFFD"), append([]byte{}, a.Answer...)); err != nil {
+			return nil, err
+		}
+	}
+	return accepted, nil
+}
+
+const selectPayload = "SELECT payload FROM formsvc_events WHERE id = ?"
+
+// Payloads implements bunstore.Backend.
+func (backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
+	payloads := make(map[string][]byte, len(ids))
+	for _, id := range ids {
+		var payload []byte
+		err := c.QueryRowContext(ctx, selectPayload, id).Scan(&payload)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		payloads[id] = payload
+	}
+	return payloads, nil
+}

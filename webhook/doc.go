@@ -1,0 +1,50 @@
+// Package webhook is for receivers: it checks that a webhook request comes from
+// the service, and reads what it says. It uses only the standard library.
+//
+// A receiver needs three lines:
+//
+//	verifier, err := webhook.NewVerifier([]string{secret}, nil)
+//	// handle err
+//	http.Handle("/hooks", verifier.Handler(next))
+//
+// The next handler sees authentic requests only. It finds the verified
+// [Delivery] with [FromContext] and reads the payload with [ParseEvent]. Every
+// other request is answered by [Verifier.Handler] and never reaches it.
+//
+// # Signature
+//
+// The header x-service-signature carries the HMAC-SHA-256 (RFC 2104, FIPS
+// 180-4) of the raw request body, keyed with the webhook's secret, as 64
+// lowercase hexadecimal digits. "Raw" means the bytes as they came: a body that
+// was decompressed, re-encoded or parsed and written again no longer matches.
+// Where a framework reads the body first, keep its bytes and call
+// [Verifier.Verify].
+//
+// # What is authenticated
+//
+// Only the body is signed. Headers other than the signature are hints that
+// anyone who has seen one request can change: [Delivery.ID] and
+// [Delivery.Attempt] come from them. [Delivery.Event] and [Delivery.EventID]
+// come from the signed body.
+//
+// A signature over the body alone does not expire: who has seen a request can
+// send it again. Deliveries are also repeated by the service itself. Remember
+// the EventIDs that were handled, with a unique key and in the same database
+// transaction as their effect, and answer 200 to a repetition.
+//
+// # Answering
+//
+// The service takes any 2xx status as success. Any other status, and no answer
+// within 30 seconds, is a failure, and the same bytes are sent again after 1, 5
+// and 30 minutes. Answer 200 at once and do long work afterwards. No order is
+// promised between events.
+//
+// # Changing the secret
+//
+// A [Verifier] takes several secrets. Give it the new and the old one, change
+// the secret at the service, and drop the old one when [Delivery.SecretIndex]
+// no longer shows its use.
+//
+// The package [github.com/formsvc/toolkit/webhook/webhooktest] has signed
+// requests, a recording receiver and test vectors for any language.
+package webhook

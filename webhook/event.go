@@ -1,0 +1,205 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// An EventType names what happened. The service may add types: a receiver
+// should answer 200 to one that it does not know, and otherwise ignore it.
+type EventType string
+
+// The event types that the service's documentation lists, under Events.
+const (
+	// ResponseCreated means that a new response was submitted.
+	ResponseCreated EventType = "response.created"
+	// ResponseUpdated means that a response was modified; [Data.Changes] says
+	// where.
+	ResponseUpdated EventType = "response.updated"
+	// ResponseStatusChanged means that the status of a response changed, from
+	// [Data.PreviousStatus] to the one in [Data.Response].
+	ResponseStatusChanged EventType = "response.status_changed"
+	// ResponseCompleted means that a response was finalized.
+	ResponseCompleted EventType = "response.completed"
+	// SignatureCompleted means that a document was signed; [Data.Signature]
+	// says which and by whom.
+	SignatureCompleted EventType = "signature.completed"
+	// FileUploaded means that a file was uploaded; it is [Data.File].
+	FileUploaded EventType = "file.uploaded"
+)
+
+// An Event is the payload of a delivery. Every attempt of every delivery of one
+// event carries the same bytes, so it shows the state when the event happened,
+// not the state now.
+//
+// Times are in UTC with milliseconds. Writing an Event as JSON gives a valid
+// payload for tests, but not the bytes that it was read from.
+type Event struct {
+	// ID identifies the event (a UUID).
+	ID string `json:"id,omitempty"`
+	// Type is what happened.
+	Type EventType `json:"event"`
+	// Timestamp is when it happened.
+	Timestamp time.Time `json:"timestamp,omitzero"`
+	// Data is what it happened to.
+	Data Data `json:"data"`
+	// Test is true for an event that was sent by hand to try a webhook: nothing
+	// happened, and what it names does not exist.
+	Test bool `json:"test,omitempty"`
+}
+
+// Data is what an [Event] happened to. Campaign and Response come with every
+// type, the others as they say.
+type Data struct {
+	// Campaign is the campaign of the response.
+	Campaign Campaign `json:"campaign"`
+	// Response is the response after the event.
+	Response Response `json:"response"`
+	// PreviousStatus is the status before the event. It comes with
+	// [ResponseStatusChanged] and [ResponseCompleted].
+	PreviousStatus string `json:"previousStatus,omitempty"`
+	// Changes are the members of the response that changed, as JSON Pointers
+	// (RFC 6901). They come with [ResponseUpdated].
+	Changes []string `json:"changes,omitempty"`
+	// File is the file of [FileUploaded], otherwise nil.
+	File *File `json:"file,omitempty"`
+	// Signature is the signature of [SignatureCompleted], otherwise nil.
+	Signature *DocumentSignature `json:"signature,omitempty"`
+	// Truncated is true when the payload would have been over 1 MB. The
+	// response then comes without its Responses: read them over the API.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// A Campaign is what a payload tells of a form campaign.
+type Campaign struct {
+	// UUID identifies the campaign.
+	UUID string `json:"uuid"`
+	// Title is its title.
+	Title string `json:"title"`
+}
+
+// A Response is what was submitted to a campaign.
+type Response struct {
+	// UUID identifies the response.
+	UUID string `json:"uuid"`
+	// Reference identifies it for people, within the account.
+	Reference string `json:"reference"`
+	// CampaignUUID identifies its campaign.
+	CampaignUUID string `json:"campaignUuid,omitempty"`
+	// Status is its status, for example "pending". The set is open.
+	Status string `json:"status"`
+	// User is who submitted it.
+	User User `json:"user"`
+	// Responses are the answers by module name. It is nil when the payload
+	// left them out: see [Data.Truncated].
+	Responses map[string]Answer `json:"responses,omitzero"`
+	// CreatedAt is when it was submitted.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+	// UpdatedAt is when it last changed.
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+	// CompletedAt is when it was finalized, or the zero time.
+	CompletedAt time.Time `json:"completedAt,omitzero"`
+}
+
+// A User is who submitted a response.
+type User struct {
+	// Email is the e-mail address.
+	Email string `json:"email"`
+	// FirstName may be empty.
+	FirstName string `json:"firstName"`
+	// LastName may be empty.
+	LastName string `json:"lastName"`
+}
+
+// An Answer is what was answered to one module of a form.
+type Answer struct {
+	// Value are the values in order. None means that it was answered empty.
+	Value []string `json:"value"`
+}
+
+// A File is a file that was attached to a response. Its bytes are read over the
+// API.
+type File struct {
+	// UUID identifies the file.
+	UUID string `json:"uuid"`
+	// Name is the file name that the uploader gave. It is not to be trusted as
+	// a path.
+	Name string `json:"name"`
+	// ContentType is the media type that the uploader gave.
+	ContentType string `json:"contentType"`
+	// Size is the length in bytes.
+	Size int64 `json:"size"`
+	// SHA256 is the SHA-256 of the bytes in hexadecimal.
+	SHA256 string `json:"sha256"`
+	// Module is the name of the module that it answers, or empty.
+	Module string `json:"module,omitempty"`
+	// ResponseUUID identifies the response it is attached to.
+	ResponseUUID string `json:"responseUuid"`
+	// CampaignUUID identifies the response's campaign.
+	CampaignUUID string `json:"campaignUuid"`
+	// CreatedAt is when it was uploaded.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
+}
+
+// A DocumentSignature is the record of a document that was signed. It has
+// nothing to do with the signature of the request.
+type DocumentSignature struct {
+	// UUID identifies the record.
+	UUID string `json:"uuid"`
+	// Signer is who signed.
+	Signer User `json:"signer"`
+	// FileUUID identifies the signed file. It is empty when the answers of the
+	// response were signed.
+	FileUUID string `json:"fileUuid,omitempty"`
+	// Provider names the signing service, or is empty.
+	Provider string `json:"provider,omitempty"`
+	// DocumentSHA256 is the SHA-256 in hexadecimal of what was signed.
+	DocumentSHA256 string `json:"documentSha256"`
+	// SignedAt is when it was signed.
+	SignedAt time.Time `json:"signedAt,omitzero"`
+}
+
+// ParseEvent reads an event from the body of a delivery. Verify the body first:
+// ParseEvent does not.
+//
+// Members that it does not know are ignored and types that it does not know
+// accepted, so that a receiver survives additions. Missing members stay empty,
+// except the event's type. It fails with [ErrMalformedEvent], whose text says
+// where the body is wrong but repeats nothing of it.
+func ParseEvent(body []byte) (Event, error) {
+	var e Event
+	if err := json.Unmarshal(body, &e); err != nil {
+		return Event{}, fmt.Errorf("%w: %s", ErrMalformedEvent, describe(err))
+	}
+	if e.Type == "" {
+		return Event{}, fmt.Errorf("%w: it has no event type", ErrMalformedEvent)
+	}
+	return e, nil
+}
+
+// describe says what is wrong with a body without its values: they can be
+// respondents' data, and the text of err can contain them.
+func describe(err error) string {
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Sprintf("not JSON at byte %d", e.Offset)
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Sprintf("wrong type at byte %d", e.Offset)
+	}
+	return "malformed time"
+}
+
+// identify returns the type and the identifier of the event in body, or nothing
+// if it is not an event.
+func identify(body []byte) (EventType, string) {
+	var e struct {
+		ID   string    `json:"id"`
+		Type EventType `json:"event"`
+	}
+	if json.Unmarshal(body, &e) != nil || e.Type == "" {
+		return "", ""
+	}
+	return e.Type, e.ID
+}

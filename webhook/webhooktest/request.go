@@ -1,0 +1,48 @@
+package webhooktest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// NewRequest returns the request with which the service delivers body to a
+// webhook with that secret, as the handler under test gets it: a POST of / with
+// the headers of [Header]. Set its URL.Path where a router needs another. To
+// send over a network, make the request with [http.NewRequest] and give it
+// Header instead.
+func NewRequest(secret string, body []byte) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	r.Header = Header(secret, body)
+	return r
+}
+
+// Header returns the headers of a first attempt to deliver body, signed with
+// secret: the signature, the content type, the event's type if body is an
+// event, and the delivery's identifier and attempt. The identifier is made from
+// the body, so that the same body is the same delivery. The caller may change
+// the headers.
+func Header(secret string, body []byte) http.Header {
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	h.Set(webhook.SignatureHeader, webhook.Sign([]byte(secret), body))
+	h.Set(webhook.DeliveryHeader, deliveryID(body))
+	h.Set(webhook.AttemptHeader, "1")
+	if e, err := webhook.ParseEvent(body); err == nil {
+		h.Set(webhook.EventHeader, string(e.Type))
+	}
+	return h
+}
+
+// deliveryID returns a UUID of version 8 (RFC 9562, section 5.8) made from body.
+func deliveryID(body []byte) string {
+	hash := sha256.Sum256(body)
+	hash[6] = hash[6]&0x0f | 0x80
+	hash[8] = hash[8]&0x3f | 0x80
+	s := hex.EncodeToString(hash[:16])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
