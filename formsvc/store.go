@@ -66,8 +66,9 @@ type CampaignStore interface {
 	CreateCampaign(ctx context.Context, campaign Campaign) error
 	// UpdateCampaign reads a campaign, has decide change it, and writes it: one
 	// unit. decide may run more than once; its error ends the unit and is
-	// returned. It must not touch ID, AccountID, ResponseCount or CreatedAt.
-	// ErrNotFound.
+	// returned. When it leaves Version as it was, nothing is written. It must
+	// not touch ID, AccountID, ResponseCount or CreatedAt. The result is the
+	// campaign as stored. ErrNotFound.
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
 	// Campaign returns a campaign. ErrNotFound.
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
@@ -78,14 +79,15 @@ type CampaignStore interface {
 // A ResponseStore keeps responses. It is also where events come from.
 type ResponseStore interface {
 	// CreateResponse adds a response to a campaign of that version and counts it
-	// there. ErrNotFound: no such campaign. ErrStale: the campaign has another
+	// there. The response's ID must not be older than its CreatedAt (to the
+	// millisecond): lists by time rely on it. ErrNotFound: no such campaign. ErrStale: the campaign has another
 	// version. ErrConflict: the reference is taken in the account.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
 	// UpdateResponse reads a response, has decide change it, and writes it with
 	// the change: one unit. decide may run more than once; its error ends the
 	// unit and is returned. When it leaves Version as it was, nothing is
-	// written. It must not touch the identifiers, Reference or CreatedAt.
-	// ErrNotFound.
+	// written. It must not touch the identifiers, Reference or CreatedAt. The
+	// result is the response as stored. ErrNotFound.
 	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
 	// Response returns a response. ErrNotFound.
 	Response(ctx context.Context, key ResponseKey) (Response, error)

@@ -36,8 +36,8 @@ type Options struct {
 	// ones, for poolers that can't keep prepared statements. Defaults to false;
 	// a data source name with default_query_exec_mode=exec sets it.
 	Unprepared bool
-	// SkipMigrations leaves the schema as it is; Open then fails unless it is
-	// up to date. Defaults to false.
+	// SkipMigrations makes Open leave the schema as it is, for looking at it or
+	// migrating later. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -57,6 +57,9 @@ func (o *Options) withDefaults() Options {
 	}
 	return d
 }
+
+// A Migration is one step of the schema.
+type Migration = bunstore.Migration
 
 // A Store keeps everything in one Postgres database, which several nodes may
 // share. It implements formsvc.Store and delivery.Queue, and is safe for
@@ -111,7 +114,7 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 		return s.backend.Classify(err)
 	}
 	if o.SkipMigrations {
-		return s.checkSchema(ctx)
+		return nil
 	}
 	return s.Migrate(ctx)
 }
@@ -214,7 +217,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 // Migrations returns every step of the schema and when it was applied.
-func (s *Store) Migrations(ctx context.Context) (list []bunstore.Migration, err error) {
+func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 	if list, err = migrations(); err != nil {
 		return nil, err
 	}
@@ -241,20 +244,7 @@ func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) er
 	return tx.Commit()
 }
 
-func (s *Store) checkSchema(ctx context.Context) error {
-	list, err := s.Migrations(ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range list {
-		if m.AppliedAt.IsZero() {
-			return fmt.Errorf("schema version %d (%s) is not applied: run the migrations", m.Version, m.Name)
-		}
-	}
-	return nil
-}
-
-func migrations() ([]bunstore.Migration, error) {
+func migrations() ([]Migration, error) {
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ written AS (
   INSERT INTO formsvc_deliveries (id, account_id, webhook_id, event_id, event_type, state, attempts, lease,
     due_at, created_at, updated_at)
   SELECT formsvc_delivery_id(e.id, w.id), e.account_id, w.id, e.id, e.type, 0, 0, 0,
-    e.created_at, e.created_at, e.created_at
+    e.created_at, e.created_at, -62135596800000000 -- the zero time: no attempt has ended
   FROM ev AS e JOIN formsvc_webhooks AS w ON w.account_id = e.account_id AND NOT w.disabled
     AND w.events & e.type <> 0 AND (w.campaign_id IS NULL OR w.campaign_id = e.campaign_id)
   RETURNING event_id
@@ -19,7 +19,7 @@ written AS (
 // Identifiers travel as text and become uuid in the server: the driver has no
 // type of ours to encode.
 const eventColumns = `unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::text[]::uuid[], $4::text[]::uuid[],
-    $5::bigint[], $6::text[], $7::bigint[]) AS e(id, account_id, campaign_id, response_id, type, payload, created_at)`
+    $5::bigint[], $6::bytea[], $7::bigint[]) AS e(id, account_id, campaign_id, response_id, type, payload, created_at)`
 
 const insertEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + listening + `
 SELECT EXISTS (SELECT FROM queued)`
@@ -78,7 +78,8 @@ WITH outcome AS (
   AS o(id, lease, state, counted, due_at, ended_at, started_at, duration, status, error, answer)
 ), done AS (
   UPDATE formsvc_deliveries AS d
-  SET state = o.state, attempts = d.attempts + o.counted, due_at = o.due_at, updated_at = o.ended_at
+  SET state = o.state, attempts = d.attempts + o.counted, due_at = o.due_at, lease = d.lease + 1,
+    updated_at = CASE WHEN o.counted > 0 THEN o.ended_at ELSE d.updated_at END
   FROM outcome AS o
   WHERE d.id = ANY ($1::text[]::uuid[]) AND d.id = o.id AND d.lease = o.lease AND d.state = 0
   RETURNING d.id, d.attempts

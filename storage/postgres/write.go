@@ -27,12 +27,12 @@ func eventArgs(events []*formsvc.Event) []any {
 	var (
 		ids, accounts, campaigns, responses = texts(len(events)), texts(len(events)), texts(len(events)), texts(len(events))
 		types, created                      = make([]int64, len(events)), make([]int64, len(events))
-		payloads                            = texts(len(events))
+		payloads                            = make([][]byte, len(events))
 	)
 	for i, e := range events {
 		ids[i], accounts[i], campaigns[i] = string(e.ID), string(e.AccountID), string(e.CampaignID)
 		responses[i], types[i] = string(e.ResponseID), bunstore.EventBit(e.Type)
-		payloads[i], created[i] = string(e.Payload), e.CreatedAt.UnixMicro()
+		payloads[i], created[i] = append([]byte{}, e.Payload...), e.CreatedAt.UnixMicro()
 	}
 	return []any{ids, accounts, campaigns, responses, types, payloads, created}
 }
@@ -124,7 +124,7 @@ func (*backend) ClaimDue(
 
 // FinishDeliveries implements bunstore.Backend.
 func (*backend) FinishDeliveries(
-	ctx context.Context, c bun.IConn, outcomes []delivery.Outcome, _ int64,
+	ctx context.Context, c bun.IConn, outcomes []delivery.Outcome,
 ) (accepted []bool, err error) {
 	n := len(outcomes)
 	var (

@@ -33,8 +33,8 @@ type Options struct {
 	BusyTimeout time.Duration
 	// ReadConns is how many queries may run beside each other. Defaults to 8.
 	ReadConns int
-	// SkipMigrations leaves the schema as it is; Open then fails unless it is
-	// up to date. Defaults to false.
+	// SkipMigrations makes Open leave the schema as it is, for looking at it or
+	// migrating later. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -54,6 +54,9 @@ func (o *Options) withDefaults() Options {
 	}
 	return d
 }
+
+// A Migration is one step of the schema.
+type Migration = bunstore.Migration
 
 // A Store keeps everything in one SQLite database. It implements formsvc.Store
 // and delivery.Queue, and is safe for concurrent use.
@@ -121,7 +124,7 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	s := newStore(w, bunstore.NewPrepared(readDB), bun.NewDB(readDB, sqlitedialect.New()), o)
 	s.owned = []*sql.DB{writeDB, readDB}
 	if o.SkipMigrations {
-		return s, s.checkSchema(ctx)
+		return s, nil
 	}
 	return s, s.Migrate(ctx)
 }
@@ -197,7 +200,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 // Migrations returns every step of the schema and when it was applied.
-func (s *Store) Migrations(ctx context.Context) (list []bunstore.Migration, err error) {
+func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 	if list, err = migrations(); err != nil {
 		return nil, err
 	}
@@ -208,20 +211,7 @@ func (s *Store) Migrations(ctx context.Context) (list []bunstore.Migration, err 
 	return list, err
 }
 
-func (s *Store) checkSchema(ctx context.Context) error {
-	list, err := s.Migrations(ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range list {
-		if m.AppliedAt.IsZero() {
-			return fmt.Errorf("schema version %d (%s) is not applied: run the migrations", m.Version, m.Name)
-		}
-	}
-	return nil
-}
-
-func migrations() ([]bunstore.Migration, error) {
+func migrations() ([]Migration, error) {
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
 		return nil, err

@@ -122,7 +122,7 @@ func (w *eventWriter) write(ctx context.Context, events []formsvc.Event) (wake b
 		e := &events[i]
 		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
 		if _, err := w.c.ExecContext(ctx, insertEvent, string(e.ID), string(e.AccountID), string(e.CampaignID),
-			string(e.ResponseID), bit, string(e.Payload), at); err != nil {
+			string(e.ResponseID), bit, append([]byte{}, e.Payload...), at); err != nil {
 			return false, err
 		}
 		listeners, err := w.of(ctx, e.AccountID)
@@ -134,7 +134,7 @@ func (w *eventWriter) write(ctx context.Context, events []formsvc.Event) (wake b
 				continue
 			}
 			if _, err := w.c.ExecContext(ctx, insertDelivery, string(formsvc.DeliveryID(e.ID, l.id)),
-				string(e.AccountID), string(l.id), string(e.ID), bit, at, at, at); err != nil {
+				string(e.AccountID), string(l.id), string(e.ID), bit, at, at, bunstore.Never); err != nil {
 				return false, err
 			}
 			wake = true
@@ -187,21 +187,19 @@ func (backend) ClaimDue(
 }
 
 const (
-	finishDelivery = "UPDATE formsvc_deliveries SET state = ?, attempts = attempts + ?, due_at = ?, updated_at = ? " +
-		"WHERE id = ? AND lease = ? AND state = 0 RETURNING attempts"
+	finishDelivery = "UPDATE formsvc_deliveries SET state = ?, attempts = attempts + ?, due_at = ?, lease = lease + 1, " +
+		"updated_at = CASE WHEN ? > 0 THEN ? ELSE updated_at END WHERE id = ? AND lease = ? AND state = 0 RETURNING attempts"
 	insertAttempt = "INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) " +
 		"VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 
 // FinishDeliveries implements bunstore.Backend.
-func (backend) FinishDeliveries(
-	ctx context.Context, c bun.IConn, outcomes []delivery.Outcome, _ int64,
-) ([]bool, error) {
+func (backend) FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []delivery.Outcome) ([]bool, error) {
 	accepted := make([]bool, len(outcomes))
 	for i := range outcomes {
 		o, row := &outcomes[i], bunstore.RowOf(&outcomes[i])
 		var number int
-		err := c.QueryRowContext(ctx, finishDelivery, row.State, row.Counted, row.DueAt, row.At, o.ID, o.Lease).Scan(&number)
+		err := c.QueryRowContext(ctx, finishDelivery, row.State, row.Counted, row.DueAt, row.Counted, row.At, o.ID, o.Lease).Scan(&number)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

@@ -77,7 +77,7 @@ func (s *Store) notFound(err error) error {
 
 // CreateAccount implements formsvc.AccountStore.
 func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key) error {
-	if err := formsvc.CheckText(account.Name); err != nil {
+	if err := errors.Join(checkIDs(account.ID), formsvc.CheckText(account.Name)); err != nil {
 		return err
 	}
 	for i := range keys {
@@ -101,33 +101,41 @@ func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys
 
 func checkKey(k *formsvc.Key) error {
 	for _, p := range k.Permissions {
-		if strings.ContainsAny(string(p), " \t\r\n\x00") {
+		if err := formsvc.CheckText(string(p)); err != nil {
+			return err
+		}
+		if strings.ContainsAny(string(p), " \t\r\n") {
 			return fmt.Errorf("bunstore: permission with a space: %w", formsvc.ErrInvalid)
 		}
 	}
-	return formsvc.CheckText(k.Name, k.Prefix)
+	return errors.Join(checkIDs(k.ID), formsvc.CheckText(k.Name, k.Prefix))
 }
 
 // Account implements formsvc.AccountStore.
 func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
+	if err := s.ready(ctx, id); err != nil {
+		return formsvc.Account{}, err
+	}
 	return s.accountWhere(ctx, "id = ?", string(id))
 }
 
 // AccountByName implements formsvc.AccountStore.
 func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
-	if formsvc.CheckText(name) != nil {
-		return formsvc.Account{}, formsvc.ErrNotFound
+	if err := s.ready(ctx); err != nil {
+		return formsvc.Account{}, err
+	}
+	if err := formsvc.CheckText(name); err != nil {
+		return formsvc.Account{}, err
 	}
 	return s.accountWhere(ctx, "name = ?", name)
 }
 
 func (s *Store) accountWhere(ctx context.Context, where, arg string) (formsvc.Account, error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.Account{}, err
-	}
 	var row accountRow
-	err := s.build.NewSelect().Conn(s.read).Model(&row).Where(where, arg).Scan(ctx)
-	return row.account(), s.notFound(err)
+	if err := s.build.NewSelect().Conn(s.read).Model(&row).Where(where, arg).Scan(ctx); err != nil {
+		return formsvc.Account{}, s.notFound(err)
+	}
+	return row.account(), nil
 }
 
 // Accounts implements formsvc.AccountStore.
@@ -148,6 +156,9 @@ func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 
 // CreateKey implements formsvc.KeyStore.
 func (s *Store) CreateKey(ctx context.Context, key formsvc.Key) error {
+	if err := s.ready(ctx, key.AccountID); err != nil {
+		return err
+	}
 	if err := checkKey(&key); err != nil {
 		return err
 	}
@@ -172,8 +183,8 @@ func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.
 
 // Keys implements formsvc.KeyStore.
 func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
+	if err := s.ready(ctx, account); err != nil {
+		return nil, noneWhenNotFound(err)
 	}
 	var rows []keyRow
 	err := s.build.NewSelect().Conn(s.read).Model(&rows).Where("account_id = ?", string(account)).Order("id").Scan(ctx)
@@ -189,6 +200,9 @@ func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, er
 
 // RevokeKey implements formsvc.KeyStore.
 func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time) error {
+	if err := s.ready(ctx, account, id); err != nil {
+		return err
+	}
 	never := micros(time.Time{})
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		result, err := s.build.NewUpdate().Conn(c).Model((*keyRow)(nil)).

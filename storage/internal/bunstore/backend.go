@@ -29,7 +29,7 @@ type Backend interface {
 	// ClaimDue leases due deliveries, at most each share's number, until a time.
 	ClaimDue(ctx context.Context, c bun.IConn, shares []Share, now, until int64) ([]Leased, error)
 	// FinishDeliveries writes outcomes and tells which were accepted.
-	FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []delivery.Outcome, now int64) ([]bool, error)
+	FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []delivery.Outcome) ([]bool, error)
 	// Payloads reads the payloads of events.
 	Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error)
 	// ForUpdate is appended to a query whose row is about to be changed.

@@ -3,8 +3,8 @@ package bunstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -53,7 +53,7 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 	for k, v := range c.Metadata {
 		texts = append(texts, k, v)
 	}
-	if err := formsvc.CheckText(texts...); err != nil {
+	if err := errors.Join(checkIDs(c.ID), formsvc.CheckText(texts...)); err != nil {
 		return nil, err
 	}
 	modulesText, err := json.Marshal(modules)
@@ -111,6 +111,9 @@ func (s *Store) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
 
 // CreateCampaign implements formsvc.CampaignStore.
 func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign) error {
+	if err := s.ready(ctx, campaign.AccountID); err != nil {
+		return err
+	}
 	row, err := newCampaignRow(&campaign)
 	if err != nil {
 		return err
@@ -132,6 +135,9 @@ func (s *Store) UpdateCampaign(
 	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error,
 ) (formsvc.Campaign, error) {
 	var campaign formsvc.Campaign
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return campaign, err
+	}
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		var row campaignRow
 		q := s.selectCampaigns(c, &row).Where("c.account_id = ? AND c.id = ?", string(key.AccountID), string(key.ID))
@@ -148,29 +154,32 @@ func (s *Store) UpdateCampaign(
 		if err := decide(&campaign); err != nil {
 			return err
 		}
+		if campaign.Version == row.Version {
+			campaign, err = row.campaign()
+			return err
+		}
 		changed, err := newCampaignRow(&campaign)
 		if err != nil {
 			return err
 		}
-		_, err = s.build.NewUpdate().Conn(c).Model(changed).
+		if _, err = s.build.NewUpdate().Conn(c).Model(changed).
 			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "version", "updated_at").
-			WherePK().Exec(ctx)
+			WherePK().Exec(ctx); err != nil {
+			return err
+		}
+		changed.Responses = row.Responses
+		campaign, err = changed.campaign()
 		return err
 	})
 	if err != nil {
 		return formsvc.Campaign{}, err
 	}
-	campaign.OpensAt, campaign.ClosesAt = trim(campaign.OpensAt), trim(campaign.ClosesAt)
-	campaign.UpdatedAt = trim(campaign.UpdatedAt)
 	return campaign, nil
 }
 
-// trim returns a time as the store gives it back.
-func trim(t time.Time) time.Time { return fromMicros(micros(t)) }
-
 // Campaign implements formsvc.CampaignStore.
 func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Campaign{}, err
 	}
 	var row campaignRow
@@ -185,17 +194,14 @@ func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.
 // Campaigns implements formsvc.CampaignStore.
 func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
 	var page formsvc.Page[formsvc.Campaign]
-	if err := s.ready(ctx); err != nil {
-		return page, err
+	if err := s.ready(ctx, q.AccountID); err != nil {
+		return page, noneWhenNotFound(err)
 	}
 	q.Page = q.Page.Clamped()
 	err := s.build.NewSelect().Conn(s.read).Table("formsvc_accounts").Column("campaigns").
 		Where("id = ?", string(q.AccountID)).Scan(ctx, &page.Total)
-	if err := s.notFound(err); err != nil {
-		if isNotFound(err) {
-			return page, nil
-		}
-		return page, err
+	if err != nil {
+		return page, noneWhenNotFound(s.notFound(err))
 	}
 	var rows []campaignRow
 	sel := s.selectCampaigns(s.read, &rows).Where("c.account_id = ?", string(q.AccountID))

@@ -2,6 +2,8 @@ package bunstore
 
 import (
 	"context"
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -45,21 +47,20 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 			return nil, err
 		}
 	}
-	shares := divide(ready, &req)
-	if len(shares) == 0 {
+	if len(ready) == 0 || req.Limit <= 0 {
 		return nil, nil
 	}
 	var leased []Leased
 	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
-		leased, err = s.backend.ClaimDue(ctx, c, shares, now, micros(req.Now.Add(req.Lease)))
+		leased, err = s.claim(ctx, c, ready, &req)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	endpoints := make(map[string]delivery.Endpoint, len(shares))
-	for _, share := range shares {
-		endpoints[share.Endpoint.ID] = share.Endpoint
+	endpoints := make(map[string]delivery.Endpoint, len(ready))
+	for _, e := range ready {
+		endpoints[e.ID] = e
 	}
 	claims := make([]delivery.Claim, len(leased))
 	for i, l := range leased {
@@ -69,6 +70,42 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 		}
 	}
 	return claims, nil
+}
+
+// claim fills the room in rounds: what one endpoint can't use goes to those
+// that had more than their share.
+func (s *Store) claim(
+	ctx context.Context, c bun.IConn, ready []delivery.Endpoint, req *delivery.ClaimRequest,
+) ([]Leased, error) {
+	var all []Leased
+	now, until := micros(req.Now), micros(req.Now.Add(req.Lease))
+	taken := make(map[string]int, len(ready))
+	for _, e := range ready {
+		taken[e.ID] = 0
+	}
+	for len(all) < req.Limit {
+		shares := divide(ready, req, taken, req.Limit-len(all))
+		if len(shares) == 0 {
+			break
+		}
+		leased, err := s.backend.ClaimDue(ctx, c, shares, now, until)
+		if err != nil {
+			return nil, err
+		}
+		got := make(map[string]int, len(shares))
+		for _, l := range leased {
+			got[l.Endpoint]++
+		}
+		for _, share := range shares {
+			id := share.Endpoint.ID
+			taken[id] += got[id]
+			if got[id] < share.N {
+				delete(taken, id)
+			}
+		}
+		all = append(all, leased...)
+	}
+	return all, nil
 }
 
 // readyEndpoints returns the endpoints with due deliveries in the order of
@@ -109,9 +146,10 @@ func (s *Store) purge(ctx context.Context, webhooks []string) error {
 	})
 }
 
-// divide shares the room among the endpoints: each gets an even part first, and
-// what is left goes round again, starting after the one served last.
-func divide(ready []delivery.Endpoint, req *delivery.ClaimRequest) []Share {
+// divide shares the room among the endpoints as evenly as their caps allow,
+// starting after the one served last. taken is what each got in earlier rounds;
+// an endpoint that is not in it anymore has nothing left.
+func divide(ready []delivery.Endpoint, req *delivery.ClaimRequest, taken map[string]int, room int) []Share {
 	start := 0
 	for start < len(ready) && ready[start].ID <= req.After {
 		start++
@@ -119,32 +157,31 @@ func divide(ready []delivery.Endpoint, req *delivery.ClaimRequest) []Share {
 	shares := make([]Share, 0, len(ready))
 	for i := range ready {
 		e := ready[(start+i)%len(ready)]
-		if req.PerEndpoint-req.Busy[e.ID] > 0 {
+		if _, ok := taken[e.ID]; ok {
 			shares = append(shares, Share{Endpoint: e})
 		}
 	}
-	room := req.Limit
-	for room > 0 {
-		part, given := max(1, room/max(1, len(shares))), 0
+	most := func(s *Share) int { return req.PerEndpoint - req.Busy[s.Endpoint.ID] - taken[s.Endpoint.ID] }
+	// level is how high every endpoint can be filled: the last one that fits.
+	level := sort.Search(req.PerEndpoint, func(level int) bool {
+		need := 0
 		for i := range shares {
-			s := &shares[i]
-			n := min(part, room, req.PerEndpoint-req.Busy[s.Endpoint.ID]-s.N)
-			s.N += n
-			room -= n
-			given += n
+			need += max(0, min(most(&shares[i]), level+1-taken[shares[i].Endpoint.ID]))
 		}
-		if given == 0 {
-			break
+		return need > room
+	})
+	for i := range shares {
+		s := &shares[i]
+		s.N = max(0, min(most(s), level-taken[s.Endpoint.ID]))
+		room -= s.N
+	}
+	for i := range shares {
+		if s := &shares[i]; room > 0 && s.N < most(s) && s.N+taken[s.Endpoint.ID] == level {
+			s.N++
+			room--
 		}
 	}
-	n := 0
-	for _, s := range shares {
-		if s.N > 0 {
-			shares[n] = s
-			n++
-		}
-	}
-	return shares[:n]
+	return slices.DeleteFunc(shares, func(s Share) bool { return s.N == 0 })
 }
 
 // Payloads implements delivery.Queue.
@@ -152,7 +189,11 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string][]byt
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	payloads, err := s.backend.Payloads(ctx, s.read, events)
+	// What is no identifier is that of no event.
+	known := slices.DeleteFunc(slices.Clone(events), func(id string) bool {
+		return checkIDs(formsvc.ID(id)) != nil
+	})
+	payloads, err := s.backend.Payloads(ctx, s.read, known)
 	if err != nil {
 		return nil, s.backend.Classify(err)
 	}
@@ -161,9 +202,21 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string][]byt
 
 // Finish implements delivery.Queue.
 func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool, error) {
-	var accepted []bool
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
-		accepted, err = s.backend.FinishDeliveries(ctx, c, outcomes, micros(time.Now()))
+	accepted := make([]bool, len(outcomes))
+	var (
+		known []delivery.Outcome
+		index []int
+	)
+	for i := range outcomes {
+		if checkIDs(formsvc.ID(outcomes[i].ID)) == nil {
+			known, index = append(known, outcomes[i]), append(index, i)
+		}
+	}
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		oks, err := s.backend.FinishDeliveries(ctx, c, known)
+		for i, ok := range oks {
+			accepted[index[i]] = ok
+		}
 		return err
 	})
 	if err != nil {

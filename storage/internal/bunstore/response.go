@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -34,7 +35,8 @@ func scanResponse(row scanner, r *formsvc.Response) error {
 
 func checkResponse(r *formsvc.Response, change formsvc.Change) error {
 	for i := range change.Events {
-		if err := formsvc.CheckText(string(change.Events[i].Payload)); err != nil {
+		e := &change.Events[i]
+		if err := errors.Join(checkIDs(e.ID, e.AccountID, e.CampaignID, e.ResponseID), checkEvents(e.Type)); err != nil {
 			return err
 		}
 	}
@@ -45,7 +47,10 @@ func checkResponse(r *formsvc.Response, change formsvc.Change) error {
 func (s *Store) CreateResponse(
 	ctx context.Context, r formsvc.Response, campaignVersion int64, change formsvc.Change,
 ) error {
-	if err := checkResponse(&r, change); err != nil {
+	if err := s.ready(ctx, r.AccountID, r.CampaignID); err != nil {
+		return err
+	}
+	if err := errors.Join(checkIDs(r.ID), checkResponse(&r, change)); err != nil {
 		return err
 	}
 	return s.submit(ctx, &Unit{Creation: &Creation{Response: r, CampaignVersion: campaignVersion, Change: change}})
@@ -72,6 +77,9 @@ func (s *Store) UpdateResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) (formsvc.Response, error) {
 	var r formsvc.Response
+	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
+		return r, err
+	}
 	lock := s.backend.ForUpdate()
 	if lock != "" {
 		lock = " FOR " + lock
@@ -82,9 +90,10 @@ func (s *Store) UpdateResponse(
 		if r, err = s.response(ctx, c, key, lock); err != nil {
 			return err
 		}
-		version := r.Version
+		before := r
 		change, err := decide(&r)
-		if err != nil || r.Version == version {
+		if err != nil || r.Version == before.Version {
+			r = before
 			return err
 		}
 		if err := checkResponse(&r, change); err != nil {
@@ -101,13 +110,13 @@ func (s *Store) UpdateResponse(
 	if err := s.submit(ctx, u); err != nil {
 		return formsvc.Response{}, err
 	}
-	r.UpdatedAt, r.CompletedAt = trim(r.UpdatedAt), trim(r.CompletedAt)
+	r.UpdatedAt, r.CompletedAt = fromMicros(micros(r.UpdatedAt)), fromMicros(micros(r.CompletedAt))
 	return r, nil
 }
 
 // Response implements formsvc.ResponseStore.
 func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return formsvc.Response{}, err
 	}
 	// A point read ends sooner than a driver could cancel it, and a driver that
@@ -121,10 +130,14 @@ const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_
 // Responses implements formsvc.ResponseStore.
 func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
 	var page formsvc.Page[formsvc.Response]
-	if err := s.ready(ctx); err != nil {
+	if err := s.ready(ctx, q.AccountID, q.CampaignID); err != nil {
 		return page, err
 	}
 	q.Page = q.Page.Clamped()
+	texts := append([]string{q.Filter.Email, q.Filter.Reference}, q.Filter.Status...)
+	if err := formsvc.CheckText(texts...); err != nil {
+		return page, err
+	}
 	row := s.read.QueryRowContext(context.WithoutCancel(ctx), s.rebind(selectTotal), string(q.CampaignID), string(q.AccountID))
 	if err := s.notFound(row.Scan(&page.Total)); err != nil {
 		return page, err
@@ -135,9 +148,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	)
 	switch {
 	case !q.Filter.IsZero():
-		if err = s.filteredTotal(ctx, &q, &page.Total); err == nil {
-			rows, err = s.filtered(ctx, &q)
-		}
+		rows, err = s.filtered(ctx, &q, &page.Total)
 	case q.Page.Offset > 0:
 		rows, err = s.offsetPage(ctx, &q)
 	default:
@@ -226,7 +237,8 @@ func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery {
 		sel = sel.Where("r.created_at > ? AND r.id >= ?", micros(f.CreatedAfter), string(formsvc.FloorID(f.CreatedAfter)))
 	}
 	if !f.CreatedBefore.IsZero() {
-		sel = sel.Where("r.created_at < ?", micros(f.CreatedBefore))
+		// Rounded up: the column has no parts of a microsecond to compare.
+		sel = sel.Where("r.created_at < ?", micros(f.CreatedBefore.Add(time.Microsecond-time.Nanosecond)))
 	}
 	if !f.UpdatedAfter.IsZero() {
 		sel = sel.Where("r.updated_at > ?", micros(f.UpdatedAfter))
@@ -234,25 +246,17 @@ func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	return sel
 }
 
-func (s *Store) filteredTotal(ctx context.Context, q *formsvc.ResponseQuery, total *int64) error {
-	if badText(&q.Filter) {
-		*total = 0
-		return nil
-	}
-	return s.where(q).ColumnExpr("count(*)").Scan(ctx, total)
-}
-
-func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
-	if badText(&q.Filter) {
-		q.Filter = formsvc.ResponseFilter{Status: []string{""}} // matches no response
+func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery, total *int64) (*sql.Rows, error) {
+	if err := s.where(q).ColumnExpr("count(*)").Scan(ctx, total); err != nil {
+		return nil, err
 	}
 	return paged(s.where(q).ColumnExpr(responseColumns), "r.id", q.Page).Rows(ctx)
 }
 
-// badText reports whether a filter has text that no stored response can have,
-// and that bun would refuse or rewrite.
-func badText(f *formsvc.ResponseFilter) bool {
-	return formsvc.CheckText(append([]string{f.Email, f.Reference}, f.Status...)...) != nil
+// noneWhenNotFound is for lists that are empty for what doesn't exist.
+func noneWhenNotFound(err error) error {
+	if errors.Is(err, formsvc.ErrNotFound) {
+		return nil
+	}
+	return err
 }
-
-func isNotFound(err error) bool { return errors.Is(err, formsvc.ErrNotFound) }

@@ -73,12 +73,32 @@ func (s *Store) Notify() {
 	}
 }
 
-// ready returns why a call can't be served, or nil.
-func (s *Store) ready(ctx context.Context) error {
+// ready returns why a call that names these records can't be served, or nil.
+// What is no identifier names nothing: so says this check, alike for databases
+// that would refuse it, take it for another one or find nothing.
+func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
 	if s.closed.Load() {
 		return formsvc.ErrStoreClosed
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, id := range named {
+		if _, ok := formsvc.ParseID(string(id)); !ok {
+			return formsvc.ErrNotFound
+		}
+	}
+	return nil
+}
+
+// checkIDs is the check for identifiers of records that are to be made.
+func checkIDs(ids ...formsvc.ID) error {
+	for _, id := range ids {
+		if _, ok := formsvc.ParseID(string(id)); !ok {
+			return fmt.Errorf("bunstore: an identifier that is no canonical UUID: %w", formsvc.ErrInvalid)
+		}
+	}
+	return nil
 }
 
 // unit commits a unit that runs a function.
@@ -176,6 +196,9 @@ func NewGroupCommit(limit int, run func([]*Unit)) (commit func(context.Context, 
 	g := newCommitter(limit, run)
 	return g.commit, g.close
 }
+
+// Never is the stored form of the zero time.
+const Never int64 = -62135596800000000
 
 func micros(t time.Time) int64 { return t.UnixMicro() }
 

@@ -3,6 +3,8 @@ package bunstore
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 
 	"github.com/uptrace/bun"
 
@@ -33,6 +35,16 @@ func EventBit(t formsvc.EventType) int64 {
 		}
 	}
 	return 0
+}
+
+// checkEvents refuses event types that have no bit.
+func checkEvents(types ...formsvc.EventType) error {
+	for _, t := range types {
+		if EventBit(t) == 0 {
+			return fmt.Errorf("bunstore: unknown event type: %w", formsvc.ErrInvalid)
+		}
+	}
+	return nil
 }
 
 // eventOf is the inverse of EventBit.
@@ -72,8 +84,18 @@ func (r *webhookRow) webhook() formsvc.Webhook {
 
 // CreateWebhook implements formsvc.WebhookStore.
 func (s *Store) CreateWebhook(ctx context.Context, hook formsvc.Webhook, limit int) error {
-	if err := formsvc.CheckText(hook.URL, hook.Secret); err != nil {
+	if err := s.ready(ctx, hook.AccountID); err != nil {
 		return err
+	}
+	if err := errors.Join(
+		checkIDs(hook.ID), formsvc.CheckText(hook.URL, hook.Secret), checkEvents(hook.Events...),
+	); err != nil {
+		return err
+	}
+	if hook.CampaignID != "" {
+		if err := checkIDs(hook.CampaignID); err != nil {
+			return err
+		}
 	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		// The lock on the account makes two that count at once take turns.
@@ -100,7 +122,7 @@ func (s *Store) CreateWebhook(ctx context.Context, hook formsvc.Webhook, limit i
 
 // Webhook implements formsvc.WebhookStore.
 func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Webhook{}, err
 	}
 	var row webhookRow
@@ -114,8 +136,8 @@ func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.We
 
 // Webhooks implements formsvc.WebhookStore.
 func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Webhook, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
+	if err := s.ready(ctx, account); err != nil {
+		return nil, noneWhenNotFound(err)
 	}
 	var rows []webhookRow
 	err := s.build.NewSelect().Conn(s.read).Model(&rows).Where("account_id = ?", string(account)).Order("id").Scan(ctx)
@@ -133,6 +155,9 @@ func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Web
 // Claim meets them and deletes them in batches, so that the cost here does not
 // depend on how many are waiting.
 func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey) error {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return err
+	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		result, err := s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
 			Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Exec(ctx)
@@ -173,17 +198,19 @@ func (r *deliveryRow) delivery() formsvc.Delivery {
 // Deliveries implements formsvc.WebhookStore.
 func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
 	var page formsvc.Page[formsvc.Delivery]
-	if err := s.ready(ctx); err != nil {
-		return page, err
+	if err := s.ready(ctx, q.AccountID, q.WebhookID); err != nil {
+		return page, noneWhenNotFound(err)
 	}
 	q.Page = q.Page.Clamped()
+	// The rows of a deleted webhook may still be there; they are nobody's.
 	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
-		return sel.Conn(s.read).Where("d.account_id = ? AND d.webhook_id = ?", string(q.AccountID), string(q.WebhookID))
+		return sel.Conn(s.read).Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
+			string(q.AccountID), string(q.WebhookID))
 	}
 	var err error
 	page.Total, err = where(s.build.NewSelect()).Model((*deliveryRow)(nil)).Count(ctx)
 	if err != nil {
-		return page, s.emptyWhenNotFound(err)
+		return page, s.backend.Classify(err)
 	}
 	var rows []deliveryRow
 	if err := paged(where(s.build.NewSelect()).Model(&rows), "d.id", q.Page).Scan(ctx); err != nil {
@@ -194,12 +221,4 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 		page.Items = append(page.Items, rows[i].delivery())
 	}
 	return page, nil
-}
-
-// emptyWhenNotFound is for lists that are empty for identifiers that can't exist.
-func (s *Store) emptyWhenNotFound(err error) error {
-	if err = s.backend.Classify(err); isNotFound(err) {
-		return nil
-	}
-	return err
 }

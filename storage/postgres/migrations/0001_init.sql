@@ -71,7 +71,7 @@ CREATE TABLE formsvc_events (
   campaign_id uuid NOT NULL,
   response_id uuid NOT NULL,
   type        bigint NOT NULL,
-  payload     text NOT NULL,
+  payload     bytea NOT NULL,
   created_at  bigint NOT NULL
 );
 

@@ -71,7 +71,7 @@ CREATE TABLE formsvc_events (
   campaign_id TEXT NOT NULL,
   response_id TEXT NOT NULL,
   type        INTEGER NOT NULL,
-  payload     TEXT NOT NULL,
+  payload     BLOB NOT NULL,
   created_at  INTEGER NOT NULL
 ) STRICT;
 

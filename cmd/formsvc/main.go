@@ -1,0 +1,88 @@
+// Command formsvc serves the forms API and delivers its webhooks, and manages
+// the accounts, keys and webhooks of a running server.
+//
+//	formsvc serve
+//
+// Every flag can also be set in the environment, as FORMSVC_ and the flag's name
+// in upper case with _ for -; flags win. "formsvc --help" lists the commands.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the next one ends the program at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// streams are where a command reads and writes. Standard output carries only
+// what a script would want to read.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// errSilent ends a command with status 1 when it has said why.
+var errSilent = errors.New("")
+
+// run runs one command and returns its exit status: 0, 1 when it failed, 2 when
+// it was not understood.
+func run(ctx context.Context, args []string, std streams) int {
+	var commands cli
+	status := -1
+	parser, err := kong.New(&commands,
+		kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
+		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.Writers(std.out, std.err),
+		kong.Exit(func(code int) { status = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std),
+	)
+	if err != nil {
+		_, _ = fmt.Fprintln(std.err, "formsvc:", err)
+		return 2
+	}
+	command, err := parser.Parse(args)
+	if status >= 0 { // --help has been answered
+		return status
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(std.err, "formsvc:", err)
+		return 2
+	}
+	if err := command.Run(&commands.global); err != nil {
+		if !errors.Is(err, errSilent) {
+			_, _ = fmt.Fprintln(std.err, "formsvc:", err)
+		}
+		return 1
+	}
+	return 0
+}
+
+// cli is the command line.
+type cli struct {
+	global
+
+	Serve    serveCmd    `cmd:"" help:"Serve the API and deliver webhooks."`
+	Accounts accountsCmd `cmd:"" help:"Create and list accounts."`
+	Keys     keysCmd     `cmd:"" help:"Create, list and revoke API keys."`
+	Webhooks webhooksCmd `cmd:"" help:"Create, list and delete webhooks."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
+	Sign     signCmd     `cmd:"" help:"Print the webhook signature of standard input."`
+	Verify   verifyCmd   `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
+}
+
+// global are the flags that say which database to work on.
+type global struct {
+	DB   string `name:"db" placeholder:"DSN" help:"The database: sqlite:PATH or postgres://…. Defaults to sqlite:DATA/formsvc.db."`
+	Data string `name:"data" placeholder:"DIR" default:"./formsvc-data" help:"Where files are kept. Made if missing."`
+}

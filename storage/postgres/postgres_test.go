@@ -1,0 +1,83 @@
+package postgres_test
+
+import (
+	"database/sql"
+	"testing"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+	"github.com/formsvc/toolkit/storage/storagetest"
+)
+
+// handle is a store together with where its data is, to open it again.
+type handle struct {
+	*postgres.Store
+	dsn string
+}
+
+func open(t testing.TB, dsn string, opts *postgres.Options) handle {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), dsn, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return handle{s, dsn}
+}
+
+func conformance(t *testing.T, opts *postgres.Options) {
+	storagetest.Run(t,
+		func(t testing.TB) storagetest.Store { return open(t, postgrestest.DSN(t), opts) },
+		storagetest.Options{Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {
+			h, ok := s.(handle)
+			if !ok {
+				t.Fatalf("got a %T", s)
+			}
+			return open(t, h.dsn, opts)
+		}})
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance(t, &postgres.Options{MaxConns: 4})
+}
+
+func TestConformanceWithoutGroupCommit(t *testing.T) {
+	t.Parallel()
+	conformance(t, &postgres.Options{MaxConns: 4, GroupLimit: 1})
+}
+
+func TestConformanceUnprepared(t *testing.T) {
+	t.Parallel()
+	conformance(t, &postgres.Options{MaxConns: 4, Unprepared: true})
+}
+
+func TestConformanceOnTheCallersDatabase(t *testing.T) {
+	t.Parallel()
+	onCallers := func(t testing.TB, dsn string) handle {
+		db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=exec&standard_conforming_strings=on")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(4)
+		s := postgres.New(bun.NewDB(db, pgdialect.New()), nil)
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return handle{s, dsn}
+	}
+	storagetest.Run(t,
+		func(t testing.TB) storagetest.Store { return onCallers(t, postgrestest.DSN(t)) },
+		storagetest.Options{Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {
+			h, ok := s.(handle)
+			if !ok {
+				t.Fatalf("got a %T", s)
+			}
+			return onCallers(t, h.dsn)
+		}})
+}
