@@ -1,0 +1,93 @@
+# `make` lists the targets. Needed: Go and bash. Everything else is fetched (linters into .cache/bin, at the versions below)
+# or optional (PostgreSQL, see .ci/with-postgres).
+
+GO         ?= go
+PKGS       ?= ./...
+TESTFLAGS  ?=
+BENCH      ?= .
+BENCH_PKGS ?= ./cmd/formsvc/...
+FUZZTIME   ?= 30s
+
+GOLANGCI_LINT_VERSION := v2.15.0
+GOVULNCHECK_VERSION   := v1.8.0
+
+WITH_POSTGRES := bash .ci/with-postgres
+TOOLS         := .cache/bin
+GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GOVULNCHECK   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build test race bench check fmt vet tidy lint vuln fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@echo '  PKGS=./webhook TESTFLAGS="-run Verify -v" narrow test and race; BENCH, BENCH_PKGS and FUZZTIME likewise'
+
+build: ## compile everything
+	@$(GO) build ./...
+
+test: ## run the tests, with a PostgreSQL server for the time they take
+	@$(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+
+race: ## run the tests with the race detector
+	@$(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
+
+bench: ## run the benchmarks, with PostgreSQL writing to disk as in production
+	@$(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(BENCH_PKGS)
+
+check: fmt vet tidy lint race vuln ## everything a change must pass
+	@echo 'check: ok'
+
+fmt: ## name the files gofmt would change
+	@bad=$$(gofmt -l .) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
+
+vet: ## run go vet
+	@$(GO) vet ./...
+
+tidy: ## compare go.mod and go.sum with what the code needs
+	@$(GO) mod tidy -diff
+
+lint: ## run golangci-lint
+	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \
+		$(GOLANGCI_LINT) run ./...; \
+	else \
+		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
+	fi
+
+# The database is https://vuln.go.dev, or the one in GOVULNDB (file:///some/directory). Being offline is no failure; a
+# GOVULNDB that cannot be read is.
+vuln: ## look for known vulnerabilities
+	@if ! $(MAKE) --no-print-directory -s $(GOVULNCHECK); then \
+		echo 'vuln: govulncheck $(GOVULNCHECK_VERSION) cannot be built here: NOT RUN'; exit 0; \
+	fi; \
+	status=0; output=$$($(GOVULNCHECK) $${GOVULNDB:+-db "$$GOVULNDB"} ./... 2>&1) || status=$$?; \
+	case $$status in \
+	0) ;; \
+	3) echo "$$output"; exit 1 ;; \
+	*) echo "vuln: NOT RUN: $$(echo "$$output" | tail -n 1)"; [ -z "$$GOVULNDB" ] ;; \
+	esac
+
+# `make -s .cache/bin/...` builds a linter. Its version is in its name, so a new version is built when the number changes.
+$(GOLANGCI_LINT):
+	@echo 'building golangci-lint $(GOLANGCI_LINT_VERSION) (once, takes minutes)' >&2
+	@output=$$(GOFLAGS= GOBIN='$(CURDIR)/$(TOOLS)' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) 2>&1) || \
+		{ echo "$$output" | tail -n 2 >&2; exit 1; }
+	@mv $(TOOLS)/golangci-lint $@
+
+$(GOVULNCHECK):
+	@output=$$(GOFLAGS= GOBIN='$(CURDIR)/$(TOOLS)' $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) 2>&1) || \
+		{ echo "$$output" | tail -n 2 >&2; exit 1; }
+	@mv $(TOOLS)/govulncheck $@
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@find . -name '*_test.go' -not -path './.cache/*' -exec grep -H '^func Fuzz' {} + | \
+	sed -E 's|^(.*)/[^/]*:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
+	while read -r dir target; do \
+		echo "$$dir $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+	done
+
+clean: ## remove what the other targets leave behind
+	@rm -rf .cache
+	@find . -type f \( -name '*.test' -o -name '*.prof' -o -name 'coverage.*' \) -not -path './.git/*' -delete

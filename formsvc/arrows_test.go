@@ -1,0 +1,98 @@
+package formsvc_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/formsvc/toolkit/"
+
+// arrows says which packages of this module, and which others outside the
+// standard library, each package may reach, directly or not. A package that is
+// not listed fails the test: whoever adds one says here what it may import.
+// "…" stands for whatever a third-party package needs in turn.
+var arrows = map[string][]string{
+	"webhook":             {},
+	"webhook/webhooktest": {"webhook"},
+	"webhook/delivery":    {"webhook"},
+	"formsvc":             {"webhook"},
+	"httpx":               {"formsvc", "webhook", "github.com/go-json-experiment/json"},
+
+	"storage":                   {},
+	"storage/storagetest":       {"formsvc", "webhook", "webhook/delivery"},
+	"storage/memory":            {"formsvc", "webhook", "webhook/delivery"},
+	"storage/internal/bunstore": {"formsvc", "webhook", "webhook/delivery", "bun"},
+	"storage/internal/sqltest": {
+		"storage/internal/bunstore", "storage/storagetest", "formsvc", "webhook", "webhook/delivery", "bun",
+	},
+	"storage/sqlite":                {"storage/internal/bunstore", "formsvc", "webhook", "webhook/delivery", "bun", "modernc"},
+	"storage/postgres":              {"storage/internal/bunstore", "formsvc", "webhook", "webhook/delivery", "bun", "pgx"},
+	"storage/postgres/postgrestest": {"pgx"},
+}
+
+// anything may be imported by these; nothing may import them.
+var leaves = []string{"cmd/", "examples/"}
+
+// thirdParty spells out the names used above: a library and what it needs.
+var thirdParty = map[string][]string{
+	"bun": {
+		"github.com/uptrace/bun", "github.com/jinzhu/inflection", "github.com/puzpuzpuz/xsync", "github.com/tmthrgd/go-hex",
+		"github.com/vmihailenco/", "golang.org/x/sys",
+	},
+	"modernc": {
+		"modernc.org/", "github.com/dustin/go-humanize", "github.com/google/uuid", "github.com/mattn/go-isatty",
+		"github.com/ncruces/go-strftime", "github.com/remyoudompheng/bigfft", "golang.org/x/sys",
+	},
+	"pgx": {
+		"github.com/jackc/", "golang.org/x/text", "golang.org/x/sync", "golang.org/x/crypto",
+	},
+}
+
+// TestArrows holds the packages to the direction of their imports: domain and
+// receiver kit at the bottom, databases and HTTP above them, programs on top.
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range goList(t, "list", module+"...") {
+		name := strings.TrimPrefix(pkg, module)
+		if slices.ContainsFunc(leaves, func(l string) bool { return strings.HasPrefix(name, l) }) {
+			continue
+		}
+		allowed, ok := arrows[name]
+		if !ok {
+			t.Errorf("%s: a new package: add it to the arrows of this test", name)
+			continue
+		}
+		for _, dep := range goList(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg) {
+			if dep != pkg && !allows(allowed, dep) {
+				t.Errorf("%s must not reach %s", name, dep)
+			}
+		}
+	}
+}
+
+func allows(allowed []string, dep string) bool {
+	if own, ok := strings.CutPrefix(dep, module); ok {
+		return slices.Contains(allowed, own)
+	}
+	return slices.ContainsFunc(allowed, func(a string) bool {
+		for _, prefix := range append(thirdParty[a], a) {
+			if strings.Contains(prefix, ".") && strings.HasPrefix(dep, prefix) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.Fields(string(out))
+}

@@ -1,0 +1,227 @@
+package postgres_test
+
+import (
+	"database/sql"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/sqltest"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+func TestSQL(t *testing.T) {
+	t.Parallel()
+	sqltest.Run(t, func(t testing.TB) sqltest.Database {
+		dsn := postgrestest.DSN(t)
+		return sqltest.Database{
+			DB: raw(t, dsn),
+			Open: func(t testing.TB) sqltest.Store {
+				return open(t, dsn, &postgres.Options{SkipMigrations: true, MaxConns: 4})
+			},
+			Bind: postgres.Bind,
+			Poison: `CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
+				BEGIN IF NEW.reference = 'POISON' THEN RAISE EXCEPTION 'poison'; END IF; RETURN NEW; END $$;
+				CREATE TRIGGER poison BEFORE INSERT ON formsvc_responses FOR EACH ROW EXECUTE FUNCTION poison()`,
+		}
+	})
+}
+
+func raw(t testing.TB, dsn string) *bun.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=exec&standard_conforming_strings=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return bun.NewDB(db, pgdialect.New())
+}
+
+// TestAHostsLongTransactionDelaysNobody submits a response inside a host's
+// transaction that stays open: others go on submitting to the same campaign.
+func TestAHostsLongTransactionDelaysNobody(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.DSN(t)
+	svc, err := formsvc.New(open(t, dsn, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	account, err := svc.Accounts.Create(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := raw(t, dsn).BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := postgres.Bind(tx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
+	if _, err := svc.With(bound).Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // would wait for the host's transaction until the test times out
+		if _, err := svc.Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account.ID, ID: campaign.ID})
+	if err != nil || got.ResponseCount != 21 {
+		t.Errorf("%d responses counted, want 21 (%v)", got.ResponseCount, err)
+	}
+}
+
+// TestServerIsGone connects through a door that is then shut.
+func TestServerIsGone(t *testing.T) {
+	t.Parallel()
+	dsn, err := url.Parse(postgrestest.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := newDoor(t, dsn.Host)
+	dsn.Host = door.addr()
+	s := open(t, dsn.String(), nil)
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
+	if _, err := svc.Responses.Create(t.Context(), account.ID, campaign.ID, in); err != nil {
+		t.Fatal(err)
+	}
+	door.shut()
+	for range 3 {
+		if _, err := svc.Responses.Create(t.Context(), account.ID, campaign.ID, in); !errors.Is(err, formsvc.ErrUnavailable) {
+			t.Errorf("a write without a server: %v, want ErrUnavailable", err)
+		}
+		if _, err := svc.Campaigns.Get(t.Context(), formsvc.CampaignKey{AccountID: account.ID, ID: campaign.ID}); !errors.Is(err, formsvc.ErrUnavailable) {
+			t.Errorf("a read without a server: %v, want ErrUnavailable", err)
+		}
+	}
+	door.open()
+	if _, err := svc.Responses.Create(t.Context(), account.ID, campaign.ID, in); err != nil {
+		t.Errorf("after the server is back: %v", err)
+	}
+}
+
+func TestOpenErrorsKeepThePassword(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{
+		"postgres://user:hunter2@127.0.0.1:1/db?connect_timeout=1", "postgres://user:hunter2@[broken/db", "password=hunter2 host=",
+	} {
+		if _, err := postgres.Open(t.Context(), dsn, nil); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("error %v, want one without the password", err)
+		}
+	}
+}
+
+// A door passes connections on to a server while it is open.
+type door struct {
+	t      testing.TB
+	target string
+	l      net.Listener
+	conns  chan net.Conn
+	shutCh chan bool
+}
+
+func newDoor(t testing.TB, target string) *door {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{t: t, target: target, l: l, conns: make(chan net.Conn), shutCh: make(chan bool)}
+	go d.accept()
+	go d.mind()
+	t.Cleanup(func() { _ = l.Close(); close(d.shutCh) })
+	return d
+}
+
+func (d *door) addr() string { return d.l.Addr().String() }
+func (d *door) shut()        { d.shutCh <- true }
+func (d *door) open()        { d.shutCh <- false }
+
+func (d *door) accept() {
+	for {
+		c, err := d.l.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case d.conns <- c:
+		case <-time.After(5 * time.Second):
+			_ = c.Close()
+		}
+	}
+}
+
+// mind owns the connections: it passes new ones on or turns them away.
+func (d *door) mind() {
+	var through []net.Conn
+	shut := false
+	for {
+		select {
+		case now, ok := <-d.shutCh:
+			if shut = now; shut || !ok {
+				for _, c := range through {
+					_ = c.Close()
+				}
+				through = nil
+			}
+			if !ok {
+				return
+			}
+		case c := <-d.conns:
+			server, err := net.Dial("tcp", d.target)
+			if shut || err != nil {
+				_ = c.Close()
+				continue
+			}
+			through = append(through, c, server)
+			go pass(c, server)
+			go pass(server, c)
+		}
+	}
+}
+
+func pass(to, from net.Conn) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_, _ = to.Close(), from.Close()
+}

@@ -1,0 +1,90 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/sqltest"
+	"github.com/formsvc/toolkit/storage/sqlite"
+)
+
+func TestSQL(t *testing.T) {
+	t.Parallel()
+	sqltest.Run(t, func(t testing.TB) sqltest.Database {
+		path := filepath.Join(t.TempDir(), "forms.db")
+		return sqltest.Database{
+			DB: raw(t, path),
+			Open: func(t testing.TB) sqltest.Store {
+				return open(t, path, &sqlite.Options{SkipMigrations: true})
+			},
+			Bind: sqlite.Bind,
+			Poison: `CREATE TRIGGER poison BEFORE INSERT ON formsvc_responses WHEN NEW.reference = 'POISON'
+				BEGIN SELECT RAISE(ABORT, 'poison'); END`,
+		}
+	})
+}
+
+func raw(t testing.TB, path string) *bun.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return bun.NewDB(db, sqlitedialect.New())
+}
+
+// TestBusy has another process hold the write lock for longer than the store
+// waits: a write is refused as unavailable, reads go on, nothing is half done.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forms.db")
+	s := open(t, path, &sqlite.Options{BusyTimeout: 50 * time.Millisecond})
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := raw(t, path).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := svc.Accounts.Create(t.Context(), "a"); !errors.Is(err, formsvc.ErrUnavailable) {
+		t.Errorf("a write beside a writer: %v, want ErrUnavailable", err)
+	}
+	if list, err := svc.Accounts.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("a read beside a writer: %v, %v", list, err)
+	}
+	if err := other.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := svc.Accounts.Create(t.Context(), "a"); err != nil {
+		t.Errorf("a write after the other writer: %v", err)
+	}
+}
+
+func TestTheFileIsPrivate(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no file modes")
+	}
+	path := filepath.Join(t.TempDir(), "forms.db")
+	open(t, path, nil)
+	for _, file := range []string{path, path + "-wal"} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has mode %o, want 600", filepath.Base(file), mode)
+		}
+	}
+}
