@@ -151,8 +151,8 @@ func (e *ValidationError) checkNames(answers []Answer) {
 			e.add("/responses", "too_long", "a module name must have at most %d characters", maxModuleName)
 			continue
 		}
-		if CheckText(a.Name) != nil {
-			e.add("/responses", "nul_not_allowed", "a module name must be UTF-8 without NUL")
+		if code, detail := textFault(a.Name); code != "" {
+			e.add("/responses", code, "a module name %s", detail)
 			continue
 		}
 		duplicate := seen[a.Name]
@@ -165,9 +165,8 @@ func (e *ValidationError) checkNames(answers []Answer) {
 			e.add("/responses/"+pointerEscape(a.Name), "duplicate", "is answered twice")
 		}
 		for n, value := range a.Value {
-			if CheckText(value) != nil {
-				e.add(fmt.Sprintf("/responses/%s/value/%d", pointerEscape(a.Name), n),
-					"nul_not_allowed", "must be UTF-8 without NUL")
+			if code, detail := textFault(value); code != "" {
+				e.add(fmt.Sprintf("/responses/%s/value/%d", pointerEscape(a.Name), n), code, "%s", detail)
 			}
 		}
 	}

@@ -94,7 +94,7 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 	if err != nil {
 		return Campaign{}, fmt.Errorf("formsvc: replace campaign: %w", err)
 	}
-	c.s.campaigns.put(&campaign)
+	c.s.campaigns.drop(key) // not put: the caller may change what is returned here
 	return campaign, nil
 }
 

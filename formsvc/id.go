@@ -37,8 +37,9 @@ func ParseID(s string) (id ID, ok bool) {
 	return ID(s), true
 }
 
-// FloorID returns the smallest version 7 ID that can be made at t or later:
-// every ID made before t sorts before it.
+// FloorID returns the smallest version 7 ID that can be made at t or later. The
+// reverse does not hold: an ID made shortly before t, or under a clock that was
+// set back before t, may sort after it.
 func FloorID(t time.Time) ID {
 	var b [16]byte
 	putMillis(&b, max(t.UnixMilli(), 0))

@@ -188,7 +188,8 @@ func (k Keys) Revoke(ctx context.Context, account, id ID) error {
 
 // Authenticate returns who the key value speaks for. It fails with
 // [ErrUnauthenticated] whatever is wrong with the key, and with another error
-// when the store can't say. The answer may be as old as [KeyCacheTTL].
+// when the store can't say. The answer may be as old as [KeyCacheTTL]. It is
+// shared with other calls, so it must not be changed.
 func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error) {
 	if !plausibleKey(value) {
 		return nil, ErrUnauthenticated
@@ -243,7 +244,9 @@ func (c *keyCache) get(hash [sha256.Size]byte, now time.Time) (*cachedKey, bool)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	key, ok := c.keys[hash]
-	return key, ok && now.Before(key.until)
+	// What was read under a clock that has been set back since is not used: it
+	// would last until that clock is reached again.
+	return key, ok && now.Before(key.until) && !now.Before(key.until.Add(-KeyCacheTTL))
 }
 
 func (c *keyCache) put(hash [sha256.Size]byte, key *cachedKey) {

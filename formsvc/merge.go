@@ -3,8 +3,9 @@ package formsvc
 import "slices"
 
 // mergeContent applies the user and answers of a patch to r (RFC 7396) and
-// returns JSON Pointers to what changed, in the order of the patch.
-func mergeContent(campaign *Campaign, r *Response, patch *ResponsePatch) ([]string, error) {
+// returns JSON Pointers to what changed, in the order of the patch. What is wrong
+// with the result is noted in v; an error is something else.
+func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *ResponsePatch) ([]string, error) {
 	var changes []string
 	set := func(pointer string, field *string, value *string) {
 		if value != nil && *field != *value {
@@ -15,11 +16,11 @@ func mergeContent(campaign *Campaign, r *Response, patch *ResponsePatch) ([]stri
 	set("/user/email", &r.User.Email, patch.Email)
 	set("/user/firstName", &r.User.FirstName, patch.FirstName)
 	set("/user/lastName", &r.User.LastName, patch.LastName)
-	var v ValidationError
 	v.checkUser(&r.User)
 	if len(patch.Answers) == 0 {
-		return changes, v.err()
+		return changes, nil
 	}
+	v.checkDistinct(patch.Answers)
 	answers, err := r.Answers.List()
 	if err != nil {
 		return nil, err
@@ -29,11 +30,21 @@ func mergeContent(campaign *Campaign, r *Response, patch *ResponsePatch) ([]stri
 	if len(changed) > 0 {
 		v.checkAnswers(campaign.Modules, answers)
 	}
-	if err := v.err(); err != nil {
-		return nil, err
-	}
 	r.Answers = NewAnswers(answers...)
 	return append(changes, changed...), nil
+}
+
+// checkDistinct notes modules that a patch names twice: JSON objects don't, and
+// what the first of the two changed the second could change back.
+func (e *ValidationError) checkDistinct(patches []AnswerPatch) {
+	seen := make(map[string]bool, len(patches))
+	for i := range patches {
+		if name := patches[i].Name; seen[name] {
+			e.add("/responses/"+pointerEscape(name), "duplicate", "is changed twice")
+		} else {
+			seen[name] = true
+		}
+	}
 }
 
 func mergeAnswers(answers []Answer, patches []AnswerPatch) (merged []Answer, changed []string) {

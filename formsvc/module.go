@@ -68,10 +68,10 @@ func (in CampaignInput) checked() (CampaignInput, error) {
 	}
 	v.checkTime("/opensAt", in.OpensAt)
 	v.checkTime("/closesAt", in.ClosesAt)
+	in.OpensAt, in.ClosesAt = milliseconds(in.OpensAt), milliseconds(in.ClosesAt)
 	if !in.OpensAt.IsZero() && !in.ClosesAt.IsZero() && !in.ClosesAt.After(in.OpensAt) {
 		v.add("/closesAt", "out_of_range", "must be after opensAt")
 	}
-	in.OpensAt, in.ClosesAt = milliseconds(in.OpensAt), milliseconds(in.ClosesAt)
 	in.Modules = v.checkModules(in.Modules)
 	v.checkMetadata(in.Metadata)
 	return in, v.err()
@@ -212,7 +212,7 @@ func (m *Module) checkValue(value string) (code, detail string) {
 		}
 	case URLModule:
 		u, err := url.Parse(value)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
 			return "invalid_url", "must be an absolute http or https URL"
 		}
 	case NumberModule:

@@ -43,7 +43,7 @@ type ResponsePatch struct {
 	Email     *string
 	FirstName *string
 	LastName  *string
-	Answers   []AnswerPatch // in order; an answer not named stays
+	Answers   []AnswerPatch // in order, each module once; an answer not named stays
 	IfVersion int64         // fail with ErrStale unless the response has this version; 0 means any
 }
 
@@ -115,6 +115,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 	v.checkNames(in.Answers)
 	key := CampaignKey{AccountID: account, ID: campaign}
 	answers := NewAnswers(in.Answers...)
+	reason := ""
 	for range retries {
 		c, err := s.campaignFor(ctx, key, v, in.Answers)
 		if err != nil {
@@ -122,7 +123,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 		}
 		now := s.s.now()
 		r := Response{
-			ID: s.s.newID(now), AccountID: account, CampaignID: campaign, Reference: s.s.newReference(),
+			ID: s.s.newID(now), AccountID: account, CampaignID: campaign, Reference: s.s.newReference(now),
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
 		change := Change{Events: []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{})}}
@@ -132,12 +133,14 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 			return r, nil
 		case errors.Is(err, ErrStale):
 			s.s.campaigns.drop(key)
-		case errors.Is(err, ErrConflict): // the reference is taken: draw another
+			reason = "the campaign keeps changing"
+		case errors.Is(err, ErrConflict): // draw another reference
+			reason = "every reference that is drawn is taken"
 		default:
 			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
 		}
 	}
-	return Response{}, fmt.Errorf("formsvc: create response: the campaign keeps changing: %w", ErrUnavailable)
+	return Response{}, fmt.Errorf("formsvc: create response: %s: %w", reason, ErrUnavailable)
 }
 
 // campaignFor returns the campaign if it takes the answers now. It decides on
@@ -204,16 +207,21 @@ func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch)
 	if patch.IfVersion != 0 && patch.IfVersion != r.Version {
 		return Change{}, ErrStale
 	}
-	changes, err := mergeContent(campaign, r, patch)
+	var v ValidationError
+	previous := r.Status
+	if patch.Status != nil {
+		v.checkStatus(c.workflow, *patch.Status)
+		r.Status = *patch.Status
+	}
+	changes, err := mergeContent(&v, campaign, r, patch)
 	if err != nil {
 		return Change{}, err
 	}
-	previous := r.Status
-	if patch.Status != nil {
-		if err := c.checkStatus(previous, *patch.Status); err != nil {
-			return Change{}, err
-		}
-		r.Status = *patch.Status
+	if err := v.err(); err != nil {
+		return Change{}, err
+	}
+	if err := c.workflow.allow(previous, r.Status); err != nil {
+		return Change{}, err
 	}
 	moved := r.Status != previous
 	if len(changes) == 0 && !moved {
@@ -243,17 +251,12 @@ func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch)
 	return change, nil
 }
 
-func (c *core) checkStatus(from, to string) error {
-	var v ValidationError
-	if !statusPattern.MatchString(to) {
-		v.add("/status", "invalid_value", "must match %s", statusPattern)
-	} else if !c.workflow.knows(to) {
-		v.add("/status", "unknown_status", "is not a status of this service")
+func (e *ValidationError) checkStatus(w *Workflow, status string) {
+	if !statusPattern.MatchString(status) {
+		e.add("/status", "invalid_value", "must match %s", statusPattern)
+	} else if !w.knows(status) {
+		e.add("/status", "unknown_status", "is not a status of this service")
 	}
-	if err := v.err(); err != nil {
-		return err
-	}
-	return c.workflow.allow(from, to)
 }
 
 // Get returns a response, or [ErrNotFound].

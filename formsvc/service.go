@@ -43,7 +43,7 @@ type core struct {
 	workflow     *Workflow
 	now          func() time.Time
 	newID        func(time.Time) ID
-	newReference func() string
+	newReference func(time.Time) string
 	keys         keyCache
 	campaigns    campaignCache
 }
@@ -70,11 +70,12 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.NewID == nil {
 		o.NewID = new(idGenerator).next
 	}
-	if o.NewReference == nil {
-		o.NewReference = newReference
+	reference := newReference
+	if o.NewReference != nil {
+		reference = func(time.Time) string { return o.NewReference() }
 	}
 	return assemble(&core{
-		store: store, workflow: o.Workflow, newID: o.NewID, newReference: o.NewReference,
+		store: store, workflow: o.Workflow, newID: o.NewID, newReference: reference,
 		now: func() time.Time { return milliseconds(o.Now()) },
 	}), nil
 }
@@ -106,28 +107,29 @@ func milliseconds(t time.Time) time.Time {
 
 // referenceAlphabet leaves out every character that looks or sounds like
 // another one of it: 0/O, 1/I, 5/9, 8/A/H, B/C/D/E/G/P/T/V/Z, F/S, J/K, M/N,
-// Q/U. Sixteen remain, so that a random byte's half picks one evenly.
+// Q/U. Sixteen remain, four bits each.
 const referenceAlphabet = "23467FHKLMQRTWXY"
 
-// newReference returns ten characters, 40 random bits: a million responses in
-// an account make a new one collide, and be drawn again, once in a million.
-func newReference() string {
-	var random [5]byte
-	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+// newReference returns ten characters: 20 bits of the time in milliseconds,
+// which come round every 17 minutes, then 20 random bits. In the long run all
+// 40 are as good as random, so that among a million responses of an account a
+// new one is drawn again once in a million times; but what is made at the same
+// time lies together in the index of references, which would otherwise write a
+// page of its own for every response.
+func newReference(now time.Time) string {
+	var random [3]byte
+	_, _ = rand.Read(random[:])                   // never fails since Go 1.24
+	bits := uint64(now.UnixMilli())&0xfffff<<20 | //nolint:gosec // any bits will do
+		uint64(random[0])<<12 | uint64(random[1])<<4 | uint64(random[2])>>4
 	var b [11]byte
-	for i, r := range random {
-		at := 2 * i
-		if at > 4 {
-			at++
+	for i := len(b) - 1; i >= 0; i-- {
+		if i == 5 {
+			b[i] = '-'
+			continue
 		}
-		b[at] = referenceAlphabet[r>>4]
-		next := at + 1
-		if next == 5 {
-			next++
-		}
-		b[next] = referenceAlphabet[r&15]
+		b[i] = referenceAlphabet[bits&15]
+		bits >>= 4
 	}
-	b[5] = '-'
 	return string(b[:])
 }
 

@@ -19,7 +19,11 @@ import (
 // another account is [ErrNotFound], like one that doesn't exist.
 //
 // Text that is not UTF-8 or has a NUL character is [ErrInvalid] ([CheckText]).
-// Times keep microseconds and come back in UTC.
+// Times are cut to microseconds and come back in UTC. What is no canonical ID
+// names no record.
+//
+// A function that decides an update must not call the store: the store may have
+// one writer, which is waiting for it.
 //
 // Methods are safe for concurrent use. One whose context ends while its unit
 // waits returns the context's error and has changed nothing; once the unit is
@@ -38,7 +42,8 @@ type Store interface {
 
 // An AccountStore keeps accounts.
 type AccountStore interface {
-	// CreateAccount adds an account with its first keys. ErrConflict: the name is taken.
+	// CreateAccount adds an account with its first keys. ErrConflict: the name, or
+	// a key's hash, is taken.
 	CreateAccount(ctx context.Context, account Account, keys []Key) error
 	// Account returns an account. ErrNotFound.
 	Account(ctx context.Context, id ID) (Account, error)
@@ -54,7 +59,7 @@ type KeyStore interface {
 	CreateKey(ctx context.Context, key Key) error
 	// KeyByHash returns the key whose value has this SHA-256. ErrNotFound.
 	KeyByHash(ctx context.Context, hash [sha256.Size]byte) (Key, error)
-	// Keys returns the account's keys by ID.
+	// Keys returns the account's keys by ID. An unknown account has none.
 	Keys(ctx context.Context, account ID) ([]Key, error)
 	// RevokeKey sets RevokedAt unless it is set. ErrNotFound.
 	RevokeKey(ctx context.Context, account, id ID, at time.Time) error
@@ -104,7 +109,7 @@ type WebhookStore interface {
 	CreateWebhook(ctx context.Context, webhook Webhook, limit int) error
 	// Webhook returns a webhook. ErrNotFound.
 	Webhook(ctx context.Context, key WebhookKey) (Webhook, error)
-	// Webhooks returns the account's webhooks by ID.
+	// Webhooks returns the account's webhooks by ID. An unknown account has none.
 	Webhooks(ctx context.Context, account ID) ([]Webhook, error)
 	// DeleteWebhook removes a webhook; no attempt for it starts afterwards. ErrNotFound.
 	DeleteWebhook(ctx context.Context, key WebhookKey) error

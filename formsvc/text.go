@@ -21,19 +21,27 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// checkLine notes what is wrong with a text of at most maxRunes characters.
-func (e *ValidationError) checkLine(pointer, s string, maxRunes int) {
+// textFault returns why CheckText refuses a text, or nothing.
+func textFault(s string) (code, detail string) {
 	switch {
 	case strings.IndexByte(s, 0) >= 0:
-		e.add(pointer, "nul_not_allowed", "must not contain the NUL character")
+		return "nul_not_allowed", "must not contain the NUL character"
 	case !utf8.ValidString(s):
-		e.add(pointer, "invalid_utf8", "must be UTF-8")
-	case len(s) > maxRunes && utf8.RuneCountInString(s) > maxRunes:
+		return "invalid_utf8", "must be UTF-8"
+	}
+	return "", ""
+}
+
+// checkLine notes what is wrong with a text of at most maxRunes characters.
+func (e *ValidationError) checkLine(pointer, s string, maxRunes int) {
+	if code, detail := textFault(s); code != "" {
+		e.add(pointer, code, "%s", detail)
+	} else if len(s) > maxRunes && utf8.RuneCountInString(s) > maxRunes {
 		e.add(pointer, "too_long", "must have at most %d characters", maxRunes)
 	}
 }
 
-// pointerEscaper escapes a member name for a JSON Pointer (RFC 6901 §3).
+// pointerEscape escapes a member name for a JSON Pointer (RFC 6901 §3).
 func pointerEscape(name string) string {
 	if !strings.ContainsAny(name, "~/") {
 		return name

@@ -172,9 +172,9 @@ type Delivery struct {
 	EventID   ID
 	State     DeliveryState
 	Attempts  int       // attempts whose result is known
-	DueAt     time.Time // when the next attempt may start
+	DueAt     time.Time // when the next attempt may start; during one, when it counts as lost
 	CreatedAt time.Time
-	UpdatedAt time.Time // when the last attempt ended
+	UpdatedAt time.Time // when the last attempt ended; zero before
 }
 
 // DeliveryQuery chooses deliveries of one webhook.

@@ -14,9 +14,10 @@ import (
 type Queue interface {
 	// Claim leases deliveries that are due at req.Now, or whose lease ended by
 	// then, to the caller and to nobody else until req.Now+req.Lease. It returns
-	// at most req.Limit, at most req.PerEndpoint less req.Busy[endpoint] for one
-	// endpoint, and shares the room fairly among endpoints, starting after
-	// req.After. Its cost depends on how many endpoints have work, not on how
+	// at most req.Limit, and at most req.PerEndpoint less req.Busy[endpoint] for
+	// one endpoint, those that are due longest first. The room is shared evenly:
+	// endpoints take turns in the order of their identifiers, starting after
+	// req.After and going round, and what one can't use goes to the others. Its cost depends on how many endpoints have work, not on how
 	// much. Deliveries of deleted or disabled endpoints are not returned.
 	Claim(ctx context.Context, req ClaimRequest) ([]Claim, error)
 	// Payloads returns the bodies of events by their identifiers.
@@ -24,6 +25,8 @@ type Queue interface {
 	// Finish records the outcomes of claims in one unit, and tells for each
 	// whether it was accepted: a claim that meanwhile passed to somebody else,
 	// or whose delivery is gone, is not, and nothing changes for it.
+	// A claim whose lease ended without being taken over is accepted; a second
+	// outcome of the same claim never is.
 	Finish(ctx context.Context, outcomes []Outcome) (accepted []bool, err error)
 	// Wait returns when there may be new work, when the context ends, or after
 	// d, whichever comes first. Work that arrived since the last Wait returned

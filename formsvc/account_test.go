@@ -1,0 +1,94 @@
+package formsvc_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func TestAccountNames(t *testing.T) {
+	for _, c := range []struct {
+		label, name string
+		want        []string
+	}{
+		{"one character", "x", nil},
+		{"100 characters", strings.Repeat("x", 100), nil},
+		{"100 characters of four bytes", strings.Repeat("🌍", 100), nil},
+		{"empty", "", []string{"/name required"}},
+		{"blank", " \t\u00a0", []string{"/name required"}},
+		{"101 characters", strings.Repeat("é", 101), []string{"/name too_long"}},
+		{"NUL", "a\x00b", []string{"/name nul_not_allowed"}},
+		{"not UTF-8", "a\xff", []string{"/name invalid_utf8"}},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			a, err := w.svc.Accounts.Create(w.ctx, c.name)
+			wantFaults(t, err, c.want...)
+			if c.want != nil {
+				return
+			}
+			if a.Name != c.name || !a.CreatedAt.Equal(start()) {
+				t.Errorf("made %+v", a)
+			}
+			if got, err := w.svc.Accounts.ByName(w.ctx, c.name); err != nil || got != a {
+				t.Errorf("ByName returns %+v, %v", got, err)
+			}
+			if got, err := w.svc.Accounts.Get(w.ctx, a.ID); err != nil || got != a {
+				t.Errorf("Get returns %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAccountNotFound(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.svc.Accounts.Get(w.ctx, formsvc.FloorID(start()))
+	wantError(t, err, formsvc.ErrNotFound)
+	for _, name := range []string{"second", "First", "first ", "", "a\x00", "\xff"} {
+		_, err := w.svc.Accounts.ByName(w.ctx, name)
+		wantError(t, err, formsvc.ErrNotFound)
+	}
+}
+
+func TestAccountNameIsUnique(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.svc.Accounts.Create(w.ctx, "first")
+	wantError(t, err, formsvc.ErrConflict)
+	w.clock.add(time.Second)
+	if _, err := w.svc.Accounts.Create(w.ctx, "First"); err != nil {
+		t.Error("names that differ in case:", err)
+	}
+	list, err := w.svc.Accounts.List(w.ctx)
+	if err != nil || len(list) != 2 || list[0].Name != "first" || list[1].Name != "First" {
+		t.Errorf("List returns %+v, %v", list, err)
+	}
+}
+
+// An account and its first key exist both or not at all.
+func TestCreateWithKeyIsOneUnit(t *testing.T) {
+	w := newWorld(t)
+	input := formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}
+	a, key, value, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil || p.AccountID != a.ID || p.KeyID != key.ID {
+		t.Errorf("the first key gives %+v, %v", p, err)
+	}
+
+	a, key, value, err = w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
+	wantError(t, err, formsvc.ErrConflict)
+	if a.ID != "" || key.ID != "" || value != "" {
+		t.Error("a failed call returns something")
+	}
+
+	_, _, _, err = w.svc.Accounts.CreateWithKey(w.ctx, "third", formsvc.KeyInput{Name: "k"})
+	wantFaults(t, err, "/permissions required")
+	_, _, _, err = w.svc.Accounts.CreateWithKey(w.ctx, "", input)
+	wantFaults(t, err, "/name required")
+	if list, err := w.svc.Accounts.List(w.ctx); err != nil || len(list) != 2 {
+		t.Errorf("there are the accounts %+v, %v", list, err)
+	}
+}

@@ -1,0 +1,231 @@
+package formsvc_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func TestCampaignInput(t *testing.T) {
+	at := func(year int) time.Time { return time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC) }
+	type input = formsvc.CampaignInput
+	for _, c := range []struct {
+		label string
+		in    input
+		want  []string
+	}{
+		{"least", input{Title: "x"}, nil},
+		{"no title", input{}, []string{"/title required"}},
+		{"blank title", input{Title: " \n"}, []string{"/title required"}},
+		{"500 characters", input{Title: strings.Repeat("é", 500)}, nil},
+		{"501 characters", input{Title: strings.Repeat("é", 501)}, []string{"/title too_long"}},
+		{"NUL in title", input{Title: "a\x00"}, []string{"/title nul_not_allowed"}},
+		{"title not UTF-8", input{Title: "a\xed\xa0\x80"}, []string{"/title invalid_utf8"}},
+		{"10,000 characters", input{Title: "x", Description: strings.Repeat("🌍", 10_000)}, nil},
+		{"10,001 characters", input{Title: "x", Description: strings.Repeat("x", 10_001)}, []string{"/description too_long"}},
+		{"NUL in description", input{Title: "x", Description: "\x00"}, []string{"/description nul_not_allowed"}},
+		{"open", input{Title: "x", Status: formsvc.CampaignOpen}, nil},
+		{"closed", input{Title: "x", Status: formsvc.CampaignClosed}, nil},
+		{"other status", input{Title: "x", Status: "Open"}, []string{"/status invalid_value"}},
+		{"far apart", input{Title: "x", OpensAt: at(1970), ClosesAt: at(9999)}, nil},
+		{"too early", input{Title: "x", OpensAt: at(1969)}, []string{"/opensAt out_of_range"}},
+		{"too late", input{Title: "x", ClosesAt: at(10_000)}, []string{"/closesAt out_of_range"}},
+		{"closes in the past", input{Title: "x", ClosesAt: at(1971)}, nil},
+		{"closes as it opens", input{Title: "x", OpensAt: at(2026), ClosesAt: at(2026)}, []string{"/closesAt out_of_range"}},
+		{"closes before it opens", input{Title: "x", OpensAt: at(2027), ClosesAt: at(2026)}, []string{"/closesAt out_of_range"}},
+		{
+			"closes in the millisecond that it opens in",
+			input{Title: "x", OpensAt: at(2026), ClosesAt: at(2026).Add(999 * time.Microsecond)},
+			[]string{"/closesAt out_of_range"},
+		},
+		{
+			"everything in the order of the input",
+			input{
+				Description: "\x00", Status: "x", OpensAt: at(1969), ClosesAt: at(1968),
+				Modules: []formsvc.Module{{Type: "x"}}, Metadata: map[string]string{"": "", "b": "\x00", "a": "\xff"},
+			},
+			[]string{
+				"/title required", "/description nul_not_allowed", "/status invalid_value", "/opensAt out_of_range",
+				"/closesAt out_of_range", "/closesAt out_of_range", "/modules/0/name required", "/modules/0/type invalid_value",
+				"/metadata/ required", "/metadata/a invalid_utf8", "/metadata/b nul_not_allowed",
+			},
+		},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.svc.Campaigns.Create(w.ctx, w.account, c.in)
+			wantFaults(t, err, c.want...)
+			made := w.campaign()
+			_, err = w.svc.Campaigns.Replace(w.ctx, campaignKey(&made), c.in, 0)
+			wantFaults(t, err, c.want...)
+		})
+	}
+}
+
+func TestCampaignMetadata(t *testing.T) {
+	many := make(map[string]string)
+	for i := range 100 {
+		many[fmt.Sprint(i)] = ""
+	}
+	more := maps.Clone(many)
+	more["100"] = "\x00" // not looked at any more
+	long := strings.Repeat("ñ", 200)
+	for _, c := range []struct {
+		label string
+		in    map[string]string
+		want  []string
+	}{
+		{"100 entries", many, nil},
+		{"101 entries", more, []string{"/metadata too_many"}},
+		{"longest", map[string]string{long: strings.Repeat("ñ", 2_000)}, nil},
+		{"long name", map[string]string{long + "x": ""}, []string{"/metadata/" + long + "x too_long"}},
+		{"long value", map[string]string{"a": strings.Repeat("ñ", 2_001)}, []string{"/metadata/a too_long"}},
+		{"no name", map[string]string{"": "x"}, []string{"/metadata/ required"}},
+		{"NUL", map[string]string{"a\x00": "", "b": "\x00"}, []string{"/metadata/a\x00 nul_not_allowed", "/metadata/b nul_not_allowed"}},
+		{"escapes", map[string]string{"a/b~c": "\xff", "~1": "\xff"}, []string{"/metadata/a~1b~0c invalid_utf8", "/metadata/~01 invalid_utf8"}},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Metadata: c.in})
+			wantFaults(t, err, c.want...)
+		})
+	}
+}
+
+func TestCampaignDefaults(t *testing.T) {
+	w := newWorld(t)
+	w.clock.set(start().Add(456 * time.Microsecond))
+	in := formsvc.CampaignInput{Title: "x", Modules: []formsvc.Module{{Name: "a"}}}
+	c, err := w.svc.Campaigns.Create(w.ctx, w.account, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := formsvc.Campaign{
+		ID: c.ID, AccountID: w.account, Version: 1, CreatedAt: start(), UpdatedAt: start(), // cut to milliseconds
+		CampaignInput: formsvc.CampaignInput{
+			Title: "x", Status: formsvc.CampaignOpen, Modules: []formsvc.Module{{Name: "a", Type: formsvc.TextModule}},
+		},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("made %+v\nwant %+v", c, want)
+	}
+	if in.Modules[0].Type != "" {
+		t.Error("the caller's modules were changed")
+	}
+	if got, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&c)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("Get returns %+v, %v", got, err)
+	}
+}
+
+func TestCampaignTimesAreCutToUTCMilliseconds(t *testing.T) {
+	w := newWorld(t)
+	zone := time.FixedZone("", 2*60*60)
+	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
+		Title: "x", OpensAt: start().Add(789).In(zone), ClosesAt: start().Add(time.Hour + 789).In(zone),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.OpensAt != start() || c.ClosesAt != start().Add(time.Hour) {
+		t.Errorf("got %v and %v", c.OpensAt, c.ClosesAt)
+	}
+}
+
+func TestReplaceCampaign(t *testing.T) {
+	w := newWorld(t)
+	full := formsvc.CampaignInput{
+		Title: "full", Description: "d", Status: formsvc.CampaignClosed, OpensAt: start(), ClosesAt: start().Add(1e9),
+		Modules: []formsvc.Module{{Name: "a", Type: formsvc.URLModule}}, Metadata: map[string]string{"k": "v"},
+	}
+	c, err := w.svc.Campaigns.Create(w.ctx, w.account, full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(time.Minute)
+	got, err := w.svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "bare"}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := formsvc.Campaign{
+		ID: c.ID, AccountID: w.account, Version: 2, CreatedAt: start(), UpdatedAt: start().Add(time.Minute),
+		CampaignInput: formsvc.CampaignInput{Title: "bare", Status: formsvc.CampaignOpen},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	for _, c := range []struct {
+		ifVersion int64
+		want      error
+	}{{1, formsvc.ErrStale}, {3, formsvc.ErrStale}, {-1, formsvc.ErrStale}, {2, nil}, {0, nil}} {
+		before, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&got))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.svc.Campaigns.Replace(w.ctx, campaignKey(&got), full, c.ifVersion)
+		wantError(t, err, c.want)
+		after, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&got))
+		if err != nil || reflect.DeepEqual(before, after) != (c.want != nil) {
+			t.Errorf("version %d: before %+v, after %+v, %v", c.ifVersion, before, after, err)
+		}
+	}
+}
+
+func TestCampaignsOfOtherAccounts(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	second, err := w.svc.Accounts.Create(w.ctx, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := formsvc.CampaignKey{AccountID: second.ID, ID: c.ID}
+	_, err = w.svc.Campaigns.Get(w.ctx, foreign)
+	wantError(t, err, formsvc.ErrNotFound)
+	_, err = w.svc.Campaigns.Replace(w.ctx, foreign, formsvc.CampaignInput{Title: "mine"}, 0)
+	wantError(t, err, formsvc.ErrNotFound)
+	_, err = w.svc.Campaigns.Create(w.ctx, c.ID, formsvc.CampaignInput{Title: "nobody's"})
+	wantError(t, err, formsvc.ErrNotFound)
+	page, err := w.svc.Campaigns.List(w.ctx, formsvc.CampaignQuery{AccountID: second.ID})
+	if err != nil || len(page.Items) != 0 || page.Total != 0 {
+		t.Errorf("List returns %+v, %v", page, err)
+	}
+}
+
+func TestListCampaigns(t *testing.T) {
+	w := newWorld(t)
+	for range formsvc.DefaultLimit + 1 {
+		w.campaign()
+	}
+	page, err := w.svc.Campaigns.List(w.ctx, formsvc.CampaignQuery{AccountID: w.account, Page: formsvc.PageQuery{Limit: -1, Offset: -1}})
+	if err != nil || len(page.Items) != formsvc.DefaultLimit || page.Total != formsvc.DefaultLimit+1 || !page.More {
+		t.Errorf("got %d of %d, more %t, %v", len(page.Items), page.Total, page.More, err)
+	}
+	if page.Items[0].ID < page.Items[1].ID {
+		t.Error("the oldest comes first")
+	}
+}
+
+// What a call returned belongs to the caller: changing it changes nothing in
+// the service.
+func TestReturnedCampaignIsTheCallers(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	in := formsvc.CampaignInput{Title: "x", Modules: []formsvc.Module{
+		{Name: "a", Type: formsvc.ChoiceModule, Options: []string{"yes"}},
+	}}
+	got, err := w.svc.Campaigns.Replace(w.ctx, campaignKey(&c), in, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Modules[0].Options[0], in.Modules[0].Options[0] = "no", "no"
+	got.Modules[0].Multiple = true
+	_, err = w.submit(&c, answer("a", "no", "no"))
+	wantFaults(t, err, "/responses/a/value too_many", "/responses/a/value/0 unknown_option", "/responses/a/value/1 unknown_option")
+	if _, err := w.submit(&c, answer("a", "yes")); err != nil {
+		t.Error("an option of the campaign:", err)
+	}
+}

@@ -1,0 +1,330 @@
+package formsvc_test
+
+import (
+	"crypto/sha256"
+	"hash/crc32"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+var keyPattern = regexp.MustCompile(`^formsvc_[0-9A-Za-z]{49}$`)
+
+// checksum is the one of a key's 43 random characters, as scanners compute it:
+// CRC-32 in base 62, the lowest digit first.
+func checksum(random string) string {
+	sum := crc32.ChecksumIEEE([]byte(random))
+	var b []byte
+	for range 6 {
+		b = append(b, base62[sum%62])
+		sum /= 62
+	}
+	return string(b)
+}
+
+func (w *world) key(permissions ...formsvc.Permission) (formsvc.Key, string) {
+	w.tb.Helper()
+	key, value, err := w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "some key", Permissions: permissions})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return key, value
+}
+
+func TestKeyInput(t *testing.T) {
+	read := []formsvc.Permission{formsvc.ResponsesRead}
+	long := strings.Repeat("ß", 101)
+	for _, c := range []struct {
+		label string
+		in    formsvc.KeyInput
+		want  []string
+	}{
+		{"good", formsvc.KeyInput{Name: long[2:], Permissions: read}, nil},
+		{"nothing", formsvc.KeyInput{}, []string{"/name required", "/permissions required"}},
+		{"blank name", formsvc.KeyInput{Name: " ", Permissions: read}, []string{"/name required"}},
+		{"long name", formsvc.KeyInput{Name: long, Permissions: read}, []string{"/name too_long"}},
+		{"NUL", formsvc.KeyInput{Name: "\x00", Permissions: read}, []string{"/name nul_not_allowed"}},
+		{"not UTF-8", formsvc.KeyInput{Name: "\xc3", Permissions: read}, []string{"/name invalid_utf8"}},
+		{
+			"unknown permissions",
+			formsvc.KeyInput{Name: "k", Permissions: []formsvc.Permission{"files:write", formsvc.FilesRead, ""}},
+			[]string{"/permissions/0 unknown_permission", "/permissions/2 unknown_permission"},
+		},
+		{"negative", formsvc.KeyInput{Name: "k", Permissions: read, Expires: -1}, []string{"/expires out_of_range"}},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			_, value, err := w.svc.Keys.Create(w.ctx, w.account, c.in)
+			wantFaults(t, err, c.want...)
+			if (err == nil) != (value != "") {
+				t.Error("a value comes with an error, or none without")
+			}
+		})
+	}
+}
+
+func TestKeyPermissions(t *testing.T) {
+	w := newWorld(t)
+	key, value := w.key(formsvc.ResponsesWrite, formsvc.CampaignsRead, formsvc.ResponsesWrite)
+	want := []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesWrite}
+	if !slices.Equal(key.Permissions, want) {
+		t.Errorf("the key has %q", key.Permissions)
+	}
+	p, err := w.svc.Keys.Authenticate(w.ctx, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.AccountID != w.account || p.KeyID != key.ID || p.KeyName != "some key" {
+		t.Errorf("the principal is %+v", p)
+	}
+	for _, permission := range formsvc.AllPermissions() {
+		if p.May(permission) != slices.Contains(want, permission) {
+			t.Errorf("May(%q) is %t", permission, p.May(permission))
+		}
+	}
+	if p.May("") || p.May("responses") {
+		t.Error("it may what is no permission")
+	}
+}
+
+func TestKeyFormat(t *testing.T) {
+	w := newWorld(t)
+	const n = 2_000
+	seen := make(map[string]bool)
+	var counts [128]int
+	for range n {
+		key, value := w.key(formsvc.FilesRead)
+		if !keyPattern.MatchString(value) {
+			t.Fatalf("a key does not match %s", keyPattern)
+		}
+		random := value[8:51]
+		if value[51:] != checksum(random) {
+			t.Fatal("a key has another checksum")
+		}
+		if key.Prefix != value[:14] || key.Hash != sha256.Sum256([]byte(value)) {
+			t.Fatalf("a key is kept as %+v", key)
+		}
+		if seen[random] {
+			t.Fatal("a key came twice")
+		}
+		seen[random] = true
+		for _, c := range []byte(random) {
+			counts[c]++
+		}
+	}
+	// Each character is as likely as any other. The bounds are more than seven
+	// standard deviations away.
+	const mean = n * 43 / 62
+	for _, c := range []byte(base62) {
+		if counts[c] < mean*4/5 || counts[c] > mean*6/5 {
+			t.Errorf("%q came %d times, expected about %d", c, counts[c], mean)
+		}
+	}
+}
+
+// A typing error never costs a question to the store.
+func TestKeyChecksumCatchesTypingErrors(t *testing.T) {
+	w := newWorld(t)
+	_, value := w.key(formsvc.FilesRead)
+	refused := func(wrong string) {
+		t.Helper()
+		if wrong == value {
+			return
+		}
+		p, err := w.svc.Keys.Authenticate(w.ctx, wrong)
+		if p != nil {
+			t.Errorf("a wrong key of %d bytes is accepted", len(wrong))
+		}
+		wantError(t, err, formsvc.ErrUnauthenticated)
+	}
+	for i := range len(value) {
+		for _, c := range []byte(base62 + "_-. \x00\xff") {
+			refused(value[:i] + string([]byte{c}) + value[i+1:])
+		}
+		refused(value[:i] + value[i+1:])
+		refused(value[:i] + "0" + value[i:])
+		if i > 0 {
+			refused(value[:i-1] + value[i:i+1] + value[i-1:i] + value[i+1:])
+		}
+	}
+	for _, wrong := range []string{
+		"", "formsvc_", " " + value, value + " ", value + "\n", strings.ToUpper(value), strings.Repeat(value, 1_200),
+		strings.Repeat("é", 57), value[:8] + strings.Repeat("0", 49),
+	} {
+		refused(wrong)
+	}
+	if n := w.store.count("KeyByHash"); n != 0 {
+		t.Errorf("the store was asked %d times", n)
+	}
+	if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
+		t.Error("the right key:", err)
+	}
+}
+
+// Unknown keys are not remembered, known ones are.
+func TestKeyCache(t *testing.T) {
+	w := newWorld(t)
+	random := strings.Repeat("0", 43)
+	for i := range 3 {
+		_, err := w.svc.Keys.Authenticate(w.ctx, "formsvc_"+random+checksum(random))
+		wantError(t, err, formsvc.ErrUnauthenticated)
+		if n := w.store.count("KeyByHash"); n != i+1 {
+			t.Errorf("%d questions after %d unknown keys", n, i+1)
+		}
+	}
+	_, value := w.key(formsvc.FilesRead)
+	w.store.disturb(nil)
+	for range 100 {
+		if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.store.count("KeyByHash"); n != 1 {
+		t.Errorf("%d questions for one key", n)
+	}
+}
+
+func TestAuthenticateTellsFaultsApart(t *testing.T) {
+	w := newWorld(t)
+	_, value := w.key(formsvc.FilesRead)
+	w.store.disturb(func(string, int) error { return formsvc.ErrUnavailable })
+	p, err := w.svc.Keys.Authenticate(w.ctx, value)
+	wantError(t, err, formsvc.ErrUnavailable)
+	if p != nil || err == nil || strings.Contains(err.Error(), value) {
+		t.Errorf("got %+v and %v", p, err)
+	}
+	w.store.disturb(nil)
+	if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
+		t.Error("the fault was remembered:", err)
+	}
+}
+
+func TestKeyExpiry(t *testing.T) {
+	w := newWorld(t)
+	key, value, err := w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{
+		Name: "k", Permissions: []formsvc.Permission{formsvc.FilesRead}, Expires: time.Hour,
+	})
+	if err != nil || !key.ExpiresAt.Equal(start().Add(time.Hour)) {
+		t.Fatalf("got %+v, %v", key, err)
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  error
+	}{
+		{0, nil},
+		{time.Hour - time.Millisecond, nil}, // this one is remembered for a second
+		{time.Hour, formsvc.ErrUnauthenticated},
+		{time.Hour + time.Hour, formsvc.ErrUnauthenticated},
+	} {
+		w.clock.set(start().Add(c.after))
+		_, err := w.svc.Keys.Authenticate(w.ctx, value)
+		wantError(t, err, c.want)
+	}
+	if forever, _ := w.key(formsvc.FilesRead); !forever.ExpiresAt.IsZero() {
+		t.Error("a key without Expires expires")
+	}
+}
+
+func TestRevokeIsSeenElsewhereWithinTTL(t *testing.T) {
+	w := newWorld(t)
+	key, value := w.key(formsvc.FilesRead)
+	other := w.neighbour()
+	if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Keys.Authenticate(w.ctx, value); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(time.Millisecond)
+	if err := other.Keys.Revoke(w.ctx, w.account, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := other.Keys.Authenticate(w.ctx, value)
+	wantError(t, err, formsvc.ErrUnauthenticated) // at once where it was revoked
+	w.clock.set(start().Add(formsvc.KeyCacheTTL))
+	_, err = w.svc.Keys.Authenticate(w.ctx, value)
+	wantError(t, err, formsvc.ErrUnauthenticated)
+	if formsvc.KeyCacheTTL > 2*time.Second {
+		t.Error("the contract allows 2 seconds")
+	}
+}
+
+// What was remembered under a clock that has since been set back is not used
+// until that clock is reached again.
+func TestRevokeIsSeenAfterTheClockStepsBack(t *testing.T) {
+	w := newWorld(t)
+	key, value := w.key(formsvc.FilesRead)
+	if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(-time.Hour)
+	if err := w.neighbour().Keys.Revoke(w.ctx, w.account, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(10 * time.Second)
+	_, err := w.svc.Keys.Authenticate(w.ctx, value)
+	wantError(t, err, formsvc.ErrUnauthenticated)
+}
+
+func TestRevoke(t *testing.T) {
+	w := newWorld(t)
+	key, _ := w.key(formsvc.FilesRead)
+	w.clock.add(time.Second)
+	for range 2 {
+		if err := w.svc.Keys.Revoke(w.ctx, w.account, key.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.add(time.Second)
+	}
+	list, err := w.svc.Keys.List(w.ctx, w.account)
+	if err != nil || len(list) != 1 || !list[0].RevokedAt.Equal(start().Add(time.Second)) {
+		t.Errorf("the keys are %+v, %v", list, err)
+	}
+	second, err := w.svc.Accounts.Create(w.ctx, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, w.svc.Keys.Revoke(w.ctx, second.ID, key.ID), formsvc.ErrNotFound)
+	wantError(t, w.svc.Keys.Revoke(w.ctx, w.account, second.ID), formsvc.ErrNotFound)
+	if list, err := w.svc.Keys.List(w.ctx, second.ID); err != nil || len(list) != 0 {
+		t.Errorf("another account's keys are %+v, %v", list, err)
+	}
+	_, _, err = w.svc.Keys.Create(w.ctx, key.ID, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	wantError(t, err, formsvc.ErrNotFound)
+}
+
+func TestAuthenticateConcurrently(t *testing.T) {
+	store := memory.New()
+	svc, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	account, key, value, err := svc.Accounts.CreateWithKey(ctx, "a",
+		formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				if p, err := svc.Keys.Authenticate(ctx, value); err == nil && p.KeyID != key.ID {
+					t.Errorf("got %+v", p)
+				}
+			}
+		})
+	}
+	if err := svc.Keys.Revoke(ctx, account.ID, key.ID); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+}

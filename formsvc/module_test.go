@@ -1,0 +1,218 @@
+package formsvc_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func TestModuleDefinitions(t *testing.T) {
+	numbers := func(n int) []string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprint(i)
+		}
+		return list
+	}
+	type module = formsvc.Module
+	long := strings.Repeat("ü", 200)
+	for _, c := range []struct {
+		label string
+		m     module
+		want  []string
+	}{
+		{"least", module{Name: "a"}, nil},
+		{"no name", module{}, []string{"/name required"}},
+		{"200 characters", module{Name: long}, nil},
+		{"201 characters", module{Name: long + "x"}, []string{"/name too_long"}},
+		{"NUL in name", module{Name: "\x00"}, []string{"/name nul_not_allowed"}},
+		{"name not UTF-8", module{Name: "\x80"}, []string{"/name invalid_utf8"}},
+		{"longest label", module{Name: "a", Label: strings.Repeat("ü", 1_000)}, nil},
+		{"long label", module{Name: "a", Label: strings.Repeat("ü", 1_001)}, []string{"/label too_long"}},
+		{"NUL in label", module{Name: "a", Label: "\x00"}, []string{"/label nul_not_allowed"}},
+		{"unknown type", module{Name: "a", Type: "Text", Options: []string{"x"}, MaxLength: -1}, []string{"/type invalid_value"}},
+		{"longest", module{Name: "a", MaxLength: 1_000_000}, nil},
+		{"too long", module{Name: "a", MaxLength: 1_000_001}, []string{"/maxLength out_of_range"}},
+		{"negative", module{Name: "a", Type: "number", MaxLength: -1}, []string{"/maxLength out_of_range"}},
+		{"email length", module{Name: "a", Type: "email", MaxLength: 1}, nil},
+		{"url length", module{Name: "a", Type: "url", MaxLength: 1}, nil},
+		{"number length", module{Name: "a", Type: "number", MaxLength: 1}, []string{"/maxLength not_applicable"}},
+		{"date length", module{Name: "a", Type: "date", MaxLength: 1}, []string{"/maxLength not_applicable"}},
+		{"boolean length", module{Name: "a", Type: "boolean", MaxLength: 1}, []string{"/maxLength not_applicable"}},
+		{"choice length", module{Name: "a", Type: "choice", Options: []string{"x"}, MaxLength: 1}, []string{"/maxLength not_applicable"}},
+		{"text options", module{Name: "a", Options: []string{"x"}}, []string{"/options not_applicable"}},
+		{"boolean options", module{Name: "a", Type: "boolean", Options: []string{"true"}}, []string{"/options not_applicable"}},
+		{"no options", module{Name: "a", Type: "choice"}, []string{"/options out_of_range"}},
+		{"1000 options", module{Name: "a", Type: "choice", Options: numbers(1_000)}, nil},
+		{"1001 options", module{Name: "a", Type: "choice", Options: numbers(1_001)}, []string{"/options out_of_range"}},
+		{
+			"bad options",
+			module{Name: "a", Type: "choice", Options: []string{"x", "", "x", strings.Repeat("ü", 501), "\x00", ""}},
+			[]string{"/options/2 duplicate", "/options/3 too_long", "/options/4 nul_not_allowed", "/options/5 duplicate"},
+		},
+		{"longest option", module{Name: "a", Type: "choice", Options: []string{strings.Repeat("ü", 500)}}, nil},
+		{"everything", module{Name: "\x00", Label: "\xff", MaxLength: -1, Options: []string{"x"}}, []string{
+			"/name nul_not_allowed", "/label invalid_utf8", "/maxLength out_of_range", "/options not_applicable",
+		}},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
+				Title: "x", Modules: []formsvc.Module{{Name: "first"}, c.m},
+			})
+			var want []string
+			for _, s := range c.want {
+				want = append(want, "/modules/1"+s)
+			}
+			wantFaults(t, err, want...)
+		})
+	}
+}
+
+func TestModulesOfACampaign(t *testing.T) {
+	w := newWorld(t)
+	create := func(modules ...formsvc.Module) error {
+		_, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x", Modules: modules})
+		return err
+	}
+	many := make([]formsvc.Module, 501)
+	for i := range many {
+		many[i].Name = fmt.Sprint(i)
+	}
+	wantFaults(t, create(many[:500]...))
+	wantFaults(t, create(many...), "/modules too_many")
+	a := formsvc.Module{Name: "a"}
+	wantFaults(t, create(a, formsvc.Module{Name: "A"}, a, a), "/modules/2/name duplicate", "/modules/3/name duplicate")
+	wantFaults(t, create(formsvc.Module{}, formsvc.Module{}), "/modules/0/name required", "/modules/1/name required")
+}
+
+// valueCases are values that a module of each type takes, and values that it
+// refuses with its code.
+var valueCases = []struct {
+	module    formsvc.Module
+	code      string
+	good, bad []string
+}{
+	{
+		formsvc.Module{Type: formsvc.TextModule}, "",
+		[]string{"", " ", "a\nb", "🌍", "\ufeff\u202e", "'; -- $1 ?0 ::", "\ufffe", `\u0000`},
+		nil,
+	},
+	{
+		formsvc.Module{Type: formsvc.TextModule, MaxLength: 3}, "too_long",
+		[]string{"", "abc", "🌍🌍🌍"},
+		[]string{"abcd", "🌍🌍🌍🌍", "e\u0301e\u0301"},
+	},
+	{
+		formsvc.Module{Type: formsvc.EmailModule}, "invalid_email",
+		[]string{"a@b", "ada@example.com"},
+		[]string{"", "a", "a@", "@b", "Ada <ada@example.com>", "a@b, c@d"},
+	},
+	{
+		formsvc.Module{Type: formsvc.EmailModule, MaxLength: 5}, "too_long",
+		[]string{"a@b.c"},
+		[]string{"aa@b.c", "not an address"},
+	},
+	{
+		formsvc.Module{Type: formsvc.URLModule}, "invalid_url",
+		[]string{"http://a", "https://example.com:8443/p?q=1#f", "HTTPS://EXAMPLE.COM", "http://[::1]/", "http://münchen.example"},
+		[]string{
+			"", "example.com", "//example.com", "/path", "ftp://example.com", "javascript:alert(1)", "http:", "http://",
+			"http:///path", "http://:80", "http://a b", "http://a\n", "http://[::1", "http://a:b", "mailto:a@b", " http://a",
+		},
+	},
+	{
+		formsvc.Module{Type: formsvc.NumberModule}, "invalid_number",
+		[]string{"0", "-0", "12", "-0.5", "1e3", "1E+300", "9007199254740993", "1e-999", strings.Repeat("9", 400)},
+		[]string{
+			"", "01", "+1", ".5", "1.", "1e", "1e1000", "0x10", "1_000", "1,5", " 1", "1\n", "NaN", "Infinity", "١", "--1",
+			strings.Repeat("9", 401),
+		},
+	},
+	{
+		formsvc.Module{Type: formsvc.DateModule}, "invalid_date",
+		[]string{"2026-11-21", "2024-02-29", "0001-01-01", "9999-12-31"},
+		[]string{
+			"", "2026-02-29", "2026-13-01", "2026-00-10", "2026-1-2", "26-11-21", "10000-01-01", "2026-11-21T00:00:00Z",
+			"21.11.2026", "infinity", "2026-11-21 ", "-001-01-01",
+		},
+	},
+	{
+		formsvc.Module{Type: formsvc.BooleanModule}, "invalid_boolean",
+		[]string{"true", "false"},
+		[]string{"", "True", "1", "0", "yes", "true "},
+	},
+	{
+		formsvc.Module{Type: formsvc.ChoiceModule, Options: []string{"a", "", "ä"}}, "unknown_option",
+		[]string{"a", "", "ä"},
+		[]string{"b", "A", "a ", "a\u0308"},
+	},
+}
+
+func TestModuleValues(t *testing.T) {
+	for _, c := range valueCases {
+		t.Run(fmt.Sprint(c.module.Type, c.module.MaxLength), func(t *testing.T) {
+			w := newWorld(t)
+			c.module.Name, c.module.Multiple = "m", true
+			campaign := w.campaign(c.module)
+			r, err := w.submit(&campaign, answer("m", c.good...))
+			wantFaults(t, err)
+			if got, ok := r.Answers.Get("m"); !ok || !slices.Equal(got, c.good) {
+				t.Errorf("the answer is %q", got)
+			}
+			_, err = w.submit(&campaign, answer("m", slices.Concat(c.good, c.bad)...))
+			var want []string
+			for i := range c.bad {
+				want = append(want, fmt.Sprintf("/responses/m/value/%d %s", len(c.good)+i, c.code))
+			}
+			wantFaults(t, err, want...)
+		})
+	}
+}
+
+func TestAnswersAgainstModules(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign(
+		formsvc.Module{Name: "one", Required: true},
+		formsvc.Module{Name: "many", Multiple: true},
+		formsvc.Module{Name: "a/b~c", Type: formsvc.NumberModule, Required: true},
+	)
+	for _, test := range []struct {
+		label   string
+		answers []formsvc.Answer
+		want    []string
+	}{
+		{"least", []formsvc.Answer{answer("one", ""), answer("a/b~c", "1")}, nil},
+		{"all, in another order", []formsvc.Answer{answer("a/b~c", "1"), answer("many", "1", "1", "1"), answer("one", "x")}, nil},
+		{"nothing", nil, []string{"/responses/one required", "/responses/a~1b~0c required"}},
+		{"answered empty", []formsvc.Answer{answer("one"), answer("a/b~c", "1")}, []string{"/responses/one required"}},
+		{"optional and empty", []formsvc.Answer{answer("many"), answer("one", "x"), answer("a/b~c", "1")}, nil},
+		{
+			"everything in the order of the input, then what is missing",
+			[]formsvc.Answer{answer("a/b~c", "x", "1", "y"), answer("x/y"), answer("One", "x"), answer("many")},
+			[]string{
+				"/responses/a~1b~0c/value too_many", "/responses/a~1b~0c/value/0 invalid_number",
+				"/responses/a~1b~0c/value/2 invalid_number", "/responses/x~1y unknown_module", "/responses/One unknown_module",
+				"/responses/one required",
+			},
+		},
+	} {
+		t.Run(test.label, func(t *testing.T) {
+			_, err := w.submit(&c, test.answers...)
+			wantFaults(t, err, test.want...)
+		})
+	}
+}
+
+// Without modules any name is accepted, as the specification shows.
+func TestCampaignWithoutModulesTakesAnything(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c, answer("__proto__", "1", "2"), answer(" ", ""), answer("x"))
+	if got := r.Answers.JSON(); got != `{"__proto__":{"value":["1","2"]}," ":{"value":[""]},"x":{"value":[]}}` {
+		t.Errorf("the answers are %s", got)
+	}
+}

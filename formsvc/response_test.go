@@ -1,0 +1,314 @@
+package formsvc_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func TestCreateResponse(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	w.clock.set(start().Add(time.Minute + 999*time.Microsecond))
+	r := w.submitted(&c, answer("z", "2", "1"), answer("a"))
+	at := start().Add(time.Minute)
+	want := formsvc.Response{
+		ID: r.ID, AccountID: w.account, CampaignID: c.ID, Reference: "REF-00001", Status: "pending", User: ada(),
+		Answers: formsvc.NewAnswers(answer("z", "2", "1"), answer("a")), Version: 1, CreatedAt: at, UpdatedAt: at,
+	}
+	if !reflect.DeepEqual(r, want) {
+		t.Errorf("made %+v\nwant %+v", r, want)
+	}
+	if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("Get returns %+v, %v", got, err)
+	}
+	counted, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&c))
+	if err != nil || counted.ResponseCount != 1 || counted.Version != 1 {
+		t.Errorf("the campaign is %+v, %v", counted, err)
+	}
+}
+
+func TestResponseUser(t *testing.T) {
+	long := strings.Repeat("ж", 200)
+	for _, c := range []struct {
+		label string
+		user  formsvc.User
+		want  []string
+	}{
+		{"address only", formsvc.User{Email: "a@b"}, nil},
+		{"longest names", formsvc.User{Email: "a@b", FirstName: long, LastName: long}, nil},
+		{"nobody", formsvc.User{}, []string{"/user/email required"}},
+		{"no address", formsvc.User{Email: "ada"}, []string{"/user/email invalid_email"}},
+		{"NUL", formsvc.User{Email: "a@b\x00"}, []string{"/user/email invalid_email"}},
+		{"not UTF-8", formsvc.User{Email: "\xff@b"}, []string{"/user/email invalid_email"}},
+		{"long names", formsvc.User{Email: "a@b", FirstName: long + "x", LastName: "x" + long}, []string{
+			"/user/firstName too_long", "/user/lastName too_long",
+		}},
+		{"everything", formsvc.User{Email: " ", FirstName: "\x00", LastName: "\xff"}, []string{
+			"/user/email invalid_email", "/user/firstName nul_not_allowed", "/user/lastName invalid_utf8",
+		}},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			campaign := w.campaign()
+			_, err := w.svc.Responses.Create(w.ctx, w.account, campaign.ID, formsvc.ResponseInput{User: c.user})
+			wantFaults(t, err, c.want...)
+			if n := w.store.count("CreateResponse"); (n > 0) != (c.want == nil) {
+				t.Errorf("the store was told %d times", n)
+			}
+			r := w.submitted(&campaign)
+			_, err = w.update(&r, formsvc.ResponsePatch{
+				Email: &c.user.Email, FirstName: &c.user.FirstName, LastName: &c.user.LastName,
+			})
+			wantFaults(t, err, c.want...)
+		})
+	}
+}
+
+func numberedAnswers(n int) []formsvc.Answer {
+	list := make([]formsvc.Answer, n)
+	for i := range list {
+		list[i] = answer(fmt.Sprintf("%04d", i), "x")
+	}
+	return list
+}
+
+func TestResponseAnswers(t *testing.T) {
+	long := strings.Repeat("ж", 200)
+	for _, c := range []struct {
+		label   string
+		answers []formsvc.Answer
+		want    []string
+	}{
+		{"none", nil, nil},
+		{"1000", numberedAnswers(1_000), nil},
+		{"1001", numberedAnswers(1_001), []string{"/responses too_many"}},
+		{"longest name", []formsvc.Answer{answer(long)}, nil},
+		{"long name", []formsvc.Answer{answer(long + "x"), answer("a", "\x00")}, []string{
+			"/responses too_long", "/responses/a/value/0 nul_not_allowed",
+		}},
+		{"no name", []formsvc.Answer{answer("", "x")}, []string{"/responses/ required"}},
+		{"NUL in name", []formsvc.Answer{answer("a\x00b", "x")}, []string{"/responses nul_not_allowed"}},
+		{"name not UTF-8", []formsvc.Answer{answer("a\xff", "x")}, []string{"/responses invalid_utf8"}},
+		{"bad values", []formsvc.Answer{answer("a/b", "x", "\x00", "~\xff")}, []string{
+			"/responses/a~1b/value/1 nul_not_allowed", "/responses/a~1b/value/2 invalid_utf8",
+		}},
+		{"twice", []formsvc.Answer{answer("a~"), answer("A~"), answer("a~"), answer("a~")}, []string{
+			"/responses/a~0 duplicate", "/responses/a~0 duplicate",
+		}},
+		{"twice among many", append(numberedAnswers(20), answer("0007"), answer("0019", "\xff")), []string{
+			"/responses/0007 duplicate", "/responses/0019 duplicate", "/responses/0019/value/0 invalid_utf8",
+		}},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			campaign := w.campaign()
+			_, err := w.submit(&campaign, c.answers...)
+			wantFaults(t, err, c.want...)
+		})
+	}
+}
+
+// User, names and answers are told at once, in the order of the input.
+func TestResponseFaultsAreToldAtOnce(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign(formsvc.Module{Name: "n", Type: formsvc.NumberModule})
+	in := formsvc.ResponseInput{User: formsvc.User{FirstName: "\x00"}, Answers: []formsvc.Answer{
+		answer("n", "x"), answer("n", "\x00"), answer("other"),
+	}}
+	for range 2 { // the second time on a remembered campaign
+		_, err := w.svc.Responses.Create(w.ctx, w.account, c.ID, in)
+		wantFaults(t, err,
+			"/user/email required", "/user/firstName nul_not_allowed", "/responses/n duplicate",
+			"/responses/n/value/0 nul_not_allowed", "/responses/n/value/0 invalid_number",
+			"/responses/n/value/0 invalid_number", "/responses/other unknown_module")
+	}
+	if len(w.store.take()) != 0 {
+		t.Error("there are events of a refused response")
+	}
+}
+
+func TestFaultsNeverRepeatValues(t *testing.T) {
+	w := newWorld(t)
+	const secret = "canary@"
+	c := w.campaign(
+		formsvc.Module{Name: "a", Type: formsvc.NumberModule}, formsvc.Module{Name: "b", Type: formsvc.DateModule},
+		formsvc.Module{Name: "c", Type: formsvc.ChoiceModule, Options: []string{"x"}},
+		formsvc.Module{Name: "d", MaxLength: 1}, formsvc.Module{Name: "e", Type: formsvc.EmailModule},
+	)
+	_, err := w.svc.Responses.Create(w.ctx, w.account, c.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: secret, FirstName: secret + "\x00"}, Answers: []formsvc.Answer{
+			answer("a", secret), answer("b", secret), answer("c", secret), answer("d", secret), answer("e", secret),
+		},
+	})
+	if n := len(faults(err)); n != 7 {
+		t.Errorf("%d faults", n)
+	}
+	if err == nil || strings.Contains(err.Error(), "canary") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCampaignHours(t *testing.T) {
+	const tick = time.Millisecond
+	opens, closes := start().Add(time.Hour), start().Add(2*time.Hour)
+	for _, c := range []struct {
+		label         string
+		status        formsvc.CampaignStatus
+		opens, closes time.Time
+		now           time.Time
+		want          error
+	}{
+		{"open", "open", time.Time{}, time.Time{}, start(), nil},
+		{"closed", "closed", time.Time{}, time.Time{}, start(), formsvc.ErrCampaignClosed},
+		{"closed within its hours", "closed", opens, closes, opens, formsvc.ErrCampaignClosed},
+		{"just before it opens", "open", opens, closes, opens.Add(-1), formsvc.ErrCampaignClosed},
+		{"as it opens", "open", opens, closes, opens, nil},
+		{"just before it closes", "open", opens, closes, closes.Add(-1), nil},
+		{"as it closes", "open", opens, closes, closes, formsvc.ErrCampaignClosed},
+		{"no opening time", "open", time.Time{}, closes, closes.Add(-tick), nil},
+		{"no opening time, closed", "open", time.Time{}, closes, closes.Add(tick), formsvc.ErrCampaignClosed},
+		{"no closing time", "open", opens, time.Time{}, closes.Add(1000 * time.Hour), nil},
+		{"no closing time, not open", "open", opens, time.Time{}, opens.Add(-tick), formsvc.ErrCampaignClosed},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			campaign, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
+				Title: "x", Status: c.status, OpensAt: c.opens, ClosesAt: c.closes,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.clock.set(c.now)
+			_, err = w.submit(&campaign)
+			wantError(t, err, c.want)
+		})
+	}
+}
+
+// A campaign opens and closes by the clock, also when it is remembered.
+func TestRememberedCampaignOpensAndCloses(t *testing.T) {
+	w := newWorld(t)
+	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
+		Title: "x", OpensAt: start().Add(time.Second), ClosesAt: start().Add(2 * time.Second),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []error{formsvc.ErrCampaignClosed, nil, formsvc.ErrCampaignClosed} {
+		_, err := w.submit(&c)
+		wantError(t, err, want)
+		w.clock.add(time.Second)
+	}
+	// What is wrong with the answers is told first.
+	_, err = w.submit(&c, answer(""))
+	wantFaults(t, err, "/responses/ required")
+}
+
+func TestResponsesOfOtherCampaignsAndAccounts(t *testing.T) {
+	w := newWorld(t)
+	c, d := w.campaign(), w.campaign()
+	r := w.submitted(&c)
+	second, err := w.svc.Accounts.Create(w.ctx, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []formsvc.ResponseKey{
+		{AccountID: second.ID, CampaignID: c.ID, ID: r.ID},
+		{AccountID: w.account, CampaignID: d.ID, ID: r.ID},
+		{AccountID: w.account, CampaignID: c.ID, ID: c.ID},
+		{},
+	} {
+		_, err := w.svc.Responses.Get(w.ctx, key)
+		wantError(t, err, formsvc.ErrNotFound)
+		_, err = w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})
+		wantError(t, err, formsvc.ErrNotFound)
+	}
+	_, err = w.svc.Responses.Create(w.ctx, second.ID, c.ID, formsvc.ResponseInput{User: ada()})
+	wantError(t, err, formsvc.ErrNotFound)
+	_, err = w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: second.ID, CampaignID: c.ID})
+	wantError(t, err, formsvc.ErrNotFound)
+}
+
+func TestResponseFilter(t *testing.T) {
+	r := formsvc.Response{
+		Reference: "REF", Status: "pending", User: ada(), CreatedAt: start(), UpdatedAt: start().Add(time.Hour),
+	}
+	type filter = formsvc.ResponseFilter
+	for _, c := range []struct {
+		f    filter
+		want bool
+	}{
+		{filter{}, true},
+		{filter{Status: []string{}}, true},
+		{filter{Status: []string{"validated"}}, false},
+		{filter{Status: []string{"validated", "pending"}}, true},
+		{filter{Email: "ada@example.com"}, true},
+		{filter{Email: "Ada@example.com"}, false},
+		{filter{Reference: "REF"}, true},
+		{filter{Reference: "RE"}, false},
+		{filter{CreatedAfter: start()}, false},
+		{filter{CreatedAfter: start().Add(-1)}, true},
+		{filter{CreatedBefore: start()}, false},
+		{filter{CreatedBefore: start().Add(1)}, true},
+		{filter{UpdatedAfter: start().Add(time.Hour)}, false},
+		{filter{UpdatedAfter: start().Add(time.Hour - 1)}, true},
+		{filter{Status: []string{"pending"}, Email: "ada@example.com", Reference: "other"}, false},
+	} {
+		if got := c.f.Match(&r); got != c.want {
+			t.Errorf("%+v: Match is %t", c.f, got)
+		}
+		if zero := reflect.DeepEqual(c.f, filter{}) || reflect.DeepEqual(c.f, filter{Status: []string{}}); c.f.IsZero() != zero {
+			t.Errorf("%+v: IsZero is %t", c.f, !zero)
+		}
+	}
+}
+
+func TestListResponses(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	var ids []formsvc.ID
+	for range 5 {
+		r := w.submitted(&c)
+		ids = append(ids, r.ID)
+	}
+	list := func(p formsvc.PageQuery, f formsvc.ResponseFilter) formsvc.Page[formsvc.Response] {
+		page, err := w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: w.account, CampaignID: c.ID, Page: p, Filter: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	page := list(formsvc.PageQuery{Limit: 2, Offset: -3}, formsvc.ResponseFilter{})
+	if len(page.Items) != 2 || page.Items[0].ID != ids[4] || page.Total != 5 || !page.More {
+		t.Errorf("the first page is %+v", page)
+	}
+	page = list(formsvc.PageQuery{After: ids[3], Offset: 4, Ascending: true}, formsvc.ResponseFilter{})
+	if len(page.Items) != 1 || page.Items[0].ID != ids[4] || page.More {
+		t.Errorf("after the fourth comes %+v", page)
+	}
+	page = list(formsvc.PageQuery{}, formsvc.ResponseFilter{Reference: "REF-00002"})
+	if len(page.Items) != 1 || page.Items[0].ID != ids[1] || page.Total != 1 {
+		t.Errorf("the second is %+v", page)
+	}
+}
+
+func TestClamped(t *testing.T) {
+	type query = formsvc.PageQuery
+	for _, c := range []struct{ in, want query }{
+		{query{}, query{Limit: 50}},
+		{query{Limit: -1, Offset: -1}, query{Limit: 50}},
+		{query{Limit: 1, Offset: 7, Ascending: true}, query{Limit: 1, Offset: 7, Ascending: true}},
+		{query{Limit: 1_000}, query{Limit: 1_000}},
+		{query{Limit: 1_001}, query{Limit: 1_000}},
+		{query{Limit: 5, Offset: 7, After: "x"}, query{Limit: 5, After: "x"}},
+	} {
+		if got := c.in.Clamped(); got != c.want {
+			t.Errorf("%+v becomes %+v, want %+v", c.in, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package formsvc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// failFirst makes the first n calls of a method fail.
+func failFirst(method string, n int, err error) func(string, int) error {
+	return func(m string, call int) error {
+		if m == method && call <= n {
+			return err
+		}
+		return nil
+	}
+}
+
+// A campaign that changed is read again, a reference that is taken is drawn
+// again; after some tries the caller is told to come back.
+func TestCreateResponseTriesAgain(t *testing.T) {
+	stale, conflict := fmt.Errorf("s: %w", formsvc.ErrStale), fmt.Errorf("s: %w", formsvc.ErrConflict)
+	for _, c := range []struct {
+		label         string
+		fails         int
+		err           error
+		want          error
+		writes, reads int
+		reference     string // of the response, which is the last one drawn
+	}{
+		{"at once", 0, nil, nil, 1, 1, "REF-00001"},
+		{"stale once", 1, stale, nil, 2, 2, "REF-00002"},
+		{"stale to the last", formsvc.Retries - 1, stale, nil, formsvc.Retries, formsvc.Retries, "REF-00008"},
+		{"always stale", formsvc.Retries, stale, formsvc.ErrUnavailable, formsvc.Retries, formsvc.Retries, ""},
+		{"reference taken once", 1, conflict, nil, 2, 1, "REF-00002"},
+		{"reference always taken", formsvc.Retries, conflict, formsvc.ErrUnavailable, formsvc.Retries, 1, ""},
+		{"store down", 1, formsvc.ErrUnavailable, formsvc.ErrUnavailable, 1, 1, ""},
+		{"outcome unknown", 1, formsvc.ErrUnknownOutcome, formsvc.ErrUnknownOutcome, 1, 1, ""},
+		{"other fault", 1, context.DeadlineExceeded, context.DeadlineExceeded, 1, 1, ""},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			campaign := w.campaign()
+			w.store.disturb(failFirst("CreateResponse", c.fails, c.err))
+			r, err := w.submit(&campaign)
+			wantError(t, err, c.want)
+			if r.Reference != c.reference {
+				t.Errorf("the reference is %q", r.Reference)
+			}
+			if writes, reads := w.store.count("CreateResponse"), w.store.count("Campaign"); writes != c.writes || reads != c.reads {
+				t.Errorf("%d writes and %d reads of the campaign, want %d and %d", writes, reads, c.writes, c.reads)
+			}
+			if events := w.store.take(); (len(events) == 1) != (c.want == nil) {
+				t.Errorf("%d events", len(events))
+			}
+		})
+	}
+}
+
+func TestTakenReferenceIsDrawnAgain(t *testing.T) {
+	draws := []string{"A", "A", "A", "B"}
+	w := newWorld(t, func(o *formsvc.Options) {
+		o.NewReference = func() string {
+			next := draws[0]
+			draws = draws[1:]
+			return next
+		}
+	})
+	c := w.campaign()
+	first, second := w.submitted(&c), w.submitted(&c)
+	if first.Reference != "A" || second.Reference != "B" {
+		t.Errorf("the references are %q and %q", first.Reference, second.Reference)
+	}
+}
+
+// The reason for giving up is the one there was.
+func TestGivingUpNamesTheReason(t *testing.T) {
+	w := newWorld(t, func(o *formsvc.Options) { o.NewReference = func() string { return "always the same" } })
+	c := w.campaign()
+	w.submitted(&c)
+	_, err := w.submit(&c)
+	wantError(t, err, formsvc.ErrUnavailable)
+	if err == nil || strings.Contains(err.Error(), "campaign keeps changing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCampaignIsRemembered(t *testing.T) {
+	w := newWorld(t)
+	small := w.campaign(make500(formsvc.CachedModules)...)
+	large := w.campaign(make500(formsvc.CachedModules + 1)...)
+	for _, c := range []struct {
+		campaign formsvc.Campaign
+		reads    int
+	}{{small, 1}, {large, 3}} {
+		w.store.disturb(nil)
+		for range 3 {
+			w.submitted(&c.campaign)
+		}
+		if n := w.store.count("Campaign"); n != c.reads {
+			t.Errorf("a campaign with %d modules was read %d times, want %d", len(c.campaign.Modules), n, c.reads)
+		}
+	}
+}
+
+func make500(n int) []formsvc.Module {
+	list := make([]formsvc.Module, n)
+	for i := range list {
+		list[i].Name = fmt.Sprint(i)
+	}
+	return list
+}
+
+// elsewhere changes the campaign as another node does.
+func (w *world) elsewhere(c *formsvc.Campaign, in formsvc.CampaignInput) {
+	w.tb.Helper()
+	in.Title = "changed"
+	if _, err := w.neighbour().Campaigns.Replace(w.ctx, campaignKey(c), in, 0); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// A yes that was decided on a remembered campaign is confirmed when the
+// response is written; a no is decided again on a fresh one.
+func TestChangesElsewhereAreNoticed(t *testing.T) {
+	closed := formsvc.CampaignInput{Status: formsvc.CampaignClosed}
+	numbers := formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "a", Type: formsvc.NumberModule}}}
+	w := newWorld(t)
+	c := w.campaign()
+	w.submitted(&c, answer("a", "x"))
+
+	w.elsewhere(&c, closed)
+	_, err := w.submit(&c, answer("a", "x"))
+	wantError(t, err, formsvc.ErrCampaignClosed)
+	w.elsewhere(&c, formsvc.CampaignInput{})
+	w.submitted(&c, answer("a", "x"))
+
+	w.elsewhere(&c, numbers)
+	_, err = w.submit(&c, answer("a", "x"))
+	wantFaults(t, err, "/responses/a/value/0 invalid_number")
+	w.elsewhere(&c, formsvc.CampaignInput{})
+	w.submitted(&c, answer("a", "x"))
+}
+
+// The title in an event is the one at the time of the event.
+func TestEventHasTheTitleOfTheMoment(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	w.submitted(&c)
+	w.store.take()
+	w.elsewhere(&c, formsvc.CampaignInput{})
+	w.submitted(&c)
+	if e := w.parsed()[0]; e.Data.Campaign.Title != "changed" {
+		t.Errorf("the title is %q", e.Data.Campaign.Title)
+	}
+}
+
+// The campaign changes between the decision and the write.
+func TestChangeDuringTheWriteIsNoticed(t *testing.T) {
+	for _, c := range []struct {
+		label string
+		in    formsvc.CampaignInput
+		check func(*testing.T, error)
+	}{
+		{"closed", formsvc.CampaignInput{Status: formsvc.CampaignClosed}, func(t *testing.T, err error) {
+			wantError(t, err, formsvc.ErrCampaignClosed)
+		}},
+		{"new module", formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "b", Required: true}}}, func(t *testing.T, err error) {
+			wantFaults(t, err, "/responses/a unknown_module", "/responses/b required")
+		}},
+		{"title only", formsvc.CampaignInput{}, func(t *testing.T, err error) { wantError(t, err, nil) }},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			campaign := w.campaign()
+			w.store.disturb(func(method string, call int) error {
+				if method == "CreateResponse" && call == 1 {
+					w.elsewhere(&campaign, c.in)
+				}
+				return nil
+			})
+			_, err := w.submit(&campaign, answer("a", "x"))
+			c.check(t, err)
+		})
+	}
+}
+
+func TestCreateResponseHeedsItsContext(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	w.submitted(&c)
+	w.store.take()
+	ctx, cancel := context.WithCancel(w.ctx)
+	cancel()
+	_, err := w.svc.Responses.Create(ctx, w.account, c.ID, formsvc.ResponseInput{User: ada()})
+	wantError(t, err, context.Canceled)
+	if n := len(w.store.take()); n != 0 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// Respondents submit while the owner changes the campaign over and over: each
+// is either told to come back or counted.
+func TestCreateWhileTheCampaignChanges(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		made int64
+	)
+	for range 6 {
+		wg.Go(func() {
+			for range 50 {
+				_, err := w.submit(&c, answer("a", "x"))
+				if err != nil && !errors.Is(err, formsvc.ErrUnavailable) {
+					t.Error(err)
+				}
+				if err == nil {
+					mu.Lock()
+					made++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, svc := range []*formsvc.Service{w.svc, w.neighbour()} {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "x"}, 0); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got, err := w.svc.Campaigns.Get(w.ctx, campaignKey(&c))
+	if err != nil || got.ResponseCount != made || int64(len(w.store.take())) != made || got.Version != 101 {
+		t.Errorf("%d were made, the campaign is %+v, %v", made, got, err)
+	}
+}

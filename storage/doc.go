@@ -1,0 +1,40 @@
+// Package storage has no code: its subpackages are the stores that keep a
+// service's data, and this page helps to choose one or to write one.
+//
+// # Choosing
+//
+//   - [github.com/formsvc/toolkit/storage/sqlite] keeps everything in one file
+//     on one machine. Nothing has to be installed or run. Start here.
+//   - [github.com/formsvc/toolkit/storage/postgres] keeps everything in a
+//     PostgreSQL database that any number of nodes share: for more than one
+//     machine, or where there is a database already.
+//   - [github.com/formsvc/toolkit/storage/memory] keeps everything until the
+//     process ends: for tests, and to read what a store has to do.
+//
+// The same program works with each of them. What comes back, in which order and
+// with which errors is the same; what differs is where the data lies and whether
+// it outlives the process. A package that is not imported is not linked in, and
+// nor is its driver.
+//
+// # Writing one
+//
+// A store implements [github.com/formsvc/toolkit/formsvc.Store], where the contract is, and
+// [github.com/formsvc/toolkit/webhook/delivery.Queue], which the delivery engine takes its work from. Both are
+// implemented by one type, because the deliveries of an event are written in the
+// same unit as the change that raised it.
+//
+//   - Let [github.com/formsvc/toolkit/storage/storagetest] test it from the
+//     first day. It is public, takes any store, and says what is wrong in the
+//     terms of the contract. Categories of tests that can't hold are excepted
+//     by name and with a reason.
+//   - Read the package memory first: it is the contract in plain maps and
+//     slices, short enough to be read whole.
+//   - Write every method as one unit. [github.com/formsvc/toolkit/formsvc.Change] brings the events;
+//     [github.com/formsvc/toolkit/formsvc.Webhook.Listens] says who gets them and [github.com/formsvc/toolkit/formsvc.DeliveryID]
+//     under which identifier.
+//   - Check texts with [github.com/formsvc/toolkit/formsvc.CheckText] before anything is written, compare
+//     them by their bytes, and cut times to microseconds.
+//
+// A decorator, such as one that measures or caches, is a store too: run the
+// suite on it.
+package storage

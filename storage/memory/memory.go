@@ -1,0 +1,120 @@
+// Package memory keeps everything of a service in memory. It is for tests, for
+// trying things out, and for reading: it says in plain maps and slices what
+// [formsvc.Store] and [delivery.Queue] ask of every store. What it keeps is gone
+// with the process.
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// A Store is a [formsvc.Store] and a [delivery.Queue] without durability. Make
+// it with [New]. It is safe for concurrent use; one mutex makes every method
+// one unit. The functions given to UpdateCampaign and UpdateResponse run while
+// it is held, so they must not call the store.
+type Store struct {
+	mu        sync.Mutex
+	accounts  table[*account]
+	names     map[string]*account // the accounts by name
+	keys      map[[sha256.Size]byte]*formsvc.Key
+	endpoints table[*endpoint] // the webhooks of all accounts
+	events    map[formsvc.ID]formsvc.Event
+
+	closed chan struct{}
+	wake   chan struct{} // holds one token while there may be new work
+}
+
+var (
+	_ formsvc.Store  = (*Store)(nil)
+	_ delivery.Queue = (*Store)(nil)
+)
+
+// An account holds what belongs to it, so that whoever looks inside one account
+// can't find anything of another.
+type account struct {
+	formsvc.Account
+	keys       table[*formsvc.Key]
+	campaigns  table[*campaign]
+	webhooks   table[*endpoint]
+	references map[string]bool // those that are taken
+}
+
+type campaign struct {
+	formsvc.Campaign
+	responses table[*formsvc.Response]
+}
+
+// An endpoint is a webhook with its deliveries.
+type endpoint struct {
+	formsvc.Webhook
+	deliveries table[*queued]
+	waiting    []*queued // the pending ones, those in an attempt included, by DueAt
+}
+
+// A queued is a delivery with its claim. While it is claimed, DueAt is the end
+// of the lease: the next attempt may start then, unless this one is finished.
+type queued struct {
+	formsvc.Delivery
+	eventType formsvc.EventType
+	claimed   bool
+	lease     int64
+}
+
+// New returns an empty store.
+func New() *Store {
+	return &Store{
+		names:  make(map[string]*account),
+		keys:   make(map[[sha256.Size]byte]*formsvc.Key),
+		events: make(map[formsvc.ID]formsvc.Event),
+		closed: make(chan struct{}),
+		wake:   make(chan struct{}, 1),
+	}
+}
+
+// Close ends the store's use: every other method fails with
+// [formsvc.ErrStoreClosed] from then on, and waits in progress end so. Closing
+// again does nothing. The error is always nil.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isClosed() {
+		close(s.closed)
+	}
+	return nil
+}
+
+func (s *Store) isClosed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// enter begins a unit. When it returns nil, the caller has to unlock s.mu.
+func (s *Store) enter(ctx context.Context) error {
+	s.mu.Lock()
+	err := ctx.Err() // asked with the lock held: it may have ended while the unit waited
+	if s.isClosed() {
+		err = formsvc.ErrStoreClosed
+	}
+	if err != nil {
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// kept returns t as it is kept: in UTC, cut to microseconds.
+func kept(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}

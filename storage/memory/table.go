@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A table keeps rows by ID and in the order of their IDs. Its zero value is
+// empty.
+type table[R any] struct {
+	rows map[formsvc.ID]R
+	ids  []formsvc.ID // ascending
+}
+
+func (t *table[R]) get(id formsvc.ID) (R, bool) {
+	row, ok := t.rows[id]
+	return row, ok
+}
+
+// add adds a row, or returns ErrConflict when there is one with that ID.
+func (t *table[R]) add(id formsvc.ID, row R) error {
+	at, taken := slices.BinarySearch(t.ids, id)
+	if taken {
+		return formsvc.ErrConflict
+	}
+	if t.rows == nil {
+		t.rows = make(map[formsvc.ID]R)
+	}
+	t.rows[id] = row
+	t.ids = slices.Insert(t.ids, at, id)
+	return nil
+}
+
+func (t *table[R]) remove(id formsvc.ID) {
+	if at, ok := slices.BinarySearch(t.ids, id); ok {
+		delete(t.rows, id)
+		t.ids = slices.Delete(t.ids, at, at+1)
+	}
+}
+
+// list returns all rows by ID, as out copies them.
+func list[R, T any](t *table[R], out func(R) T) []T {
+	items := make([]T, 0, len(t.ids))
+	for _, id := range t.ids {
+		items = append(items, out(t.rows[id]))
+	}
+	return items
+}
+
+// page returns the part of the table that q chooses, as out copies it. Only
+// rows that match count; nil matches all.
+func page[R, T any](t *table[R], q formsvc.PageQuery, match func(R) bool, out func(R) T) formsvc.Page[T] {
+	q = q.Clamped()
+	ids := t.ids
+	if match != nil {
+		ids = nil
+		for _, id := range t.ids {
+			if match(t.rows[id]) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	start := min(q.Offset, len(ids))
+	if q.After != "" {
+		at, found := slices.BinarySearch(ids, q.After)
+		switch {
+		case !q.Ascending:
+			start = len(ids) - at
+		case found:
+			start = at + 1
+		default:
+			start = at
+		}
+	}
+	end := min(start+q.Limit, len(ids))
+	items := make([]T, 0, end-start)
+	for i := start; i < end; i++ {
+		id := ids[i]
+		if !q.Ascending {
+			id = ids[len(ids)-1-i]
+		}
+		items = append(items, out(t.rows[id]))
+	}
+	return formsvc.Page[T]{Items: items, Total: int64(len(ids)), More: end < len(ids)}
+}

@@ -1,0 +1,223 @@
+package storagetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// A part is one of the identifiers that say what a call is about.
+type part int
+
+const (
+	accountPart part = iota
+	keyPart
+	campaignPart
+	responsePart
+	webhookPart
+	parts
+)
+
+func (p part) String() string {
+	return [...]string{"account", "key", "campaign", "response", "webhook"}[p]
+}
+
+// A target names one record of each kind.
+type target [parts]formsvc.ID
+
+func (t *target) campaignKey() formsvc.CampaignKey {
+	return formsvc.CampaignKey{AccountID: t[accountPart], ID: t[campaignPart]}
+}
+
+func (t *target) responseKey() formsvc.ResponseKey {
+	return formsvc.ResponseKey{AccountID: t[accountPart], CampaignID: t[campaignPart], ID: t[responsePart]}
+}
+
+func (t *target) webhookKey() formsvc.WebhookKey {
+	return formsvc.WebhookKey{AccountID: t[accountPart], ID: t[webhookPart]}
+}
+
+// A call is one method of the contract. With a target that exists, a live
+// context and an open store it succeeds.
+type call struct {
+	name string
+	uses []part // what it looks for; an unknown one is ErrNotFound
+	none bool   // an unknown one has nothing instead
+	do   func(w *world, ctx context.Context, at *target) (items int, err error)
+}
+
+// calls are all methods of the contract.
+func calls() []call {
+	account := []part{accountPart}
+	key := []part{accountPart, keyPart}
+	campaign := []part{accountPart, campaignPart}
+	response := []part{accountPart, campaignPart, responsePart}
+	hook := []part{accountPart, webhookPart}
+	return []call{
+		{name: "CreateAccount", do: (*world).callCreateAccount},
+		{name: "Accounts", do: (*world).callAccounts},
+		{name: "Account", uses: account, do: (*world).callAccount},
+		{name: "AccountByName", do: (*world).callAccountByName},
+		{name: "CreateKey", uses: account, do: (*world).callCreateKey},
+		{name: "KeyByHash", do: (*world).callKeyByHash},
+		{name: "Keys", uses: account, none: true, do: (*world).callKeys},
+		{name: "RevokeKey", uses: key, do: (*world).callRevokeKey},
+		{name: "CreateCampaign", uses: account, do: (*world).callCreateCampaign},
+		{name: "Campaign", uses: campaign, do: (*world).callCampaign},
+		{name: "Campaigns", uses: account, none: true, do: (*world).callCampaigns},
+		{name: "CreateResponse", uses: campaign, do: (*world).callCreateResponse},
+		{name: "UpdateCampaign", uses: campaign, do: (*world).callUpdateCampaign},
+		{name: "UpdateResponse", uses: response, do: (*world).callUpdateResponse},
+		{name: "Response", uses: response, do: (*world).callResponse},
+		{name: "Responses", uses: campaign, do: (*world).callResponses},
+		{name: "CreateWebhook", uses: account, do: (*world).callCreateWebhook},
+		{name: "Webhook", uses: hook, do: (*world).callWebhook},
+		{name: "Webhooks", uses: account, none: true, do: (*world).callWebhooks},
+		{name: "Deliveries", uses: hook, none: true, do: (*world).callDeliveries},
+		{name: "Claim", do: (*world).callClaim},
+		{name: "Payloads", do: (*world).callPayloads},
+		{name: "Finish", do: (*world).callFinish},
+		{name: "Wait", do: (*world).callWait},
+		{name: "DeleteWebhook", uses: hook, do: (*world).callDeleteWebhook},
+	}
+}
+
+// addTarget adds one record of each kind, with a delivery that is due.
+func (w *world) addTarget() *target {
+	w.Helper()
+	sc := w.addScene()
+	key := w.addKey(sc.account.ID)
+	r, _ := w.addResponse(&sc.campaign)
+	return &target{
+		accountPart: sc.account.ID, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
+	}
+}
+
+func (w *world) callCreateAccount(ctx context.Context, _ *target) (int, error) {
+	a := w.newAccount()
+	return 0, w.store.CreateAccount(ctx, a, []formsvc.Key{w.newKey(a.ID)})
+}
+
+func (w *world) callAccounts(ctx context.Context, _ *target) (int, error) {
+	list, err := w.store.Accounts(ctx)
+	return len(list), err
+}
+
+func (w *world) callAccount(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.Account(ctx, at[accountPart])
+	return 0, err
+}
+
+func (w *world) callAccountByName(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.AccountByName(ctx, "account "+string(at[accountPart]))
+	return 0, err
+}
+
+func (w *world) callCreateKey(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.CreateKey(ctx, w.newKey(at[accountPart]))
+}
+
+func (w *world) callKeyByHash(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.KeyByHash(ctx, keyHash(at[keyPart]))
+	return 0, err
+}
+
+func (w *world) callKeys(ctx context.Context, at *target) (int, error) {
+	list, err := w.store.Keys(ctx, at[accountPart])
+	return len(list), err
+}
+
+func (w *world) callRevokeKey(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.RevokeKey(ctx, at[accountPart], at[keyPart], nextDay())
+}
+
+func (w *world) callCreateCampaign(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.CreateCampaign(ctx, w.newCampaign(at[accountPart]))
+}
+
+func (w *world) callUpdateCampaign(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.UpdateCampaign(ctx, at.campaignKey(), func(c *formsvc.Campaign) error {
+		c.Title = "Changed"
+		c.Version++
+		return nil
+	})
+	return 0, err
+}
+
+func (w *world) callCampaign(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.Campaign(ctx, at.campaignKey())
+	return 0, err
+}
+
+func (w *world) callCampaigns(ctx context.Context, at *target) (int, error) {
+	page, err := w.store.Campaigns(ctx, formsvc.CampaignQuery{AccountID: at[accountPart]})
+	return len(page.Items) + int(page.Total), err
+}
+
+func (w *world) callCreateResponse(ctx context.Context, at *target) (int, error) {
+	r := w.newResponse(&formsvc.Campaign{ID: at[campaignPart], AccountID: at[accountPart]})
+	return 0, w.store.CreateResponse(ctx, r, 1, formsvc.Change{Events: []formsvc.Event{w.newEvent(&r)}})
+}
+
+func (w *world) callUpdateResponse(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.UpdateResponse(ctx, at.responseKey(), func(r *formsvc.Response) (formsvc.Change, error) {
+		r.Status = "changed"
+		r.Version++
+		return formsvc.Change{Events: []formsvc.Event{w.newEvent(r)}}, nil
+	})
+	return 0, err
+}
+
+func (w *world) callResponse(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.Response(ctx, at.responseKey())
+	return 0, err
+}
+
+func (w *world) callResponses(ctx context.Context, at *target) (int, error) {
+	page, err := w.store.Responses(ctx, formsvc.ResponseQuery{AccountID: at[accountPart], CampaignID: at[campaignPart]})
+	return len(page.Items) + int(page.Total), err
+}
+
+func (w *world) callCreateWebhook(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.CreateWebhook(ctx, w.newWebhook(at[accountPart]), formsvc.MaxWebhooks)
+}
+
+func (w *world) callWebhook(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.Webhook(ctx, at.webhookKey())
+	return 0, err
+}
+
+func (w *world) callWebhooks(ctx context.Context, at *target) (int, error) {
+	list, err := w.store.Webhooks(ctx, at[accountPart])
+	return len(list), err
+}
+
+func (w *world) callDeleteWebhook(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.DeleteWebhook(ctx, at.webhookKey())
+}
+
+func (w *world) callDeliveries(ctx context.Context, at *target) (int, error) {
+	page, err := w.store.Deliveries(ctx, formsvc.DeliveryQuery{AccountID: at[accountPart], WebhookID: at[webhookPart]})
+	return len(page.Items) + int(page.Total), err
+}
+
+func (w *world) callClaim(ctx context.Context, _ *target) (int, error) {
+	claims, err := w.store.Claim(ctx, request(nextDay()))
+	return len(claims), err
+}
+
+func (w *world) callPayloads(ctx context.Context, _ *target) (int, error) {
+	payloads, err := w.store.Payloads(ctx, []string{string(w.nextID())})
+	return len(payloads), err
+}
+
+func (w *world) callFinish(ctx context.Context, _ *target) (int, error) {
+	accepted, err := w.store.Finish(ctx, []delivery.Outcome{{ID: string(w.nextID()), Lease: 1, Result: delivery.Delivered}})
+	return len(accepted), err
+}
+
+func (w *world) callWait(ctx context.Context, _ *target) (int, error) {
+	return 0, w.store.Wait(ctx, time.Second)
+}

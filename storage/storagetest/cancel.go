@@ -1,0 +1,122 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func cancelTests() []test {
+	return []test{
+		{"ended before the call", testCancelledBefore},
+		{"ends during creates", testCancelDuringCreate},
+		{"ends during updates", testCancelDuringUpdate},
+	}
+}
+
+func testCancelledBefore(w *world) {
+	at := w.addTarget()
+	before := w.snapshot()
+	cancelled, cancel := context.WithCancel(w.ctx)
+	cancel()
+	expired, stop := context.WithDeadline(w.ctx, time.Unix(0, 0))
+	defer stop()
+	for _, c := range calls() {
+		_, err := c.do(w, cancelled, at)
+		w.wantError(c.name+" with a cancelled context", err, context.Canceled)
+		_, err = c.do(w, expired, at)
+		w.wantError(c.name+" with an expired context", err, context.DeadlineExceeded)
+	}
+	w.unchanged("calls whose context had ended", &before)
+	if claims := w.claim(request(nextDay())); len(claims) != 1 {
+		w.Errorf("%d claims, want the one that a cancelled Claim left", len(claims))
+	}
+}
+
+// cancelling runs a call whose context ends sometime: before, during or after.
+func (w *world) cancelling(random *rand.Rand, call func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	if random.IntN(2) == 0 {
+		go cancel()
+	} else {
+		time.AfterFunc(time.Duration(random.IntN(2_000))*time.Microsecond, cancel)
+	}
+	err := call(ctx)
+	if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, formsvc.ErrUnknownOutcome) {
+		w.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	return err
+}
+
+// many runs a number of workers, each with its own random source.
+func many(worker func(random *rand.Rand)) {
+	var all sync.WaitGroup
+	for i := range uint64(16) {
+		all.Go(func() { worker(rand.New(rand.NewPCG(14, i))) })
+	}
+	all.Wait()
+}
+
+// testCancelDuringCreate compares what calls returned with what is there: nil
+// means that the response exists, an error that it does not, unless the error
+// says that the outcome is unknown.
+func testCancelDuringCreate(w *world) {
+	sc := w.addScene()
+	many(func(random *rand.Rand) {
+		for range 20 {
+			r := w.newResponse(&sc.campaign)
+			e := w.newEvent(&r)
+			err := w.cancelling(random, func(ctx context.Context) error {
+				return w.store.CreateResponse(ctx, r, 1, formsvc.Change{Events: []formsvc.Event{e}})
+			})
+			_, found := w.store.Response(w.ctx, keyOf(&r))
+			exists := found == nil
+			if !exists {
+				w.wantError("Response", found, formsvc.ErrNotFound)
+			}
+			if exists != (err == nil) && !errors.Is(err, formsvc.ErrUnknownOutcome) {
+				w.Errorf("CreateResponse returned %v, and the response exists: %t", err, exists)
+			}
+			if !exists {
+				w.noEvents("CreateResponse that changed nothing", e)
+			}
+		}
+	})
+	w.wantCount(&sc.campaign, &sc.hook, int64(len(w.responses(&sc.campaign))))
+}
+
+func testCancelDuringUpdate(w *world) {
+	sc := w.addScene()
+	var mu sync.Mutex
+	events := 0
+	many(func(random *rand.Rand) {
+		r := w.newResponse(&sc.campaign)
+		w.check("CreateResponse", w.create(r))
+		for range 20 {
+			err := w.cancelling(random, func(ctx context.Context) error {
+				_, err := w.store.UpdateResponse(ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
+					r.Version++
+					return formsvc.Change{Events: []formsvc.Event{w.newEvent(r)}}, nil
+				})
+				return err
+			})
+			got, found := w.store.Response(w.ctx, keyOf(&r))
+			w.check("Response", found)
+			if changed := got.Version == r.Version+1; changed != (err == nil) && !errors.Is(err, formsvc.ErrUnknownOutcome) {
+				w.Errorf("UpdateResponse returned %v, and the response has version %d after %d", err, got.Version, r.Version)
+			}
+			r = got
+		}
+		mu.Lock()
+		events += int(r.Version) - 1
+		mu.Unlock()
+	})
+	if n := len(w.deliveries(&sc.hook)); n != events {
+		w.Errorf("%d deliveries of %d changes", n, events)
+	}
+}

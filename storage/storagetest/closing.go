@@ -1,0 +1,59 @@
+package storagetest
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func closeTests() []test {
+	return []test{
+		{"every call fails afterwards", testUseAfterClose},
+		{"during calls", testCloseDuringCalls},
+	}
+}
+
+// closeStore closes the store, which must succeed, and once more, which must do
+// no harm.
+func (w *world) closeStore() {
+	w.Helper()
+	w.must("Close", w.store.Close())
+	if err := w.store.Close(); err != nil {
+		w.wantError("Close, again", err, formsvc.ErrStoreClosed)
+	}
+}
+
+func testUseAfterClose(w *world) {
+	at := w.addTarget()
+	w.closeStore()
+	for _, c := range calls() {
+		_, err := c.do(w, w.ctx, at)
+		w.wantError(c.name+" after Close", err, formsvc.ErrStoreClosed)
+	}
+}
+
+func testCloseDuringCalls(w *world) {
+	at := w.addTarget()
+	started := make(chan struct{}, writers)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range writers {
+		all.Go(func() {
+			started <- struct{}{}
+			for range writes {
+				_, err := w.callCreateResponse(w.ctx, at)
+				if err != nil && !errors.Is(err, formsvc.ErrStoreClosed) {
+					w.Errorf("CreateResponse during Close: %v", err)
+				}
+			}
+		})
+	}
+	for range writers {
+		<-started
+	}
+	w.closeStore()
+	all.Wait()
+	_, err := w.callCreateResponse(w.ctx, at)
+	w.wantError("CreateResponse after Close", err, formsvc.ErrStoreClosed)
+}

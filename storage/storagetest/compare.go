@@ -1,0 +1,234 @@
+package storagetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// must ends the test when err is not nil.
+func (w *world) must(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("%s: %v", what, err)
+	}
+}
+
+// wantError fails the test unless err is target.
+func (w *world) wantError(what string, err, target error) {
+	w.Helper()
+	if !errors.Is(err, target) {
+		w.Errorf("%s: error %v, want %v", what, err, target)
+	}
+}
+
+// same fails the test unless got equals want, and names the first member that
+// differs. No elements and no slice or map at all are the same; times are the
+// same when they also have the same location.
+func (w *world) same(what string, got, want any) {
+	w.Helper()
+	if path, g, x := difference(what, reflect.ValueOf(got), reflect.ValueOf(want)); path != "" {
+		w.Errorf("%s is %s, want %s", path, g, x)
+	}
+}
+
+// difference returns where two values of one type differ and what they are
+// there, or nothing.
+func difference(path string, got, want reflect.Value) (at, g, x string) {
+	switch got.Kind() {
+	case reflect.Struct:
+		if got.NumField() > 0 && got.Type().Field(0).IsExported() {
+			for i := range got.NumField() {
+				at, g, x = difference(path+"."+got.Type().Field(i).Name, got.Field(i), want.Field(i))
+				if at != "" {
+					return at, g, x
+				}
+			}
+			return "", "", ""
+		}
+	case reflect.Slice:
+		if got.Type().Elem().Kind() == reflect.Uint8 { // long payloads: not byte by byte
+			return difference(path, reflect.ValueOf(string(got.Bytes())), reflect.ValueOf(string(want.Bytes())))
+		}
+		if got.Len() != want.Len() {
+			return path + " (length)", fmt.Sprint(got.Len()), fmt.Sprint(want.Len())
+		}
+		for i := range got.Len() {
+			if at, g, x = difference(fmt.Sprintf("%s[%d]", path, i), got.Index(i), want.Index(i)); at != "" {
+				return at, g, x
+			}
+		}
+		return "", "", ""
+	case reflect.Map:
+		return mapDifference(path, got, want)
+	}
+	if got.Equal(want) {
+		return "", "", ""
+	}
+	return path, show(got.Interface()), show(want.Interface())
+}
+
+func mapDifference(path string, got, want reflect.Value) (at, g, x string) {
+	if got.Len() != want.Len() {
+		return path + " (length)", fmt.Sprint(got.Len()), fmt.Sprint(want.Len())
+	}
+	for _, key := range want.MapKeys() {
+		element := fmt.Sprintf("%s[%s]", path, show(key.Interface()))
+		if !got.MapIndex(key).IsValid() {
+			return element, "missing", show(want.MapIndex(key).Interface())
+		}
+		if at, g, x = difference(element, got.MapIndex(key), want.MapIndex(key)); at != "" {
+			return at, g, x
+		}
+	}
+	return "", "", ""
+}
+
+// show returns the value for a message: texts so that every byte can be seen,
+// long ones cut.
+func show(value any) string {
+	s := fmt.Sprintf("%+q", fmt.Sprint(value))
+	if t, ok := value.(time.Time); ok {
+		s = t.Format(time.RFC3339Nano) + " " + t.Location().String()
+	}
+	const most = 200
+	if len(s) > most {
+		s = fmt.Sprintf("%s… (%d bytes)", s[:most], len(s))
+	}
+	return s
+}
+
+// all returns every record of a list, oldest first.
+func all[T any](
+	w *world, what string, id func(*T) formsvc.ID, fetch func(formsvc.PageQuery) (formsvc.Page[T], error),
+) []T {
+	w.Helper()
+	var items []T
+	q := formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}
+	for {
+		page, err := fetch(q)
+		w.must(what, err)
+		items = append(items, page.Items...)
+		if !page.More {
+			return items
+		}
+		last := q.After
+		if len(page.Items) > 0 {
+			last = id(&page.Items[len(page.Items)-1])
+		}
+		if last <= q.After {
+			w.Fatalf("%s: the page after %q says that more follow, and ends at %q", what, q.After, last)
+		}
+		q.After = last
+	}
+}
+
+func (w *world) campaigns(account formsvc.ID) []formsvc.Campaign {
+	w.Helper()
+	return all(w, "Campaigns", func(c *formsvc.Campaign) formsvc.ID { return c.ID },
+		func(q formsvc.PageQuery) (formsvc.Page[formsvc.Campaign], error) {
+			return w.store.Campaigns(w.ctx, formsvc.CampaignQuery{AccountID: account, Page: q})
+		})
+}
+
+func (w *world) responses(c *formsvc.Campaign) []formsvc.Response {
+	w.Helper()
+	return all(w, "Responses", func(r *formsvc.Response) formsvc.ID { return r.ID },
+		func(q formsvc.PageQuery) (formsvc.Page[formsvc.Response], error) {
+			return w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Page: q})
+		})
+}
+
+func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
+	w.Helper()
+	return all(w, "Deliveries", func(d *formsvc.Delivery) formsvc.ID { return d.ID },
+		func(q formsvc.PageQuery) (formsvc.Page[formsvc.Delivery], error) {
+			return w.store.Deliveries(w.ctx, formsvc.DeliveryQuery{AccountID: hook.AccountID, WebhookID: hook.ID, Page: q})
+		})
+}
+
+// A snapshot is all that can be read of a store. It shares nothing with what the
+// store returned.
+type snapshot struct {
+	Accounts   []formsvc.Account
+	Keys       map[formsvc.ID][]formsvc.Key
+	Campaigns  map[formsvc.ID][]formsvc.Campaign
+	Responses  map[formsvc.ID][]formsvc.Response
+	Webhooks   map[formsvc.ID][]formsvc.Webhook
+	Deliveries map[formsvc.ID][]formsvc.Delivery
+	Payloads   map[string][]byte
+}
+
+func (w *world) snapshot() snapshot {
+	w.Helper()
+	accounts, err := w.store.Accounts(w.ctx)
+	w.must("Accounts", err)
+	s := snapshot{
+		Accounts: accounts, Keys: map[formsvc.ID][]formsvc.Key{}, Campaigns: map[formsvc.ID][]formsvc.Campaign{},
+		Responses: map[formsvc.ID][]formsvc.Response{}, Webhooks: map[formsvc.ID][]formsvc.Webhook{},
+		Deliveries: map[formsvc.ID][]formsvc.Delivery{},
+	}
+	var events []string
+	for i := range accounts {
+		id := accounts[i].ID
+		s.Keys[id], err = w.store.Keys(w.ctx, id)
+		w.must("Keys", err)
+		s.Campaigns[id] = w.campaigns(id)
+		for j := range s.Campaigns[id] {
+			c := &s.Campaigns[id][j]
+			s.Responses[c.ID] = w.responses(c)
+		}
+		s.Webhooks[id], err = w.store.Webhooks(w.ctx, id)
+		w.must("Webhooks", err)
+		for j := range s.Webhooks[id] {
+			hook := &s.Webhooks[id][j]
+			s.Deliveries[hook.ID] = w.deliveries(hook)
+			for _, d := range s.Deliveries[hook.ID] {
+				events = append(events, string(d.EventID))
+			}
+		}
+	}
+	s.Payloads, err = w.store.Payloads(w.ctx, events)
+	w.must("Payloads", err)
+	s.separate()
+	return s
+}
+
+// separate replaces everything that the store could share with its caller.
+func (s *snapshot) separate() {
+	for _, keys := range s.Keys {
+		for i := range keys {
+			keys[i].Permissions = slices.Clone(keys[i].Permissions)
+		}
+	}
+	for _, campaigns := range s.Campaigns {
+		for i := range campaigns {
+			c := &campaigns[i]
+			c.Metadata = maps.Clone(c.Metadata)
+			c.Modules = slices.Clone(c.Modules)
+			for j := range c.Modules {
+				c.Modules[j].Options = slices.Clone(c.Modules[j].Options)
+			}
+		}
+	}
+	for _, hooks := range s.Webhooks {
+		for i := range hooks {
+			hooks[i].Events = slices.Clone(hooks[i].Events)
+		}
+	}
+	for id, payload := range s.Payloads {
+		s.Payloads[id] = bytes.Clone(payload)
+	}
+}
+
+// unchanged fails the test unless the store still holds what it held.
+func (w *world) unchanged(what string, before *snapshot) {
+	w.Helper()
+	w.same("the store after "+what+": snapshot", w.snapshot(), *before)
+}

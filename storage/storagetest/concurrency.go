@@ -1,0 +1,127 @@
+package storagetest
+
+import (
+	"sync"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func concurrencyTests() []test {
+	return []test{
+		{"many responses", testManyResponses},
+		{"each failure fails alone", testFailuresAmongGood},
+		{"everything at once", testEverythingAtOnce},
+	}
+}
+
+// How many do what at once.
+const (
+	writers = 64
+	writes  = 20
+)
+
+func (w *world) writeMany(write func(writer, n int)) {
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			for n := range writes {
+				write(i, n)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func testManyResponses(w *world) {
+	scenes := []*scene{w.addScene(), w.addScene(), w.addScene()}
+	counts := make([]int64, len(scenes))
+	w.writeMany(func(writer, _ int) {
+		r := w.newResponse(&scenes[writer%len(scenes)].campaign)
+		if err := w.create(r, w.newEvent(&r)); err != nil {
+			w.Errorf("CreateResponse: %v", err)
+			return
+		}
+		got, err := w.store.Response(w.ctx, keyOf(&r))
+		w.check("Response right after CreateResponse", err)
+		w.same("response", got, r)
+	})
+	for i := range writers {
+		counts[i%len(scenes)] += writes
+	}
+	for i, sc := range scenes {
+		w.wantCount(&sc.campaign, &sc.hook, counts[i])
+	}
+}
+
+// A badUnit is a response that must be refused.
+type badUnit struct {
+	r       formsvc.Response
+	version int64
+	want    error
+}
+
+// badUnit returns one of the ways to be refused, or nil.
+func (w *world) badUnit(c *formsvc.Campaign, taken string, n int) *badUnit {
+	b := badUnit{r: w.newResponse(c), version: 1}
+	switch n {
+	case 0:
+		b.r.Reference, b.want = taken, formsvc.ErrConflict
+	case 1:
+		b.version, b.want = 2, formsvc.ErrStale
+	case 2:
+		b.r.CampaignID, b.want = w.nextID(), formsvc.ErrNotFound
+	case 3:
+		b.r.User.LastName, b.want = "\x00", formsvc.ErrInvalid
+	case 4:
+		b.r.AccountID, b.want = w.nextID(), formsvc.ErrNotFound
+	default:
+		return nil
+	}
+	return &b
+}
+
+func testFailuresAmongGood(w *world) {
+	sc := w.addScene()
+	taken, _ := w.addResponse(&sc.campaign)
+	var mu sync.Mutex
+	good, failed := int64(1), []formsvc.Event{}
+	w.writeMany(func(writer, n int) {
+		if bad := w.badUnit(&sc.campaign, taken.Reference, (writer+n)%9); bad != nil {
+			event := w.newEvent(&bad.r)
+			err := w.store.CreateResponse(w.ctx, bad.r, bad.version, formsvc.Change{Events: []formsvc.Event{event}})
+			w.wantError("CreateResponse that must fail", err, bad.want)
+			mu.Lock()
+			failed = append(failed, event)
+			mu.Unlock()
+			return
+		}
+		r := w.newResponse(&sc.campaign)
+		w.check("CreateResponse next to others that fail", w.create(r, w.newEvent(&r)))
+		mu.Lock()
+		good++
+		mu.Unlock()
+	})
+	w.wantCount(&sc.campaign, &sc.hook, good)
+	w.noEvents("CreateResponse that failed", failed...)
+}
+
+// testEverythingAtOnce makes every call of the contract from many goroutines:
+// none may fail or block another.
+func testEverythingAtOnce(w *world) {
+	var all sync.WaitGroup
+	for _, c := range calls() {
+		if c.name == "Wait" || c.name == "CreateWebhook" || c.name == "DeleteWebhook" {
+			continue // these fail or end for reasons of their own
+		}
+		for range 2 {
+			at := w.addTarget()
+			all.Go(func() {
+				for range 10 {
+					_, err := c.do(w, w.ctx, at)
+					w.check(c.name, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+}

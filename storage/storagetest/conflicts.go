@@ -1,0 +1,147 @@
+package storagetest
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func conflictTests() []test {
+	return []test{
+		{"account name", testAccountConflict},
+		{"key hash", testKeyConflict},
+		{"reference", testReferenceConflict},
+		{"ID", testIDConflict},
+		{"only one of many wins", testConflictRace},
+	}
+}
+
+func testAccountConflict(w *world) {
+	taken := w.addAccount()
+	before := w.snapshot()
+	again := w.newAccount()
+	again.Name = taken.Name
+	key := w.newKey(again.ID)
+	err := w.store.CreateAccount(w.ctx, again, []formsvc.Key{key})
+	w.wantError("CreateAccount with a taken name", err, formsvc.ErrConflict)
+	w.unchanged("CreateAccount with a taken name", &before)
+	_, err = w.store.KeyByHash(w.ctx, key.Hash)
+	w.wantError("KeyByHash of a key that failed with its account", err, formsvc.ErrNotFound)
+}
+
+func testKeyConflict(w *world) {
+	a, b := w.addAccount(), w.addAccount()
+	taken := w.addKey(a.ID)
+	before := w.snapshot()
+	for _, account := range []formsvc.ID{a.ID, b.ID} {
+		key := w.newKey(account)
+		key.Hash = taken.Hash
+		w.wantError("CreateKey with a taken hash", w.store.CreateKey(w.ctx, key), formsvc.ErrConflict)
+	}
+	account := w.newAccount()
+	free, key := w.newKey(account.ID), w.newKey(account.ID)
+	key.Hash = taken.Hash
+	err := w.store.CreateAccount(w.ctx, account, []formsvc.Key{free, key})
+	w.wantError("CreateAccount with a taken hash", err, formsvc.ErrConflict)
+	w.unchanged("keys with a taken hash", &before)
+	_, err = w.store.KeyByHash(w.ctx, free.Hash)
+	w.wantError("KeyByHash of a key that failed with its account", err, formsvc.ErrNotFound)
+}
+
+func testReferenceConflict(w *world) {
+	a, b := w.addScene(), w.addScene()
+	second := w.addCampaign(a.account.ID)
+	taken, _ := w.addResponse(&a.campaign)
+	before := w.snapshot()
+	for _, c := range []*formsvc.Campaign{&a.campaign, &second} {
+		r := w.newResponse(c)
+		r.Reference = taken.Reference
+		w.wantError("CreateResponse with a taken reference", w.create(r, w.newEvent(&r)), formsvc.ErrConflict)
+	}
+	w.unchanged("CreateResponse with a taken reference", &before)
+	free := w.newResponse(&b.campaign)
+	free.Reference = taken.Reference
+	w.must("CreateResponse with another account's reference", w.create(free))
+}
+
+// Which error a taken ID gives is left open: it can't be by chance.
+func testIDConflict(w *world) {
+	a := w.addAccount(w.newKey(""))
+	c := w.addCampaign(a.ID)
+	hook := w.addWebhook(a.ID)
+	r, _ := w.addResponse(&c)
+	before := w.snapshot()
+
+	account, key, campaign := w.newAccount(), w.newKey(a.ID), w.newCampaign(a.ID)
+	webhook, response := w.newWebhook(a.ID), w.newResponse(&c)
+	event := w.newEvent(&response)
+	account.ID, key.ID, campaign.ID, webhook.ID, response.ID = a.ID, before.Keys[a.ID][0].ID, c.ID, hook.ID, r.ID
+	for name, err := range map[string]error{
+		"CreateAccount":  w.store.CreateAccount(w.ctx, account, nil),
+		"CreateKey":      w.store.CreateKey(w.ctx, key),
+		"CreateCampaign": w.store.CreateCampaign(w.ctx, campaign),
+		"CreateWebhook":  w.store.CreateWebhook(w.ctx, webhook, formsvc.MaxWebhooks),
+		"CreateResponse": w.create(response, event),
+	} {
+		if err == nil {
+			w.Errorf("%s with a taken ID succeeded", name)
+		}
+	}
+	w.unchanged("adding records with a taken ID", &before)
+	w.noEvents("CreateResponse with a taken ID", event)
+}
+
+func testConflictRace(w *world) {
+	sc := w.addScene()
+	taken := w.newResponse(&sc.campaign)
+	account, key := w.newAccount(), w.newKey(sc.account.ID)
+	for name, call := range map[string]func() error{
+		"CreateAccount": func() error {
+			a := w.newAccount()
+			a.Name = account.Name
+			return w.store.CreateAccount(w.ctx, a, nil)
+		},
+		"CreateKey": func() error {
+			k := w.newKey(sc.account.ID)
+			k.Hash = key.Hash
+			return w.store.CreateKey(w.ctx, k)
+		},
+		"CreateResponse": func() error {
+			r := w.newResponse(&sc.campaign)
+			r.Reference = taken.Reference
+			return w.create(r, w.newEvent(&r))
+		},
+	} {
+		if won := w.race(16, formsvc.ErrConflict, call); won != 1 {
+			w.Errorf("%s: %d of 16 succeeded, want 1", name, won)
+		}
+	}
+	got, err := w.store.Campaign(w.ctx, campaignKey(&sc.campaign))
+	w.must("Campaign", err)
+	if n := len(w.deliveries(&sc.hook)); got.ResponseCount != 1 || n != 1 {
+		w.Errorf("after one of 16 succeeded: %d responses are counted and %d deliveries wait", got.ResponseCount, n)
+	}
+}
+
+// race makes the call n times at once and returns how many succeeded. The others
+// must fail with that error.
+func (w *world) race(n int, want error, call func() error) int {
+	w.Helper()
+	results := make([]error, n)
+	var all sync.WaitGroup
+	for i := range results {
+		all.Go(func() { results[i] = call() })
+	}
+	all.Wait()
+	won := 0
+	for _, err := range results {
+		switch {
+		case err == nil:
+			won++
+		case !errors.Is(err, want):
+			w.Errorf("error %v, want %v", err, want)
+		}
+	}
+	return won
+}

@@ -1,0 +1,164 @@
+package storagetest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func filterTests() []test {
+	return []test{
+		{"as Match decides", testFilters},
+		{"times at the limit", testFilterTimes},
+		{"after an update", testFilterAfterUpdate},
+	}
+}
+
+// pick returns one of the choices.
+func pick[T any](random *rand.Rand, choices ...T) T { return choices[random.IntN(len(choices))] }
+
+func statuses() []string {
+	return []string{"pending", "Pending", "validated", "completed", "none has it"}
+}
+
+func emails() []string {
+	return []string{"ada@example.com", "Ada@example.com", "ada@example.co", "bob@example.com", "none@example.com"}
+}
+
+// fillCampaign adds responses that share statuses, addresses and times.
+func (w *world) fillCampaign(random *rand.Rand, c *formsvc.Campaign, n int) []formsvc.Response {
+	w.Helper()
+	rows := make([]formsvc.Response, n)
+	for i := range rows {
+		r := w.newResponse(c)
+		r.Status = pick(random, statuses()[:4]...)
+		r.User.Email = pick(random, emails()[:4]...)
+		r.CreatedAt = start().Add(time.Duration(random.IntN(20)) * time.Microsecond)
+		r.UpdatedAt = r.CreatedAt.Add(time.Duration(random.IntN(20)) * time.Microsecond)
+		w.must("CreateResponse", w.create(r))
+		rows[i] = r
+	}
+	return rows
+}
+
+func randomFilter(random *rand.Rand, rows []formsvc.Response) formsvc.ResponseFilter {
+	var f formsvc.ResponseFilter
+	// Finer than what stores keep, so that they can't just cut it.
+	moment := func() time.Time { return start().Add(time.Duration(random.IntN(80)) * 500 * time.Nanosecond) }
+	if random.IntN(3) == 0 {
+		f.Status = []string{pick(random, statuses()...)}
+		for range random.IntN(3) {
+			f.Status = append(f.Status, pick(random, statuses()...))
+		}
+	}
+	if random.IntN(4) == 0 {
+		f.Email = pick(random, emails()...)
+	}
+	if random.IntN(8) == 0 {
+		f.Reference = pick(random, rows...).Reference
+	}
+	if random.IntN(3) == 0 {
+		f.CreatedAfter = moment()
+	}
+	if random.IntN(3) == 0 {
+		f.CreatedBefore = moment().In(time.FixedZone("", 3600))
+	}
+	if random.IntN(3) == 0 {
+		f.UpdatedAfter = moment()
+	}
+	return f
+}
+
+func testFilters(w *world) {
+	a := w.addAccount()
+	c, other := w.addCampaign(a.ID), w.addCampaign(a.ID)
+	random := rand.New(rand.NewPCG(10, 11))
+	rows := w.fillCampaign(random, &c, 80)
+	w.fillCampaign(random, &other, 20)
+	for range 300 {
+		f := randomFilter(random, rows)
+		q := formsvc.PageQuery{Limit: 1 + random.IntN(30), Ascending: random.IntN(2) == 0}
+		if random.IntN(2) == 0 {
+			q.Offset = random.IntN(20)
+		} else {
+			q.After = pick(random, rows...).ID
+		}
+		w.wantFiltered(&c, rows, f, q)
+	}
+}
+
+// wantFiltered fails the test unless the store finds those of the rows, given
+// by ID, that the filter matches.
+func (w *world) wantFiltered(c *formsvc.Campaign, rows []formsvc.Response, f formsvc.ResponseFilter, q formsvc.PageQuery) {
+	w.Helper()
+	matched := make(map[formsvc.ID]formsvc.Response)
+	var order []formsvc.ID
+	for i := range rows {
+		if f.Match(&rows[i]) {
+			matched[rows[i].ID] = rows[i]
+			order = append(order, rows[i].ID)
+		}
+	}
+	slices.Sort(order)
+	order, more := expect(order, q)
+	want := make([]formsvc.Response, len(order))
+	for i, id := range order {
+		want[i] = matched[id]
+	}
+	got, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Filter: f, Page: q})
+	w.must("Responses", err)
+	if got.Total != int64(len(matched)) || got.More != more {
+		w.Errorf("Responses with %+v, %+v: total %d, more %t; want %d, %t", f, q, got.Total, got.More, len(matched), more)
+	}
+	w.same("responses", got.Items, want)
+}
+
+func testFilterTimes(w *world) {
+	c := w.addCampaign(w.addAccount().ID)
+	var rows []formsvc.Response
+	for _, at := range []time.Time{time.Unix(0, 0).UTC(), start(), start().Add(time.Microsecond), nextDay()} {
+		r := w.newResponse(&c)
+		r.CreatedAt, r.UpdatedAt = at, at
+		if at.Equal(nextDay()) {
+			r.ID = idAt(at, 1) // never older than CreatedAt
+		}
+		w.must("CreateResponse", w.create(r))
+		rows = append(rows, r)
+	}
+	for _, at := range []time.Time{
+		time.Unix(0, 0), start(), nextDay(), time.Unix(-1, 0),
+		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_998_000, time.UTC),
+	} {
+		for _, step := range []time.Duration{-time.Microsecond, -time.Nanosecond, 0, time.Nanosecond, time.Microsecond} {
+			limit := at.Add(step)
+			for _, f := range []formsvc.ResponseFilter{
+				{CreatedAfter: limit}, {CreatedBefore: limit}, {UpdatedAfter: limit}, {CreatedAfter: limit, CreatedBefore: limit},
+			} {
+				w.wantFiltered(&c, rows, f, formsvc.PageQuery{})
+			}
+		}
+	}
+}
+
+// Filters see a response as it is, not as it was made.
+func testFilterAfterUpdate(w *world) {
+	c := w.addCampaign(w.addAccount().ID)
+	random := rand.New(rand.NewPCG(12, 13))
+	rows := w.fillCampaign(random, &c, 20)
+	for i := range rows {
+		status, email := pick(random, statuses()[:4]...), pick(random, emails()[:4]...)
+		at := rows[i].UpdatedAt.Add(time.Duration(random.IntN(20)) * time.Microsecond)
+		var err error
+		rows[i], err = w.store.UpdateResponse(w.ctx, keyOf(&rows[i]), func(r *formsvc.Response) (formsvc.Change, error) {
+			r.Status, r.User.Email, r.UpdatedAt = status, email, at
+			r.Version++
+			return formsvc.Change{}, nil
+		})
+		w.must("UpdateResponse", err)
+	}
+	for range 100 {
+		w.wantFiltered(&c, rows, randomFilter(random, rows), formsvc.PageQuery{})
+	}
+}

@@ -1,0 +1,60 @@
+package storagetest
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptions(t *testing.T) {
+	reopen := func(_ testing.TB, s Store) Store { return s }
+	both := map[Category]string{Durability: "a reason", Handles: "another"}
+	for name, c := range map[string]struct {
+		opts Options
+		want string
+	}{
+		"nothing is excepted":         {Options{Reopen: reopen}, ""},
+		"everything has its reason":   {Options{Except: both}, ""},
+		"no Reopen":                   {Options{}, "needs Options.Reopen"},
+		"no Reopen, one excepted":     {Options{Except: map[Category]string{Durability: "a reason"}}, "handles"},
+		"an exception without reason": {Options{Except: map[Category]string{Lists: ""}, Reopen: reopen}, "without a reason"},
+		"an unknown category":         {Options{Except: map[Category]string{"speed": "slow"}, Reopen: reopen}, "no category"},
+	} {
+		err := c.opts.check()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+	}
+}
+
+// The comparison that every test rests on sees what it has to see, and no more.
+func TestDifference(t *testing.T) {
+	type inner struct {
+		List []string
+		Map  map[string]string
+	}
+	type record struct {
+		Name  string
+		Empty inner
+		Inner inner
+		At    time.Time
+	}
+	base := func() record {
+		return record{Name: "n", Inner: inner{[]string{"a", "b"}, map[string]string{"k": "v"}}, At: start()}
+	}
+	for want, change := range map[string]func(*record){
+		"":                      func(r *record) { r.Empty = inner{[]string{}, map[string]string{}} },
+		"x.Name":                func(r *record) { r.Name = "m" },
+		"x.Inner.List[1]":       func(r *record) { r.Inner.List[1] = "c" },
+		"x.Inner.List (length)": func(r *record) { r.Inner.List = nil },
+		`x.Inner.Map["k"]`:      func(r *record) { r.Inner.Map = map[string]string{"l": "v"} },
+		"x.At":                  func(r *record) { r.At = r.At.In(time.FixedZone("", 0)) },
+	} {
+		got := base()
+		change(&got)
+		if at, _, _ := difference("x", reflect.ValueOf(got), reflect.ValueOf(base())); at != want {
+			t.Errorf("the difference is at %q, want %q", at, want)
+		}
+	}
+}

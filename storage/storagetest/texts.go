@@ -1,0 +1,391 @@
+package storagetest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+func textTests() []test {
+	return []test{
+		{"kept byte by byte", testExactTexts},
+		{"found by exactly the same text", testTextsFound},
+		{"long", testLongTexts},
+		{"refused in accounts and keys", testRefusedAccounts},
+		{"refused in campaigns", testRefusedCampaigns},
+		{"refused in responses", testRefusedResponses},
+		{"refused in webhooks and events", testRefusedWebhooks},
+		{"refused in queries", testRefusedQueries},
+	}
+}
+
+// texts are hard to keep: each has been changed, refused or taken for something
+// else by some database, driver, encoder or collation. All are different.
+func texts() []string {
+	return []string{
+		// Code points.
+		"\uFFFE", "\uFFFF", "\U0001FFFE", "\U0010FFFF", "\uFFFD", "\uFEFFwith a mark", "\u200B", "a\u200Bb",
+		"\u202Ecba\u202C", "\u2066x\u2069", "\u2028\u2029", "\u00e9", "e\u0301", "\u212B", "\u00C5", "👩‍👩‍👧‍👦",
+		"🇫🇷", "\U00020000", "o" + strings.Repeat("\u0302", 50), "\uE000", "\u00AD", "\x01\x02\x1f\x7f", "\u0085",
+		// Letters of either case, and what folds to others.
+		"a", "A", "ä", "Ä", "ß", "ẞ", "ss", "SS", "i", "I", "ı", "İ", "ﬁ", "fi", "K", "\u212A",
+		// White space.
+		" a", "a ", "a  ", "\ta", "a\n", "a\r\n", "a\r", " ", "\u00A0a",
+		// What a query or its driver may take for its own.
+		"?", "??", "?0", "?1", "?TableName", "$1", "$$", "$tag$ $tag$", ":name", "::text", "a::int", "@p1", "%", "_", "%s", "%d%!",
+		"--", "-- x\n", "/* x */", ";", "'; DROP TABLE responses; --", "'", "''", "\\'", `\`, `\\`,
+		"\"", "`", "[x]", "{a,b}", "E'\\''",
+		"NULL", "null", "nil", "true", "0", "00", "1e3", "0x10", "\\N", "{}", "[]", `""`, "2026-01-01T00:00:00Z",
+		// What an encoder may take for its own. These are six and more characters, not one.
+		`\u0000`, `\\u0000`, `\x00`, `\0`, `%00`, `\ud800`, `\n`, "&amp;", "<script>", "&", "<", ">", "{\"a\":1}",
+	}
+}
+
+// wordy has the text in every member that may hold any text.
+func (w *world) wordy(account formsvc.ID, text string) (formsvc.Campaign, formsvc.Response) {
+	c := w.newCampaign(account)
+	c.CampaignInput = formsvc.CampaignInput{
+		Title: text, Description: text, Status: formsvc.CampaignStatus(text),
+		Modules: []formsvc.Module{{
+			Name: text, Label: text, Type: formsvc.ModuleType(text), Options: []string{text, text + text, "x" + text},
+		}},
+		Metadata: map[string]string{text: text, text + "x": "x" + text},
+	}
+	r := w.newResponse(&c)
+	r.Reference, r.Status, r.User = text, text, formsvc.User{Email: text, FirstName: text, LastName: text}
+	r.Answers = formsvc.NewAnswers(
+		formsvc.Answer{Name: text, Value: []string{text, text + text}}, formsvc.Answer{Name: text + "x"})
+	return c, r
+}
+
+func testExactTexts(w *world) {
+	a := w.addAccount()
+	for _, text := range texts() {
+		named := w.newAccount()
+		named.Name = text
+		key := w.newKey(named.ID)
+		key.Name, key.Prefix = text, text
+		w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}))
+		c, r := w.wordy(a.ID, text)
+		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+		w.must("CreateResponse", w.create(r))
+		hook := w.newWebhook(named.ID)
+		hook.URL, hook.Secret = text, text
+		w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, hook, 1))
+
+		gotAccount, err := w.store.Account(w.ctx, named.ID)
+		w.must("Account", err)
+		w.same("account", gotAccount, named)
+		gotKey, err := w.store.KeyByHash(w.ctx, key.Hash)
+		w.must("KeyByHash", err)
+		w.same("key", gotKey, key)
+		gotCampaign, err := w.store.Campaign(w.ctx, campaignKey(&c))
+		w.must("Campaign", err)
+		c.ResponseCount = 1
+		w.same("campaign", gotCampaign, c)
+		gotResponse, err := w.store.Response(w.ctx, keyOf(&r))
+		w.must("Response", err)
+		w.same("response", gotResponse, r)
+		list, err := gotResponse.Answers.List()
+		w.must("Answers", err)
+		w.same("answers", list[0], formsvc.Answer{Name: text, Value: []string{text, text + text}})
+		gotHook, err := w.store.Webhook(w.ctx, webhookKey(&hook))
+		w.must("Webhook", err)
+		w.same("webhook", gotHook, hook)
+	}
+	w.updateTexts(a.ID)
+}
+
+// updateTexts puts one text after the other into the same records.
+func (w *world) updateTexts(account formsvc.ID) {
+	w.Helper()
+	c := w.addCampaign(account)
+	r, _ := w.addResponse(&c)
+	for _, text := range texts() {
+		wantCampaign, wantResponse := w.wordy(account, text)
+		gotCampaign, err := w.store.UpdateCampaign(w.ctx, campaignKey(&c), func(c *formsvc.Campaign) error {
+			c.CampaignInput = wantCampaign.CampaignInput
+			c.Version++
+			return nil
+		})
+		w.must("UpdateCampaign", err)
+		w.same("updated campaign", gotCampaign.CampaignInput, wantCampaign.CampaignInput)
+		_, err = w.store.UpdateResponse(w.ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
+			r.Status, r.User, r.Answers = wantResponse.Status, wantResponse.User, wantResponse.Answers
+			r.Version++
+			return formsvc.Change{}, nil
+		})
+		w.must("UpdateResponse", err)
+		gotCampaign, err = w.store.Campaign(w.ctx, campaignKey(&c))
+		w.must("Campaign", err)
+		w.same("campaign after update", gotCampaign.CampaignInput, wantCampaign.CampaignInput)
+		got, err := w.store.Response(w.ctx, keyOf(&r))
+		w.must("Response", err)
+		w.same("status after update", got.Status, text)
+		w.same("user after update", got.User, wantResponse.User)
+		w.same("answers after update", got.Answers, wantResponse.Answers)
+	}
+}
+
+// Texts that only look alike are different: names, references and filters are
+// compared by their bytes.
+func testTextsFound(w *world) {
+	a := w.addAccount()
+	c := w.addCampaign(a.ID)
+	accounts, responses := map[string]formsvc.ID{}, map[string]formsvc.ID{}
+	for _, text := range texts() {
+		named := w.newAccount()
+		named.Name = text
+		w.must(fmt.Sprintf("CreateAccount %+q", text), w.store.CreateAccount(w.ctx, named, nil))
+		_, r := w.wordy(a.ID, text)
+		r.CampaignID = c.ID
+		w.must(fmt.Sprintf("CreateResponse with reference %+q", text), w.create(r))
+		accounts[text], responses[text] = named.ID, r.ID
+	}
+	for text, id := range responses {
+		account, err := w.store.AccountByName(w.ctx, text)
+		if err != nil || account.ID != accounts[text] {
+			w.Errorf("AccountByName %+q: %s, %v; want %s", text, account.ID, err, accounts[text])
+		}
+		for _, filter := range []formsvc.ResponseFilter{
+			{Email: text}, {Reference: text}, {Status: []string{text}}, {Status: []string{text, "none"}, Email: text},
+		} {
+			page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: a.ID, CampaignID: c.ID, Filter: filter})
+			w.must("Responses", err)
+			if page.Total != 1 || len(page.Items) != 1 || page.Items[0].ID != id {
+				w.Errorf("Responses with filter %+q: %d responses, want the one that has it", filter, page.Total)
+			}
+		}
+	}
+}
+
+func testLongTexts(w *world) {
+	wide := func(runes int) string { return strings.Repeat("𝕏", runes) } // four bytes each
+	named := w.newAccount()
+	named.Name = wide(100)
+	key := w.newKey(named.ID)
+	key.Name = wide(100)
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}))
+	c := w.newCampaign(named.ID)
+	c.Title, c.Description, c.Metadata = wide(500), wide(10_000), map[string]string{}
+	for i := range 100 {
+		c.Metadata[fmt.Sprintf("%03d", i)+wide(197)] = wide(2_000)
+	}
+	for i := range 500 {
+		m := formsvc.Module{Name: fmt.Sprintf("%03d", i) + wide(197), Label: wide(1_000), Type: formsvc.TextModule}
+		c.Modules = append(c.Modules, m)
+	}
+	c.Modules[7].Options = make([]string, 1_000)
+	for i := range c.Modules[7].Options {
+		c.Modules[7].Options[i] = fmt.Sprintf("%04d", i) + wide(100)
+	}
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	hook := w.newWebhook(named.ID)
+	hook.URL = "https://example.com/" + strings.Repeat("x", 2_028)
+	hook.Secret = strings.Repeat("s", 256)
+	w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, hook, 1))
+
+	deep := w.newResponse(&c)
+	deep.Reference = wide(64)
+	deep.User = formsvc.User{Email: strings.Repeat("x", 242) + "@example.com", FirstName: wide(200), LastName: wide(200)}
+	deep.Answers = formsvc.NewAnswers(
+		formsvc.Answer{Name: wide(200), Value: []string{wide(250_000), strings.Repeat("\"\\\n", 100_000)}})
+	var answers []formsvc.Answer
+	for i := range 1_000 {
+		answers = append(answers, formsvc.Answer{Name: fmt.Sprint(1_000 - i), Value: []string{wide(50), ""}})
+	}
+	broad := w.newResponse(&c)
+	broad.Answers = formsvc.NewAnswers(answers...)
+	w.must("CreateResponse", w.create(deep))
+	w.must("CreateResponse", w.create(broad))
+
+	c.ResponseCount = 2
+	got := w.snapshot()
+	w.same("accounts", got.Accounts, []formsvc.Account{named})
+	w.same("keys", got.Keys[named.ID], []formsvc.Key{key})
+	w.same("campaigns", got.Campaigns[named.ID], []formsvc.Campaign{c})
+	w.same("webhooks", got.Webhooks[named.ID], []formsvc.Webhook{hook})
+	w.same("responses", got.Responses[c.ID], []formsvc.Response{deep, broad})
+	byName, err := w.store.AccountByName(w.ctx, named.Name)
+	w.must("AccountByName", err)
+	w.same("account by name", byName, named)
+}
+
+// refusedTexts can't be kept alike by every store.
+func refusedTexts() []string {
+	return []string{
+		"\x00", "a\x00b", "a\x00", "\xff", "a\x80", "a\xc3",
+		"\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "ok \xf0\x9f\x98",
+	}
+}
+
+// refuses fails the test unless each call, given each text that can't be kept,
+// fails with ErrInvalid and changes nothing.
+func (w *world) refuses(calls map[string]func(text string) error) {
+	w.Helper()
+	before := w.snapshot()
+	for name, call := range calls {
+		for _, text := range refusedTexts() {
+			w.wantError(fmt.Sprintf("%s of %+q", name, text), call(text), formsvc.ErrInvalid)
+		}
+	}
+	w.unchanged("refusing texts", &before)
+}
+
+func testRefusedAccounts(w *world) {
+	a := w.addAccount()
+	create := func(change func(*formsvc.Account, *formsvc.Key)) error {
+		account := w.newAccount()
+		key := w.newKey(account.ID)
+		change(&account, &key)
+		return w.store.CreateAccount(w.ctx, account, []formsvc.Key{w.newKey(account.ID), key})
+	}
+	keyMembers := map[string]func(*formsvc.Key, string){
+		"name":       func(k *formsvc.Key, s string) { k.Name = s },
+		"prefix":     func(k *formsvc.Key, s string) { k.Prefix = s },
+		"permission": func(k *formsvc.Key, s string) { k.Permissions = append(k.Permissions, formsvc.Permission(s)) },
+	}
+	calls := map[string]func(string) error{
+		"CreateAccount: name": func(s string) error {
+			return create(func(a *formsvc.Account, _ *formsvc.Key) { a.Name = s })
+		},
+	}
+	for name, set := range keyMembers {
+		calls["CreateAccount: key "+name] = func(s string) error {
+			return create(func(_ *formsvc.Account, k *formsvc.Key) { set(k, s) })
+		}
+		calls["CreateKey: "+name] = func(s string) error {
+			key := w.newKey(a.ID)
+			set(&key, s)
+			return w.store.CreateKey(w.ctx, key)
+		}
+	}
+	w.refuses(calls)
+}
+
+func testRefusedCampaigns(w *world) {
+	a := w.addAccount()
+	stored := w.addCampaign(a.ID)
+	members := map[string]func(*formsvc.Campaign, string){
+		"title":          func(c *formsvc.Campaign, s string) { c.Title = s },
+		"description":    func(c *formsvc.Campaign, s string) { c.Description = s },
+		"status":         func(c *formsvc.Campaign, s string) { c.Status = formsvc.CampaignStatus(s) },
+		"module name":    func(c *formsvc.Campaign, s string) { c.Modules = []formsvc.Module{{Name: "a"}, {Name: s}} },
+		"module label":   func(c *formsvc.Campaign, s string) { c.Modules = []formsvc.Module{{Name: "a", Label: s}} },
+		"module type":    func(c *formsvc.Campaign, s string) { c.Modules = []formsvc.Module{{Type: formsvc.ModuleType(s)}} },
+		"module option":  func(c *formsvc.Campaign, s string) { c.Modules = []formsvc.Module{{Options: []string{"a", s}}} },
+		"metadata key":   func(c *formsvc.Campaign, s string) { c.Metadata = map[string]string{"a": "b", s: "x"} },
+		"metadata value": func(c *formsvc.Campaign, s string) { c.Metadata = map[string]string{"a": "b", "x": s} },
+	}
+	calls := map[string]func(string) error{}
+	for name, set := range members {
+		calls["CreateCampaign: "+name] = func(s string) error {
+			c := w.newCampaign(a.ID)
+			set(&c, s)
+			return w.store.CreateCampaign(w.ctx, c)
+		}
+		calls["UpdateCampaign: "+name] = func(s string) error {
+			_, err := w.store.UpdateCampaign(w.ctx, campaignKey(&stored), func(c *formsvc.Campaign) error {
+				set(c, s)
+				c.Version++
+				return nil
+			})
+			return err
+		}
+	}
+	w.refuses(calls)
+}
+
+func testRefusedResponses(w *world) {
+	sc := w.addScene()
+	stored, _ := w.addResponse(&sc.campaign)
+	members := map[string]func(*formsvc.Response, string){
+		"status":     func(r *formsvc.Response, s string) { r.Status = s },
+		"email":      func(r *formsvc.Response, s string) { r.User.Email = s },
+		"first name": func(r *formsvc.Response, s string) { r.User.FirstName = s },
+		"last name":  func(r *formsvc.Response, s string) { r.User.LastName = s },
+		"answers": func(r *formsvc.Response, s string) {
+			r.Answers = formsvc.StoredAnswers(`{"q":{"value":["` + s + `"]}}`)
+		},
+	}
+	calls := map[string]func(string) error{
+		"CreateResponse: reference": func(s string) error {
+			r := w.newResponse(&sc.campaign)
+			r.Reference = s
+			return w.create(r, w.newEvent(&r))
+		},
+	}
+	for name, set := range members {
+		calls["CreateResponse: "+name] = func(s string) error {
+			r := w.newResponse(&sc.campaign)
+			set(&r, s)
+			return w.create(r, w.newEvent(&r))
+		}
+		calls["UpdateResponse: "+name] = func(s string) error {
+			_, err := w.store.UpdateResponse(w.ctx, keyOf(&stored), func(r *formsvc.Response) (formsvc.Change, error) {
+				set(r, s)
+				r.Version++
+				return formsvc.Change{Events: []formsvc.Event{w.newEvent(r)}}, nil
+			})
+			return err
+		}
+	}
+	w.refuses(calls)
+}
+
+func testRefusedWebhooks(w *world) {
+	sc := w.addScene()
+	stored, _ := w.addResponse(&sc.campaign)
+	hook := func(set func(*formsvc.Webhook)) error {
+		hook := w.newWebhook(sc.account.ID)
+		set(&hook)
+		return w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks)
+	}
+	events := func(r *formsvc.Response, text string) []formsvc.Event {
+		list := []formsvc.Event{w.newEvent(r), w.newEvent(r)}
+		list[1].Type = formsvc.EventType(text)
+		return list
+	}
+	w.refuses(map[string]func(string) error{
+		"CreateWebhook: url":    func(s string) error { return hook(func(h *formsvc.Webhook) { h.URL = s }) },
+		"CreateWebhook: secret": func(s string) error { return hook(func(h *formsvc.Webhook) { h.Secret = s }) },
+		"CreateWebhook: event": func(s string) error {
+			return hook(func(h *formsvc.Webhook) {
+				h.Events = []formsvc.EventType{webhook.ResponseCreated, formsvc.EventType(s)}
+			})
+		},
+		"CreateResponse: event type": func(s string) error {
+			r := w.newResponse(&sc.campaign)
+			return w.create(r, events(&r, s)...)
+		},
+		"UpdateResponse: event type": func(s string) error {
+			_, err := w.store.UpdateResponse(w.ctx, keyOf(&stored), func(r *formsvc.Response) (formsvc.Change, error) {
+				r.Version++
+				return formsvc.Change{Events: events(r, s)}, nil
+			})
+			return err
+		},
+	})
+}
+
+func testRefusedQueries(w *world) {
+	sc := w.addScene()
+	w.addResponse(&sc.campaign)
+	filtered := func(filter formsvc.ResponseFilter) error {
+		_, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{
+			AccountID: sc.account.ID, CampaignID: sc.campaign.ID, Filter: filter,
+		})
+		return err
+	}
+	w.refuses(map[string]func(string) error{
+		"AccountByName": func(s string) error {
+			_, err := w.store.AccountByName(w.ctx, s)
+			return err
+		},
+		"Responses: email":     func(s string) error { return filtered(formsvc.ResponseFilter{Email: s}) },
+		"Responses: reference": func(s string) error { return filtered(formsvc.ResponseFilter{Reference: s}) },
+		"Responses: status":    func(s string) error { return filtered(formsvc.ResponseFilter{Status: []string{"pending", s}}) },
+	})
+}

@@ -1,0 +1,77 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func waitTests() []test {
+	return []test{
+		{"work that came before", testWaitAfterCommit},
+		{"work that comes meanwhile", testWaitDuringCommit},
+		{"nothing comes", testWaitEnds},
+		{"the context ends", testWaitCancelled},
+	}
+}
+
+// wait waits for work as if for ever. A store that loses a wake-up fails the
+// test by letting the guard end.
+func (w *world) wait() error {
+	guard, stop := context.WithTimeout(w.ctx, 30*time.Second)
+	defer stop()
+	return w.store.Wait(guard, time.Hour)
+}
+
+func testWaitAfterCommit(w *world) {
+	sc := w.addScene()
+	for range 20 {
+		r, _ := w.addResponse(&sc.campaign)
+		w.must("Wait after CreateResponse", w.wait())
+		_, err := w.store.UpdateResponse(w.ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
+			r.Version++
+			return formsvc.Change{Events: []formsvc.Event{w.newEvent(r)}}, nil
+		})
+		w.must("UpdateResponse", err)
+		w.must("Wait after UpdateResponse", w.wait())
+	}
+}
+
+func testWaitDuringCommit(w *world) {
+	sc := w.addScene()
+	for range 50 {
+		ready, result := make(chan struct{}), make(chan error, 1)
+		go func() {
+			close(ready)
+			result <- w.wait()
+		}()
+		<-ready
+		w.addResponse(&sc.campaign)
+		w.must("Wait during CreateResponse", <-result)
+	}
+}
+
+func testWaitEnds(w *world) {
+	for range 3 {
+		w.must("Wait for a millisecond", w.store.Wait(w.ctx, time.Millisecond))
+		w.must("Wait for no time", w.store.Wait(w.ctx, 0))
+	}
+}
+
+func testWaitCancelled(w *world) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	result := make(chan error)
+	go func() {
+		var err error
+		for err == nil { // a store may wake up for nothing
+			err = w.store.Wait(ctx, time.Hour)
+		}
+		result <- err
+	}()
+	cancel()
+	if err := <-result; !errors.Is(err, context.Canceled) {
+		w.Errorf("Wait: error %v, want %v", err, context.Canceled)
+	}
+}

@@ -1,0 +1,214 @@
+package storagetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// A world is a test with its store. Its new… methods build valid records, one
+// after the other in the order of their IDs and the same in every run; its add…
+// methods also store them.
+type world struct {
+	*testing.T
+	ctx    context.Context
+	store  Store
+	reopen func(testing.TB, Store) Store
+	count  atomic.Int64
+}
+
+func newWorld(t *testing.T, store Store, reopen func(testing.TB, Store) Store) *world {
+	return &world{T: t, ctx: t.Context(), store: store, reopen: reopen}
+}
+
+// start is when a world's first record is made; everything is due a day later.
+func start() time.Time   { return time.Date(2026, 2, 3, 4, 5, 6, 789_000, time.UTC) }
+func nextDay() time.Time { return start().Add(24 * time.Hour) }
+
+// next returns the ID and the time of a new record. Some IDs differ in their
+// time and some only in their last digits.
+func (w *world) next() (formsvc.ID, time.Time) {
+	n := w.count.Add(1)
+	at := start().Add(time.Duration(n) * 701 * time.Microsecond)
+	return idAt(at, n), at
+}
+
+func (w *world) nextID() formsvc.ID {
+	id, _ := w.next()
+	return id
+}
+
+func idAt(t time.Time, n int64) formsvc.ID {
+	const node = len("00000000-0000-7000-8000-")
+	return formsvc.FloorID(t)[:node] + formsvc.ID(fmt.Sprintf("%012x", n))
+}
+
+func (w *world) newAccount() formsvc.Account {
+	id, at := w.next()
+	return formsvc.Account{ID: id, Name: "account " + string(id), CreatedAt: at}
+}
+
+func (w *world) newKey(account formsvc.ID) formsvc.Key {
+	id, at := w.next()
+	return formsvc.Key{
+		ID: id, AccountID: account, Name: "key", Prefix: "formsvc_abc123", Hash: keyHash(id),
+		Permissions: []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesWrite}, CreatedAt: at,
+	}
+}
+
+func keyHash(id formsvc.ID) [sha256.Size]byte { return sha256.Sum256([]byte(id)) }
+
+func (w *world) newCampaign(account formsvc.ID) formsvc.Campaign {
+	id, at := w.next()
+	return formsvc.Campaign{
+		ID: id, AccountID: account, Version: 1, CreatedAt: at, UpdatedAt: at,
+		CampaignInput: formsvc.CampaignInput{Title: "Campaign", Status: formsvc.CampaignOpen},
+	}
+}
+
+func (w *world) newResponse(c *formsvc.Campaign) formsvc.Response {
+	id, at := w.next()
+	return formsvc.Response{
+		ID: id, AccountID: c.AccountID, CampaignID: c.ID, Reference: "R-" + string(id[24:]),
+		Status: formsvc.StatusPending, User: formsvc.User{Email: "ada@example.com", FirstName: "Ada", LastName: "Lovelace"},
+		Answers: formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{"yes"}}),
+		Version: 1, CreatedAt: at, UpdatedAt: at,
+	}
+}
+
+func (w *world) newWebhook(account formsvc.ID) formsvc.Webhook {
+	id, at := w.next()
+	return formsvc.Webhook{
+		ID: id, AccountID: account, URL: "https://example.com/" + string(id), Events: webhook.EventTypes(),
+		Secret: "secret of " + string(id), CreatedAt: at, UpdatedAt: at,
+	}
+}
+
+func (w *world) newEvent(r *formsvc.Response) formsvc.Event {
+	id, at := w.next()
+	return formsvc.Event{
+		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: webhook.ResponseCreated,
+		Payload: []byte(`{"id":"` + string(id) + `"}`), CreatedAt: at,
+	}
+}
+
+func (w *world) addAccount(keys ...formsvc.Key) formsvc.Account {
+	w.Helper()
+	a := w.newAccount()
+	for i := range keys {
+		keys[i].AccountID = a.ID
+	}
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, keys))
+	return a
+}
+
+func (w *world) addKey(account formsvc.ID) formsvc.Key {
+	w.Helper()
+	k := w.newKey(account)
+	w.must("CreateKey", w.store.CreateKey(w.ctx, k))
+	return k
+}
+
+func (w *world) addCampaign(account formsvc.ID) formsvc.Campaign {
+	w.Helper()
+	c := w.newCampaign(account)
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	return c
+}
+
+// addResponse adds a response that raises the event "response.created".
+func (w *world) addResponse(c *formsvc.Campaign) (formsvc.Response, formsvc.Event) {
+	w.Helper()
+	r := w.newResponse(c)
+	e := w.newEvent(&r)
+	w.must("CreateResponse", w.create(r, e))
+	return r, e
+}
+
+func (w *world) addWebhook(account formsvc.ID) formsvc.Webhook {
+	w.Helper()
+	hook := w.newWebhook(account)
+	w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks))
+	return hook
+}
+
+// create stores a response of a campaign of version 1.
+func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
+	return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: events})
+}
+
+// A scene is an account with a campaign and a webhook that listens to all.
+type scene struct {
+	account  formsvc.Account
+	campaign formsvc.Campaign
+	hook     formsvc.Webhook
+}
+
+func (w *world) addScene() *scene {
+	w.Helper()
+	a := w.addAccount()
+	return &scene{account: a, campaign: w.addCampaign(a.ID), hook: w.addWebhook(a.ID)}
+}
+
+func keyOf(r *formsvc.Response) formsvc.ResponseKey {
+	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
+}
+
+func campaignKey(c *formsvc.Campaign) formsvc.CampaignKey {
+	return formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID}
+}
+
+func webhookKey(h *formsvc.Webhook) formsvc.WebhookKey {
+	return formsvc.WebhookKey{AccountID: h.AccountID, ID: h.ID}
+}
+
+// request asks for everything that is due at that time.
+func request(now time.Time) delivery.ClaimRequest {
+	return delivery.ClaimRequest{Now: now, Lease: time.Minute, Limit: 10_000, PerEndpoint: 10_000}
+}
+
+// claim returns what the store gives, by delivery.
+func (w *world) claim(req delivery.ClaimRequest) map[string]delivery.Claim {
+	w.Helper()
+	claims, err := w.store.Claim(w.ctx, req)
+	w.must("Claim", err)
+	byID := make(map[string]delivery.Claim)
+	for _, c := range claims {
+		if _, twice := byID[c.ID]; twice {
+			w.Errorf("Claim: delivery %s comes twice in one answer", c.ID)
+		}
+		byID[c.ID] = c
+	}
+	return byID
+}
+
+// claimOne returns the one claim that there must be.
+func (w *world) claimOne(req delivery.ClaimRequest) delivery.Claim {
+	w.Helper()
+	claims := w.claim(req)
+	if len(claims) != 1 {
+		w.Fatalf("Claim at %v: %d claims, want 1", req.Now, len(claims))
+	}
+	for _, c := range claims {
+		return c
+	}
+	return delivery.Claim{}
+}
+
+// finish records one outcome and returns whether it was accepted.
+func (w *world) finish(o delivery.Outcome) bool {
+	w.Helper()
+	accepted, err := w.store.Finish(w.ctx, []delivery.Outcome{o})
+	w.must("Finish", err)
+	if len(accepted) != 1 {
+		w.Fatalf("Finish: %d answers for 1 outcome", len(accepted))
+	}
+	return accepted[0]
+}
