@@ -1,0 +1,110 @@
+package delivery
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+)
+
+// The classes of failures, in [Attempt.Error] and [Failure.Error]. More may be
+// added.
+const (
+	ClassTimeout   = "timeout"         // the exchange, or a step of it, took too long
+	ClassDNS       = "dns"             // the host's name was not resolved
+	ClassConnect   = "connect"         // no connection: refused or unreachable
+	ClassTLS       = "tls"             // no trusted TLS connection
+	ClassRefused   = "refused_address" // [Options.Control] did not allow the address
+	ClassReset     = "reset"           // the connection broke before the answer ended
+	ClassTransport = "transport"       // anything else, such as an answer that is not HTTP
+	ClassStatus    = "status"          // the answer is neither 2xx nor a redirect
+	ClassRedirect  = "redirect"        // the answer is 3xx
+	ClassCanceled  = "canceled"        // cut off by a shutdown; not recorded
+	ClassURL       = "url"             // not sent: the URL is not absolute http or https, or has a user name
+	ClassSecret    = "secret"          // not sent: there is no secret to sign with
+	ClassPayload   = "payload"         // not sent: the queue has no payload for the event
+)
+
+// Reasons for not sending.
+var (
+	errURL     = errors.New("delivery: URL cannot be used")
+	errSecret  = errors.New("delivery: no secret")
+	errPayload = errors.New("delivery: no payload")
+)
+
+// classify returns the class of an attempt that ended with status, or with err
+// before the answer did, or "" for a success. ctx is the attempt's.
+//
+// The order matters: an error has several classes when, say, the deadline ends
+// a name resolution.
+func classify(ctx context.Context, status int, err error) string {
+	switch {
+	case err == nil:
+		return classifyStatus(status)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return ClassTimeout
+	case ctx.Err() != nil:
+		return ClassCanceled
+	case errors.Is(err, errURL):
+		return ClassURL
+	case errors.Is(err, errSecret):
+		return ClassSecret
+	case errors.Is(err, errPayload):
+		return ClassPayload
+	default:
+		return classifyNetwork(err)
+	}
+}
+
+func classifyStatus(status int) string {
+	switch status / 100 {
+	case 2:
+		return ""
+	case 3:
+		return ClassRedirect
+	default:
+		return ClassStatus
+	}
+}
+
+func classifyNetwork(err error) string {
+	if errors.Is(err, ErrAddressRefused) {
+		return ClassRefused
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return ClassDNS
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return ClassTimeout
+	}
+	if isTLS(err) {
+		return ClassTLS
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
+		return ClassConnect
+	}
+	for _, reset := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, reset) {
+			return ClassReset
+		}
+	}
+	return ClassTransport
+}
+
+func isTLS(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	// crypto/tls sends and receives alerts as errors of these operations, whose
+	// type is not exported, and returns its other errors without any type.
+	if e, ok := errors.AsType[*net.OpError](err); ok && (e.Op == "remote error" || e.Op == "local error") {
+		return true
+	}
+	return strings.HasPrefix(err.Error(), "tls: ")
+}

@@ -1,0 +1,54 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// A receiver that is down for a moment, and one that never answers well. The
+// queue of the example lives in memory; a program uses one of the stores.
+func Example() {
+	verifier, _ := webhook.NewVerifier([]string{"the webhook's secret"}, nil)
+	down := true
+	mux := http.NewServeMux()
+	mux.Handle("/recovers", verifier.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d, _ := webhook.FromContext(r.Context())
+		fmt.Printf("attempt %d: %s\n", d.Attempt, d.Body)
+		if down {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		down = false
+	})))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	queue := newQueue()
+	queue.add("d1", delivery.Endpoint{ID: "a", URL: server.URL + "/recovers", Secret: "the webhook's secret"}, `{"event":"response.created"}`)
+	queue.add("d2", delivery.Endpoint{ID: "b", URL: server.URL + "/missing", Secret: "another secret"}, `{"event":"response.created"}`)
+
+	engine, err := delivery.New(queue, &delivery.Options{
+		Retries: []time.Duration{0}, // one retry at once; leave it out for the documented schedule
+		OnFailure: func(_ context.Context, f delivery.Failure) {
+			fmt.Printf("delivery %s failed after %d attempts: %s %d\n", f.Delivery, f.Attempts, f.Error, f.Status)
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// A server calls engine.Run(ctx) instead.
+	attempts, err := engine.RunOnce(context.Background())
+	fmt.Println(attempts, "attempts", err)
+
+	// Unordered output:
+	// attempt 1: {"event":"response.created"}
+	// attempt 2: {"event":"response.created"}
+	// delivery d2 failed after 2 attempts: status 404
+	// 4 attempts <nil>
+}

@@ -1,0 +1,164 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+)
+
+// maxBatch is how many outcomes are recorded by one call.
+const maxBatch = 256
+
+// An outbox holds jobs whose outcomes are to be recorded. It needs no limit:
+// each of them holds a slot.
+type outbox struct {
+	mu      sync.Mutex
+	waiting []*job
+	closed  bool
+	more    chan struct{} // has a token after waiting or closed changed
+}
+
+func (b *outbox) put(jobs ...*job) {
+	b.mu.Lock()
+	b.waiting = append(b.waiting, jobs...)
+	b.mu.Unlock()
+	b.signal()
+}
+
+// close makes take return false once the box is empty.
+func (b *outbox) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.signal()
+}
+
+func (b *outbox) signal() {
+	select {
+	case b.more <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is there, at most n, and whether the box is closed.
+func (b *outbox) take(n int) (batch []*job, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n = min(n, len(b.waiting))
+	batch = b.waiting[:n:n]
+	b.waiting = slices.Clone(b.waiting[n:]) // keeps nothing of batch alive
+	return batch, b.closed
+}
+
+// record records outcomes until the box is closed and all are settled. What
+// gathers during one call makes the next batch, so that a lone outcome never
+// waits for others.
+func (r *run) record() {
+	late := backlog{size: maxBatch}
+	for {
+		fresh, closed := r.box.take(maxBatch)
+		if err := r.finish(fresh); err != nil {
+			late.join(fresh, r.alive.Swap(false))
+			r.failed(&late, len(fresh), err)
+		}
+		again := late.due(r.work)
+		if err := r.finish(again); err != nil {
+			late.rejoin(again, r.alive.Swap(false))
+			r.failed(&late, len(again), err)
+		} else if len(again) > 0 {
+			late.progress()
+		}
+		if len(fresh)+len(again) > 0 {
+			continue
+		}
+		if closed && len(late.jobs) == 0 {
+			return
+		}
+		late.wait(r.work, r.box.more)
+	}
+}
+
+// failed gives up what cannot be tried again, and logs.
+func (r *run) failed(late *backlog, outcomes int, err error) {
+	late.jobs = r.keep(late.jobs)
+	r.log(r.work, slog.LevelError, "webhook outcomes not recorded", slog.Any("error", err), slog.Int("outcomes", outcomes))
+}
+
+// finish offers a batch to the queue and settles it.
+func (r *run) finish(batch []*job) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.work, r.storeTimeout)
+	defer cancel()
+	outcomes := make([]Outcome, len(batch))
+	for i, j := range batch {
+		outcomes[i] = j.outcome
+	}
+	accepted, err := r.queue.Finish(ctx, outcomes)
+	if err != nil {
+		return fmt.Errorf("delivery: finish: %w", err)
+	}
+	r.alive.Store(true)
+	for i, j := range batch {
+		if i < len(accepted) && accepted[i] {
+			r.settle(j)
+		} else {
+			r.log(r.work, slog.LevelWarn, "webhook outcome not accepted: the claim passed on or the delivery is gone", about(j)...)
+			r.slots.release(j)
+		}
+	}
+	return nil
+}
+
+// settle does what follows from an outcome that was recorded.
+func (r *run) settle(j *job) {
+	if j.outcome.Result != Released {
+		r.recorded.Add(1)
+	}
+	if j.outcome.Result != Failed || r.opts.OnFailure == nil {
+		r.slots.release(j)
+		return
+	}
+	r.helpers.Go(func() {
+		defer r.slots.release(j)
+		r.opts.OnFailure(r.work, failure(j))
+	})
+}
+
+// keep returns those of jobs that are to be tried again, and gives up the
+// others: those whose lease ended, or all if the time for the shutdown is over.
+// The queue will give those to somebody else.
+func (r *run) keep(jobs []*job) []*job {
+	var kept []*job
+	now := r.opts.Now()
+	for _, j := range jobs {
+		if r.work.Err() == nil && now.Before(j.until) {
+			kept = append(kept, j)
+			continue
+		}
+		r.lost.Add(1)
+		r.log(r.work, slog.LevelError, "webhook outcome given up", about(j)...)
+		r.slots.release(j)
+	}
+	return kept
+}
+
+func about(j *job) []slog.Attr {
+	return []slog.Attr{
+		slog.String("delivery", j.claim.ID),
+		slog.String("endpoint", j.claim.Endpoint.ID),
+		slog.Int("attempt", j.claim.Attempts+1),
+	}
+}
+
+func failure(j *job) Failure {
+	a := j.outcome.Attempt
+	return Failure{
+		Delivery: j.claim.ID, EventID: j.claim.EventID, Event: j.claim.Event,
+		Endpoint: j.claim.Endpoint.ID, Account: j.claim.Endpoint.Account, Host: host(j.claim.Endpoint.URL),
+		Attempts: a.Number, Status: a.Status, Error: a.Error, At: a.StartedAt.Add(a.Duration),
+	}
+}

@@ -1,0 +1,155 @@
+package delivery_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errOutage = errors.New("outage")
+
+func hook[T any](f func(T) error, arg T) error {
+	if f == nil {
+		return nil
+	}
+	return f(arg)
+}
+
+// update changes the delivery behind the engine's back.
+func (q *memQueue) update(id string, change func(*row)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	change(q.rows[slices.IndexFunc(q.rows, func(r *row) bool { return r.claim.ID == id })])
+}
+
+// get returns a copy of the delivery.
+func (q *memQueue) get(id string) (r row) {
+	q.update(id, func(found *row) { r = *found })
+	r.attempts = slices.Clone(r.attempts)
+	return r
+}
+
+// count returns how many deliveries ended so.
+func (q *memQueue) count(result delivery.Result) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range q.rows {
+		if r.result == result {
+			n++
+		}
+	}
+	return n
+}
+
+func (q *memQueue) claims() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.requests)
+}
+
+// A roundTrip is a transport made of one function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func answer(status int) (*http.Response, error) {
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("answer"))}, nil
+}
+
+// hang answers when the request is cut off.
+func hang(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// A call is a request that a recorder saw.
+type call struct {
+	at       time.Time
+	delivery string
+	body     string
+	header   http.Header
+}
+
+// A recorder is a transport that remembers the requests and passes them on.
+type recorder struct {
+	next roundTrip
+
+	mu    sync.Mutex
+	calls []call
+}
+
+func (rec *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	rec.mu.Lock()
+	rec.calls = append(rec.calls, call{time.Now(), r.Header.Get("x-service-delivery"), string(body), r.Header.Clone()})
+	rec.mu.Unlock()
+	return rec.next(r)
+}
+
+func (rec *recorder) seen() []call {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return slices.Clone(rec.calls)
+}
+
+// sign is independent of the package that signs.
+func sign(secret, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func endpoint(id string) delivery.Endpoint {
+	return delivery.Endpoint{ID: id, Account: "account-" + id, URL: "http://" + id + ".example/hook?token=hidden", Secret: "secret-" + id}
+}
+
+func newEngine(tb testing.TB, q delivery.Queue, opts delivery.Options) *delivery.Engine {
+	tb.Helper()
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	engine, err := delivery.New(q, &opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return engine
+}
+
+// run runs an engine until the returned function is called, which waits for
+// the end of Run.
+func run(tb testing.TB, q delivery.Queue, opts delivery.Options) (stop func()) {
+	tb.Helper()
+	engine := newEngine(tb, q, opts)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- engine.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				tb.Errorf("Run: %v", err)
+			}
+		})
+	}
+	tb.Cleanup(stop)
+	return stop
+}

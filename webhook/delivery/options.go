@@ -1,0 +1,213 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The defaults of [Options].
+const (
+	// DefaultTimeout is the webhook timeout of the service's documentation,
+	// under Limits.
+	DefaultTimeout = 30 * time.Second
+	// DefaultConcurrency suits receivers that answer at once.
+	DefaultConcurrency = 64
+	// DefaultPerEndpoint lets eight endpoints hang before the others wait.
+	DefaultPerEndpoint = 8
+	// DefaultLease leaves half of it for the queue.
+	DefaultLease = time.Minute
+	// DefaultPollInterval is how late a retry can be.
+	DefaultPollInterval = time.Second
+	// DefaultMaxAnswer is in bytes. Reading this much is cheaper than a new
+	// connection.
+	DefaultMaxAnswer = 64 << 10
+	// DefaultDrainTimeout fits the 30 seconds that process managers usually
+	// give, with the time to record the outcomes.
+	DefaultDrainTimeout = 10 * time.Second
+	// DefaultUserAgent names the sender.
+	DefaultUserAgent = "formsvc-webhooks/1"
+)
+
+// DefaultRetries returns the delays of the service's documentation, under
+// Delivery rules: 1, 5 and 30 minutes.
+func DefaultRetries() []time.Duration {
+	return []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
+}
+
+// leaseMargin is the least that Lease must exceed Timeout by: time to load the
+// payload before the request, and to record the outcome after it.
+const leaseMargin = 5 * time.Second
+
+// Options are the optional settings of an [Engine]. nil means all defaults, and
+// so does the zero value of a field.
+type Options struct {
+	// Timeout limits the whole exchange of one attempt: name resolution,
+	// connection, TLS, request, and the answer with its body.
+	// Defaults to [DefaultTimeout].
+	Timeout time.Duration
+
+	// Retries are the delays between the failure of an attempt and the next
+	// attempt, so that there is one more attempt than delays. They are counted
+	// from when the failure is known, and are never shortened. An empty slice
+	// that is not nil means one attempt and no retry.
+	// Defaults to [DefaultRetries].
+	Retries []time.Duration
+
+	// Concurrency is how many deliveries are in flight in all, counted until
+	// their outcome is recorded. Each can hold a payload in memory.
+	// Defaults to [DefaultConcurrency].
+	Concurrency int
+
+	// PerEndpoint is how many requests to one endpoint are in flight at once.
+	// An endpoint that hangs delays others unless it is well below Concurrency.
+	// Defaults to [DefaultPerEndpoint], but at most to half of Concurrency.
+	PerEndpoint int
+
+	// Lease is how long a claim keeps a delivery from other processes, and so
+	// how long a delivery rests after the death of its process. It must exceed
+	// Timeout by 5 seconds; a third of the difference, but at most 10 seconds,
+	// is the time limit for each call of the queue other than Wait.
+	// Defaults to [DefaultLease], or to 30 seconds over Timeout if that is more.
+	Lease time.Duration
+
+	// PollInterval is how often the queue is asked when it does not wake the
+	// engine by itself.
+	// Defaults to [DefaultPollInterval].
+	PollInterval time.Duration
+
+	// MaxAnswer is how many bytes of an answer's body are read. A connection
+	// whose answer is longer is closed and not used again. The first 4 KiB are
+	// kept in [Attempt.Answer].
+	// Defaults to [DefaultMaxAnswer].
+	MaxAnswer int64
+
+	// DrainTimeout is how long the requests in flight may go on when the
+	// context ends. What is cut off then goes back to the queue and does not
+	// count as an attempt. A negative one cuts at once.
+	// Defaults to [DefaultDrainTimeout].
+	DrainTimeout time.Duration
+
+	// OnFailure is called when a delivery failed for the last time, after the
+	// queue recorded that: once, and only by the process whose outcome the queue
+	// accepted. It is not called again after a crash; where a notice must
+	// survive that, the queue has to keep it.
+	//
+	// It is called by several goroutines at once. Until it returns it holds a
+	// slot and counts as a request to its endpoint. ctx ends when a shutdown
+	// takes too long.
+	// Defaults to doing nothing.
+	OnFailure func(ctx context.Context, f Failure)
+
+	// Transport sends the requests in place of the engine's own. It must not
+	// follow redirects, and must heed the request's context until the answer's
+	// body ends, as [net/http.Transport] does. Errors that wrap
+	// [ErrAddressRefused] are reported as [ClassRefused].
+	// Defaults to a transport of its own that uses no proxy, does not
+	// decompress, asks for TLS 1.2 or later and reads at most 64 KiB of headers.
+	Transport http.RoundTripper
+
+	// Control is called by the default Transport before each connection, with
+	// the address after name resolution, like [net.Dialer.Control]. An error
+	// keeps it from connecting. It cannot be combined with Transport.
+	// Defaults to allowing every address.
+	Control func(network, address string, c syscall.RawConn) error
+
+	// Logger gets a line for each failed call of the queue, and for each outcome
+	// that the queue did not accept or that was given up.
+	// Defaults to [slog.Default] at the time of [New].
+	Logger *slog.Logger
+
+	// Now is the clock for due times, leases and durations. Time limits and
+	// waiting use the real clock.
+	// Defaults to [time.Now].
+	Now func() time.Time
+
+	// UserAgent is the User-Agent header, printable ASCII.
+	// Defaults to [DefaultUserAgent].
+	UserAgent string
+}
+
+// A Failure tells of a delivery that failed for the last time.
+type Failure struct {
+	Delivery string    // the delivery's identifier
+	EventID  string    // the event's identifier
+	Event    string    // the event's type
+	Endpoint string    // the endpoint's identifier
+	Account  string    // the account's identifier
+	Host     string    // host and port of the endpoint's URL, without the rest; "" if there is none
+	Attempts int       // how many there were
+	Status   int       // of the last answer; 0 when there was none
+	Error    string    // the class of the last failure, such as [ClassTimeout]
+	At       time.Time // when the last attempt ended
+}
+
+// withDefaults returns the options filled in. It does not change opts.
+func withDefaults(opts *Options) (Options, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if err := o.validate(); err != nil {
+		return Options{}, err
+	}
+	fill(&o.Timeout, DefaultTimeout)
+	fill(&o.Concurrency, DefaultConcurrency)
+	fill(&o.PerEndpoint, max(1, min(DefaultPerEndpoint, o.Concurrency/2)))
+	fill(&o.Lease, max(DefaultLease, o.Timeout+30*time.Second))
+	fill(&o.PollInterval, DefaultPollInterval)
+	fill(&o.MaxAnswer, DefaultMaxAnswer)
+	fill(&o.DrainTimeout, DefaultDrainTimeout)
+	fill(&o.UserAgent, DefaultUserAgent)
+	fill(&o.Logger, slog.Default())
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Retries == nil {
+		o.Retries = DefaultRetries()
+	}
+	o.Retries = slices.Clone(o.Retries)
+	if o.Lease-o.Timeout < leaseMargin {
+		return Options{}, fmt.Errorf("delivery: Lease (%v) must exceed Timeout (%v) by %v", o.Lease, o.Timeout, leaseMargin)
+	}
+	return o, nil
+}
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate refuses what no default can repair.
+func (o *Options) validate() error {
+	switch {
+	case o.Timeout < 0:
+		return errors.New("delivery: Timeout is negative")
+	case o.Lease < 0:
+		return errors.New("delivery: Lease is negative")
+	case o.PollInterval < 0:
+		return errors.New("delivery: PollInterval is negative")
+	case o.Concurrency < 0:
+		return errors.New("delivery: Concurrency is negative")
+	case o.PerEndpoint < 0:
+		return errors.New("delivery: PerEndpoint is negative")
+	case o.MaxAnswer < 0:
+		return errors.New("delivery: MaxAnswer is negative")
+	case slices.ContainsFunc(o.Retries, func(d time.Duration) bool { return d < 0 }):
+		return errors.New("delivery: a delay in Retries is negative")
+	case o.Transport != nil && o.Control != nil:
+		return errors.New("delivery: Control has no effect on a given Transport")
+	// Otherwise every single request would fail.
+	case strings.ContainsFunc(o.UserAgent, func(r rune) bool { return r < ' ' || r > '~' }):
+		return errors.New("delivery: UserAgent is not printable ASCII")
+	}
+	return nil
+}

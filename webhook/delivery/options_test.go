@@ -1,0 +1,182 @@
+package delivery_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+func TestNewRefuses(t *testing.T) {
+	if _, err := delivery.New(nil, nil); err == nil {
+		t.Error("no queue")
+	}
+	control := func(string, string, syscall.RawConn) error { return nil }
+	for name, o := range map[string]delivery.Options{
+		"Timeout":             {Timeout: -1},
+		"Lease":               {Lease: -1},
+		"Lease (30s)":         {Lease: 30 * time.Second},
+		"Lease (34.999s)":     {Lease: 34999 * time.Millisecond},
+		"PollInterval":        {PollInterval: -1},
+		"Concurrency":         {Concurrency: -1},
+		"PerEndpoint":         {PerEndpoint: -1},
+		"MaxAnswer":           {MaxAnswer: -1},
+		"Retries":             {Retries: []time.Duration{time.Second, -1}},
+		"Control":             {Control: control, Transport: http.DefaultTransport},
+		"UserAgent is not":    {UserAgent: "a\r\nX-Service-Attempt: 1"},
+		"UserAgent is not pr": {UserAgent: "é"},
+	} {
+		if _, err := delivery.New(newQueue(), &o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestNewAccepts(t *testing.T) {
+	for _, o := range []*delivery.Options{
+		nil,
+		{},
+		{Timeout: 5 * time.Minute}, // the default lease grows with it
+		{Lease: 35 * time.Second},
+		{Concurrency: 1},
+		{DrainTimeout: -1},
+	} {
+		if _, err := delivery.New(newQueue(), o); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// The options belong to the caller.
+func TestNewCopiesOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := delivery.Options{Retries: []time.Duration{time.Hour}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			return answer(500)
+		})}
+		q := newQueue()
+		engine := newEngine(t, q, o)
+		o.Retries[0] = 0
+		q.add("d1", endpoint("a"), "body")
+		if n, err := engine.RunOnce(t.Context()); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
+}
+
+// The shares of Concurrency and PerEndpoint when only one of them is given.
+func TestPerEndpointDefault(t *testing.T) {
+	for concurrency, want := range map[int]int{0: 8, 1: 1, 2: 1, 6: 3, 16: 8, 1000: 8} {
+		q := newQueue()
+		if _, err := newEngine(t, q, delivery.Options{Concurrency: concurrency}).RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := q.requests[0].PerEndpoint; got != want {
+			t.Errorf("Concurrency %d: PerEndpoint %d, want %d", concurrency, got, want)
+		}
+	}
+}
+
+func TestNowIsTheClockOfTheQueue(t *testing.T) {
+	now := time.Now().Add(1000 * time.Hour)
+	q := newQueue()
+	q.add("d1", endpoint("a"), "body")
+	q.update("d1", func(r *row) { r.due = now })
+	engine := newEngine(t, q, delivery.Options{
+		Now:       func() time.Time { return now },
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) { return answer(500) }),
+	})
+	if n, err := engine.RunOnce(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	r := q.get("d1")
+	if !r.due.Equal(now.Add(time.Minute)) || !r.attempts[0].StartedAt.Equal(now) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestClassesOfErrors(t *testing.T) {
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	for _, tt := range []struct {
+		err   error
+		class string
+	}{
+		{dial(&net.DNSError{Err: "no such host", Name: "a.example", IsNotFound: true}), "dns"},
+		{dial(&net.DNSError{Err: "timeout", Name: "a.example", IsTimeout: true}), "dns"},
+		{dial(syscall.ECONNREFUSED), "connect"},
+		{dial(syscall.EHOSTUNREACH), "connect"},
+		{dial(syscall.ETIMEDOUT), "timeout"},
+		{dial(fmt.Errorf("checked elsewhere: %w", delivery.ErrAddressRefused)), "refused_address"},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")}, "tls"},
+		{errors.New("tls: server selected unsupported protocol version 301"), "tls"},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, "reset"},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, "reset"},
+		{errors.New("net/http: something"), "transport"},
+		// Not the attempt's own context.
+		{context.Canceled, "transport"},
+		{context.DeadlineExceeded, "timeout"},
+	} {
+		a := deliver(t, "http://a.example/", delivery.Options{
+			Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, tt.err }),
+		})
+		if a.Error != tt.class || a.Status != 0 || a.Answer != nil {
+			t.Errorf("%v: %+v, want %s", tt.err, a, tt.class)
+		}
+	}
+}
+
+func TestUnusableURLs(t *testing.T) {
+	for _, url := range []string{
+		"", "/hook", "a.example/hook", "//a.example/hook", "http://", "http:///hook", "http://:80/", "file:///etc/passwd",
+		"http://user:password@a.example/", "http://user@a.example/", "http://a.example/%zz", "http://[::1/", "http://a\n.example/",
+	} {
+		a := deliver(t, url, delivery.Options{Transport: roundTrip(ok)})
+		if a.Error != delivery.ClassURL {
+			t.Errorf("%q: %+v", url, a)
+		}
+	}
+}
+
+// Whatever goes wrong, the log has neither secrets nor payloads nor URLs.
+func TestLogIsDiscreet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		q := newQueue()
+		start := time.Now()
+		outage := func() error {
+			if time.Since(start) < 3*time.Minute {
+				return errOutage
+			}
+			return nil
+		}
+		q.onFinish = func([]delivery.Outcome) error { return outage() }
+		engine := newEngine(t, q, delivery.Options{
+			Logger:    slog.New(slog.NewTextHandler(&out, nil)),
+			Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("secret-a hidden private") }),
+		})
+		q.add("d1", endpoint("a"), "private")
+		_, err := engine.RunOnce(t.Context())
+		q.onClaim = func(delivery.ClaimRequest) error { return errOutage }
+		_, err2 := engine.RunOnce(t.Context())
+		text := out.String() + fmt.Sprint(err, err2)
+		for _, word := range []string{"secret-a", "hidden", "private", "example", "/hook"} {
+			if strings.Contains(text, word) {
+				t.Errorf("%q in %s", word, text)
+			}
+		}
+		for _, word := range []string{"outage", "delivery=d1", "endpoint=a", "given up", "2 outcomes were not recorded"} {
+			if !strings.Contains(text, word) {
+				t.Errorf("no %q in %s", word, text)
+			}
+		}
+	})
+}

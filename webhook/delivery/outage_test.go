@@ -1,0 +1,297 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+func ok(*http.Request) (*http.Response, error) { return answer(http.StatusOK) }
+
+// perDelivery counts requests.
+func perDelivery(calls []call) map[string]int {
+	n := make(map[string]int)
+	for _, c := range calls {
+		n[c.delivery]++
+	}
+	return n
+}
+
+// Somebody else got the delivery while its request was in flight: what we know
+// of it no longer counts.
+func TestLostLeaseChangesNothing(t *testing.T) {
+	for _, status := range []int{200, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue()
+			q.add("d1", endpoint("a"), "body")
+			stop := run(t, q, delivery.Options{
+				Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+					time.Sleep(20 * time.Second)
+					return answer(status)
+				}),
+				Retries:   []time.Duration{},
+				OnFailure: func(context.Context, delivery.Failure) { t.Error("OnFailure called") },
+			})
+			time.Sleep(10 * time.Second)
+			until := time.Now().Add(time.Minute)
+			q.update("d1", func(r *row) { r.claim.Lease, r.until = r.claim.Lease+1, until })
+			time.Sleep(15 * time.Second)
+			r := q.get("d1")
+			if q.refused != 1 || r.result != 0 || !r.until.Equal(until) || len(r.attempts) != 0 {
+				t.Errorf("%d refused, %+v", q.refused, r)
+			}
+			stop()
+		})
+	}
+}
+
+func TestFinishOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		start := time.Now()
+		q.onFinish = func([]delivery.Outcome) error {
+			if time.Since(start) < 40*time.Second {
+				return errOutage
+			}
+			return nil
+		}
+		rec := &recorder{next: ok}
+		run(t, q, delivery.Options{Transport: rec, Concurrency: 8, PerEndpoint: 4})
+		for i := range 30 {
+			q.add(fmt.Sprint("d", i), endpoint(fmt.Sprint("e", i%3)), "body")
+		}
+		time.Sleep(39 * time.Second)
+		if n := len(rec.seen()); n != 8 {
+			t.Errorf("%d requests while nothing could be recorded, want 8 for 8 slots", n)
+		}
+		time.Sleep(11 * time.Second)
+		if n := q.count(delivery.Delivered); n != 30 {
+			t.Errorf("%d delivered", n)
+		}
+		for id, n := range perDelivery(rec.seen()) {
+			if n != 1 {
+				t.Errorf("%s was sent %d times", id, n)
+			}
+		}
+	})
+}
+
+// An outage that outlasts the lease costs a repetition and nothing else.
+func TestFinishOutageLongerThanLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		start := time.Now()
+		q.onFinish = func([]delivery.Outcome) error {
+			if time.Since(start) < 90*time.Second {
+				return errOutage
+			}
+			return nil
+		}
+		rec := &recorder{next: ok}
+		run(t, q, delivery.Options{Transport: rec})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(5 * time.Minute)
+		r := q.get("d1")
+		if r.result != delivery.Delivered || len(r.attempts) != 1 || r.claim.Lease != 2 || len(rec.seen()) != 2 {
+			t.Errorf("%d requests, %+v", len(rec.seen()), r)
+		}
+	})
+}
+
+// An outcome that the queue cannot take delays neither other endpoints nor, for
+// long, other outcomes.
+func TestPoisonousOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		poison := func(o delivery.Outcome) bool { return o.ID[0] == 'p' }
+		q.onFinish = func(outcomes []delivery.Outcome) error {
+			time.Sleep(10 * time.Millisecond) // so that batches gather
+			if slices.ContainsFunc(outcomes, poison) {
+				return errOutage
+			}
+			return nil
+		}
+		run(t, q, delivery.Options{Transport: roundTrip(ok)})
+		for i := range 100 {
+			q.add(fmt.Sprint("p", i), endpoint("poisonous"), "body")
+			q.add(fmt.Sprint("d", i), endpoint("healthy"), "body")
+		}
+		time.Sleep(30 * time.Second)
+		if n := q.count(delivery.Delivered); n != 100 {
+			t.Errorf("%d delivered", n)
+		}
+	})
+}
+
+func TestClaimOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		start := time.Now()
+		var tries atomic.Int32
+		q.onClaim = func(delivery.ClaimRequest) error {
+			if time.Since(start) < time.Minute {
+				tries.Add(1)
+				return errOutage
+			}
+			return nil
+		}
+		run(t, q, delivery.Options{Transport: roundTrip(ok)})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(time.Minute + 5*time.Second)
+		if r := q.get("d1"); r.result != delivery.Delivered {
+			t.Errorf("delivery %+v", r)
+		}
+		if n := tries.Load(); n < 12 || n > 35 {
+			t.Errorf("%d tries in a minute", n)
+		}
+	})
+}
+
+// A hangingQueue does not answer the first call of each kind.
+type hangingQueue struct {
+	*memQueue
+	claim, load, finish sync.Once
+}
+
+func once(ctx context.Context, o *sync.Once) (err error) {
+	o.Do(func() {
+		<-ctx.Done()
+		err = ctx.Err()
+	})
+	return err
+}
+
+func (q *hangingQueue) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
+	if err := once(ctx, &q.claim); err != nil {
+		return nil, err
+	}
+	return q.memQueue.Claim(ctx, req)
+}
+
+func (q *hangingQueue) Payloads(ctx context.Context, events []string) (map[string][]byte, error) {
+	if err := once(ctx, &q.load); err != nil {
+		return nil, err
+	}
+	return q.memQueue.Payloads(ctx, events)
+}
+
+func (q *hangingQueue) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool, error) {
+	if err := once(ctx, &q.finish); err != nil {
+		return nil, err
+	}
+	return q.memQueue.Finish(ctx, outcomes)
+}
+
+// A call of the queue that gets no answer, as over a broken connection, ends
+// by itself: after 10 seconds with the default options.
+func TestHangingQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &hangingQueue{memQueue: newQueue()}
+		rec := &recorder{next: ok}
+		run(t, q, delivery.Options{Transport: rec})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(32 * time.Second)
+		r := q.get("d1")
+		if r.result != delivery.Delivered || len(rec.seen()) != 1 {
+			t.Errorf("%d requests, %+v", len(rec.seen()), r)
+		}
+	})
+}
+
+func TestPayloadOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		start := time.Now()
+		q.onLoad = func([]string) error {
+			if time.Since(start) < 10*time.Second {
+				return errOutage
+			}
+			return nil
+		}
+		rec := &recorder{next: ok}
+		run(t, q, delivery.Options{Transport: rec})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(20 * time.Second)
+		r := q.get("d1")
+		if r.result != delivery.Delivered || len(r.attempts) != 1 || len(rec.seen()) != 1 {
+			t.Errorf("%d requests, %+v", len(rec.seen()), r)
+		}
+		if r.claim.Lease > 15 {
+			t.Errorf("claimed %d times in ten seconds", r.claim.Lease)
+		}
+	})
+}
+
+// A claim that took so long that its lease could end during the request is not
+// sent.
+func TestLateClaimIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		first := true
+		q.onLoad = func([]string) error {
+			if first {
+				first = false
+				time.Sleep(25 * time.Second)
+			}
+			return nil
+		}
+		rec := &recorder{next: ok}
+		start := time.Now()
+		run(t, q, delivery.Options{Transport: rec})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(time.Minute)
+		calls, r := rec.seen(), q.get("d1")
+		if len(calls) != 1 || calls[0].at.Sub(start) != 25*time.Second || r.claim.Lease != 2 || len(r.attempts) != 1 {
+			t.Errorf("calls %v, %+v", calls, r)
+		}
+	})
+}
+
+// What cannot be sent goes through the schedule, so that it is neither lost
+// silently nor tried without pause.
+func TestNotSent(t *testing.T) {
+	tests := map[string]func(q *memQueue, r *row){
+		delivery.ClassPayload: func(q *memQueue, _ *row) { delete(q.payloads, "d1") },
+		delivery.ClassSecret:  func(_ *memQueue, r *row) { r.claim.Endpoint.Secret = "" },
+		delivery.ClassURL:     func(_ *memQueue, r *row) { r.claim.Endpoint.URL = "ftp://a.example/" },
+	}
+	for class, spoil := range tests {
+		t.Run(class, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue()
+				q.add("d1", endpoint("a"), "body")
+				q.update("d1", func(r *row) { spoil(q, r) })
+				rec := &recorder{next: ok}
+				var notices []delivery.Failure
+				stop := run(t, q, delivery.Options{Transport: rec, OnFailure: func(_ context.Context, f delivery.Failure) {
+					notices = append(notices, f)
+				}})
+				time.Sleep(time.Hour)
+				stop()
+				if len(rec.seen()) != 0 || len(notices) != 1 || notices[0].Error != class || notices[0].Attempts != 4 {
+					t.Errorf("%d requests, notices %+v", len(rec.seen()), notices)
+				}
+			})
+		})
+	}
+}
+
+func TestEmptyPayloadIsSent(t *testing.T) {
+	q := newQueue()
+	rec := &recorder{next: ok}
+	q.add("d1", endpoint("a"), "")
+	if n, err := newEngine(t, q, delivery.Options{Transport: rec}).RunOnce(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if c := rec.seen()[0]; c.body != "" || c.header.Get("x-service-signature") != sign("secret-a", "") {
+		t.Errorf("call %+v", c)
+	}
+}

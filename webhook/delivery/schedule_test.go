@@ -1,0 +1,215 @@
+package delivery_test
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// Delivery rules 1 to 3 of the documentation.
+func TestFourAttemptsOnSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		rec := &recorder{next: func(r *http.Request) (*http.Response, error) {
+			time.Sleep(2 * time.Second)
+			return answer(http.StatusInternalServerError)
+		}}
+		var mu sync.Mutex
+		var failures []delivery.Failure
+		start := time.Now()
+		stop := run(t, q, delivery.Options{Transport: rec, OnFailure: func(_ context.Context, f delivery.Failure) {
+			if got := q.get("d1").result; got != delivery.Failed {
+				t.Errorf("OnFailure before the failure was recorded: %v", got)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, f)
+		}})
+		const body = `{"event":"response.created", "n":  1}`
+		q.add("d1", endpoint("a"), body)
+		time.Sleep(3 * time.Minute)
+		q.update("d1", func(r *row) { r.claim.Endpoint.Secret = "rotated" })
+		time.Sleep(time.Hour)
+		stop()
+
+		// Each attempt takes 2 s, and the delay starts when it has failed.
+		want := []time.Duration{
+			0,
+			2*time.Second + time.Minute,
+			4*time.Second + 6*time.Minute,
+			6*time.Second + 36*time.Minute,
+		}
+		var got []time.Duration
+		for i, c := range rec.seen() {
+			got = append(got, c.at.Sub(start))
+			if c.body != body {
+				t.Errorf("attempt %d: body %q", i+1, c.body)
+			}
+			secret := "secret-a"
+			if i >= 2 {
+				secret = "rotated"
+			}
+			if s := c.header.Get("x-service-signature"); s != sign(secret, body) {
+				t.Errorf("attempt %d: signature %q", i+1, s)
+			}
+			if n := c.header.Get("x-service-attempt"); n != strconv.Itoa(i+1) {
+				t.Errorf("attempt %d: number %q", i+1, n)
+			}
+			if id := c.header.Get("x-service-delivery"); id != "d1" {
+				t.Errorf("attempt %d: delivery %q", i+1, id)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("attempts at %v, want %v", got, want)
+		}
+		wantFailure := []delivery.Failure{{
+			Delivery: "d1", EventID: "d1", Event: "response.created", Endpoint: "a", Account: "account-a",
+			Host: "a.example", Attempts: 4, Status: 500, Error: delivery.ClassStatus, At: start.Add(want[3] + 2*time.Second),
+		}}
+		if !reflect.DeepEqual(failures, wantFailure) {
+			t.Errorf("failures %+v, want %+v", failures, wantFailure)
+		}
+		checkAttempts(t, q.get("d1").attempts, start, want)
+	})
+}
+
+func checkAttempts(t *testing.T, attempts []delivery.Attempt, start time.Time, at []time.Duration) {
+	t.Helper()
+	var want []delivery.Attempt
+	for i, d := range at {
+		want = append(want, delivery.Attempt{
+			Number: i + 1, StartedAt: start.Add(d), Duration: 2 * time.Second,
+			Status: 500, Error: "status", Answer: []byte("answer"),
+		})
+	}
+	if !reflect.DeepEqual(attempts, want) {
+		t.Errorf("attempts %+v, want %+v", attempts, want)
+	}
+}
+
+func TestSuccessEndsTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		var up atomic.Bool
+		rec := &recorder{next: func(*http.Request) (*http.Response, error) {
+			if up.Load() {
+				return answer(http.StatusAccepted)
+			}
+			return answer(http.StatusServiceUnavailable)
+		}}
+		run(t, q, delivery.Options{Transport: rec, OnFailure: func(context.Context, delivery.Failure) {
+			t.Error("OnFailure called")
+		}})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(30 * time.Second)
+		up.Store(true)
+		time.Sleep(time.Hour)
+		r := q.get("d1")
+		if len(rec.seen()) != 2 || r.result != delivery.Delivered || len(r.attempts) != 2 {
+			t.Fatalf("%d requests, %+v", len(rec.seen()), r)
+		}
+		if a := r.attempts[1]; a.Error != "" || a.Status != 202 || a.Number != 2 {
+			t.Errorf("last attempt %+v", a)
+		}
+	})
+}
+
+func TestOtherSchedules(t *testing.T) {
+	tests := []struct {
+		name     string
+		retries  []time.Duration
+		made     int // before
+		attempts int // made here
+	}{
+		{"no retries", []time.Duration{}, 0, 1},
+		{"one", []time.Duration{time.Hour}, 0, 2},
+		{"without delay", []time.Duration{0, 0}, 0, 3},
+		{"made as many as allowed", []time.Duration{time.Second}, 2, 1},
+		{"made more than allowed", []time.Duration{time.Second}, 7, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue()
+				q.add("d1", endpoint("a"), "body")
+				q.update("d1", func(r *row) { r.claim.Attempts = tt.made })
+				var notices []delivery.Failure
+				stop := run(t, q, delivery.Options{
+					Transport: roundTrip(func(*http.Request) (*http.Response, error) { return answer(404) }),
+					Retries:   tt.retries,
+					OnFailure: func(_ context.Context, f delivery.Failure) { notices = append(notices, f) },
+				})
+				time.Sleep(2 * time.Hour)
+				stop()
+				r := q.get("d1")
+				if r.result != delivery.Failed || len(r.attempts) != tt.attempts {
+					t.Errorf("result %v after %d attempts", r.result, len(r.attempts))
+				}
+				if len(notices) != 1 || notices[0].Attempts != tt.made+tt.attempts {
+					t.Errorf("notices %+v", notices)
+				}
+			})
+		})
+	}
+}
+
+func TestTimeoutIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		start := time.Now()
+		run(t, q, delivery.Options{Transport: roundTrip(hang)})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(30*time.Second - 1)
+		synctest.Wait()
+		if r := q.get("d1"); len(r.attempts) != 0 {
+			t.Fatalf("ended early: %+v", r)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		r := q.get("d1")
+		if len(r.attempts) != 1 || r.attempts[0].Error != delivery.ClassTimeout || r.attempts[0].Duration != 30*time.Second {
+			t.Fatalf("attempts %+v", r.attempts)
+		}
+		if want := start.Add(90 * time.Second); !r.due.Equal(want) {
+			t.Errorf("due %v, want %v", r.due, want)
+		}
+	})
+}
+
+// The deadline covers the answer's body, over the real transport.
+func TestTimeoutOfDrippingBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newPipeNet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte("."))
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(time.Second)
+			}
+		}))
+		defer net.close()
+		q := newQueue()
+		run(t, q, delivery.Options{Transport: net.transport})
+		q.add("d1", endpoint("a"), "body")
+		time.Sleep(45 * time.Second)
+		r := q.get("d1")
+		if len(r.attempts) != 1 {
+			t.Fatalf("attempts %+v", r.attempts)
+		}
+		a := r.attempts[0]
+		if a.Error != delivery.ClassTimeout || a.Duration != 30*time.Second || a.Status != 200 {
+			t.Errorf("attempt %+v", a)
+		}
+		if n := len(a.Answer); n < 29 || n > 31 {
+			t.Errorf("kept %d bytes", n)
+		}
+	})
+}
