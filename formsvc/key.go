@@ -109,8 +109,10 @@ func plausibleKey(value string) bool {
 	if len(value) != keyLength || !strings.HasPrefix(value, keyPrefix) {
 		return false
 	}
-	body := []byte(value[len(keyPrefix) : keyLength-keyChecksum])
-	return string(appendChecksum(nil, body)) == value[keyLength-keyChecksum:]
+	var b [keyLength]byte
+	copy(b[:], value)
+	var sum [keyChecksum]byte
+	return string(appendChecksum(sum[:0], b[len(keyPrefix):keyLength-keyChecksum])) == value[keyLength-keyChecksum:]
 }
 
 // Keys makes, checks and revokes API keys. It is safe for concurrent use.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -116,6 +117,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 	key := CampaignKey{AccountID: account, ID: campaign}
 	answers := NewAnswers(in.Answers...)
 	reason := ""
+	var elsewhere time.Duration
 	for range retries {
 		c, err := s.campaignFor(ctx, key, v, in.Answers)
 		if err != nil {
@@ -123,7 +125,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 		}
 		now := s.s.now()
 		r := Response{
-			ID: s.s.newID(now), AccountID: account, CampaignID: campaign, Reference: s.s.newReference(now),
+			ID: s.s.newID(now), AccountID: account, CampaignID: campaign, Reference: s.s.newReference(now.Add(elsewhere)),
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
 		change := Change{Events: []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{})}}
@@ -136,6 +138,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 			reason = "the campaign keeps changing"
 		case errors.Is(err, ErrConflict): // draw another reference
 			reason = "every reference that is drawn is taken"
+			elsewhere = rand.N(referenceCycle) // this moment's references may be used up
 		default:
 			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
 		}
@@ -188,6 +191,11 @@ func (e *ValidationError) checkUser(u *User) {
 // raises nothing. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
 // and *[TransitionError].
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (Response, error) {
+	if len(patch.Answers) > maxAnswers {
+		var v ValidationError
+		v.add("/responses", "too_many", "must have at most %d members", maxAnswers)
+		return Response{}, v.err()
+	}
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
 	if err != nil {
 		return Response{}, fmt.Errorf("formsvc: update response: %w", err)

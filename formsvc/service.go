@@ -110,6 +110,9 @@ func milliseconds(t time.Time) time.Time {
 // Q/U. Sixteen remain, four bits each.
 const referenceAlphabet = "23467FHKLMQRTWXY"
 
+// referenceCycle is how long it takes for the time in references to come round.
+const referenceCycle = (1 << 20) * time.Millisecond
+
 // newReference returns ten characters: 20 bits of the time in milliseconds,
 // which come round every 17 minutes, then 20 random bits. In the long run all
 // 40 are as good as random, so that among a million responses of an account a
@@ -118,8 +121,8 @@ const referenceAlphabet = "23467FHKLMQRTWXY"
 // page of its own for every response.
 func newReference(now time.Time) string {
 	var random [3]byte
-	_, _ = rand.Read(random[:])                   // never fails since Go 1.24
-	bits := uint64(now.UnixMilli())&0xfffff<<20 | //nolint:gosec // any bits will do
+	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+	bits := uint64(now.UnixMilli())&0xfffff<<20 |
 		uint64(random[0])<<12 | uint64(random[1])<<4 | uint64(random[2])>>4
 	var b [11]byte
 	for i := len(b) - 1; i >= 0; i-- {

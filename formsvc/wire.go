@@ -48,9 +48,35 @@ func AppendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return append(b, "null"...)
 	}
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	if year < 0 || year > 9999 { // no RFC 3339; services let none in
+		return append(t.AppendFormat(append(b, '"'), "2006-01-02T15:04:05.000Z"), '"')
+	}
+	// By hand: time's own formatting was a third of the time of a list.
 	b = append(b, '"')
-	b = t.UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
-	return append(b, '"')
+	b = appendDigits(b, year, 4)
+	b = appendDigits(append(b, '-'), int(month), 2)
+	b = appendDigits(append(b, '-'), day, 2)
+	b = appendDigits(append(b, 'T'), hour, 2)
+	b = appendDigits(append(b, ':'), minute, 2)
+	b = appendDigits(append(b, ':'), second, 2)
+	b = appendDigits(append(b, '.'), t.Nanosecond()/int(time.Millisecond), 3)
+	return append(b, 'Z', '"')
+}
+
+// appendDigits appends n as a decimal number of that many digits.
+func appendDigits(b []byte, n, digits int) []byte {
+	start := len(b)
+	for range digits {
+		b = append(b, '0')
+	}
+	for i := len(b) - 1; i >= start; i-- {
+		b[i] = byte('0' + n%10) //nolint:gosec // a digit
+		n /= 10
+	}
+	return b
 }
 
 const hexDigits = "0123456789abcdef"

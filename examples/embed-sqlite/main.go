@@ -21,7 +21,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	l, err := net.Listen("tcp", "127.0.0.1:8080")
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:8080")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -77,7 +77,8 @@ func broken(err error) bool {
 func undone(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		return e.Severity != "FATAL" && e.Severity != "PANIC" && !(e.Code[:2] == "08" || e.Code[:2] == "57" || e.Code[:2] == "58")
+		class := e.Code[:2]
+		return e.Severity != "FATAL" && e.Severity != "PANIC" && class != "08" && class != "57" && class != "58"
 	}
 	return pgconn.SafeToRetry(err)
 }

@@ -115,7 +115,7 @@ func (*backend) ClaimDue(
 	for i, s := range shares {
 		endpoints[i], counts[i] = s.Endpoint.ID, int32(min(s.N, 1<<20)) //nolint:gosec // bounded on this line
 	}
-	rows, err := c.QueryContext(ctx, claimDue, endpoints, counts, now, until)
+	rows, err := c.QueryContext(ctx, claimDue, endpoints, counts, now, until) //nolint:rowserrcheck // ScanLeased does
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 	}
 	// SQLite itself would make the file readable by all; its journal files get
 	// the mode of this one.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the caller names the file
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w", err)
 	}

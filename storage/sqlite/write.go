@@ -175,7 +175,7 @@ func (backend) ClaimDue(
 	ctx context.Context, c bun.IConn, shares []bunstore.Share, now, until int64,
 ) (leased []bunstore.Leased, err error) {
 	for _, share := range shares {
-		rows, err := c.QueryContext(ctx, claimDue, until, share.Endpoint.ID, now, share.N)
+		rows, err := c.QueryContext(ctx, claimDue, until, share.Endpoint.ID, now, share.N) //nolint:rowserrcheck // ScanLeased does
 		if err != nil {
 			return nil, err
 		}

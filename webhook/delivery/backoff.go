@@ -22,7 +22,7 @@ type backoff struct{ last time.Duration }
 func (b *backoff) next() time.Duration {
 	b.last = min(max(2*b.last, firstPause), maxPause)
 	half := b.last / 2
-	return half + rand.N(half)
+	return half + rand.N(half) //nolint:gosec // jitter, not a secret
 }
 
 func (b *backoff) reset() { b.last = 0 }

@@ -148,5 +148,5 @@ func (r *run) once(ctx context.Context) error {
 }
 
 func (e *Engine) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
-	e.opts.Logger.LogAttrs(ctx, level, text, attrs...)
+	e.opts.Logger.LogAttrs(ctx, level, text, attrs...) //nolint:sloglint // callers pass constants
 }

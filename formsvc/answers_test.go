@@ -1,0 +1,243 @@
+package formsvc_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// texts are valid UTF-8 of every kind, with what JSON escapes among it.
+func texts() *rapid.Generator[string] {
+	awkward := rapid.SampledFrom([]rune("\"\\/\b\f\n\r\t\x00\x1f\x7f{}[]:,<>&~\u2028\u2029\ufffd\ufeff\U0010ffff"))
+	return rapid.StringOfN(rapid.OneOf(rapid.Rune(), awkward), 0, 20, -1)
+}
+
+// answerLists are answers to modules of different names.
+func answerLists() *rapid.Generator[[]formsvc.Answer] {
+	one := rapid.Custom(func(t *rapid.T) formsvc.Answer {
+		return formsvc.Answer{Name: texts().Draw(t, "name"), Value: rapid.SliceOfN(texts(), 0, 4).Draw(t, "value")}
+	})
+	return rapid.SliceOfNDistinct(one, 0, 12, func(a formsvc.Answer) string { return a.Name })
+}
+
+type jsonAnswer struct {
+	Value []string `json:"value"`
+}
+
+func sameAnswers(a, b []formsvc.Answer) bool {
+	return slices.EqualFunc(a, b, func(a, b formsvc.Answer) bool { return a.Name == b.Name && slices.Equal(a.Value, b.Value) })
+}
+
+func TestAnswersRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := answerLists().Draw(t, "answers")
+		answers := formsvc.NewAnswers(list...)
+		got, err := answers.List()
+		if err != nil || !sameAnswers(got, list) {
+			t.Fatalf("%q comes back as %q, %v", list, got, err)
+		}
+		stored := formsvc.StoredAnswers(answers.JSON())
+		if stored != answers || stored.JSON() != answers.JSON() {
+			t.Fatalf("%s is stored as %s", answers.JSON(), stored.JSON())
+		}
+
+		// encoding/json reads the same.
+		var read map[string]jsonAnswer
+		if err := json.Unmarshal([]byte(answers.JSON()), &read); err != nil {
+			t.Fatalf("%s: %v", answers.JSON(), err)
+		}
+		want := make(map[string]jsonAnswer)
+		for _, a := range list {
+			want[a.Name] = jsonAnswer{append([]string{}, a.Value...)}
+		}
+		if !reflect.DeepEqual(read, want) {
+			t.Fatalf("%s is read as %q", answers.JSON(), read)
+		}
+		for _, a := range list {
+			if value, ok := answers.Get(a.Name); !ok || !slices.Equal(value, a.Value) {
+				t.Fatalf("Get(%q) returns %q, %t", a.Name, value, ok)
+			}
+		}
+	})
+}
+
+// What encoding/json writes is read in the same order.
+func TestAnswersWrittenByOthers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := answerLists().Draw(t, "answers")
+		var b strings.Builder
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(rapid.Bool().Draw(t, "escape"))
+		encode := func(v any) {
+			if err := encoder.Encode(v); err != nil { // with a line break, which is no harm
+				t.Fatal(err)
+			}
+		}
+		b.WriteString(" {")
+		for i, a := range list {
+			if i > 0 {
+				b.WriteString(" , ")
+			}
+			encode(a.Name)
+			b.WriteString(":\t")
+			encode(jsonAnswer{append([]string{}, a.Value...)})
+		}
+		b.WriteString("\r\n}")
+		got, err := formsvc.StoredAnswers(b.String()).List()
+		if err != nil || !sameAnswers(got, list) {
+			t.Fatalf("%s is read as %q, %v", b.String(), got, err)
+		}
+	})
+}
+
+// objects are JSON values nested in objects, with white space and escapes, as
+// text; and the names of the outermost object's members.
+func objects(t *rapid.T) (text string, names []string) {
+	var b strings.Builder
+	space := func() { b.WriteString(rapid.SampledFrom([]string{"", "", " ", "\n\t", "\r "}).Draw(t, "space")) }
+	str := func() string {
+		s := texts().Draw(t, "text")
+		quoted, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(quoted)
+		return s
+	}
+	var value func(depth int)
+	object := func(depth int, name func(string)) {
+		b.WriteByte('{')
+		space()
+		for i := range rapid.IntRange(0, 4).Draw(t, "members") {
+			if i > 0 {
+				b.WriteByte(',')
+				space()
+			}
+			name(str())
+			space()
+			b.WriteByte(':')
+			space()
+			value(depth + 1)
+			space()
+		}
+		b.WriteByte('}')
+	}
+	value = func(depth int) {
+		kind := rapid.IntRange(0, 5).Draw(t, "kind")
+		if depth > 3 {
+			kind %= 3
+		}
+		switch kind {
+		case 0:
+			str()
+		case 1:
+			b.WriteString(rapid.SampledFrom([]string{"null", "true", "-1.5e+3", "[]", "{}"}).Draw(t, "scalar"))
+		case 2:
+			b.WriteString(`{"value":[`)
+			str()
+			b.WriteString(`]}`)
+		case 3:
+			b.WriteByte('[')
+			value(depth + 1)
+			b.WriteByte(',')
+			space()
+			value(depth + 1)
+			b.WriteByte(']')
+		default:
+			object(depth, func(string) {})
+		}
+	}
+	object(0, func(name string) { names = append(names, name) })
+	return b.String(), names
+}
+
+func TestMemberOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text, names := objects(t)
+		if !json.Valid([]byte(text)) {
+			t.Fatalf("%s is not JSON", text)
+		}
+		if got := formsvc.MemberOrder(text); !slices.Equal(got, names) {
+			t.Fatalf("%s has the members %q, got %q", text, names, got)
+		}
+	})
+}
+
+func TestAnswersEdges(t *testing.T) {
+	none := formsvc.NewAnswers()
+	if none.JSON() != "{}" || none != (formsvc.Answers{}) || none != formsvc.StoredAnswers("{}") || none != formsvc.StoredAnswers("") {
+		t.Error("no answers are not the zero value")
+	}
+	if list, err := none.List(); err != nil || len(list) != 0 {
+		t.Errorf("List returns %q, %v", list, err)
+	}
+	if value, ok := none.Get(""); ok || value != nil {
+		t.Errorf("Get returns %q, %t", value, ok)
+	}
+	empty := formsvc.NewAnswers(answer("a"))
+	if value, ok := empty.Get("a"); !ok || value == nil || len(value) != 0 {
+		t.Errorf("answered empty: Get returns %q, %t", value, ok)
+	}
+	if _, ok := empty.Get("A"); ok {
+		t.Error("names are not told apart by case")
+	}
+	if got := formsvc.NewAnswers(answer("a\xff", "\xc3")).JSON(); got != `{"a�":{"value":["�"]}}` {
+		t.Errorf("invalid UTF-8 becomes %s", got)
+	}
+}
+
+// The caller owns what List returns.
+func TestAnswersAreImmutable(t *testing.T) {
+	values := []string{"x", "y"}
+	answers := formsvc.NewAnswers(formsvc.Answer{Name: "a", Value: values})
+	values[0] = "changed"
+	list, err := answers.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list[0].Name, list[0].Value[1] = "changed", "changed"
+	if got := answers.JSON(); got != `{"a":{"value":["x","y"]}}` {
+		t.Errorf("the answers are now %s", got)
+	}
+	if got, _ := answers.Get("a"); !slices.Equal(got, []string{"x", "y"}) {
+		t.Errorf("the answer is now %q", got)
+	}
+}
+
+// Text that no service wrote is an error, never a panic and never an answer.
+func TestBrokenStoredAnswers(t *testing.T) {
+	for _, text := range []string{
+		"{", `{"a`, `{"a\`, `{"a":`, `{"a":{"value":["x"]}`, `[]`, `"x"`, `1`, `{"a":1}`, `{"a":{"value":"x"}}`,
+		`{"a":{"value":[1]}}`, `{"a":{"value":["x"]}}{`, "\x00",
+	} {
+		answers := formsvc.StoredAnswers(text)
+		if list, err := answers.List(); err == nil {
+			t.Errorf("%s is read as %q", text, list)
+		}
+		if value, ok := answers.Get("a"); ok {
+			t.Errorf("%s: Get returns %q", text, value)
+		}
+	}
+	// An update that would have to rewrite them fails and loses nothing.
+	w := newWorld(t)
+	c := w.campaign()
+	r := formsvc.Response{
+		ID: formsvc.FloorID(start()), AccountID: w.account, CampaignID: c.ID, Reference: "R", Status: "pending",
+		User: ada(), Answers: formsvc.StoredAnswers(`{"a":`), Version: 1, CreatedAt: start(), UpdatedAt: start(),
+	}
+	if err := w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("a", "x")}}); err == nil {
+		t.Error("broken answers were overwritten")
+	}
+	if got := w.updated(&r, formsvc.ResponsePatch{Status: new("validated")}); got.Answers != r.Answers {
+		t.Errorf("the answers are now %s", got.Answers.JSON())
+	}
+}

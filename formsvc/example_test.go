@@ -1,0 +1,231 @@
+package formsvc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// exampleService returns a service whose clock stands still and whose references
+// count, with an account, so that the output of the examples is always the same.
+// Programs leave Now and NewReference out.
+func exampleService(flow *formsvc.Workflow) (*formsvc.Service, *memory.Store, formsvc.ID) {
+	store, n := memory.New(), 0
+	svc, err := formsvc.New(store, &formsvc.Options{
+		Workflow: flow,
+		Now:      func() time.Time { return time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC) },
+		NewReference: func() string {
+			n++
+			return fmt.Sprintf("REF-%d", n)
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	account, err := svc.Accounts.Create(context.Background(), "example")
+	if err != nil {
+		panic(err)
+	}
+	return svc, store, account.ID
+}
+
+// An account, its first key, and what the key may do.
+func ExampleAccounts_CreateWithKey() {
+	ctx := context.Background()
+	svc, err := formsvc.New(memory.New(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	account, key, value, err := svc.Accounts.CreateWithKey(ctx, "Town hall", formsvc.KeyInput{
+		Name: "website", Permissions: []formsvc.Permission{formsvc.ResponsesWrite, formsvc.CampaignsRead},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// value is what clients send. It can't be read again: show it now.
+	principal, err := svc.Keys.Authenticate(ctx, value)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(account.Name, key.Permissions)
+	fmt.Println(principal.AccountID == account.ID, principal.May(formsvc.ResponsesWrite), principal.May(formsvc.FilesRead))
+
+	_, err = svc.Keys.Authenticate(ctx, value[:len(value)-1]+"?")
+	fmt.Println(errors.Is(err, formsvc.ErrUnauthenticated))
+	// Output:
+	// Town hall [campaigns:read responses:write]
+	// true true false
+	// true
+}
+
+// A campaign with modules, and a response to it.
+func ExampleResponses_Create() {
+	ctx := context.Background()
+	svc, _, account := exampleService(nil)
+	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{
+		Title:    "Summer grant",
+		ClosesAt: time.Date(2026, 12, 31, 23, 0, 0, 0, time.UTC),
+		Modules: []formsvc.Module{
+			{Name: "motivation", Label: "Why do you apply?", Required: true, MaxLength: 2000},
+			{Name: "days", Type: formsvc.ChoiceModule, Options: []string{"monday", "friday"}, Multiple: true},
+			{Name: "amount", Type: formsvc.NumberModule},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com", FirstName: "Ada"},
+		Answers: []formsvc.Answer{
+			{Name: "motivation", Value: []string{"To learn"}},
+			{Name: "days", Value: []string{"friday", "monday"}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(r.Reference, r.Status, r.CreatedAt.Format(time.RFC3339))
+	fmt.Println(r.Answers.JSON())
+	// Output:
+	// REF-1 pending 2026-11-21T08:30:00Z
+	// {"motivation":{"value":["To learn"]},"days":{"value":["friday","monday"]}}
+}
+
+// A response that is refused: everything that is wrong is told at once.
+func ExampleValidationError() {
+	ctx := context.Background()
+	svc, _, account := exampleService(nil)
+	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{
+		Title: "Summer grant",
+		Modules: []formsvc.Module{
+			{Name: "motivation", Required: true}, {Name: "start/end", Type: formsvc.DateModule, Multiple: true},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada(at)example.com"},
+		Answers: []formsvc.Answer{
+			{Name: "start/end", Value: []string{"2026-07-01", "2026-06-31"}}, {Name: "colour", Value: []string{"blue"}},
+		},
+	})
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
+		for _, f := range invalid.Fields {
+			fmt.Printf("%s: %s (%s)\n", f.Pointer, f.Detail, f.Code)
+		}
+	}
+	// Output:
+	// /user/email: must be an e-mail address (invalid_email)
+	// /responses/start~1end/value/1: must be a day as YYYY-MM-DD (invalid_date)
+	// /responses/colour: is not a module of this campaign (unknown_module)
+	// /responses/motivation: is required (required)
+}
+
+// A workflow of one's own, and patches that follow it, or don't.
+func ExampleResponses_Update() {
+	ctx := context.Background()
+	svc, _, account := exampleService(&formsvc.Workflow{
+		Statuses: []string{"in_review", "accepted", "refused"},
+		Transitions: map[string][]string{
+			"pending":   {"in_review"},
+			"in_review": {"accepted", "refused"},
+		},
+		Final: []string{"accepted", "refused"},
+	})
+	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{{Name: "amount", Value: []string{"100"}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	key := formsvc.ResponseKey{AccountID: account, CampaignID: campaign.ID, ID: r.ID}
+
+	_, err = svc.Responses.Update(ctx, key, formsvc.ResponsePatch{Status: new("accepted")})
+	fmt.Println(errors.Is(err, formsvc.ErrTransition), err)
+
+	r, err = svc.Responses.Update(ctx, key, formsvc.ResponsePatch{
+		Status: new("in_review"), LastName: new("Lovelace"), IfVersion: r.Version,
+		Answers: []formsvc.AnswerPatch{
+			{Answer: formsvc.Answer{Name: "amount", Value: []string{"120"}}},
+			{Answer: formsvc.Answer{Name: "note"}, Remove: true}, // it isn't there: no change
+		},
+	})
+	fmt.Println(r.Status, r.Version, r.User.LastName, r.Answers.JSON(), err)
+
+	r, err = svc.Responses.Update(ctx, key, formsvc.ResponsePatch{Status: new("accepted")})
+	fmt.Println(r.Status, r.CompletedAt.Format(time.RFC3339), err)
+	// Output:
+	// true formsvc: update response: status "accepted" cannot follow "pending"; allowed: in_review
+	// in_review 2 Lovelace {"amount":{"value":["120"]}} <nil>
+	// accepted 2026-11-21T08:30:00Z <nil>
+}
+
+// A webhook listens for events: each has a delivery from the moment that the
+// change is stored. The engine of package delivery sends them; here they are
+// only looked at.
+func ExampleWebhooks_Create() {
+	ctx := context.Background()
+	svc, store, account := exampleService(nil)
+	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hook, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
+		URL:        "https://receiver.example/hooks",
+		Events:     []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseCompleted},
+		CampaignID: campaign.ID, // leave it out for all campaigns
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = svc.Responses.Update(ctx, formsvc.ResponseKey{AccountID: account, CampaignID: campaign.ID, ID: r.ID},
+		formsvc.ResponsePatch{Status: new("validated")}) // nobody listens to this one
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	page, err := svc.Webhooks.Deliveries(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: hook.ID})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, d := range page.Items {
+		payloads, err := store.Payloads(ctx, []string{string(d.EventID)})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		event, err := webhook.ParseEvent(payloads[string(d.EventID)])
+		fmt.Println(d.State, event.Type, event.Data.Campaign.Title, event.Data.Response.Reference, err)
+	}
+	// Output:
+	// pending response.created Summer grant REF-1 <nil>
+}

@@ -1,0 +1,207 @@
+package formsvc_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// version7 is RFC 9562 §5.7 in canonical form.
+var version7 = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+
+func sixteenBytes(t *rapid.T, label string) [16]byte {
+	return [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, label))
+}
+
+// moments are times as far apart as clocks may be set, with parts of a
+// millisecond.
+func moments() *rapid.Generator[time.Time] {
+	return rapid.Map(rapid.Int64Range(0, 4e18), func(ns int64) time.Time { return time.Unix(0, ns) })
+}
+
+func TestParseIDReadsWhatIsWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := sixteenBytes(t, "bytes")
+		id := formsvc.EncodeID(b)
+		got, ok := formsvc.ParseID(string(id))
+		if !ok || got != id {
+			t.Fatalf("ParseID(%q) returns %q, %t", id, got, ok)
+		}
+		if h := strings.ReplaceAll(string(id), "-", ""); h != hex.EncodeToString(b[:]) {
+			t.Fatalf("%x is written %s", b, id)
+		}
+	})
+}
+
+// ParseID accepts the canonical form and nothing else.
+func TestParseIDIsStrict(t *testing.T) {
+	canonical := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+	const good = "01a1fd3a-03bb-7000-8000-000000000002"
+	for _, s := range []string{
+		"", good[1:], good + "0", " " + good[1:], good[:35] + "\n", strings.ToUpper(good), strings.ReplaceAll(good, "-", ""),
+		"{" + good[1:35] + "}", "urn:uuid:" + good, strings.Repeat("-", 36), good[:35] + "g", good[:34] + "é",
+		good[:8] + "0" + good[9:], "0" + good[:35],
+	} {
+		if id, ok := formsvc.ParseID(s); ok || id != "" {
+			t.Errorf("ParseID(%q) returns %q, %t", s, id, ok)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := []byte(formsvc.EncodeID(sixteenBytes(t, "bytes")))
+		s[rapid.IntRange(0, 35).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
+		if _, ok := formsvc.ParseID(string(s)); ok != canonical.Match(s) {
+			t.Fatalf("ParseID(%q) returns %t", s, ok)
+		}
+	})
+}
+
+// IDs of a generator only ever grow, whatever its clock does.
+func TestIDsIncreaseUnderAClockThatJumps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		next := formsvc.NewIDGenerator()
+		now := moments().Draw(t, "start")
+		last := formsvc.ID("")
+		for range rapid.IntRange(1, 200).Draw(t, "n") {
+			id := next(now)
+			if id <= last {
+				t.Fatalf("%s follows %s", id, last)
+			}
+			if !version7.MatchString(string(id)) {
+				t.Fatalf("%s is not version 7", id)
+			}
+			if floor := formsvc.FloorID(now); id < floor {
+				t.Fatalf("%s was made at %v, but sorts before %s", id, now, floor)
+			}
+			last = id
+			now = now.Add(time.Duration(rapid.OneOf(
+				rapid.Just(int64(0)), rapid.Int64Range(-3e6, 3e6), rapid.Int64Range(-1e15, 1e15),
+			).Draw(t, "step")))
+		}
+	})
+}
+
+// More IDs than the counter has room for in a millisecond.
+func TestIDsIncreaseWithinAMillisecond(t *testing.T) {
+	next := formsvc.NewIDGenerator()
+	last := formsvc.ID("")
+	for range 20_000 {
+		id := next(start())
+		if id <= last || !version7.MatchString(string(id)) {
+			t.Fatalf("%s follows %s", id, last)
+		}
+		last = id
+	}
+	// They borrow from the time to come, but not more than needed.
+	if last >= formsvc.FloorID(start().Add(10*time.Millisecond)) {
+		t.Errorf("the last is %s, made at %s", last, formsvc.FloorID(start()))
+	}
+}
+
+func TestIDsAreUniqueUnderConcurrency(t *testing.T) {
+	next := formsvc.NewIDGenerator()
+	const workers, each = 8, 5_000
+	var (
+		wg   sync.WaitGroup
+		made [workers][]formsvc.ID
+	)
+	for n := range workers {
+		wg.Go(func() {
+			for i := range each {
+				// Every worker has a clock of its own, and they disagree.
+				at := start().Add(time.Duration((n*7+i*13)%11-5) * time.Millisecond)
+				made[n] = append(made[n], next(at))
+			}
+		})
+	}
+	wg.Wait()
+	seen := make(map[formsvc.ID]bool, workers*each)
+	for _, ids := range made {
+		for i, id := range ids {
+			if i > 0 && id <= ids[i-1] {
+				t.Fatalf("%s follows %s", id, ids[i-1])
+			}
+			if seen[id] {
+				t.Fatalf("%s came twice", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+// FloorID sorts before everything made from then on, and after everything made
+// in an earlier millisecond by a generator whose clock was never set back.
+func TestFloorID(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at, later := moments().Draw(t, "t"), moments().Draw(t, "u")
+		if later.Before(at) {
+			at, later = later, at
+		}
+		floor := formsvc.FloorID(at)
+		if !version7.MatchString(string(floor)) {
+			t.Fatalf("%s is not version 7", floor)
+		}
+		if id := formsvc.NewIDGenerator()(later); id < floor {
+			t.Fatalf("%s made at %v sorts before %s of %v", id, later, floor, at)
+		}
+		if id := formsvc.NewIDGenerator()(at); later.UnixMilli() > at.UnixMilli() && id >= formsvc.FloorID(later) {
+			t.Fatalf("%s made at %v sorts after the floor of %v", id, at, later)
+		}
+	})
+	if got := formsvc.FloorID(start()); got != "01a1fd3a-03bb-7000-8000-000000000000" {
+		t.Errorf("got %s", got)
+	}
+	if got := formsvc.FloorID(time.Unix(-1, 0)); got != "00000000-0000-7000-8000-000000000000" {
+		t.Errorf("before 1970: %s", got)
+	}
+}
+
+func TestDeliveryID(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		event, hook := sixteenBytes(t, "event"), sixteenBytes(t, "webhook")
+		id := formsvc.DeliveryID(formsvc.EncodeID(event), formsvc.EncodeID(hook))
+		if !version7.MatchString(string(id)) {
+			t.Fatalf("%s is not version 7", id)
+		}
+		if again := formsvc.DeliveryID(formsvc.EncodeID(event), formsvc.EncodeID(hook)); again != id {
+			t.Fatalf("%s, then %s", id, again)
+		}
+		// The definition in its documentation, so that other stores can follow it.
+		sum := sha256.Sum256(append(event[:], hook[:]...))
+		want := append(append([]byte{}, event[:6]...), sum[6:16]...)
+		want[6], want[8] = want[6]&0x0f|0x70, want[8]&0x3f|0x80
+		if id != formsvc.EncodeID([16]byte(want)) {
+			t.Fatalf("got %s, want %x", id, want)
+		}
+		other := [2][16]byte{event, hook}
+		other[rapid.IntRange(0, 1).Draw(t, "which")][rapid.IntRange(0, 15).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		if formsvc.DeliveryID(formsvc.EncodeID(other[0]), formsvc.EncodeID(other[1])) == id {
+			t.Fatalf("%x %x and %x have one ID", event, hook, other)
+		}
+		if event != hook && formsvc.DeliveryID(formsvc.EncodeID(hook), formsvc.EncodeID(event)) == id {
+			t.Fatalf("%x and %x have one ID both ways", event, hook)
+		}
+	})
+	// Fixed, since other stores and other languages derive it too.
+	const event, hook = "01a1fd3a-03bb-7000-8000-000000000002", "01a1fd3a-03bb-7000-8000-000000000003"
+	if got := formsvc.DeliveryID(event, hook); got != "01a1fd3a-03bb-7563-9243-655260c5d803" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// IDs that are none never make it panic.
+func TestDeliveryIDOfAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := formsvc.DeliveryID(formsvc.ID(rapid.String().Draw(t, "event")), formsvc.ID(rapid.String().Draw(t, "webhook")))
+		if !version7.MatchString(string(id)) {
+			t.Fatalf("%s is not version 7", id)
+		}
+	})
+}

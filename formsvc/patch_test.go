@@ -1,0 +1,228 @@
+package formsvc_test
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+func set(name string, value ...string) formsvc.AnswerPatch {
+	return formsvc.AnswerPatch{Answer: answer(name, value...)}
+}
+
+func remove(name string) formsvc.AnswerPatch {
+	return formsvc.AnswerPatch{Answer: formsvc.Answer{Name: name}, Remove: true}
+}
+
+// A merge patch replaces whole values, adds what is new at the end, removes what
+// is null and leaves the rest (RFC 7396).
+func TestMergePatch(t *testing.T) {
+	before := []formsvc.Answer{answer("a", "1", "2"), answer("b"), answer("c/d~e", "")}
+	const untouched = `{"a":{"value":["1","2"]},"b":{"value":[]},"c/d~e":{"value":[""]}}`
+	type patch = formsvc.ResponsePatch
+	answers := func(list ...formsvc.AnswerPatch) patch { return patch{Answers: list} }
+	for _, c := range []struct {
+		label   string
+		patch   patch
+		answers string
+		changes []string
+	}{
+		{"nothing", patch{}, untouched, nil},
+		{"no member", answers(), untouched, nil},
+		{"same value", answers(set("a", "1", "2"), set("b"), set("c/d~e", "")), untouched, nil},
+		{"removal of what is not there", answers(remove("x"), remove("A")), untouched, nil},
+		{"same user", patch{Email: new("ada@example.com"), FirstName: new("Ada"), LastName: new("Lovelace")}, untouched, nil},
+		{"same status", patch{Status: new("pending")}, untouched, nil},
+		{
+			"a value is replaced, not merged", answers(set("a", "2")),
+			`{"a":{"value":["2"]},"b":{"value":[]},"c/d~e":{"value":[""]}}`, []string{"/responses/a"},
+		},
+		{
+			"order of values counts", answers(set("a", "2", "1")),
+			`{"a":{"value":["2","1"]},"b":{"value":[]},"c/d~e":{"value":[""]}}`, []string{"/responses/a"},
+		},
+		{
+			"empty is not an empty text", answers(set("b", ""), set("c/d~e")),
+			`{"a":{"value":["1","2"]},"b":{"value":[""]},"c/d~e":{"value":[]}}`, []string{"/responses/b", "/responses/c~1d~0e"},
+		},
+		{
+			"new ones come last", answers(set("z"), set("A", "x")),
+			`{"a":{"value":["1","2"]},"b":{"value":[]},"c/d~e":{"value":[""]},"z":{"value":[]},"A":{"value":["x"]}}`,
+			[]string{"/responses/z", "/responses/A"},
+		},
+		{
+			"removal", answers(remove("b")), `{"a":{"value":["1","2"]},"c/d~e":{"value":[""]}}`, []string{"/responses/b"},
+		},
+		{
+			"removal of all", answers(remove("c/d~e"), remove("a"), remove("b")), `{}`,
+			[]string{"/responses/c~1d~0e", "/responses/a", "/responses/b"},
+		},
+		{
+			"only what changed is named, in the order of the patch",
+			patch{LastName: new("Byron"), Email: new("ada@example.com"), Answers: []formsvc.AnswerPatch{
+				set("~1", "x"), set("a", "1", "2"), remove("c/d~e"), remove("x"), set("b", "y"),
+			}},
+			`{"a":{"value":["1","2"]},"b":{"value":["y"]},"~1":{"value":["x"]}}`,
+			[]string{"/user/lastName", "/responses/~01", "/responses/c~1d~0e", "/responses/b"},
+		},
+		{
+			"users, empty names", patch{Email: new("a@b"), FirstName: new(""), LastName: new("")}, untouched,
+			[]string{"/user/email", "/user/firstName", "/user/lastName"},
+		},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t)
+			w.store.twice = true // a store may decide anew
+			campaign := w.campaign()
+			r := w.submitted(&campaign, before...)
+			w.store.take()
+			w.clock.add(time.Second)
+			after := w.updated(&r, c.patch)
+			if got := after.Answers.JSON(); got != c.answers {
+				t.Errorf("the answers are %s\nwant            %s", got, c.answers)
+			}
+			w.checkUpdate(&r, &after, c.changes)
+		})
+	}
+}
+
+// checkUpdate checks what depends on whether something changed.
+func (w *world) checkUpdate(before, after *formsvc.Response, changes []string) {
+	w.tb.Helper()
+	events := w.parsed()
+	if changes == nil {
+		if !reflect.DeepEqual(before, after) || len(events) != 0 {
+			w.tb.Errorf("nothing changed, but %+v became %+v with %d events", before, after, len(events))
+		}
+		return
+	}
+	if after.Version != before.Version+1 || !after.UpdatedAt.Equal(w.clock.Now()) || after.CreatedAt != before.CreatedAt {
+		w.tb.Errorf("the response is now %+v", after)
+	}
+	if len(events) != 1 || events[0].Type != webhook.ResponseUpdated || !slices.Equal(events[0].Data.Changes, changes) {
+		w.tb.Errorf("the events are %+v\nwant changes %q", events, changes)
+	}
+	if got, err := w.svc.Responses.Get(w.ctx, responseKey(before)); err != nil || !reflect.DeepEqual(&got, after) {
+		w.tb.Errorf("Get returns %+v, %v", got, err)
+	}
+}
+
+func TestPatchFaults(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("ж", 201)
+	c := w.campaign(
+		formsvc.Module{Name: "n", Type: formsvc.NumberModule, Required: true}, formsvc.Module{Name: "o"},
+	)
+	r := w.submitted(&c, answer("n", "1"))
+	w.store.take()
+	type patch = formsvc.ResponsePatch
+	answers := func(list ...formsvc.AnswerPatch) patch { return patch{Answers: list} }
+	for _, test := range []struct {
+		label string
+		patch patch
+		want  []string
+	}{
+		{"address removed", patch{Email: new("")}, []string{"/user/email required"}},
+		{"bad value", answers(set("n", "x")), []string{"/responses/n/value/0 invalid_number"}},
+		{"required answer removed", answers(remove("n")), []string{"/responses/n required"}},
+		{"required answer emptied", answers(set("n")), []string{"/responses/n required"}},
+		{"unknown module", answers(set("x/y")), []string{"/responses/x~1y unknown_module"}},
+		{"two values", answers(set("o", "1", "2")), []string{"/responses/o/value too_many"}},
+		{"long name", answers(set(long)), []string{"/responses too_long", "/responses/" + long + " unknown_module"}},
+		{"NUL", answers(set("o", "\x00")), []string{"/responses/o/value/0 nul_not_allowed"}},
+		{"twice", answers(set("o", "x"), set("o", "y"), remove("o")), []string{
+			"/responses/o duplicate", "/responses/o duplicate",
+		}},
+		{"changed and changed back", answers(set("n", "2"), set("n", "1")), []string{"/responses/n duplicate"}},
+		{"bad status", patch{Status: new("Done")}, []string{"/status invalid_value"}},
+		{
+			"everything at once",
+			patch{Status: new(""), Email: new("x"), FirstName: new("\x00"), LastName: new(long), Answers: []formsvc.AnswerPatch{
+				set("", "x"), set("n", "x"),
+			}},
+			[]string{
+				"/status invalid_value", "/user/email invalid_email", "/user/firstName nul_not_allowed", "/user/lastName too_long",
+				"/responses/ required", "/responses/n/value/0 invalid_number", "/responses/ unknown_module",
+			},
+		},
+	} {
+		t.Run(test.label, func(t *testing.T) {
+			_, err := w.update(&r, test.patch)
+			wantFaults(t, err, test.want...)
+			if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || !reflect.DeepEqual(got, r) {
+				t.Errorf("the response is now %+v, %v", got, err)
+			}
+			if n := len(w.store.take()); n != 0 {
+				t.Errorf("%d events", n)
+			}
+		})
+	}
+}
+
+func TestPatchTooManyAnswers(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c, numberedAnswers(1_000)...)
+	_, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more")}})
+	wantFaults(t, err, "/responses too_many")
+	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more"), remove("0000")}})
+}
+
+// A response that its campaign would not take any more can still change its
+// status and its user; its answers only to what the campaign takes now.
+func TestPatchAfterTheCampaignChanged(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c, answer("old", "x"))
+	w.elsewhere(&c, formsvc.CampaignInput{
+		Status: formsvc.CampaignClosed, Modules: []formsvc.Module{{Name: "new", Required: true}},
+	})
+	w.updated(&r, formsvc.ResponsePatch{Status: new("validated"), FirstName: new("A")})
+	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("old", "x")}}) // changes nothing
+	_, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("old", "y")}})
+	wantFaults(t, err, "/responses/old unknown_module", "/responses/new required")
+	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{remove("old"), set("new", "y")}})
+}
+
+func TestPatchIfVersion(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	w.updated(&r, formsvc.ResponsePatch{Status: new("validated"), IfVersion: 1})
+	for _, version := range []int64{1, 3, -1} {
+		_, err := w.update(&r, formsvc.ResponsePatch{Status: new("pending"), IfVersion: version})
+		wantError(t, err, formsvc.ErrStale)
+		// Also when it would change nothing, or is wrong otherwise.
+		_, err = w.update(&r, formsvc.ResponsePatch{IfVersion: version})
+		wantError(t, err, formsvc.ErrStale)
+		_, err = w.update(&r, formsvc.ResponsePatch{Status: new("-"), IfVersion: version})
+		wantError(t, err, formsvc.ErrStale)
+	}
+	if got := w.updated(&r, formsvc.ResponsePatch{Status: new("pending"), IfVersion: 2}); got.Version != 3 {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.updated(&r, formsvc.ResponsePatch{IfVersion: 3}); got.Version != 3 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestUpdateTellsFaultsOfTheStore(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	for _, method := range []string{"Campaign", "UpdateResponse"} {
+		for _, fault := range []error{formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome} {
+			w.store.disturb(failFirst(method, 1, fault))
+			_, err := w.update(&r, formsvc.ResponsePatch{Status: new("validated")})
+			wantError(t, err, fault)
+			if n := w.store.count(method); n != 1 {
+				t.Errorf("%s was called %d times", method, n)
+			}
+		}
+	}
+}

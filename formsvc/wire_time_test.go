@@ -1,0 +1,27 @@
+package formsvc_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// TestTimesAreWrittenAsPackageTimeDoes compares the digits set by hand with the
+// standard library's.
+func TestTimesAreWrittenAsPackageTimeDoes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		zone := time.FixedZone("", rapid.IntRange(-14*3600, 14*3600).Draw(t, "zone"))
+		at := time.UnixMicro(rapid.Int64Range(-70_000_000_000_000_000, 300_000_000_000_000_000).Draw(t, "micros")).In(zone)
+		want := `"` + at.UTC().Format("2006-01-02T15:04:05.000Z") + `"`
+		if at.IsZero() {
+			want = "null"
+		}
+		if got := string(formsvc.AppendTime(nil, at)); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	})
+}

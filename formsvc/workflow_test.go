@@ -1,0 +1,220 @@
+package formsvc_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+func TestStatusNames(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	for _, status := range []string{"a", "validated", "in_review-2", "a" + strings.Repeat("z", 63)} {
+		if got := w.updated(&r, formsvc.ResponsePatch{Status: &status}); got.Status != status {
+			t.Errorf("got %+v", got)
+		}
+	}
+	for _, status := range []string{
+		"", "A", "1a", "_a", "-a", "a b", "é", "a\n", "\x00", "a\xff", "validated ", "a" + strings.Repeat("z", 64),
+	} {
+		_, err := w.update(&r, formsvc.ResponsePatch{Status: &status})
+		wantFaults(t, err, "/status invalid_value")
+	}
+}
+
+func TestCheckWorkflow(t *testing.T) {
+	type workflow = formsvc.Workflow
+	for _, c := range []struct {
+		label string
+		w     workflow
+		ok    bool
+	}{
+		{"any", workflow{}, true},
+		{"statuses", workflow{Statuses: []string{"a", "b"}}, true},
+		{"final", workflow{Final: []string{"a"}}, true},
+		{"nothing is final", workflow{Final: []string{}}, true},
+		{"known final", workflow{Statuses: []string{"a"}, Final: []string{"a"}}, true},
+		{"pending is always known", workflow{Statuses: []string{"a"}, Transitions: map[string][]string{"a": {"pending"}, "pending": {"a"}}}, true},
+		{"transitions without statuses", workflow{Transitions: map[string][]string{"a": {"b"}}}, true},
+		{"bad status", workflow{Statuses: []string{"a", "B"}}, false},
+		{"bad final", workflow{Final: []string{""}}, false},
+		{"unknown final", workflow{Statuses: []string{"a"}, Final: []string{"b"}}, false},
+		{"bad start", workflow{Transitions: map[string][]string{"a b": nil}}, false},
+		{"unknown start", workflow{Statuses: []string{"a"}, Transitions: map[string][]string{"b": {"a"}}}, false},
+		{"bad end", workflow{Transitions: map[string][]string{"a": {"B"}}}, false},
+		{"unknown end", workflow{Statuses: []string{"a"}, Transitions: map[string][]string{"a": {"b"}}}, false},
+	} {
+		if err := c.w.Check(); (err == nil) != c.ok {
+			t.Errorf("%s: Check returns %v", c.label, err)
+		}
+		if _, err := formsvc.New(memory.New(), &formsvc.Options{Workflow: &c.w}); (err == nil) != c.ok {
+			t.Errorf("%s: New returns %v", c.label, err)
+		}
+	}
+}
+
+func review() *formsvc.Workflow {
+	return &formsvc.Workflow{
+		Statuses: []string{"review", "accepted", "refused", "archived"},
+		Transitions: map[string][]string{
+			"pending": {"review"}, "review": {"refused", "accepted", "pending"}, "accepted": {"archived", "review"},
+		},
+		Final: []string{"accepted", "refused", "archived"},
+	}
+}
+
+func withWorkflow(flow *formsvc.Workflow) func(*formsvc.Options) {
+	return func(o *formsvc.Options) { o.Workflow = flow }
+}
+
+func TestTransitions(t *testing.T) {
+	w := newWorld(t, withWorkflow(review()))
+	c := w.campaign()
+	r := w.submitted(&c)
+	for _, step := range []struct {
+		to      string
+		refused bool
+		allowed []string
+	}{
+		{to: "accepted", refused: true, allowed: []string{"review"}},
+		{to: "pending"}, // no change
+		{to: "review"},
+		{to: "archived", refused: true, allowed: []string{"accepted", "pending", "refused"}},
+		{to: "refused"},
+		{to: "refused"},
+		{to: "pending", refused: true, allowed: nil},
+	} {
+		from, err := w.svc.Responses.Get(w.ctx, responseKey(&r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := w.update(&r, formsvc.ResponsePatch{Status: &step.to})
+		if !step.refused {
+			if err != nil || after.Status != step.to {
+				t.Errorf("from %s to %s: %+v, %v", from.Status, step.to, after, err)
+			}
+			continue
+		}
+		wantError(t, err, formsvc.ErrTransition)
+		e, ok := errors.AsType[*formsvc.TransitionError](err)
+		if !ok || e.From != from.Status || e.To != step.to || !slices.Equal(e.Allowed, step.allowed) {
+			t.Errorf("from %s to %s: %+v", from.Status, step.to, e)
+		}
+	}
+	_, err := w.update(&r, formsvc.ResponsePatch{Status: new("validated")})
+	wantFaults(t, err, "/status unknown_status")
+	if flow := review(); !slices.Equal(flow.Transitions["review"], []string{"refused", "accepted", "pending"}) {
+		t.Error("the workflow was sorted")
+	}
+}
+
+// A change that the workflow refuses changes nothing else either.
+func TestRefusedTransitionChangesNothing(t *testing.T) {
+	w := newWorld(t, withWorkflow(review()))
+	c := w.campaign()
+	r := w.submitted(&c, answer("a", "1"))
+	w.store.take()
+	_, err := w.update(&r, formsvc.ResponsePatch{
+		Status: new("accepted"), FirstName: new("X"), Answers: []formsvc.AnswerPatch{set("a", "2")},
+	})
+	wantError(t, err, formsvc.ErrTransition)
+	if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || got != r || len(w.store.take()) != 0 {
+		t.Errorf("the response is now %+v, %v", got, err)
+	}
+	// What is malformed is told before what is not allowed.
+	_, err = w.update(&r, formsvc.ResponsePatch{Status: new("accepted"), Email: new("x")})
+	wantFaults(t, err, "/user/email invalid_email")
+}
+
+// CompletedAt follows the last time that a final status was entered.
+func TestCompletedAt(t *testing.T) {
+	created, moved, done := webhook.ResponseCreated, webhook.ResponseStatusChanged, webhook.ResponseCompleted
+	w := newWorld(t, withWorkflow(review()))
+	c := w.campaign()
+	r := w.submitted(&c)
+	if !r.CompletedAt.IsZero() || !slices.Equal(eventTypes(w.store.take()), []formsvc.EventType{created}) {
+		t.Error("a new response is finished, or raises something else")
+	}
+	completed := time.Time{}
+	for _, step := range []struct {
+		to     string
+		events []formsvc.EventType
+		keeps  bool // CompletedAt stays as it is
+	}{
+		{"review", []formsvc.EventType{moved}, true},
+		{"accepted", []formsvc.EventType{moved, done}, false},
+		{"accepted", nil, true},
+		{"review", []formsvc.EventType{moved}, false}, // reopened
+		{"accepted", []formsvc.EventType{moved, done}, false},
+		{"archived", []formsvc.EventType{moved, done}, false}, // from one final status to another
+	} {
+		from := w.updated(&r, formsvc.ResponsePatch{}).Status
+		w.clock.add(time.Hour)
+		after := w.updated(&r, formsvc.ResponsePatch{Status: &step.to})
+		switch {
+		case step.keeps:
+		case slices.Contains(step.events, done):
+			completed = w.clock.Now()
+		default:
+			completed = time.Time{}
+		}
+		if !after.CompletedAt.Equal(completed) {
+			t.Errorf("%s to %s: completed at %v, want %v", from, step.to, after.CompletedAt, completed)
+		}
+		var types []formsvc.EventType
+		for _, e := range w.parsed() {
+			types = append(types, e.Type)
+			if e.Data.PreviousStatus != from || !e.Data.Response.CompletedAt.Equal(completed) {
+				t.Errorf("%s to %s: %+v", from, step.to, e.Data)
+			}
+		}
+		if !slices.Equal(types, step.events) {
+			t.Errorf("%s to %s raises %q", from, step.to, types)
+		}
+	}
+	// Its content may change; it stays finished since then.
+	if after := w.updated(&r, formsvc.ResponsePatch{FirstName: new("X")}); !after.CompletedAt.Equal(completed) {
+		t.Errorf("completed at %v", after.CompletedAt)
+	}
+}
+
+func TestFinalStatuses(t *testing.T) {
+	for _, c := range []struct {
+		label string
+		flow  *formsvc.Workflow
+		final []string
+	}{
+		{"by default", nil, []string{"completed"}},
+		{"none", &formsvc.Workflow{Final: []string{}}, nil},
+		{"another", &formsvc.Workflow{Final: []string{"validated"}}, []string{"validated"}},
+	} {
+		t.Run(c.label, func(t *testing.T) {
+			w := newWorld(t, withWorkflow(c.flow))
+			campaign := w.campaign()
+			r := w.submitted(&campaign)
+			for _, status := range []string{"completed", "validated", "completed", "pending"} {
+				after := w.updated(&r, formsvc.ResponsePatch{Status: &status})
+				if after.CompletedAt.IsZero() == slices.Contains(c.final, status) {
+					t.Errorf("%s: completed at %v", status, after.CompletedAt)
+				}
+			}
+		})
+	}
+}
+
+func TestTransitionErrorText(t *testing.T) {
+	e := &formsvc.TransitionError{From: "a", To: "b", Allowed: []string{"c", "d"}}
+	if got := e.Error(); got != `status "b" cannot follow "a"; allowed: c, d` {
+		t.Error(got)
+	}
+	if errors.Is(e, formsvc.ErrInvalid) {
+		t.Error("it is ErrInvalid")
+	}
+}

@@ -1,0 +1,103 @@
+package httpx
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// readJSON checks the media type and the query and reads the body, which
+// c.body then decodes.
+func (h *Handler) readJSON(c *call) error {
+	if err := checkMediaType(c.r.Header); err != nil {
+		return err
+	}
+	if err := c.noQuery(); err != nil {
+		return err
+	}
+	if c.r.ContentLength > h.maxBody {
+		return bodyTooLarge(h.maxBody)
+	}
+	if c.r.Body == nil {
+		return nil
+	}
+	return c.body.read(c.r.Body, h.maxBody)
+}
+
+// checkMediaType accepts JSON in UTF-8 as it is. Compressed bodies are refused
+// rather than expanded.
+func checkMediaType(header http.Header) error {
+	for _, encoding := range header["Content-Encoding"] {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return &problem{
+				status: http.StatusUnsupportedMediaType, code: "unsupported_content_encoding",
+				detail: "The body must not be compressed.",
+			}
+		}
+	}
+	values := header["Content-Type"]
+	if len(values) == 1 && (values[0] == "application/json" || isJSON(values[0])) {
+		return nil
+	}
+	return &problem{
+		status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
+		detail: "The header Content-Type must be application/json; the character set is UTF-8.",
+	}
+}
+
+func isJSON(contentType string) bool {
+	mediaType, parameters, err := mime.ParseMediaType(contentType)
+	if err != nil || mediaType != "application/json" {
+		return false
+	}
+	for name, value := range parameters {
+		if name != "charset" || !strings.EqualFold(value, "utf-8") {
+			return false
+		}
+	}
+	return true
+}
+
+// read reads a body of at most limit bytes. The buffer grows with what arrives,
+// not with what Content-Length promises.
+func (d *decoder) read(body io.Reader, limit int64) error {
+	if d.raw == nil {
+		d.raw = make([]byte, 0, 4<<10)
+	}
+	for {
+		if len(d.raw) == cap(d.raw) {
+			d.raw = append(d.raw, 0)[:len(d.raw)]
+		}
+		n, err := body.Read(d.raw[len(d.raw):cap(d.raw)])
+		d.raw = d.raw[:len(d.raw)+n]
+		if int64(len(d.raw)) > limit {
+			return bodyTooLarge(limit)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return unreadable(err)
+		}
+	}
+}
+
+// unreadable returns the problem of a body that broke off.
+func unreadable(err error) error {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &problem{
+			status: http.StatusRequestTimeout, code: "body_timeout", hangUp: true, cause: err,
+			detail: "The body did not arrive in time.",
+		}
+	}
+	return &problem{
+		status: http.StatusBadRequest, code: "body_incomplete", hangUp: true, cause: err,
+		detail: "The body ended before its announced end, or is not framed as HTTP demands.",
+	}
+}

@@ -1,0 +1,97 @@
+package httpx
+
+import (
+	"net/http"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (c *call) campaignKey() formsvc.CampaignKey {
+	return formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}
+}
+
+func (h *Handler) listCampaigns(c *call) error {
+	q, sum, err := c.listQuery(pageParams)
+	if err != nil {
+		return err
+	}
+	page, err := h.svc.Campaigns.List(c.r.Context(), formsvc.CampaignQuery{AccountID: c.who.AccountID, Page: q.page})
+	if err != nil {
+		return err
+	}
+	c.beginList()
+	var last formsvc.ID
+	for i := range page.Items {
+		c.beginItem(i)
+		c.out = appendCampaign(c.out, &page.Items[i])
+		if page.More {
+			last = page.Items[i].ID
+		}
+	}
+	return c.endList(&q, page.Total, last, sum)
+}
+
+func (h *Handler) createCampaign(c *call) error {
+	if err := h.readJSON(c); err != nil {
+		return err
+	}
+	in, err := c.body.campaignInput(false)
+	if err != nil {
+		return err
+	}
+	campaign, err := h.svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
+	if err != nil {
+		return err
+	}
+	h.setLocation(c, campaign.ID)
+	return c.sendCampaign(http.StatusCreated, noStore, &campaign)
+}
+
+func (h *Handler) getCampaign(c *call) error {
+	if err := c.noQuery(); err != nil {
+		return err
+	}
+	campaign, err := h.svc.Campaigns.Get(c.r.Context(), c.campaignKey())
+	if err != nil {
+		return err
+	}
+	return c.sendCampaign(http.StatusOK, revalidate, &campaign)
+}
+
+func (h *Handler) replaceCampaign(c *call) error {
+	if err := h.readJSON(c); err != nil {
+		return err
+	}
+	in, err := c.body.campaignInput(true)
+	if err != nil {
+		return err
+	}
+	cond, err := c.ifMatch(true)
+	if err != nil {
+		return err
+	}
+	version, err := cond.version(func() (int64, error) {
+		campaign, err := h.svc.Campaigns.Get(c.r.Context(), c.campaignKey())
+		return campaign.Version, err
+	})
+	if err != nil {
+		return err
+	}
+	campaign, err := h.svc.Campaigns.Replace(c.r.Context(), c.campaignKey(), in, version)
+	if err != nil {
+		return err
+	}
+	return c.sendCampaign(http.StatusOK, noStore, &campaign)
+}
+
+// sendCampaign answers with the campaign, or 304 where a cache may ask whether
+// it has it already.
+func (c *call) sendCampaign(status int, cache []string, campaign *formsvc.Campaign) error {
+	tag := campaignTag(campaign.Version, campaign.ResponseCount)
+	c.setHeader("Etag", tag)
+	if c.route.Method == http.MethodGet && c.hasTag(tag) {
+		return c.sendNotModified()
+	}
+	c.out = appendCampaign(c.out, campaign)
+	return c.send(status, cache)
+}

@@ -1,0 +1,217 @@
+package httpx
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// MaxErrors is how many entries a problem document lists under errors.
+const MaxErrors = 100
+
+// statusClientGone is what proxies log when the client left before the answer.
+// Nobody gets to see it.
+const statusClientGone = 499
+
+// retryAfter is the number of seconds in Retry-After.
+const retryAfter = "1"
+
+var errPanic = errors.New("panic")
+
+// A problem is an error as the client sees it.
+type problem struct {
+	status int
+	code   string
+	detail string
+
+	fields     []formsvc.FieldError // under errors
+	parameters bool                 // whether fields are about the query
+	permission formsvc.Permission   // the missing one
+	transition bool                 // whether allowed is shown
+	allowed    []string             // the statuses that may follow
+	allow      string               // header Allow
+	hangUp     bool                 // whether the connection can't be used again
+	cause      error                // not for clients
+}
+
+func (p *problem) Error() string {
+	if p.cause != nil {
+		return p.code + ": " + p.cause.Error()
+	}
+	return p.code + ": " + p.detail
+}
+
+// A kind is a row of the table: which error becomes which problem.
+type kind struct {
+	err    error
+	status int
+	code   string
+	detail string
+}
+
+// kinds is the one table of errors. The first row that an error is decides.
+//
+//nolint:gochecknoglobals // immutable
+var kinds = [...]kind{
+	{
+		formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "outcome_unknown",
+		"The connection to the store broke while the change was being written. Look whether it happened before trying again.",
+	},
+	{
+		formsvc.ErrStoreClosed, http.StatusServiceUnavailable, "unavailable",
+		"The service is shutting down. Nothing was changed; try again.",
+	},
+	{
+		formsvc.ErrUnavailable, http.StatusServiceUnavailable, "unavailable",
+		"The service can't answer now. Nothing was changed; try again.",
+	},
+	{
+		context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout",
+		"The service took too long to answer. Look whether a change happened before trying again.",
+	},
+	{
+		formsvc.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated",
+		"Send a valid API key in the header Authorization: Bearer <API_KEY>.",
+	},
+	{
+		formsvc.ErrNotFound, http.StatusNotFound, "not_found",
+		"There is nothing at this address.",
+	},
+	{
+		formsvc.ErrStale, http.StatusPreconditionFailed, "precondition_failed",
+		"The record changed since it was read. Read it again and repeat the change.",
+	},
+	{
+		formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed",
+		"The campaign takes no new responses now.",
+	},
+	{
+		formsvc.ErrTransition, http.StatusConflict, "transition_not_allowed",
+		"The status can't be changed to that one.",
+	},
+	{
+		formsvc.ErrConflict, http.StatusConflict, "conflict",
+		"Another record has that value, and it must be unique.",
+	},
+	{
+		formsvc.ErrLimit, http.StatusConflict, "limit_reached",
+		"The account has as many of these as it may.",
+	},
+	{
+		formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed",
+		"The body is well-formed, but breaks the rules named in errors.",
+	},
+}
+
+// problemOf returns what the client is told of err.
+func problemOf(ctx context.Context, err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return &problem{status: statusClientGone, code: "client_gone", detail: "The client left.", cause: err}
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return bodyTooLarge(tooLarge.Limit)
+	}
+	for i := range kinds {
+		k := &kinds[i]
+		if !errors.Is(err, k.err) {
+			continue
+		}
+		p := &problem{status: k.status, code: k.code, detail: k.detail, cause: err}
+		if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
+			p.fields = v.Fields
+		}
+		if t, ok := errors.AsType[*formsvc.TransitionError](err); ok {
+			p.transition, p.allowed = true, t.Allowed
+		}
+		return p
+	}
+	return &problem{
+		status: http.StatusInternalServerError, code: "internal", cause: err,
+		detail: "Something went wrong here. Name the requestId when you report it.",
+	}
+}
+
+func bodyTooLarge(limit int64) *problem {
+	return &problem{
+		status: http.StatusRequestEntityTooLarge, code: "body_too_large", hangUp: true,
+		detail: "The body must have at most " + strconv.FormatInt(limit, 10) + " bytes.",
+	}
+}
+
+// sendProblem answers with the problem document.
+func (c *call) sendProblem(p *problem) {
+	header := c.w.Header()
+	switch p.status {
+	case http.StatusUnauthorized:
+		header["Www-Authenticate"] = []string{"Bearer"}
+	case http.StatusMethodNotAllowed:
+		header["Allow"] = []string{p.allow}
+	case http.StatusServiceUnavailable:
+		header["Retry-After"] = []string{retryAfter}
+	}
+	if p.hangUp {
+		header["Connection"] = []string{"close"}
+	}
+	c.out = p.append(c.out[:0], c.requestID)
+	c.start(p.status, typeProblem, noStore, len(c.out))
+	c.write()
+}
+
+// append appends the problem document. The type is always about:blank: what
+// tells problems apart is code.
+func (p *problem) append(b []byte, requestID string) []byte {
+	title := http.StatusText(p.status)
+	if p.status == statusClientGone {
+		title = "Client Closed Request"
+	}
+	b = append(b, `{"type":"about:blank","title":`...)
+	b = appendString(b, title)
+	b = append(b, `,"status":`...)
+	b = strconv.AppendInt(b, int64(p.status), 10)
+	b = append(b, `,"detail":`...)
+	b = appendString(b, p.detail)
+	b = append(b, `,"code":`...)
+	b = appendString(b, p.code)
+	b = append(b, `,"requestId":`...)
+	b = appendString(b, requestID)
+	if p.permission != "" {
+		b = append(b, `,"permission":`...)
+		b = appendString(b, string(p.permission))
+	}
+	if p.transition {
+		b = append(b, `,"allowed":`...)
+		b = appendStrings(b, p.allowed)
+	}
+	if len(p.fields) > 0 {
+		b = p.appendFields(append(b, `,"errors":[`...))
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+func (p *problem) appendFields(b []byte) []byte {
+	where := `{"pointer":`
+	if p.parameters {
+		where = `{"parameter":`
+	}
+	for i := range p.fields[:min(len(p.fields), MaxErrors)] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		f := &p.fields[i]
+		b = append(b, where...)
+		b = appendString(b, f.Pointer)
+		b = append(b, `,"code":`...)
+		b = appendString(b, f.Code)
+		b = append(b, `,"detail":`...)
+		b = appendString(b, f.Detail)
+		b = append(b, '}')
+	}
+	return b
+}

@@ -1,0 +1,176 @@
+package httpx
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// responseTag returns the ETag of a response.
+func responseTag(version int64) string {
+	var b [24]byte
+	tag := append(b[:0], '"')
+	tag = strconv.AppendInt(tag, version, 10)
+	return string(append(tag, '"'))
+}
+
+// campaignTag returns the ETag of a campaign. Responses are counted in it since
+// the count is part of what clients get.
+func campaignTag(version, responses int64) string {
+	var b [48]byte
+	tag := append(b[:0], '"')
+	tag = strconv.AppendInt(tag, version, 10)
+	tag = append(tag, '-')
+	tag = strconv.AppendInt(tag, responses, 10)
+	return string(append(tag, '"'))
+}
+
+// nextTag cuts the first entity tag off a list (RFC 9110 §8.8.3); opaque is
+// what is between the quotes. ok is false when the list is malformed; at its
+// end everything is empty.
+func nextTag(list string) (opaque string, weak bool, rest string, found, ok bool) {
+	list = strings.TrimLeft(list, " \t,")
+	if list == "" {
+		return "", false, "", false, true
+	}
+	list, weak = strings.CutPrefix(list, "W/")
+	if list == "" || list[0] != '"' {
+		return "", false, "", false, false
+	}
+	end := strings.IndexByte(list[1:], '"') + 1
+	if end == 0 {
+		return "", false, "", false, false
+	}
+	opaque, rest = list[1:end], strings.TrimLeft(list[end+1:], " \t")
+	for i := range len(opaque) {
+		if opaque[i] <= ' ' || opaque[i] == 0x7f {
+			return "", false, "", false, false
+		}
+	}
+	if rest != "" && rest[0] != ',' {
+		return "", false, "", false, false
+	}
+	return opaque, weak, rest, true, true
+}
+
+// hasTag reports whether the client has what tag names already (If-None-Match,
+// by weak comparison). A malformed header matches nothing.
+func (c *call) hasTag(tag string) bool {
+	for _, list := range c.r.Header["If-None-Match"] {
+		if strings.Trim(list, " \t") == "*" {
+			return true
+		}
+		for {
+			opaque, _, rest, found, ok := nextTag(list)
+			if !ok || !found {
+				break
+			}
+			if opaque == tag[1:len(tag)-1] {
+				return true
+			}
+			list = rest
+		}
+	}
+	return false
+}
+
+// A condition is what If-Match asks for.
+type condition struct {
+	given    bool    // whether it restricts anything
+	versions []int64 // any of these will do
+}
+
+// ifMatch reads If-Match. counted says that the tags are those of campaigns,
+// of which only the version counts.
+func (c *call) ifMatch(counted bool) (condition, error) {
+	if len(c.r.Header["If-None-Match"]) > 0 {
+		return condition{}, badHeader("If-None-Match is for GET and HEAD; send If-Match.")
+	}
+	var cond condition
+	lists := c.r.Header["If-Match"]
+	for _, list := range lists {
+		if strings.Trim(list, " \t") == "*" {
+			if len(lists) > 1 {
+				return condition{}, badHeader("If-Match must be either * or a list of entity tags.")
+			}
+			return condition{}, nil // the record must exist, which a change needs anyway
+		}
+		for {
+			opaque, weak, rest, found, ok := nextTag(list)
+			if !ok {
+				return condition{}, badHeader("If-Match must be * or a list of entity tags, each in double quotes.")
+			}
+			if !found {
+				break
+			}
+			cond.given = true
+			if version := tagVersion(opaque, counted); version > 0 && !weak {
+				cond.versions = append(cond.versions, version)
+			}
+			list = rest
+		}
+	}
+	if len(lists) > 0 && !cond.given {
+		return condition{}, badHeader("If-Match must not be empty.")
+	}
+	return cond, nil
+}
+
+// tagVersion returns the version in one of our tags, or 0 for another text.
+func tagVersion(opaque string, counted bool) int64 {
+	if counted {
+		version, count, ok := strings.Cut(opaque, "-")
+		if !ok || !canonical(count) {
+			return 0
+		}
+		opaque = version
+	}
+	if !canonical(opaque) {
+		return 0
+	}
+	version, err := strconv.ParseInt(opaque, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return version
+}
+
+// canonical reports whether s is a number as we write it, so that only tags
+// that we gave match.
+func canonical(s string) bool {
+	if s == "" || (s[0] == '0' && s != "0") {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// version returns the one version that a change is allowed on, or 0 when any
+// will do. current is asked only where the header leaves a choice.
+func (cond *condition) version(current func() (int64, error)) (int64, error) {
+	if !cond.given {
+		return 0, nil
+	}
+	if len(cond.versions) == 1 {
+		return cond.versions[0], nil
+	}
+	version, err := current()
+	if err != nil {
+		return 0, err
+	}
+	if !slices.Contains(cond.versions, version) {
+		return 0, formsvc.ErrStale
+	}
+	return version, nil
+}
+
+func badHeader(detail string) *problem {
+	return &problem{status: http.StatusBadRequest, code: "invalid_header", detail: detail}
+}

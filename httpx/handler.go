@@ -1,0 +1,182 @@
+package httpx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// DefaultMaxBody is the default of [Options.MaxBody]: 4 MiB.
+const DefaultMaxBody = 4 << 20
+
+// Options changes how a [Handler] works. The zero value is ready for use.
+type Options struct {
+	// BaseURL is the public address of the API, without "/v1", for example
+	// "https://forms.example.com/api". It is used in Location. Defaults to the
+	// path that the client asked for, which is right wherever the Handler is
+	// mounted, unless a proxy in front changes paths.
+	BaseURL string
+	// MaxBody is how many bytes a JSON body may have. Defaults to
+	// [DefaultMaxBody].
+	MaxBody int64
+	// Authenticate says who a request speaks for. What is
+	// [formsvc.ErrUnauthenticated] is answered 401. The result is not changed
+	// and may be shared between requests. Defaults to the API key in the
+	// Authorization header.
+	Authenticate func(*http.Request) (*formsvc.Principal, error)
+	// Logger gets the errors that are not the client's. Defaults to
+	// [slog.Default].
+	Logger *slog.Logger
+	// Ready says whether GET /readyz answers 200. Defaults to asking the store
+	// for a record.
+	Ready func(context.Context) error
+}
+
+// A Handler serves the API. It is safe for concurrent use and runs nothing by
+// itself.
+type Handler struct {
+	svc          *formsvc.Service
+	baseURL      string
+	maxBody      int64
+	authenticate func(*http.Request) (*formsvc.Principal, error)
+	logger       *slog.Logger
+	ready        func(context.Context) error
+	resources    []resource
+	calls        sync.Pool // of *call
+}
+
+// New returns a Handler for the service. It fails when an option can't be used.
+func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
+	if svc == nil {
+		return nil, errors.New("httpx: a service is required")
+	}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	h := &Handler{
+		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger, ready: o.Ready,
+		resources: compile(routes()),
+	}
+	var err error
+	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {
+		return nil, err
+	}
+	if o.MaxBody < 0 {
+		return nil, errors.New("httpx: options: MaxBody must not be negative")
+	}
+	if h.maxBody == 0 {
+		h.maxBody = DefaultMaxBody
+	}
+	if h.authenticate == nil {
+		h.authenticate = h.bearer
+	}
+	if h.logger == nil {
+		h.logger = slog.Default()
+	}
+	if h.ready == nil {
+		h.ready = h.storeAnswers
+	}
+	return h, nil
+}
+
+// checkBaseURL returns the address without its trailing slash.
+func checkBaseURL(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		return "", errors.New("httpx: options: BaseURL must be an absolute http or https URL without query")
+	}
+	return strings.TrimRight(s, "/"), nil
+}
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, _ := h.calls.Get().(*call)
+	if c == nil {
+		c = new(call)
+	}
+	c.begin(w, r)
+	defer h.end(c)
+	if err := h.serve(c); err != nil {
+		h.fail(c, err)
+	}
+}
+
+// serve goes through the checks that all routes share, then the route's own.
+func (h *Handler) serve(c *call) error {
+	resource := h.find(c)
+	if resource == nil {
+		return formsvc.ErrNotFound
+	}
+	if c.route = resource.route(c.r.Method); c.route == nil {
+		return &problem{
+			status: http.StatusMethodNotAllowed, code: "method_not_allowed", allow: resource.allow,
+			detail: "This address takes " + resource.allow + ".",
+		}
+	}
+	if !c.route.Public {
+		if err := h.admit(c); err != nil {
+			return err
+		}
+	}
+	return c.route.handle(h, c)
+}
+
+// fail answers with the problem that err is.
+func (h *Handler) fail(c *call, err error) {
+	p := problemOf(c.r.Context(), err)
+	if p.status >= http.StatusInternalServerError || p.status == statusClientGone {
+		level := slog.LevelError
+		if p.status == statusClientGone {
+			level = slog.LevelDebug
+		}
+		h.logger.LogAttrs(c.r.Context(), level, "request failed",
+			c.logged(slog.Int("status", p.status), slog.String("error", err.Error()))...)
+	}
+	if c.sent { // part of another answer is out: only cutting it short tells the client
+		panic(http.ErrAbortHandler)
+	}
+	c.sendProblem(p)
+}
+
+// end gives the call back, or answers for a handler that panicked. A call that
+// panicked is not used again.
+func (h *Handler) end(c *call) {
+	v := recover()
+	if v == nil {
+		c.reset()
+		h.calls.Put(c)
+		return
+	}
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v)
+	}
+	h.logger.LogAttrs(c.r.Context(), slog.LevelError, "panic",
+		c.logged(slog.String("error", fmt.Sprint(v)), slog.String("stack", string(debug.Stack())))...)
+	if c.sent {
+		panic(http.ErrAbortHandler)
+	}
+	c.sendProblem(problemOf(c.r.Context(), errPanic))
+}
+
+// logged adds to a log record which request it is about.
+func (c *call) logged(attrs ...slog.Attr) []slog.Attr {
+	pattern := ""
+	if c.route != nil {
+		pattern = c.route.Pattern
+	}
+	return append(attrs, slog.String("requestId", c.requestID),
+		slog.String("method", c.r.Method), slog.String("route", pattern))
+}

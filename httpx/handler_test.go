@@ -1,0 +1,217 @@
+package httpx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+func TestRouteTable(t *testing.T) {
+	names := map[string]bool{}
+	for _, r := range httpx.Routes() {
+		if names[r.Name] || r.Name == "" || r.Method == "" || !strings.HasPrefix(r.Pattern, "/") || r.Method == http.MethodHead {
+			t.Errorf("%+v", r)
+		}
+		names[r.Name] = true
+		if r.Permission != "" && !slices.Contains(formsvc.AllPermissions(), r.Permission) {
+			t.Errorf("%s: unknown permission %s", r.Name, r.Permission)
+		}
+		if (r.Permission == "") != (r.Public || r.Name == "getMe") {
+			t.Errorf("%s: permission %q", r.Name, r.Permission)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	svc := newWorld(t, openMemory(t), nil).svc
+	if _, err := httpx.New(nil, nil); err == nil {
+		t.Error("no service: no error")
+	}
+	if _, err := httpx.New(svc, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := httpx.New(svc, &httpx.Options{MaxBody: -1}); err == nil {
+		t.Error("negative MaxBody: no error")
+	}
+	for _, base := range []string{
+		"forms.example.com", "/api", "ftp://x", "https://", "https://x?y", "https://x?", "https://x#y", "https://u:p@x", "https://%zz",
+	} {
+		if _, err := httpx.New(svc, &httpx.Options{BaseURL: base}); err == nil {
+			t.Errorf("BaseURL %s: no error", base)
+		}
+	}
+}
+
+// C8: paths that nothing cleans up and nothing redirects.
+func TestPathsThatAreNotClean(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		response := w.response(campaign)
+		id := strings.TrimPrefix(campaign, "/v1/campaigns/")
+		for _, path := range []string{
+			"/", "/v1", "/v1/", "//v1/campaigns", "/v1//campaigns", "/v1/./campaigns", "/v1/../v1/campaigns", "/v1/campaigns/", campaign + "/",
+			campaign + "//responses", campaign + "/./responses", campaign + "/responses/..", campaign + "/responses/../responses", response + "/",
+			response + "/x", "/v1/campaigns%2F" + id, "/v1/%63ampaigns", "/v1%2fcampaigns", "/v1/%2e%2e/campaigns", "/v1/%2e/campaigns",
+			"/v1/campaigns/%00", "/v1/campaigns/%ff", campaign + "%00", campaign + "%20", "/v1/campaigns/" + strings.ToUpper(id), "/V1/campaigns",
+			"/v1/campaigns/x", "/v1/campaigns/" + id[1:], "/v1/campaigns/{uuid}", "/v1/campaigns/" + strings.ReplaceAll(id, "-", ""),
+			"/v1/campaigns/" + strings.Repeat("a", 8<<10), campaign + "/responses/x", campaign + "/response", "/v1/campaigns/../../etc/passwd",
+			"/healthz/", "/v1/me/", "/v1/campaigns/" + url.PathEscape("'; DROP TABLE campaigns; --"), "/v1/campaigns;x=1", "/v1/campaigns/é",
+		} {
+			r := w.request("GET", "/", "")
+			u, err := url.Parse("http://example.com" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.URL, r.RequestURI = u, path
+			w.send(r).is(404, "not_found")
+			r.Header.Del("Authorization") // the path comes before the key
+			w.send(r).is(404, "not_found")
+		}
+		r := w.request("GET", "/", "")
+		r.URL = &url.URL{Path: ""}
+		w.send(r).is(404, "not_found")
+		r.URL = &url.URL{Path: "*"}
+		w.send(r).is(404, "not_found")
+	})
+}
+
+// C7: methods.
+func TestMethods(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		response := w.response(campaign)
+		for path, allow := range map[string]string{
+			"/v1/campaigns": "GET, HEAD, POST", campaign: "GET, HEAD, PUT", campaign + "/responses": "GET, HEAD, POST",
+			response: "GET, HEAD, PATCH", "/v1/me": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+		} {
+			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "PROPFIND", "X"} {
+				if slices.Contains(strings.Split(allow, ", "), method) {
+					continue
+				}
+				a := w.do(method, path, "", func(r *http.Request) { r.Header.Del("Authorization") }).is(405, "method_not_allowed")
+				if got := a.header.Get("Allow"); got != allow {
+					a.errorf("Allow = %q, want %q", got, allow)
+				}
+			}
+		}
+		w.do("POST", campaign, "", header("X-HTTP-Method-Override", "PUT")).is(405, "method_not_allowed")
+		w.do("GET", "/v1/campaigns", "", header("X-HTTP-Method-Override", "DELETE")).is(200, "")
+	})
+}
+
+func TestHead(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		for _, r := range requests(campaign, w.response(campaign)) {
+			if r.Method != "GET" {
+				continue
+			}
+			get, head := w.do("GET", r.path, "", header("X-Request-Id", "x")), w.do("HEAD", r.path, "", header("X-Request-Id", "x"))
+			if head.is(200, ""); fmt.Sprint(get.header) != fmt.Sprint(head.header) {
+				t.Errorf("%s:\n GET %v\nHEAD %v", r.path, get.header, head.header)
+			}
+		}
+		w.do("HEAD", "/v1/campaigns?x=1", "").is(400, "")
+		w.do("HEAD", "/v1/nothing", "").is(404, "")
+		w.do("HEAD", "/v1/campaigns", "", func(r *http.Request) { r.Header.Del("Authorization") }).is(401, "")
+	})
+}
+
+func TestRequestIDs(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		for _, sane := range []string{"a", "A-b_c.9", strings.Repeat("x", 128)} {
+			a := w.do("GET", "/v1/campaigns", "", header("X-Request-Id", sane))
+			if got := a.header.Get("X-Request-Id"); got != sane {
+				t.Errorf("%q became %q", sane, got)
+			}
+		}
+		seen := map[string]bool{}
+		for _, values := range [][]string{
+			nil, nil, {""}, {strings.Repeat("x", 129)}, {"a b"}, {"a\nb"}, {"<script>"}, {"é"}, {"a", "a"}, {`"`}, {"a/b"}, {"a\x00"},
+		} {
+			a := w.do("GET", "/v1/nothing", "", header("X-Request-Id", values...)).is(404, "")
+			id := a.header.Get("X-Request-Id")
+			if len(id) != 32 || seen[id] || slices.Contains(values, id) {
+				t.Errorf("%q became %q", values, id)
+			}
+			seen[id] = true
+		}
+	})
+}
+
+func TestMountedUnderAPrefix(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		bare := w.api
+		mux := http.NewServeMux()
+		mux.Handle("/forms/api/", http.StripPrefix("/forms/api", bare))
+		w.api = mux
+		a := w.do("POST", "/forms/api/v1/campaigns", plainCampaign).is(201, "")
+		location := a.header.Get("Location")
+		if want := "/forms/api/v1/campaigns/" + a.text("uuid"); location != want {
+			t.Errorf("Location = %s, want %s", location, want)
+		}
+		w.do("GET", location, "").is(200, "").has(`"Survey"`, "title")
+		a = w.do("POST", location+"/responses", plainResponse).is(201, "")
+		w.do("GET", a.header.Get("Location"), "").is(200, "")
+		w.do("GET", "/forms/api/healthz", "").is(200, "")
+		w.do("GET", "/forms/api/campaigns", "").is(404, "not_found")
+	})
+}
+
+func TestLocation(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		for uri, want := range map[string]string{
+			"/v1/campaigns":                         "/v1/campaigns",
+			"/v1/campaigns?":                        "/v1/campaigns",
+			"/a/b/v1/campaigns":                     "/a/b/v1/campaigns",
+			"http://example.com/v1/campaigns":       "/v1/campaigns",
+			"http://example.com/x/v1/campaigns":     "/x/v1/campaigns",
+			"//evil.example/v1/campaigns":           "/v1/campaigns",
+			"http://example.com//evil/v1/campaigns": "/v1/campaigns",
+			"/rewritten":                            "/v1/campaigns",
+			"":                                      "/v1/campaigns",
+			"*":                                     "/v1/campaigns",
+		} {
+			r := w.request("POST", "/v1/campaigns", plainCampaign, header("X-Forwarded-Host", "evil"), header("X-Forwarded-Proto", "gopher"))
+			r.RequestURI, r.Host = uri, "evil.example"
+			a := w.send(r).is(201, "")
+			if got := a.header.Get("Location"); got != want+"/"+a.text("uuid") {
+				t.Errorf("%s: Location = %s, want %s/…", uri, got, want)
+			}
+		}
+		for _, base := range []string{"https://forms.example.com/api", "https://forms.example.com/api/"} {
+			w.serve(&httpx.Options{BaseURL: base})
+			a := w.do("POST", "/v1/campaigns", plainCampaign).is(201, "")
+			if got, want := a.header.Get("Location"), "https://forms.example.com/api/v1/campaigns/"+a.text("uuid"); got != want {
+				t.Errorf("Location = %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func TestHealth(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		noKey := func(r *http.Request) { r.Header.Del("Authorization") }
+		w.do("GET", "/healthz", "", noKey).is(200, "").has(`"ok"`, "status")
+		w.do("GET", "/readyz", "", noKey).is(200, "").has(`"ready"`, "status")
+		w.store.err = formsvc.ErrUnavailable
+		w.do("GET", "/healthz", "", noKey).is(200, "")
+		if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); a.header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		w.serve(&httpx.Options{Ready: func(context.Context) error { return nil }})
+		w.do("GET", "/readyz", "", noKey).is(200, "")
+		w.serve(&httpx.Options{Ready: func(context.Context) error { return errors.New("secret cause") }})
+		if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); strings.Contains(a.body, "secret") {
+			t.Errorf("tells the cause: %s", a.body)
+		}
+	})
+}

@@ -1,0 +1,386 @@
+package httpx_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// world is a service with two accounts and the API over it.
+type world struct {
+	tb    testing.TB
+	store *faultyStore
+	svc   *formsvc.Service
+	api   http.Handler
+	log   *bytes.Buffer
+	now   time.Time        // of the clock; moved by hand
+	clock func() time.Time // another clock, for benchmarks
+
+	mine, other tenant
+}
+
+type tenant struct {
+	account formsvc.Account
+	key     string // has every permission
+}
+
+// everywhere runs a test on every store.
+func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	for _, b := range backends() {
+		t.Run(b.name, func(t *testing.T) { test(t, newWorld(t, b.open(t), nil)) })
+	}
+}
+
+func newWorld(tb testing.TB, store formsvc.Store, opts *httpx.Options) *world {
+	tb.Helper()
+	w := &world{
+		tb: tb, store: &faultyStore{Store: store}, log: new(bytes.Buffer),
+		now: time.Date(2026, 11, 21, 8, 30, 0, 123e6, time.UTC),
+	}
+	var err error
+	w.clock = func() time.Time { return w.now }
+	if w.svc, err = formsvc.New(w.store, &formsvc.Options{Now: func() time.Time { return w.clock() }}); err != nil {
+		tb.Fatal(err)
+	}
+	w.serve(opts)
+	w.mine, w.other = w.tenant("mine"), w.tenant("other")
+	return w
+}
+
+// serve makes a new handler for the service.
+func (w *world) serve(opts *httpx.Options) {
+	w.tb.Helper()
+	if opts == nil {
+		opts = new(httpx.Options)
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	api, err := httpx.New(w.svc, opts)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	w.api = api
+}
+
+func (w *world) tenant(name string) tenant {
+	w.tb.Helper()
+	account, _, value, err := w.svc.Accounts.CreateWithKey(context.Background(), name,
+		formsvc.KeyInput{Name: name + " key", Permissions: formsvc.AllPermissions()})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return tenant{account, value}
+}
+
+func (w *world) key(t tenant, permissions ...formsvc.Permission) string {
+	w.tb.Helper()
+	_, value, err := w.svc.Keys.Create(context.Background(), t.account.ID,
+		formsvc.KeyInput{Name: "some", Permissions: permissions})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return value
+}
+
+// request makes a request as my key; edits change it.
+func (w *world) request(method, target, body string, edits ...func(*http.Request)) *http.Request {
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r := httptest.NewRequest(method, target, reader)
+	r.Header.Set("Authorization", "Bearer "+w.mine.key)
+	if method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, edit := range edits {
+		edit(r)
+	}
+	return r
+}
+
+// do sends a request and checks what is true of every answer.
+func (w *world) do(method, target, body string, edits ...func(*http.Request)) *answer {
+	w.tb.Helper()
+	return w.send(w.request(method, target, body, edits...))
+}
+
+func (w *world) send(r *http.Request) *answer {
+	w.tb.Helper()
+	recorder := httptest.NewRecorder()
+	w.api.ServeHTTP(recorder, r)
+	a := &answer{tb: w.tb, status: recorder.Code, header: recorder.Result().Header, body: recorder.Body.String()}
+	a.what = r.Method + " " + r.URL.Path
+	a.check(r.Method)
+	return a
+}
+
+func header(name string, values ...string) func(*http.Request) {
+	return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = values }
+}
+
+func as(key string) func(*http.Request) { return header("Authorization", "Bearer "+key) }
+
+// answer is what came back.
+type answer struct {
+	tb     testing.TB
+	what   string
+	status int
+	header http.Header
+	body   string
+}
+
+func (a *answer) errorf(format string, args ...any) {
+	a.tb.Helper()
+	a.tb.Errorf(a.what+": "+format, args...)
+}
+
+func (a *answer) check(method string) {
+	a.tb.Helper()
+	if a.header.Get("X-Request-Id") == "" {
+		a.errorf("no X-Request-Id")
+	}
+	if a.status == http.StatusNotModified {
+		if a.body != "" {
+			a.errorf("304 with a body")
+		}
+		return
+	}
+	if got := a.header.Get("X-Content-Type-Options"); got != "nosniff" {
+		a.errorf("X-Content-Type-Options = %q", got)
+	}
+	if a.header.Get("Cache-Control") == "" {
+		a.errorf("no Cache-Control")
+	}
+	want := "application/json"
+	if a.status >= 400 {
+		want = "application/problem+json"
+	}
+	if got := a.header.Get("Content-Type"); got != want {
+		a.errorf("%d: Content-Type = %q, want %q", a.status, got, want)
+	}
+	if method == http.MethodHead {
+		if a.body != "" {
+			a.errorf("HEAD with a body")
+		}
+		return
+	}
+	if n := a.header.Get("Content-Length"); n != "" && n != strconv.Itoa(len(a.body)) {
+		a.errorf("Content-Length %s for %d bytes", n, len(a.body))
+	}
+	if !json.Valid([]byte(a.body)) {
+		a.errorf("not JSON: %s", a.body)
+	}
+	if a.status >= 400 {
+		a.checkProblem()
+	}
+}
+
+type problem struct {
+	Type       string   `json:"type"`
+	Title      string   `json:"title"`
+	Status     int      `json:"status"`
+	Detail     string   `json:"detail"`
+	Code       string   `json:"code"`
+	RequestID  string   `json:"requestId"`
+	Permission string   `json:"permission"`
+	Allowed    []string `json:"allowed"`
+	Errors     []struct {
+		Pointer   *string `json:"pointer"`
+		Parameter *string `json:"parameter"`
+		Code      string  `json:"code"`
+		Detail    string  `json:"detail"`
+	} `json:"errors"`
+}
+
+func (a *answer) problem() problem {
+	a.tb.Helper()
+	var p problem
+	decoder := json.NewDecoder(strings.NewReader(a.body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&p); err != nil {
+		a.errorf("problem: %v: %s", err, a.body)
+	}
+	return p
+}
+
+func (a *answer) checkProblem() {
+	a.tb.Helper()
+	p := a.problem()
+	if p.Type != "about:blank" || p.Title == "" || p.Detail == "" || p.Code == "" || p.Status != a.status ||
+		p.RequestID != a.header.Get("X-Request-Id") {
+		a.errorf("incomplete problem: %s", a.body)
+	}
+	for _, e := range p.Errors {
+		if e.Code == "" || e.Detail == "" || (e.Pointer == nil) == (e.Parameter == nil) {
+			a.errorf("incomplete entry of errors: %s", a.body)
+		}
+	}
+}
+
+// is checks the status, and the code of a problem.
+func (a *answer) is(status int, code string) *answer {
+	a.tb.Helper()
+	if a.status != status {
+		a.tb.Fatalf("%s: status %d, want %d: %s", a.what, a.status, status, a.body)
+	}
+	if code != "" {
+		if got := a.problem().Code; got != code {
+			a.errorf("code %q, want %q: %s", got, code, a.body)
+		}
+	}
+	return a
+}
+
+// faults checks the entries of errors, each as "/pointer code" or "parameter code".
+func (a *answer) faults(want ...string) *answer {
+	a.tb.Helper()
+	got := []string{}
+	for _, e := range a.problem().Errors {
+		where := e.Parameter
+		if where == nil {
+			where = e.Pointer
+		}
+		got = append(got, *where+" "+e.Code)
+	}
+	if len(want) == 0 {
+		want = []string{}
+	}
+	if !reflect.DeepEqual(got, want) {
+		a.errorf("errors\n got %q\nwant %q", got, want)
+	}
+	return a
+}
+
+// object returns the body as an object.
+func (a *answer) object() map[string]any {
+	a.tb.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
+		a.tb.Fatalf("%s: %v: %s", a.what, err, a.body)
+	}
+	return m
+}
+
+// at returns the value at a path of member names.
+func (a *answer) at(path ...string) any {
+	a.tb.Helper()
+	var v any = a.object()
+	for _, name := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			a.tb.Fatalf("%s: no %v in %s", a.what, path, a.body)
+		}
+		v, ok = m[name]
+		if !ok {
+			a.tb.Fatalf("%s: no %v in %s", a.what, path, a.body)
+		}
+	}
+	return v
+}
+
+func (a *answer) text(path ...string) string {
+	a.tb.Helper()
+	s, ok := a.at(path...).(string)
+	if !ok {
+		a.tb.Fatalf("%s: %v is no string in %s", a.what, path, a.body)
+	}
+	return s
+}
+
+// has checks the value at a path, given as JSON.
+func (a *answer) has(want string, path ...string) *answer {
+	a.tb.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(want), &v); err != nil {
+		a.tb.Fatal(err)
+	}
+	if got := a.at(path...); !reflect.DeepEqual(got, v) {
+		text, _ := json.Marshal(got)
+		a.errorf("%v = %s, want %s", path, text, want)
+	}
+	return a
+}
+
+const (
+	plainCampaign = `{"title":"Survey"}`
+	plainResponse = `{"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},` +
+		`"responses":{"color":{"value":["blue"]}}}`
+)
+
+// campaign makes a campaign and returns its path.
+func (w *world) campaign(body string, edits ...func(*http.Request)) string {
+	w.tb.Helper()
+	return "/v1/campaigns/" + w.do("POST", "/v1/campaigns", body, edits...).is(201, "").text("uuid")
+}
+
+// response makes a response and returns its path.
+func (w *world) response(campaign string, edits ...func(*http.Request)) string {
+	w.tb.Helper()
+	return campaign + "/responses/" + w.do("POST", campaign+"/responses", plainResponse, edits...).is(201, "").text("uuid")
+}
+
+// total returns how many records a list has.
+func (w *world) total(list string, edits ...func(*http.Request)) int {
+	w.tb.Helper()
+	n, ok := w.do("GET", list, "", edits...).is(200, "").at("total").(float64)
+	if !ok {
+		w.tb.Fatal("total is no number")
+	}
+	return int(n)
+}
+
+// faultyStore fails, or panics, on demand.
+type faultyStore struct {
+	formsvc.Store
+	err   error
+	panic any
+	calls int // of KeyByHash
+}
+
+func (s *faultyStore) fail() error {
+	if s.panic != nil {
+		panic(s.panic)
+	}
+	return s.err
+}
+
+func (s *faultyStore) KeyByHash(ctx context.Context, hash [32]byte) (formsvc.Key, error) {
+	s.calls++
+	return s.Store.KeyByHash(ctx, hash)
+}
+
+func (s *faultyStore) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
+	if err := s.fail(); err != nil {
+		return formsvc.Account{}, err
+	}
+	return s.Store.AccountByName(ctx, name)
+}
+
+func (s *faultyStore) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
+	if err := s.fail(); err != nil {
+		return formsvc.Response{}, err
+	}
+	return s.Store.Response(ctx, key)
+}
+
+func (s *faultyStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, c formsvc.Change) error {
+	if err := s.fail(); err != nil {
+		return err
+	}
+	return s.Store.CreateResponse(ctx, r, version, c)
+}

@@ -1,0 +1,37 @@
+package httpx
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// getHealth answers as long as the process does.
+func (h *Handler) getHealth(c *call) error {
+	c.out = append(c.out, `{"status":"ok"}`...)
+	return c.send(http.StatusOK, noStore)
+}
+
+// getReadiness answers 503 while requests would fail.
+func (h *Handler) getReadiness(c *call) error {
+	if err := h.ready(c.r.Context()); err != nil {
+		return &problem{
+			status: http.StatusServiceUnavailable, code: "not_ready", cause: err,
+			detail: "The service can't take requests now.",
+		}
+	}
+	c.out = append(c.out, `{"status":"ready"}`...)
+	return c.send(http.StatusOK, noStore)
+}
+
+// storeAnswers asks the store for an account that can't exist: that there is
+// none is an answer.
+func (h *Handler) storeAnswers(ctx context.Context) error {
+	_, err := h.svc.Accounts.ByName(ctx, "")
+	if errors.Is(err, formsvc.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package httpx
+
+import (
+	"bytes"
+	"io"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A call that waits for its next request holds nothing large.
+func TestCallsLetGoOfLargeBuffers(t *testing.T) {
+	c := new(call)
+	for _, size := range []int{100, keep / 2, keep * 4} {
+		c.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil))
+		text := `{"user":{"email":"a@example.com","firstName":"\n` + strings.Repeat("x", size) + `"},"responses":{}}`
+		if err := c.body.read(strings.NewReader(text), 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.body.responseInput(); err != nil {
+			t.Fatal(err)
+		}
+		c.out = append(c.out, text...)
+		c.reset()
+		if cap(c.out) > keep || cap(c.body.raw) > keep || cap(c.body.scratch) > keep {
+			t.Errorf("%d: keeps %d, %d and %d bytes", size, cap(c.out), cap(c.body.raw), cap(c.body.scratch))
+		}
+		if c.r != nil || c.w != nil || c.who != nil || c.body.name != nil || c.body.faults.list != nil || c.body.strings.chunk.Len() > 0 {
+			t.Errorf("%d: holds some of the request", size)
+		}
+	}
+}
+
+// V2: small elements must not become much memory. The bound is that of
+// encoding/json into any, which the reliability goals were set by.
+func TestMemoryOfHostileBodies(t *testing.T) {
+	for name, body := range map[string]string{
+		"modules":  `{"title":"x","modules":[` + strings.Repeat("{},", 1<<20/3),
+		"options":  `{"title":"x","modules":[{"options":[` + strings.Repeat(`"",`, 1<<20/3),
+		"metadata": `{"title":"x","metadata":{` + strings.Repeat(`"":"",`, 1<<20/6),
+		"unknown":  `{"x":[` + strings.Repeat("{},", 1<<20/3),
+		"arrays":   `{"x":[` + strings.Repeat("[],", 1<<20/3),
+		"faults":   `{"title":"x","modules":[{"options":[` + strings.Repeat("1,", 1<<20/2),
+		"one key":  `{"` + strings.Repeat("k", 1<<20) + `":1}`,
+		"one text": `{"title":"` + strings.Repeat("x", 1<<20) + `"}`,
+	} {
+		var d decoder
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := d.read(strings.NewReader(body), 2<<20); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = d.campaignInput(false)
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 43<<20 {
+			t.Errorf("%s: 1 MiB allocates %d KiB", name, grown>>10)
+		} else {
+			t.Logf("%s: %d KiB", name, grown>>10)
+		}
+	}
+}
+
+func TestStringArena(t *testing.T) {
+	for _, hint := range []int{0, 10, 1 << 20} {
+		a := stringArena{hint: hint}
+		var got, want []string
+		for i := range 200 {
+			text := strings.Repeat(string(rune('a'+i%26)), i*i%700)
+			want = append(want, text)
+			buffer := []byte(text)
+			got = append(got, a.string(buffer))
+			clear(buffer)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("hint %d: string %d is %q", hint, i, got[i])
+			}
+		}
+	}
+}
+
+func TestCursorRoundTrip(t *testing.T) {
+	const id = formsvc.ID("018f0000-1234-7abc-8def-0123456789ab")
+	sum := scope{1, 2, 3, 4, 5, 6, 7, 255}
+	text := string(appendCursor(nil, id, sum))
+	if got, ok := parseCursor(text, sum); !ok || got != id {
+		t.Errorf("%s became %s, %v", text, got, ok)
+	}
+	if _, ok := parseCursor(text, scope{}); ok {
+		t.Error("taken elsewhere")
+	}
+}
+
+// The body is read as it comes, however it comes.
+func TestReadInPieces(t *testing.T) {
+	text := bytes.Repeat([]byte("0123456789"), 5_000)
+	for _, size := range []int{1, 7, 4096, 100_000} {
+		var d decoder
+		if err := d.read(&pieces{text, size}, int64(len(text))); err != nil || !bytes.Equal(d.raw, text) {
+			t.Errorf("pieces of %d: %v, %d bytes", size, err, len(d.raw))
+		}
+		d.reset()
+		if err := d.read(&pieces{text, size}, int64(len(text))-1); err == nil {
+			t.Errorf("pieces of %d: no error over the limit", size)
+		}
+	}
+}
+
+type pieces struct {
+	rest []byte
+	size int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	n := copy(b, p.rest[:min(p.size, len(p.rest))])
+	p.rest = p.rest[n:]
+	if len(p.rest) == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}

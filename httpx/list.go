@@ -1,0 +1,142 @@
+package httpx
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// listQuery reads the query of a list and finds its place in the list.
+func (c *call) listQuery(allowed parameter) (q listQuery, sum scope, err error) {
+	q, err = parseQuery(c.r.URL.RawQuery, allowed)
+	if err != nil {
+		return q, sum, err
+	}
+	sum = c.scope(&q)
+	if q.cursor != "" {
+		var ok bool
+		if q.page.After, ok = parseCursor(q.cursor, sum); !ok {
+			p := invalidParameter([]formsvc.FieldError{{
+				Pointer: "cursor", Code: "invalid_cursor",
+				Detail: "must be the nextCursor of this list, with the same filters and order",
+			}})
+			p.code = "invalid_cursor"
+			return q, sum, p
+		}
+	}
+	return q, sum, nil
+}
+
+// A scope tells lists apart: a cursor is good only where it was given.
+type scope [8]byte
+
+// scope sums up everything that decides which records a list has, and in which
+// order. It keeps no secret: whoever forges a cursor learns what he could have
+// listed.
+func (c *call) scope(q *listQuery) scope {
+	var room [512]byte
+	b := append(room[:0], c.route.Pattern...)
+	b = append(b, 0)
+	b = append(b, c.who.AccountID...)
+	b = append(b, 0)
+	b = append(b, c.ids[0]...)
+	b = append(b, 0)
+	b = strconv.AppendBool(b, q.page.Ascending)
+	f := &q.filter
+	if !f.IsZero() {
+		for _, s := range f.Status {
+			b = append(append(b, 0, 1), s...)
+		}
+		b = append(append(b, 0, 2), f.Email...)
+		b = append(append(b, 0, 3), f.Reference...)
+		for _, t := range [...]time.Time{f.CreatedAfter, f.CreatedBefore, f.UpdatedAfter} {
+			b = append(b, 0, 4)
+			if !t.IsZero() {
+				b = binary.BigEndian.AppendUint64(b, uint64(t.UnixMilli()))
+			}
+		}
+	}
+	sum := sha256.Sum256(b)
+	return scope(sum[:8])
+}
+
+// A cursor is a version, the last record's identifier and the scope, in base64
+// that is safe in a query.
+const (
+	cursorVersion = 1
+	cursorBytes   = 1 + 16 + 8
+)
+
+func appendCursor(b []byte, last formsvc.ID, sum scope) []byte {
+	var raw [cursorBytes]byte
+	raw[0] = cursorVersion
+	digits := [...]string{string(last[0:8]), string(last[9:13]), string(last[14:18]), string(last[19:23]), string(last[24:36])}
+	var text [32]byte
+	n := 0
+	for _, s := range digits {
+		n += copy(text[n:], s)
+	}
+	_, _ = hex.Decode(raw[1:17], text[:]) // an ID is canonical
+	copy(raw[17:], sum[:])
+	return base64.RawURLEncoding.AppendEncode(b, raw[:])
+}
+
+func parseCursor(s string, sum scope) (formsvc.ID, bool) {
+	var raw [cursorBytes + 2]byte
+	if len(s) != base64.RawURLEncoding.EncodedLen(cursorBytes) {
+		return "", false
+	}
+	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(s))
+	if err != nil || n != cursorBytes || raw[0] != cursorVersion || scope(raw[17:25]) != sum {
+		return "", false
+	}
+	var text [36]byte
+	hex.Encode(text[0:8], raw[1:5])
+	hex.Encode(text[9:13], raw[5:7])
+	hex.Encode(text[14:18], raw[7:9])
+	hex.Encode(text[19:23], raw[9:11])
+	hex.Encode(text[24:36], raw[11:17])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return formsvc.ID(text[:]), true
+}
+
+// beginList begins the answer; the items follow, each after beginItem.
+func (c *call) beginList() { c.out = append(c.out, `{"items":[`...) }
+
+func (c *call) beginItem(i int) {
+	if i > 0 {
+		c.out = append(c.out, ',')
+		c.spill()
+	}
+}
+
+// endList ends the answer. last is the last item on the page when more follow,
+// otherwise empty.
+func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) error {
+	b := append(c.out, `],"total":`...)
+	b = strconv.AppendInt(b, total, 10)
+	b = append(b, `,"limit":`...)
+	b = strconv.AppendInt(b, int64(q.page.Limit), 10)
+	b = append(b, `,"offset":`...)
+	b = strconv.AppendInt(b, int64(q.page.Offset), 10)
+	b = append(b, `,"nextCursor":`...)
+	if last == "" {
+		b = append(b, "null"...)
+	} else {
+		b = append(b, '"')
+		b = appendCursor(b, last, sum)
+		b = append(b, '"')
+	}
+	c.out = append(b, '}')
+	if c.sent {
+		c.write()
+		return nil
+	}
+	return c.send(http.StatusOK, noStore)
+}

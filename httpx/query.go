@@ -1,0 +1,250 @@
+package httpx
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// Bounds of a query, in bytes or values.
+const (
+	maxParameter       = 256
+	maxCursor          = 512
+	maxStatuses        = 20
+	maxParameterNamed  = 64 // a longer name is not repeated
+	maxOffset          = 1<<31 - 1
+	unescapedPlus      = "must be an RFC 3339 timestamp; write the + of its time zone as %2B, since + means a space here"
+	unknownParameter   = "is not a parameter of this address"
+	repeatedParameter  = "must be there once only"
+	undecodedParameter = "must be escaped as %XX, in UTF-8, and separated by &"
+)
+
+// A parameter is a set of query parameters.
+type parameter uint16
+
+const (
+	paramLimit parameter = 1 << iota
+	paramOffset
+	paramOrder
+	paramCursor
+	paramStatus
+	paramEmail
+	paramReference
+	paramCreatedAfter
+	paramCreatedBefore
+	paramUpdatedAfter
+
+	pageParams   = paramLimit | paramOffset | paramOrder | paramCursor
+	filterParams = paramStatus | paramEmail | paramReference |
+		paramCreatedAfter | paramCreatedBefore | paramUpdatedAfter
+)
+
+func parameterNamed(name string) parameter {
+	switch name {
+	case "limit":
+		return paramLimit
+	case "offset":
+		return paramOffset
+	case "order":
+		return paramOrder
+	case "cursor":
+		return paramCursor
+	case "status":
+		return paramStatus
+	case "email":
+		return paramEmail
+	case "reference":
+		return paramReference
+	case "createdAfter":
+		return paramCreatedAfter
+	case "createdBefore":
+		return paramCreatedBefore
+	case "updatedAfter":
+		return paramUpdatedAfter
+	}
+	return 0
+}
+
+// A listQuery is what a client asks of a list.
+type listQuery struct {
+	page   formsvc.PageQuery // After is not set
+	filter formsvc.ResponseFilter
+	cursor string
+}
+
+// noQuery refuses every parameter.
+func (c *call) noQuery() error {
+	if c.r.URL.RawQuery == "" {
+		return nil
+	}
+	_, err := parseQuery(c.r.URL.RawQuery, 0)
+	return err
+}
+
+// parseQuery reads a query in which only the allowed parameters may be, and
+// names everything that is wrong with it.
+func parseQuery(raw string, allowed parameter) (listQuery, error) {
+	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit}}
+	var f faults
+	var seen parameter
+	for raw != "" {
+		var pair string
+		pair, raw, _ = strings.Cut(raw, "&")
+		if pair == "" {
+			continue
+		}
+		escapedName, escapedValue, _ := strings.Cut(pair, "=")
+		name, ok := unescape(escapedName)
+		if !ok {
+			f.add("", "invalid_encoding", undecodedParameter)
+			continue
+		}
+		p := parameterNamed(name)
+		switch {
+		case p&allowed == 0:
+			if len(name) > maxParameterNamed || strings.IndexByte(name, 0) >= 0 {
+				name = ""
+			}
+			f.add(name, "unknown_parameter", unknownParameter)
+		case seen&p != 0 && p != paramStatus:
+			f.add(name, "repeated_parameter", repeatedParameter)
+		default:
+			seen |= p
+			q.take(&f, p, name, escapedValue)
+		}
+	}
+	if seen&paramCursor != 0 && seen&paramOffset != 0 {
+		f.add("cursor", "not_applicable", "can't be combined with offset")
+	}
+	if len(f.list) > 0 {
+		return q, invalidParameter(f.list)
+	}
+	q.normalize()
+	return q, nil
+}
+
+func invalidParameter(list []formsvc.FieldError) *problem {
+	return &problem{
+		status: http.StatusBadRequest, code: "invalid_parameter", fields: list, parameters: true,
+		detail: "The query has parameters that can't be taken; errors names them.",
+	}
+}
+
+// unescape decodes a name or a value. A semicolon separates parameters for some
+// and is text for others, so it must be escaped.
+func unescape(s string) (string, bool) {
+	if strings.IndexByte(s, ';') >= 0 {
+		return "", false
+	}
+	s, err := url.QueryUnescape(s)
+	return s, err == nil && utf8.ValidString(s)
+}
+
+// take sets one parameter.
+func (q *listQuery) take(f *faults, p parameter, name, escaped string) {
+	value, ok := unescape(escaped)
+	bound := maxParameter
+	if p == paramCursor {
+		bound = maxCursor
+	}
+	switch {
+	case !ok:
+		f.add(name, "invalid_encoding", undecodedParameter)
+	case value == "":
+		f.add(name, "required", "must not be empty")
+	case len(value) > bound:
+		f.add(name, "too_long", "is too long")
+	case strings.IndexByte(value, 0) >= 0:
+		f.add(name, "nul_not_allowed", "must not contain the NUL character")
+	default:
+		q.set(f, p, name, value)
+	}
+}
+
+func (q *listQuery) set(f *faults, p parameter, name, value string) {
+	switch p {
+	case paramLimit:
+		limit, ok := parseCount(value)
+		if !ok || limit < 1 {
+			f.add(name, "invalid_value", "must be an integer from 1 on; more than 1000 counts as 1000")
+		}
+		q.page.Limit = min(limit, formsvc.MaxLimit)
+	case paramOffset:
+		offset, ok := parseCount(value)
+		if !ok || offset > maxOffset {
+			f.add(name, "invalid_value", "must be an integer from 0 to 2147483647")
+		}
+		q.page.Offset = offset
+	case paramOrder:
+		if value != "asc" && value != "desc" {
+			f.add(name, "invalid_value", "must be asc or desc")
+		}
+		q.page.Ascending = value == "asc"
+	case paramCursor:
+		q.cursor = value
+	case paramStatus:
+		if len(q.filter.Status) == maxStatuses {
+			f.add(name, "too_many", "must be there at most 20 times")
+			return
+		}
+		q.filter.Status = append(q.filter.Status, value)
+	case paramEmail:
+		q.filter.Email = value
+	case paramReference:
+		q.filter.Reference = value
+	default:
+		q.setTime(f, p, name, value)
+	}
+}
+
+// setTime sets a bound in time. Records have whole milliseconds, so a bound is
+// brought to one that lets the same records through.
+func (q *listQuery) setTime(f *faults, p parameter, name, value string) {
+	t, ok := parseTime(value)
+	if !ok {
+		detail := badTime
+		if strings.IndexByte(value, ' ') >= 0 {
+			detail = unescapedPlus
+		}
+		f.add(name, "invalid_timestamp", detail)
+		return
+	}
+	floor := t.Truncate(time.Millisecond)
+	switch p {
+	case paramCreatedAfter:
+		q.filter.CreatedAfter = floor
+	case paramUpdatedAfter:
+		q.filter.UpdatedAfter = floor
+	case paramCreatedBefore:
+		if floor.Before(t) {
+			floor = floor.Add(time.Millisecond)
+		}
+		q.filter.CreatedBefore = floor
+	}
+}
+
+// parseCount reads a number of digits only. One that is too large for any use
+// is cut.
+func parseCount(s string) (int, bool) {
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = min(n*10+int(s[i]-'0'), maxOffset+1)
+	}
+	return n, true
+}
+
+// normalize makes queries that mean the same the same.
+func (q *listQuery) normalize() {
+	if len(q.filter.Status) > 1 {
+		slices.Sort(q.filter.Status)
+		q.filter.Status = slices.Compact(q.filter.Status)
+	}
+}

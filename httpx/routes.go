@@ -1,0 +1,169 @@
+package httpx
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A Route is one operation of the API. HEAD works wherever GET does and is not
+// a route of its own.
+type Route struct {
+	Name       string             // unique, camelCase, for example "getCampaign"
+	Method     string             // for example "GET"
+	Pattern    string             // the path below where the Handler is mounted, for example "/v1/campaigns/{uuid}"
+	Permission formsvc.Permission // what the key needs; "" means that any valid key will do
+	Public     bool               // whether no key is needed at all
+}
+
+// Routes returns every operation there is.
+func Routes() []Route {
+	table := routes()
+	list := make([]Route, len(table))
+	for i := range table {
+		list[i] = table[i].Route
+	}
+	return list
+}
+
+// A route is a Route with the code behind it. handle answers with [call.send],
+// or returns why it can't.
+type route struct {
+	Route
+	handle func(*Handler, *call) error
+}
+
+// routes is the one table of what the API offers.
+func routes() []route {
+	op := func(
+		name, method, pattern string, permission formsvc.Permission, handle func(*Handler, *call) error,
+	) route {
+		return route{Route{Name: name, Method: method, Pattern: pattern, Permission: permission}, handle}
+	}
+	public := func(name, pattern string, handle func(*Handler, *call) error) route {
+		return route{Route{Name: name, Method: http.MethodGet, Pattern: pattern, Public: true}, handle}
+	}
+	const (
+		campaigns = "/v1/campaigns"
+		campaign  = campaigns + "/{uuid}"
+		responses = campaign + "/responses"
+		response  = responses + "/{response_uuid}"
+	)
+	return []route{
+		op("listCampaigns", http.MethodGet, campaigns, formsvc.CampaignsRead, (*Handler).listCampaigns),
+		op("createCampaign", http.MethodPost, campaigns, formsvc.CampaignsWrite, (*Handler).createCampaign),
+		op("getCampaign", http.MethodGet, campaign, formsvc.CampaignsRead, (*Handler).getCampaign),
+		op("replaceCampaign", http.MethodPut, campaign, formsvc.CampaignsWrite, (*Handler).replaceCampaign),
+		op("listResponses", http.MethodGet, responses, formsvc.ResponsesRead, (*Handler).listResponses),
+		op("createResponse", http.MethodPost, responses, formsvc.ResponsesWrite, (*Handler).createResponse),
+		op("getResponse", http.MethodGet, response, formsvc.ResponsesRead, (*Handler).getResponse),
+		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),
+		op("getMe", http.MethodGet, "/v1/me", "", (*Handler).getMe),
+		public("getHealth", "/healthz", (*Handler).getHealth),
+		public("getReadiness", "/readyz", (*Handler).getReadiness),
+	}
+}
+
+// A resource is the routes of one path.
+type resource struct {
+	segments []string // "" is an identifier
+	routes   []route
+	allow    string // the methods, as in the header Allow
+}
+
+// maxIDs is the largest number of identifiers in a path.
+const maxIDs = 2
+
+// compile groups the table by path.
+func compile(table []route) []resource {
+	var list []resource
+	index := make(map[string]int)
+	for _, r := range table {
+		i, ok := index[r.Pattern]
+		if !ok {
+			i = len(list)
+			index[r.Pattern] = i
+			list = append(list, resource{segments: segments(r.Pattern)})
+		}
+		resource := &list[i]
+		resource.routes = append(resource.routes, r)
+		if resource.allow != "" {
+			resource.allow += ", "
+		}
+		resource.allow += r.Method
+		if r.Method == http.MethodGet {
+			resource.allow += ", " + http.MethodHead
+		}
+	}
+	return list
+}
+
+func segments(pattern string) []string {
+	list := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
+	for i, s := range list {
+		if strings.HasPrefix(s, "{") {
+			list[i] = ""
+		}
+	}
+	return list
+}
+
+// find returns the resource at the request's path and notes the identifiers in
+// it, or returns nil.
+func (h *Handler) find(c *call) *resource {
+	u := c.r.URL
+	// net/url keeps RawPath only of paths with escapes, and no path of ours needs any.
+	if u.RawPath != "" && u.RawPath != u.Path {
+		return nil
+	}
+	for i := range h.resources {
+		if h.resources[i].match(u.Path, &c.ids) {
+			return &h.resources[i]
+		}
+	}
+	return nil
+}
+
+// match reports whether the path is the resource's, segment by segment, so that
+// nothing needs cleaning and nothing is cleaned.
+func (x *resource) match(path string, ids *[maxIDs]formsvc.ID) bool {
+	found := 0
+	for _, want := range x.segments {
+		if path == "" || path[0] != '/' {
+			return false
+		}
+		end := strings.IndexByte(path[1:], '/') + 1
+		if end == 0 {
+			end = len(path)
+		}
+		segment := path[1:end]
+		path = path[end:]
+		if want != "" {
+			if segment != want {
+				return false
+			}
+			continue
+		}
+		id, ok := formsvc.ParseID(segment)
+		if !ok {
+			return false
+		}
+		ids[found] = id
+		found++
+	}
+	return path == ""
+}
+
+// route returns the route for the method, or nil.
+func (x *resource) route(method string) *route {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	for i := range x.routes {
+		if x.routes[i].Method == method {
+			return &x.routes[i]
+		}
+	}
+	return nil
+}

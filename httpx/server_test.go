@@ -1,0 +1,133 @@
+package httpx_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// A call's buffers are used again; nothing of one request may show in another.
+func TestCallsDoNotMix(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		list := w.campaign(plainCampaign) + "/responses"
+		var group []chan error
+		for g := range 8 {
+			done := make(chan error, 1)
+			group = append(group, done)
+			go func() { done <- mixed(w, list, g) }()
+		}
+		for _, done := range group {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func mixed(w *world, list string, g int) error {
+	for i := range 50 {
+		mark := strings.Repeat(fmt.Sprintf("%d-%d ", g, i), 1+i%7*20)
+		for _, body := range []string{`{"user":{"x":"` + mark, answers(`{"a":{"value":["` + mark + `"]}}`)} {
+			recorder := httptest.NewRecorder()
+			w.api.ServeHTTP(recorder, w.request("POST", list, body))
+			if recorder.Code == 201 && !strings.Contains(recorder.Body.String(), `["`+mark+`"]`) {
+				return fmt.Errorf("%s is not in %s", mark, recorder.Body)
+			}
+			if recorder.Code != 201 && recorder.Code != 400 {
+				return fmt.Errorf("%d: %s", recorder.Code, recorder.Body)
+			}
+		}
+	}
+	return nil
+}
+
+// C1, C4, C5, C10: what only a real connection shows.
+func TestOverTCP(t *testing.T) {
+	w := newWorld(t, openMemory(t), &httpx.Options{MaxBody: 1000})
+	server := httptest.NewServer(w.api)
+	defer server.Close()
+	before := w.total("/v1/campaigns")
+	head := "POST /v1/campaigns HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.mine.key + "\r\nContent-Type: application/json\r\n"
+	long := strings.Repeat(" ", 2000)
+	for _, row := range []struct {
+		name, request, status, contains string
+	}{
+		{"chunked over the limit", head + "Transfer-Encoding: chunked\r\n\r\n7d0\r\n" + long + "\r\n0\r\n\r\n", "413", "Connection: close"},
+		{"announced over the limit", head + "Content-Length: 2000\r\n\r\n" + long, "413", "Connection: close"},
+		{"cut short", head + "Content-Length: 100\r\n\r\n" + plainCampaign, "400", "body_incomplete"},
+		{"bad chunk", head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n" + plainCampaign + "\r\n0\r\n\r\n", "400", "body_incomplete"},
+		{"no length", head + "\r\n", "400", "empty_body"},
+		{"two lengths", head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", "400", ""},
+		{"Expect", head + "Expect: x\r\nContent-Length: 2\r\n\r\n{}", "417", ""},
+		{"HEAD of an error", strings.Replace(head, "POST /v1/campaigns", "HEAD /x", 1) + "Connection: close\r\n\r\n", "404", "problem+json"},
+	} {
+		answer := exchange(t, server.Listener.Addr().String(), row.request, true)
+		if !strings.HasPrefix(answer, "HTTP/1.1 "+row.status) || !strings.Contains(answer, row.contains) {
+			t.Errorf("%s: %s", row.name, answer)
+		}
+	}
+	if n := w.total("/v1/campaigns"); n != before {
+		t.Errorf("%d campaigns, want %d", n, before)
+	}
+	good := head + "Content-Length: " + fmt.Sprint(len(plainCampaign)) + "\r\n\r\n" + plainCampaign
+	last := strings.Replace(good, "Host: x", "Host: x\r\nConnection: close", 1)
+	many := exchange(t, server.Listener.Addr().String(), strings.Repeat(good, 99)+last, false)
+	if n := strings.Count(many, "HTTP/1.1 201"); n != 100 {
+		t.Errorf("%d of 100 pipelined requests answered", n)
+	}
+}
+
+// exchange sends the bytes, ends its side on demand, and returns all that comes
+// back.
+func exchange(t *testing.T, address, request string, end bool) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = io.WriteString(conn, request)
+		if c, ok := conn.(*net.TCPConn); ok && end {
+			_ = c.CloseWrite()
+		}
+	}()
+	answer, _ := io.ReadAll(bufio.NewReader(conn))
+	return string(answer)
+}
+
+// A body that doesn't arrive in time is the client's doing.
+func TestBodyTimeout(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(rw).SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+			t.Error(err)
+		}
+		w.api.ServeHTTP(rw, r)
+	}))
+	server.Start()
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "POST /v1/campaigns HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+w.mine.key+
+		"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	answer, _ := io.ReadAll(conn)
+	if !strings.HasPrefix(string(answer), "HTTP/1.1 408") || !strings.Contains(string(answer), "body_timeout") {
+		t.Errorf("%s", answer)
+	}
+}
