@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// A bench is one run.
+type bench struct {
+	options
+	self string    // this program, which is also the server
+	log  io.Writer // progress
+	result
+}
+
+// A result is everything a run found out.
+type result struct {
+	Started time.Time `json:"startedAt"`
+	Machine machine   `json:"machine"`
+	Options options   `json:"options"`
+	Notes   []string  `json:"notes"`
+	Cells   []cell    `json:"cells"`
+	Ratios  []ratio   `json:"ratios"`
+	Goals   []goal    `json:"goals"`
+	Error   string    `json:"error,omitempty"`
+}
+
+// runBench measures, and reports also what it has when a measurement fails.
+func runBench(ctx context.Context, opts options, std streams) error {
+	b := &bench{options: opts, log: std.err}
+	b.result = result{Started: time.Now().UTC(), Machine: thisMachine(), Notes: []string{}, Cells: []cell{}}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	b.Options = b.options
+	err := b.all(ctx)
+	if err != nil {
+		b.Error = err.Error()
+	}
+	b.checkNoise()
+	b.Ratios = ratios(b.Cells)
+	b.Goals = goals(&b.options, b.Cells, b.Ratios)
+	return errors.Join(err, b.report(std.out), b.writeJSON())
+}
+
+// prepare finds out what can't be measured, or not well.
+func (b *bench) prepare(ctx context.Context) (err error) {
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if _, err := readUsage(os.Getpid()); err != nil {
+		return fmt.Errorf("CPU times can be read on Linux only: %w", err)
+	}
+	if b.dir == "" {
+		b.dir = os.TempDir()
+	}
+	if b.dir, err = filepath.Abs(b.dir); err != nil {
+		return err
+	}
+	if b.profiles != "" {
+		if err := os.MkdirAll(b.profiles, 0o750); err != nil {
+			return err
+		}
+		b.warn("CPU profiles were taken, which slows the servers down")
+	}
+	if slices.Contains(b.Stores, sqliteStore) && inMemory(b.dir) {
+		b.warn("the SQLite files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
+	}
+	return b.preparePostgres(ctx)
+}
+
+func (b *bench) preparePostgres(ctx context.Context) error {
+	if !slices.Contains(b.Stores, postgresStore) {
+		return nil
+	}
+	if os.Getenv(postgresEnv) == "" {
+		missing := postgresEnv + " is not set; run this with \"bash .ci/with-postgres --durable\""
+		if os.Getenv("CI") == "true" || len(b.Stores) == 1 {
+			return errors.New(missing)
+		}
+		b.warn("SKIPPED: Postgres was not measured: " + missing)
+		b.Stores = slices.DeleteFunc(b.Stores, func(s string) bool { return s == postgresStore })
+		return nil
+	}
+	syncs, err := postgresSyncs(ctx)
+	if err == nil && !syncs {
+		b.warn("this Postgres does not sync to disk (fsync is off): start it with --durable")
+	}
+	return err
+}
+
+// warn notes what readers of the figures must know.
+func (b *bench) warn(note string) {
+	b.Notes = append(b.Notes, note)
+	_, _ = fmt.Fprintln(b.log, "formbench:", note)
+}
+
+// checkNoise warns when others used the machine while nothing but a server and
+// the generator should have.
+func (b *bench) checkNoise() {
+	const tolerable = 0.3 // cores
+	counted, noisy, most := 0, 0, 0.0
+	for _, c := range b.Cells {
+		if c.System != ceilingSystem && c.Store == postgresStore {
+			continue
+		}
+		counted++
+		most = max(most, c.OtherCores)
+		if c.OtherCores > tolerable {
+			noisy++
+		}
+	}
+	if noisy > 0 {
+		b.warn(fmt.Sprintf("other work took more than %.1f cores, up to %.1f, in %d of the %d cells without Postgres: "+
+			"these figures say little", tolerable, most, noisy, counted))
+	}
+}
+
+// note adds a measured cell.
+func (b *bench) note(c cell) {
+	b.Cells = append(b.Cells, c)
+	_, _ = fmt.Fprintf(b.log, "%s: %.0f/s\n", &c, c.PerSecond)
+}
+
+func (b *bench) writeJSON() error {
+	if b.jsonFile == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(b.result, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(b.jsonFile, append(text, '\n'), 0o600)
+}

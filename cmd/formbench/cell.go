@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// What the requests of a cell do.
+const (
+	createWhat = "create"
+	getWhat    = "get one"
+	listWhat   = "list of 20"
+	firstWhat  = "first page"
+	deepWhat   = "deep page"
+)
+
+// A cell is one figure of a table, measured once.
+type cell struct {
+	What      string `json:"what"`
+	Store     string `json:"store"`
+	System    string `json:"system"`
+	Conns     int    `json:"conns"`
+	Responses int    `json:"responses"` // in the campaign at the start
+	Round     int    `json:"round"`
+	figures
+}
+
+// figures are what was measured.
+type figures struct {
+	Requests        int     `json:"requests"` // answered in the time below
+	Seconds         float64 `json:"seconds"`
+	Errors          int     `json:"errors"`
+	PerSecond       float64 `json:"requestsPerSecond"`
+	P50             float64 `json:"p50Milliseconds"`
+	P99             float64 `json:"p99Milliseconds"`
+	Max             float64 `json:"maxMilliseconds"`
+	ServerMicros    float64 `json:"serverMicrosecondsPerRequest"`
+	GeneratorMicros float64 `json:"generatorMicrosecondsPerRequest"`
+	OtherMicros     float64 `json:"otherMicrosecondsPerRequest"` // CPU of everything else on the machine
+	OtherCores      float64 `json:"otherCores"`                  // the same, per second
+	PeakMB          float64 `json:"peakMegabytes"`               // resident memory of the server
+}
+
+// String names the cell in progress lines.
+func (c *cell) String() string {
+	return fmt.Sprintf("round %d, %s, %s, %s, connections %d, responses %d",
+		c.Round, c.What, c.Store, c.System, c.Conns, c.Responses)
+}
+
+// measure starts a server, loads it and notes the figures. It returns how many
+// requests were answered, warm-up included.
+func (b *bench) measure(
+	ctx context.Context, c cell, dsn string, prepare func(addr string) (workload, error),
+) (answered int, err error) {
+	cfg := serverConfig{System: c.System, DSN: dsn, Responses: c.Responses}
+	if b.profiles != "" {
+		cfg.Profile = filepath.Join(b.profiles, c.profile())
+	}
+	srv, err := startServer(ctx, b.self, cfg, b.log)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	work, err := prepare(srv.addr)
+	if err != nil {
+		return 0, err
+	}
+	begin := time.Now().Add(b.Warmup)
+	l := &load{workload: work, addr: srv.addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration)}
+	s, before, after, err := l.watched(ctx, srv.pid)
+	if err != nil {
+		return 0, err
+	}
+	c.figures = newFigures(&s, before, after, b.Duration)
+	peak, err := peakMemory(srv.pid)
+	if err != nil {
+		return 0, err
+	}
+	c.PeakMB = float64(peak) / 1e6
+	b.note(c)
+	if s.err != nil {
+		return 0, fmt.Errorf("%d of the connections failed, first: %w", s.errors, s.err)
+	}
+	return s.answered, nil
+}
+
+// profile names the file of the cell's CPU profile.
+func (c *cell) profile() string {
+	what := map[string]string{getWhat: "get", listWhat: "list", firstWhat: "first", deepWhat: "deep"}[c.What]
+	if what == "" {
+		what = c.What
+	}
+	return fmt.Sprintf("%s-%s-%s-%d-%d-round%d.pprof", what, c.Store, c.System, c.Conns, c.Responses, c.Round)
+}
+
+// watched runs the load and reads the CPU times at its beginning and end.
+func (l *load) watched(ctx context.Context, server int) (s sample, before, after usage, err error) {
+	var loadErr error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s, loadErr = l.run(ctx)
+	}()
+	waitUntil(l.begin, done)
+	before, err = readUsage(server)
+	waitUntil(l.end, done)
+	after, afterErr := readUsage(server)
+	<-done
+	return s, before, after, errors.Join(loadErr, err, afterErr)
+}
+
+// waitUntil returns at that time, or earlier when done is closed.
+func waitUntil(t time.Time, done <-chan struct{}) {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}
+
+// newFigures turns a sample and the CPU times around it into figures. The times
+// are read a little after the sample begins and ends, so each goes by its own
+// clock.
+func newFigures(s *sample, before, after usage, d time.Duration) figures {
+	f := figures{
+		Requests: len(s.latencies), Seconds: d.Seconds(), Errors: s.errors,
+		PerSecond: float64(len(s.latencies)) / d.Seconds(),
+		P50:       milliseconds(percentile(s.latencies, 50)),
+		P99:       milliseconds(percentile(s.latencies, 99)),
+		Max:       milliseconds(percentile(s.latencies, 100)),
+	}
+	elapsed := after.at.Sub(before.at).Seconds()
+	if f.Requests == 0 || elapsed <= 0 {
+		return f
+	}
+	server := (after.server - before.server).Seconds() / elapsed
+	generator := (after.generator - before.generator).Seconds() / elapsed
+	f.OtherCores = (after.machine-before.machine).Seconds()/elapsed - server - generator
+	f.ServerMicros = server / f.PerSecond * 1e6
+	f.GeneratorMicros = generator / f.PerSecond * 1e6
+	f.OtherMicros = f.OtherCores / f.PerSecond * 1e6
+	return f
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

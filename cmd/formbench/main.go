@@ -1,0 +1,81 @@
+// Command formbench measures what requests to the API cost, next to a handler
+// that only decodes and encodes the same JSON.
+//
+//	bash .ci/with-postgres --durable go run ./cmd/formbench
+//
+// # What is measured
+//
+//   - create: POST of a response with five answers to a campaign with one
+//     webhook, so that each is a response, an event and a delivery, durable.
+//     Nothing delivers. Every cell has a database of its own, which afterwards
+//     must hold exactly what was acknowledged.
+//   - read: GET of one response, and of the newest 20 with the total.
+//   - depth: the first page of 20 and pages far behind it by cursor, in a small
+//     and in a large campaign, on one connection.
+//
+// Three systems take turns within each round, and each cell starts a process of
+// its own: "ceiling" is net/http and encoding/json and stores nothing, "formsvc"
+// is the API over a store, and "each" is the same with one transaction per
+// request. What is read does not depend on how it was written, so "each" is
+// measured for create only.
+//
+// # How
+//
+// The load is a closed loop: every connection sends its next request when the
+// last one is answered. Percentiles are exact, from all samples. The server and
+// the generator share the machine, so CPU time per request says more than
+// requests per second. CPU time is the kernel's, in steps of 10 ms: cells much
+// shorter than a second make it coarse. The machine's is sampled and that of
+// processes is not, so that of everything else, their difference, can be a
+// little below zero. It is read from /proc, so formbench needs Linux.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal the next one ends the program at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// streams are where the program reads and writes: results go to out, progress
+// to err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run returns the exit status: 0, 1 when a measurement failed, 2 when the flags
+// were not understood.
+func run(ctx context.Context, args []string, std streams) int {
+	if len(args) == 1 && args[0] == serveCommand {
+		if err := serve(ctx, std); err != nil {
+			_, _ = fmt.Fprintln(std.err, "formbench server:", err)
+			return 1
+		}
+		return 0
+	}
+	opts, err := parseOptions(args, std.err)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(std.err, "formbench:", err)
+		return 2
+	}
+	if err := runBench(ctx, opts, std); err != nil {
+		_, _ = fmt.Fprintln(std.err, "formbench:", err)
+		return 1
+	}
+	return 0
+}

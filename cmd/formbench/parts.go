@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// all runs the parts of the run.
+func (b *bench) all(ctx context.Context) error {
+	for _, part := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{createPart, b.create}, {readPart, b.read}, {depthPart, b.depth}} {
+		if !slices.Contains(b.Only, part.name) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// plan returns the cells of a part in the order they are measured in: what is
+// compared is measured one after the other.
+func (b *bench) plan(whats []string, conns, sizes []int, systems []string) (list []cell) {
+	for round := range b.Rounds {
+		for _, store := range b.Stores {
+			for _, what := range whats {
+				for _, n := range conns {
+					for _, size := range sizes {
+						for _, system := range rotated(systems, round) {
+							list = append(list, cell{
+								What: what, Store: store, System: system, Conns: n, Responses: size, Round: round + 1,
+							})
+						}
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// rotated returns the list with another beginning in each round, so that no
+// system always comes after the same one.
+func rotated(list []string, round int) []string {
+	at := round % max(len(list), 1)
+	return slices.Concat(list[at:], list[:at])
+}
+
+// create measures new responses.
+func (b *bench) create(ctx context.Context) error {
+	for _, c := range b.plan([]string{createWhat}, b.Conns, []int{0}, b.Systems) {
+		if err := b.createCell(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) createCell(ctx context.Context, c cell) (err error) {
+	if c.System == ceilingSystem {
+		w := inventedWorld()
+		_, err := b.measure(ctx, c, "", func(string) (workload, error) { return w.creates() })
+		return err
+	}
+	db, err := newDatabase(ctx, c.Store, b.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.drop()) }()
+	w, err := db.account(ctx)
+	if err != nil {
+		return err
+	}
+	if w, err = db.withWebhook(ctx, w); err != nil {
+		return err
+	}
+	answered, err := b.measure(ctx, c, db.dsn, func(string) (workload, error) { return w.creates() })
+	if err != nil {
+		return err
+	}
+	return db.holds(ctx, w, answered)
+}
+
+// read measures one response and the newest ones.
+func (b *bench) read(ctx context.Context) (err error) {
+	stores, err := b.fill(ctx, b.Fill)
+	defer func() { err = errors.Join(err, stores.drop()) }()
+	if err != nil {
+		return err
+	}
+	systems := slices.DeleteFunc(slices.Clone(b.Systems), func(s string) bool { return s == eachSystem })
+	for _, c := range b.plan([]string{getWhat, listWhat}, b.ReadConns, []int{b.Fill}, systems) {
+		f := stores[c.Store]
+		w := f.campaigns[c.Responses]
+		if c.System == ceilingSystem {
+			w = inventedWorld()
+		}
+		work := w.gets(c.Responses)
+		if c.What == listWhat {
+			work = w.list()
+		}
+		if _, err := b.measure(ctx, c, f.dsn, func(string) (workload, error) { return work, nil }); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+// depth measures pages of a small and a large campaign of one account.
+func (b *bench) depth(ctx context.Context) (err error) {
+	if !slices.Contains(b.Systems, groupSystem) {
+		return nil
+	}
+	sizes := []int{smallCampaign, b.Large}
+	stores, err := b.fill(ctx, sizes...)
+	defer func() { err = errors.Join(err, stores.drop()) }()
+	if err != nil {
+		return err
+	}
+	for _, c := range b.plan([]string{firstWhat, deepWhat}, []int{1}, sizes, []string{groupSystem}) {
+		f := stores[c.Store]
+		w := f.campaigns[c.Responses]
+		prepare := func(addr string) (workload, error) {
+			if c.What == deepWhat {
+				return w.deep(ctx, addr, c.Responses)
+			}
+			return w.list(), nil
+		}
+		if _, err := b.measure(ctx, c, f.dsn, prepare); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+// A filled database has campaigns, by size, that are only read.
+type filled struct {
+	*database
+	campaigns map[int]world
+}
+
+// filledStores has one on each store.
+type filledStores map[string]filled
+
+func (s filledStores) drop() (err error) {
+	for _, f := range s {
+		err = errors.Join(err, f.drop())
+	}
+	return err
+}
+
+// fill makes a database on each store, with campaigns of these sizes. What it
+// made has to be dropped also when it fails.
+func (b *bench) fill(ctx context.Context, sizes ...int) (filledStores, error) {
+	stores := make(filledStores)
+	for _, store := range b.Stores {
+		start := time.Now()
+		db, err := newDatabase(ctx, store, b.dir)
+		if err != nil {
+			return stores, err
+		}
+		f := filled{database: db, campaigns: make(map[int]world)}
+		stores[store] = f
+		if err := f.fill(ctx, sizes); err != nil {
+			return stores, fmt.Errorf("%s: %w", store, err)
+		}
+		_, _ = fmt.Fprintf(b.log, "stored %d responses in %s in %.1f s\n", sizes, store, time.Since(start).Seconds())
+	}
+	return stores, nil
+}
+
+func (f *filled) fill(ctx context.Context, sizes []int) error {
+	account, err := f.account(ctx)
+	if err != nil {
+		return err
+	}
+	first := 0
+	for _, n := range sizes {
+		if f.campaigns[n], err = f.withResponses(ctx, account, first, n); err != nil {
+			return err
+		}
+		first += n
+	}
+	return f.settle(ctx)
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime/pprof"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// serveCommand is the argument that makes this program a server. It reads a
+// serverConfig from standard input, writes a serverReady to standard output and
+// serves until standard input ends, so that it never outlives who started it.
+const serveCommand = "serve-cell"
+
+// A serverConfig says what to serve.
+type serverConfig struct {
+	System    string
+	DSN       string
+	Responses int    // in the campaign of the ceiling
+	Profile   string // file for a CPU profile
+}
+
+// A serverReady says where.
+type serverReady struct{ Addr string }
+
+// The limits of "formsvc serve".
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second
+	writeTimeout      = 90 * time.Second
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+	shutdownTimeout   = 20 * time.Second
+)
+
+// serve is the server process.
+func serve(ctx context.Context, std streams) (err error) {
+	in := json.NewDecoder(std.in)
+	var cfg serverConfig
+	if err := in.Decode(&cfg); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, std.in)
+		cancel()
+	}()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	logger := slog.New(slog.NewTextHandler(std.err, nil))
+	addr := listener.Addr().String()
+	handler, closeStore, err := cfg.handler(ctx, addr, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	stopProfile, err := startProfile(cfg.Profile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfile()) }()
+	if err := json.NewEncoder(std.out).Encode(serverReady{Addr: addr}); err != nil {
+		return err
+	}
+	return serveHTTP(ctx, listener, handler, logger)
+}
+
+// handler returns what to serve and what to close afterwards.
+func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Logger) (http.Handler, func() error, error) {
+	if c.System == ceilingSystem {
+		return newCeiling(c.Responses), func() error { return nil }, nil
+	}
+	groupLimit := 0 // the store's default
+	if c.System == eachSystem {
+		groupLimit = 1
+	}
+	s, err := openStore(ctx, c.DSN, groupLimit)
+	if err != nil {
+		return nil, nil, err
+	}
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping})
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return handler, s.Close, nil
+}
+
+func startProfile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path) //nolint:gosec // the user names the directory
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer done()
+	err := server.Shutdown(patience)
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	return err
+}
+
+// A server is a process of this program that serves.
+type server struct {
+	addr   string
+	pid    int
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	stderr bytes.Buffer // passed on to log when the server has ended
+	log    io.Writer
+}
+
+// startServer returns when the server answers.
+func startServer(ctx context.Context, self string, cfg serverConfig, log io.Writer) (*server, error) {
+	s := &server{cmd: exec.CommandContext(ctx, self, serveCommand), log: log}
+	s.cmd.Stderr = &s.stderr
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	s.stdin = stdin
+	s.cmd.Cancel = stdin.Close
+	s.cmd.WaitDelay = shutdownTimeout
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	var ready serverReady
+	err = json.NewEncoder(stdin).Encode(cfg)
+	if err == nil {
+		err = json.NewDecoder(stdout).Decode(&ready)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start a server: %w", errors.Join(err, s.stop()))
+	}
+	s.addr, s.pid = ready.Addr, s.cmd.Process.Pid
+	return s, nil
+}
+
+// stop ends the server and fails when it failed.
+func (s *server) stop() error {
+	_ = s.stdin.Close() // it may be closed already
+	timer := time.AfterFunc(shutdownTimeout, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	err := s.cmd.Wait()
+	_, _ = s.stderr.WriteTo(s.log)
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}

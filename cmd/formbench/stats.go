@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// percentile returns the smallest sample that p percent of all are not above
+// (nearest rank), or 0 when there is none.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := (len(sorted)*p + 99) / 100
+	return sorted[max(rank-1, 0)]
+}
+
+// A spread is what the rounds say of one figure.
+type spread struct {
+	Median  float64   `json:"median"`
+	Lowest  float64   `json:"lowest"`
+	Highest float64   `json:"highest"`
+	Rounds  []float64 `json:"rounds"`
+}
+
+// newSpread returns the spread of at least one figure, by round.
+func newSpread(rounds []float64) spread {
+	sorted := slices.Sorted(slices.Values(rounds))
+	n := len(sorted)
+	return spread{
+		Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Lowest: sorted[0], Highest: sorted[n-1], Rounds: rounds,
+	}
+}
+
+// text returns the median, and the range when there was more than one round.
+func (s spread) text(decimals int) string {
+	if len(s.Rounds) == 1 {
+		return fmt.Sprintf("%.*f", decimals, s.Median)
+	}
+	return fmt.Sprintf("%.*f (%.*f–%.*f)", decimals, s.Median, decimals, s.Lowest, decimals, s.Highest)
+}
+
+// A subject is what the cells of all rounds have in common.
+type subject struct {
+	What      string `json:"what"`
+	Store     string `json:"store"`
+	Conns     int    `json:"conns"`
+	Responses int    `json:"responses"`
+}
+
+func (c *cell) subject() subject {
+	return subject{What: c.What, Store: c.Store, Conns: c.Conns, Responses: c.Responses}
+}
+
+// rows are the cells of all rounds, by subject and system. The order is that of
+// the first round.
+type rows struct {
+	keys  []rowKey
+	cells map[rowKey][]cell
+}
+
+type rowKey struct {
+	subject
+	system string
+}
+
+func newRows(cells []cell) rows {
+	r := rows{cells: make(map[rowKey][]cell)}
+	for _, c := range cells {
+		key := rowKey{c.subject(), c.System}
+		if r.cells[key] == nil {
+			r.keys = append(r.keys, key)
+		}
+		r.cells[key] = append(r.cells[key], c)
+	}
+	return r
+}
+
+// spread returns the spread of a figure of a row, or nil when it was not
+// measured.
+func (r *rows) spread(key rowKey, figure func(*cell) float64) *spread {
+	cells := r.cells[key]
+	if len(cells) == 0 {
+		return nil
+	}
+	s := newSpread(mapped(cells, figure))
+	return &s
+}
+
+func mapped[T, R any](list []T, f func(*T) R) []R {
+	out := make([]R, len(list))
+	for i := range list {
+		out[i] = f(&list[i])
+	}
+	return out
+}
+
+// A ratio compares two rows round by round.
+type ratio struct {
+	subject
+	Of string `json:"of"`
+	spread
+}
+
+// What ratios are of.
+const (
+	ofCeiling = "formsvc/ceiling requests/s"
+	ofEach    = "formsvc/each requests/s"
+	ofDepth   = "large/small p50"
+)
+
+// ratios returns every ratio that the cells give.
+func ratios(cells []cell) []ratio {
+	r := newRows(cells)
+	list := []ratio{}
+	for _, key := range r.keys {
+		if key.system != groupSystem {
+			continue
+		}
+		mine := r.cells[key]
+		for _, other := range []struct{ of, system string }{{ofCeiling, ceilingSystem}, {ofEach, eachSystem}} {
+			theirs := r.cells[rowKey{key.subject, other.system}]
+			list = appendRatio(list, key.subject, other.of, mine, theirs, func(c *cell) float64 { return c.PerSecond })
+		}
+		if (key.What == firstWhat || key.What == deepWhat) && key.Responses != smallCampaign {
+			small := key
+			small.Responses = smallCampaign
+			list = appendRatio(list, key.subject, ofDepth, mine, r.cells[small], func(c *cell) float64 { return c.P50 })
+		}
+	}
+	return list
+}
+
+// appendRatio compares the rounds that both have.
+func appendRatio(list []ratio, s subject, of string, a, b []cell, figure func(*cell) float64) []ratio {
+	var rounds []float64
+	for i := range min(len(a), len(b)) {
+		if below := figure(&b[i]); below > 0 {
+			rounds = append(rounds, figure(&a[i])/below)
+		}
+	}
+	if len(rounds) == 0 {
+		return list
+	}
+	return append(list, ratio{subject: s, Of: of, spread: newSpread(rounds)})
+}
