@@ -133,6 +133,11 @@ func memberOrder(object string) []string {
 // reads it from outside.
 const maxAnswers = 1_000
 
+// badName reports whether no module can have that name.
+func badName(name string) bool {
+	return name == "" || CheckText(name) != nil || utf8.RuneCountInString(name) > maxModuleName
+}
+
 // checkNames notes what is wrong with answers whatever the campaign.
 func (e *ValidationError) checkNames(answers []Answer) {
 	if len(answers) > maxAnswers {

@@ -61,7 +61,7 @@ func FuzzNewAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string) {
 		list := []formsvc.Answer{answer(first, second, ""), answer(second)}
 		answers := formsvc.NewAnswers(list...)
-		if !json.Valid([]byte(answers.JSON())) {
+		if !json.Valid([]byte(answers.JSON())) || !utf8.ValidString(answers.JSON()) {
 			t.Fatalf("%q is written %q", list, answers.JSON())
 		}
 		got, err := answers.List()
@@ -77,7 +77,9 @@ func FuzzNewAnswers(f *testing.F) {
 // FuzzEmail asks that what is accepted is a bare address by RFC 5322 and fits
 // where addresses go.
 func FuzzEmail(f *testing.F) {
-	for _, s := range []string{"a@b", "a.b+c@d-e.f", `"a b"@c`, "a@[::1]", "é@é", "a@b\x00", "Ada <a@b>", "=?utf-8?q?a?=@b", ".@.", "a@b, c@d"} {
+	for _, s := range []string{
+		"a@b", "a.b+c@d-e.f", `"a b"@c`, "a@[::1]", "é@é", "a@b\x00", "Ada <a@b>", "=?utf-8?q?a?=@b", ".@.", "a@b, c@d",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

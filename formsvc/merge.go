@@ -39,7 +39,7 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 func (e *ValidationError) checkDistinct(patches []AnswerPatch) {
 	seen := make(map[string]bool, len(patches))
 	for i := range patches {
-		if name := patches[i].Name; seen[name] {
+		if name := patches[i].Name; seen[name] && !badName(name) {
 			e.add("/responses/"+pointerEscape(name), "duplicate", "is changed twice")
 		} else {
 			seen[name] = true

@@ -98,8 +98,14 @@ func (e *ValidationError) checkMetadata(metadata map[string]string) {
 		pointer := "/metadata/" + pointerEscape(k)
 		if k == "" {
 			e.add(pointer, "required", "must have a name")
+		} else if code, detail := textFault(k); code != "" {
+			e.add("/metadata", code, "a name %s", detail)
+			continue
+		} else if utf8.RuneCountInString(k) > maxMetaKey {
+			// The name itself would make the pointer as long as the input.
+			e.add("/metadata", "too_long", "a name must have at most %d characters", maxMetaKey)
+			continue
 		}
-		e.checkLine(pointer, k, maxMetaKey)
 		e.checkLine(pointer, metadata[k], maxMetaValue)
 	}
 }
@@ -175,7 +181,9 @@ func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 		pointer := "/responses/" + pointerEscape(a.Name)
 		i, ok := index[a.Name]
 		if !ok {
-			e.add(pointer, "unknown_module", "is not a module of this campaign")
+			if !badName(a.Name) { // checkNames told it already
+				e.add(pointer, "unknown_module", "is not a module of this campaign")
+			}
 			continue
 		}
 		m := &modules[i]
@@ -220,7 +228,7 @@ func (m *Module) checkValue(value string) (code, detail string) {
 			return "invalid_number", "must be a decimal number such as 12, -0.5 or 1e3"
 		}
 	case DateModule:
-		if _, err := time.Parse(time.DateOnly, value); err != nil {
+		if day, err := time.Parse(time.DateOnly, value); err != nil || day.Year() == 0 {
 			return "invalid_date", "must be a day as YYYY-MM-DD"
 		}
 	case BooleanModule:

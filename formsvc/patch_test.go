@@ -1,6 +1,7 @@
 package formsvc_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -133,7 +134,8 @@ func TestPatchFaults(t *testing.T) {
 		{"required answer emptied", answers(set("n")), []string{"/responses/n required"}},
 		{"unknown module", answers(set("x/y")), []string{"/responses/x~1y unknown_module"}},
 		{"two values", answers(set("o", "1", "2")), []string{"/responses/o/value too_many"}},
-		{"long name", answers(set(long)), []string{"/responses too_long", "/responses/" + long + " unknown_module"}},
+		{"long name", answers(set(long)), []string{"/responses too_long"}},
+		{"long name twice", answers(set(long), set(long)), []string{"/responses too_long"}},
 		{"NUL", answers(set("o", "\x00")), []string{"/responses/o/value/0 nul_not_allowed"}},
 		{"twice", answers(set("o", "x"), set("o", "y"), remove("o")), []string{
 			"/responses/o duplicate", "/responses/o duplicate",
@@ -147,7 +149,7 @@ func TestPatchFaults(t *testing.T) {
 			}},
 			[]string{
 				"/status invalid_value", "/user/email invalid_email", "/user/firstName nul_not_allowed", "/user/lastName too_long",
-				"/responses/ required", "/responses/n/value/0 invalid_number", "/responses/ unknown_module",
+				"/responses/ required", "/responses/n/value/0 invalid_number",
 			},
 		},
 	} {
@@ -171,6 +173,19 @@ func TestPatchTooManyAnswers(t *testing.T) {
 	_, err := w.update(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more")}})
 	wantFaults(t, err, "/responses too_many")
 	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more"), remove("0000")}})
+
+	// The patch itself is bounded too, before anything is asked of the store.
+	many := make([]formsvc.AnswerPatch, 1_001)
+	for i := range many {
+		many[i] = remove(fmt.Sprint("x", i))
+	}
+	w.store.disturb(nil)
+	_, err = w.update(&r, formsvc.ResponsePatch{Answers: many})
+	wantFaults(t, err, "/responses too_many")
+	if n := w.store.count("Campaign") + w.store.count("UpdateResponse"); n != 0 {
+		t.Errorf("the store was asked %d times", n)
+	}
+	w.updated(&r, formsvc.ResponsePatch{Answers: many[:1_000]})
 }
 
 // A response that its campaign would not take any more can still change its

@@ -312,3 +312,17 @@ func TestClamped(t *testing.T) {
 		}
 	}
 }
+
+// A name that no module can have is told once, and not in the pointer: that
+// would be as long as the input.
+func TestBadNamesAreToldOnce(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign(formsvc.Module{Name: "a"})
+	_, err := w.submit(&c, answer(strings.Repeat("x", 1_000_000)), answer("b\x00"), answer("\xff"), answer(""), answer("c"))
+	wantFaults(t, err,
+		"/responses too_long", "/responses nul_not_allowed", "/responses invalid_utf8", "/responses/ required",
+		"/responses/c unknown_module")
+	if err == nil || len(err.Error()) > 1_000 {
+		t.Error("the error is as long as the input")
+	}
+}

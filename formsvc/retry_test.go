@@ -92,8 +92,8 @@ func TestGivingUpNamesTheReason(t *testing.T) {
 
 func TestCampaignIsRemembered(t *testing.T) {
 	w := newWorld(t)
-	small := w.campaign(make500(formsvc.CachedModules)...)
-	large := w.campaign(make500(formsvc.CachedModules + 1)...)
+	small := w.campaign(numberedModules(formsvc.CachedModules)...)
+	large := w.campaign(numberedModules(formsvc.CachedModules + 1)...)
 	for _, c := range []struct {
 		campaign formsvc.Campaign
 		reads    int
@@ -108,7 +108,7 @@ func TestCampaignIsRemembered(t *testing.T) {
 	}
 }
 
-func make500(n int) []formsvc.Module {
+func numberedModules(n int) []formsvc.Module {
 	list := make([]formsvc.Module, n)
 	for i := range list {
 		list[i].Name = fmt.Sprint(i)

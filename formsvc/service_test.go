@@ -45,7 +45,8 @@ func TestDefaultOptions(t *testing.T) {
 		if err != nil || !referencePattern.MatchString(r.Reference) {
 			t.Errorf("the reference is %q, %v", r.Reference, err)
 		}
-		if r, err = svc.Responses.Update(ctx, responseKey(&r), formsvc.ResponsePatch{Status: new("completed")}); err != nil || r.CompletedAt.IsZero() {
+		r, err = svc.Responses.Update(ctx, responseKey(&r), formsvc.ResponsePatch{Status: new("completed")})
+		if err != nil || r.CompletedAt.IsZero() {
 			t.Errorf("completed is not final: %+v, %v", r, err)
 		}
 	}

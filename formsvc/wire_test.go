@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -80,6 +81,9 @@ func TestAppendResponseOfAnyBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := formsvc.AppendResponse(nil, &formsvc.Response{User: formsvc.User{FirstName: name}})
+		if !utf8.Valid(b) {
+			t.Fatalf("%q is written %q", name, b)
+		}
 		var got jsonResponse
 		if err := json.Unmarshal(b, &got); err != nil || got.User.FirstName != want {
 			t.Fatalf("%q is written %s and read %q, %v", name, b, got.User.FirstName, err)

@@ -41,7 +41,9 @@ func TestCheckWorkflow(t *testing.T) {
 		{"final", workflow{Final: []string{"a"}}, true},
 		{"nothing is final", workflow{Final: []string{}}, true},
 		{"known final", workflow{Statuses: []string{"a"}, Final: []string{"a"}}, true},
-		{"pending is always known", workflow{Statuses: []string{"a"}, Transitions: map[string][]string{"a": {"pending"}, "pending": {"a"}}}, true},
+		{"pending is always known", workflow{
+			Statuses: []string{"a"}, Transitions: map[string][]string{"a": {"pending"}, "pending": {"a"}},
+		}, true},
 		{"transitions without statuses", workflow{Transitions: map[string][]string{"a": {"b"}}}, true},
 		{"bad status", workflow{Statuses: []string{"a", "B"}}, false},
 		{"bad final", workflow{Final: []string{""}}, false},
@@ -180,6 +182,7 @@ func TestCompletedAt(t *testing.T) {
 		}
 	}
 	// Its content may change; it stays finished since then.
+	w.clock.add(time.Hour)
 	if after := w.updated(&r, formsvc.ResponsePatch{FirstName: new("X")}); !after.CompletedAt.Equal(completed) {
 		t.Errorf("completed at %v", after.CompletedAt)
 	}

@@ -36,6 +36,12 @@ type streams struct {
 // errSilent ends a command with status 1 when it has said why.
 var errSilent = errors.New("")
 
+// usageError ends a command with status 2: the value of a flag or an argument
+// can't be used.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
 // run runs one command and returns its exit status: 0, 1 when it failed, 2 when
 // it was not understood.
 func run(ctx context.Context, args []string, std streams) int {
@@ -62,6 +68,9 @@ func run(ctx context.Context, args []string, std streams) int {
 	if err := command.Run(&commands.global); err != nil {
 		if !errors.Is(err, errSilent) {
 			_, _ = fmt.Fprintln(std.err, "formsvc:", err)
+		}
+		if _, ok := errors.AsType[usageError](err); ok {
+			return 2
 		}
 		return 1
 	}

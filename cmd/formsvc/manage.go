@@ -220,7 +220,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, g *global, std streams) error {
 	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
 		key, ok := formsvc.ParseID(c.UUID)
 		if !ok {
-			return fmt.Errorf("%q is not a UUID", c.UUID)
+			return usageError{fmt.Errorf("%q is not a UUID", c.UUID)}
 		}
 		err := svc.Keys.Revoke(ctx, id, key)
 		if errors.Is(err, formsvc.ErrNotFound) {
@@ -276,7 +276,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) erro
 		if c.Campaign != "" {
 			var ok bool
 			if in.CampaignID, ok = formsvc.ParseID(c.Campaign); !ok {
-				return fmt.Errorf("--campaign: %q is not a UUID", c.Campaign)
+				return usageError{fmt.Errorf("--campaign: %q is not a UUID", c.Campaign)}
 			}
 		}
 		hook, err := svc.Webhooks.Create(ctx, id, in)
@@ -327,7 +327,7 @@ func (c *webhookDeleteCmd) Run(ctx context.Context, g *global, std streams) erro
 	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
 		hook, ok := formsvc.ParseID(c.UUID)
 		if !ok {
-			return fmt.Errorf("%q is not a UUID", c.UUID)
+			return usageError{fmt.Errorf("%q is not a UUID", c.UUID)}
 		}
 		err := svc.Webhooks.Delete(ctx, formsvc.WebhookKey{AccountID: id, ID: hook})
 		if errors.Is(err, formsvc.ErrNotFound) {

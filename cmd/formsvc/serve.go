@@ -80,7 +80,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	handler, err := httpx.New(svc, &httpx.Options{BaseURL: c.BaseURL, Logger: logger, Ready: s.Ping})
 	if err != nil {
-		return fmt.Errorf("--base-url: %w", err)
+		return usageError{fmt.Errorf("--base-url: %w", err)}
 	}
 	engine, err := c.engine(s, logger)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *serveCmd) engine(q delivery.Queue, logger *slog.Logger) (*delivery.Engi
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("--webhook-timeout, --webhook-retries: %w", err)
+		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries: %w", err)}
 	}
 	return engine, nil
 }

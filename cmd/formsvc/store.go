@@ -38,13 +38,13 @@ func (g *global) open(ctx context.Context, migrate bool) (store, error) {
 	switch scheme {
 	case "sqlite":
 		if rest == "" {
-			return nil, errors.New("--db: sqlite: needs a path, such as sqlite:forms.db")
+			return nil, usageError{errors.New("--db: sqlite: needs a path, such as sqlite:forms.db")}
 		}
 		return sqlite.Open(ctx, rest, &sqlite.Options{SkipMigrations: !migrate})
 	case "postgres", "postgresql":
 		return postgres.Open(ctx, dsn, &postgres.Options{SkipMigrations: !migrate})
 	}
-	return nil, fmt.Errorf("--db: want sqlite:PATH or postgres://…, got the scheme %q", scheme)
+	return nil, usageError{fmt.Errorf("--db: want sqlite:PATH or postgres://…, got the scheme %q", scheme)}
 }
 
 // service opens the database and puts the domain on it.

@@ -26,15 +26,15 @@ SELECT EXISTS (SELECT FROM queued)`
 
 // createResponses writes a whole group in one statement, which is a
 // transaction by itself: one round trip. A response whose campaign has another
-// version, or whose reference is taken, is left out with its events, and the
-// result says so.
+// version, or whose reference is taken, is left out with its events; the result
+// names those that are in.
 const createResponses = `
 WITH input AS (
   SELECT * FROM unnest($8::text[]::uuid[], $9::text[]::uuid[], $10::text[]::uuid[], $11::bigint[], $12::text[],
     $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[],
     $21::bigint[])
-  WITH ORDINALITY AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
-    answers, version, created_at, updated_at, completed_at, n)
+  AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
+    answers, version, created_at, updated_at, completed_at)
 ), inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
     version, created_at, updated_at, completed_at)
@@ -42,7 +42,6 @@ WITH input AS (
     i.version, i.created_at, i.updated_at, i.completed_at
   FROM input AS i JOIN formsvc_campaigns AS c
     ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version
-  ORDER BY i.n
   ON CONFLICT DO NOTHING
   RETURNING id, campaign_id
 ), counted AS (
@@ -52,10 +51,11 @@ WITH input AS (
 ), ev AS (
   SELECT e.* FROM ` + eventColumns + ` WHERE e.response_id IN (SELECT id FROM inserted)
 ), ` + listening + `
-SELECT i.n, r.id IS NOT NULL, coalesce(c.version, 0), EXISTS (SELECT FROM queued)
-FROM input AS i
-LEFT JOIN inserted AS r ON r.id = i.id AND r.campaign_id = i.campaign_id
-LEFT JOIN formsvc_campaigns AS c ON c.id = i.campaign_id AND c.account_id = i.account_id`
+SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
+
+// selectVersion says why a response was left out: its campaign's version, if
+// there is such a campaign.
+const selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = $1 AND account_id = $2"
 
 // claimDue picks each endpoint's share in the index of what is due and skips
 // what another node is claiming. The array in between keeps the planner on the

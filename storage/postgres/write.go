@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"strings"
 
@@ -53,33 +54,60 @@ func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.
 
 // CreateResponses implements bunstore.Backend. It needs no transaction around
 // it: it is one statement.
-func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) (err error) {
-	rows, err := c.QueryContext(ctx, createResponses, b.creationArgs(group)...)
-	if err != nil {
+func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {
+	inserted, err := b.insertResponses(ctx, c, group)
+	if err != nil || len(inserted) == len(group) {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var (
-			n, version     int64
-			inserted, wake bool
-		)
-		if err := rows.Scan(&n, &inserted, &version, &wake); err != nil {
-			return err
-		}
-		u := group[n-1]
-		switch {
-		case inserted:
-			u.Wake = wake
-		case version == 0:
-			u.Err = formsvc.ErrNotFound
-		case version != u.Creation.CampaignVersion:
-			u.Err = formsvc.ErrStale
-		default:
-			u.Err = formsvc.ErrConflict
+	for _, u := range group {
+		if !inserted[string(u.Creation.Response.ID)] {
+			u.Wake = false
+			if u.Err, err = refusal(ctx, c, u.Creation); err != nil {
+				return err
+			}
 		}
 	}
-	return rows.Err()
+	return nil
+}
+
+// insertResponses writes the group and returns the identifiers of those that
+// could be written.
+func (b *backend) insertResponses(
+	ctx context.Context, c bun.IConn, group []*bunstore.Unit,
+) (inserted map[string]bool, err error) {
+	rows, err := c.QueryContext(ctx, createResponses, b.creationArgs(group)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	inserted = make(map[string]bool, len(group))
+	wake := false
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id, &wake); err != nil {
+			return nil, err
+		}
+		inserted[id] = true
+	}
+	for _, u := range group {
+		u.Wake = wake
+	}
+	return inserted, rows.Err()
+}
+
+// refusal returns why a response was left out.
+func refusal(ctx context.Context, c bun.IConn, n *bunstore.Creation) (reason, err error) {
+	var version int64
+	err = c.QueryRowContext(ctx, selectVersion, string(n.Response.CampaignID), string(n.Response.AccountID)).Scan(&version)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return formsvc.ErrNotFound, nil
+	case err != nil:
+		return nil, err
+	case version != n.CampaignVersion:
+		return formsvc.ErrStale, nil
+	}
+	return formsvc.ErrConflict, nil
 }
 
 func (b *backend) creationArgs(group []*bunstore.Unit) []any {

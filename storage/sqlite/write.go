@@ -168,7 +168,7 @@ func (w *eventWriter) of(ctx context.Context, account formsvc.ID) (list []listen
 
 const claimDue = "UPDATE formsvc_deliveries SET lease = lease + 1, due_at = ? WHERE id IN (" +
 	"SELECT d.id FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = ? AND d.due_at <= ? " +
-	"ORDER BY d.due_at LIMIT ?) RETURNING id, event_id, webhook_id, event_type, attempts, lease"
+	"ORDER BY d.due_at LIMIT CAST(? AS BIGINT)) RETURNING id, event_id, webhook_id, event_type, attempts, lease"
 
 // ClaimDue implements bunstore.Backend.
 func (backend) ClaimDue(

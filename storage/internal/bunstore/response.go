@@ -18,14 +18,14 @@ const responseColumns = "r.id, r.reference, r.status, r.email, r.first_name, r.l
 
 type scanner interface{ Scan(dest ...any) error }
 
-func scanResponse(row scanner, r *formsvc.Response) error {
+// scanResponse reads responseColumns into r, and the columns after them into more.
+func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 	var (
 		answers                     string
 		created, updated, completed int64
 	)
-	err := row.Scan((*string)(&r.ID), &r.Reference, &r.Status, &r.User.Email, &r.User.FirstName, &r.User.LastName,
-		&answers, &r.Version, &created, &updated, &completed)
-	if err != nil {
+	if err := row.Scan(append([]any{(*string)(&r.ID), &r.Reference, &r.Status, &r.User.Email, &r.User.FirstName,
+		&r.User.LastName, &answers, &r.Version, &created, &updated, &completed}, more...)...); err != nil {
 		return err
 	}
 	r.Answers = formsvc.StoredAnswers(answers)
@@ -124,9 +124,6 @@ func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.
 	return s.response(context.WithoutCancel(ctx), s.read, key, "")
 }
 
-const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_campaigns AS c" +
-	" WHERE c.id = ? AND c.account_id = ?"
-
 // Responses implements formsvc.ResponseStore.
 func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
 	var page formsvc.Page[formsvc.Response]
@@ -138,75 +135,93 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	if err := formsvc.CheckText(texts...); err != nil {
 		return page, err
 	}
-	row := s.read.QueryRowContext(context.WithoutCancel(ctx), s.rebind(selectTotal), string(q.CampaignID), string(q.AccountID))
-	if err := s.notFound(row.Scan(&page.Total)); err != nil {
-		return page, err
-	}
 	var (
 		rows *sql.Rows
 		err  error
 	)
 	switch {
 	case !q.Filter.IsZero():
-		rows, err = s.filtered(ctx, &q, &page.Total)
+		rows, err = s.filtered(ctx, &q)
 	case q.Page.Offset > 0:
 		rows, err = s.offsetPage(ctx, &q)
 	default:
 		rows, err = s.cursorPage(ctx, &q)
 	}
-	if err != nil {
-		return page, s.backend.Classify(err)
+	if err == nil {
+		err = collect(rows, &q, &page)
 	}
-	page.Items, err = collect(rows, &q)
+	if err == nil && len(page.Items) == 0 {
+		err = s.emptyPage(ctx, &q, &page)
+	}
 	if err != nil {
-		return page, s.backend.Classify(err)
+		return formsvc.Page[formsvc.Response]{}, s.notFound(err)
 	}
 	page.Items, page.More = cutPage(page.Items, q.Page)
 	return page, nil
 }
 
-func collect(rows *sql.Rows, q *formsvc.ResponseQuery) (items []formsvc.Response, err error) {
+// collect reads the rows of a page, each with the total as its last column.
+func collect(rows *sql.Rows, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) (err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	items = make([]formsvc.Response, 0, min(q.Page.Limit+1, 64))
+	page.Items = make([]formsvc.Response, 0, min(q.Page.Limit+1, 64))
 	for rows.Next() {
-		items = append(items, formsvc.Response{AccountID: q.AccountID, CampaignID: q.CampaignID})
-		if err := scanResponse(rows, &items[len(items)-1]); err != nil {
-			return nil, err
+		page.Items = append(page.Items, formsvc.Response{AccountID: q.AccountID, CampaignID: q.CampaignID})
+		if err := scanResponse(rows, &page.Items[len(page.Items)-1], &page.Total); err != nil {
+			return err
 		}
 	}
-	return items, rows.Err()
+	return rows.Err()
+}
+
+const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_campaigns AS c" +
+	" WHERE c.id = ? AND c.account_id = ?"
+
+// emptyPage says for a page without rows, which tell neither, what the total is
+// and whether there is such a campaign.
+func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
+	row := s.read.QueryRowContext(ctx, s.rebind(selectTotal), string(q.CampaignID), string(q.AccountID))
+	if err := row.Scan(&page.Total); err != nil || q.Filter.IsZero() {
+		return err
+	}
+	return s.where(q).ColumnExpr("count(*)").Scan(ctx, &page.Total)
 }
 
 // The statements of a page without a filter. Each direction is a text of its
 // own, so that they can be prepared.
 const (
-	pageStart = "SELECT " + responseColumns + " FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
+	pageStart = "SELECT " + responseColumns + ", (SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)" +
+		" FROM formsvc_counters AS n WHERE n.campaign_id = ?)" +
+		" FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
 
-	pageDescending      = pageStart + " ORDER BY r.id DESC LIMIT ?"
-	pageAscending       = pageStart + " ORDER BY r.id LIMIT ?"
-	pageDescendingAfter = pageStart + " AND r.id < ? ORDER BY r.id DESC LIMIT ?"
-	pageAscendingAfter  = pageStart + " AND r.id > ? ORDER BY r.id LIMIT ?"
+	// The cast keeps SQLite from planning anew for each value of the limit.
+	limit = " LIMIT CAST(? AS BIGINT)"
+
+	pageDescending      = pageStart + " ORDER BY r.id DESC" + limit
+	pageAscending       = pageStart + " ORDER BY r.id" + limit
+	pageDescendingAfter = pageStart + " AND r.id < ? ORDER BY r.id DESC" + limit
+	pageAscendingAfter  = pageStart + " AND r.id > ? ORDER BY r.id" + limit
 
 	// The inner query walks the index alone past the rows to skip.
 	skip                 = " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = ? ORDER BY s.id"
-	pageDescendingOffset = pageStart + skip + " DESC LIMIT ? OFFSET ?) ORDER BY r.id DESC"
-	pageAscendingOffset  = pageStart + skip + " LIMIT ? OFFSET ?) ORDER BY r.id"
+	offset               = limit + " OFFSET CAST(? AS BIGINT))"
+	pageDescendingOffset = pageStart + skip + " DESC" + offset + " ORDER BY r.id DESC"
+	pageAscendingOffset  = pageStart + skip + offset + " ORDER BY r.id"
 )
 
 func (s *Store) cursorPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
-	campaign, account, limit := string(q.CampaignID), string(q.AccountID), q.Page.Limit+1
+	campaign, account, n := string(q.CampaignID), string(q.AccountID), q.Page.Limit+1
 	if q.Page.After == "" {
 		query := pageDescending
 		if q.Page.Ascending {
 			query = pageAscending
 		}
-		return s.read.QueryContext(ctx, s.rebind(query), campaign, account, limit)
+		return s.read.QueryContext(ctx, s.rebind(query), campaign, campaign, account, n)
 	}
 	query := pageDescendingAfter
 	if q.Page.Ascending {
 		query = pageAscendingAfter
 	}
-	return s.read.QueryContext(ctx, s.rebind(query), campaign, account, string(q.Page.After), limit)
+	return s.read.QueryContext(ctx, s.rebind(query), campaign, campaign, account, string(q.Page.After), n)
 }
 
 func (s *Store) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
@@ -214,7 +229,8 @@ func (s *Store) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.
 	if q.Page.Ascending {
 		query = pageAscendingOffset
 	}
-	return s.read.QueryContext(ctx, s.rebind(query), string(q.CampaignID), string(q.AccountID), string(q.CampaignID),
+	campaign := string(q.CampaignID)
+	return s.read.QueryContext(ctx, s.rebind(query), campaign, campaign, string(q.AccountID), campaign,
 		q.Page.Limit+1, q.Page.Offset)
 }
 
@@ -246,11 +262,9 @@ func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	return sel
 }
 
-func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery, total *int64) (*sql.Rows, error) {
-	if err := s.where(q).ColumnExpr("count(*)").Scan(ctx, total); err != nil {
-		return nil, err
-	}
-	return paged(s.where(q).ColumnExpr(responseColumns), "r.id", q.Page).Rows(ctx)
+func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+	total := s.where(q).ColumnExpr("count(*)")
+	return paged(s.where(q).ColumnExpr(responseColumns).ColumnExpr("(?)", total), "r.id", q.Page).Rows(ctx)
 }
 
 // noneWhenNotFound is for lists that are empty for what doesn't exist.

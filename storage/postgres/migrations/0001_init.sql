@@ -121,10 +121,12 @@ CREATE TABLE formsvc_attempts (
 
 -- The identifier of the delivery of an event to a webhook: the event's time,
 -- then bytes of SHA-256(event ‖ webhook), with the bits of a version 7 UUID.
--- The program makes the same one.
+-- The program makes the same one. One expression can be inlined by the server;
+-- naming the hash once in a subquery made it three times slower.
 CREATE FUNCTION formsvc_delivery_id(event uuid, webhook uuid) RETURNS uuid
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT encode(set_byte(set_byte(b, 6, (get_byte(b, 6) & 15) | 112), 8, (get_byte(b, 8) & 63) | 128), 'hex')::uuid
-  FROM (SELECT substring(uuid_send(event) FROM 1 FOR 6)
-            || substring(sha256(uuid_send(event) || uuid_send(webhook)) FROM 7 FOR 10)) AS bytes(b)
+  SELECT encode(set_byte(set_byte(
+    substring(uuid_send(event) FROM 1 FOR 6) || substring(sha256(uuid_send(event) || uuid_send(webhook)) FROM 7 FOR 10),
+    6, (get_byte(sha256(uuid_send(event) || uuid_send(webhook)), 6) & 15) | 112),
+    8, (get_byte(sha256(uuid_send(event) || uuid_send(webhook)), 8) & 63) | 128), 'hex')::uuid
 $$;

@@ -1,0 +1,98 @@
+package main_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// A server with nothing to do asks the database about once a second, so that
+// many of them can share one. This is counted on the wire, on Postgres, where
+// the driver makes two of each by asking first whether the connection still works.
+func TestIdleServerLeavesTheDatabaseAlone(t *testing.T) {
+	t.Parallel()
+	const seconds, most = 10, 3
+	dsn, queries := countQueries(t, postgrestest.DSN(t))
+	s := start(t, dsn)
+	c := newClient(t, s.url, s.firstKey(t))
+	r := receiver(t)
+	hook(t, dsn, r.URL(), "all")
+	c.submit(t, c.campaign(t, "Idle"), "x")
+	arrivals(t, r, 1)
+	time.Sleep(time.Second) // what the work leaves behind
+	before := queries.Load()
+	time.Sleep(seconds * time.Second) // what is measured
+	n := queries.Load() - before
+	t.Logf("%d queries in %d seconds", n, seconds)
+	if n > most*seconds {
+		t.Errorf("an idle server makes %d queries in %d seconds, want at most %d", n, seconds, most*seconds)
+	}
+}
+
+// countQueries puts a proxy before a Postgres server. It returns the data source
+// name through the proxy and the number of answered queries so far.
+func countQueries(t testing.TB, dsn string) (string, *atomic.Int64) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Query().Get("sslmode") != "disable" || !strings.Contains(u.Host, ":") {
+		t.Skipf("SKIPPED: %s must be a server on a port, with sslmode=disable, for its queries to be counted", postgrestest.Env)
+	}
+	target := u.Host
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	n := new(atomic.Int64)
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go proxy(client, target, n)
+		}
+	}()
+	u.Host = l.Addr().String()
+	return u.String(), n
+}
+
+// proxy passes one connection on and counts the messages ReadyForQuery from the
+// server: one ends the answer to each query.
+func proxy(client net.Conn, target string, n *atomic.Int64) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	go func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
+	}()
+	from := bufio.NewReader(server)
+	for {
+		head, err := from.Peek(5) // the type, and the length of what follows it
+		if err != nil {
+			return
+		}
+		if head[0] == 'Z' {
+			n.Add(1)
+		}
+		length := 1 + int64(binary.BigEndian.Uint32(head[1:]))
+		if _, err := io.CopyN(client, from, length); err != nil {
+			return
+		}
+	}
+}

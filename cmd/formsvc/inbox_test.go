@@ -1,0 +1,156 @@
+package main_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// An inbox is a webhook receiver that counts what arrives, for more deliveries
+// than one would want to keep. It is safe for concurrent use.
+type inbox struct {
+	url string
+	// delay is the longest that an answer takes; each takes its own time.
+	delay time.Duration
+	// refuse makes it refuse a part of the first attempts, so that there are
+	// retries as well.
+	refuse bool
+
+	mu      sync.Mutex
+	arrived map[happening]int // how often each was taken
+	markers map[string]string // by response: the marker in its response.created
+	bodies  map[string][sha256.Size]byte
+	faults  []string
+}
+
+// A happening is what a response's event tells.
+type happening struct{ event, response string }
+
+// newInbox starts an inbox for what is signed with secret.
+func newInbox(t testing.TB, delay time.Duration, refuse bool) *inbox {
+	t.Helper()
+	b := &inbox{
+		delay: delay, refuse: refuse, arrived: make(map[happening]int),
+		markers: make(map[string]string), bodies: make(map[string][sha256.Size]byte),
+	}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	b.url = server.URL
+	return b
+}
+
+// ServeHTTP takes a delivery. It is counted before it is answered.
+func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the sender was killed before it had sent everything
+	}
+	if status := b.take(body, r.Header); status != http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	if b.delay > 0 {
+		time.Sleep(rand.N(b.delay)) // a receiver that does something
+	}
+}
+
+// take counts a delivery and returns the status to answer.
+func (b *inbox) take(body []byte, header http.Header) int {
+	var e event
+	err := json.Unmarshal(body, &e)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sum := sha256.Sum256(body)
+	first, known := b.bodies[e.ID]
+	switch {
+	case !signedBySpec(secret, body, header):
+		b.fault("a delivery is not signed as the specification says: %.200s", body)
+		return http.StatusUnauthorized
+	case err != nil || e.ID == "" || e.Data.Response.UUID == "":
+		b.fault("a delivery is not an event: %.200s", body)
+	case known && !bytes.Equal(first[:], sum[:]):
+		b.fault("event %s came again with other bytes", e.ID)
+	}
+	b.bodies[e.ID] = sum
+	if b.refuse && sum[0] < 16 && header.Get("X-Service-Attempt") == "1" {
+		return http.StatusServiceUnavailable
+	}
+	b.arrived[happening{e.Event, e.Data.Response.UUID}]++
+	if e.Event == "response.created" {
+		marker, err := e.Data.Response.marker()
+		if err != nil {
+			b.fault("response.created: %v", err)
+		}
+		b.markers[e.Data.Response.UUID] = marker
+	}
+	return http.StatusOK
+}
+
+func (b *inbox) fault(format string, args ...any) {
+	b.faults = append(b.faults, fmt.Sprintf(format, args...))
+}
+
+// missing returns those of want that have not arrived.
+func (b *inbox) missing(want []happening) []happening {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(want), func(h happening) bool { return b.arrived[h] > 0 })
+}
+
+// wait waits until everything in want has arrived. It gives up when nothing new
+// arrives for the time given: how fast they arrive is not what is tested here.
+func (b *inbox) wait(t testing.TB, limit time.Duration, want []happening) {
+	t.Helper()
+	missing, progress := b.missing(want), time.Now()
+	for len(missing) > 0 && time.Since(progress) < limit {
+		time.Sleep(100 * time.Millisecond) // between two looks
+		before := len(missing)
+		if missing = b.missing(missing); len(missing) < before {
+			progress = time.Now()
+		}
+	}
+	for _, h := range missing[:min(5, len(missing))] {
+		t.Errorf("%s of response %s never arrived", h.event, h.response)
+	}
+	if len(missing) > 0 {
+		t.Errorf("%d of %d events never arrived; the last one that did came %v ago", len(missing), len(want), limit)
+	}
+}
+
+// check checks that nothing arrived but want, that every response.created told
+// of the response with that marker, and that no delivery was wrong. It returns
+// how many came more often than once.
+func (b *inbox) check(t testing.TB, want []happening, markers map[string]string) (repeated int) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, fault := range b.faults {
+		t.Error(fault)
+	}
+	invented := maps.Clone(b.arrived)
+	for _, h := range want {
+		delete(invented, h)
+	}
+	for h := range invented {
+		t.Errorf("%s of response %s arrived, but did not happen", h.event, h.response)
+	}
+	for uuid, marker := range b.markers {
+		if markers[uuid] != marker {
+			t.Errorf("response.created of %s has the marker %q, the response has %q", uuid, marker, markers[uuid])
+		}
+	}
+	for _, n := range b.arrived {
+		repeated += n - 1
+	}
+	return repeated
+}

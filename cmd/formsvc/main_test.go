@@ -1,0 +1,124 @@
+// The tests of this folder run the real program: they build it once, start it
+// on a free port and use it as its users do, over HTTP, by its commands and by
+// signals. Each runs on every database of databases.
+//
+// FORMSVC_TEST_POSTGRES names the Postgres server to test on; ".ci/with-postgres
+// COMMAND" starts one and sets it. FORMSVC_TEST_KILLS raises the number of kills
+// of TestKillLosesNothing.
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// patience bounds every wait for something that should happen soon. Only a
+// failing test takes as long.
+const patience = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := buildDir(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// buildDir is where the program is built.
+var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "formsvc-test-") })
+
+// build builds the program, the first time it is called.
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "formsvc")
+	args := []string{"build", "-o", path}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// program returns the path of the built program.
+func program(t testing.TB) string {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A database is one kind of database that the program works on.
+type database struct {
+	name string
+	dsn  func(t testing.TB) string // makes an empty database for one test
+}
+
+// databases are all kinds of databases. Every promise holds on each of them.
+func databases() []database {
+	return []database{
+		{"sqlite", func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "formsvc.db") }},
+		{"postgres", postgrestest.DSN},
+	}
+}
+
+// onEachDatabase runs a test on an empty database of each kind, beside other
+// tests.
+func onEachDatabase(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Helper()
+	t.Parallel()
+	for _, db := range databases() {
+		t.Run(db.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, db.dsn(t))
+		})
+	}
+}
+
+// environment returns the environment of the program: that of the tests, without
+// flags from outside, and the variables given, as NAME=VALUE.
+func environment(variables ...string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "FORMSVC_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, variables...)
+}
+
+// eventually waits until done, which is asked again and again, and fails the
+// test when it does not become true. It returns how long it took.
+func eventually(t testing.TB, what string, done func() bool) time.Duration {
+	t.Helper()
+	return within(t, patience, what, done)
+}
+
+// within is eventually with another deadline.
+func within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		if time.Since(start) > limit {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+		<-tick.C
+	}
+	return time.Since(start)
+}

@@ -1,0 +1,217 @@
+package main_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+// A key made while the server runs works at once, has the permissions it was
+// given and no others, and stops working soon after it is revoked.
+func TestKeysBesideARunningServer(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		s := start(t, dsn)
+		s.firstKey(t)
+		args := []string{"keys", "create", "--name", "reader", "--permissions", "campaigns:read", "--db", dsn}
+		r := invocation{args: args}.run(t)
+		key, rest, _ := strings.Cut(r.out, "\n")
+		if r.status != 0 || keyPattern.FindString(key) != key || rest != "" {
+			t.Fatalf("keys create prints %q with status %d, want the key alone", r.out, r.status)
+		}
+		if strings.Contains(r.err, key) {
+			t.Errorf("keys create repeats the key on standard error")
+		}
+		c := newClient(t, s.url, key)
+		c.want(t, http.StatusOK, http.MethodGet, "/v1/campaigns", nil, nil)
+		a := c.want(t, http.StatusForbidden, http.MethodPost, "/v1/campaigns", map[string]string{"title": "x"}, nil)
+		if !strings.Contains(string(a.body), "campaigns:write") {
+			t.Errorf("the refusal does not name the missing permission: %s", a.body)
+		}
+
+		uuid := findKey(t, dsn, "reader")
+		manage(t, dsn, "keys", "revoke", uuid)
+		took := within(t, 10*time.Second, "the revoked key is refused", func() bool {
+			a, err := c.do(t.Context(), http.MethodGet, "/v1/campaigns", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a.status == http.StatusUnauthorized
+		})
+		t.Logf("the revoked key was refused after %v (the contract says 2s)", took)
+		// A cache must not let it in again.
+		for range 3 {
+			c.want(t, http.StatusUnauthorized, http.MethodGet, "/v1/campaigns", nil, nil)
+		}
+	})
+}
+
+// A key with a limited life stops working by itself.
+func TestKeyExpires(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		s := start(t, dsn)
+		key := strings.TrimSpace(manage(t, dsn, "keys", "create", "--name", "short", "--permissions", "all", "--expires", "3s"))
+		c := newClient(t, s.url, key)
+		c.want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
+		eventually(t, "the key expires", func() bool {
+			a, err := c.do(t.Context(), http.MethodGet, "/v1/me", nil)
+			return err == nil && a.status == http.StatusUnauthorized
+		})
+	})
+}
+
+// findKey returns the UUID of the key with that name, from keys list --json,
+// which must not show any key's value.
+func findKey(t testing.TB, dsn, name string) string {
+	t.Helper()
+	out := manage(t, dsn, "keys", "list", "--json")
+	if keyPattern.MatchString(out) {
+		t.Errorf("keys list shows a key's value")
+	}
+	uuid := ""
+	for line := range strings.Lines(out) {
+		var v struct{ UUID, Name string }
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("keys list --json: %v\n%s", err, line)
+		}
+		if v.Name == name {
+			uuid = v.UUID
+		}
+	}
+	if uuid == "" {
+		t.Fatalf("keys list does not list %q:\n%s", name, out)
+	}
+	return uuid
+}
+
+// Records are printed as JSON on demand, and the secret parts of them only when
+// they are made.
+func TestManagementPrintsJSON(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		manage(t, dsn, "accounts", "create", "Acme")
+		key := object(t, []byte(manage(t, dsn, "keys", "create", "--name", "n", "--permissions", "files:read,campaigns:read",
+			"--account", "Acme", "--json")))
+		if v, _ := key["key"].(string); keyPattern.FindString(v) != v || v == "" {
+			t.Errorf("keys create --json: key is %v", key["key"])
+		}
+		if p, _ := key["permissions"].([]any); len(p) != 2 {
+			t.Errorf("keys create --json: permissions are %v", key["permissions"])
+		}
+		made := object(t, []byte(manage(t, dsn, "webhooks", "create", "--url", "https://example.com/x", "--events", "all",
+			"--account", "Acme", "--json")))
+		if v, _ := made["secret"].(string); len(v) < 32 {
+			t.Errorf("webhooks create --json: the generated secret is %v", made["secret"])
+		}
+		list := manage(t, dsn, "webhooks", "list", "--account", "Acme", "--json")
+		listed := object(t, []byte(list))
+		if listed["uuid"] != made["uuid"] || listed["url"] != made["url"] {
+			t.Errorf("webhooks list --json prints %s", list)
+		}
+		if _, ok := listed["secret"]; ok {
+			t.Errorf("webhooks list shows the secret")
+		}
+		account := object(t, []byte(manage(t, dsn, "accounts", "list", "--json")))
+		if account["name"] != "Acme" || !uuidPattern.MatchString(account["uuid"].(string)) {
+			t.Errorf("accounts list --json prints %v", account)
+		}
+	})
+}
+
+// What belongs to one account does not exist for the keys and webhooks of
+// another.
+func TestAccountsAreApart(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		s := start(t, dsn)
+		mine := newClient(t, s.url, s.firstKey(t))
+		manage(t, dsn, "accounts", "create", "Other")
+		key := strings.TrimSpace(manage(t, dsn, "keys", "create", "--name", "o", "--permissions", "all", "--account", "Other"))
+		other := newClient(t, s.url, key)
+		myReceiver, otherReceiver := receiver(t), receiver(t)
+		hook(t, dsn, myReceiver.URL(), "all")
+		hook(t, dsn, otherReceiver.URL(), "all", "--account", "Other")
+
+		campaign := mine.campaign(t, "Mine")
+		uuid := mine.submit(t, campaign, "mine").UUID
+		for _, r := range []struct {
+			method, path string
+			body         any
+		}{
+			{http.MethodGet, "/v1/campaigns/" + campaign, nil},
+			{http.MethodPut, "/v1/campaigns/" + campaign, map[string]string{"title": "Taken"}},
+			{http.MethodGet, responsesPath(campaign), nil},
+			{http.MethodPost, responsesPath(campaign), submission("theirs")},
+			{http.MethodGet, responsePath(campaign, uuid), nil},
+			{http.MethodPatch, responsePath(campaign, uuid), map[string]string{"status": "completed"}},
+		} {
+			other.want(t, http.StatusNotFound, r.method, r.path, r.body, nil)
+		}
+		other.submit(t, other.campaign(t, "Theirs"), "theirs")
+
+		got := append(arrivals(t, myReceiver, 1), arrivals(t, otherReceiver, 1)...)
+		for i, want := range []string{"mine", "theirs"} {
+			e := parsed(t, got[i].Delivery.Body)
+			if marker, err := e.Data.Response.marker(); len(got) != 2 || err != nil || marker != want {
+				t.Errorf("receiver %d got %q (%v), %d deliveries in all; want %q and 2", i+1, marker, err, len(got), want)
+			}
+		}
+		r := invocation{args: []string{"keys", "list", "--account", "Nobody", "--db", dsn}}.run(t)
+		if r.status != 1 || !strings.Contains(r.err, "Nobody") {
+			t.Errorf("an unknown account: status %d, %q", r.status, r.err)
+		}
+	})
+}
+
+// A deleted webhook gets nothing more, neither what waits for a retry nor what
+// happens later.
+func TestDeletedWebhookGetsNothingMore(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		s := start(t, dsn, "--webhook-retries", "4s,100ms,100ms")
+		c := newClient(t, s.url, s.firstKey(t))
+		campaign := c.campaign(t, "Delete")
+		gone, kept := receiver(t), receiver(t)
+		gone.AnswerAlways(webhooktest.Reply{Status: 500})
+		uuid := hook(t, dsn, gone.URL(), "response.created")
+		c.submit(t, campaign, "before")
+		arrivals(t, gone, 1)
+		manage(t, dsn, "webhooks", "delete", uuid)
+		before := len(gone.Deliveries())
+		if out := manage(t, dsn, "webhooks", "list", "--json"); out != "" {
+			t.Errorf("after the deletion there is the webhook %s", out)
+		}
+
+		kept.AnswerAlways(webhooktest.Reply{Status: 500})
+		hook(t, dsn, kept.URL(), "response.created")
+		c.submit(t, campaign, "after")
+		// These retries are due after those of the deleted webhook would be.
+		eventually(t, "another webhook fails for good", func() bool { return len(finalFailures(s)) == 1 })
+		arrivals(t, kept, 4)
+		if after := len(gone.Deliveries()); after != before {
+			t.Errorf("the deleted webhook got %d more deliveries", after-before)
+		}
+	})
+}
+
+// A webhook with a campaign or with fewer events gets only those.
+func TestWebhookGetsOnlyWhatItListensTo(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		s := start(t, dsn)
+		c := newClient(t, s.url, s.firstKey(t))
+		one, two := c.campaign(t, "One"), c.campaign(t, "Two")
+		ofOne, completions := receiver(t), receiver(t)
+		hook(t, dsn, ofOne.URL(), "response.created", "--campaign", one)
+		hook(t, dsn, completions.URL(), "response.completed")
+		second := c.submit(t, two, "two")
+		c.want(t, http.StatusOK, http.MethodPatch, responsePath(two, second.UUID), map[string]string{"status": "completed"}, nil)
+		arrivals(t, completions, 1)
+		first := c.submit(t, one, "one")
+		for name, r := range map[string]*webhooktest.Receiver{first.UUID: ofOne, second.UUID: completions} {
+			got := arrivals(t, r, 1)
+			if e := parsed(t, got[0].Delivery.Body); len(got) != 1 || e.Data.Response.UUID != name {
+				t.Errorf("got %d deliveries, the first is %s; want one", len(got), got[0].Delivery.Body)
+			}
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package main_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite" with database/sql
+)
+
+// "migrate status" on an empty database lists every step as not applied and
+// makes none of the tables; "migrate up" makes them, and again does nothing.
+func TestMigrateStatusChangesNothing(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		steps := migrations(t, dsn)
+		if len(steps) == 0 {
+			t.Fatal("migrate status lists nothing")
+		}
+		for _, m := range append(steps, migrations(t, dsn)...) {
+			if m.AppliedAt != "" {
+				t.Errorf("step %d (%s) of an empty database was applied at %s", m.Version, m.Name, m.AppliedAt)
+			}
+		}
+		for _, table := range tables(t, dsn) {
+			// The table that notes the steps is the only one there may be.
+			if table != "formsvc_schema" {
+				t.Errorf("migrate status made the table %s", table)
+			}
+		}
+
+		manage(t, dsn, "migrate", "up")
+		applied := migrations(t, dsn)
+		for i, m := range applied {
+			if m.AppliedAt == "" || m.Version != i+1 {
+				t.Errorf("after migrate up, step %d is %+v", i+1, m)
+			}
+		}
+		if n := len(tables(t, dsn)); n < 5 {
+			t.Errorf("after migrate up there are %d tables", n)
+		}
+		manage(t, dsn, "migrate", "up")
+		if again := migrations(t, dsn); len(again) != len(applied) || again[0] != applied[0] {
+			t.Errorf("migrate up a second time made %+v of %+v", again, applied)
+		}
+	})
+}
+
+// Several servers that start at once on an empty database migrate it once, make
+// one account, and one of them shows one key, which works on all.
+func TestServersThatStartAtOnceShareOneFirstKey(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		servers := make([]*server, 3)
+		for i := range servers {
+			servers[i] = launch(t, dsn)
+		}
+		var printed strings.Builder
+		for _, s := range servers {
+			eventually(t, "formsvc serves", func() bool { return s.serving() || s.ended() })
+			if !s.serving() {
+				t.Fatalf("formsvc ended: %v\n%s", s.cmd.ProcessState, s.log.String())
+			}
+		}
+		for _, s := range servers {
+			s.terminate(t)
+			s.stopped(t)
+			printed.WriteString(s.out.String())
+		}
+		keys := make(map[string]bool)
+		for _, key := range keyPattern.FindAllString(printed.String(), -1) {
+			keys[key] = true
+		}
+		if len(keys) != 1 {
+			t.Fatalf("%d keys were shown, want 1", len(keys))
+		}
+		if n := strings.Count(manage(t, dsn, "accounts", "list", "--json"), "\n"); n != 1 {
+			t.Errorf("there are %d accounts, want 1", n)
+		}
+		s := start(t, dsn)
+		for key := range keys {
+			newClient(t, s.url, key).want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
+		}
+	})
+}
+
+// migration is a step as "migrate status" lists it.
+type migration struct {
+	Version   int
+	Name      string
+	AppliedAt string // empty while it is null
+}
+
+// migrations returns what "migrate status" lists.
+func migrations(t testing.TB, dsn string) []migration {
+	t.Helper()
+	var list []migration
+	for line := range strings.Lines(manage(t, dsn, "migrate", "status", "--json")) {
+		var m migration
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("migrate status --json: %v\n%s", err, line)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// tables returns the names of the tables in the database.
+func tables(t testing.TB, dsn string) (names []string) {
+	t.Helper()
+	driver, source := "pgx", dsn
+	query := "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		driver, source = "sqlite", "file:"+path
+		query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

@@ -1,0 +1,98 @@
+package main_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+// secret signs what the webhooks of the tests get.
+const secret = "a secret of the tests, äöü"
+
+// signedBySpec reports whether the signature is what the specification says: the
+// lowercase hexadecimal HMAC-SHA-256 of the raw body, keyed with the secret. It
+// shares no code with the program.
+func signedBySpec(secret string, body []byte, header http.Header) bool {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	values := header.Values("x-service-signature")
+	return len(values) == 1 && values[0] == hex.EncodeToString(mac.Sum(nil))
+}
+
+// hook makes a webhook by the command, as an operator does while the server
+// runs, and returns its UUID.
+func hook(t testing.TB, dsn, url, events string, flags ...string) string {
+	t.Helper()
+	args := append([]string{"webhooks", "create", "--url", url, "--events", events, "--secret", secret, "--json"}, flags...)
+	var v struct {
+		UUID string `json:"uuid"`
+	}
+	if err := json.Unmarshal([]byte(manage(t, dsn, args...)), &v); err != nil {
+		t.Fatalf("webhooks create --json: %v", err)
+	}
+	return v.UUID
+}
+
+// receiver starts a receiver of what is signed with secret.
+func receiver(t testing.TB) *webhooktest.Receiver {
+	t.Helper()
+	return webhooktest.NewReceiver(t, []string{secret}, nil)
+}
+
+// arrivals waits until the receiver got n requests and returns all it got, each
+// of which must be signed as the specification says.
+func arrivals(t testing.TB, r *webhooktest.Receiver, n int) []webhooktest.Received {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	got, err := r.Wait(ctx, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range got {
+		if !signedBySpec(secret, got[i].Delivery.Body, got[i].Header) {
+			t.Errorf("delivery %d is not signed as the specification says: %v", i, got[i].Header)
+		}
+	}
+	for _, bad := range r.Rejected() {
+		t.Errorf("a request did not verify: %v", bad.Err)
+	}
+	return got
+}
+
+// event has the members of a delivery that the tests look at.
+type event struct {
+	ID        string `json:"id"`
+	Event     string `json:"event"`
+	Timestamp string `json:"timestamp"`
+	Data      struct {
+		Campaign campaign `json:"campaign"`
+		Response response `json:"response"`
+	} `json:"data"`
+}
+
+// parsed returns the event in the body of a delivery.
+func parsed(t testing.TB, body []byte) event {
+	t.Helper()
+	var e event
+	if err := json.Unmarshal(body, &e); err != nil {
+		t.Fatalf("a delivery is not JSON: %v\n%s", err, body)
+	}
+	return e
+}
+
+// object returns JSON as a value to compare.
+func object(t testing.TB, text []byte) map[string]any {
+	t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatalf("not a JSON object: %v\n%s", err, text)
+	}
+	return v
+}
