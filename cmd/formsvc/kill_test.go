@@ -24,6 +24,9 @@ const (
 	killLoad = 20
 	// killPause is the longest time under load before a kill, beyond killLoad.
 	killPause = 700 * time.Millisecond
+	// killMost is about how many responses end a life before that, so that a fast
+	// machine does not make a long test.
+	killMost = 400
 	// leaseEnds is when the deliveries of a killed server are surely taken up
 	// again: their leases last 60 seconds.
 	leaseEnds = 90 * time.Second
@@ -102,7 +105,12 @@ func (k *killing) life(t *testing.T, number int) {
 		clients.Go(func() { k.ledger.work(t.Context(), c, fmt.Sprintf("%d-%d", number, i)) })
 	}
 	eventually(t, "there is load", func() bool { return k.ledger.acknowledged() >= before+killLoad || s.ended() })
-	time.Sleep(rand.N(killPause)) // the random moment
+	for end, most := time.Now().Add(rand.N(killPause)), before+killLoad+rand.N(killMost); time.Now().Before(end); {
+		time.Sleep(rand.N(10 * time.Millisecond)) // a part of the random moment
+		if k.ledger.acknowledged() > most {
+			break
+		}
+	}
 	if s.ended() {
 		t.Fatalf("formsvc ended by itself: %v\n%s", s.cmd.ProcessState, tail(s.log.String(), 40))
 	}

@@ -15,7 +15,7 @@ import (
 
 // Classify implements bunstore.Backend. It looks at result codes only
 // (https://sqlite.org/rescode.html); the texts may change.
-func (backend) Classify(err error) error {
+func (*backend) Classify(err error) error {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, errNoConnection) {
 		return bunstore.Classified(formsvc.ErrUnavailable, err)
 	}

@@ -63,10 +63,11 @@ type Migration = bunstore.Migration
 type Store struct {
 	*bunstore.Store
 
-	writer writer
-	drain  func()
-	owned  []*sql.DB // closed by Close, last first
-	close  sync.Once
+	backend *backend
+	writer  writer
+	drain   func()
+	owned   []*sql.DB // closed by Close, last first
+	close   sync.Once
 }
 
 // Open opens the database file at path, makes it if there is none (readable by
@@ -145,11 +146,11 @@ func New(db *bun.DB, opts *Options) *Store {
 }
 
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
-	s := &Store{writer: w}
+	s := &Store{backend: newBackend(), writer: w}
 	var commit func(context.Context, *bunstore.Unit) error
 	commit, s.drain = bunstore.NewGroupCommit(o.GroupLimit, s.writeGroup)
 	s.Store = bunstore.New(bunstore.Config{
-		Backend: backend{}, Build: build, Read: read, Commit: commit, Rebind: func(q string) string { return q },
+		Backend: s.backend, Build: build, Read: read, Commit: commit, Rebind: func(q string) string { return q },
 	})
 	return s
 }

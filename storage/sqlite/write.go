@@ -14,38 +14,42 @@ import (
 )
 
 // backend is what SQLite does in its own way. There is one writer at a time, so
-// rows are written one statement each, prepared once; nothing needs locking.
-type backend struct{}
+// nothing needs locking, and statements are prepared once.
+type backend struct {
+	responses, events, deliveries bulk
+}
 
-func (backend) ForUpdate() string { return "" }
+func (*backend) ForUpdate() string { return "" }
 
-func (backend) Shard() int { return 0 }
+func (*backend) Shard() int { return 0 }
 
 const (
 	selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = ? AND account_id = ?"
 
-	insertResponse = "INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, " +
-		"last_name, answers, version, created_at, updated_at, completed_at) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-
 	addCount = "INSERT INTO formsvc_counters (campaign_id, shard, responses) VALUES (?, 0, ?) " +
 		"ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = responses + excluded.responses"
 
-	insertEvent = "INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, payload, created_at) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?)"
-
 	selectListeners = "SELECT id, events, coalesce(campaign_id, '') FROM formsvc_webhooks " +
 		"WHERE account_id = ? AND NOT disabled ORDER BY id"
-
-	insertDelivery = "INSERT INTO formsvc_deliveries (id, account_id, webhook_id, event_id, event_type, state, attempts, " +
-		"lease, due_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?)"
 )
 
+// newBackend returns a backend with its statements.
+func newBackend() *backend {
+	return &backend{
+		responses: newBulk("INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, "+
+			"first_name, last_name, answers, version, created_at, updated_at, completed_at) VALUES ",
+			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", " ON CONFLICT DO NOTHING"),
+		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, payload, created_at) "+
+			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
+		deliveries: newBulk("INSERT INTO formsvc_deliveries (id, account_id, webhook_id, event_id, event_type, state, "+
+			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?)", ""),
+	}
+}
+
 // CreateResponses implements bunstore.Backend.
-func (b backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {
+func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {
 	versions := make(map[formsvc.CampaignKey]int64, 1)
-	counts := make(map[formsvc.ID]int, 1)
-	w := eventWriter{c: c}
+	good := make([]*bunstore.Unit, 0, len(group))
 	for _, u := range group {
 		r := &u.Creation.Response
 		version, err := campaignVersion(ctx, c, versions, formsvc.CampaignKey{AccountID: r.AccountID, ID: r.CampaignID})
@@ -54,23 +58,21 @@ func (b backend) CreateResponses(ctx context.Context, c bun.IConn, group []*buns
 			return err
 		case version == 0:
 			u.Err = formsvc.ErrNotFound
-			continue
 		case version != u.Creation.CampaignVersion:
 			u.Err = formsvc.ErrStale
-			continue
+		default:
+			good = append(good, u)
 		}
-		result, err := c.ExecContext(ctx, insertResponse, string(r.ID), string(r.AccountID), string(r.CampaignID),
-			r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro())
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n == 0 {
-			u.Err = errors.Join(formsvc.ErrConflict, err)
-			continue
-		}
-		counts[r.CampaignID]++
-		if u.Wake, err = w.write(ctx, u.Creation.Change.Events); err != nil {
+	}
+	inserted, err := b.insertResponses(ctx, c, good)
+	if err != nil {
+		return err
+	}
+	counts := make(map[formsvc.ID]int, 1)
+	w := eventWriter{backend: b, c: c}
+	for _, u := range inserted {
+		counts[u.Creation.Response.CampaignID]++
+		if u.Wake, err = w.add(ctx, u.Creation.Change.Events); err != nil {
 			return err
 		}
 	}
@@ -79,7 +81,33 @@ func (b backend) CreateResponses(ctx context.Context, c bun.IConn, group []*buns
 			return err
 		}
 	}
-	return nil
+	return w.flush(ctx)
+}
+
+// errSomeLeftOut fails a group in which a reference or an identifier is taken,
+// so that its units are tried alone and each learns whether it is the one. It
+// is rarer than a response in a million.
+var errSomeLeftOut = errors.New("sqlite: some responses of a group conflict")
+
+// insertResponses writes the responses of the units and returns the units whose
+// response is in.
+func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]*bunstore.Unit, error) {
+	rows := b.responses.rows(len(units))
+	for _, u := range units {
+		r := &u.Creation.Response
+		rows = append(rows, string(r.ID), string(r.AccountID), string(r.CampaignID),
+			r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
+			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro())
+	}
+	n, err := b.responses.insert(ctx, c, rows)
+	switch {
+	case err != nil || n == len(units):
+		return units, err
+	case len(units) > 1:
+		return nil, errSomeLeftOut
+	}
+	units[0].Err = formsvc.ErrConflict
+	return nil, nil
 }
 
 // campaignVersion returns a campaign's version, or 0 when there is none.
@@ -99,16 +127,24 @@ func campaignVersion(
 }
 
 // InsertEvents implements bunstore.Backend.
-func (backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (bool, error) {
-	w := eventWriter{c: c}
-	return w.write(ctx, events)
+func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (bool, error) {
+	w := eventWriter{backend: b, c: c}
+	wake, err := w.add(ctx, events)
+	if err != nil {
+		return false, err
+	}
+	return wake, w.flush(ctx)
 }
 
-// eventWriter writes events and their deliveries. It reads an account's
-// webhooks once, so it must not outlive the group it is made for.
+// eventWriter gathers events and their deliveries and writes them together. It
+// reads an account's webhooks once, so it must not outlive the group it is made
+// for.
 type eventWriter struct {
-	c         bun.IConn
-	listeners map[formsvc.ID][]listener
+	*backend
+
+	c                  bun.IConn
+	listeners          map[formsvc.ID][]listener
+	events, deliveries []any
 }
 
 type listener struct {
@@ -117,14 +153,13 @@ type listener struct {
 	campaign formsvc.ID
 }
 
-func (w *eventWriter) write(ctx context.Context, events []formsvc.Event) (wake bool, err error) {
+// add gathers events and reports whether anybody listens.
+func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake bool, err error) {
 	for i := range events {
 		e := &events[i]
 		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
-		if _, err := w.c.ExecContext(ctx, insertEvent, string(e.ID), string(e.AccountID), string(e.CampaignID),
-			string(e.ResponseID), bit, append([]byte{}, e.Payload...), at); err != nil {
-			return false, err
-		}
+		w.events = append(w.events, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
+			bit, append([]byte{}, e.Payload...), at)
 		listeners, err := w.of(ctx, e.AccountID)
 		if err != nil {
 			return false, err
@@ -133,14 +168,20 @@ func (w *eventWriter) write(ctx context.Context, events []formsvc.Event) (wake b
 			if l.events&bit == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
 				continue
 			}
-			if _, err := w.c.ExecContext(ctx, insertDelivery, string(formsvc.DeliveryID(e.ID, l.id)),
-				string(e.AccountID), string(l.id), string(e.ID), bit, at, at, bunstore.Never); err != nil {
-				return false, err
-			}
+			w.deliveries = append(w.deliveries, string(formsvc.DeliveryID(e.ID, l.id)), string(e.AccountID),
+				string(l.id), string(e.ID), bit, at, at, bunstore.Never)
 			wake = true
 		}
 	}
 	return wake, nil
+}
+
+func (w *eventWriter) flush(ctx context.Context) error {
+	if _, err := w.backend.events.insert(ctx, w.c, w.events); err != nil {
+		return err
+	}
+	_, err := w.backend.deliveries.insert(ctx, w.c, w.deliveries)
+	return err
 }
 
 func (w *eventWriter) of(ctx context.Context, account formsvc.ID) (list []listener, err error) {
@@ -171,7 +212,7 @@ const claimDue = "UPDATE formsvc_deliveries SET lease = lease + 1, due_at = ? WH
 	"ORDER BY d.due_at LIMIT CAST(? AS BIGINT)) RETURNING id, event_id, webhook_id, event_type, attempts, lease"
 
 // ClaimDue implements bunstore.Backend.
-func (backend) ClaimDue(
+func (*backend) ClaimDue(
 	ctx context.Context, c bun.IConn, shares []bunstore.Share, now, until int64,
 ) (leased []bunstore.Leased, err error) {
 	for _, share := range shares {
@@ -194,7 +235,7 @@ const (
 )
 
 // FinishDeliveries implements bunstore.Backend.
-func (backend) FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []delivery.Outcome) ([]bool, error) {
+func (*backend) FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []delivery.Outcome) ([]bool, error) {
 	accepted := make([]bool, len(outcomes))
 	for i := range outcomes {
 		o, row := &outcomes[i], bunstore.RowOf(&outcomes[i])
@@ -222,7 +263,7 @@ func (backend) FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []del
 const selectPayload = "SELECT payload FROM formsvc_events WHERE id = ?"
 
 // Payloads implements bunstore.Backend.
-func (backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
 	payloads := make(map[string][]byte, len(ids))
 	for _, id := range ids {
 		var payload []byte

@@ -84,7 +84,7 @@ func (s *Store) writeGroup(group []*bunstore.Unit) {
 	// finished. A context that can't end also spares the driver a goroutine for
 	// every statement.
 	ctx := context.Background()
-	err := s.writer.inTx(ctx, func(c bun.IConn) error { return bunstore.RunUnits(ctx, backend{}, c, group) })
+	err := s.writer.inTx(ctx, func(c bun.IConn) error { return bunstore.RunUnits(ctx, s.backend, c, group) })
 	switch {
 	case err == nil:
 	case len(group) == 1 || bunstore.IsCommitError(err):

@@ -1,0 +1,51 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	"github.com/uptrace/bun"
+)
+
+// bulkRows is how many rows a bulk writes with one statement: enough to share
+// the cost of a call, few enough to fill from a small group.
+const bulkRows = 8
+
+// A bulk inserts rows with two statements of fixed shape, so that both can be
+// prepared: one for many rows and one for the rest.
+type bulk struct {
+	columns   int // arguments of a row
+	one, many string
+}
+
+func newBulk(head, row, tail string) bulk {
+	return bulk{
+		columns: strings.Count(row, "?"),
+		one:     head + row + tail,
+		many:    head + strings.Repeat(row+", ", bulkRows-1) + row + tail,
+	}
+}
+
+// rows returns room for the arguments of n rows.
+func (b *bulk) rows(n int) []any { return make([]any, 0, n*b.columns) }
+
+// insert writes rows and returns how many were not left out.
+func (b *bulk) insert(ctx context.Context, c bun.IConn, rows []any) (inserted int, err error) {
+	for len(rows) > 0 {
+		statement, n := b.one, b.columns
+		if many := bulkRows * b.columns; len(rows) >= many {
+			statement, n = b.many, many
+		}
+		result, err := c.ExecContext(ctx, statement, rows[:n]...)
+		if err != nil {
+			return 0, err
+		}
+		affected, err := result.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		inserted += int(affected)
+		rows = rows[n:]
+	}
+	return inserted, nil
+}
