@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"runtime/pprof"
 	"time"
 
@@ -45,8 +46,14 @@ const (
 	shutdownTimeout   = 20 * time.Second
 )
 
+// gcPercent is that of "formsvc serve"; the ceiling has it too.
+const gcPercent = 400
+
 // serve is the server process.
 func serve(ctx context.Context, std streams) (err error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	in := json.NewDecoder(std.in)
 	var cfg serverConfig
 	if err := in.Decode(&cfg); err != nil {

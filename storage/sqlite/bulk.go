@@ -49,3 +49,11 @@ func (b *bulk) insert(ctx context.Context, c bun.IConn, rows []any) (inserted in
 	}
 	return inserted, nil
 }
+
+// notNull returns b, or empty bytes for nil, which the driver would store as NULL.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -98,9 +98,10 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 
 func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	writeDB, err := sql.Open("sqlite", dsn(path, o, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		// A longer log between checkpoints costs disk, and saves writing the same
-		// page again and again.
-		"wal_autocheckpoint(4000)"))
+		// A checkpoint holds up the commit that makes the log this long (64 MB). A
+		// shorter log would do so more often and write the same pages again; a
+		// longer one takes more disk and more time to open after a crash.
+		"wal_autocheckpoint(16000)"))
 	if err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake boo
 		e := &events[i]
 		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
 		w.events = append(w.events, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
-			bit, append([]byte{}, e.Payload...), at)
+			bit, notNull(e.Payload), at)
 		listeners, err := w.of(ctx, e.AccountID)
 		if err != nil {
 			return false, err
@@ -253,7 +253,7 @@ func (*backend) FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []de
 		}
 		a := &o.Attempt
 		if _, err := c.ExecContext(ctx, insertAttempt, o.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(),
-			a.Status, strings.ToValidUTF8(a.Error, "\uFFFD"), append([]byte{}, a.Answer...)); err != nil {
+			a.Status, strings.ToValidUTF8(a.Error, "\uFFFD"), notNull(a.Answer)); err != nil {
 			return nil, err
 		}
 	}
