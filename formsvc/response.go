@@ -138,7 +138,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 			reason = "the campaign keeps changing"
 		case errors.Is(err, ErrConflict): // draw another reference
 			reason = "every reference that is drawn is taken"
-			elsewhere = rand.N(referenceCycle) // this moment's references may be used up
+			elsewhere = rand.N(referenceCycle) //nolint:gosec // no secret; this moment's references may be used up
 		default:
 			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
 		}

@@ -73,7 +73,7 @@ func appendDigits(b []byte, n, digits int) []byte {
 		b = append(b, '0')
 	}
 	for i := len(b) - 1; i >= start; i-- {
-		b[i] = byte('0' + n%10) //nolint:gosec // a digit
+		b[i] = byte('0' + n%10)
 		n /= 10
 	}
 	return b

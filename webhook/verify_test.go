@@ -248,7 +248,7 @@ func TestVerifierIsSafeForConcurrentUse(t *testing.T) {
 	v := newVerifier(t, &webhook.Options{OnReject: func(*http.Request, error) {}}, "new", "old")
 	handler := v.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, _ := webhook.FromContext(r.Context())
-		fmt.Fprint(w, d.EventID)
+		_, _ = fmt.Fprint(w, d.EventID)
 	}))
 	var wg sync.WaitGroup
 	for i := range 16 {

@@ -266,7 +266,7 @@ func TestSwitchingProtocols(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
 		_, _ = io.Copy(io.Discard, conn)
 	}))

@@ -38,7 +38,7 @@ func rawServer(t *testing.T, reply string) string {
 }
 
 func serveRaw(conn net.Conn, reply string) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	// Reading the whole request first keeps the kernel from resetting the
 	// connection with the reply still on its way.
 	r := bufio.NewReader(conn)

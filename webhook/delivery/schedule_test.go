@@ -173,7 +173,7 @@ func TestTimeoutIsExact(t *testing.T) {
 		if r := q.get("d1"); len(r.attempts) != 0 {
 			t.Fatalf("ended early: %+v", r)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		r := q.get("d1")
 		if len(r.attempts) != 1 || r.attempts[0].Error != delivery.ClassTimeout || r.attempts[0].Duration != 30*time.Second {
