@@ -39,7 +39,7 @@ func newPipeNet(handler http.Handler) *pipeNet {
 func (p *pipeNet) close() {
 	p.transport.CloseIdleConnections()
 	_ = p.server.Close()
-	_ = <-p.ended // ErrServerClosed
+	<-p.ended //nolint:errcheck // always ErrServerClosed
 }
 
 func (p *pipeNet) Accept() (net.Conn, error) {
