@@ -178,12 +178,6 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Ping returns nil when the database answers.
-func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.Accounts(ctx)
-	return err
-}
-
 // checkServer makes sure that the promises of this package can be kept.
 func (s *Store) checkServer(ctx context.Context) error {
 	for _, setting := range []struct{ name, bad, good string }{

@@ -183,12 +183,6 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Ping returns nil when the database can be read.
-func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.Accounts(ctx)
-	return err
-}
-
 // Migrate brings the schema up to date. Two processes may do so at once. It
 // refuses a schema that is newer than this release.
 func (s *Store) Migrate(ctx context.Context) error {
