@@ -53,7 +53,7 @@ func TestKeysBesideARunningServer(t *testing.T) {
 func TestKeyExpires(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
-		key := strings.TrimSpace(manage(t, dsn, "keys", "create", "--name", "short", "--permissions", "all", "--expires", "3s"))
+		key := strings.TrimSpace(manage(t, dsn, "keys", "create", "--name", "short", "--permissions", "all", "--expires", "6s"))
 		c := newClient(t, s.url, key)
 		c.want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
 		eventually(t, "the key expires", func() bool {

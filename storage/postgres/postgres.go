@@ -216,7 +216,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c)
+		list, err = bunstore.Status(ctx, list, c, "SELECT to_regclass('formsvc_schema') IS NOT NULL")
 		return err
 	})
 	return list, s.backend.Classify(err)

@@ -201,7 +201,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.writer.inTx(ctx, func(c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c)
+		list, err = bunstore.Status(ctx, list, c, "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'")
 		return err
 	})
 	return list, err

@@ -109,6 +109,7 @@ func (r *run) claim(ctx context.Context, room room) (int, error) {
 		jobs[i] = &job{claim: c, until: now.Add(r.opts.Lease)}
 		r.slots.take(jobs[i])
 	}
+	r.slots.filled(room, claims)
 	// The next claim need not wait for the payloads of this one.
 	r.sends.Go(func() { r.dispatch(ctx, jobs) })
 	return len(jobs), nil

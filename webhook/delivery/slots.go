@@ -62,6 +62,24 @@ func (s *slots) take(j *job) {
 	s.change(j, load{running: 1})
 }
 
+// filled wakes the claim loop when an endpoint got all the room that it had at
+// the snapshot r, and has room again by now: requests that ended in between did
+// not find it full, and so did not wake the loop.
+func (s *slots) filled(r room, claims []Claim) {
+	got := make(map[string]int)
+	for i := range claims {
+		got[claims[i].Endpoint.ID]++
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, n := range got {
+		if n >= s.perEndpoint-r.busy[id] && s.busy(s.endpoints[id]) < s.perEndpoint {
+			s.signal()
+			return
+		}
+	}
+}
+
 // sent tells that the request of j has ended.
 func (s *slots) sent(j *job) {
 	s.mu.Lock()

@@ -57,6 +57,9 @@ func Steps(
 ) error {
 	for done := false; !done; {
 		err := inTx(ctx, func(ctx context.Context, c bun.IConn) error {
+			if _, err := c.ExecContext(ctx, createSchema); err != nil {
+				return err
+			}
 			applied, err := applied(ctx, c)
 			if err != nil {
 				return err
@@ -90,9 +93,6 @@ const createSchema = `CREATE TABLE IF NOT EXISTS formsvc_schema (
 
 // applied returns when each version was applied, from 1 on.
 func applied(ctx context.Context, c bun.IConn) (times []time.Time, err error) {
-	if _, err := c.ExecContext(ctx, createSchema); err != nil {
-		return nil, err
-	}
 	rows, err := c.QueryContext(ctx, "SELECT applied_at FROM formsvc_schema ORDER BY version")
 	if err != nil {
 		return nil, err
@@ -109,8 +109,13 @@ func applied(ctx context.Context, c bun.IConn) (times []time.Time, err error) {
 }
 
 // Status returns every migration this release knows, and when it was applied.
-// It creates nothing but the table that records them.
-func Status(ctx context.Context, list []Migration, c bun.IConn) ([]Migration, error) {
+// It changes nothing. exists is a query that tells whether the table that
+// records them is there.
+func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) ([]Migration, error) {
+	var there bool
+	if err := c.QueryRowContext(ctx, exists).Scan(&there); err != nil || !there {
+		return list, err
+	}
 	times, err := applied(ctx, c)
 	if err != nil {
 		return nil, err
