@@ -30,6 +30,14 @@ const (
 	FileUploaded EventType = "file.uploaded"
 )
 
+// EventTypes returns every event type there is, in the order of the service's
+// documentation.
+func EventTypes() []EventType {
+	return []EventType{
+		ResponseCreated, ResponseUpdated, ResponseStatusChanged, ResponseCompleted, SignatureCompleted, FileUploaded,
+	}
+}
+
 // An Event is the payload of a delivery. Every attempt of every delivery of one
 // event carries the same bytes, so it shows the state when the event happened,
 // not the state now.

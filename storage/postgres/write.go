@@ -16,12 +16,10 @@ import (
 // backend is what Postgres does in its own way: whole groups travel in arrays,
 // one statement each.
 type backend struct {
-	shard int
+	shard int // the counter row that it adds to
 }
 
 func (*backend) ForUpdate() string { return "UPDATE" }
-
-func (b *backend) Shard() int { return b.shard }
 
 // eventArgs are the columns of events, in the order of eventColumns.
 func eventArgs(events []*formsvc.Event) []any {

@@ -21,8 +21,6 @@ type backend struct {
 
 func (*backend) ForUpdate() string { return "" }
 
-func (*backend) Shard() int { return 0 }
-
 const (
 	selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = ? AND account_id = ?"
 

@@ -34,8 +34,6 @@ type Backend interface {
 	Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error)
 	// ForUpdate is appended to a query whose row is about to be changed.
 	ForUpdate() string
-	// Shard is the number of the counter row that this store adds to.
-	Shard() int
 }
 
 // A Share is how many deliveries of one endpoint to claim.
