@@ -83,9 +83,26 @@ func TestAHostsLongTransactionDelaysNobody(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
+	wantShards(t, raw(t, dsn), 1, 20)
 	got, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account.ID, ID: campaign.ID})
 	if err != nil || got.ResponseCount != 21 {
 		t.Errorf("%d responses counted, want 21 (%v)", got.ResponseCount, err)
+	}
+}
+
+// wantShards checks that hosts and stores count in rows of their own; which of
+// theirs is drawn by chance, so that two could share one for a while unnoticed.
+func wantShards(t *testing.T, db *bun.DB, hosts, stores int) {
+	t.Helper()
+	var byHosts, byStores int
+	err := db.NewSelect().Table("formsvc_counters").
+		ColumnExpr("coalesce(sum(responses) FILTER (WHERE shard >= 8), 0)").
+		ColumnExpr("coalesce(sum(responses) FILTER (WHERE shard < 8), 0)").Scan(t.Context(), &byHosts, &byStores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if byHosts != hosts || byStores != stores {
+		t.Errorf("%d counted in the rows of hosts and %d in those of stores, want %d and %d", byHosts, byStores, hosts, stores)
 	}
 }
 
