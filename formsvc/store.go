@@ -111,7 +111,8 @@ type WebhookStore interface {
 	Webhook(ctx context.Context, key WebhookKey) (Webhook, error)
 	// Webhooks returns the account's webhooks by ID. An unknown account has none.
 	Webhooks(ctx context.Context, account ID) ([]Webhook, error)
-	// DeleteWebhook removes a webhook; no attempt for it starts afterwards. ErrNotFound.
+	// DeleteWebhook removes a webhook; nothing is claimed for it afterwards, so
+	// that at most the attempts already claimed are made. ErrNotFound.
 	DeleteWebhook(ctx context.Context, key WebhookKey) error
 	// Deliveries returns a page of a webhook's deliveries. An unknown webhook has none.
 	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)

@@ -135,8 +135,8 @@ func (w Webhooks) List(ctx context.Context, account ID) ([]Webhook, error) {
 	return hooks, nil
 }
 
-// Delete removes a webhook; deliveries still waiting for it are never sent. It
-// fails with [ErrNotFound] when the account has no such webhook.
+// Delete removes a webhook; deliveries still waiting for it are never sent,
+// attempts under way are not cut off. It fails with [ErrNotFound] when the account has no such webhook.
 func (w Webhooks) Delete(ctx context.Context, key WebhookKey) error {
 	if err := w.s.store.DeleteWebhook(ctx, key); err != nil {
 		return fmt.Errorf("formsvc: delete webhook: %w", err)

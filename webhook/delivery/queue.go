@@ -88,6 +88,6 @@ type Attempt struct {
 	StartedAt time.Time
 	Duration  time.Duration
 	Status    int    // of the answer; 0 when there was none
-	Error     string // the class of the failure, such as "timeout"; "" after a 2xx
+	Error     string // the class of the failure, such as "timeout"; "" when delivered
 	Answer    []byte // the first bytes of the answer's body, as they came
 }
