@@ -27,10 +27,28 @@
 // [Delivery.Attempt] come from them. [Delivery.Event] and [Delivery.EventID]
 // come from the signed body.
 //
+// # Replays
+//
 // A signature over the body alone does not expire: who has seen a request can
-// send it again. Deliveries are also repeated by the service itself. Remember
-// the EventIDs that were handled, with a unique key and in the same database
-// transaction as their effect, and answer 200 to a repetition.
+// send it again. The service therefore signs each attempt a second time, in the
+// headers of Standard Webhooks (https://www.standardwebhooks.com): webhook-id,
+// webhook-timestamp and webhook-signature. A [Verifier] looks at them only with
+// [Options.Tolerance], and then requires them. The libraries of Standard
+// Webhooks verify them as well; [SignStandard] says what the key is.
+//
+// # Repetitions
+//
+// The service sends an event again when it got no answer, so every receiver gets
+// some events twice. There are three ways to handle them once:
+//
+//   - The effect is in a database: reserve the event in the same transaction
+//     with [SQLDeduper.Reserve]. Effect and note of it are there together or
+//     not at all, whatever fails when.
+//   - The effect is elsewhere: give a [SQLDeduper] to [Options.Deduper]. Several
+//     processes can share its table. Whoever dies between effect and note has
+//     the event handled again.
+//   - The receiver is one process and may handle an event again after a
+//     restart: give a [MemoryDeduper] to [Options.Deduper].
 //
 // # Answering
 //

@@ -7,19 +7,34 @@ import (
 
 // The reasons for refusing a request. Functions may wrap them with more detail:
 // ask with [errors.Is]. Their texts contain no secret, no signature and nothing
-// of the body, so they may be logged and sent.
+// of the body, so they may be logged and, but for [ErrDeduper], sent.
 var (
 	// ErrNoSecret means that there is nothing to verify with: no secret was
 	// given, or one is empty, or the [Verifier] was not made by [NewVerifier].
 	ErrNoSecret = errors.New("webhook: no secret")
-	// ErrNoSignature means that the request has no signature header.
-	ErrNoSignature = errors.New("webhook: no " + SignatureHeader + " header")
-	// ErrMalformedSignature means that the signature header comes more than
-	// once, or is not exactly 64 lowercase hexadecimal digits.
-	ErrMalformedSignature = errors.New("webhook: malformed " + SignatureHeader + " header")
+	// ErrNoSignature means that the request has no signature header, or, with
+	// [Options.Tolerance], not all headers of Standard Webhooks.
+	ErrNoSignature = errors.New("webhook: missing signature header")
+	// ErrMalformedSignature means that such a header comes more than once or is
+	// not well-formed: the signature is not exactly 64 lowercase hexadecimal
+	// digits, for example.
+	ErrMalformedSignature = errors.New("webhook: malformed signature header")
 	// ErrMismatch means that no secret yields the signature: the secret is
 	// another one, or the body is not the one that was signed.
 	ErrMismatch = errors.New("webhook: signature does not match the body")
+	// ErrTooOld means that the request is authentic but was sent longer ago
+	// than [Options.Tolerance]: it is replayed, or a clock is wrong.
+	ErrTooOld = errors.New("webhook: sent too long ago")
+	// ErrTooNew means that the request is authentic but was sent further in the
+	// future than [Options.Tolerance]: a clock is wrong.
+	ErrTooNew = errors.New("webhook: sent in the future")
+	// ErrBusy means that the event is being handled already, says
+	// [Options.Deduper].
+	ErrBusy = errors.New("webhook: event is being handled")
+	// ErrDeduper means that [Options.Deduper] failed. The error that wraps it
+	// also wraps the reason, whose text can name your database: it may be
+	// logged, but not sent.
+	ErrDeduper = errors.New("webhook: deduper failed")
 	// ErrTooLarge means that the body is longer than [Options.MaxBody].
 	ErrTooLarge = errors.New("webhook: body is too large")
 	// ErrContentEncoding means that the body is compressed. The service never
@@ -39,18 +54,24 @@ var (
 //
 //   - nil: 200
 //   - [ErrBody], [ErrMalformedEvent]: 400
-//   - [ErrNoSignature], [ErrMalformedSignature], [ErrMismatch]: 401
+//   - [ErrNoSignature], [ErrMalformedSignature], [ErrMismatch], [ErrTooOld],
+//     [ErrTooNew]: 401
 //   - [ErrMethod]: 405
 //   - [ErrTooLarge]: 413
 //   - [ErrContentEncoding]: 415
-//   - [ErrNoSecret] and every other error: 500
+//   - [ErrBusy]: 503
+//   - [ErrNoSecret], [ErrDeduper] and every other error: 500
 func Status(err error) int {
 	switch {
 	case err == nil:
 		return http.StatusOK
+	case errors.Is(err, ErrDeduper):
+		// Whatever the reason is: it says nothing about the request.
+		return http.StatusInternalServerError
 	case errors.Is(err, ErrBody), errors.Is(err, ErrMalformedEvent):
 		return http.StatusBadRequest
-	case errors.Is(err, ErrNoSignature), errors.Is(err, ErrMalformedSignature), errors.Is(err, ErrMismatch):
+	case errors.Is(err, ErrNoSignature), errors.Is(err, ErrMalformedSignature), errors.Is(err, ErrMismatch),
+		errors.Is(err, ErrTooOld), errors.Is(err, ErrTooNew):
 		return http.StatusUnauthorized
 	case errors.Is(err, ErrMethod):
 		return http.StatusMethodNotAllowed
@@ -58,6 +79,8 @@ func Status(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, ErrContentEncoding):
 		return http.StatusUnsupportedMediaType
+	case errors.Is(err, ErrBusy):
+		return http.StatusServiceUnavailable
 	default:
 		return http.StatusInternalServerError
 	}

@@ -1,11 +1,14 @@
 package webhook_test
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/webhooktest"
@@ -90,6 +93,99 @@ func ExampleNewVerifier_rotation() {
 	d, err := verifier.VerifyRequest(nil, webhooktest.NewRequest("old secret", []byte("{}")))
 	fmt.Println(d.SecretIndex, err)
 	// Output: 1 <nil>
+}
+
+// A request that somebody has seen and sends again is refused once it is too old.
+func Example_replayProtection() {
+	verifier, err := webhook.NewVerifier([]string{"secret"}, &webhook.Options{Tolerance: 5 * time.Minute})
+	if err != nil {
+		panic(err)
+	}
+	payload := []byte(`{"id":"e-1","event":"response.created"}`)
+
+	r := webhooktest.NewRequest("secret", payload)
+	d, err := verifier.VerifyRequest(nil, r)
+	fmt.Println(time.Since(d.SentAt) < time.Minute, err)
+
+	webhook.SetStandard(r.Header, "m-1", time.Now().Add(-time.Hour), payload, []byte("secret"))
+	_, err = verifier.VerifyRequest(nil, r)
+	fmt.Println(errors.Is(err, webhook.ErrTooOld), webhook.Status(err))
+	// Output:
+	// true <nil>
+	// true 401
+}
+
+// The handler is called once, and the repetition is answered with 200.
+func ExampleMemoryDeduper() {
+	verifier, err := webhook.NewVerifier([]string{"secret"}, &webhook.Options{Deduper: webhook.NewMemoryDeduper(nil)})
+	if err != nil {
+		panic(err)
+	}
+	hooks := verifier.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d, _ := webhook.FromContext(r.Context())
+		fmt.Println("handled", d.EventID)
+	}))
+
+	for range 2 {
+		w := httptest.NewRecorder()
+		hooks.ServeHTTP(w, webhooktest.NewRequest("secret", []byte(`{"id":"e-1","event":"response.created"}`)))
+		fmt.Println("answered", w.Code)
+	}
+	// Output:
+	// handled e-1
+	// answered 200
+	// answered 200
+}
+
+// The note that an event was handled commits together with its effect, here a
+// row in a table.
+func ExampleSQLDeduper_Reserve() {
+	db, err := sql.Open("sqlite", "file:example?mode=memory")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = db.Close() }()
+	db.SetMaxOpenConns(1) // a database in memory is one connection
+	dedupe, err := webhook.NewSQLDeduper(db, &webhook.SQLOptions{QuestionMarks: true})
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	for _, statement := range []string{dedupe.Schema(), "CREATE TABLE granted (event TEXT)"} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			panic(err)
+		}
+	}
+	grant := func(event string) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		fresh, err := dedupe.Reserve(ctx, tx, event)
+		if err != nil || !fresh {
+			return err // nil for a repetition: answer 200
+		}
+		if _, err := tx.ExecContext(ctx, "INSERT INTO granted (event) VALUES (?)", event); err != nil {
+			return err // and nothing is noted: answer 500
+		}
+		return tx.Commit()
+	}
+
+	fmt.Println(grant("e-1"), grant("e-1"), grant("e-2"))
+	var rows int
+	err = db.QueryRowContext(ctx, "SELECT count(*) FROM granted").Scan(&rows)
+	fmt.Println(rows, err)
+	// Output:
+	// <nil> <nil> <nil>
+	// 2 <nil>
+}
+
+// The value that a receiver with a library of Standard Webhooks expects.
+func ExampleSignStandard() {
+	at := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
+	fmt.Println(webhook.SignStandard([]byte("whsec_c2VjcmV0"), "m-1", at, []byte(`{"event":"response.created"}`)))
+	// Output: v1,fTvNZ3Yuy+P3n3bXrYNonD4yvubtRc0LRJkO05YpV6o=
 }
 
 func ExampleSign() {

@@ -49,8 +49,14 @@ func (v *Verifier) checkHead(r *http.Request) error {
 	if err := v.checkLength(r.ContentLength); err != nil {
 		return err
 	}
-	_, err := signature(r.Header)
-	return err
+	if _, err := signature(r.Header); err != nil {
+		return err
+	}
+	if v.tolerance > 0 {
+		_, err := parseStandard(r.Header)
+		return err
+	}
+	return nil
 }
 
 // readBody returns the whole body.
@@ -78,6 +84,15 @@ func (v *Verifier) readBody(w http.ResponseWriter, r *http.Request) ([]byte, err
 //
 // What next answers goes to the service: 2xx accepts the delivery, everything
 // else has it sent again later. A panic of next is not caught here.
+//
+// With [Options.Deduper] next is called for events that are not handled yet. One
+// that was handled is answered with 200, so that the service stops repeating it,
+// and one that is just being handled with 503 and Retry-After, so that the
+// service repeats it in case that fails. If the Deduper does not answer, neither
+// handling nor dropping the event would be right: the answer is 500, and the
+// service repeats it. The event counts as handled when next answers 2xx, or
+// returns without an answer while the client is still there, which makes
+// net/http answer 200. It does not when next answers anything else or panics.
 func (v *Verifier) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := v.VerifyRequest(w, r)
@@ -85,11 +100,16 @@ func (v *Verifier) Handler(next http.Handler) http.Handler {
 			v.reject(w, r, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), contextKey{}, d)))
+		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, d))
+		if v.deduper == nil || d.EventID == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		v.once(w, r, d.EventID, next)
 	})
 }
 
-// reject answers a request that VerifyRequest refused with err.
+// reject answers a request that was refused with err.
 func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 	if v != nil && v.onReject != nil {
 		v.onReject(r, err)
@@ -107,6 +127,13 @@ func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusUnsupportedMediaType:
 		// RFC 9110, section 15.5.16: says that the coding is what is wrong.
 		w.Header().Set("Accept-Encoding", "identity")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", retryAfter)
+	case http.StatusInternalServerError:
+		if errors.Is(err, ErrDeduper) {
+			// The cause can name the database.
+			text = ErrDeduper.Error()
+		}
 	}
 	http.Error(w, text, status)
 }

@@ -34,9 +34,11 @@ func Sign(secret, body []byte) string {
 	return hex.EncodeToString(sum(secret, body))
 }
 
-// sum returns the 32 bytes that Sign writes in hexadecimal.
-func sum(secret, body []byte) []byte {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write(body)
+// sum returns the 32 bytes of the HMAC-SHA-256 of the parts, one after the other.
+func sum(key []byte, parts ...[]byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	for _, part := range parts {
+		mac.Write(part)
+	}
 	return mac.Sum(nil)
 }

@@ -1,13 +1,13 @@
 package webhook
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // DefaultMaxBody is the length of the longest body that a [Verifier] accepts by
@@ -23,27 +23,78 @@ type Options struct {
 	// Defaults to [DefaultMaxBody].
 	MaxBody int64
 
+	// Tolerance protects from replays. If it is positive, a request must also
+	// have the three headers of Standard Webhooks, with a signature under one of
+	// the secrets, and its time of sending must not be further from Now than
+	// this, in either direction; 5 minutes are usual. The service sends these
+	// headers with every attempt, with the time of that attempt. If it is 0, the
+	// headers are not looked at. It must not be negative.
+	//
+	// There is no way to check them only when they are there: who replays a
+	// request could leave them out. [SignatureHeader] is required in any case.
+	// Within the tolerance a replay is still possible: see Deduper.
+	// Defaults to 0.
+	Tolerance time.Duration
+
+	// Now tells the time for Tolerance. It may be called by several goroutines
+	// at once.
+	// Defaults to [time.Now].
+	Now func() time.Time
+
+	// Deduper makes [Verifier.Handler] answer repetitions by itself: it then
+	// calls the next handler once for every event that this succeeds for.
+	// Events without an identifier are not held back. See [Deduper] for what
+	// that promises.
+	// Defaults to passing every request on.
+	Deduper Deduper
+
 	// OnReject is called by [Verifier.Handler] with every request that it
 	// refuses and the reason, before the answer is written: a place for a log
-	// line or a counter. It may be called by several goroutines at once.
+	// line or a counter. It is also called, with [ErrDeduper], when the next
+	// handler has answered and Deduper cannot note that. It may be called by
+	// several goroutines at once.
 	// Defaults to doing nothing.
 	OnReject func(r *http.Request, err error)
+}
+
+// check fills in the defaults and refuses what is out of range.
+func (o *Options) check() error {
+	if o.MaxBody < 0 {
+		return errors.New("webhook: MaxBody is negative")
+	}
+	if o.Tolerance < 0 {
+		return errors.New("webhook: Tolerance is negative")
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OnReject == nil {
+		o.OnReject = func(*http.Request, error) {}
+	}
+	return nil
 }
 
 // A Verifier checks that webhook requests come from the service. Make it with
 // [NewVerifier]; one without secrets, the zero Verifier included, refuses every
 // request with [ErrNoSecret]. It never changes and is safe for concurrent use.
 type Verifier struct {
-	secrets  [][]byte
-	maxBody  int64
-	onReject func(*http.Request, error)
+	secrets   [][]byte
+	maxBody   int64
+	tolerance time.Duration
+	now       func() time.Time
+	deduper   Deduper
+	onReject  func(*http.Request, error)
 }
 
 // NewVerifier returns a Verifier that accepts what was signed with any of
 // secrets. One is usual; while a secret is being changed, give the new one
 // first and then the old one.
 //
-// The bytes of a secret are used as they are. One that was read from a file
+// The bytes of a secret are used as they are, but for Standard Webhooks, see
+// [SignStandard]. One that was read from a file
 // often ends in a newline that is not part of it: trim it before.
 //
 // It fails with [ErrNoSecret] when there is no secret or one is empty. A secret
@@ -54,22 +105,16 @@ func NewVerifier(secrets []string, opts *Options) (*Verifier, error) {
 	if opts != nil {
 		o = *opts
 	}
-	if o.MaxBody < 0 {
-		return nil, errors.New("webhook: MaxBody is negative")
-	}
-	if o.MaxBody == 0 {
-		o.MaxBody = DefaultMaxBody
-	}
-	if o.OnReject == nil {
-		o.OnReject = func(*http.Request, error) {}
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	if len(secrets) == 0 {
 		return nil, ErrNoSecret
 	}
-	v := &Verifier{maxBody: o.MaxBody, onReject: o.OnReject}
+	v := &Verifier{maxBody: o.MaxBody, tolerance: o.Tolerance, now: o.Now, deduper: o.Deduper, onReject: o.OnReject}
 	for i, secret := range secrets {
 		key := []byte(secret)
-		if len(bytes.Trim(key, "\x00")) == 0 {
+		if isEmptyKey(key) {
 			return nil, fmt.Errorf("%w: the one at index %d is empty", ErrNoSecret, i)
 		}
 		v.secrets = append(v.secrets, key)
@@ -104,9 +149,13 @@ type Delivery struct {
 	// with the request's body and must not be changed.
 	Body []byte
 
-	// SecretIndex tells which of the secrets given to [NewVerifier] matched,
-	// from 0; the lowest if several do.
+	// SecretIndex tells which of the secrets given to [NewVerifier] matched
+	// [SignatureHeader], from 0; the lowest if several do.
 	SecretIndex int
+
+	// SentAt is when this attempt was sent, to the second. It is the zero time
+	// unless it was verified, for which [Options.Tolerance] has to be set.
+	SentAt time.Time
 }
 
 // Verify checks the signature of a body that the caller has read, byte for byte
@@ -116,7 +165,10 @@ type Delivery struct {
 //
 // It fails with [ErrNoSecret], [ErrTooLarge], [ErrNoSignature],
 // [ErrMalformedSignature] or [ErrMismatch], in this order, and then returns the
-// zero Delivery. It says nothing about the content: a signed body need not be
+// zero Delivery. With [Options.Tolerance] the last three are followed by the
+// same for the headers of Standard Webhooks, and by [ErrTooOld] or [ErrTooNew].
+//
+// It says nothing about the content: a signed body need not be
 // an event. Verify keeps body in the Delivery and does not keep h.
 func (v *Verifier) Verify(body []byte, h http.Header) (Delivery, error) {
 	if err := v.ready(); err != nil {
@@ -133,11 +185,18 @@ func (v *Verifier) Verify(body []byte, h http.Header) (Delivery, error) {
 	if index < 0 {
 		return Delivery{}, ErrMismatch
 	}
+	var sentAt time.Time
+	if v.tolerance > 0 {
+		if sentAt, err = v.verifyStandard(body, h); err != nil {
+			return Delivery{}, err
+		}
+	}
 	d := Delivery{
 		ID:          h.Get(DeliveryHeader),
 		Attempt:     attempt(h.Get(AttemptHeader)),
 		Body:        body,
 		SecretIndex: index,
+		SentAt:      sentAt,
 	}
 	d.Event, d.EventID = identify(body)
 	return d, nil
@@ -172,23 +231,32 @@ func (v *Verifier) match(want, body []byte) int {
 	return index
 }
 
-// signature returns the 32 bytes of the one signature header.
-func signature(h http.Header) ([]byte, error) {
-	values := h.Values(SignatureHeader)
+// single returns the value of a header that must come exactly once.
+func single(h http.Header, name string) (string, error) {
+	values := h.Values(name)
 	if len(values) == 0 {
-		return nil, ErrNoSignature
+		return "", fmt.Errorf("%w: %s", ErrNoSignature, name)
 	}
 	if len(values) > 1 {
-		return nil, fmt.Errorf("%w: it comes %d times", ErrMalformedSignature, len(values))
+		return "", fmt.Errorf("%w: %s comes %d times", ErrMalformedSignature, name, len(values))
+	}
+	return values[0], nil
+}
+
+// signature returns the 32 bytes of the one signature header.
+func signature(h http.Header) ([]byte, error) {
+	value, err := single(h, SignatureHeader)
+	if err != nil {
+		return nil, err
 	}
 	// Checked before decoding, which would take memory for any length.
-	if len(values[0]) != 64 {
-		return nil, fmt.Errorf("%w: it has %d characters, not 64", ErrMalformedSignature, len(values[0]))
+	if len(value) != 64 {
+		return nil, fmt.Errorf("%w: %s has %d characters, not 64", ErrMalformedSignature, SignatureHeader, len(value))
 	}
-	decoded, err := hex.DecodeString(values[0])
+	decoded, err := hex.DecodeString(value)
 	// Decoding accepts upper case, the documentation says lower case.
-	if err != nil || hex.EncodeToString(decoded) != values[0] {
-		return nil, fmt.Errorf("%w: not lowercase hexadecimal", ErrMalformedSignature)
+	if err != nil || hex.EncodeToString(decoded) != value {
+		return nil, fmt.Errorf("%w: %s is not lowercase hexadecimal", ErrMalformedSignature, SignatureHeader)
 	}
 	return decoded, nil
 }

@@ -94,6 +94,7 @@ func TestNewVerifierRefuses(t *testing.T) {
 		{"one of two empty", []string{secret, ""}, nil, webhook.ErrNoSecret},
 		{"zero byte, the same HMAC key as none", []string{"\x00"}, nil, webhook.ErrNoSecret},
 		{"zero bytes", []string{strings.Repeat("\x00", 64)}, nil, webhook.ErrNoSecret},
+		{"negative tolerance", []string{secret}, &webhook.Options{Tolerance: -1}, nil},
 		{"negative limit", []string{secret}, &webhook.Options{MaxBody: -1}, nil},
 	}
 	for _, tt := range tests {

@@ -64,8 +64,8 @@ type Receiver struct {
 }
 
 // NewReceiver starts a Receiver for what was signed with any of secrets, with
-// the verifier's options, of which OnReject is not used. It is closed when the
-// test ends. The test fails at once if the secrets or options are not valid.
+// the verifier's options, of which OnReject and Deduper are not used: every
+// repetition is recorded. It is closed when the test ends. The test fails at once if the secrets or options are not valid.
 func NewReceiver(tb testing.TB, secrets []string, opts *webhook.Options) *Receiver {
 	tb.Helper()
 	verifier, err := webhook.NewVerifier(secrets, opts)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/webhooktest"
@@ -80,6 +81,23 @@ func TestReceiverRefuses(t *testing.T) {
 	}
 	if got := status(t, r.URL(), secret, "{}"); got != http.StatusAccepted {
 		t.Errorf("a refused request used up the reply: answered %d", got)
+	}
+}
+
+// A receiver with every option shows repetitions and checks the time.
+func TestReceiverUsesTheOptions(t *testing.T) {
+	t.Parallel()
+	r := webhooktest.NewReceiver(t, []string{secret}, &webhook.Options{
+		Tolerance: time.Minute,
+		Deduper:   webhook.NewMemoryDeduper(nil),
+	})
+	for range 2 {
+		if got := status(t, r.URL(), secret, `{"id":"e-1","event":"response.created"}`); got != http.StatusOK {
+			t.Errorf("answered %d", got)
+		}
+	}
+	if got := r.Deliveries(); len(got) != 2 || got[1].Delivery.SentAt.IsZero() {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -23,18 +24,24 @@ func NewRequest(secret string, body []byte) *http.Request {
 
 // Header returns the headers of a first attempt to deliver body, signed with
 // secret: the signature, the content type, the event's type if body is an
-// event, and the delivery's identifier and attempt. The identifier is made from
-// the body, so that the same body is the same delivery. The caller may change
-// the headers.
+// event, the delivery's identifier and attempt, and those of Standard Webhooks,
+// sent now and with the event's identifier. The delivery's identifier is made
+// from the body, so that the same body is the same delivery; it also stands in
+// for the event's if there is none. The caller may change the headers;
+// [webhook.SetStandard] makes the request one that was sent at another time.
 func Header(secret string, body []byte) http.Header {
-	h := http.Header{}
+	h, id := http.Header{}, deliveryID(body)
 	h.Set("Content-Type", "application/json")
 	h.Set(webhook.SignatureHeader, webhook.Sign([]byte(secret), body))
-	h.Set(webhook.DeliveryHeader, deliveryID(body))
+	h.Set(webhook.DeliveryHeader, id)
 	h.Set(webhook.AttemptHeader, "1")
 	if e, err := webhook.ParseEvent(body); err == nil {
 		h.Set(webhook.EventHeader, string(e.Type))
+		if e.ID != "" {
+			id = e.ID
+		}
 	}
+	webhook.SetStandard(h, id, time.Now(), body, []byte(secret))
 	return h
 }
 

@@ -1,9 +1,12 @@
 package webhooktest_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/webhooktest"
@@ -46,6 +49,33 @@ func TestHeaderIdentifiesTheBody(t *testing.T) {
 	if len(id(secret, "")) != 36 {
 		t.Errorf("%q is not a UUID", id(secret, ""))
 	}
+}
+
+// The headers are those of a request that is sent now, and can be made older.
+func TestHeaderIsOfStandardWebhooks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v, err := webhook.NewVerifier([]string{secret}, &webhook.Options{Tolerance: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := []byte("{}")
+		h := webhooktest.Header(secret, body)
+		if d, err := v.Verify(body, h); err != nil || !d.SentAt.Equal(time.Now()) {
+			t.Errorf("sent at %s, %v, want %s", d.SentAt, err, time.Now())
+		}
+		if h.Get(webhook.StandardIDHeader) != h.Get(webhook.DeliveryHeader) {
+			t.Errorf("webhook-id is %q", h.Get(webhook.StandardIDHeader))
+		}
+		event := webhooktest.Header(secret, []byte(`{"id":"e-1","event":"response.created"}`))
+		if got := event.Get(webhook.StandardIDHeader); got != "e-1" {
+			t.Errorf("webhook-id of an event is %q", got)
+		}
+		webhook.SetStandard(h, "m-1", time.Now().Add(-time.Hour), body, []byte(secret))
+		if _, err := v.Verify(body, h); !errors.Is(err, webhook.ErrTooOld) {
+			t.Errorf("an hour old: %v", err)
+		}
+	})
 }
 
 func TestHeaderOfSomethingElse(t *testing.T) {

@@ -80,6 +80,10 @@ func wantError(code string) (error, error) {
 		return webhook.ErrMalformedSignature, nil
 	case "mismatch":
 		return webhook.ErrMismatch, nil
+	case "too_old":
+		return webhook.ErrTooOld, nil
+	case "too_new":
+		return webhook.ErrTooNew, nil
 	default:
 		return nil, fmt.Errorf("unknown outcome %q", code)
 	}

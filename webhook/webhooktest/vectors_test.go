@@ -3,6 +3,7 @@ package webhooktest_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/webhooktest"
@@ -53,5 +54,36 @@ func TestVectorsAreNotShared(t *testing.T) {
 	}
 	if second[0].Name != name || second[0].Body[0] == '!' {
 		t.Error("a change shows in the next call")
+	}
+}
+
+func TestStandardVectorsCoverEveryOutcome(t *testing.T) {
+	t.Parallel()
+	all, err := webhooktest.StandardVectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	outcomes := map[error]int{}
+	for _, v := range all {
+		if names[v.Name] {
+			t.Errorf("two vectors have the name %q", v.Name)
+		}
+		names[v.Name] = true
+		outcomes[v.Want]++
+		if v.Tolerance != 5*time.Minute || v.Now.Year() != 2026 {
+			t.Errorf("%s: tolerance %s at %s", v.Name, v.Tolerance, v.Now)
+		}
+	}
+	for _, want := range []error{
+		nil, webhook.ErrNoSignature, webhook.ErrMalformedSignature, webhook.ErrMismatch, webhook.ErrTooOld, webhook.ErrTooNew,
+	} {
+		if outcomes[want] == 0 {
+			t.Errorf("no vector for %v", want)
+		}
+	}
+	all[0].Body[0] = '!'
+	if again, err := webhooktest.StandardVectors(); err != nil || again[0].Body[0] == '!' {
+		t.Errorf("a change shows in the next call, or %v", err)
 	}
 }

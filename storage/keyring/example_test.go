@@ -1,0 +1,64 @@
+package keyring_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/formsvc/toolkit/storage/keyring"
+)
+
+// A store keeps a webhook's secret. Then the key is exchanged.
+func Example() {
+	dir, err := os.MkdirTemp("", "keyring-example-")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "keys")
+
+	ring, err := keyring.OpenFile(path) // makes the file
+	if err != nil {
+		panic(err)
+	}
+	stored := ring.Seal("whsec_0123", "webhooks", "secret", "row 1")
+	_, err = ring.Open(stored, "webhooks", "secret", "row 2")
+	fmt.Println("in another row:", err != nil)
+
+	// In another process, while the first one runs:
+	renewed, err := keyring.AddKey(path)
+	if err != nil {
+		panic(err)
+	}
+	secret, err := renewed.Open(stored, "webhooks", "secret", "row 1")
+	if err != nil {
+		panic(err)
+	}
+	stored = renewed.Seal(secret, "webhooks", "secret", "row 1")
+	if _, err := keyring.RemoveKeys(path, renewed.Primary()); err != nil {
+		panic(err)
+	}
+
+	// The first one reads the file again by itself.
+	secret, err = ring.Open(stored, "webhooks", "secret", "row 1")
+	fmt.Println(secret, err, len(ring.IDs()))
+	// Output:
+	// in another row: true
+	// whsec_0123 <nil> 1
+}
+
+// Keys can come from the environment, and be missing.
+func ExampleParse() {
+	var ring *keyring.Keyring // stores plain text
+	if text := os.Getenv("EXAMPLE_KEYS"); text != "" {
+		keys, err := keyring.Parse(text)
+		if err != nil {
+			panic(err)
+		}
+		if ring, err = keyring.New(keys...); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(ring.Seal("whsec_0123", "webhooks", "secret", "row 1"))
+	// Output: p1.whsec_0123
+}

@@ -1,0 +1,352 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+const eventID = "0193bb79-f340-7000-8000-000000000001" // of body
+
+// begin returns the state of an event.
+func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
+	t.Helper()
+	state, err := d.Begin(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// serve answers r by handler and survives what its goroutine does not.
+func serve(handler http.Handler, r *http.Request) (w *httptest.ResponseRecorder, panicked any) {
+	w = httptest.NewRecorder()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer func() { panicked = recover() }()
+		handler.ServeHTTP(w, r)
+	})
+	wg.Wait()
+	return w, panicked
+}
+
+func TestHandlerNotesWhatBecameOfAnEvent(t *testing.T) {
+	t.Parallel()
+	status := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+	}
+	tests := []struct {
+		name    string
+		next    http.HandlerFunc
+		code    int
+		handled bool
+	}{
+		{"nothing", func(http.ResponseWriter, *http.Request) {}, 200, true},
+		{"200", status(200), 200, true},
+		{"204", status(204), 204, true},
+		{"299", status(299), 299, true},
+		{"101", status(101), 101, false},
+		{"304", status(304), 304, false},
+		{"400", status(400), 400, false},
+		{"410", status(410), 410, false},
+		{"500", status(500), 500, false},
+		{"write", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("ok"))
+			w.WriteHeader(500)
+		}, 200, true},
+		{"write string", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "ok")
+			w.WriteHeader(500)
+		}, 200, true},
+		{"copy", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.Copy(w, io.LimitReader(strings.NewReader("ok, and more"), 2))
+			w.WriteHeader(500)
+		}, 200, true},
+		{"flush", func(w http.ResponseWriter, _ *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			w.WriteHeader(500)
+		}, 200, true},
+		{"the first status counts", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(503)
+			w.WriteHeader(200)
+		}, 503, false},
+		{"panic", func(http.ResponseWriter, *http.Request) { panic("broken") }, 200, false},
+		{"panic after the answer", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(200)
+			panic("broken")
+		}, 200, false},
+		{"end of the goroutine", func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, 200, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dedupe := webhook.NewMemoryDeduper(nil)
+			v := newVerifier(t, &webhook.Options{Deduper: dedupe}, secret)
+			w, panicked := serve(v.Handler(tt.next), webhooktest.NewRequest(secret, []byte(body)))
+			if w.Code != tt.code {
+				t.Errorf("got %d, want %d", w.Code, tt.code)
+			}
+			if strings.HasPrefix(tt.name, "panic") != (panicked == "broken") {
+				t.Errorf("the panic that went on is %v", panicked)
+			}
+			want := webhook.Fresh
+			if tt.handled {
+				want = webhook.Done
+			}
+			if got := begin(t, dedupe, eventID); got != want {
+				t.Errorf("the event is %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// Interim answers say nothing about the event. httptest.ResponseRecorder takes
+// them for final ones, a server does not.
+func TestHandlerIgnoresInterimAnswers(t *testing.T) {
+	t.Parallel()
+	for final, want := range map[int]webhook.State{http.StatusOK: webhook.Done, http.StatusInternalServerError: webhook.Fresh} {
+		dedupe := webhook.NewMemoryDeduper(nil)
+		v := newVerifier(t, &webhook.Options{Deduper: dedupe}, secret)
+		server := httptest.NewServer(v.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(final)
+		})))
+		got := post(t, server.URL, body)
+		server.Close() // waits for the handler
+		if got.StatusCode != final {
+			t.Errorf("got %s, want %d", got.Status, final)
+		}
+		if got := begin(t, dedupe, eventID); got != want {
+			t.Errorf("after %d the event is %v, want %v", final, got, want)
+		}
+	}
+}
+
+// post delivers content and returns the answer, whose body is closed.
+func post(t *testing.T, url, content string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = webhooktest.Header(secret, []byte(content))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer
+}
+
+func TestHandlerAnswersRepetitions(t *testing.T) {
+	t.Parallel()
+	var rejected []error
+	v := newVerifier(t, &webhook.Options{
+		Deduper:  webhook.NewMemoryDeduper(nil),
+		OnReject: func(_ *http.Request, err error) { rejected = append(rejected, err) },
+	}, secret)
+	calls := 0
+	var handler http.Handler
+	handler = v.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			twin, _ := serve(handler, webhooktest.NewRequest(secret, []byte(body)))
+			if twin.Code != http.StatusServiceUnavailable || twin.Header().Get("Retry-After") != "60" {
+				t.Errorf("while it is handled: got %d, Retry-After %q", twin.Code, twin.Header().Get("Retry-After"))
+			}
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	for i, want := range []int{http.StatusAccepted, http.StatusOK, http.StatusOK} {
+		if w, _ := serve(handler, webhooktest.NewRequest(secret, []byte(body))); w.Code != want || w.Body.Len() != 0 {
+			t.Errorf("%d: got %d %q, want %d", i, w.Code, w.Body, want)
+		}
+	}
+	if w, _ := serve(handler, webhooktest.NewRequest("another", []byte(body))); w.Code != http.StatusUnauthorized {
+		t.Errorf("a forged repetition: got %d", w.Code)
+	}
+	if calls != 1 {
+		t.Errorf("handled %d times", calls)
+	}
+	if len(rejected) != 2 || !errors.Is(rejected[0], webhook.ErrBusy) || !errors.Is(rejected[1], webhook.ErrMismatch) {
+		t.Errorf("OnReject got %v", rejected)
+	}
+}
+
+func TestHandlerPassesOnEventsWithoutIdentifier(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, &webhook.Options{Deduper: webhook.NewMemoryDeduper(nil)}, secret)
+	calls := 0
+	handler := v.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))
+	for range 2 {
+		for _, content := range []string{`{"event":"response.created"}`, `hello`, ``} {
+			if w, _ := serve(handler, webhooktest.NewRequest(secret, []byte(content))); w.Code != http.StatusOK {
+				t.Errorf("%q: got %d", content, w.Code)
+			}
+		}
+	}
+	if calls != 6 {
+		t.Errorf("handled %d times, want 6", calls)
+	}
+}
+
+// A stubDeduper says what a test wants, and checks its contexts.
+type stubDeduper struct {
+	t         *testing.T
+	state     webhook.State
+	begin     error
+	note      error
+	committed int
+	aborted   int
+}
+
+func (s *stubDeduper) Begin(context.Context, string) (webhook.State, error) { return s.state, s.begin }
+
+func (s *stubDeduper) Commit(ctx context.Context, _ string) error {
+	s.committed++
+	return s.noted(ctx)
+}
+
+func (s *stubDeduper) Abort(ctx context.Context, _ string) error {
+	s.aborted++
+	return s.noted(ctx)
+}
+
+func (s *stubDeduper) noted(ctx context.Context) error {
+	if _, bounded := ctx.Deadline(); ctx.Err() != nil || !bounded {
+		s.t.Errorf("noted with a context that is over (%v) or has no end", ctx.Err())
+	}
+	if _, ok := webhook.FromContext(ctx); !ok {
+		s.t.Error("noted without the request's values")
+	}
+	return s.note
+}
+
+func TestHandlerWhenTheDeduperFails(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("10.0.0.1 left")
+	tests := []struct {
+		name   string
+		stub   stubDeduper
+		called bool
+		code   int
+		cause  error
+	}{
+		{"begin", stubDeduper{begin: broken}, false, http.StatusInternalServerError, broken},
+		{"begin, and a state", stubDeduper{begin: broken, state: webhook.Fresh}, false, http.StatusInternalServerError, broken},
+		{"no state", stubDeduper{}, false, http.StatusInternalServerError, webhook.ErrDeduper},
+		{"begin, with an error that has a status", stubDeduper{begin: webhook.ErrMismatch}, false, http.StatusInternalServerError, webhook.ErrMismatch},
+		{"unknown state", stubDeduper{state: 9}, false, http.StatusInternalServerError, webhook.ErrDeduper},
+		{"commit", stubDeduper{state: webhook.Fresh, note: broken}, true, http.StatusAccepted, broken},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var rejected []error
+			tt.stub.t = t
+			v := newVerifier(t, &webhook.Options{
+				Deduper:  &tt.stub,
+				OnReject: func(_ *http.Request, err error) { rejected = append(rejected, err) },
+			}, secret)
+			called := false
+			handler := v.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				called = true
+				w.WriteHeader(http.StatusAccepted)
+			}))
+			w, _ := serve(handler, webhooktest.NewRequest(secret, []byte(body)))
+			if w.Code != tt.code || called != tt.called {
+				t.Errorf("got %d, called %v", w.Code, called)
+			}
+			if strings.Contains(w.Body.String(), "10.0.0.1") {
+				t.Errorf("the answer says %q", w.Body)
+			}
+			if len(rejected) != 1 || !errors.Is(rejected[0], webhook.ErrDeduper) || !errors.Is(rejected[0], tt.cause) {
+				t.Errorf("OnReject got %v", rejected)
+			}
+		})
+	}
+}
+
+// Who leaves before the answer sends the event again: it counts as handled only
+// if the next handler says so.
+func TestHandlerWhenTheClientLeaves(t *testing.T) {
+	t.Parallel()
+	for answered, want := range map[bool]stubDeduper{true: {committed: 1}, false: {aborted: 1}} {
+		stub := &stubDeduper{t: t, state: webhook.Fresh}
+		v := newVerifier(t, &webhook.Options{Deduper: stub}, secret)
+		ctx, leave := context.WithCancel(t.Context())
+		handler := v.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			leave()
+			if answered {
+				w.WriteHeader(http.StatusOK)
+			}
+		}))
+		serve(handler, webhooktest.NewRequest(secret, []byte(body)).WithContext(ctx))
+		if stub.committed != want.committed || stub.aborted != want.aborted {
+			t.Errorf("answered %v: %d commits, %d aborts", answered, stub.committed, stub.aborted)
+		}
+	}
+}
+
+// The writer that next gets still has what a server's has.
+func TestHandlerHidesNothingOfTheWriter(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, &webhook.Options{Deduper: webhook.NewMemoryDeduper(nil)}, secret)
+	firstHalf := make(chan struct{})
+	server := httptest.NewServer(v.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, ok := w.(io.ReaderFrom); !ok {
+			t.Error("no io.ReaderFrom")
+		}
+		if _, ok := w.(io.StringWriter); !ok {
+			t.Error("no io.StringWriter")
+		}
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Errorf("behind http.ResponseController: %v", err)
+		}
+		_, _ = fmt.Fprint(w, "first,")
+		flusher, ok := w.(http.Flusher)
+		if !ok {
+			t.Error("no http.Flusher")
+			return
+		}
+		flusher.Flush()
+		<-firstHalf // which the client has only if it was flushed
+		_, _ = io.Copy(w, strings.NewReader("second"))
+	})))
+	t.Cleanup(server.Close)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = webhooktest.Header(secret, []byte(body))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	half := make([]byte, len("first,"))
+	if _, err := io.ReadFull(answer.Body, half); err != nil {
+		t.Fatal(err)
+	}
+	close(firstHalf)
+	if rest, err := io.ReadAll(answer.Body); err != nil || string(half)+string(rest) != "first,second" {
+		t.Errorf("got %q%q, %v", half, rest, err)
+	}
+}
+
+func TestStateString(t *testing.T) {
+	t.Parallel()
+	got := fmt.Sprint(webhook.Fresh, webhook.Done, webhook.Busy, webhook.State(0))
+	if got != "fresh done busy State(0)" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,128 @@
+package egress
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What names consist of, dots aside. Other hosts do not resolve with Go.
+const (
+	digits    = "0123456789"
+	nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_" + digits
+)
+
+// resolveTimeout bounds name resolution in CheckURL.
+const resolveTimeout = 3 * time.Second
+
+// The rules of URLs.
+const (
+	ruleURL      = "the URL cannot be parsed"
+	ruleScheme   = "the scheme is not http or https"
+	ruleUser     = "the URL has a user name or a password"
+	ruleFragment = "the URL has a fragment"
+	ruleNoHost   = "the URL has no host"
+	ruleASCII    = "the host is not in ASCII: write it in its xn-- form"
+	ruleHost     = "the host is neither a name nor an IP address"
+	ruleNumber   = "the host ends in a number, but is not four decimal numbers without leading zeros"
+)
+
+// CheckURL tells whether a webhook with this URL may be saved: nil if so,
+// otherwise an error that wraps [ErrRefused].
+//
+// The URL must be absolute, with the scheme http or https, without user name,
+// password and fragment. Its host is an IP address that [Policy.CheckAddr]
+// accepts with the port, or a name in ASCII. IPv4 addresses are four decimal
+// numbers: the decimal, octal, hexadecimal and shortened forms, and full-width
+// digits, are refused, since programs disagree on what they mean.
+//
+// A name is refused if any of its addresses is. It is not refused if it does not
+// resolve within 3 seconds, or before ctx ends: [Policy.Control] decides when
+// there is something to connect to.
+func (p *Policy) CheckURL(ctx context.Context, rawURL string) error {
+	if p == nil || p.guard == nil {
+		return refuse(ruleNew)
+	}
+	host, port, err := splitURL(rawURL)
+	if err != nil {
+		return err
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return p.CheckAddr(netip.AddrPortFrom(addr, port))
+	}
+	if rule := checkName(host); rule != "" {
+		return refuse(rule)
+	}
+	// No answer could make these right.
+	if port == 0 || len(p.allow) == 0 && !isPublicPort(port) {
+		return refuse(rulePort)
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	addrs, err := p.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil // dialling decides later
+	}
+	for _, addr := range addrs {
+		if err := p.CheckAddr(netip.AddrPortFrom(addr, port)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// splitURL returns what net/http would connect to, or an error.
+func splitURL(rawURL string) (host string, port uint16, err error) {
+	u, err := url.Parse(rawURL)
+	switch {
+	// The parser's error repeats the URL, which may hold a token.
+	case err != nil:
+		return "", 0, refuse(ruleURL)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", 0, refuse(ruleScheme)
+	case u.User != nil:
+		return "", 0, refuse(ruleUser)
+	case strings.Contains(rawURL, "#"): // u.Fragment does not tell an empty one from none
+		return "", 0, refuse(ruleFragment)
+	case u.Hostname() == "":
+		return "", 0, refuse(ruleNoHost)
+	case u.Port() != "":
+		n, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil {
+			return "", 0, refuse(rulePort)
+		}
+		return u.Hostname(), uint16(n), nil
+	case u.Scheme == "http":
+		return u.Hostname(), 80, nil
+	}
+	return u.Hostname(), 443, nil
+}
+
+// checkName returns the rule that a host breaks which is not an IP address, or
+// "" if it is a name.
+func checkName(host string) string {
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	for _, label := range labels {
+		switch {
+		// net/http maps it to ASCII, and full-width digits to an address.
+		case strings.ContainsFunc(label, func(r rune) bool { return r > '~' }):
+			return ruleASCII
+		case label == "" || !consistsOf(label, nameChars):
+			return ruleHost
+		}
+	}
+	// The URL standard of browsers, inet_aton and with it many resolvers take
+	// this for an IPv4 address; no name of the Internet ends like that.
+	last := strings.ToLower(labels[len(labels)-1])
+	hex, isHex := strings.CutPrefix(last, "0x")
+	if consistsOf(last, digits) || isHex && consistsOf(hex, digits+"abcdef") {
+		return ruleNumber
+	}
+	return ""
+}
+
+// consistsOf reports whether all characters of s are among chars.
+func consistsOf(s, chars string) bool { return strings.Trim(s, chars) == "" }

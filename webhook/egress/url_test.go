@@ -1,0 +1,177 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestCheckURLAccepts(t *testing.T) {
+	t.Parallel()
+	names := newNameServer(t, addrs("93.184.216.34", "2606:4700::1111")...)
+	p := newPolicy(t, names.resolver(), "10.0.0.0/8", "fd00::/8")
+	for _, url := range plain(`http://receiver.example https://receiver.example/ https://receiver.example:443/hook?token=a%20b&c=@
+		HTTPS://Receiver.Example/HOOK https://receiver.example./hook https://receiver.example:8443 https://receiver.example:/hook
+		http://my_host.receiver.example/ https://xn--bcher-kva.example/ http://a.0xg/ http://a.x7f/ http://1.2.3.4.example/
+		http://0x7f.0.0.1.example/ http://example.4you/ http://8.8.8.8 https://8.8.8.8:443/ http://8.8.8.8:1024/ http://8.8.8.8:65535/
+		http://8.8.8.8:0080/ http://[2606:4700::1111]/ https://[2606:4700:0:0::1111]:8443/ http://[::ffff:8.8.8.8]/
+		http://10.1.2.3:22/ http://[::ffff:10.1.2.3]:22/ http://[fd00::1]:25/ https://receiver.example/a//b/../c;d?e?f
+		https://receiver.example/\@127.0.0.1 https://receiver.example/@127.0.0.1 https://receiver.example?@127.0.0.1/`) {
+		if err := p.CheckURL(t.Context(), url); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// Each answer of a name is judged, with the port of the URL.
+func TestCheckURLResolves(t *testing.T) {
+	t.Parallel()
+	const name = "http://receiver.example"
+	mapped := netip.AddrFrom16(netip.MustParseAddr("8.8.8.8").As16())
+	for _, c := range []struct {
+		title  string
+		answer fixed
+		url    string
+		allow  []string
+		rule   string
+	}{
+		{"public", fixed{addrs: addrs("8.8.8.8", "2606:4700::1111")}, name, nil, ""},
+		{"as net writes IPv4", fixed{addrs: []netip.Addr{mapped}}, name, nil, ""},
+		{"private", fixed{addrs: addrs("10.0.0.1")}, name, nil, byAddress},
+		{"private, mapped", fixed{addrs: addrs("::ffff:10.0.0.1")}, name, nil, byAddress},
+		{"last one private", fixed{addrs: addrs("8.8.8.8", "2606:4700::1111", "fd00::1")}, name, nil, byAddress},
+		{"zone", fixed{addrs: addrs("8.8.8.8", "fe80::1%eth0")}, name, nil, byZone},
+		{"invalid", fixed{addrs: make([]netip.Addr, 1)}, name, nil, byParse},
+		{"no address", fixed{}, name, nil, ""},
+		{"no such host", fixed{err: &net.DNSError{IsNotFound: true}}, name, nil, ""},
+		{"failure", fixed{err: errors.New("down")}, name, nil, ""},
+		{"failure with an address", fixed{addrs: addrs("10.0.0.1"), err: errors.New("down")}, name, nil, ""},
+		{"no such host, port 22", fixed{err: &net.DNSError{IsNotFound: true}}, name + ":22", nil, byPort},
+		{"no such host, port 0", fixed{err: &net.DNSError{IsNotFound: true}}, name + ":0", []string{"10.0.0.0/8"}, byPort},
+		{"no such host, port 22 may be allowed", fixed{err: &net.DNSError{IsNotFound: true}}, name + ":22", []string{"10.0.0.0/8"}, ""},
+		{"allowed, port 22", fixed{addrs: addrs("10.0.0.1")}, name + ":22", []string{"10.0.0.0/8"}, ""},
+		{"public, port 22", fixed{addrs: addrs("8.8.8.8")}, name + ":22", []string{"10.0.0.0/8"}, byPort},
+		{"allowed and public", fixed{addrs: addrs("10.0.0.1", "8.8.8.8")}, name, []string{"10.0.0.0/8"}, ""},
+		{"allowed and private", fixed{addrs: addrs("10.0.0.1", "192.168.0.1")}, name, []string{"10.0.0.0/8"}, byAddress},
+	} {
+		err := newPolicy(t, c.answer, c.allow...).CheckURL(t.Context(), c.url)
+		if c.rule == "" && err != nil || c.rule != "" && !isRule(err, c.rule) {
+			t.Errorf("%s: %v, want %q", c.title, err, c.rule)
+		}
+	}
+}
+
+// asked is a resolver that tells what it was asked, and waits for ctx.
+type asked struct{ network, host string }
+
+func (a *asked) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	a.network, a.host = network, host
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestCheckURLWaitsThreeSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // with a clock of its own
+		for _, c := range []struct{ limit, want time.Duration }{{time.Hour, 3 * time.Second}, {time.Second, time.Second}} {
+			r := &asked{}
+			ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+			start := time.Now()
+			err := newPolicy(t, r).CheckURL(ctx, "http://Receiver.example.:8080/")
+			cancel()
+			if took := time.Since(start); err != nil || took != c.want {
+				t.Errorf("%v after %v, want nil after %v", err, took, c.want)
+			}
+			if r.network != "ip" || r.host != "Receiver.example." {
+				t.Errorf("asked for %q %q", r.network, r.host)
+			}
+		}
+	})
+}
+
+// What needs no name, or is refused anyway, is not asked for.
+func TestCheckURLDoesNotAsk(t *testing.T) {
+	t.Parallel()
+	names := newNameServer(t, addrs("8.8.8.8")...)
+	p := newPolicy(t, names.resolver())
+	for _, url := range plain(`http://8.8.8.8/ http://[2606:4700::1111]/ http://0x7f.1/ http://user@receiver.example/
+		http://receiver.example:22/ http://receiver.example/#a http://bücher.example/ ftp://receiver.example/`) {
+		_ = p.CheckURL(t.Context(), url)
+	}
+	if n := names.queries(); n != 0 {
+		t.Errorf("%d queries", n)
+	}
+	if err := p.CheckURL(t.Context(), "http://receiver.example/"); err != nil || names.queries() == 0 {
+		t.Errorf("%v after %d queries", err, names.queries())
+	}
+}
+
+// The error may be shown: it has neither the URL nor an address in it.
+func TestErrorsAreDiscreet(t *testing.T) {
+	t.Parallel()
+	p := newPolicy(t, fixed{addrs: addrs("10.20.30.40")})
+	for _, url := range plain(`http://receiver.example/s3cret http://s3cret@receiver.example/ http://127.0.0.1/s3cret http://[s3cret/
+		s3cret://receiver.example http://receiver.example/#s3cret http://s3cret!/ http://receiver.example:22/s3cret`) {
+		err := p.CheckURL(t.Context(), url)
+		if err == nil || strings.ContainsAny(err.Error()[len("egress: destination refused:"):], "/@%") ||
+			strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "10.20") || strings.Contains(err.Error(), "127.0") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestAllowReachesCanary shows that what is allowed gets through both checks.
+func TestAllowReachesCanary(t *testing.T) {
+	t.Parallel()
+	c := newCanary(t)
+	names := newNameServer(t, addrs("127.0.0.1")...)
+	urls := hosts(`127.0.0.1 [::ffff:127.0.0.1] [::FFFF:7F00:1] localhost receiver.example`)
+	allow := []string{"127.0.0.0/8"}
+	if c.has6 {
+		names.set(addrs("127.0.0.1", "::1")...)
+		urls = append(urls, hosts(`[::1] [0:0:0:0:0:0:0:1]`)...)
+		allow = append(allow, "::1/128")
+	}
+	p := newPolicy(t, names.resolver(), allow...)
+	s := newSender(c, names.resolver(), p.Control)
+	for _, url := range urls {
+		url = strings.ReplaceAll(url, "CANARY", c.port)
+		if err := p.CheckURL(t.Context(), url); err != nil {
+			t.Errorf("CheckURL(%s): %v", url, err)
+		}
+		if _, err := s.send(url); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if n := c.connections(); n != len(urls) {
+		t.Errorf("%d connections for %d requests", n, len(urls))
+	}
+	// What leads to the same listener by another address is still refused.
+	for _, url := range hosts(`0.0.0.0 [::] [64:ff9b::7f00:1] [::127.0.0.1] [2002:7f00:1::] 0x7f.1 ①②⑦.⓪.⓪.①`) {
+		url = strings.ReplaceAll(url, "CANARY", c.port)
+		if err := p.CheckURL(t.Context(), url); err == nil {
+			t.Errorf("CheckURL(%s) accepts", url)
+		}
+	}
+	for _, url := range hosts(`0.0.0.0 [::] [64:ff9b::7f00:1] [::127.0.0.1] [2002:7f00:1::]`) {
+		if passed, err := s.send(strings.ReplaceAll(url, "CANARY", c.port)); err == nil || len(passed) > 0 {
+			t.Errorf("%s: %v, connected to %v", url, err, passed)
+		}
+	}
+	if n := c.connections(); n != 0 {
+		t.Errorf("%d connections to what is not allowed", n)
+	}
+}
+
+// Without a resolver of its own, a policy asks the system.
+func TestDefaultResolver(t *testing.T) {
+	t.Parallel()
+	if err := newPolicy(t, nil).CheckURL(t.Context(), "http://localhost/"); !refused(err) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,192 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The headers of Standard Webhooks (https://www.standardwebhooks.com), which
+// the service sends beside its own. Together they are a second signature that
+// covers the time of sending, too.
+const (
+	// StandardIDHeader carries the identifier of the event, the same for every
+	// delivery and attempt. It must not have a dot in it.
+	StandardIDHeader = "webhook-id"
+	// StandardTimestampHeader carries the time of the attempt in seconds since
+	// 1970, in decimal digits.
+	StandardTimestampHeader = "webhook-timestamp"
+	// StandardSignatureHeader carries one signature or several, with a space
+	// between two: one for each secret that is valid (see [SignStandard]).
+	StandardSignatureHeader = "webhook-signature"
+)
+
+const (
+	standardVersion = "v1,"
+	standardPrefix  = "whsec_"
+	// standardLength is the length of a signature: version and base64 of 32 bytes.
+	standardLength = len(standardVersion) + 44
+	// lastSecond is the end of the year 9999, the last that RFC 3339 can write.
+	lastSecond = 253402300799
+)
+
+// SignStandard returns the signature of a message as Standard Webhooks defines
+// it: "v1," and the HMAC-SHA-256 of id, a dot, the seconds of at since 1970, a
+// dot and body, in base64 (RFC 4648, section 4). at is when the message is
+// sent, so that every attempt has another signature. id and at have to be sent
+// along: see [SetStandard].
+//
+// When secret starts with "whsec_" and the rest is base64 as [base64.StdEncoding]
+// reads it, the bytes it stands for are the key, as in the libraries of Standard
+// Webhooks. Otherwise, and when these bytes are none or all zero, the secret's
+// bytes are the key as they are; receivers then have to give them to their
+// library as a raw key. [Sign] never decodes a secret.
+//
+// An id that is empty or has a dot, and a time before 1970, are signed, but a
+// [Verifier] refuses them. SignStandard keeps no argument and is safe for
+// concurrent use.
+func SignStandard(secret []byte, id string, at time.Time, body []byte) string {
+	return string(AppendStandard(nil, secret, id, at, body))
+}
+
+// AppendStandard appends what [SignStandard] returns to dst and returns the
+// extended buffer. The body is not copied. It is for senders, who sign often.
+func AppendStandard(dst, secret []byte, id string, at time.Time, body []byte) []byte {
+	start := len(dst)
+	// One growth for the head, which is only hashed, and the signature.
+	dst = slices.Grow(dst, max(len(id)+len(".-9223372036854775808."), standardLength))
+	dst = append(dst, id...)
+	dst = append(dst, '.')
+	dst = strconv.AppendInt(dst, at.Unix(), 10)
+	dst = append(dst, '.')
+	mac := sum(standardKey(secret), dst[start:], body)
+	dst = append(dst[:start], standardVersion...)
+	return base64.StdEncoding.AppendEncode(dst, mac)
+}
+
+// SetStandard sets the three headers of Standard Webhooks on h, replacing those
+// there are, with one signature for each of secrets. Without secrets the
+// signature is empty, which every receiver refuses. It keeps no argument.
+func SetStandard(h http.Header, id string, at time.Time, body []byte, secrets ...[]byte) {
+	signatures := make([]byte, 0, len(secrets)*(standardLength+1)+len(id))
+	for i, secret := range secrets {
+		if i > 0 {
+			signatures = append(signatures, ' ')
+		}
+		signatures = AppendStandard(signatures, secret, id, at, body)
+	}
+	// As http.Header.Set, but with one allocation for all values and the names
+	// in their canonical form already.
+	values := [...]string{id, strconv.FormatInt(at.Unix(), 10), string(signatures)}
+	h["Webhook-Id"] = values[0:1:1]
+	h["Webhook-Timestamp"] = values[1:2:2]
+	h["Webhook-Signature"] = values[2:3:3]
+}
+
+// standardKey returns the key of a secret by the rule of SignStandard.
+func standardKey(secret []byte) []byte {
+	text, ok := bytes.CutPrefix(secret, []byte(standardPrefix))
+	if !ok {
+		return secret
+	}
+	key, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil || isEmptyKey(key) {
+		// An empty key would let anybody sign.
+		return secret
+	}
+	return key
+}
+
+// isEmptyKey tells whether key is the same HMAC key as none: HMAC fills a short
+// one up with zero bytes.
+func isEmptyKey(key []byte) bool {
+	return len(bytes.Trim(key, "\x00")) == 0
+}
+
+// A standard is what the headers of Standard Webhooks say.
+type standard struct {
+	id         string
+	sentAt     time.Time
+	signatures string
+}
+
+// parseStandard reads the three headers and refuses what is not well-formed.
+//
+// What is signed must be readable in one way only. Hence no dot in the
+// identifier, and a time that is written as SignStandard writes it.
+func parseStandard(h http.Header) (standard, error) {
+	var values [3]string
+	for i, name := range [...]string{StandardIDHeader, StandardTimestampHeader, StandardSignatureHeader} {
+		value, err := single(h, name)
+		if err != nil {
+			return standard{}, err
+		}
+		values[i] = value
+	}
+	if values[0] == "" || strings.Contains(values[0], ".") {
+		return standard{}, fmt.Errorf("%w: %s is empty or has a dot", ErrMalformedSignature, StandardIDHeader)
+	}
+	seconds, err := strconv.ParseInt(values[1], 10, 64)
+	if err != nil || seconds < 0 || seconds > lastSecond || strconv.FormatInt(seconds, 10) != values[1] {
+		return standard{}, fmt.Errorf("%w: %s is not a number of seconds", ErrMalformedSignature, StandardTimestampHeader)
+	}
+	for token := range strings.SplitSeq(values[2], " ") {
+		if isStandard(token) {
+			return standard{id: values[0], sentAt: time.Unix(seconds, 0), signatures: values[2]}, nil
+		}
+	}
+	return standard{}, fmt.Errorf("%w: %s has no signature of version 1", ErrMalformedSignature, StandardSignatureHeader)
+}
+
+// isStandard tells whether token can be a signature of version 1.
+func isStandard(token string) bool {
+	// The length comes before decoding, which takes memory for any.
+	if len(token) != standardLength || !strings.HasPrefix(token, standardVersion) {
+		return false
+	}
+	mac, err := base64.StdEncoding.DecodeString(token[len(standardVersion):])
+	return err == nil && len(mac) == 32
+}
+
+// verifyStandard checks the headers of Standard Webhooks and returns when the
+// request was sent. The time is judged last: only an authentic one says
+// something about the sender's clock.
+func (v *Verifier) verifyStandard(body []byte, h http.Header) (time.Time, error) {
+	s, err := parseStandard(h)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !v.matchStandard(s, body) {
+		return time.Time{}, fmt.Errorf("%w: %s", ErrMismatch, StandardSignatureHeader)
+	}
+	age := v.now().Sub(s.sentAt)
+	if age > v.tolerance {
+		return time.Time{}, fmt.Errorf("%w: %s ago, the tolerance is %s", ErrTooOld, age.Round(time.Second), v.tolerance)
+	}
+	if age < -v.tolerance {
+		return time.Time{}, fmt.Errorf("%w: %s ahead, the tolerance is %s", ErrTooNew, age.Abs().Round(time.Second), v.tolerance)
+	}
+	return s.sentAt, nil
+}
+
+// matchStandard tells whether one of the signatures is of one of the secrets.
+// It compares each with each, as [Verifier.match] does.
+func (v *Verifier) matchStandard(s standard, body []byte) bool {
+	matches := false
+	var want []byte
+	for _, secret := range v.secrets {
+		want = AppendStandard(want[:0], secret, s.id, s.sentAt, body)
+		for token := range strings.SplitSeq(s.signatures, " ") {
+			if hmac.Equal([]byte(token), want) {
+				matches = true
+			}
+		}
+	}
+	return matches
+}

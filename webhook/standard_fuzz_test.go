@@ -1,0 +1,101 @@
+package webhook_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+// library returns the Standard Webhooks library with the key that this package's
+// rule gives, which is stated here once more in other words.
+func library(t *testing.T, key string) *standardwebhooks.Webhook {
+	t.Helper()
+	wh, err := standardwebhooks.NewWebhookRaw([]byte(key))
+	if rest, ok := strings.CutPrefix(key, "whsec_"); ok {
+		if decoded, failed := base64.StdEncoding.DecodeString(rest); failed == nil && strings.Trim(string(decoded), "\x00") != "" {
+			wh, err = standardwebhooks.NewWebhook(key)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wh
+}
+
+// FuzzVerifyStandard asks that what is accepted is also accepted by the library
+// of Standard Webhooks, and that it names one identifier and one time.
+func FuzzVerifyStandard(f *testing.F) {
+	all, err := webhooktest.StandardVectors()
+	if err != nil {
+		f.Fatal(err)
+	}
+	first := func(values []string) string {
+		if len(values) == 0 {
+			return ""
+		}
+		return values[0]
+	}
+	for _, vec := range all {
+		f.Add(vec.Secret, vec.Body, first(vec.IDs), first(vec.Timestamps), first(vec.Signatures), vec.Now.Unix())
+	}
+	f.Fuzz(func(t *testing.T, key string, content []byte, id, timestamp, signatures string, now int64) {
+		opts := at(time.Unix(now, 0))
+		v, err := webhook.NewVerifier([]string{key}, opts)
+		if err != nil {
+			return
+		}
+		h := signed(key, string(content))
+		h.Set(webhook.StandardIDHeader, id)
+		h.Set(webhook.StandardTimestampHeader, timestamp)
+		h.Set(webhook.StandardSignatureHeader, signatures)
+		d, err := v.Verify(content, h)
+		if err != nil {
+			if webhook.Status(err) != http.StatusUnauthorized || !d.SentAt.IsZero() {
+				t.Fatalf("got %v and %s", err, d.SentAt)
+			}
+			return
+		}
+		if err := library(t, key).VerifyIgnoringTimestamp(content, h); err != nil {
+			t.Fatalf("the library says %v", err)
+		}
+		if opts.Now().Sub(d.SentAt).Abs() > opts.Tolerance || strings.Contains(id, ".") {
+			t.Fatalf("accepted identifier %q, sent at %s", id, d.SentAt)
+		}
+	})
+}
+
+// FuzzSignStandard asks that signatures are those of the library of Standard
+// Webhooks, and that the verifier accepts all but those it says it does not.
+func FuzzSignStandard(f *testing.F) {
+	f.Add("whsec_c2VjcmV0cw==", "id", int64(1795249800), []byte("{}"))
+	f.Add("whsec_c2Vj\ncmV0", "id", int64(1795249800), []byte("{}"))
+	f.Add("whsec_AAAA", "i.d", int64(-1), []byte(""))
+	f.Add("secret", "", int64(253402300800), []byte("{}"))
+	f.Fuzz(func(t *testing.T, key, id string, seconds int64, content []byte) {
+		sent := time.Unix(seconds, 0)
+		want, err := library(t, key).Sign(id, sent, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := webhook.SignStandard([]byte(key), id, sent, content); got != want {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+		v, err := webhook.NewVerifier([]string{key}, at(sent))
+		if err != nil {
+			return
+		}
+		h := signed(key, string(content))
+		webhook.SetStandard(h, id, sent, content, []byte("another"), []byte(key))
+		usable := id != "" && !strings.Contains(id, ".") && seconds >= 0 && seconds <= 253402300799
+		if _, err := v.Verify(content, h); usable != (err == nil) {
+			t.Fatalf("identifier %q, %d seconds: %v", id, seconds, err)
+		}
+	})
+}

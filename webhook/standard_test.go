@@ -1,0 +1,277 @@
+package webhook_test
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+const messageID = "0193bb79-f340-7000-8000-000000000001"
+
+// sentAt is when the requests of these tests were sent.
+var sentAt = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
+
+// at returns options with which requests are checked at that time.
+func at(now time.Time) *webhook.Options {
+	return &webhook.Options{Tolerance: 5 * time.Minute, Now: func() time.Time { return now }}
+}
+
+// standard returns the headers of body, sent at sentAt: x-service-signature by
+// the last of keys, and Standard Webhooks by all.
+func standard(body string, keys ...string) http.Header {
+	h := signed(keys[len(keys)-1], body)
+	var secrets [][]byte
+	for _, key := range keys {
+		secrets = append(secrets, []byte(key))
+	}
+	webhook.SetStandard(h, messageID, sentAt, []byte(body), secrets...)
+	return h
+}
+
+func TestStandardVectors(t *testing.T) {
+	t.Parallel()
+	all, err := webhooktest.StandardVectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, vec := range all {
+		t.Run(vec.Name, func(t *testing.T) {
+			t.Parallel()
+			opts := &webhook.Options{Tolerance: vec.Tolerance, Now: func() time.Time { return vec.Now }}
+			v := newVerifier(t, opts, vec.Secret)
+			d, err := v.Verify(vec.Body, vec.Header())
+			if !errors.Is(err, vec.Want) {
+				t.Fatalf("Verify: got %v, want %v", err, vec.Want)
+			}
+			if err == nil && strconv.FormatInt(d.SentAt.Unix(), 10) != vec.Timestamps[0] {
+				t.Errorf("sent at %s, want %s", d.SentAt, vec.Timestamps[0])
+			}
+			if err != nil && (!d.SentAt.IsZero() || d.Body != nil) {
+				t.Errorf("got %+v, want the zero delivery", d)
+			}
+			if err != nil && webhook.Status(err) != http.StatusUnauthorized {
+				t.Errorf("status %d, want 401", webhook.Status(err))
+			}
+			r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(vec.Body))
+			r.Header = vec.Header()
+			if _, err := v.VerifyRequest(nil, r); !errors.Is(err, vec.Want) {
+				t.Errorf("VerifyRequest: got %v, want %v", err, vec.Want)
+			}
+			if _, err := newVerifier(t, nil, vec.Secret).Verify(vec.Body, vec.Header()); err != nil {
+				t.Errorf("without a tolerance the headers were looked at: %v", err)
+			}
+		})
+	}
+}
+
+// The library of Standard Webhooks, with its own clock, and this package accept
+// each other's signatures.
+func TestStandardWebhooksAgrees(t *testing.T) {
+	t.Parallel()
+	raw := func(s string) (*standardwebhooks.Webhook, error) { return standardwebhooks.NewWebhookRaw([]byte(s)) }
+	tests := []struct {
+		name, secret string
+		library      func(string) (*standardwebhooks.Webhook, error)
+	}{
+		{"generated secret", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", standardwebhooks.NewWebhook},
+		{"secret of this package's tests", secret, standardwebhooks.NewWebhook},
+		{"text without the prefix", "a secret with spaces", raw},
+		{"text with the prefix", "whsec_not base64!", raw},
+		{"base64 without the prefix", "c2VjcmV0", raw},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			library, err := tt.library(tt.secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := newVerifier(t, &webhook.Options{Tolerance: 5 * time.Minute}, tt.secret)
+			for _, content := range []string{body, "", "a.b.c", "\xff\x00", strings.Repeat("a", 1<<20)} {
+				now := time.Now()
+				ours := webhooktest.Header(tt.secret, []byte(content))
+				if err := library.Verify([]byte(content), ours); err != nil {
+					t.Errorf("%.20q: the library refuses ours: %v", content, err)
+				}
+				theirs, err := library.Sign(messageID, now, []byte(content))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := webhook.SignStandard([]byte(tt.secret), messageID, now, []byte(content)); got != theirs {
+					t.Errorf("%.20q: got %s, want the library's %s", content, got, theirs)
+				}
+				h := signed(tt.secret, content)
+				webhook.SetStandard(h, messageID, now, nil)
+				h.Set(standardwebhooks.HeaderWebhookSignature, theirs)
+				if d, err := v.Verify([]byte(content), h); err != nil || d.SentAt.Unix() != now.Unix() {
+					t.Errorf("%.20q: sent at %s, %v", content, d.SentAt, err)
+				}
+			}
+		})
+	}
+}
+
+func TestSetStandard(t *testing.T) {
+	t.Parallel()
+	h := http.Header{"Webhook-Signature": {"v1,old", "v1,older"}, "Other": {"stays"}}
+	webhook.SetStandard(h, messageID, sentAt, []byte(body), []byte("new"), []byte("old"))
+	sign := func(key string) string { return webhook.SignStandard([]byte(key), messageID, sentAt, []byte(body)) }
+	for name, want := range map[string]string{
+		webhook.StandardIDHeader:        messageID,
+		webhook.StandardTimestampHeader: "1795249800",
+		webhook.StandardSignatureHeader: sign("new") + " " + sign("old"),
+		"Other":                         "stays",
+	} {
+		if got := h.Values(name); len(got) != 1 || got[0] != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	h.Add(webhook.StandardIDHeader, "more")
+	if h.Get(webhook.StandardTimestampHeader) != "1795249800" {
+		t.Error("adding to one header changed another")
+	}
+}
+
+func TestAppendStandard(t *testing.T) {
+	t.Parallel()
+	want := webhook.SignStandard([]byte(secret), messageID, sentAt, []byte(body))
+	for _, room := range []int{0, 1, 20, 200} {
+		got := webhook.AppendStandard(append(make([]byte, 0, room), "before "...), []byte(secret), messageID, sentAt, []byte(body))
+		if string(got) != "before "+want {
+			t.Errorf("room for %d: got %q", room, got)
+		}
+	}
+}
+
+func TestToleranceNeedsTheServiceSignature(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, at(sentAt), secret)
+	h := standard(body, secret)
+	h.Set(webhook.SignatureHeader, strings.Repeat("0", 64))
+	if _, err := v.Verify([]byte(body), h); !errors.Is(err, webhook.ErrMismatch) {
+		t.Errorf("wrong: got %v, want ErrMismatch", err)
+	}
+	h.Del(webhook.SignatureHeader)
+	if _, err := v.Verify([]byte(body), h); !errors.Is(err, webhook.ErrNoSignature) {
+		t.Errorf("missing: got %v, want ErrNoSignature", err)
+	}
+}
+
+func TestToleranceRefusesBeforeReading(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, at(sentAt), secret)
+	for name, change := range map[string]func(http.Header){
+		"no id":     func(h http.Header) { h.Del(webhook.StandardIDHeader) },
+		"bad time":  func(h http.Header) { h.Set(webhook.StandardTimestampHeader, "now") },
+		"signature": func(h http.Header) { h.Set(webhook.StandardSignatureHeader, "v1,short") },
+	} {
+		r := webhooktest.NewRequest(secret, []byte(body))
+		r.Header = standard(body, secret)
+		r.Body = untouched{t}
+		change(r.Header)
+		if _, err := v.VerifyRequest(nil, r); err == nil {
+			t.Errorf("%s: verified", name)
+		}
+	}
+}
+
+// While the secret changes, x-service-signature is by the old one and Standard
+// Webhooks by both.
+func TestToleranceDuringARotation(t *testing.T) {
+	t.Parallel()
+	h := standard(body, "new", "old")
+	for _, tt := range []struct {
+		name    string
+		secrets []string
+		index   int
+		want    error
+	}{
+		{"not yet told", []string{"old"}, 0, nil},
+		{"both", []string{"new", "old"}, 1, nil},
+		{"too early", []string{"new"}, 0, webhook.ErrMismatch},
+		{"neither", []string{"older"}, 0, webhook.ErrMismatch},
+	} {
+		d, err := newVerifier(t, at(sentAt), tt.secrets...).Verify([]byte(body), h)
+		if !errors.Is(err, tt.want) || d.SecretIndex != tt.index {
+			t.Errorf("%s: got index %d, %v, want %d, %v", tt.name, d.SecretIndex, err, tt.index, tt.want)
+		}
+	}
+	v := newVerifier(t, at(sentAt), "new", "old")
+	h.Set(webhook.StandardSignatureHeader, webhook.SignStandard([]byte("new"), messageID, sentAt, []byte(body)))
+	if _, err := v.Verify([]byte(body), h); err != nil {
+		t.Errorf("one signature by each secret: %v", err)
+	}
+}
+
+// A request that was seen is sent again later, by the clock that is the default.
+func TestToleranceRefusesAReplay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := newVerifier(t, &webhook.Options{Tolerance: 5 * time.Minute}, secret)
+		start := time.Now()
+		h := webhooktest.Header(secret, []byte(body))
+		time.Sleep(5 * time.Minute)
+		if d, err := v.Verify([]byte(body), h); err != nil || !d.SentAt.Equal(start) {
+			t.Errorf("after 5 minutes: sent at %s, %v, want %s", d.SentAt, err, start)
+		}
+		time.Sleep(time.Nanosecond)
+		if _, err := v.Verify([]byte(body), h); !errors.Is(err, webhook.ErrTooOld) {
+			t.Errorf("later: got %v, want ErrTooOld", err)
+		}
+		h.Set(webhook.StandardTimestampHeader, "946685100")
+		if _, err := v.Verify([]byte(body), h); !errors.Is(err, webhook.ErrMismatch) {
+			t.Errorf("with another time: got %v, want ErrMismatch", err)
+		}
+	})
+}
+
+func TestToleranceErrorsRepeatNothing(t *testing.T) {
+	t.Parallel()
+	all, err := webhooktest.StandardVectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, vec := range all {
+		opts := &webhook.Options{Tolerance: vec.Tolerance, Now: func() time.Time { return vec.Now }}
+		_, err := newVerifier(t, opts, vec.Secret).Verify(vec.Body, vec.Header())
+		if err == nil {
+			continue
+		}
+		for _, part := range append(vec.Signatures, vec.Secret, string(vec.Body)) {
+			if len(part) > 5 && strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q repeats %q", vec.Name, err, part)
+			}
+		}
+	}
+}
+
+func BenchmarkSetStandard(b *testing.B) {
+	h := http.Header{}
+	content, key := []byte(body), []byte(secret)
+	b.ReportAllocs()
+	for b.Loop() {
+		webhook.SetStandard(h, messageID, sentAt, content, key)
+	}
+}
+
+func BenchmarkVerifyWithTolerance(b *testing.B) {
+	v := newVerifier(b, at(sentAt), secret)
+	h := standard(body, secret)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.Verify([]byte(body), h); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
