@@ -12,6 +12,7 @@ import (
 type Account struct {
 	ID        ID
 	Name      string // unique, 1 to 100 characters
+	Contact   string // the e-mail address that is told of webhooks that fail; may be ""
 	CreatedAt time.Time
 }
 
@@ -58,6 +59,26 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Accoun
 		return Account{}, Key{}, "", fmt.Errorf("formsvc: create account: %w", err)
 	}
 	return account, key, value, nil
+}
+
+// SetContact sets the e-mail address that is told of webhooks that fail; ""
+// means nobody. It fails with [ErrNotFound] and *[ValidationError].
+func (a Accounts) SetContact(ctx context.Context, id ID, email string) (Account, error) {
+	var v ValidationError
+	if email != "" && (!validEmail(email) || CheckText(email) != nil) {
+		v.add("/contact", "invalid_email", "must be an e-mail address")
+	}
+	if err := v.err(); err != nil {
+		return Account{}, err
+	}
+	account, err := a.s.store.UpdateAccount(ctx, id, func(account *Account) error {
+		account.Contact = email
+		return nil
+	})
+	if err != nil {
+		return Account{}, fmt.Errorf("formsvc: contact: %w", err)
+	}
+	return account, nil
 }
 
 // ByName returns the account of that name, or [ErrNotFound].

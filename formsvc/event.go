@@ -19,6 +19,7 @@ type Event struct {
 	ResponseID ID
 	Type       EventType
 	Payload    []byte // at most MaxPayload
+	Test       bool   // made by hand to try a webhook; not in the feed
 	CreatedAt  time.Time
 }
 
@@ -36,6 +37,9 @@ func (c *Change) add(e Event) { c.Events = append(c.Events, e) }
 type eventExtra struct {
 	previousStatus string
 	changes        []string
+	member         string // the name of one more member of data, with its JSON
+	json           []byte
+	test           bool
 }
 
 func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.Time, extra eventExtra) Event {
@@ -63,6 +67,9 @@ func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole
 	b = append(b, e.Type...)
 	b = append(b, `","timestamp":`...)
 	b = AppendTime(b, e.CreatedAt)
+	if extra.test {
+		b = append(b, `,"test":true`...)
+	}
 	b = append(b, `,"data":{"campaign":{"uuid":"`...)
 	b = append(b, campaign.ID...)
 	b = append(b, `","title":`...)
@@ -76,6 +83,12 @@ func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole
 	if extra.changes != nil {
 		b = append(b, `,"changes":`...)
 		b = appendStrings(b, extra.changes)
+	}
+	if extra.member != "" {
+		b = append(b, `,"`...)
+		b = append(b, extra.member...)
+		b = append(b, `":`...)
+		b = append(b, extra.json...)
 	}
 	if !whole {
 		b = append(b, `,"truncated":true`...)

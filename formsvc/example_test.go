@@ -189,7 +189,7 @@ func ExampleWebhooks_Create() {
 		fmt.Println(err)
 		return
 	}
-	hook, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
+	hook, _, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
 		URL:        "https://receiver.example/hooks",
 		Events:     []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseCompleted},
 		CampaignID: campaign.ID, // leave it out for all campaigns
@@ -212,7 +212,7 @@ func ExampleWebhooks_Create() {
 		return
 	}
 
-	page, err := svc.Webhooks.Deliveries(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: hook.ID})
+	page, err := svc.Deliveries.List(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: hook.ID})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -175,6 +175,15 @@ func (s *watchedStore) UpdateResponse(
 	return r, err
 }
 
+func (s *watchedStore) UpdateWebhook(
+	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) error,
+) (formsvc.Webhook, error) {
+	if err := s.enter("UpdateWebhook"); err != nil {
+		return formsvc.Webhook{}, err
+	}
+	return s.Store.UpdateWebhook(ctx, key, decide)
+}
+
 // A world is a service over a watched store in memory, with one account.
 type world struct {
 	tb      testing.TB

@@ -1,21 +1,27 @@
 package formsvc
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
 
 // A Service is the whole of the domain: its fields are the services by noun.
-// It is safe for concurrent use and runs nothing by itself.
+// It is safe for concurrent use and runs nothing by itself; [Service.Run] does the
+// regular work.
 type Service struct {
-	Accounts  Accounts
-	Keys      Keys
-	Campaigns Campaigns
-	Responses Responses
-	Webhooks  Webhooks
+	Accounts   Accounts
+	Keys       Keys
+	Campaigns  Campaigns
+	Responses  Responses
+	Webhooks   Webhooks
+	Deliveries Deliveries
+	Events     Events
+	Notices    Notices
 
 	core *core
 }
@@ -35,6 +41,17 @@ type Options struct {
 	// one is asked for. It must return 1 to 64 characters of UTF-8 without NUL.
 	// Defaults to ten characters that can't be mistaken when read aloud.
 	NewReference func() string
+	// CheckURL refuses addresses that webhooks must not have, for example those
+	// inside the own network; the text of its error is shown to the client. It
+	// only tells early: the sender has to check what it connects to in any case.
+	// Defaults to allowing every http or https URL.
+	CheckURL func(ctx context.Context, url string) error
+	// Retention is how long events, with their deliveries and notices, are kept
+	// by [Service.Run]; at least an hour, and longer than the webhook retries
+	// take. Negative means for ever. Defaults to 30 days.
+	Retention time.Duration
+	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
+	Logger *slog.Logger
 }
 
 // core is what the services share.
@@ -44,6 +61,9 @@ type core struct {
 	now          func() time.Time
 	newID        func(time.Time) ID
 	newReference func(time.Time) string
+	checkURL     func(context.Context, string) error
+	retention    time.Duration
+	logger       *slog.Logger
 	keys         keyCache
 	campaigns    campaignCache
 }
@@ -70,13 +90,23 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.NewID == nil {
 		o.NewID = new(idGenerator).next
 	}
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	if o.Retention > 0 && o.Retention < time.Hour {
+		return nil, errors.New("formsvc: options: Retention must be at least an hour")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
 	reference := newReference
 	if o.NewReference != nil {
 		reference = func(time.Time) string { return o.NewReference() }
 	}
 	return assemble(&core{
 		store: store, workflow: o.Workflow, newID: o.NewID, newReference: reference,
-		now: func() time.Time { return milliseconds(o.Now()) },
+		now:      func() time.Time { return milliseconds(o.Now()) },
+		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger,
 	}), nil
 }
 
@@ -86,12 +116,14 @@ func (s *Service) With(store Store) *Service {
 	c := s.core
 	return assemble(&core{
 		store: store, workflow: c.workflow, newID: c.newID, newReference: c.newReference, now: c.now,
+		checkURL: c.checkURL, retention: c.retention, logger: c.logger,
 	})
 }
 
 func assemble(c *core) *Service {
 	return &Service{
 		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Webhooks: Webhooks{c},
+		Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
 		core: c,
 	}
 }

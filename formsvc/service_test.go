@@ -171,6 +171,8 @@ func TestFaultsOfTheStoreAreTold(t *testing.T) {
 	id := formsvc.FloorID(start())
 	campaign, response := formsvc.CampaignKey{AccountID: id, ID: id}, formsvc.ResponseKey{AccountID: id, CampaignID: id, ID: id}
 	hook := formsvc.WebhookKey{AccountID: id, ID: id}
+	delivery := formsvc.DeliveryKey{AccountID: id, ID: id}
+	input := formsvc.WebhookInput{URL: "http://a", Events: created()}
 	random := strings.Repeat("0", 43)
 	calls := map[string]func(context.Context) error{
 		"Accounts.Create": func(ctx context.Context) error { return second(svc.Accounts.Create(ctx, "a")) },
@@ -203,12 +205,31 @@ func TestFaultsOfTheStoreAreTold(t *testing.T) {
 		"Responses.Get":  func(ctx context.Context) error { return second(svc.Responses.Get(ctx, response)) },
 		"Responses.List": func(ctx context.Context) error { return second(svc.Responses.List(ctx, formsvc.ResponseQuery{})) },
 		"Webhooks.Create": func(ctx context.Context) error {
-			return second(svc.Webhooks.Create(ctx, id, formsvc.WebhookInput{URL: "http://a", Events: created()}))
+			_, _, err := svc.Webhooks.Create(ctx, id, input)
+			return err
 		},
-		"Webhooks.Get":        func(ctx context.Context) error { return second(svc.Webhooks.Get(ctx, hook)) },
-		"Webhooks.List":       func(ctx context.Context) error { return second(svc.Webhooks.List(ctx, id)) },
-		"Webhooks.Delete":     func(ctx context.Context) error { return svc.Webhooks.Delete(ctx, hook) },
-		"Webhooks.Deliveries": func(ctx context.Context) error { return second(svc.Webhooks.Deliveries(ctx, formsvc.DeliveryQuery{})) },
+		"Webhooks.Replace":     func(ctx context.Context) error { return second(svc.Webhooks.Replace(ctx, hook, input, 0)) },
+		"Webhooks.Rotate":      func(ctx context.Context) error { return second(svc.Webhooks.Rotate(ctx, hook, formsvc.Rotation{})) },
+		"Webhooks.SetDisabled": func(ctx context.Context) error { return second(svc.Webhooks.SetDisabled(ctx, hook, true)) },
+		"Webhooks.Test":        func(ctx context.Context) error { return second(svc.Webhooks.Test(ctx, hook)) },
+		"Webhooks.Get":         func(ctx context.Context) error { return second(svc.Webhooks.Get(ctx, hook)) },
+		"Webhooks.List":        func(ctx context.Context) error { return second(svc.Webhooks.List(ctx, id)) },
+		"Webhooks.Delete":      func(ctx context.Context) error { return svc.Webhooks.Delete(ctx, hook) },
+		"Deliveries.List":      func(ctx context.Context) error { return second(svc.Deliveries.List(ctx, formsvc.DeliveryQuery{})) },
+		"Deliveries.Get":       func(ctx context.Context) error { return second(svc.Deliveries.Get(ctx, delivery)) },
+		"Deliveries.Redeliver": func(ctx context.Context) error { return second(svc.Deliveries.Redeliver(ctx, delivery)) },
+		"Deliveries.RedeliverFailed": func(ctx context.Context) error {
+			return second(svc.Deliveries.RedeliverFailed(ctx, hook, start()))
+		},
+		"Deliveries.Stats": func(ctx context.Context) error { return second(svc.Deliveries.Stats(ctx)) },
+		"Events.List":      func(ctx context.Context) error { return second(svc.Events.List(ctx, formsvc.EventQuery{})) },
+		"Notices.List":     func(ctx context.Context) error { return second(svc.Notices.List(ctx, formsvc.NoticeQuery{})) },
+		"Notices.Digests":  func(ctx context.Context) error { return second(svc.Notices.Digests(ctx, 1)) },
+		"Notices.Sent":     func(ctx context.Context) error { return svc.Notices.Sent(ctx, formsvc.Digest{}) },
+		"Prune":            func(ctx context.Context) error { return second(svc.Prune(ctx)) },
+		"Accounts.SetContact": func(ctx context.Context) error {
+			return second(svc.Accounts.SetContact(ctx, id, "ada@example.com"))
+		},
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()

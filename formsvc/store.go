@@ -38,6 +38,9 @@ type Store interface {
 	CampaignStore
 	ResponseStore
 	WebhookStore
+	DeliveryStore
+	EventStore
+	NoticeStore
 }
 
 // An AccountStore keeps accounts.
@@ -45,6 +48,11 @@ type AccountStore interface {
 	// CreateAccount adds an account with its first keys. ErrConflict: the name, or
 	// a key's hash, is taken.
 	CreateAccount(ctx context.Context, account Account, keys []Key) error
+	// UpdateAccount reads an account, has decide change it, and writes it: one
+	// unit. decide may run more than once; its error ends the unit and is
+	// returned. It must not touch ID or CreatedAt. The result is the account as
+	// stored. ErrNotFound. ErrConflict: the name is taken.
+	UpdateAccount(ctx context.Context, id ID, decide func(*Account) error) (Account, error)
 	// Account returns an account. ErrNotFound.
 	Account(ctx context.Context, id ID) (Account, error)
 	// AccountByName returns the account of that exact name. ErrNotFound.
@@ -102,11 +110,21 @@ type ResponseStore interface {
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
 }
 
-// A WebhookStore keeps webhooks and what was sent to them.
+// A WebhookStore keeps webhooks. A store that keeps data on a disk should keep
+// their secrets and the values of their headers encrypted there.
 type WebhookStore interface {
-	// CreateWebhook adds a webhook. ErrNotFound: no such account. ErrLimit: the
-	// account has limit webhooks already, also when several are made at once.
-	CreateWebhook(ctx context.Context, webhook Webhook, limit int) error
+	// CreateWebhook adds a webhook and returns it with created true. When the
+	// account has one with the same URL, events and campaign it changes nothing
+	// and returns that one, the oldest, with created false, also when both are
+	// made at once. ErrNotFound: no such account. ErrLimit: the account has limit
+	// webhooks already, also when several are made at once.
+	CreateWebhook(ctx context.Context, webhook Webhook, limit int) (stored Webhook, created bool, err error)
+	// UpdateWebhook reads a webhook, has decide change it, and writes it: one
+	// unit. decide may run more than once; its error ends the unit and is
+	// returned. When it leaves Version as it was, nothing is written. It must
+	// not touch the identifiers or CreatedAt. The result is the webhook as
+	// stored. ErrNotFound.
+	UpdateWebhook(ctx context.Context, key WebhookKey, decide func(*Webhook) error) (Webhook, error)
 	// Webhook returns a webhook. ErrNotFound.
 	Webhook(ctx context.Context, key WebhookKey) (Webhook, error)
 	// Webhooks returns the account's webhooks by ID. An unknown account has none.
@@ -114,6 +132,58 @@ type WebhookStore interface {
 	// DeleteWebhook removes a webhook; nothing is claimed for it afterwards, so
 	// that at most the attempts already claimed are made. ErrNotFound.
 	DeleteWebhook(ctx context.Context, key WebhookKey) error
-	// Deliveries returns a page of a webhook's deliveries. An unknown webhook has none.
+}
+
+// A DeliveryStore keeps what was sent to webhooks and is to be sent again.
+type DeliveryStore interface {
+	// Deliveries returns a page of a webhook's deliveries with their attempts.
+	// An unknown webhook has none.
 	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
+	// Delivery returns a delivery with its attempts. ErrNotFound, also when its
+	// webhook was deleted.
+	Delivery(ctx context.Context, key DeliveryKey) (Delivery, error)
+	// Redeliver makes a delivery due at the time at: one that is done as a replay,
+	// which has one attempt and goes out although the webhook may be disabled;
+	// one that waits for an attempt keeps what it was. ErrConflict: an attempt
+	// is under way. ErrNotFound: also when its event was pruned.
+	Redeliver(ctx context.Context, key DeliveryKey, at time.Time) (Delivery, error)
+	// RedeliverFailed does the same to failed deliveries of a webhook, and
+	// returns to how many. ErrNotFound.
+	RedeliverFailed(ctx context.Context, q RedeliverQuery) (int, error)
+	// CreateTest keeps a test event and one delivery of it to that webhook, as a
+	// replay that is due at the event's time: one unit. The event's AccountID is
+	// that of the key. ErrNotFound.
+	CreateTest(ctx context.Context, key WebhookKey, event Event) (Delivery, error)
+	// QueueStats returns how much is waiting for all accounts together, at a
+	// bounded cost.
+	QueueStats(ctx context.Context, now time.Time) (QueueStats, error)
+}
+
+// An EventStore keeps the events of the last weeks.
+type EventStore interface {
+	// Events returns events of an account, test events apart, in an order in
+	// which events that become visible later always come later: whoever goes on
+	// from [EventPage.Next] misses none, however late its transaction committed.
+	// An unknown account has none.
+	Events(ctx context.Context, q EventQuery) (EventPage, error)
+	// Prune deletes events made before the time, the deliveries of such events,
+	// their attempts and notices, and what is left of deleted webhooks: about
+	// limit rows of each in one unit. It returns how many rows it deleted;
+	// 0 means that nothing is left to delete.
+	Prune(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// A NoticeStore keeps the notices of final failures, which the delivery queue
+// writes in the same unit as the failure.
+type NoticeStore interface {
+	// Notices returns a page of an account's notices. An unknown account or
+	// webhook has none.
+	Notices(ctx context.Context, q NoticeQuery) (Page[Notice], error)
+	// ClaimDigests leases, until now+lease, at most limit digests of webhooks
+	// that have failures which no digest told of and whose last digest was
+	// finished before now-every, or never.
+	ClaimDigests(ctx context.Context, now time.Time, every, lease time.Duration, limit int) ([]Digest, error)
+	// FinishDigest tells that a digest was sent at that time. A lease that passed
+	// on is ErrStale.
+	FinishDigest(ctx context.Context, d Digest, at time.Time) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -23,9 +24,23 @@ type Webhook struct {
 	Events     []EventType // what it listens to, in the order of [webhook.EventTypes]
 	CampaignID ID          // events of this campaign only; "" means all
 	Secret     string      // signs every request
-	Disabled   bool        // gets nothing
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
+	// Previous is the secret before Secret. Until PreviousUntil it still signs
+	// the service's own header, and the Standard Webhooks header carries both
+	// signatures. "" means that there is none.
+	Previous      string
+	PreviousUntil time.Time
+	Headers       []Header // sent with every request, by name
+	Disabled      bool     // gets nothing but what is redelivered by hand
+	Version       int64    // 1 when made, one more with every change
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// A Header is a request header of a webhook's own, such as a token that its
+// receiver wants to see.
+type Header struct {
+	Name  string // in the canonical form of [net/http.CanonicalHeaderKey]
+	Value string
 }
 
 // Listens reports whether the webhook is told of the event. Stores that choose
@@ -38,51 +53,143 @@ func (w *Webhook) Listens(e *Event) bool {
 // WebhookKey names one webhook of one account.
 type WebhookKey struct{ AccountID, ID ID }
 
-// WebhookInput is what a new webhook needs.
+// WebhookInput is what an account's owner decides about a webhook.
 type WebhookInput struct {
 	URL        string
 	Events     []EventType // at least one
 	CampaignID ID          // "" means all campaigns
-	Secret     string      // 16 to 256 bytes of UTF-8; "" means that one is generated
+	Secret     string      // 16 to 256 bytes of UTF-8; "" means that one is generated, or kept
+	Headers    []HeaderInput
+	Disabled   bool
 }
 
-// Webhooks makes, lists and deletes webhooks. It is safe for concurrent use.
+// HeaderInput is a header of a webhook's own. With Keep, the value is the one
+// that the webhook has for that name.
+type HeaderInput struct {
+	Name, Value string
+	Keep        bool
+}
+
+// Webhooks makes and manages webhooks. It is safe for concurrent use.
 type Webhooks struct{ s *core }
 
-// Create makes a webhook. It fails with a *[ValidationError], with
-// [ErrNotFound] when the campaign is not the account's, and with [ErrLimit] at
-// the 51st webhook of an account.
-func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (Webhook, error) {
-	if err := in.check(); err != nil {
-		return Webhook{}, err
+// Create makes a webhook. When the account has one with the same URL, events and
+// campaign already, it returns that one with created false, so that subscribing
+// twice is harmless; it fails with [ErrConflict] when in gives another secret
+// than that one's, or other headers, since they would otherwise be ignored.
+//
+// The webhook is returned in that case, too.
+//
+// It fails with a *[ValidationError], also when the campaign is not the account's,
+// and with [ErrLimit] at the 51st webhook of an account.
+func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook Webhook, created bool, err error) {
+	hook, err = w.make(ctx, account, in)
+	if err == nil {
+		hook.Headers, err = headersOf(in.Headers, nil)
 	}
-	if in.CampaignID != "" {
-		if _, err := w.s.store.Campaign(ctx, CampaignKey{AccountID: account, ID: in.CampaignID}); err != nil {
-			return Webhook{}, fmt.Errorf("formsvc: create webhook: campaign: %w", err)
-		}
+	if err != nil {
+		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", err)
 	}
-	if in.Secret == "" {
-		in.Secret = newSecret()
-	}
-	var events []EventType
-	for _, t := range webhook.EventTypes() {
-		if slices.Contains(in.Events, t) {
-			events = append(events, t)
-		}
+	if hook.Secret == "" {
+		hook.Secret = newSecret()
 	}
 	now := w.s.now()
-	hook := Webhook{
-		ID: w.s.newID(now), AccountID: account, URL: in.URL, Events: events, CampaignID: in.CampaignID,
-		Secret: in.Secret, CreatedAt: now, UpdatedAt: now,
+	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.newID(now), 1, now, now
+	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks)
+	if err != nil {
+		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", err)
 	}
-	if err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks); err != nil {
-		return Webhook{}, fmt.Errorf("formsvc: create webhook: %w", err)
+	if !created && (in.Secret != "" && in.Secret != stored.Secret ||
+		len(in.Headers) > 0 && !slices.Equal(hook.Headers, stored.Headers)) {
+		return w.current(stored), false, fmt.Errorf(
+			"formsvc: create webhook: %w: webhook %s has the same URL, events and campaign, but another secret or other headers",
+			ErrConflict, stored.ID)
+	}
+	return w.current(stored), created, nil
+}
+
+// Replace sets everything the owner decides. A secret in in replaces the current
+// one at once, and the previous one with it; without one, secrets stay (see
+// [Webhooks.Rotate] for changing it without losing deliveries). ifVersion names
+// the version the caller has seen, and the call fails with [ErrStale] when the
+// webhook is another by now; 0 means any. It fails with [ErrNotFound] and
+// *[ValidationError] as Create does.
+func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (Webhook, error) {
+	next, err := w.make(ctx, key.AccountID, in)
+	if err != nil {
+		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
+	}
+	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) error {
+		if ifVersion != 0 && hook.Version != ifVersion {
+			return ErrStale
+		}
+		// Only here is known which values there are to keep.
+		headers, err := headersOf(in.Headers, hook.Headers)
+		if err != nil {
+			return err
+		}
+		hook.URL, hook.Events, hook.CampaignID, hook.Disabled = next.URL, next.Events, next.CampaignID, next.Disabled
+		hook.Headers = headers
+		if in.Secret != "" {
+			hook.Secret, hook.Previous, hook.PreviousUntil = in.Secret, "", time.Time{}
+		}
+		w.changed(hook)
+		return nil
+	})
+	if err != nil {
+		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
+	}
+	return w.current(hook), nil
+}
+
+// make checks in and returns the webhook that it describes, without its headers
+// and what only a new one gets.
+func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (Webhook, error) {
+	var v ValidationError
+	in.check(&v)
+	checkHeaders(&v, in.Headers)
+	if len(v.Fields) == 0 && w.s.checkURL != nil {
+		if err := w.s.checkURL(ctx, in.URL); err != nil {
+			v.add("/url", "url_refused", "%v", err)
+		}
+	}
+	if in.CampaignID != "" {
+		_, err := w.s.store.Campaign(ctx, CampaignKey{AccountID: account, ID: in.CampaignID})
+		switch {
+		case errors.Is(err, ErrNotFound):
+			v.add("/campaignUuid", "unknown_campaign", "must be a campaign of this account")
+		case err != nil:
+			return Webhook{}, fmt.Errorf("campaign: %w", err)
+		}
+	}
+	if err := v.err(); err != nil {
+		return Webhook{}, err
+	}
+	hook := Webhook{
+		AccountID: account, URL: in.URL, CampaignID: in.CampaignID, Secret: in.Secret, Disabled: in.Disabled,
+	}
+	for _, t := range webhook.EventTypes() {
+		if slices.Contains(in.Events, t) {
+			hook.Events = append(hook.Events, t)
+		}
 	}
 	return hook, nil
 }
 
-func (in *WebhookInput) check() error {
-	var v ValidationError
+// current returns the webhook without a previous secret that no longer signs.
+func (w Webhooks) current(hook Webhook) Webhook {
+	if !w.s.now().Before(hook.PreviousUntil) {
+		hook.Previous, hook.PreviousUntil = "", time.Time{}
+	}
+	return hook
+}
+
+func (w Webhooks) changed(hook *Webhook) {
+	hook.Version++
+	hook.UpdatedAt = w.s.now()
+}
+
+func (in *WebhookInput) check(v *ValidationError) {
 	u, err := url.Parse(in.URL)
 	switch {
 	case in.URL == "":
@@ -103,18 +210,112 @@ func (in *WebhookInput) check() error {
 			v.add(fmt.Sprintf("/events/%d", i), "unknown_event", "must be one of %v", webhook.EventTypes())
 		}
 	}
-	if n := len(in.Secret); n > 0 && (n < 16 || n > 256) {
-		v.add("/secret", "out_of_range", "must have between 16 and 256 bytes")
-	}
-	v.checkLine("/secret", in.Secret, 256)
-	return v.err()
+	checkSecret(v, in.Secret)
 }
 
-// newSecret returns 32 random bytes as text.
+// Bounds of a secret in bytes. HMAC-SHA-256 gains nothing from more than 64.
+const (
+	minSecret = 16
+	maxSecret = 256
+)
+
+// checkSecret allows "".
+func checkSecret(v *ValidationError, secret string) {
+	if n := len(secret); n > 0 && (n < minSecret || n > maxSecret) {
+		v.add("/secret", "out_of_range", "must have between %d and %d bytes", minSecret, maxSecret)
+	}
+	v.checkLine("/secret", secret, maxSecret)
+}
+
+// newSecret returns 32 random bytes in the form that Standard Webhooks
+// recommends.
 func newSecret() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
+}
+
+// Rotation says how [Webhooks.Rotate] changes a secret.
+type Rotation struct {
+	// Secret is the new one, 16 to 256 bytes; "" means that one is generated.
+	Secret string
+	// Grace is for how long the old secret still signs, 0 to MaxGrace. 0 means
+	// that it stops at once, as is right for one that leaked.
+	Grace time.Duration
+}
+
+// The grace period of a rotation: what is usual, and the longest.
+const (
+	DefaultGrace = 24 * time.Hour
+	MaxGrace     = 30 * 24 * time.Hour
+)
+
+// Rotate gives a webhook a new secret. During the grace period
+// x-service-signature is made with the old one, and webhook-signature carries
+// one signature of each, so that receivers can change over when they like;
+// afterwards only the new one signs. Rotating again during it drops the oldest
+// of the three. It fails with [ErrNotFound] and *[ValidationError].
+func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webhook, error) {
+	var v ValidationError
+	checkSecret(&v, r.Secret)
+	if r.Grace < 0 || r.Grace > MaxGrace {
+		v.add("/gracePeriodSeconds", "out_of_range", "must be between 0 and %d seconds", int(MaxGrace.Seconds()))
+	}
+	if err := v.err(); err != nil {
+		return Webhook{}, fmt.Errorf("formsvc: rotate: %w", err)
+	}
+	if r.Secret == "" {
+		r.Secret = newSecret()
+	}
+	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) error {
+		hook.Previous, hook.PreviousUntil = "", time.Time{}
+		if r.Grace > 0 && hook.Secret != "" {
+			hook.Previous, hook.PreviousUntil = hook.Secret, w.s.now().Add(r.Grace)
+		}
+		hook.Secret = r.Secret
+		w.changed(hook)
+		return nil
+	})
+	if err != nil {
+		return Webhook{}, fmt.Errorf("formsvc: rotate: %w", err)
+	}
+	return w.current(hook), nil
+}
+
+// SetDisabled disables a webhook or enables it again. While it is disabled,
+// events make no deliveries for it and what waits for it rests; what is
+// redelivered by hand goes out. It fails with [ErrNotFound].
+func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (Webhook, error) {
+	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) error {
+		if hook.Disabled != disabled {
+			hook.Disabled = disabled
+			w.changed(hook)
+		}
+		return nil
+	})
+	if err != nil {
+		return Webhook{}, fmt.Errorf("formsvc: webhook: %w", err)
+	}
+	return w.current(hook), nil
+}
+
+// Test sends a webhook an event that did not happen: shaped like the first of
+// those it listens to, marked with "test": true, on the way that every delivery
+// takes, once, also while the webhook is disabled. It fails with [ErrNotFound].
+func (w Webhooks) Test(ctx context.Context, key WebhookKey) (Delivery, error) {
+	hook, err := w.s.store.Webhook(ctx, key)
+	if err != nil {
+		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
+	}
+	event, err := w.s.testEvent(ctx, &hook)
+	if err != nil {
+		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
+	}
+	delivery, err := w.s.store.CreateTest(ctx, key, event)
+	if err != nil {
+		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
+	}
+	return delivery, nil
 }
 
 // Get returns a webhook, or [ErrNotFound].
@@ -123,7 +324,7 @@ func (w Webhooks) Get(ctx context.Context, key WebhookKey) (Webhook, error) {
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: webhook: %w", err)
 	}
-	return hook, nil
+	return w.current(hook), nil
 }
 
 // List returns the account's webhooks, oldest first.
@@ -132,54 +333,18 @@ func (w Webhooks) List(ctx context.Context, account ID) ([]Webhook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: webhooks: %w", err)
 	}
+	for i := range hooks {
+		hooks[i] = w.current(hooks[i])
+	}
 	return hooks, nil
 }
 
 // Delete removes a webhook; deliveries still waiting for it are never sent,
-// attempts under way are not cut off. It fails with [ErrNotFound] when the account has no such webhook.
+// attempts under way are not cut off. It fails with [ErrNotFound] when the
+// account has no such webhook.
 func (w Webhooks) Delete(ctx context.Context, key WebhookKey) error {
 	if err := w.s.store.DeleteWebhook(ctx, key); err != nil {
 		return fmt.Errorf("formsvc: delete webhook: %w", err)
 	}
 	return nil
-}
-
-// Deliveries returns a page of a webhook's deliveries.
-func (w Webhooks) Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error) {
-	q.Page = q.Page.Clamped()
-	page, err := w.s.store.Deliveries(ctx, q)
-	if err != nil {
-		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
-	}
-	return page, nil
-}
-
-// DeliveryState is how far a delivery got.
-type DeliveryState string
-
-// The states of a delivery.
-const (
-	DeliveryPending   DeliveryState = "pending"   // waits for an attempt, the first or a later one, or is in one
-	DeliveryDelivered DeliveryState = "delivered" // the receiver answered 2xx
-	DeliveryFailed    DeliveryState = "failed"    // the last attempt failed
-)
-
-// A Delivery is one event on its way to one webhook.
-type Delivery struct {
-	ID        ID // see [DeliveryID]
-	AccountID ID
-	WebhookID ID
-	EventID   ID
-	State     DeliveryState
-	Attempts  int       // attempts whose result is known
-	DueAt     time.Time // when the next attempt may start; during one, when it counts as lost
-	CreatedAt time.Time
-	UpdatedAt time.Time // when the last attempt ended; zero before
-}
-
-// DeliveryQuery chooses deliveries of one webhook.
-type DeliveryQuery struct {
-	AccountID ID
-	WebhookID ID
-	Page      PageQuery
 }

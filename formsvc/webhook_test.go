@@ -2,6 +2,8 @@ package formsvc_test
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +49,7 @@ func TestWebhookURLs(t *testing.T) {
 		{"http://example.com/\x00", []string{"/url invalid_url", "/url nul_not_allowed"}},
 		{"http://example.com/\xff", []string{"/url invalid_utf8"}},
 	} {
-		_, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: c.url, Events: created()})
+		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: c.url, Events: created()})
 		if got := faults(err); !slices.Equal(got, c.want) {
 			t.Errorf("%.60q: got %q, want %q", c.url, got, c.want)
 		}
@@ -73,7 +75,7 @@ func TestWebhookInput(t *testing.T) {
 		}},
 		{"shortest secret", input{URL: url, Events: created(), Secret: strings.Repeat("x", 16)}, nil},
 		{"short secret", input{URL: url, Events: created(), Secret: strings.Repeat("x", 15)}, []string{"/secret out_of_range"}},
-		{"longest secret", input{URL: url, Events: created(), Secret: strings.Repeat("é", 128)}, nil},
+		{"longest secret", input{URL: url + "/other", Events: created(), Secret: strings.Repeat("é", 128)}, nil},
 		{"long secret", input{URL: url, Events: created(), Secret: strings.Repeat("é", 129)}, []string{"/secret out_of_range"}},
 		{"NUL", input{URL: url, Events: created(), Secret: strings.Repeat("\x00", 16)}, []string{"/secret nul_not_allowed"}},
 		{"not UTF-8", input{URL: url, Events: created(), Secret: strings.Repeat("\xff", 16)}, []string{"/secret invalid_utf8"}},
@@ -82,7 +84,7 @@ func TestWebhookInput(t *testing.T) {
 		}},
 	} {
 		t.Run(c.label, func(t *testing.T) {
-			_, err := w.svc.Webhooks.Create(w.ctx, w.account, c.in)
+			_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, c.in)
 			wantFaults(t, err, c.want...)
 			if err != nil && strings.Contains(err.Error(), "canary") {
 				t.Errorf("%v repeats the secret", err)
@@ -94,7 +96,7 @@ func TestWebhookInput(t *testing.T) {
 func TestCreateWebhook(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
-	hook, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
+	hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
 		URL: "https://example.com", CampaignID: c.ID, Secret: "sixteen bytes at least",
 		Events: []formsvc.EventType{webhook.FileUploaded, webhook.ResponseCreated, webhook.FileUploaded},
 	})
@@ -117,10 +119,12 @@ func TestCreateWebhook(t *testing.T) {
 // A secret that is not given is made: 32 bytes, never twice the same.
 func TestWebhookSecretIsMade(t *testing.T) {
 	w := newWorld(t)
-	pattern := regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+	pattern := regexp.MustCompile(`^whsec_[A-Za-z0-9+/]{43}=$`)
 	seen := make(map[string]bool)
-	for range formsvc.MaxWebhooks {
-		hook, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: "https://example.com", Events: created()})
+	for i := range formsvc.MaxWebhooks {
+		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
+			URL: fmt.Sprintf("https://example.com/%d", i), Events: created(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +140,8 @@ func TestWebhookLimit(t *testing.T) {
 	in := formsvc.WebhookInput{URL: "https://example.com", Events: created()}
 	var last formsvc.Webhook
 	for i := range formsvc.MaxWebhooks + 1 {
-		hook, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
+		in.URL = fmt.Sprintf("https://example.com/%d", i)
+		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
 		if full := i == 50; full != errors.Is(err, formsvc.ErrLimit) || full != (err != nil) {
 			t.Fatalf("webhook %d: %v", i+1, err)
 		}
@@ -148,13 +153,13 @@ func TestWebhookLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.svc.Webhooks.Create(w.ctx, second.ID, in); err != nil {
+	if _, _, err := w.svc.Webhooks.Create(w.ctx, second.ID, in); err != nil {
 		t.Error("another account:", err)
 	}
 	if err := w.svc.Webhooks.Delete(w.ctx, formsvc.WebhookKey{AccountID: w.account, ID: last.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.svc.Webhooks.Create(w.ctx, w.account, in); err != nil {
+	if _, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in); err != nil {
 		t.Error("after one was deleted:", err)
 	}
 }
@@ -167,9 +172,9 @@ func TestWebhooksOfOtherAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := formsvc.WebhookInput{URL: "https://example.com", Events: created(), CampaignID: c.ID}
-	_, err = w.svc.Webhooks.Create(w.ctx, second.ID, in)
-	wantError(t, err, formsvc.ErrNotFound)
-	hook, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
+	_, _, err = w.svc.Webhooks.Create(w.ctx, second.ID, in)
+	wantFaults(t, err, "/campaignUuid unknown_campaign")
+	hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +189,7 @@ func TestWebhooksOfOtherAccounts(t *testing.T) {
 		t.Errorf("Get returns %+v, %v", got, err)
 	}
 	in.CampaignID = ""
-	_, err = w.svc.Webhooks.Create(w.ctx, c.ID, in)
+	_, _, err = w.svc.Webhooks.Create(w.ctx, c.ID, in)
 	wantError(t, err, formsvc.ErrNotFound)
 }
 
@@ -215,7 +220,7 @@ func TestListens(t *testing.T) {
 func TestDeliveries(t *testing.T) {
 	w := newWorld(t)
 	c, d := w.campaign(), w.campaign()
-	hook, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
+	hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
 		URL: "https://example.com", CampaignID: c.ID,
 		Events: []formsvc.EventType{webhook.ResponseCreated, webhook.ResponseCompleted},
 	})
@@ -228,7 +233,7 @@ func TestDeliveries(t *testing.T) {
 	w.clock.add(time.Second)
 	w.updated(&r, formsvc.ResponsePatch{Status: new("completed"), FirstName: new("X")})
 	events = append(events[1:], w.store.take()[2])
-	page, err := w.svc.Webhooks.Deliveries(w.ctx, formsvc.DeliveryQuery{
+	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{
 		AccountID: w.account, WebhookID: hook.ID, Page: formsvc.PageQuery{Ascending: true},
 	})
 	if err != nil || len(page.Items) != len(events) {
@@ -237,10 +242,10 @@ func TestDeliveries(t *testing.T) {
 	for i, delivery := range page.Items {
 		e := events[i]
 		want := formsvc.Delivery{
-			ID: formsvc.DeliveryID(e.ID, hook.ID), AccountID: w.account, WebhookID: hook.ID, EventID: e.ID,
+			ID: formsvc.DeliveryID(e.ID, hook.ID), AccountID: w.account, WebhookID: hook.ID, EventID: e.ID, Event: e.Type,
 			State: formsvc.DeliveryPending, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt,
 		}
-		if delivery != want {
+		if !reflect.DeepEqual(delivery, want) {
 			t.Errorf("got %+v\nwant %+v", delivery, want)
 		}
 	}

@@ -55,9 +55,9 @@ func TestKeysThatAreNone(t *testing.T) {
 			r.Header.Del("Authorization")
 			r.AddCookie(&http.Cookie{Name: "key", Value: key})
 		}).is(401, "unauthenticated")
-		calls := w.store.calls
+		calls := w.store.calls.Load()
 		w.do("GET", "/v1/campaigns", "", header("Authorization", "Bearer "+string(flipped))).is(401, "")
-		if w.store.calls != calls {
+		if w.store.calls.Load() != calls {
 			t.Error("a key with a bad checksum was looked up")
 		}
 	})

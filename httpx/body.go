@@ -27,6 +27,15 @@ func (h *Handler) readJSON(c *call) error {
 	return c.body.read(c.r.Body, h.maxBody)
 }
 
+// readOptionalJSON is readJSON where there may be no body, and then no media
+// type either.
+func (h *Handler) readOptionalJSON(c *call) error {
+	if c.r.ContentLength == 0 {
+		return c.noQuery()
+	}
+	return h.readJSON(c)
+}
+
 // checkMediaType accepts JSON in UTF-8 as it is. Compressed bodies are refused
 // rather than expanded.
 func checkMediaType(header http.Header) error {

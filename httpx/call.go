@@ -148,16 +148,30 @@ func (c *call) sendNotModified() error {
 	return nil
 }
 
+// sendNoContent answers 204: what was asked for is so.
+func (c *call) sendNoContent() error {
+	c.w.Header()["Cache-Control"] = noStore
+	c.sent = true
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // setLocation names the address of a new record, one segment below the one that
 // the request was sent to.
 func (h *Handler) setLocation(c *call, id formsvc.ID) {
-	path := c.r.URL.Path
+	c.setHeader("Location", h.address(c, c.r.URL.Path)+"/"+string(id))
+}
+
+// address returns the public address of a path of ours.
+func (h *Handler) address(c *call, path string) string {
 	if h.baseURL != "" {
-		path = h.baseURL + path
-	} else {
-		path = askedPath(c.r)
+		return h.baseURL + path
 	}
-	c.setHeader("Location", path+"/"+string(id))
+	asked := askedPath(c.r)
+	if path == c.r.URL.Path {
+		return asked
+	}
+	return strings.TrimSuffix(asked, c.r.URL.Path) + path
 }
 
 // askedPath returns the path as the client sent it, with the prefix that this

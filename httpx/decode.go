@@ -64,6 +64,9 @@ func (d *decoder) reset() {
 	}
 }
 
+// none reports whether there is no body at all.
+func (d *decoder) none() bool { return len(d.raw) == 0 }
+
 // open starts reading and steps into the object. It reports whether there is one.
 func (d *decoder) open() bool {
 	switch {

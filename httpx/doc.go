@@ -33,7 +33,8 @@
 // An entry never repeats a value. Where a member's name is too long to be
 // repeated, or has a NUL character, the pointer names the object around it.
 // permission_denied has the member permission, transition_not_allowed the member
-// allowed, a list of statuses.
+// allowed, a list of statuses. The detail of webhook_exists names the webhook
+// that is in the way.
 //
 // # Bodies
 //
@@ -46,7 +47,9 @@
 //
 // On POST and PUT, null for an optional member means that it is absent. On PUT
 // and PATCH the members of the answer that clients can't set are accepted and
-// ignored, so that what was read can be changed and sent back.
+// ignored, so that what was read can be changed and sent back. Where an action
+// needs no input the body may be absent; one that is there is held to the same
+// rules.
 //
 // # Versions
 //
@@ -54,7 +57,43 @@
 // If-None-Match. PUT and PATCH take If-Match, and fail with 412 when the record
 // changed meanwhile. The ETag of a campaign also counts its responses, since
 // they show in it; If-Match looks at the version of the campaign only, because
-// a new response is no reason to refuse its owner.
+// a new response is no reason to refuse its owner. That of a webhook likewise
+// tells whether a previous secret still signs. DELETE and the rotation of a
+// secret refuse conditions, which they would have to ignore.
+//
+// # Webhooks
+//
+// POST /v1/webhooks subscribes, and doing it again is harmless: where the
+// account has a webhook with the same url, events and campaignUuid, the answer
+// is 200 with that one in place of 201. It is 409 webhook_exists when the body
+// names another secret or other headers, which would be ignored otherwise;
+// whether that one is disabled stays as it is and shows in the answer. DELETE
+// answers 204 also when there is no such webhook.
+//
+// A secret is shown by the request that made it, with 201 or by a rotation, and
+// never again; the values of headers are not shown at all. What is read has null
+// for them. PUT replaces everything but what it can't know: without a secret, or
+// with null, the secret stays, and so does the value of a header that is null.
+//
+// A delivery shows its attempts, each with the beginning of the receiver's
+// answer as text, in which U+FFFD stands for what is no UTF-8: up to 4 KiB, in
+// lists up to 256 bytes.
+//
+// # Events
+//
+// GET /v1/events answers with the envelopes that webhooks get, byte for byte,
+// oldest first, as long as the service keeps them. Its nextCursor is always a
+// string: where to go on, also when nothing follows yet. A reader begins without
+// a cursor, or with the one it kept, and repeats:
+//
+//  1. GET /v1/events?cursor=…, and handle the items;
+//  2. keep nextCursor, in the same transaction as the effect of the items;
+//  3. wait a while if more is false.
+//
+// It sees every event once, also those that commit late; one that handles items
+// but fails to keep the cursor sees them again, with the same id. A page may
+// have fewer items than limit, or none, while more is true. The filter event may
+// change from one request to the next.
 //
 // # Logging
 //

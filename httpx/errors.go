@@ -97,8 +97,8 @@ var kinds = [...]kind{
 		"Another record has that value, and it must be unique.",
 	},
 	{
-		formsvc.ErrLimit, http.StatusConflict, "limit_reached",
-		"The account has as many of these as it may.",
+		formsvc.ErrLimit, http.StatusConflict, "webhook_limit", // of nothing else there is a limit
+		"The account has " + strconv.Itoa(formsvc.MaxWebhooks) + " webhooks, which is as many as it may.",
 	},
 	{
 		formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed",

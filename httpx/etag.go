@@ -1,6 +1,8 @@
 package httpx
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,6 +28,22 @@ func campaignTag(version, responses int64) string {
 	tag = append(tag, '-')
 	tag = strconv.AppendInt(tag, responses, 10)
 	return string(append(tag, '"'))
+}
+
+// webhookTag returns the ETag of a webhook. It also tells whether a previous
+// secret is shown, since that ends without a change of the webhook.
+func webhookTag(w *formsvc.Webhook) string {
+	if w.PreviousUntil.IsZero() {
+		return campaignTag(w.Version, 0)
+	}
+	return campaignTag(w.Version, 1)
+}
+
+// contentTag returns the ETag of a record without a version: a hash of what is
+// shown of it.
+func contentTag(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
 // nextTag cuts the first entity tag off a list (RFC 9110 §8.8.3); opaque is
@@ -83,8 +101,18 @@ type condition struct {
 	versions []int64 // any of these will do
 }
 
-// ifMatch reads If-Match. counted says that the tags are those of campaigns,
-// of which only the version counts.
+// noCondition refuses conditions where they would be ignored.
+func (c *call) noCondition() error {
+	for _, name := range [...]string{"If-Match", "If-None-Match"} {
+		if len(c.r.Header[name]) > 0 {
+			return badHeader(name + " can't be used with this request.")
+		}
+	}
+	return nil
+}
+
+// ifMatch reads If-Match. counted says that the tags are those of campaigns or
+// webhooks, of which only the version counts.
 func (c *call) ifMatch(counted bool) (condition, error) {
 	if len(c.r.Header["If-None-Match"]) > 0 {
 		return condition{}, badHeader("If-None-Match is for GET and HEAD; send If-Match.")

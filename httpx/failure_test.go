@@ -32,7 +32,7 @@ func TestFailures(t *testing.T) {
 			{context.DeadlineExceeded, 503, "timeout", true},
 			{context.Canceled, 500, "internal", true}, // not by this client
 			{formsvc.ErrConflict, 409, "conflict", false},
-			{formsvc.ErrLimit, 409, "limit_reached", false},
+			{formsvc.ErrLimit, 409, "webhook_limit", false},
 			{formsvc.ErrInvalid, 422, "validation_failed", false},
 			{formsvc.ErrStale, 412, "precondition_failed", false},
 			{formsvc.ErrNotFound, 404, "not_found", false},

@@ -110,7 +110,7 @@ func TestMethods(t *testing.T) {
 func TestHead(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
-		for _, r := range requests(campaign, w.response(campaign)) {
+		for _, r := range w.requests(campaign, w.response(campaign)) {
 			if r.Method != "GET" {
 				continue
 			}

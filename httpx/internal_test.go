@@ -2,7 +2,9 @@ package httpx
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"math"
 	"net/http/httptest"
 	"runtime"
 	"strings"
@@ -37,6 +39,10 @@ func TestCallsLetGoOfLargeBuffers(t *testing.T) {
 // V2: small elements must not become much memory. The bound is that of
 // encoding/json into any, which the reliability goals were set by.
 func TestMemoryOfHostileBodies(t *testing.T) {
+	var headers strings.Builder
+	for i := range 1 << 20 / 8 {
+		fmt.Fprintf(&headers, `"%x":"",`, i)
+	}
 	for name, body := range map[string]string{
 		"modules":  `{"title":"x","modules":[` + strings.Repeat("{},", 1<<20/3),
 		"options":  `{"title":"x","modules":[{"options":[` + strings.Repeat(`"",`, 1<<20/3),
@@ -46,6 +52,9 @@ func TestMemoryOfHostileBodies(t *testing.T) {
 		"faults":   `{"title":"x","modules":[{"options":[` + strings.Repeat("1,", 1<<20/2),
 		"one key":  `{"` + strings.Repeat("k", 1<<20) + `":1}`,
 		"one text": `{"title":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"events":   `{"events":[` + strings.Repeat(`"",`, 1<<20/3),
+		"numbers":  `{"events":[` + strings.Repeat("1,", 1<<20/2),
+		"headers":  `{"headers":{` + headers.String(),
 	} {
 		var d decoder
 		var before, after runtime.MemStats
@@ -53,7 +62,11 @@ func TestMemoryOfHostileBodies(t *testing.T) {
 		if err := d.read(strings.NewReader(body), 2<<20); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = d.campaignInput(false)
+		if strings.HasPrefix(body, `{"events"`) || strings.HasPrefix(body, `{"headers"`) {
+			_, _ = d.webhookInput(false)
+		} else {
+			_, _ = d.campaignInput(false)
+		}
 		runtime.ReadMemStats(&after)
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 43<<20 {
 			t.Errorf("%s: 1 MiB allocates %d KiB", name, grown>>10)
@@ -91,6 +104,21 @@ func TestCursorRoundTrip(t *testing.T) {
 	}
 	if _, ok := parseCursor(text, scope{}); ok {
 		t.Error("taken elsewhere")
+	}
+}
+
+func TestPositionRoundTrip(t *testing.T) {
+	sum := scope{1, 2, 3, 4, 5, 6, 7, 255}
+	for _, p := range []formsvc.EventPosition{
+		{}, {Commit: 1}, {Row: 1}, {Commit: 1 << 40, Row: 3}, {Commit: math.MaxInt64, Row: math.MinInt64}, {Commit: -1, Row: -2},
+	} {
+		text := string(appendPosition(nil, p, sum))
+		if got, ok := parsePosition(text, sum); !ok || got != p {
+			t.Errorf("%+v became %+v, %v", p, got, ok)
+		}
+		if _, ok := parsePosition(text, scope{}); ok {
+			t.Error("taken elsewhere")
+		}
 	}
 }
 

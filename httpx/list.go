@@ -22,15 +22,16 @@ func (c *call) listQuery(allowed parameter) (q listQuery, sum scope, err error) 
 	if q.cursor != "" {
 		var ok bool
 		if q.page.After, ok = parseCursor(q.cursor, sum); !ok {
-			p := invalidParameter([]formsvc.FieldError{{
-				Pointer: "cursor", Code: "invalid_cursor",
-				Detail: "must be the nextCursor of this list, with the same filters and order",
-			}})
-			p.code = "invalid_cursor"
-			return q, sum, p
+			return q, sum, badCursor("must be the nextCursor of this list, with the same filters and order")
 		}
 	}
 	return q, sum, nil
+}
+
+func badCursor(detail string) *problem {
+	p := invalidParameter([]formsvc.FieldError{{Pointer: "cursor", Code: "invalid_cursor", Detail: detail}})
+	p.code = "invalid_cursor"
+	return p
 }
 
 // A scope tells lists apart: a cursor is good only where it was given.
@@ -61,6 +62,9 @@ func (c *call) scope(q *listQuery) scope {
 				b = binary.BigEndian.AppendUint64(b, uint64(t.UnixMilli()))
 			}
 		}
+	}
+	if q.state != "" {
+		b = append(append(b, 0, 5), q.state...)
 	}
 	sum := sha256.Sum256(b)
 	return scope(sum[:8])
@@ -134,6 +138,11 @@ func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) er
 		b = append(b, '"')
 	}
 	c.out = append(b, '}')
+	return c.finishList()
+}
+
+// finishList sends what was not sent yet.
+func (c *call) finishList() error {
 	if c.sent {
 		c.write()
 		return nil

@@ -377,7 +377,7 @@ func TestBadQueries(t *testing.T) {
 func TestOtherRoutesTakeNoQuery(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
-		for _, r := range requests(campaign, w.response(campaign)) {
+		for _, r := range w.requests(campaign, w.response(campaign)) {
 			if r.Public {
 				w.do(r.Method, r.path+"?probe=1", "").is(200, "") // health checks add what they like
 				continue

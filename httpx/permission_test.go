@@ -1,7 +1,9 @@
 package httpx_test
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,27 +15,51 @@ import (
 type sample struct {
 	httpx.Route
 	path, body string
-	status     int // when it is allowed
+	nowhere    string // the path with identifiers that nobody has
+	status     int    // when it is allowed
 }
 
-// requests returns a good request for every route in the table.
-func requests(campaign, response string) []sample {
-	campaignID := strings.TrimPrefix(campaign, "/v1/campaigns/")
-	responseID := response[strings.LastIndexByte(response, '/')+1:]
+const (
+	nobody     = "018f0000-0000-7000-8000-000000000000"
+	subscribed = `{"url":"https://example.com/subscribed","events":["response.created"]}`
+)
+
+// requests returns a good request for every route in the table, which can be
+// repeated with the same result.
+func (w *world) requests(campaign, response string) []sample {
+	w.tb.Helper()
+	w.do("POST", "/v1/webhooks", subscribed, as(w.other.key))
+	hook := w.do("POST", "/v1/webhooks", subscribed)
+	spare := "/v1/webhooks/" + w.do("POST", "/v1/webhooks", hookBody("spare")).text("uuid")
+	delivery := w.do("POST", "/v1/webhooks/"+hook.text("uuid")+"/test", "").is(201, "")
+	ids := map[string]string{
+		"{uuid}":          strings.TrimPrefix(campaign, "/v1/campaigns/"),
+		"{response_uuid}": response[strings.LastIndexByte(response, '/')+1:],
+		"{webhook_uuid}":  hook.text("uuid"),
+		"{delivery_uuid}": delivery.text("uuid"),
+	}
 	bodies := map[string]string{
 		"createCampaign":  plainCampaign,
 		"replaceCampaign": plainCampaign,
 		"createResponse":  plainResponse,
 		"updateResponse":  `{"status":"validated"}`,
+		"createWebhook":   subscribed,
+		"replaceWebhook":  subscribed,
+		"redeliverFailed": `{"since":"2026-11-21T08:30:00Z"}`,
 	}
+	created := []string{"createCampaign", "createResponse", "testWebhook"}
 	var list []sample
 	for _, route := range httpx.Routes() {
-		s := sample{Route: route, body: bodies[route.Name], status: http.StatusOK}
-		if route.Method == http.MethodPost {
+		s := sample{Route: route, path: route.Pattern, nowhere: route.Pattern, body: bodies[route.Name], status: http.StatusOK}
+		if slices.Contains(created, route.Name) {
 			s.status = http.StatusCreated
 		}
-		s.path = strings.ReplaceAll(route.Pattern, "{uuid}", campaignID)
-		s.path = strings.ReplaceAll(s.path, "{response_uuid}", responseID)
+		for name, id := range ids {
+			s.path, s.nowhere = strings.ReplaceAll(s.path, name, id), strings.ReplaceAll(s.nowhere, name, nobody)
+		}
+		if route.Method == http.MethodDelete { // the others need the webhook
+			s.path, s.status = spare, http.StatusNoContent
+		}
 		list = append(list, s)
 	}
 	return list
@@ -44,7 +70,7 @@ func requests(campaign, response string) []sample {
 func TestEveryRouteWithEverySetOfPermissions(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
-		list := requests(campaign, w.response(campaign))
+		list := w.requests(campaign, w.response(campaign))
 		all := formsvc.AllPermissions()
 		for set := range 1 << len(all) {
 			var held []formsvc.Permission
@@ -75,10 +101,38 @@ func (w *world) matrixEntry(s sample, key string, held []formsvc.Permission, own
 		if p := a.problem(); p.Permission != string(s.Permission) || !strings.Contains(p.Detail, string(s.Permission)) {
 			a.errorf("doesn't name %s: %s", s.Permission, a.body)
 		}
-	case !own && strings.Contains(s.Pattern, "{"):
+	case !own && strings.Contains(s.Pattern, "{") && s.Method != http.MethodDelete:
 		a.is(404, "not_found")
 	default:
 		a.is(s.status, "")
+	}
+}
+
+// What the service adds to the specification, and its permissions (contract, §3).
+func TestPermissionsOfExtensions(t *testing.T) {
+	want := map[string]formsvc.Permission{
+		"GET /v1/webhooks":                              "webhooks:read",
+		"POST /v1/webhooks":                             "webhooks:write",
+		"GET /v1/webhooks/{webhook_uuid}":               "webhooks:read",
+		"PUT /v1/webhooks/{webhook_uuid}":               "webhooks:write",
+		"DELETE /v1/webhooks/{webhook_uuid}":            "webhooks:write",
+		"POST /v1/webhooks/{webhook_uuid}/test":         "webhooks:write",
+		"POST /v1/webhooks/{webhook_uuid}/rotate":       "webhooks:write",
+		"GET /v1/webhooks/{webhook_uuid}/deliveries":    "webhooks:read",
+		"POST /v1/webhooks/{webhook_uuid}/redeliver":    "webhooks:write",
+		"GET /v1/deliveries/{delivery_uuid}":            "webhooks:read",
+		"POST /v1/deliveries/{delivery_uuid}/redeliver": "webhooks:write",
+		"GET /v1/events":                                "responses:read",
+		"GET /v1/me":                                    "",
+	}
+	got := map[string]formsvc.Permission{}
+	for _, r := range httpx.Routes() {
+		if !r.Public && !strings.HasPrefix(r.Pattern, "/v1/campaigns") {
+			got[r.Method+" "+r.Pattern] = r.Permission
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
 	}
 }
 
@@ -86,7 +140,7 @@ func (w *world) matrixEntry(s sample, key string, held []formsvc.Permission, own
 func TestKeyWithoutPermissions(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
-		list := requests(campaign, w.response(campaign))
+		list := w.requests(campaign, w.response(campaign))
 		w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) {
 			return &formsvc.Principal{AccountID: w.mine.account.ID}, nil
 		}})
@@ -106,14 +160,16 @@ func TestAnotherAccountsRecordsLookLikeNone(t *testing.T) {
 		response := w.response(campaign)
 		theirs := w.campaign(plainCampaign, as(w.other.key))
 		id := header("X-Request-Id", "same")
-		const nobody = "/v1/campaigns/018f0000-0000-7000-8000-000000000000"
-		for _, s := range requests(campaign, response) {
+		for _, s := range w.requests(campaign, response) {
 			if !strings.Contains(s.Pattern, "{") {
 				continue
 			}
-			foreign := w.do(s.Method, s.path, s.body, as(w.other.key), id).is(404, "not_found")
-			unknown := w.do(s.Method, strings.Replace(s.path, campaign, nobody, 1), s.body, as(w.other.key), id).
-				is(404, "not_found")
+			status, code := 404, "not_found"
+			if s.Method == http.MethodDelete {
+				status, code = 204, ""
+			}
+			foreign := w.do(s.Method, s.path, s.body, as(w.other.key), id).is(status, code)
+			unknown := w.do(s.Method, s.nowhere, s.body, as(w.other.key), id).is(status, code)
 			if foreign.body != unknown.body {
 				t.Errorf("%s: %s differs from %s", s.Name, foreign.body, unknown.body)
 			}

@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // Bounds of a query, in bytes or values.
@@ -38,10 +40,13 @@ const (
 	paramCreatedAfter
 	paramCreatedBefore
 	paramUpdatedAfter
+	paramState
+	paramEvent
 
 	pageParams   = paramLimit | paramOffset | paramOrder | paramCursor
 	filterParams = paramStatus | paramEmail | paramReference |
 		paramCreatedAfter | paramCreatedBefore | paramUpdatedAfter
+	repeatable = paramStatus | paramEvent
 )
 
 func parameterNamed(name string) parameter {
@@ -66,6 +71,10 @@ func parameterNamed(name string) parameter {
 		return paramCreatedBefore
 	case "updatedAfter":
 		return paramUpdatedAfter
+	case "state":
+		return paramState
+	case "event":
+		return paramEvent
 	}
 	return 0
 }
@@ -74,6 +83,8 @@ func parameterNamed(name string) parameter {
 type listQuery struct {
 	page   formsvc.PageQuery // After is not set
 	filter formsvc.ResponseFilter
+	state  formsvc.DeliveryState
+	events []formsvc.EventType
 	cursor string
 }
 
@@ -111,7 +122,7 @@ func parseQuery(raw string, allowed parameter) (listQuery, error) {
 				name = ""
 			}
 			f.add(name, "unknown_parameter", unknownParameter)
-		case seen&p != 0 && p != paramStatus:
+		case seen&p&^repeatable != 0:
 			f.add(name, "repeated_parameter", repeatedParameter)
 		default:
 			seen |= p
@@ -193,12 +204,34 @@ func (q *listQuery) set(f *faults, p parameter, name, value string) {
 			return
 		}
 		q.filter.Status = append(q.filter.Status, value)
+	case paramState:
+		q.setState(f, name, value)
+	case paramEvent:
+		q.setEvent(f, name, value)
 	case paramEmail:
 		q.filter.Email = value
 	case paramReference:
 		q.filter.Reference = value
 	default:
 		q.setTime(f, p, name, value)
+	}
+}
+
+func (q *listQuery) setState(f *faults, name, value string) {
+	switch q.state = formsvc.DeliveryState(value); q.state {
+	case formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed:
+	default:
+		f.add(name, "invalid_value", "must be pending, delivered or failed")
+	}
+}
+
+func (q *listQuery) setEvent(f *faults, name, value string) {
+	event := formsvc.EventType(value)
+	switch {
+	case !slices.Contains(webhook.EventTypes(), event):
+		f.add(name, "unknown_event", fmt.Sprintf("must be one of %v", webhook.EventTypes()))
+	case !slices.Contains(q.events, event):
+		q.events = append(q.events, event)
 	}
 }
 

@@ -34,6 +34,9 @@ type route struct {
 	handle func(*Handler, *call) error
 }
 
+// deliveries is where single deliveries are, whichever webhook they are for.
+const deliveries = "/v1/deliveries"
+
 // routes is the one table of what the API offers.
 func routes() []route {
 	op := func(
@@ -49,6 +52,9 @@ func routes() []route {
 		campaign  = campaigns + "/{uuid}"
 		responses = campaign + "/responses"
 		response  = responses + "/{response_uuid}"
+		webhooks  = "/v1/webhooks"
+		webhook   = webhooks + "/{webhook_uuid}"
+		delivery  = deliveries + "/{delivery_uuid}"
 	)
 	return []route{
 		op("listCampaigns", http.MethodGet, campaigns, formsvc.CampaignsRead, (*Handler).listCampaigns),
@@ -59,6 +65,18 @@ func routes() []route {
 		op("createResponse", http.MethodPost, responses, formsvc.ResponsesWrite, (*Handler).createResponse),
 		op("getResponse", http.MethodGet, response, formsvc.ResponsesRead, (*Handler).getResponse),
 		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),
+		op("listWebhooks", http.MethodGet, webhooks, formsvc.WebhooksRead, (*Handler).listWebhooks),
+		op("createWebhook", http.MethodPost, webhooks, formsvc.WebhooksWrite, (*Handler).createWebhook),
+		op("getWebhook", http.MethodGet, webhook, formsvc.WebhooksRead, (*Handler).getWebhook),
+		op("replaceWebhook", http.MethodPut, webhook, formsvc.WebhooksWrite, (*Handler).replaceWebhook),
+		op("deleteWebhook", http.MethodDelete, webhook, formsvc.WebhooksWrite, (*Handler).deleteWebhook),
+		op("testWebhook", http.MethodPost, webhook+"/test", formsvc.WebhooksWrite, (*Handler).testWebhook),
+		op("rotateWebhook", http.MethodPost, webhook+"/rotate", formsvc.WebhooksWrite, (*Handler).rotateWebhook),
+		op("listDeliveries", http.MethodGet, webhook+"/deliveries", formsvc.WebhooksRead, (*Handler).listDeliveries),
+		op("redeliverFailed", http.MethodPost, webhook+"/redeliver", formsvc.WebhooksWrite, (*Handler).redeliverFailed),
+		op("getDelivery", http.MethodGet, delivery, formsvc.WebhooksRead, (*Handler).getDelivery),
+		op("redeliver", http.MethodPost, delivery+"/redeliver", formsvc.WebhooksWrite, (*Handler).redeliver),
+		op("listEvents", http.MethodGet, "/v1/events", formsvc.ResponsesRead, (*Handler).listEvents),
 		op("getMe", http.MethodGet, "/v1/me", "", (*Handler).getMe),
 		public("getHealth", "/healthz", (*Handler).getHealth),
 		public("getReadiness", "/readyz", (*Handler).getReadiness),

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,7 +167,7 @@ func TestSpecPatchSetsTheStatusSent(t *testing.T) {
 func TestSpecEveryRequestCarriesTheAuthorizationHeader(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
-		for _, r := range requests(campaign, w.response(campaign)) {
+		for _, r := range w.requests(campaign, w.response(campaign)) {
 			if r.Public {
 				continue
 			}
@@ -192,9 +193,9 @@ func TestSpecPermissionsAreDefinedPerKey(t *testing.T) {
 		response := w.response(campaign)
 		for _, row := range rows {
 			key := w.key(w.mine, row.permission)
-			for _, r := range requests(campaign, response) {
-				if r.Permission == "" {
-					continue
+			for _, r := range w.requests(campaign, response) {
+				if r.Permission == "" || !strings.HasPrefix(r.Pattern, "/v1/campaigns") {
+					continue // what the service adds is in TestEveryRouteWithEverySetOfPermissions
 				}
 				want := 403
 				if slices.Contains(row.routes, r.Name) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 // object steps into an object. Anything else is a fault, and is skipped.
@@ -206,6 +208,11 @@ func (d *decoder) optionalTime() time.Time {
 	if d.null() {
 		return time.Time{}
 	}
+	return d.time()
+}
+
+// time reads a timestamp.
+func (d *decoder) time() time.Time {
 	text, ok := d.text()
 	if !ok {
 		return time.Time{}
@@ -215,6 +222,22 @@ func (d *decoder) optionalTime() time.Time {
 		d.fault("invalid_timestamp", badTime)
 	}
 	return t
+}
+
+// optionalID reads an identifier, or null, which stands for an absent one.
+func (d *decoder) optionalID() formsvc.ID {
+	if d.null() {
+		return ""
+	}
+	s, ok := d.string()
+	if !ok {
+		return ""
+	}
+	id, ok := formsvc.ParseID(s)
+	if !ok {
+		d.fault("invalid_uuid", "must be a UUID in lower case")
+	}
+	return id
 }
 
 // A stringArena makes strings that share a few allocations. A string that is

@@ -32,6 +32,14 @@
 //   - Write every method as one unit. [github.com/formsvc/toolkit/formsvc.Change] brings the events;
 //     [github.com/formsvc/toolkit/formsvc.Webhook.Listens] says who gets them and [github.com/formsvc/toolkit/formsvc.DeliveryID]
 //     under which identifier.
+//   - Put the events of an account in the order in which others come to see
+//     them, not in that of their times or identifiers: whoever follows them must
+//     miss none that commits late. A store may show an event late; it may never
+//     show it behind somebody who has read on.
+//   - Deliveries, notices and digests are given out on leases. A lease needs a
+//     token wherever its holder reports back, and nothing that looks for lost
+//     ones: it ends by itself, at a time that the caller names.
+//   - Keep the secrets and headers of webhooks encrypted if they lie on a disk.
 //   - Check texts with [github.com/formsvc/toolkit/formsvc.CheckText] before anything is written, compare
 //     them by their bytes, and cut times to microseconds.
 //

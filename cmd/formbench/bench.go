@@ -27,9 +27,12 @@ type result struct {
 	Options options   `json:"options"`
 	Notes   []string  `json:"notes"`
 	Cells   []cell    `json:"cells"`
-	Ratios  []ratio   `json:"ratios"`
-	Goals   []goal    `json:"goals"`
-	Error   string    `json:"error,omitempty"`
+
+	Deliveries []deliverCell `json:"deliveries"`
+
+	Ratios []ratio `json:"ratios"`
+	Goals  []goal  `json:"goals"`
+	Error  string  `json:"error,omitempty"`
 }
 
 // runBench measures, and reports also what it has when a measurement fails.
@@ -46,7 +49,10 @@ func runBench(ctx context.Context, opts options, std streams) error {
 	}
 	b.checkNoise()
 	b.Ratios = ratios(b.Cells)
-	b.Goals = goals(&b.options, b.Cells, b.Ratios)
+	if b.requests() {
+		b.Goals = goals(&b.options, b.Cells, b.Ratios)
+	}
+	b.Goals = append(b.Goals, deliverGoals(&b.options, b.Deliveries)...)
 	return errors.Join(err, b.report(std.out), b.writeJSON())
 }
 
@@ -73,7 +79,22 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if slices.Contains(b.Stores, sqliteStore) && inMemory(b.dir) {
 		b.warn("the SQLite files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
 	}
-	return b.preparePostgres(ctx)
+	if err := b.preparePostgres(ctx); err != nil {
+		return err
+	}
+	return b.prepareRiver()
+}
+
+// prepareRiver finds out whether there is a peer to compare with.
+func (b *bench) prepareRiver() (err error) {
+	if b.River != "" {
+		b.River, err = filepath.Abs(b.River)
+		return err
+	}
+	if b.delivers() && slices.Contains(b.Stores, postgresStore) {
+		b.warn("NOT MEASURED: River, since -river does not name the program of cmd/formbench/peers")
+	}
+	return nil
 }
 
 func (b *bench) preparePostgres(ctx context.Context) error {
@@ -109,6 +130,16 @@ func (b *bench) checkNoise() {
 	counted, noisy, most := 0, 0, 0.0
 	for _, c := range b.Cells {
 		if c.System != ceilingSystem && c.Store == postgresStore {
+			continue
+		}
+		counted++
+		most = max(most, c.OtherCores)
+		if c.OtherCores > tolerable {
+			noisy++
+		}
+	}
+	for _, c := range b.Deliveries {
+		if c.Store == postgresStore || (c.What != steadyPart && c.What != drainPart) {
 			continue
 		}
 		counted++

@@ -19,6 +19,7 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // postgresEnv names the environment variable with the URL of a Postgres server.
@@ -96,6 +97,7 @@ func postgresSyncs(ctx context.Context) (_ bool, err error) {
 // store is what a server and this program need of either store.
 type store interface {
 	formsvc.Store
+	delivery.Queue
 	Ping(ctx context.Context) error
 	Close() error
 }
@@ -140,7 +142,7 @@ func (d *database) withWebhook(ctx context.Context, w world) (world, error) {
 		if err != nil {
 			return err
 		}
-		w.webhook, err = svc.Webhooks.Create(ctx, w.campaign.AccountID, formsvc.WebhookInput{
+		w.webhook, _, err = svc.Webhooks.Create(ctx, w.campaign.AccountID, formsvc.WebhookInput{
 			URL: "https://hooks.example.com/forms", Events: []formsvc.EventType{webhook.ResponseCreated},
 		})
 		return err
@@ -219,7 +221,7 @@ func (d *database) holds(ctx context.Context, w world, answered int) error {
 		if err != nil {
 			return err
 		}
-		deliveries, err := svc.Webhooks.Deliveries(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: w.webhook.ID})
+		deliveries, err := svc.Deliveries.List(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: w.webhook.ID})
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 
 // TestMain lets the test binary be the server that a bench starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == serveCommand {
+	if len(os.Args) == 2 && (os.Args[1] == serveCommand || os.Args[1] == workCommand) {
 		os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 	}
 	// With the race detector every program waits a second before it ends.
@@ -64,7 +64,8 @@ func hasRow(table string, columns ...any) bool {
 
 func TestEveryCell(t *testing.T) {
 	t.Parallel()
-	table, r := benchmark(t, "-stores", "sqlite", "-rounds", "2", "-conns", "1,64", "-read-conns", "4")
+	table, r := benchmark(t, "-stores", "sqlite", "-rounds", "2", "-conns", "1,64", "-read-conns", "4",
+		"-only", "create,read,depth")
 	for _, conns := range []int{1, 64} {
 		for _, system := range allSystems() {
 			if !hasRow(table, createWhat, 0, conns, system) {
@@ -109,7 +110,8 @@ func TestEveryCell(t *testing.T) {
 
 func TestPostgres(t *testing.T) {
 	postgrestest.DSN(t) // skips where there is none
-	_, r := benchmark(t, "-stores", "postgres", "-rounds", "1", "-conns", "8", "-read-conns", "8")
+	_, r := benchmark(t, "-stores", "postgres", "-rounds", "1", "-conns", "8", "-read-conns", "8",
+		"-only", "create,read,depth")
 	if want := 3 + 2*2 + 2*2; len(r.Cells) != want {
 		t.Errorf("got %d cells, want %d", len(r.Cells), want)
 	}
@@ -219,7 +221,8 @@ func TestFlags(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"-conns", "0"}, {"-conns", "x"}, {"-stores", "oracle"}, {"-only", "nothing"}, {"-rounds", "0"},
-		{"-duration", "0s"}, {"-fill", "1"}, {"-large", "10"}, {"-unknown"}, {"argument"}, {"-systems", ""},
+		{"-duration", "0s"}, {"-n", "10"}, {"-callers", "0"}, {"-latency", "0s"}, {"-idle", "0s"}, {"-backlog", "0"},
+		{"-fill", "1"}, {"-large", "10"}, {"-unknown"}, {"argument"}, {"-systems", ""},
 	} {
 		if status := run(t.Context(), args, streams{nil, io.Discard, io.Discard}); status != 2 {
 			t.Errorf("%q: exit status %d, want 2", args, status)

@@ -11,8 +11,10 @@ type goal struct {
 	Text     string  `json:"goal"`
 	Store    string  `json:"store"`
 	Bound    float64 `json:"bound"`
+	Aim      float64 `json:"aim,omitempty"` // better than the bound; 0 when there is none
 	Measured bool    `json:"measured"`
 	Reached  bool    `json:"reached"`
+	Aimed    bool    `json:"aimReached,omitempty"`
 	Value    *spread `json:"value"` // nil when it was not measured
 
 	atLeast  bool // the value must not be below the bound; otherwise not above it
@@ -29,15 +31,22 @@ func (g goal) met(value *spread) goal {
 	// As precise as it is shown, so that the verdict never contradicts the number.
 	unit := math.Pow10(g.decimals)
 	shown := math.Round(value.Median*unit) / unit
-	g.Reached = shown <= g.Bound
-	if g.atLeast {
-		g.Reached = shown >= g.Bound
+	within := func(bound float64) bool {
+		if g.atLeast {
+			return shown >= bound
+		}
+		return shown <= bound
 	}
+	g.Reached = within(g.Bound)
+	g.Aimed = g.Aim != 0 && within(g.Aim)
 	return g
 }
 
 func (g *goal) verdict() string {
-	if g.Reached {
+	switch {
+	case g.Aimed && g.Aim != g.Bound:
+		return "aim reached"
+	case g.Reached:
 		return "reached"
 	}
 	return "MISSED"

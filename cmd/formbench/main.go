@@ -1,5 +1,5 @@
 // Command formbench measures what requests to the API cost, next to a handler
-// that only decodes and encodes the same JSON.
+// that only decodes and encodes the same JSON, and what delivering costs.
 //
 //	bash .ci/with-postgres --durable go run ./cmd/formbench
 //
@@ -19,12 +19,32 @@
 // request. What is read does not depend on how it was written, so "each" is
 // measured for create only.
 //
+// And what it costs to deliver webhooks, next to a loop that signs and posts the
+// same payload from memory, which is measured before and after every cell, and
+// on Postgres next to River, a job queue:
+//
+//   - steady: responses are accepted one by one while the same process delivers.
+//     The rate is the receiver's, from the first arrival to the last.
+//   - drain: 20,000 deliveries were queued before the process started.
+//   - latency: 50 events a second, from the commit to the arrival.
+//   - isolation: what healthy endpoints get beside one that hangs, and beside as
+//     many hostile ones, over what they get among healthy ones. The two take
+//     turns.
+//   - backlog: what it takes to find and claim deliveries of nine endpoints,
+//     beside a million that are due for a tenth, and without them.
+//   - idle: a process that has nothing to do.
+//
+// The receiver is a process of its own that checks every signature: a wrong one
+// fails the run. So does a delivery that the store does not call delivered
+// afterwards, with an attempt that says so. River is a program of the module in
+// the directory peers, named with -river.
+//
 // # How
 //
-// The load is a closed loop: every connection sends its next request when the
-// last one is answered. Percentiles are exact, from all samples. The server and
-// the generator share the machine, so CPU time per request says more than
-// requests per second. CPU time is the kernel's, in steps of 10 ms: cells much
+// The load of requests is a closed loop: every connection sends its next one
+// when the last one is answered. Percentiles are exact, from all samples. The
+// server and the generator share the machine, so CPU time per request says more
+// than requests per second. CPU time is the kernel's, in steps of 10 ms: cells much
 // shorter than a second make it coarse. The machine's is sampled and that of
 // processes is not, so that of everything else, their difference, can be a
 // little below zero. It is read from /proc, so formbench needs Linux.
@@ -61,6 +81,13 @@ func run(ctx context.Context, args []string, std streams) int {
 	if len(args) == 1 && args[0] == serveCommand {
 		if err := serve(ctx, std); err != nil {
 			_, _ = fmt.Fprintln(std.err, "formbench server:", err)
+			return 1
+		}
+		return 0
+	}
+	if len(args) == 1 && args[0] == workCommand {
+		if err := work(ctx, std); err != nil {
+			_, _ = fmt.Fprintln(std.err, "formbench worker:", err)
 			return 1
 		}
 		return 0

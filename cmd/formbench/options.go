@@ -29,6 +29,15 @@ const (
 	createPart = "create"
 	readPart   = "read"
 	depthPart  = "depth"
+
+	steadyPart    = "steady"
+	drainPart     = "drain"
+	latencyPart   = "latency"
+	isolationPart = "isolation"
+	backlogPart   = "backlog"
+	idlePart      = "idle"
+
+	deliverPart = "deliver" // stands for all that deliver
 )
 
 // options are the flags.
@@ -43,6 +52,12 @@ type options struct {
 	Only      []string      `json:"only"`
 	Fill      int           `json:"fill"`
 	Large     int           `json:"large"`
+	Events    int           `json:"events"`
+	Callers   int           `json:"callers"`
+	Latency   time.Duration `json:"latencyNanoseconds"`
+	Idle      time.Duration `json:"idleNanoseconds"`
+	Backlog   int           `json:"backlog"`
+	River     string        `json:"river"`
 
 	dir      string
 	jsonFile string
@@ -60,9 +75,15 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	readConns := fs.String("read-conns", "8,64", "connections of the read cells")
 	stores := fs.String("stores", sqliteStore+","+postgresStore, "where to store; postgres needs "+postgresEnv)
 	systems := fs.String("systems", strings.Join(allSystems(), ","), "what to measure")
-	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run")
+	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run; "+deliverPart+" stands for the last six")
 	fs.IntVar(&o.Fill, "fill", 20_000, "responses in the campaign of the read cells")
 	fs.IntVar(&o.Large, "large", 1_000_000, "responses in the large campaign of the depth cells")
+	fs.IntVar(&o.Events, "n", 20_000, "events of a steady, drain or isolation cell")
+	fs.IntVar(&o.Callers, "callers", 32, "how many callers submit responses at once while they are delivered")
+	fs.DurationVar(&o.Latency, "latency", 30*time.Second, "how long a latency cell takes")
+	fs.DurationVar(&o.Idle, "idle", 20*time.Second, "how long an idle cell takes")
+	fs.IntVar(&o.Backlog, "backlog", 1_000_000, "deliveries of one endpoint in the backlog cells")
+	fs.StringVar(&o.River, "river", "", "`program` built from cmd/formbench/peers, to compare with")
 	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite files, on a real disk (default the system's for temporary files)")
 	fs.StringVar(&o.jsonFile, "json", "", "write everything to this `file` too")
 	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
@@ -77,13 +98,36 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	o.ReadConns, errs[1] = counts("read-conns", *readConns)
 	o.Stores, errs[2] = choice("stores", *stores, []string{sqliteStore, postgresStore})
 	o.Systems, errs[3] = choice("systems", *systems, allSystems())
-	o.Only, errs[4] = choice("only", *only, allParts())
+	o.Only, errs[4] = choice("only", expand(*only), allParts())
 	return o, errors.Join(append(errs[:], o.check())...)
 }
 
 func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSystem} }
 
-func allParts() []string { return []string{createPart, readPart, depthPart} }
+func allParts() []string { return append([]string{createPart, readPart, depthPart}, deliverParts()...) }
+
+func deliverParts() []string {
+	return []string{steadyPart, drainPart, latencyPart, isolationPart, backlogPart, idlePart}
+}
+
+// expand replaces the word that stands for several parts.
+func expand(parts string) string {
+	return strings.ReplaceAll(parts, deliverPart, strings.Join(deliverParts(), ","))
+}
+
+// requests reports whether any part that sends requests to the API is to be
+// measured.
+func (o *options) requests() bool {
+	return slices.ContainsFunc(o.Only, func(part string) bool { return !slices.Contains(deliverParts(), part) })
+}
+
+// delivers reports whether any part that delivers is to be measured.
+func (o *options) delivers() bool {
+	return slices.ContainsFunc(deliverParts(), func(part string) bool { return slices.Contains(o.Only, part) })
+}
+
+// minEvents is enough for every endpoint of a scene.
+const minEvents = 200
 
 // minFill is enough for the pages that are read.
 const minFill = 2 * pageSize
@@ -98,6 +142,10 @@ func (o *options) check() error {
 		return fmt.Errorf("-fill must be at least %d", minFill)
 	case o.Large <= smallCampaign:
 		return fmt.Errorf("-large must be more than %d, the size of the small campaign", smallCampaign)
+	case o.Events < minEvents || o.Callers < 1 || o.Backlog < 1:
+		return fmt.Errorf("-n must be at least %d, -callers and -backlog at least 1", minEvents)
+	case o.Latency <= 0 || o.Idle <= 0:
+		return errors.New("-latency and -idle must be positive")
 	}
 	return nil
 }

@@ -21,6 +21,9 @@ func (b *bench) all(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
+	if b.delivers() {
+		return b.deliver(ctx)
+	}
 	return nil
 }
 

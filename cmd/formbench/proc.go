@@ -34,6 +34,30 @@ func readUsage(server int) (u usage, err error) {
 	return u, err
 }
 
+// processTimes are the CPU times of several processes.
+type processTimes struct {
+	at      time.Time
+	each    []time.Duration
+	self    time.Duration // this process
+	machine time.Duration // all processes and the kernel
+}
+
+func readProcesses(pids []int) (p processTimes, err error) {
+	for _, pid := range pids {
+		t, err := processTime(strconv.Itoa(pid))
+		if err != nil {
+			return p, err
+		}
+		p.each = append(p.each, t)
+	}
+	if p.self, err = processTime("self"); err != nil {
+		return p, err
+	}
+	p.at = time.Now()
+	p.machine, err = machineTime()
+	return p, err
+}
+
 // processTime returns utime and stime of a process (proc_pid_stat(5)).
 func processTime(pid string) (time.Duration, error) {
 	b, err := os.ReadFile("/proc/" + pid + "/stat") //nolint:gosec // a number, or self

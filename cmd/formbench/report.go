@@ -15,6 +15,7 @@ func (b *bench) report(out io.Writer) error {
 	w.header(&b.result)
 	w.cells(b.Cells)
 	w.ratios(b.Ratios)
+	w.deliveries(&b.options, b.Deliveries)
 	w.goals(b.Goals)
 	if b.Error != "" {
 		w.printf("\nFAILED: %s\n", b.Error)
@@ -61,8 +62,13 @@ func (w *report) header(r *result) {
 	o := &r.Options
 	w.printf("formbench %s\n%d CPUs (%s), Linux %s, %s\n", r.Started.Format("2006-01-02 15:04:05 UTC"),
 		r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel, r.Machine.Go)
-	w.printf("%d rounds of %v after %v of warm-up; medians (lowest–highest) of the rounds\n", o.Rounds, o.Duration, o.Warmup)
-	w.printf("server, other, generator: µs of CPU time per request; other is everything else on the machine\n")
+	w.printf("%d rounds; medians (lowest–highest) of the rounds; other is everything else on the machine\n", o.Rounds)
+	if o.requests() {
+		w.printf("requests: %v after %v of warm-up; server, other, generator: µs of CPU time per request\n", o.Duration, o.Warmup)
+	}
+	if o.delivers() {
+		w.printf("deliveries: the reference signs and posts the same payload from memory, before and after each cell\n")
+	}
 	for _, note := range r.Notes {
 		w.printf("NOTE: %s\n", note)
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -25,6 +26,9 @@ type inbox struct {
 	// refuse makes it refuse a part of the first attempts, so that there are
 	// retries as well.
 	refuse bool
+	// gate, if it is not nil, holds every answer until it is closed.
+	gate chan struct{}
+	held atomic.Int64 // requests that are or were held
 
 	mu      sync.Mutex
 	arrived map[happening]int // how often each was taken
@@ -54,6 +58,10 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the sender was killed before it had sent everything
+	}
+	if b.gate != nil {
+		b.held.Add(1)
+		<-b.gate
 	}
 	if status := b.take(body, r.Header); status != http.StatusOK {
 		w.WriteHeader(status)

@@ -28,8 +28,8 @@ const (
 	// machine does not make a long test.
 	killMost = 400
 	// leaseEnds is when the deliveries of a killed server are surely taken up
-	// again: their leases last 60 seconds.
-	leaseEnds = 90 * time.Second
+	// again: their leases last 10 seconds.
+	leaseEnds = 30 * time.Second
 )
 
 // Whenever the server is killed: what it acknowledged is there, nothing is there
@@ -82,7 +82,9 @@ func newKilling(t *testing.T, dsn string) *killing {
 	return k
 }
 
-func (k *killing) flags() []string { return []string{"--webhook-retries", "100ms,100ms,100ms"} }
+func (k *killing) flags() []string {
+	return []string{"--webhook-retries", "100ms,100ms,100ms", "--webhook-timeout", "5s", "--webhook-lease", "10s"}
+}
 
 // start starts a server that is killed later.
 func (k *killing) start(t *testing.T) *server {

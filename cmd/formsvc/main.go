@@ -84,14 +84,10 @@ type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Serve the API and deliver webhooks."`
 	Accounts accountsCmd `cmd:"" help:"Create and list accounts."`
 	Keys     keysCmd     `cmd:"" help:"Create, list and revoke API keys."`
-	Webhooks webhooksCmd `cmd:"" help:"Create, list and delete webhooks."`
+	Webhooks webhooksCmd `cmd:"" help:"Manage webhooks, and see and repeat what was sent to them."`
+	Secrets  secretsCmd  `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
 	Sign     signCmd     `cmd:"" help:"Print the webhook signature of standard input."`
 	Verify   verifyCmd   `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
-}
-
-// global are the flags that say which database to work on.
-type global struct {
-	DB   string `name:"db" placeholder:"DSN" help:"The database: sqlite:PATH or postgres://…. Defaults to sqlite:DATA/formsvc.db."`
-	Data string `name:"data" placeholder:"DIR" default:"./formsvc-data" help:"Where files are kept. Made if missing."`
+	Listen   listenCmd   `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
 }

@@ -8,10 +8,13 @@
 package main_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +28,11 @@ import (
 const patience = 60 * time.Second
 
 func TestMain(m *testing.M) {
+	// Most of these tests wait for most of their time.
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
+	}
 	code := m.Run()
 	if dir, err := buildDir(); err == nil {
 		_ = os.RemoveAll(dir)

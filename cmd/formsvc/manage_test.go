@@ -16,8 +16,7 @@ func TestKeysBesideARunningServer(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
 		s.firstKey(t)
-		args := []string{"keys", "create", "--name", "reader", "--permissions", "campaigns:read", "--db", dsn}
-		r := invocation{args: args}.run(t)
+		r := attempt(t, dsn, "keys", "create", "--name", "reader", "--permissions", "campaigns:read")
 		key, rest, _ := strings.Cut(r.out, "\n")
 		if r.status != 0 || keyPattern.FindString(key) != key || rest != "" {
 			t.Fatalf("keys create prints %q with status %d, want the key alone", r.out, r.status)
@@ -157,7 +156,7 @@ func TestAccountsAreApart(t *testing.T) {
 				t.Errorf("receiver %d got %q (%v), %d deliveries in all; want %q and 2", i+1, marker, err, len(got), want)
 			}
 		}
-		r := invocation{args: []string{"keys", "list", "--account", "Nobody", "--db", dsn}}.run(t)
+		r := attempt(t, dsn, "keys", "list", "--account", "Nobody")
 		if r.status != 1 || !strings.Contains(r.err, "Nobody") {
 			t.Errorf("an unknown account: status %d, %q", r.status, r.err)
 		}
@@ -191,6 +190,28 @@ func TestDeletedWebhookGetsNothingMore(t *testing.T) {
 		if after := len(gone.Deliveries()); after != before {
 			t.Errorf("the deleted webhook got %d more deliveries", after-before)
 		}
+	})
+}
+
+// What a deleted webhook leaves behind goes when the server next tidies up, which
+// is at its start for one.
+func TestDeletedWebhookIsPruned(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		s := start(t, dsn)
+		c := newClient(t, s.url, s.firstKey(t))
+		r := receiver(t)
+		uuid := hook(t, dsn, r.URL(), "all")
+		c.submit(t, c.campaign(t, "Prune"), "x")
+		arrivals(t, r, 1)
+		s.terminate(t)
+		s.stopped(t)
+		manage(t, dsn, "webhooks", "delete", uuid)
+		left := func() int { return rows(t, dsn, "formsvc_deliveries") + rows(t, dsn, "formsvc_attempts") }
+		if n := left(); n != 2 {
+			t.Errorf("INVALID: the deleted webhook left %d rows behind, want 2 that can be pruned", n)
+		}
+		start(t, dsn)
+		eventually(t, "they are pruned", func() bool { return left() == 0 })
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,8 +24,12 @@ func TestMigrateStatusChangesNothing(t *testing.T) {
 				t.Errorf("step %d (%s) of an empty database was applied at %s", m.Version, m.Name, m.AppliedAt)
 			}
 		}
-		for _, table := range tables(t, dsn) {
-			t.Errorf("migrate status made the table %s", table)
+		if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+			if made, err := filepath.Glob(path + "*"); err != nil || len(made) > 0 {
+				t.Errorf("migrate status made %v (%v)", made, err)
+			}
+		} else if made := tables(t, dsn); len(made) > 0 {
+			t.Errorf("migrate status made the tables %v", made)
 		}
 
 		manage(t, dsn, "migrate", "up")
@@ -102,34 +107,46 @@ func migrations(t testing.TB, dsn string) []migration {
 	return list
 }
 
-// tables returns the names of the tables in the database.
-func tables(t testing.TB, dsn string) (names []string) {
+// query runs a query of one column on the database and returns the rows.
+func query[T any](t testing.TB, dsn, sqlite, postgres string) (list []T) {
 	t.Helper()
-	driver, source := "pgx", dsn
-	query := "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+	driver, source, text := "pgx", dsn, postgres
 	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		driver, source = "sqlite", "file:"+path
-		query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+		driver, source, text = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)", sqlite
 	}
 	db, err := sql.Open(driver, source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	rows, err := db.QueryContext(t.Context(), query)
+	rows, err := db.QueryContext(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
+		var v T
+		if err := rows.Scan(&v); err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, name)
+		list = append(list, v)
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return names
+	return list
+}
+
+// tables returns the names of the tables in the database.
+func tables(t testing.TB, dsn string) []string {
+	t.Helper()
+	return query[string](t, dsn, "SELECT name FROM sqlite_master WHERE type = 'table'",
+		"SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()")
+}
+
+// rows returns how many rows a table has.
+func rows(t testing.TB, dsn, table string) int {
+	t.Helper()
+	text := "SELECT count(*) FROM " + table
+	return query[int](t, dsn, text, text)[0]
 }

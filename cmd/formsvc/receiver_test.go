@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/formsvc/toolkit/webhook/webhooktest"
@@ -29,7 +30,8 @@ func signedBySpec(secret string, body []byte, header http.Header) bool {
 // runs, and returns its UUID.
 func hook(t testing.TB, dsn, url, events string, flags ...string) string {
 	t.Helper()
-	args := append([]string{"webhooks", "create", "--url", url, "--events", events, "--secret", secret, "--json"}, flags...)
+	args := slices.Concat([]string{"webhooks", "create", "--url", url, "--events", events, "--secret", secret, "--json"},
+		allowLoopback, flags)
 	var v struct {
 		UUID string `json:"uuid"`
 	}

@@ -2,9 +2,13 @@ package main_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
+	"io"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,15 +49,32 @@ var (
 	addrPattern = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
 )
 
+// allowLoopback are the flags that let webhooks reach the receivers of tests.
+var allowLoopback = []string{"--webhook-allow", "127.0.0.0/8", "--webhook-allow", "::1/128"}
+
 // launch starts a server on the database with further flags and does not wait
-// until it serves. It is killed when the test ends.
+// until it serves. It may send to this machine. It is killed when the test ends.
 func launch(t testing.TB, dsn string, flags ...string) *server {
 	t.Helper()
+	return execute(t, dsn, nil, slices.Concat(allowLoopback, flags)...)
+}
+
+// execute starts a server with these flags and variables and no others but those
+// that say which database it works on.
+func execute(t testing.TB, dsn string, variables []string, flags ...string) *server {
+	t.Helper()
 	s := &server{dsn: dsn, done: make(chan struct{})}
-	args := append([]string{"serve", "--db", dsn, "--addr", "127.0.0.1:0", "--log-format", "json"}, flags...)
+	s.run(t, &s.log, variables, flags)
+	return s
+}
+
+// run starts the server with a place for its log.
+func (s *server) run(t testing.TB, log io.Writer, variables, flags []string) {
+	t.Helper()
+	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, on(t, s.dsn, flags)...)
 	s.cmd = exec.Command(program(t), args...)
-	s.cmd.Dir, s.cmd.Env = t.TempDir(), environment()
-	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.log
+	s.cmd.Dir, s.cmd.Env = t.TempDir(), environment(variables...)
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, log
 	if err := s.cmd.Start(); err != nil {
 		t.Fatalf("start formsvc: %v", err)
 	}
@@ -69,13 +90,17 @@ func launch(t testing.TB, dsn string, flags ...string) *server {
 			t.Logf("the log of formsvc, process %d:\n%s", s.cmd.Process.Pid, tail(s.log.String(), 40))
 		}
 	})
-	return s
 }
 
 // start starts a server and waits until it serves.
 func start(t testing.TB, dsn string, flags ...string) *server {
 	t.Helper()
-	s := launch(t, dsn, flags...)
+	return launch(t, dsn, flags...).started(t)
+}
+
+// started waits until the server serves.
+func (s *server) started(t testing.TB) *server {
+	t.Helper()
 	eventually(t, "formsvc serves", func() bool { return s.serving() || s.ended() })
 	if !s.serving() {
 		t.Fatalf("formsvc ended: %v\n%s", s.cmd.ProcessState, s.log.String())
@@ -174,11 +199,42 @@ func (i invocation) run(t testing.TB) result {
 	return result{out: stdout.String(), err: stderr.String(), status: cmd.ProcessState.ExitCode()}
 }
 
+// on adds the flags to args that say which database a command works on. Unless
+// args has --data, all commands on one database share a directory for that.
+func on(t testing.TB, dsn string, args []string) []string {
+	t.Helper()
+	args = append(slices.Clone(args), "--db", dsn)
+	if !slices.Contains(args, "--data") {
+		args = append(args, "--data", dataDir(t, dsn))
+	}
+	return args
+}
+
+// dataDirs are the directories for --data, by data source name.
+var dataDirs sync.Map
+
+// dataDir returns the directory for --data of a database.
+func dataDir(t testing.TB, dsn string) string {
+	t.Helper()
+	dir, err := buildDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _ := dataDirs.LoadOrStore(dsn, filepath.Join(dir, "data-"+strings.ToLower(rand.Text())))
+	return name.(string)
+}
+
+// attempt runs a management command on the database.
+func attempt(t testing.TB, dsn string, args ...string) result {
+	t.Helper()
+	return invocation{args: on(t, dsn, args)}.run(t)
+}
+
 // manage runs a management command on the database, which must succeed, and
 // returns what it printed on standard output.
 func manage(t testing.TB, dsn string, args ...string) string {
 	t.Helper()
-	r := invocation{args: append(args, "--db", dsn)}.run(t)
+	r := attempt(t, dsn, args...)
 	if r.status != 0 {
 		t.Fatalf("formsvc %s: status %d\n%s", strings.Join(args, " "), r.status, r.err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -21,66 +22,92 @@ type store interface {
 	Ping(ctx context.Context) error
 	Migrate(ctx context.Context) error
 	Migrations(ctx context.Context) ([]sqlite.Migration, error)
+	RotateSecrets(ctx context.Context) (int, error)
 	Close() error
 }
 
-// open opens the database of the flags. It is migrated unless asMigrated is
-// false.
-func (g *global) open(ctx context.Context, migrate bool) (store, error) {
-	dsn := g.DB
-	if dsn == "" {
+// global are the flags that say which database to work on.
+type global struct {
+	DB         string `name:"db" placeholder:"DSN" help:"The database: sqlite:PATH or postgres://…. Defaults to sqlite:DATA/formsvc.db."`
+	Data       string `name:"data" placeholder:"DIR" default:"./formsvc-data" help:"Where files are kept. Made if missing."`
+	SecretKeys string `name:"secret-keys" placeholder:"KEYS" help:"The keys that secrets in the database are encrypted under, the first one for new secrets: 32 bytes each in hexadecimal or base64, separated by commas. Better set in the environment. Defaults to those in the file DATA/secret.keys, made if missing."`
+}
+
+// scheme splits the data source name of the flags, or the default one.
+func (g *global) scheme() (scheme, rest string, err error) {
+	if g.DB == "" {
+		return "sqlite", filepath.Join(g.Data, "formsvc.db"), nil
+	}
+	scheme, rest, _ = strings.Cut(g.DB, ":")
+	switch {
+	case scheme == "sqlite" && rest == "":
+		return "", "", usageError{errors.New("--db: sqlite: needs a path, such as sqlite:forms.db")}
+	case scheme != "sqlite" && scheme != "postgres" && scheme != "postgresql":
+		return "", "", usageError{fmt.Errorf("--db: want sqlite:PATH or postgres://…, got the scheme %q", scheme)}
+	}
+	return scheme, rest, nil
+}
+
+// open opens the database of the flags, with the keys for what is encrypted in
+// it, and brings its schema up to date. With makeKeys, a file of keys is made if
+// there is none.
+func (g *global) open(ctx context.Context, makeKeys bool) (store, error) {
+	if _, _, err := g.scheme(); err != nil {
+		return nil, err
+	}
+	ring, err := g.keys(makeKeys)
+	if err != nil {
+		return nil, err
+	}
+	return g.openWith(ctx, ring, true)
+}
+
+func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bool) (store, error) {
+	scheme, rest, err := g.scheme()
+	if err != nil {
+		return nil, err
+	}
+	if scheme != "sqlite" {
+		s, err := postgres.Open(ctx, g.DB, &postgres.Options{SkipMigrations: !migrate, Keyring: ring})
+		if err != nil {
+			return nil, g.explainKeys(err)
+		}
+		return s, nil
+	}
+	if g.DB == "" {
 		if err := os.MkdirAll(g.Data, 0o700); err != nil {
 			return nil, fmt.Errorf("--data: %w", err)
 		}
-		dsn = "sqlite:" + filepath.Join(g.Data, "formsvc.db")
 	}
-	scheme, rest, _ := strings.Cut(dsn, ":")
-	switch scheme {
-	case "sqlite":
-		if rest == "" {
-			return nil, usageError{errors.New("--db: sqlite: needs a path, such as sqlite:forms.db")}
-		}
-		return sqlite.Open(ctx, rest, &sqlite.Options{SkipMigrations: !migrate})
-	case "postgres", "postgresql":
-		return postgres.Open(ctx, dsn, &postgres.Options{SkipMigrations: !migrate})
-	}
-	return nil, usageError{fmt.Errorf("--db: want sqlite:PATH or postgres://…, got the scheme %q", scheme)}
-}
-
-// service opens the database and puts the domain on it.
-func (g *global) service(ctx context.Context) (store, *formsvc.Service, error) {
-	s, err := g.open(ctx, true)
+	s, err := sqlite.Open(ctx, rest, &sqlite.Options{SkipMigrations: !migrate, Keyring: ring})
 	if err != nil {
-		return nil, nil, err
+		return nil, g.explainKeys(err)
 	}
-	svc, err := formsvc.New(s, nil)
-	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
-	}
-	return s, svc, nil
+	return s, nil
 }
 
 // withService runs a management command on the database of the flags, beside a
 // server that may be running on it.
-func (g *global) withService(ctx context.Context, do func(svc *formsvc.Service) error) (err error) {
-	s, svc, err := g.service(ctx)
+func (g *global) withService(ctx context.Context, do func(svc *formsvc.Service) error) error {
+	return g.with(ctx, false, nil, do)
+}
+
+// withSecrets is withService for commands that write secrets.
+func (g *global) withSecrets(ctx context.Context, opts *formsvc.Options, do func(svc *formsvc.Service) error) error {
+	return g.with(ctx, true, opts, do)
+}
+
+func (g *global) with(
+	ctx context.Context, makeKeys bool, opts *formsvc.Options, do func(svc *formsvc.Service) error,
+) (err error) {
+	s, err := g.open(ctx, makeKeys)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	svc, err := formsvc.New(s, opts)
+	if err != nil {
+		return err
+	}
 	return do(svc)
-}
-
-// account finds an account by name or UUID.
-func account(ctx context.Context, svc *formsvc.Service, name string) (formsvc.ID, error) {
-	if id, ok := formsvc.ParseID(name); ok {
-		a, err := svc.Accounts.Get(ctx, id)
-		return a.ID, err
-	}
-	a, err := svc.Accounts.ByName(ctx, name)
-	if errors.Is(err, formsvc.ErrNotFound) {
-		return "", fmt.Errorf("there is no account %q: the first \"formsvc serve\" makes one named %q, "+
-			"\"formsvc accounts create\" makes others", name, defaultAccount)
-	}
-	return a.ID, err
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,13 +52,50 @@ func TestUsageErrorsNameTheFlag(t *testing.T) {
 // error as well.
 func TestServeRefusesUnusableOptions(t *testing.T) {
 	t.Parallel()
-	for flag, value := range map[string]string{
-		"--base-url": "forms.example.com", "--webhook-retries": "1m,-5m", "--webhook-timeout": "-1s",
+	for _, x := range []struct{ flag, args string }{
+		{"--base-url", "--base-url=forms.example.com"},
+		{"--webhook-retries", "--webhook-retries=1m,-5m"},
+		{"--webhook-timeout", "--webhook-timeout=-1s"},
+		{"--webhook-lease", "--webhook-lease=20s"},
+		{"--webhook-concurrency", "--webhook-concurrency=-1"},
+		{"--retention", "--retention=-1h"},
+		{"--retention", "--retention=30m --webhook-retries=1s"},
+		{"--retention", "--retention=2h --webhook-retries=1h,1h"},
+		{"--smtp", "--smtp=mail.example.com"},
+		{"--mail-from", "--smtp=smtp://mail.example.com"},
+		{"--secret-keys", "--secret-keys=short"},
+		{"--metrics-addr", "--metrics-addr=nowhere"},
+		{"--webhook-allow", "--webhook-allow=10.0.0.0"},
 	} {
-		r := invocation{args: []string{"serve", "--addr", "127.0.0.1:0", flag + "=" + value}}.run(t)
-		if r.status != 2 || !strings.Contains(r.err, flag) {
-			t.Errorf("serve %s=%s: status %d, %q, want 2 and the flag", flag, value, r.status, r.err)
+		dir := t.TempDir()
+		r := invocation{args: append([]string{"serve", "--addr", "127.0.0.1:0"}, strings.Fields(x.args)...), dir: dir}.run(t)
+		if r.status == 0 || !strings.Contains(r.err, x.flag) {
+			t.Errorf("serve %s: status %d, %q, want the flag", x.args, r.status, r.err)
 		}
+		if r.status != 2 && x.flag != "--metrics-addr" {
+			t.Errorf("serve %s: status %d, want 2", x.args, r.status)
+		}
+		if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+			t.Errorf("serve %s left %v behind (%v)", x.args, made, err)
+		}
+	}
+}
+
+// A second server at the same address ends before it touches its database.
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	dir := t.TempDir()
+	r := invocation{args: []string{"serve", "--addr", l.Addr().String()}, dir: dir}.run(t)
+	if r.status != 1 || !strings.Contains(r.err, l.Addr().String()) {
+		t.Errorf("serve: status %d, %q", r.status, r.err)
+	}
+	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+		t.Errorf("serve left %v behind (%v)", made, err)
 	}
 }
 
@@ -68,7 +106,10 @@ func TestHelpListsTheCommands(t *testing.T) {
 	if r.status != 0 || r.err != "" {
 		t.Errorf("--help: status %d, %q", r.status, r.err)
 	}
-	for _, want := range []string{"serve", "keys create", "webhooks create", "migrate up", "sign", "verify"} {
+	for _, want := range []string{
+		"serve", "accounts contact", "keys create", "webhooks create", "webhooks redeliver", "secrets rotate-key", "migrate up", "sign",
+		"verify", "listen",
+	} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("--help does not name %q", want)
 		}
@@ -108,7 +149,13 @@ func TestDataDirectoryIsMadeForItsOwner(t *testing.T) {
 	if r.status != 0 {
 		t.Fatal(r.err)
 	}
-	for path, want := range map[string]os.FileMode{data: 0o700, filepath.Join(data, "formsvc.db"): 0o600} {
+	create := []string{"webhooks", "create", "--url", "https://example.com", "--events", "all", "--account", "x", "--data", data}
+	if r := (invocation{args: create, dir: dir}).run(t); r.status != 0 {
+		t.Fatal(r.err)
+	}
+	for path, want := range map[string]os.FileMode{
+		data: 0o700, filepath.Join(data, "formsvc.db"): 0o600, filepath.Join(data, "secret.keys"): 0o600,
+	} {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func order(
 	ctx context.Context, db *bun.DB, forms *formsvc.Service, c formsvc.Campaign, what string,
 ) (r formsvc.Response, err error) {
 	err = db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		bound, err := postgres.Bind(tx)
+		bound, err := postgres.Bind(tx, nil)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 // CreateAccount implements [formsvc.AccountStore].
 func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []formsvc.Key) error {
-	if err := formsvc.CheckText(string(a.ID), a.Name); err != nil {
+	if err := checkAccount(&a); err != nil {
 		return err
 	}
 	for i := range keys {
@@ -44,6 +44,34 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 		s.keys[key.Hash] = key
 	}
 	return nil
+}
+
+// UpdateAccount implements [formsvc.AccountStore].
+func (s *Store) UpdateAccount(
+	ctx context.Context, id formsvc.ID, decide func(*formsvc.Account) error,
+) (formsvc.Account, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Account{}, err
+	}
+	defer s.mu.Unlock()
+	row, err := s.account(id)
+	if err != nil {
+		return formsvc.Account{}, err
+	}
+	a := row.Account
+	if err := decide(&a); err != nil {
+		return formsvc.Account{}, err
+	}
+	if err := checkAccount(&a); err != nil {
+		return formsvc.Account{}, err
+	}
+	if other := s.names[a.Name]; other != nil && other != row {
+		return formsvc.Account{}, formsvc.ErrConflict
+	}
+	delete(s.names, row.Name)
+	s.names[a.Name] = row
+	row.Account = a
+	return a, nil
 }
 
 // Account implements [formsvc.AccountStore].
@@ -161,6 +189,10 @@ func (s *Store) account(id formsvc.ID) (*account, error) {
 		return nil, formsvc.ErrNotFound
 	}
 	return a, nil
+}
+
+func checkAccount(a *formsvc.Account) error {
+	return formsvc.CheckText(string(a.ID), a.Name, a.Contact)
 }
 
 func checkKey(key *formsvc.Key) error {

@@ -16,15 +16,16 @@ import (
 
 // A Store is a [formsvc.Store] and a [delivery.Queue] without durability. Make
 // it with [New]. It is safe for concurrent use; one mutex makes every method
-// one unit. The functions given to UpdateCampaign and UpdateResponse run while
-// it is held, so they must not call the store.
+// one unit. The functions that decide an update run while it is held, so they
+// must not call the store.
 type Store struct {
 	mu        sync.Mutex
 	accounts  table[*account]
 	names     map[string]*account // the accounts by name
 	keys      map[[sha256.Size]byte]*formsvc.Key
 	endpoints table[*endpoint] // the webhooks of all accounts
-	events    map[formsvc.ID]formsvc.Event
+	events    map[formsvc.ID]*event
+	commits   int64 // the position of the newest event
 
 	closed chan struct{}
 	wake   chan struct{} // holds one token while there may be new work
@@ -43,6 +44,8 @@ type account struct {
 	campaigns  table[*campaign]
 	webhooks   table[*endpoint]
 	references map[string]bool // those that are taken
+	events     []*event        // in the order of their positions
+	notices    table[*notice]  // by delivery
 }
 
 type campaign struct {
@@ -50,20 +53,47 @@ type campaign struct {
 	responses table[*formsvc.Response]
 }
 
+// An event is kept with its place among all events.
+type event struct {
+	formsvc.Event
+	position int64
+}
+
 // An endpoint is a webhook with its deliveries.
 type endpoint struct {
 	formsvc.Webhook
 	deliveries table[*queued]
-	waiting    []*queued // the pending ones, those in an attempt included, by DueAt
+	waiting    [kinds][]*queued // the pending ones by kind, those in an attempt included, by DueAt
+	digest     digest
 }
+
+// kinds is how many a [delivery.Kind] has.
+const kinds = 3
 
 // A queued is a delivery with its claim. While it is claimed, DueAt is the end
 // of the lease: the next attempt may start then, unless this one is finished.
 type queued struct {
 	formsvc.Delivery
-	eventType formsvc.EventType
-	claimed   bool
-	lease     int64
+	kind    delivery.Kind
+	size    int // of the payload in bytes
+	claimed bool
+	lease   int64
+}
+
+// A notice also knows who is about to pass it on.
+type notice struct {
+	formsvc.Notice
+	noted bool
+	until time.Time // the end of the lease; zero when nobody ever had one
+}
+
+// A digest is what a webhook's owner was not told of yet.
+type digest struct {
+	untold   []formsvc.Notice // in the order in which they were recorded
+	claimed  bool
+	lease    int64
+	until    time.Time // the end of the lease
+	finished time.Time // when the last one was sent; zero when none was
 }
 
 // New returns an empty store.
@@ -71,7 +101,7 @@ func New() *Store {
 	return &Store{
 		names:  make(map[string]*account),
 		keys:   make(map[[sha256.Size]byte]*formsvc.Key),
-		events: make(map[formsvc.ID]formsvc.Event),
+		events: make(map[formsvc.ID]*event),
 		closed: make(chan struct{}),
 		wake:   make(chan struct{}, 1),
 	}

@@ -2,91 +2,95 @@ package memory
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"slices"
+	"net/http"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// Claim implements [delivery.Queue]. It goes round the endpoints, in the order
-// of their IDs from the one after req.After, and takes one delivery of each, the
-// one that has been due longest, until there is no room or nothing due.
+// Ready implements [delivery.Queue].
+func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var ready []delivery.Endpoint
+	for _, id := range s.endpoints.ids {
+		if e := s.endpoints.rows[id]; e.next(now, false) != nil {
+			ready = append(ready, e.address(now))
+		}
+	}
+	return ready, nil
+}
+
+// address returns where and how to send at that time.
+func (e *endpoint) address(now time.Time) delivery.Endpoint {
+	to := delivery.Endpoint{ID: string(e.ID), Account: string(e.AccountID), URL: e.URL, Secret: e.Secret}
+	if now.Before(e.PreviousUntil) {
+		to.Previous = e.Previous
+	}
+	for _, h := range e.Headers {
+		if to.Headers == nil {
+			to.Headers = make(http.Header)
+		}
+		to.Headers.Add(h.Name, h.Value)
+	}
+	return to
+}
+
+// Claim implements [delivery.Queue].
 func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
 	var claims []delivery.Claim
-	endpoints := s.endpointsAfter(formsvc.ID(req.After))
-	for round := 0; len(endpoints) > 0; round++ {
-		var served []*endpoint
-		for _, e := range endpoints {
-			if len(claims) >= req.Limit {
-				return claims, nil
-			}
-			if req.Busy[string(e.ID)]+round >= req.PerEndpoint || !e.due(req.Now) {
-				continue
-			}
-			claims = append(claims, e.claim(req.Now.Add(req.Lease)))
-			served = append(served, e)
+	for _, share := range req.Shares {
+		e, ok := s.endpoints.get(formsvc.ID(share.Endpoint))
+		if !ok {
+			continue
 		}
-		endpoints = served
+		for range share.N {
+			d := e.next(req.Now, share.LateFirst)
+			if d == nil {
+				break
+			}
+			claims = append(claims, e.claim(d, req.Now.Add(req.Lease)))
+		}
 	}
 	return claims, nil
 }
 
-// endpointsAfter returns all endpoints by ID, starting after the one with that
-// ID and going round. The caller holds s.mu.
-func (s *Store) endpointsAfter(id formsvc.ID) []*endpoint {
-	ids := s.endpoints.ids
-	at, found := slices.BinarySearch(ids, id)
-	if found {
-		at++
-	}
-	endpoints := make([]*endpoint, 0, len(ids))
-	for _, id := range slices.Concat(ids[at:], ids[:at]) {
-		endpoints = append(endpoints, s.endpoints.rows[id])
-	}
-	return endpoints
-}
-
-// due reports whether the endpoint has a delivery to be attempted now. The end
+// next returns the delivery whose turn it is, or nil when none is due. The end
 // of a lease makes one due again.
-func (e *endpoint) due(now time.Time) bool {
-	return !e.Disabled && len(e.waiting) > 0 && !e.waiting[0].DueAt.After(now)
+func (e *endpoint) next(now time.Time, lateFirst bool) *queued {
+	order := [kinds]delivery.Kind{delivery.First, delivery.Retry, delivery.Replay}
+	if lateFirst {
+		order = [kinds]delivery.Kind{delivery.Retry, delivery.Replay, delivery.First}
+	}
+	for _, kind := range order {
+		if e.Disabled && kind != delivery.Replay {
+			continue
+		}
+		if waiting := e.waiting[kind]; len(waiting) > 0 && !waiting[0].DueAt.After(now) {
+			return waiting[0]
+		}
+	}
+	return nil
 }
 
-// claim leases the delivery that has been due longest.
-func (e *endpoint) claim(until time.Time) delivery.Claim {
-	d := e.waiting[0]
+// claim leases a delivery.
+func (e *endpoint) claim(d *queued, until time.Time) delivery.Claim {
 	e.unwait(d)
 	d.claimed = true
 	d.lease++
 	e.wait(d, until)
 	return delivery.Claim{
-		ID: string(d.ID), Lease: d.lease, EventID: string(d.EventID), Event: string(d.eventType), Attempts: d.Attempts,
-		Endpoint: delivery.Endpoint{ID: string(e.ID), Account: string(e.AccountID), URL: e.URL, Secret: e.Secret},
+		ID: string(d.ID), Lease: d.lease, EventID: string(d.EventID), Event: string(d.Event), Endpoint: string(e.ID),
+		Kind: d.kind, Attempts: d.Attempts, Size: d.size,
 	}
-}
-
-// wait puts a pending delivery where it belongs by its new due time.
-func (e *endpoint) wait(d *queued, due time.Time) {
-	d.DueAt = kept(due)
-	at, _ := slices.BinarySearchFunc(e.waiting, d, byDue)
-	e.waiting = slices.Insert(e.waiting, at, d)
-}
-
-// unwait undoes wait.
-func (e *endpoint) unwait(d *queued) {
-	at, _ := slices.BinarySearchFunc(e.waiting, d, byDue)
-	e.waiting = slices.Delete(e.waiting, at, at+1)
-}
-
-func byDue(a, b *queued) int {
-	return cmp.Or(a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID))
 }
 
 // Payloads implements [delivery.Queue].
@@ -97,7 +101,7 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string][]byt
 	defer s.mu.Unlock()
 	payloads := make(map[string][]byte, len(events))
 	for _, id := range events {
-		if e, ok := s.events[formsvc.ID(id)]; ok {
+		if e := s.events[formsvc.ID(id)]; e != nil {
 			payloads[id] = bytes.Clone(e.Payload)
 		}
 	}
@@ -119,35 +123,44 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 
 // finish records one outcome, unless the claim is no longer the caller's.
 func (s *Store) finish(o *delivery.Outcome) bool {
-	e, d := s.delivery(formsvc.ID(o.ID))
-	if d == nil || !d.claimed || d.lease != o.Lease {
+	e, ok := s.endpoints.get(formsvc.ID(o.Endpoint))
+	if !ok {
+		return false
+	}
+	d, ok := e.deliveries.get(formsvc.ID(o.ID))
+	if !ok || !d.claimed || d.lease != o.Lease {
 		return false
 	}
 	e.unwait(d)
 	d.claimed = false
-	if o.Result != delivery.Released {
-		d.Attempts++
-		d.UpdatedAt = kept(o.Attempt.StartedAt.Add(o.Attempt.Duration))
+	if o.Result == delivery.Released {
+		e.wait(d, o.Due)
+		return true
 	}
+	d.record(&o.Attempt)
 	switch o.Result {
 	case delivery.Delivered:
 		d.State = formsvc.DeliveryDelivered
+	case delivery.Postponed:
+		d.kind = delivery.Retry
+		e.wait(d, o.Due)
 	case delivery.Failed:
 		d.State = formsvc.DeliveryFailed
-	case delivery.Retry, delivery.Released:
-		e.wait(d, o.Due)
+		if d.kind != delivery.Replay {
+			s.notice(e, d)
+		}
 	}
 	return true
 }
 
-// delivery returns a delivery and where it goes, or nil.
-func (s *Store) delivery(id formsvc.ID) (*endpoint, *queued) {
-	for _, e := range s.endpoints.rows {
-		if d, ok := e.deliveries.get(id); ok {
-			return e, d
-		}
-	}
-	return nil, nil
+// record adds an attempt to the log.
+func (d *queued) record(a *delivery.Attempt) {
+	d.Attempts++
+	d.UpdatedAt = kept(a.StartedAt.Add(a.Duration))
+	d.Log = append(d.Log, formsvc.Attempt{
+		Number: a.Number, StartedAt: kept(a.StartedAt), Duration: a.Duration.Truncate(time.Microsecond),
+		Status: a.Status, Error: a.Error, Answer: bytes.Clone(a.Answer),
+	})
 }
 
 // Wait implements [delivery.Queue].

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
@@ -9,30 +8,67 @@ import (
 )
 
 // CreateWebhook implements [formsvc.WebhookStore].
-func (s *Store) CreateWebhook(ctx context.Context, w formsvc.Webhook, limit int) error {
-	texts := []string{string(w.ID), string(w.AccountID), string(w.CampaignID), w.URL, w.Secret}
-	for _, t := range w.Events {
-		texts = append(texts, string(t))
-	}
-	if err := formsvc.CheckText(texts...); err != nil {
-		return err
+func (s *Store) CreateWebhook(ctx context.Context, w formsvc.Webhook, limit int) (formsvc.Webhook, bool, error) {
+	if err := checkWebhook(&w); err != nil {
+		return formsvc.Webhook{}, false, err
 	}
 	if err := s.enter(ctx); err != nil {
-		return err
+		return formsvc.Webhook{}, false, err
 	}
 	defer s.mu.Unlock()
 	a, err := s.account(w.AccountID)
 	if err != nil {
-		return err
+		return formsvc.Webhook{}, false, err
+	}
+	for _, id := range a.webhooks.ids { // the oldest first
+		if e := a.webhooks.rows[id]; sameSubscription(&e.Webhook, &w) {
+			return copyWebhook(&e.Webhook), false, nil
+		}
 	}
 	if len(a.webhooks.ids) >= limit {
-		return formsvc.ErrLimit
+		return formsvc.Webhook{}, false, formsvc.ErrLimit
 	}
 	row := &endpoint{Webhook: copyWebhook(&w)}
 	if err := s.endpoints.add(w.ID, row); err != nil {
-		return err
+		return formsvc.Webhook{}, false, err
 	}
-	return a.webhooks.add(w.ID, row)
+	if err := a.webhooks.add(w.ID, row); err != nil {
+		return formsvc.Webhook{}, false, err
+	}
+	return copyWebhook(&row.Webhook), true, nil
+}
+
+// sameSubscription reports whether two webhooks of an account are told of the
+// same at the same address. The events are sets, whatever their order.
+func sameSubscription(a, b *formsvc.Webhook) bool {
+	return a.URL == b.URL && a.CampaignID == b.CampaignID && slices.Equal(
+		slices.Sorted(slices.Values(a.Events)), slices.Sorted(slices.Values(b.Events)))
+}
+
+// UpdateWebhook implements [formsvc.WebhookStore].
+func (s *Store) UpdateWebhook(
+	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) error,
+) (formsvc.Webhook, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Webhook{}, err
+	}
+	defer s.mu.Unlock()
+	e, err := s.endpoint(key)
+	if err != nil {
+		return formsvc.Webhook{}, err
+	}
+	w := copyWebhook(&e.Webhook)
+	if err := decide(&w); err != nil {
+		return formsvc.Webhook{}, err
+	}
+	if w.Version == e.Version {
+		return copyWebhook(&e.Webhook), nil
+	}
+	if err := checkWebhook(&w); err != nil {
+		return formsvc.Webhook{}, err
+	}
+	e.Webhook = copyWebhook(&w)
+	return copyWebhook(&e.Webhook), nil
 }
 
 // Webhook implements [formsvc.WebhookStore].
@@ -71,21 +107,8 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey) error
 		return err
 	}
 	s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
-	s.endpoints.remove(key.ID) // its deliveries go with it
+	s.endpoints.remove(key.ID) // its deliveries and digest go with it, its notices with their events
 	return nil
-}
-
-// Deliveries implements [formsvc.WebhookStore].
-func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.Page[formsvc.Delivery]{}, err
-	}
-	defer s.mu.Unlock()
-	e, err := s.endpoint(formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID})
-	if err != nil {
-		return formsvc.Page[formsvc.Delivery]{}, nil // an unknown webhook has none
-	}
-	return page(&e.deliveries, q.Page, nil, func(d *queued) formsvc.Delivery { return d.Delivery }), nil
 }
 
 // endpoint returns a webhook of an account. The caller holds s.mu.
@@ -101,59 +124,21 @@ func (s *Store) endpoint(key formsvc.WebhookKey) (*endpoint, error) {
 	return e, nil
 }
 
-// checkEvents returns an error when the events can't be raised: a unit asks
-// before it changes anything. The caller holds s.mu.
-func (s *Store) checkEvents(events []formsvc.Event) error {
-	seen := make(map[formsvc.ID]bool, len(events))
-	for i := range events {
-		e := &events[i]
-		err := formsvc.CheckText(
-			string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID), string(e.Type))
-		if err != nil {
-			return err
-		}
-		if _, taken := s.events[e.ID]; taken || seen[e.ID] {
-			return formsvc.ErrConflict
-		}
-		seen[e.ID] = true
+func checkWebhook(w *formsvc.Webhook) error {
+	texts := []string{string(w.ID), string(w.AccountID), string(w.CampaignID), w.URL, w.Secret, w.Previous}
+	for _, t := range w.Events {
+		texts = append(texts, string(t))
 	}
-	return nil
-}
-
-// raise keeps the events and puts a delivery of each, due at once, in the queue
-// of every webhook that listens. The caller holds s.mu.
-func (s *Store) raise(events []formsvc.Event) {
-	for _, e := range events {
-		e.CreatedAt = kept(e.CreatedAt)
-		e.Payload = bytes.Clone(e.Payload)
-		s.events[e.ID] = e
-		a, err := s.account(e.AccountID)
-		if err != nil {
-			continue
-		}
-		for _, to := range a.webhooks.rows {
-			if to.Listens(&e) {
-				to.put(&e)
-				s.wakeUp()
-			}
-		}
+	for _, h := range w.Headers {
+		texts = append(texts, h.Name, h.Value)
 	}
-}
-
-// put queues a delivery of the event.
-func (e *endpoint) put(event *formsvc.Event) {
-	d := &queued{eventType: event.Type, Delivery: formsvc.Delivery{
-		ID: formsvc.DeliveryID(event.ID, e.ID), AccountID: e.AccountID, WebhookID: e.ID, EventID: event.ID,
-		State: formsvc.DeliveryPending, CreatedAt: event.CreatedAt,
-	}}
-	if e.deliveries.add(d.ID, d) == nil {
-		e.wait(d, event.CreatedAt)
-	}
+	return formsvc.CheckText(texts...)
 }
 
 func copyWebhook(webhook *formsvc.Webhook) formsvc.Webhook {
 	w := *webhook
 	w.Events = slices.Clone(w.Events)
-	w.CreatedAt, w.UpdatedAt = kept(w.CreatedAt), kept(w.UpdatedAt)
+	w.Headers = slices.Clone(w.Headers)
+	w.PreviousUntil, w.CreatedAt, w.UpdatedAt = kept(w.PreviousUntil), kept(w.CreatedAt), kept(w.UpdatedAt)
 	return w
 }

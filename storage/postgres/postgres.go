@@ -18,6 +18,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage/keyring"
 )
 
 //go:embed migrations/*.sql
@@ -36,8 +37,17 @@ type Options struct {
 	// ones, for poolers that can't keep prepared statements. Defaults to false;
 	// a data source name with default_query_exec_mode=exec sets it.
 	Unprepared bool
+	// NoListen makes Wait return for work that other processes queued only when
+	// its time is over, instead of listening for it (LISTEN) on a connection of
+	// its own beside MaxConns. Defaults to false; a data source name with
+	// default_query_exec_mode=exec sets it, since poolers can't keep what LISTEN
+	// leaves in a session.
+	NoListen bool
+	// Keyring encrypts the secrets of webhooks and the values of their headers.
+	// Defaults to none: they are stored readable.
+	Keyring *keyring.Keyring
 	// SkipMigrations makes Open leave the schema as it is, for looking at it or
-	// migrating later. Defaults to false.
+	// migrating later, and not check the keyring. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -67,20 +77,25 @@ type Migration = bunstore.Migration
 type Store struct {
 	*bunstore.Store
 
-	db      *sql.DB
-	owned   bool
-	backend *backend
-	hot     bun.IConn // for statements that are a transaction by themselves
-	timeout time.Duration
-	drain   func()
-	units   sync.WaitGroup // under way outside the group commit
-	mu      sync.Mutex     // orders units.Add before units.Wait
-	closed  bool
+	db       *sql.DB
+	owned    bool
+	backend  *backend
+	hot      bun.IConn // for statements that are a transaction by themselves
+	queue    bun.IConn // for those of the delivery queue
+	timeout  time.Duration
+	drain    func()
+	units    sync.WaitGroup // under way outside the group commit
+	mu       sync.Mutex     // orders units.Add before units.Wait
+	closed   bool
+	listener *listener // nil when there is nothing to listen on
+	notifier *notifier
 }
 
 // Open connects to the database that dsn names, as a URL or as key=value
 // pairs, and brings its schema up to date. It fails when the database is not
-// in UTF-8 or does not wait for its log to reach the disk. Close disconnects.
+// in UTF-8 or does not wait for its log to reach the disk, and with
+// keyring.ErrUnknownKey when secrets in it are sealed under keys that are not in
+// [Options.Keyring]. Close disconnects.
 func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	o := opts.withDefaults()
 	cfg, err := pgx.ParseConfig(dsn)
@@ -89,7 +104,9 @@ func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 		// password only as far as it could parse it.
 		return nil, errors.New("postgres: open: the data source name is not valid")
 	}
-	o.Unprepared = o.Unprepared || cfg.DefaultQueryExecMode == pgx.QueryExecModeExec
+	if cfg.DefaultQueryExecMode == pgx.QueryExecModeExec {
+		o.Unprepared, o.NoListen = true, true
+	}
 	if cfg.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol {
 		// bun writes arguments into the text, so that each text is seen once and a
 		// statement cache only fills memory.
@@ -99,26 +116,34 @@ func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	cfg.RuntimeParams["standard_conforming_strings"] = "on"
 	var hooks []stdlib.OptionOpenDB
 	if !o.Unprepared {
-		hooks = append(hooks, stdlib.OptionAfterConnect(planOnce))
+		hooks = append(hooks, stdlib.OptionAfterConnect(planFixed))
 	}
 	db := stdlib.OpenDB(*cfg, hooks...)
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	s := newStore(bun.NewDB(db, pgdialect.New()), &o)
+	s := newStore(bun.NewDB(db, pgdialect.New()), &o, nil)
 	s.owned = true
+	if !o.NoListen {
+		s.listener = &listener{config: cfg}
+	}
 	if err := s.start(ctx, &o); err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", errors.Join(err, s.Close()))
 	}
 	return s, nil
 }
 
-// planOnce keeps the server from planning a prepared statement anew for each
-// set of arguments. Left to itself it does so for every page of a list, since
+// planFixed makes the plans of prepared statements independent of what the server
+// happens to know when it makes them.
+//
+// Left to itself it plans a page of a list anew for each set of arguments, since
 // it takes an unknown LIMIT for a tenth of the table; planning then takes three
-// times as long as running.
-func planOnce(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, "SET plan_cache_mode = force_generic_plan")
+// times as long as running. And it plans to read a table that is nearly empty
+// from end to end, and keeps to that plan while the table grows to a million
+// rows. Every prepared statement has an index to go by.
+func planFixed(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), "+
+		"set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false)")
 	return err
 }
 
@@ -129,18 +154,27 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 	if o.SkipMigrations {
 		return nil
 	}
-	return s.Migrate(ctx)
+	if err := s.Migrate(ctx); err != nil {
+		return err
+	}
+	return s.CheckKeys(ctx)
 }
 
 // New returns a store on a database that the caller has opened, with the pgx
 // driver and standard_conforming_strings on, and goes on owning: Close leaves
-// it open. The schema must be brought up to date with Migrate.
+// it open. The schema must be brought up to date with Migrate; then call
+// CheckKeys, as Open does. It does not listen for the work of other processes,
+// but tells them of its own.
 func New(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
-	return newStore(db, &o)
+	// Where plans are not fixed, those of the queue are made for the tables as
+	// they are at the time.
+	return newStore(db, &o, unplanned{db.DB})
 }
 
-func newStore(db *bun.DB, o *Options) *Store {
+// newStore returns a store that runs the statements of the queue on queue, or
+// nil for where it runs all others.
+func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 	// Counter rows 0 to 7 are for stores, 8 to 15 for bound ones, whose
 	// transactions may stay open for as long as their owner likes.
 	s := &Store{db: db.DB, backend: &backend{shard: rand.IntN(8)}, timeout: o.UnitTimeout} //nolint:gosec // no secret
@@ -148,10 +182,15 @@ func newStore(db *bun.DB, o *Options) *Store {
 	if !o.Unprepared {
 		s.hot = bunstore.NewPrepared(db.DB)
 	}
+	if s.queue = queue; queue == nil {
+		s.queue = s.hot
+	}
+	s.notifier = newNotifier(s)
 	group, drain := bunstore.NewGroupCommit(o.GroupLimit, s.writeGroup)
 	s.drain = drain
 	s.Store = bunstore.New(bunstore.Config{
-		Backend: s.backend, Build: db, Read: s.hot, Rebind: bunstore.Rebinder(),
+		Backend: s.backend, Build: db, Read: s.hot, Queue: s.queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
+		Queued: s.notifier.tell,
 		Commit: func(ctx context.Context, u *bunstore.Unit) error {
 			if u.Creation != nil {
 				return group(ctx, u)
@@ -165,14 +204,16 @@ func newStore(db *bun.DB, o *Options) *Store {
 // Bind returns a store that works inside tx, a transaction of the caller: what
 // it writes commits or rolls back with it. Like tx it must not be used by two
 // goroutines at once. After the commit, call Notify on the store that delivers,
-// or leave the deliveries to its next poll.
-func Bind(tx bun.IDB) (formsvc.Store, error) {
+// or leave the deliveries to its next poll. Of opts it uses the keyring, which
+// must be that of the other stores on the database.
+func Bind(tx bun.IDB, opts *Options) (formsvc.Store, error) {
 	t, ok := tx.(bun.Tx)
 	if !ok {
 		return nil, fmt.Errorf("postgres: bind: want a bun.Tx, got %T", tx)
 	}
 	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // no secret
-	return bunstore.New(bunstore.Config{Backend: b, Rebind: bunstore.Rebinder()}).Bound(t, t.Tx), nil
+	o := opts.withDefaults()
+	return bunstore.New(bunstore.Config{Backend: b, Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(t, t.Tx), nil
 }
 
 // Close refuses new calls, waits for the writes that are under way and
@@ -185,6 +226,10 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.units.Wait()
+	s.notifier.close()
+	if s.listener != nil {
+		s.listener.close()
+	}
 	if s.owned && first {
 		return s.db.Close()
 	}
@@ -220,7 +265,11 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.backend.Classify(bunstore.Steps(ctx, list, s.inTx))
+	err = bunstore.Steps(ctx, list, s.inTx)
+	if err == nil {
+		err = s.moveFeed(ctx)
+	}
+	return s.backend.Classify(err)
 }
 
 // Migrations returns every step of the schema and when it was applied.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
+	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
@@ -27,7 +28,16 @@ func TestSQL(t *testing.T) {
 			Open: func(t testing.TB) sqltest.Store {
 				return open(t, dsn, &postgres.Options{SkipMigrations: true, MaxConns: 4})
 			},
-			Bind: postgres.Bind,
+			OpenWith: func(t testing.TB, ring *keyring.Keyring) (sqltest.Store, error) {
+				s, err := postgres.Open(t.Context(), dsn, &postgres.Options{Keyring: ring, MaxConns: 4})
+				if err == nil {
+					t.Cleanup(func() { _ = s.Close() })
+				}
+				return s, err
+			},
+			Bind: func(tx bun.IDB, ring *keyring.Keyring) (formsvc.Store, error) {
+				return postgres.Bind(tx, &postgres.Options{Keyring: ring})
+			},
 			Poison: `CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN IF NEW.reference = 'POISON' THEN RAISE EXCEPTION 'poison'; END IF; RETURN NEW; END $$;
 				CREATE TRIGGER poison BEFORE INSERT ON formsvc_responses FOR EACH ROW EXECUTE FUNCTION poison()`,
@@ -67,7 +77,7 @@ func TestAHostsLongTransactionDelaysNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, err := postgres.Bind(tx)
+	bound, err := postgres.Bind(tx, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // backend is what Postgres does in its own way: whole groups travel in arrays,
@@ -30,7 +28,7 @@ func eventArgs(events []*formsvc.Event) []any {
 	)
 	for i, e := range events {
 		ids[i], accounts[i], campaigns[i] = string(e.ID), string(e.AccountID), string(e.CampaignID)
-		responses[i], types[i] = string(e.ResponseID), bunstore.EventBit(e.Type)
+		responses[i], types[i] = string(e.ResponseID), bunstore.TypeOf(e)
 		payloads[i], created[i] = append([]byte{}, e.Payload...), e.CreatedAt.UnixMicro()
 	}
 	return []any{ids, accounts, campaigns, responses, types, payloads, created}
@@ -48,6 +46,12 @@ func (*backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.
 		list[i] = &events[i]
 	}
 	return wake, c.QueryRowContext(ctx, insertEvents, eventArgs(list)...).Scan(&wake)
+}
+
+// InsertEvent implements bunstore.Backend.
+func (*backend) InsertEvent(ctx context.Context, c bun.IConn, event *formsvc.Event) error {
+	_, err := c.ExecContext(ctx, insertOnlyEvents, eventArgs([]*formsvc.Event{event})...)
+	return err
 }
 
 // CreateResponses implements bunstore.Backend. It needs no transaction around
@@ -131,82 +135,4 @@ func (b *backend) creationArgs(group []*bunstore.Unit) []any {
 	}
 	return append(eventArgs(events), ids, accounts, campaigns, seen, refs, statuses, emails, firsts, lasts, answers,
 		versions, created, updated, completed, b.shard)
-}
-
-// ClaimDue implements bunstore.Backend.
-func (*backend) ClaimDue(
-	ctx context.Context, c bun.IConn, shares []bunstore.Share, now, until int64,
-) ([]bunstore.Leased, error) {
-	endpoints, counts := texts(len(shares)), make([]int32, len(shares))
-	for i, s := range shares {
-		endpoints[i], counts[i] = s.Endpoint.ID, int32(min(s.N, 1<<20)) //nolint:gosec // bounded on this line
-	}
-	rows, err := c.QueryContext(ctx, claimDue, endpoints, counts, now, until) //nolint:rowserrcheck // ScanLeased does
-	if err != nil {
-		return nil, err
-	}
-	return bunstore.ScanLeased(nil, rows)
-}
-
-// FinishDeliveries implements bunstore.Backend.
-func (*backend) FinishDeliveries(
-	ctx context.Context, c bun.IConn, outcomes []delivery.Outcome,
-) (accepted []bool, err error) {
-	n := len(outcomes)
-	var (
-		ids, classes      = texts(n), texts(n)
-		leases, dues      = make([]int64, n), make([]int64, n)
-		states, counted   = make([]int32, n), make([]int32, n)
-		ended, started    = make([]int64, n), make([]int64, n)
-		durations, status = make([]int64, n), make([]int32, n)
-		answers           = make([][]byte, n)
-		index             = make(map[string]int, n)
-	)
-	for i := range outcomes {
-		o, row := &outcomes[i], bunstore.RowOf(&outcomes[i])
-		ids[i], leases[i], index[o.ID] = o.ID, o.Lease, i
-		states[i], counted[i] = int32(row.State), int32(row.Counted) //nolint:gosec // 0 to 2
-		dues[i], ended[i] = row.DueAt, row.At
-		started[i], durations[i] = o.Attempt.StartedAt.UnixMicro(), o.Attempt.Duration.Microseconds()
-		status[i] = int32(o.Attempt.Status) //nolint:gosec // an HTTP status
-		// The class is the engine's, but a queue must not fail for its caller's text.
-		classes[i] = strings.ReplaceAll(strings.ToValidUTF8(o.Attempt.Error, "\uFFFD"), "\x00", "\uFFFD")
-		answers[i] = append([]byte{}, o.Attempt.Answer...)
-	}
-	rows, err := c.QueryContext(ctx, finishDeliveries,
-		ids, leases, states, counted, dues, ended, started, durations, status, classes, answers)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	accepted = make([]bool, n)
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		accepted[index[id]] = true
-	}
-	return accepted, rows.Err()
-}
-
-// Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (_ map[string][]byte, err error) {
-	rows, err := c.QueryContext(ctx, selectPayloads, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	payloads := make(map[string][]byte, len(ids))
-	for rows.Next() {
-		var (
-			id      string
-			payload []byte
-		)
-		if err := rows.Scan(&id, &payload); err != nil {
-			return nil, err
-		}
-		payloads[id] = payload
-	}
-	return payloads, rows.Err()
 }

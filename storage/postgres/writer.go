@@ -55,16 +55,21 @@ func (s *Store) writeAlone(ctx context.Context, u *bunstore.Unit) error {
 	s.mu.Unlock()
 	defer s.units.Done()
 
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return err
+	try := s.trySingle
+	if !u.Single {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		try = func(ctx context.Context, u *bunstore.Unit) error { return s.try(ctx, conn, u) }
 	}
-	defer func() { _ = conn.Close() }()
 	// From here on the unit is under way and its caller is told what became of it.
 	unit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
+	var err error
 	for n := 1; ; n++ {
-		err = s.try(unit, conn, u)
+		err = try(unit, u)
 		if !retryable(err) || n == attempts {
 			break
 		}
@@ -74,6 +79,16 @@ func (s *Store) writeAlone(ctx context.Context, u *bunstore.Unit) error {
 		return bunstore.Classified(formsvc.ErrUnavailable, err)
 	}
 	return err
+}
+
+// trySingle runs a unit of one statement, which is a transaction by itself.
+func (s *Store) trySingle(ctx context.Context, u *bunstore.Unit) error {
+	u.Err, u.Wake = nil, false
+	err := u.Attempt(ctx, s.queue)
+	if err == nil || undone(err) {
+		return err
+	}
+	return bunstore.ErrCommit(err)
 }
 
 func (s *Store) try(ctx context.Context, conn *sql.Conn, u *bunstore.Unit) error {

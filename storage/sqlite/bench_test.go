@@ -31,7 +31,7 @@ func BenchmarkCreateResponse(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := svc.Webhooks.Create(b.Context(), account.ID, formsvc.WebhookInput{
+			if _, _, err := svc.Webhooks.Create(b.Context(), account.ID, formsvc.WebhookInput{
 				URL: "https://example.com/", Events: webhook.EventTypes(),
 			}); err != nil {
 				b.Fatal(err)

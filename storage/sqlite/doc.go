@@ -16,6 +16,27 @@
 // group. Reads run beside it on connections of their own. Several processes may
 // use one file; each waits for the others up to [Options.BusyTimeout].
 //
+// # Deliveries
+//
+// The cost of asking what is due, of claiming it and of recording what became of
+// it depends on how many endpoints have work and on how much is claimed, not on
+// how much is waiting. Deliveries of a deleted webhook stay until Prune removes
+// them. A Wait ends at once when this store queues deliveries; those that other
+// processes queue are found when its time is over.
+//
+// Events are in the feed in the order in which they were committed, and can be
+// read as soon as they are.
+//
+// # Secrets
+//
+// With [Options.Keyring] the secrets of webhooks and the values of their headers
+// are encrypted. The database knows which keys it needs: [Open] and CheckKeys
+// fail without them. To change keys, put a new one in front of the keyring's
+// others, in every process that uses the database, and call RotateSecrets; then
+// the others can be removed. A value that does not open, because its key was lost
+// or the value damaged, is shown as empty, and nothing is sent to the webhook
+// until it has another.
+//
 // # The caller's transaction
 //
 // [Bind] gives a store inside a transaction of the caller's, so that a response

@@ -14,6 +14,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
+	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
@@ -26,7 +27,16 @@ func TestSQL(t *testing.T) {
 			Open: func(t testing.TB) sqltest.Store {
 				return open(t, path, &sqlite.Options{SkipMigrations: true})
 			},
-			Bind: sqlite.Bind,
+			OpenWith: func(t testing.TB, ring *keyring.Keyring) (sqltest.Store, error) {
+				s, err := sqlite.Open(t.Context(), path, &sqlite.Options{Keyring: ring})
+				if err == nil {
+					t.Cleanup(func() { _ = s.Close() })
+				}
+				return s, err
+			},
+			Bind: func(tx bun.IDB, ring *keyring.Keyring) (formsvc.Store, error) {
+				return sqlite.Bind(tx, &sqlite.Options{Keyring: ring})
+			},
 			Poison: `CREATE TRIGGER poison BEFORE INSERT ON formsvc_responses WHEN NEW.reference = 'POISON'
 				BEGIN SELECT RAISE(ABORT, 'poison'); END`,
 		}

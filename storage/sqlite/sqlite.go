@@ -18,6 +18,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage/keyring"
 )
 
 //go:embed migrations/*.sql
@@ -33,8 +34,11 @@ type Options struct {
 	BusyTimeout time.Duration
 	// ReadConns is how many queries may run beside each other. Defaults to 8.
 	ReadConns int
+	// Keyring encrypts the secrets of webhooks and the values of their headers.
+	// Defaults to none: they are stored readable.
+	Keyring *keyring.Keyring
 	// SkipMigrations makes Open leave the schema as it is, for looking at it or
-	// migrating later. Defaults to false.
+	// migrating later, and not check the keyring. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -71,7 +75,9 @@ type Store struct {
 }
 
 // Open opens the database file at path, makes it if there is none (readable by
-// its owner only), and brings its schema up to date. Close closes it.
+// its owner only), and brings its schema up to date. It fails with
+// keyring.ErrUnknownKey when secrets in it are sealed under keys that are not in
+// [Options.Keyring]. Close closes it.
 //
 // Other processes may open the same file. The file must be on a local disk.
 func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
@@ -128,7 +134,10 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	if o.SkipMigrations {
 		return s, nil
 	}
-	return s, s.Migrate(ctx)
+	if err := s.Migrate(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.CheckKeys(ctx)
 }
 
 func closeOnError(err *error, db *sql.DB) {
@@ -140,7 +149,7 @@ func closeOnError(err *error, db *sql.DB) {
 // New returns a store on a database that the caller has opened and goes on
 // owning: Close leaves it open. The caller sets its pragmas; without
 // journal_mode WAL and synchronous FULL an answer is not a promise. The schema
-// must be brought up to date with Migrate.
+// must be brought up to date with Migrate; then call CheckKeys, as Open does.
 func New(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
 	return newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
@@ -151,7 +160,8 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 	var commit func(context.Context, *bunstore.Unit) error
 	commit, s.drain = bunstore.NewGroupCommit(o.GroupLimit, s.writeGroup)
 	s.Store = bunstore.New(bunstore.Config{
-		Backend: s.backend, Build: build, Read: read, Commit: commit, Rebind: func(q string) string { return q },
+		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Commit: commit,
+		Rebind: func(q string) string { return q },
 	})
 	return s
 }
@@ -159,13 +169,15 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 // Bind returns a store that works inside tx, a transaction of the caller: what
 // it writes commits or rolls back with it. Like tx it must not be used by two
 // goroutines at once. After the commit, call Notify on the store that delivers,
-// or leave the deliveries to its next poll.
-func Bind(tx bun.IDB) (formsvc.Store, error) {
+// or leave the deliveries to its next poll. Of opts it uses the keyring, which
+// must be that of the other stores on the database.
+func Bind(tx bun.IDB, opts *Options) (formsvc.Store, error) {
 	t, ok := tx.(bun.Tx)
 	if !ok {
 		return nil, fmt.Errorf("sqlite: bind: want a bun.Tx, got %T", tx)
 	}
-	return newStore(nil, nil, nil, new(Options)).Bound(t, t.Tx), nil
+	o := opts.withDefaults()
+	return newStore(nil, nil, nil, &o).Bound(t, t.Tx), nil
 }
 
 // Close refuses new calls, commits the writes that are under way and closes

@@ -4,19 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // backend is what SQLite does in its own way. There is one writer at a time, so
 // nothing needs locking, and statements are prepared once.
 type backend struct {
-	responses, events, deliveries bulk
+	responses, events, deliveries, attempts bulk
 }
 
 func (*backend) ForUpdate() string { return "" }
@@ -37,10 +35,12 @@ func newBackend() *backend {
 		responses: newBulk("INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, "+
 			"first_name, last_name, answers, version, created_at, updated_at, completed_at) VALUES ",
 			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", " ON CONFLICT DO NOTHING"),
-		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, payload, created_at) "+
+		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, payload) "+
 			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
-		deliveries: newBulk("INSERT INTO formsvc_deliveries (id, account_id, webhook_id, event_id, event_type, state, "+
-			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?)", ""),
+		deliveries: newBulk("INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, "+
+			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)", ""),
+		attempts: newBulk("INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) "+
+			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
 	}
 }
 
@@ -134,6 +134,18 @@ func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsv
 	return wake, w.flush(ctx)
 }
 
+// InsertEvent implements bunstore.Backend.
+func (b *backend) InsertEvent(ctx context.Context, c bun.IConn, e *formsvc.Event) error {
+	_, err := b.events.insert(ctx, c, appendEvent(nil, e))
+	return err
+}
+
+// appendEvent appends the columns of an event.
+func appendEvent(rows []any, e *formsvc.Event) []any {
+	return append(rows, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
+		bunstore.TypeOf(e), e.CreatedAt.UnixMicro(), notNull(e.Payload))
+}
+
 // eventWriter gathers events and their deliveries and writes them together. It
 // reads an account's webhooks once, so it must not outlive the group it is made
 // for.
@@ -156,8 +168,7 @@ func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake boo
 	for i := range events {
 		e := &events[i]
 		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
-		w.events = append(w.events, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
-			bit, notNull(e.Payload), at)
+		w.events = appendEvent(w.events, e)
 		listeners, err := w.of(ctx, e.AccountID)
 		if err != nil {
 			return false, err
@@ -166,8 +177,8 @@ func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake boo
 			if l.events&bit == 0 || (l.campaign != "" && l.campaign != e.CampaignID) {
 				continue
 			}
-			w.deliveries = append(w.deliveries, string(formsvc.DeliveryID(e.ID, l.id)), string(e.AccountID),
-				string(l.id), string(e.ID), bit, at, at, bunstore.Never)
+			w.deliveries = append(w.deliveries, string(l.id), string(formsvc.DeliveryID(e.ID, l.id)), string(e.ID),
+				bunstore.TypeOf(e), len(e.Payload), at, at, bunstore.Never)
 			wake = true
 		}
 	}
@@ -203,76 +214,4 @@ func (w *eventWriter) of(ctx context.Context, account formsvc.ID) (list []listen
 	}
 	w.listeners[account] = list
 	return list, rows.Err()
-}
-
-const claimDue = "UPDATE formsvc_deliveries SET lease = lease + 1, due_at = ? WHERE id IN (" +
-	"SELECT d.id FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = ? AND d.due_at <= ? " +
-	"ORDER BY d.due_at LIMIT CAST(? AS BIGINT)) RETURNING id, event_id, webhook_id, event_type, attempts, lease"
-
-// ClaimDue implements bunstore.Backend.
-func (*backend) ClaimDue(
-	ctx context.Context, c bun.IConn, shares []bunstore.Share, now, until int64,
-) (leased []bunstore.Leased, err error) {
-	for _, share := range shares {
-		rows, err := c.QueryContext(ctx, claimDue, until, share.Endpoint.ID, now, share.N) //nolint:rowserrcheck // ScanLeased does
-		if err != nil {
-			return nil, err
-		}
-		if leased, err = bunstore.ScanLeased(leased, rows); err != nil {
-			return nil, err
-		}
-	}
-	return leased, nil
-}
-
-const (
-	finishDelivery = "UPDATE formsvc_deliveries SET state = ?, attempts = attempts + ?, due_at = ?, lease = lease + 1, " +
-		"updated_at = CASE WHEN ? > 0 THEN ? ELSE updated_at END WHERE id = ? AND lease = ? AND state = 0 RETURNING attempts"
-	insertAttempt = "INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) " +
-		"VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-
-// FinishDeliveries implements bunstore.Backend.
-func (*backend) FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []delivery.Outcome) ([]bool, error) {
-	accepted := make([]bool, len(outcomes))
-	for i := range outcomes {
-		o, row := &outcomes[i], bunstore.RowOf(&outcomes[i])
-		var number int
-		err := c.QueryRowContext(ctx, finishDelivery, row.State, row.Counted, row.DueAt, row.Counted, row.At, o.ID, o.Lease).Scan(&number)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		accepted[i] = true
-		if row.Counted == 0 {
-			continue
-		}
-		a := &o.Attempt
-		if _, err := c.ExecContext(ctx, insertAttempt, o.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(),
-			a.Status, strings.ToValidUTF8(a.Error, "\uFFFD"), notNull(a.Answer)); err != nil {
-			return nil, err
-		}
-	}
-	return accepted, nil
-}
-
-const selectPayload = "SELECT payload FROM formsvc_events WHERE id = ?"
-
-// Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
-	payloads := make(map[string][]byte, len(ids))
-	for _, id := range ids {
-		var payload []byte
-		err := c.QueryRowContext(ctx, selectPayload, id).Scan(&payload)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		payloads[id] = payload
-	}
-	return payloads, nil
 }

@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"context"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -17,11 +16,12 @@ const (
 	campaignPart
 	responsePart
 	webhookPart
+	deliveryPart
 	parts
 )
 
 func (p part) String() string {
-	return [...]string{"account", "key", "campaign", "response", "webhook"}[p]
+	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery"}[p]
 }
 
 // A target names one record of each kind.
@@ -37,6 +37,10 @@ func (t *target) responseKey() formsvc.ResponseKey {
 
 func (t *target) webhookKey() formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: t[accountPart], ID: t[webhookPart]}
+}
+
+func (t *target) deliveryKey() formsvc.DeliveryKey {
+	return formsvc.DeliveryKey{AccountID: t[accountPart], ID: t[deliveryPart]}
 }
 
 // A call is one method of the contract. With a target that exists, a live
@@ -55,11 +59,13 @@ func calls() []call {
 	campaign := []part{accountPart, campaignPart}
 	response := []part{accountPart, campaignPart, responsePart}
 	hook := []part{accountPart, webhookPart}
+	one := []part{accountPart, deliveryPart}
 	return []call{
 		{name: "CreateAccount", do: (*world).callCreateAccount},
 		{name: "Accounts", do: (*world).callAccounts},
 		{name: "Account", uses: account, do: (*world).callAccount},
 		{name: "AccountByName", do: (*world).callAccountByName},
+		{name: "UpdateAccount", uses: account, do: (*world).callUpdateAccount},
 		{name: "CreateKey", uses: account, do: (*world).callCreateKey},
 		{name: "KeyByHash", do: (*world).callKeyByHash},
 		{name: "Keys", uses: account, none: true, do: (*world).callKeys},
@@ -73,25 +79,44 @@ func calls() []call {
 		{name: "Response", uses: response, do: (*world).callResponse},
 		{name: "Responses", uses: campaign, do: (*world).callResponses},
 		{name: "CreateWebhook", uses: account, do: (*world).callCreateWebhook},
+		{name: "UpdateWebhook", uses: hook, do: (*world).callUpdateWebhook},
 		{name: "Webhook", uses: hook, do: (*world).callWebhook},
 		{name: "Webhooks", uses: account, none: true, do: (*world).callWebhooks},
+		{name: "Events", uses: account, none: true, do: (*world).callEvents},
+		{name: "Notices", uses: account, none: true, do: (*world).callNotices},
+		{name: "ClaimDigests", do: (*world).callClaimDigests},
+		{name: "FinishDigest", do: (*world).callFinishDigest},
+		{name: "QueueStats", do: (*world).callQueueStats},
 		{name: "Deliveries", uses: hook, none: true, do: (*world).callDeliveries},
+		{name: "Delivery", uses: one, do: (*world).callDelivery},
+		{name: "Redeliver", uses: one, do: (*world).callRedeliver},
+		{name: "RedeliverFailed", uses: hook, do: (*world).callRedeliverFailed},
+		{name: "CreateTest", uses: hook, do: (*world).callCreateTest},
+		{name: "Ready", do: (*world).callReady},
 		{name: "Claim", do: (*world).callClaim},
 		{name: "Payloads", do: (*world).callPayloads},
 		{name: "Finish", do: (*world).callFinish},
+		{name: "Failures", do: (*world).callFailures},
+		{name: "Noted", do: (*world).callNoted},
 		{name: "Wait", do: (*world).callWait},
+		{name: "Prune", do: (*world).callPrune},
 		{name: "DeleteWebhook", uses: hook, do: (*world).callDeleteWebhook},
 	}
 }
 
-// addTarget adds one record of each kind, with a delivery that is due.
+// addTarget adds one record of each kind: a delivery that failed, with its
+// notice and digest, one that is due, and events that are there to be read.
 func (w *world) addTarget() *target {
 	w.Helper()
 	sc := w.addScene()
 	key := w.addKey(sc.account.ID)
-	r, _ := w.addResponse(&sc.campaign)
+	w.addResponse(&sc.campaign)
+	w.attend(&sc.hook, nextDay(), delivery.Failed)
+	r, e := w.addResponse(&sc.campaign)
+	w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &e)
 	return &target{
 		accountPart: sc.account.ID, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
+		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID),
 	}
 }
 
@@ -112,6 +137,14 @@ func (w *world) callAccount(ctx context.Context, at *target) (int, error) {
 
 func (w *world) callAccountByName(ctx context.Context, at *target) (int, error) {
 	_, err := w.store.AccountByName(ctx, "account "+string(at[accountPart]))
+	return 0, err
+}
+
+func (w *world) callUpdateAccount(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.UpdateAccount(ctx, at[accountPart], func(a *formsvc.Account) error {
+		a.Contact += "x"
+		return nil
+	})
 	return 0, err
 }
 
@@ -178,46 +211,4 @@ func (w *world) callResponse(ctx context.Context, at *target) (int, error) {
 func (w *world) callResponses(ctx context.Context, at *target) (int, error) {
 	page, err := w.store.Responses(ctx, formsvc.ResponseQuery{AccountID: at[accountPart], CampaignID: at[campaignPart]})
 	return len(page.Items) + int(page.Total), err
-}
-
-func (w *world) callCreateWebhook(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.CreateWebhook(ctx, w.newWebhook(at[accountPart]), formsvc.MaxWebhooks)
-}
-
-func (w *world) callWebhook(ctx context.Context, at *target) (int, error) {
-	_, err := w.store.Webhook(ctx, at.webhookKey())
-	return 0, err
-}
-
-func (w *world) callWebhooks(ctx context.Context, at *target) (int, error) {
-	list, err := w.store.Webhooks(ctx, at[accountPart])
-	return len(list), err
-}
-
-func (w *world) callDeleteWebhook(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.DeleteWebhook(ctx, at.webhookKey())
-}
-
-func (w *world) callDeliveries(ctx context.Context, at *target) (int, error) {
-	page, err := w.store.Deliveries(ctx, formsvc.DeliveryQuery{AccountID: at[accountPart], WebhookID: at[webhookPart]})
-	return len(page.Items) + int(page.Total), err
-}
-
-func (w *world) callClaim(ctx context.Context, _ *target) (int, error) {
-	claims, err := w.store.Claim(ctx, request(nextDay()))
-	return len(claims), err
-}
-
-func (w *world) callPayloads(ctx context.Context, _ *target) (int, error) {
-	payloads, err := w.store.Payloads(ctx, []string{string(w.nextID())})
-	return len(payloads), err
-}
-
-func (w *world) callFinish(ctx context.Context, _ *target) (int, error) {
-	accepted, err := w.store.Finish(ctx, []delivery.Outcome{{ID: string(w.nextID()), Lease: 1, Result: delivery.Delivered}})
-	return len(accepted), err
-}
-
-func (w *world) callWait(ctx context.Context, _ *target) (int, error) {
-	return 0, w.store.Wait(ctx, time.Second)
 }

@@ -32,7 +32,7 @@ func testCancelledBefore(w *world) {
 		w.wantError(c.name+" with an expired context", err, context.DeadlineExceeded)
 	}
 	w.unchanged("calls whose context had ended", &before)
-	if claims := w.claim(request(nextDay())); len(claims) != 1 {
+	if claims := w.claim(nextDay()); len(claims) != 1 {
 		w.Errorf("%d claims, want the one that a cancelled Claim left", len(claims))
 	}
 }

@@ -1,7 +1,9 @@
 package storagetest
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,38 +16,58 @@ func claimTests() []test {
 		{"what a claim says", testClaimContent},
 		{"due when the event was", testClaimDue},
 		{"nobody else while the lease lasts", testLease},
-		{"limits", testClaimLimits},
-		{"the oldest of an endpoint first", testClaimOldest},
-		{"endpoints in turn", testClaimRotation},
-		{"room is shared fairly", testClaimFairness},
+		{"as many as each share says", testClaimShares},
+		{"shares of no endpoint", testClaimNobody},
+		{"kinds in their order", testClaimKinds},
+		{"late kinds first", testClaimLateFirst},
+		{"what is not due is in nobody's way", testClaimSkips},
+		{"the oldest of a kind first", testClaimOldest},
+		{"deleted and disabled after Ready", testClaimGone},
 		{"one delivery, one claim", testClaimRace},
 	}
 }
 
 func testClaimContent(w *world) {
 	sc := w.addScene()
-	_, e := w.addResponse(&sc.campaign)
-	got := w.claimOne(request(nextDay()))
+	r := w.newResponse(&sc.campaign)
+	e := w.newEvent(&r)
+	e.Payload = []byte(strings.Repeat("é\x00", 1_000))
+	w.must("CreateResponse", w.create(r, e))
 	want := delivery.Claim{
-		ID: string(formsvc.DeliveryID(e.ID, sc.hook.ID)), Lease: got.Lease, EventID: string(e.ID), Event: string(e.Type),
-		Endpoint: delivery.Endpoint{
-			ID: string(sc.hook.ID), Account: string(sc.account.ID), URL: sc.hook.URL, Secret: sc.hook.Secret,
-		},
+		ID: string(formsvc.DeliveryID(e.ID, sc.hook.ID)), EventID: string(e.ID), Event: string(e.Type),
+		Endpoint: string(sc.hook.ID), Size: 3_000,
 	}
-	w.same("claim", got, want)
-	list := w.deliveries(&sc.hook)
-	if len(list) != 1 || list[0].State != formsvc.DeliveryPending || list[0].Attempts != 0 || !list[0].UpdatedAt.IsZero() {
-		w.Errorf("deliveries during the first attempt: %+v; want it pending, without attempts", list)
+	now := nextDay()
+	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
+		got := w.claimOne(now)
+		want.Lease, want.Kind = got.Lease, kind
+		w.same("claim", got, want)
+		d := w.delivery(&e, &sc.hook)
+		if d.State != formsvc.DeliveryPending || d.Attempts != want.Attempts || !d.DueAt.Equal(now.Add(lease)) {
+			w.Errorf("during an attempt the delivery is %+v; want it pending, with %d attempts, due when the lease ends", d, want.Attempts)
+		}
+		o := outcome(&got, delivery.Postponed, now)
+		if kind != delivery.First {
+			o.Result = delivery.Failed
+		}
+		if !w.finish(o) {
+			w.Errorf("the outcome of kind %d was not accepted", kind)
+		}
+		want.Attempts++
+		if kind == delivery.Retry {
+			_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now)
+			w.must("Redeliver", err)
+		}
 	}
 }
 
 func testClaimDue(w *world) {
 	sc := w.addScene()
 	_, e := w.addResponse(&sc.campaign)
-	if claims := w.claim(request(e.CreatedAt.Add(-time.Microsecond))); len(claims) != 0 {
+	if claims := w.claim(e.CreatedAt.Add(-time.Microsecond)); len(claims) != 0 {
 		w.Errorf("claimed a delivery before it is due")
 	}
-	w.claimOne(request(e.CreatedAt.In(time.FixedZone("", -3600))))
+	w.claimOne(e.CreatedAt.In(time.FixedZone("", -3600)))
 }
 
 func testLease(w *world) {
@@ -54,21 +76,30 @@ func testLease(w *world) {
 	now := nextDay()
 	var last int64
 	for range 3 {
-		claim := w.claimOne(request(now))
+		claim := w.claimOne(now)
 		if last != 0 && claim.Lease <= last {
 			w.Errorf("lease %d after %d, want it to grow", claim.Lease, last)
 		}
-		if claim.Attempts != 0 {
-			w.Errorf("%d attempts, want none: no result is known", claim.Attempts)
+		if claim.Attempts != 0 || claim.Kind != delivery.First {
+			w.Errorf("%d attempts and kind %d, want none and %d: no result is known", claim.Attempts, claim.Kind, delivery.First)
 		}
 		last = claim.Lease
-		for _, later := range []time.Duration{0, time.Second, time.Minute - time.Microsecond} {
-			if claims := w.claim(request(now.Add(later))); len(claims) != 0 {
-				w.Errorf("claimed again %v into a lease of a minute", later)
+		for _, later := range []time.Duration{0, time.Second, lease - time.Microsecond} {
+			if claims := w.claim(now.Add(later)); len(claims) != 0 {
+				w.Errorf("claimed again %v into a lease of %v", later, lease)
 			}
 		}
-		now = now.Add(time.Minute)
+		now = now.Add(lease)
 	}
+	req := delivery.ClaimRequest{Now: now, Lease: 3 * time.Hour, Shares: []delivery.Share{share(&sc.hook, 1)}}
+	claims, err := w.store.Claim(w.ctx, req)
+	if err != nil || len(claims) != 1 {
+		w.Fatalf("Claim: %d claims, %v; want 1", len(claims), err)
+	}
+	if claims := w.claim(now.Add(3*time.Hour - time.Microsecond)); len(claims) != 0 {
+		w.Errorf("claimed again within a lease of three hours")
+	}
+	w.claimOne(now.Add(3 * time.Hour))
 }
 
 // endpoints adds n webhooks to an account with a campaign.
@@ -84,142 +115,216 @@ func (w *world) endpoints(n int) (formsvc.Campaign, []formsvc.Webhook) {
 }
 
 // byEndpoint counts claims, in the order of the webhooks.
-func byEndpoint(claims map[string]delivery.Claim, hooks []formsvc.Webhook) []int {
+func byEndpoint(claims []delivery.Claim, hooks []formsvc.Webhook) []int {
 	counts := make([]int, len(hooks))
 	for _, c := range claims {
-		i := slices.IndexFunc(hooks, func(h formsvc.Webhook) bool { return string(h.ID) == c.Endpoint.ID })
+		i := slices.IndexFunc(hooks, func(h formsvc.Webhook) bool { return string(h.ID) == c.Endpoint })
 		counts[i]++
 	}
 	return counts
 }
 
 // handBack releases claims at once.
-func (w *world) handBack(claims map[string]delivery.Claim, due time.Time) {
+func (w *world) handBack(claims []delivery.Claim, due time.Time) {
 	w.Helper()
-	for _, c := range claims {
-		if !w.finish(delivery.Outcome{ID: c.ID, Lease: c.Lease, Result: delivery.Released, Due: due}) {
+	for i := range claims {
+		if !w.finish(outcome(&claims[i], delivery.Released, due)) {
 			w.Errorf("the release of a claim was not accepted")
 		}
 	}
 }
 
-func testClaimLimits(w *world) {
+func testClaimShares(w *world) {
 	c, hooks := w.endpoints(3)
+	other := w.addScene()
+	hooks = append(hooks, other.hook)
 	for range 10 {
 		w.addResponse(&c)
 	}
-	first, second := string(hooks[0].ID), string(hooks[1].ID)
-	for _, x := range []struct {
-		limit, perEndpoint int
-		busy               map[string]int
-		want               []int // nil: any that make up the limit
-	}{
-		{limit: 0, perEndpoint: 5, want: []int{0, 0, 0}},
-		{limit: 5, perEndpoint: 0, want: []int{0, 0, 0}},
-		{limit: 4, perEndpoint: 100},
-		{limit: 1, perEndpoint: 1},
-		{limit: 1000, perEndpoint: 1000, want: []int{10, 10, 10}},
-		{limit: 1000, perEndpoint: 3, want: []int{3, 3, 3}},
-		{limit: 1000, perEndpoint: 3, busy: map[string]int{first: 1, second: 3, "other": 9}, want: []int{2, 0, 3}},
-		{limit: 1000, perEndpoint: 3, busy: map[string]int{first: 7, string(hooks[2].ID): 2}, want: []int{0, 3, 1}},
-		{limit: 1000, perEndpoint: 12, busy: map[string]int{second: 4}, want: []int{10, 8, 10}},
+	for range 4 {
+		w.addResponse(&other.campaign)
+	}
+	for _, x := range []struct{ n, want []int }{
+		{[]int{}, []int{0, 0, 0, 0}},
+		{[]int{0, 0, 0, 0}, []int{0, 0, 0, 0}},
+		{[]int{-1, 1, -1, 0}, []int{0, 1, 0, 0}},
+		{[]int{1, 1, 1, 1}, []int{1, 1, 1, 1}},
+		{[]int{0, 3, 0, 9}, []int{0, 3, 0, 4}},
+		{[]int{2, 10, 11, 0}, []int{2, 10, 10, 0}},
+		{[]int{1_000, 1_000, 1_000, 1_000}, []int{10, 10, 10, 4}},
+		{[]int{7}, []int{7, 0, 0, 0}}, // the others are not asked for
 	} {
-		req := request(nextDay())
-		req.Limit, req.PerEndpoint, req.Busy = x.limit, x.perEndpoint, x.busy
-		claims := w.claim(req)
-		if x.want == nil && len(claims) != x.limit {
-			w.Errorf("limit %d: %d claims", x.limit, len(claims))
+		var shares []delivery.Share
+		for i, n := range x.n {
+			shares = append(shares, share(&hooks[i], n))
 		}
-		if x.want != nil {
-			w.same("claims by endpoint", byEndpoint(claims, hooks), x.want)
+		slices.Reverse(shares)
+		claims := w.take(nextDay(), shares...)
+		w.same("claims by endpoint", byEndpoint(claims, hooks), x.want)
+		again := w.take(nextDay(), shares...) // as many again, of what is left
+		for i := range x.want {
+			rest := []int{10, 10, 10, 4}[i] - x.want[i]
+			if n := byEndpoint(again, hooks)[i]; n != min(x.want[i], rest) {
+				w.Errorf("share %v of endpoint %d, again: %d claims, %d were left", x.n, i, n, rest)
+			}
 		}
-		w.handBack(claims, nextDay())
+		w.handBack(slices.Concat(claims, again), nextDay())
+	}
+}
+
+func testClaimNobody(w *world) {
+	sc := w.addScene()
+	w.addResponse(&sc.campaign)
+	id := string(sc.hook.ID)
+	for _, endpoint := range []string{
+		"", "nope", string(w.nextID()), string(sc.account.ID), strings.ToUpper(id), "{" + id + "}", strings.ReplaceAll(id, "-", ""),
+	} {
+		claims := w.take(nextDay(), delivery.Share{Endpoint: endpoint, N: 10})
+		if len(claims) != 0 {
+			w.Errorf("claimed for the endpoint %q", endpoint)
+		}
+	}
+	claims := w.take(nextDay(), delivery.Share{Endpoint: "nope", N: 10}, share(&sc.hook, 10))
+	if len(claims) != 1 {
+		w.Errorf("%d claims next to a share of no endpoint, want 1", len(claims))
+	}
+}
+
+// A mix is what waits for a webhook, by kind.
+type mix map[delivery.Kind][]formsvc.Delivery
+
+// addMix has deliveries of each kind wait for the scene's webhook, due so much
+// after now. It takes a webhook that nothing waits for.
+func (w *world) addMix(sc *scene, now time.Time, due map[delivery.Kind][]time.Duration) mix {
+	w.Helper()
+	m := mix{}
+	for _, kind := range []delivery.Kind{delivery.Retry, delivery.Replay, delivery.First} {
+		for _, after := range due[kind] {
+			at := now.Add(after)
+			if kind == delivery.First {
+				e := w.addDue(&sc.campaign, at)
+				m[kind] = append(m[kind], w.delivery(&e, &sc.hook))
+				continue
+			}
+			e := w.addDue(&sc.campaign, start())
+			claim := w.takeOne(start(), &sc.hook)
+			o := outcome(&claim, delivery.Postponed, start())
+			o.Due = at
+			if kind == delivery.Replay {
+				o.Result = delivery.Delivered
+			}
+			w.finish(o)
+			d := w.delivery(&e, &sc.hook)
+			if kind == delivery.Replay {
+				_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), at)
+				w.must("Redeliver", err)
+			}
+			m[kind] = append(m[kind], w.delivery(&e, &sc.hook))
+		}
+	}
+	return m
+}
+
+// late and early: each later kind has been due longer than the one before.
+func (w *world) addLayers(sc *scene) mix {
+	w.Helper()
+	return w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{
+		delivery.First: {-time.Minute, -2 * time.Minute}, delivery.Retry: {-4 * time.Minute, -3 * time.Minute},
+		delivery.Replay: {-5 * time.Minute, -6 * time.Minute},
+	})
+}
+
+// wantTurns claims with that room until nothing is left, and fails the test
+// unless the deliveries come in that order, as far as one claim follows another.
+func (w *world) wantTurns(room delivery.Share, want []formsvc.Delivery) {
+	w.Helper()
+	for len(want) > 0 {
+		turn := want[:min(room.N, len(want))]
+		want = want[len(turn):]
+		var ids, wantIDs []string
+		for _, c := range w.take(nextDay(), room) {
+			ids = append(ids, c.ID)
+		}
+		for i := range turn {
+			wantIDs = append(wantIDs, string(turn[i].ID))
+		}
+		slices.Sort(ids)
+		slices.Sort(wantIDs)
+		w.same("deliveries of a claim", ids, wantIDs)
+	}
+	if rest := w.take(nextDay(), room); len(rest) != 0 {
+		w.Errorf("%d more deliveries, want none", len(rest))
+	}
+}
+
+func testClaimKinds(w *world) {
+	for _, n := range []int{1, 3, 5, 100} {
+		sc := w.addScene()
+		m := w.addLayers(sc)
+		first, retry, replay := m[delivery.First], m[delivery.Retry], m[delivery.Replay]
+		w.wantTurns(share(&sc.hook, n), []formsvc.Delivery{first[1], first[0], retry[0], retry[1], replay[1], replay[0]})
+	}
+}
+
+func testClaimLateFirst(w *world) {
+	for _, n := range []int{1, 3, 5, 100} {
+		sc := w.addScene()
+		m := w.addLayers(sc)
+		first, retry, replay := m[delivery.First], m[delivery.Retry], m[delivery.Replay]
+		w.wantTurns(late(&sc.hook, n), []formsvc.Delivery{retry[0], retry[1], replay[1], replay[0], first[1], first[0]})
+	}
+}
+
+// testClaimSkips has whatever goes first wait for later.
+func testClaimSkips(w *world) {
+	const later, due = time.Hour, -time.Minute
+	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
+		for _, lateFirst := range []bool{false, true} {
+			sc := w.addScene()
+			all := map[delivery.Kind][]time.Duration{
+				delivery.First: {later, later}, delivery.Retry: {later, later}, delivery.Replay: {later, later},
+			}
+			all[kind] = []time.Duration{later, due, later}
+			m := w.addMix(sc, nextDay(), all)
+			room := share(&sc.hook, 1)
+			room.LateFirst = lateFirst
+			w.wantTurns(room, m[kind][1:2])
+		}
 	}
 }
 
 func testClaimOldest(w *world) {
-	sc := w.addScene()
-	due := []int{5, 1, 4, 2, 3, 0}
-	want := make([]string, len(due))
-	for _, minutes := range due {
-		r := w.newResponse(&sc.campaign)
-		e := w.newEvent(&r)
-		e.CreatedAt = start().Add(time.Duration(minutes) * time.Minute)
-		w.must("CreateResponse", w.create(r, e))
-		want[minutes] = string(e.ID)
-	}
-	for _, event := range want {
-		req := request(nextDay())
-		req.PerEndpoint = 1
-		if got := w.claimOne(req); got.EventID != event {
-			w.Errorf("claimed event %s, want %s, which has been due longer", got.EventID, event)
+	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
+		sc := w.addScene()
+		due := []int{5, 1, 4, 2, 3, 0}
+		var after []time.Duration
+		for _, minutes := range due {
+			after = append(after, time.Duration(minutes-10)*time.Minute)
 		}
+		m := w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{kind: after})
+		want := make([]formsvc.Delivery, len(due))
+		for i, minutes := range due {
+			want[minutes] = m[kind][i]
+		}
+		w.wantTurns(share(&sc.hook, 2), want)
 	}
 }
 
-func testClaimRotation(w *world) {
-	c, hooks := w.endpoints(5)
-	for range 20 {
-		w.addResponse(&c)
+func testClaimGone(w *world) {
+	due := map[delivery.Kind][]time.Duration{delivery.First: {0}, delivery.Retry: {0}, delivery.Replay: {0}}
+	disabled, deleted := w.addScene(), w.addScene()
+	m := w.addMix(disabled, nextDay(), due)
+	w.addMix(deleted, nextDay(), due)
+	w.wantReady("before", nextDay(), &disabled.hook, &deleted.hook)
+	w.change(&disabled.hook, disable)
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&deleted.hook)))
+	if claims := w.take(nextDay(), share(&deleted.hook, 10), late(&disabled.hook, 0)); len(claims) != 0 {
+		w.Errorf("%d claims of a deleted webhook", len(claims))
 	}
-	after := ""
-	for i := range 12 { // one at a time
-		req := request(nextDay())
-		req.Limit, req.After = 1, after
-		claim := w.claimOne(req)
-		if want := string(hooks[i%5].ID); claim.Endpoint.ID != want {
-			w.Fatalf("after endpoint %q comes %s, want %s", after, claim.Endpoint.ID, want)
-		}
-		after = claim.Endpoint.ID
-	}
-	gone := hooks[2].ID
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[2])))
-	hooks = slices.Delete(hooks, 2, 3)
-	for _, x := range []struct {
-		after formsvc.ID
-		want  []int
-	}{
-		{"", []int{1, 1, 0, 0}}, {hooks[0].ID, []int{0, 1, 1, 0}}, {hooks[2].ID, []int{1, 0, 0, 1}},
-		{hooks[3].ID, []int{1, 1, 0, 0}}, {gone, []int{0, 0, 1, 1}},
-		{formsvc.FloorID(start()), []int{1, 1, 0, 0}}, {formsvc.FloorID(nextDay()), []int{1, 1, 0, 0}},
-	} {
-		req := request(nextDay())
-		req.Limit, req.After = 2, string(x.after)
-		claims := w.claim(req)
-		w.same("claims by endpoint after "+req.After, byEndpoint(claims, hooks), x.want)
-		w.handBack(claims, start())
-	}
-}
-
-// testClaimFairness has one endpoint with little and others with much to do:
-// who has enough gets as much as any other, give or take one.
-func testClaimFairness(w *world) {
-	c, hooks := w.endpoints(4)
-	little := w.newWebhook(c.AccountID)
-	little.CampaignID = c.ID
-	second := w.addCampaign(c.AccountID)
-	w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, little, formsvc.MaxWebhooks))
-	w.addResponse(&c)
-	for range 30 {
-		w.addResponse(&second)
-	}
-	hooks = append(hooks, little)
-	for _, x := range []struct {
-		limit       int
-		most, least int // of an endpoint with much to do
-	}{
-		{5, 1, 1}, {7, 2, 1}, {9, 2, 2}, {11, 3, 2}, {41, 10, 10}, {101, 25, 25},
-	} {
-		req := request(nextDay())
-		req.Limit = x.limit
-		claims := w.claim(req)
-		counts := byEndpoint(claims, hooks)
-		much := counts[:4]
-		if len(claims) != x.limit || counts[4] != 1 || slices.Max(much) > x.most || slices.Min(much) < x.least {
-			w.Errorf("limit %d: claims by endpoint %v, want %d to %d and 1 of the last", x.limit, counts, x.least, x.most)
-		}
-		w.handBack(claims, start())
-	}
+	w.wantTurns(share(&disabled.hook, 10), m[delivery.Replay])
+	w.wantTurns(late(&disabled.hook, 10), nil)
+	w.change(&disabled.hook, enable)
+	w.wantTurns(share(&disabled.hook, 10), append(m[delivery.First], m[delivery.Retry]...))
 }
 
 // testClaimRace has many claim at once until nothing is left.
@@ -229,21 +334,25 @@ func testClaimRace(w *world) {
 	for range events {
 		w.addResponse(&c)
 	}
-	w.wantClaimedOnce([]Store{w.store}, events*len(hooks))
+	w.wantClaimedOnce([]Store{w.store}, hooks, events*len(hooks))
 }
 
-func (w *world) wantClaimedOnce(stores []Store, want int) {
+func (w *world) wantClaimedOnce(stores []Store, hooks []formsvc.Webhook, want int) {
 	w.Helper()
 	var (
 		mu      sync.Mutex
 		claimed = make(map[string]int)
 		workers sync.WaitGroup
 	)
-	drain := func(store Store) {
-		after := ""
+	drain := func(store Store, random *rand.Rand) {
 		for {
-			req := request(nextDay())
-			req.Limit, req.PerEndpoint, req.After = 7, 3, after
+			req := delivery.ClaimRequest{Now: nextDay(), Lease: lease}
+			for i := range hooks {
+				s := share(&hooks[i], 1+random.IntN(3))
+				s.LateFirst = random.IntN(2) == 0
+				req.Shares = append(req.Shares, s)
+			}
+			random.Shuffle(len(hooks), func(i, j int) { req.Shares[i], req.Shares[j] = req.Shares[j], req.Shares[i] })
 			claims, err := store.Claim(w.ctx, req)
 			w.check("Claim", err)
 			mu.Lock()
@@ -251,7 +360,6 @@ func (w *world) wantClaimedOnce(stores []Store, want int) {
 			for _, c := range claims {
 				claimed[c.ID]++
 				twice = twice || claimed[c.ID] > 1
-				after = c.Endpoint.ID
 			}
 			mu.Unlock()
 			if len(claims) == 0 || twice {
@@ -260,10 +368,10 @@ func (w *world) wantClaimedOnce(stores []Store, want int) {
 		}
 	}
 	for i := range 16 {
-		workers.Go(func() { drain(stores[i%len(stores)]) })
+		workers.Go(func() { drain(stores[i%len(stores)], rand.New(rand.NewPCG(22, uint64(i)))) })
 	}
 	workers.Wait()
-	drain(stores[0]) // what a worker did not wait for while another was at it
+	drain(stores[0], rand.New(rand.NewPCG(23, 0))) // what a worker did not wait for while another was at it
 	for id, n := range claimed {
 		if n != 1 {
 			w.Errorf("delivery %s was claimed %d times within its lease", id, n)

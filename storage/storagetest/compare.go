@@ -153,8 +153,8 @@ func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
 		})
 }
 
-// A snapshot is all that can be read of a store. It shares nothing with what the
-// store returned.
+// A snapshot is all that can be read of a store, events in their order apart: a
+// store may show these later. It shares nothing with what the store returned.
 type snapshot struct {
 	Accounts   []formsvc.Account
 	Keys       map[formsvc.ID][]formsvc.Key
@@ -162,7 +162,9 @@ type snapshot struct {
 	Responses  map[formsvc.ID][]formsvc.Response
 	Webhooks   map[formsvc.ID][]formsvc.Webhook
 	Deliveries map[formsvc.ID][]formsvc.Delivery
+	Notices    map[formsvc.ID][]formsvc.Notice
 	Payloads   map[string][]byte
+	Stats      formsvc.QueueStats
 }
 
 func (w *world) snapshot() snapshot {
@@ -172,7 +174,7 @@ func (w *world) snapshot() snapshot {
 	s := snapshot{
 		Accounts: accounts, Keys: map[formsvc.ID][]formsvc.Key{}, Campaigns: map[formsvc.ID][]formsvc.Campaign{},
 		Responses: map[formsvc.ID][]formsvc.Response{}, Webhooks: map[formsvc.ID][]formsvc.Webhook{},
-		Deliveries: map[formsvc.ID][]formsvc.Delivery{},
+		Deliveries: map[formsvc.ID][]formsvc.Delivery{}, Notices: map[formsvc.ID][]formsvc.Notice{},
 	}
 	var events []string
 	for i := range accounts {
@@ -193,7 +195,10 @@ func (w *world) snapshot() snapshot {
 				events = append(events, string(d.EventID))
 			}
 		}
+		s.Notices[id] = w.notices(id)
 	}
+	s.Stats, err = w.store.QueueStats(w.ctx, nextDay())
+	w.must("QueueStats", err)
 	s.Payloads, err = w.store.Payloads(w.ctx, events)
 	w.must("Payloads", err)
 	s.separate()
@@ -220,6 +225,15 @@ func (s *snapshot) separate() {
 	for _, hooks := range s.Webhooks {
 		for i := range hooks {
 			hooks[i].Events = slices.Clone(hooks[i].Events)
+			hooks[i].Headers = slices.Clone(hooks[i].Headers)
+		}
+	}
+	for _, list := range s.Deliveries {
+		for i := range list {
+			list[i].Log = slices.Clone(list[i].Log)
+			for j := range list[i].Log {
+				list[i].Log[j].Answer = bytes.Clone(list[i].Log[j].Answer)
+			}
 		}
 	}
 	for id, payload := range s.Payloads {

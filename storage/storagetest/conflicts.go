@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -28,6 +29,15 @@ func testAccountConflict(w *world) {
 	w.unchanged("CreateAccount with a taken name", &before)
 	_, err = w.store.KeyByHash(w.ctx, key.Hash)
 	w.wantError("KeyByHash of a key that failed with its account", err, formsvc.ErrNotFound)
+
+	other := w.addAccount()
+	before = w.snapshot()
+	_, err = w.store.UpdateAccount(w.ctx, other.ID, func(a *formsvc.Account) error {
+		a.Name, a.Contact = taken.Name, "not written"
+		return nil
+	})
+	w.wantError("UpdateAccount with a taken name", err, formsvc.ErrConflict)
+	w.unchanged("UpdateAccount with a taken name", &before)
 }
 
 func testKeyConflict(w *world) {
@@ -70,9 +80,12 @@ func testIDConflict(w *world) {
 	a := w.addAccount(w.newKey(""))
 	c := w.addCampaign(a.ID)
 	hook := w.addWebhook(a.ID)
-	r, _ := w.addResponse(&c)
+	r, e := w.addResponse(&c)
 	before := w.snapshot()
 
+	twice := w.newTestEvent(a.ID)
+	twice.ID = e.ID
+	_, testErr := w.store.CreateTest(w.ctx, webhookKey(&hook), twice)
 	account, key, campaign := w.newAccount(), w.newKey(a.ID), w.newCampaign(a.ID)
 	webhook, response := w.newWebhook(a.ID), w.newResponse(&c)
 	event := w.newEvent(&response)
@@ -81,8 +94,9 @@ func testIDConflict(w *world) {
 		"CreateAccount":  w.store.CreateAccount(w.ctx, account, nil),
 		"CreateKey":      w.store.CreateKey(w.ctx, key),
 		"CreateCampaign": w.store.CreateCampaign(w.ctx, campaign),
-		"CreateWebhook":  w.store.CreateWebhook(w.ctx, webhook, formsvc.MaxWebhooks),
+		"CreateWebhook":  w.subscribe(webhook, formsvc.MaxWebhooks),
 		"CreateResponse": w.create(response, event),
+		"CreateTest":     testErr,
 	} {
 		if err == nil {
 			w.Errorf("%s with a taken ID succeeded", name)
@@ -101,6 +115,17 @@ func testConflictRace(w *world) {
 			a := w.newAccount()
 			a.Name = account.Name
 			return w.store.CreateAccount(w.ctx, a, nil)
+		},
+		"UpdateAccount": func() error {
+			other := w.newAccount()
+			if err := w.store.CreateAccount(w.ctx, other, nil); err != nil {
+				return fmt.Errorf("CreateAccount: %v", err) //nolint:errorlint // it must not count as a conflict
+			}
+			_, err := w.store.UpdateAccount(w.ctx, other.ID, func(a *formsvc.Account) error {
+				a.Name = "wanted by many"
+				return nil
+			})
+			return err
 		},
 		"CreateKey": func() error {
 			k := w.newKey(sc.account.ID)

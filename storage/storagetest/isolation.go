@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -102,7 +103,7 @@ func testCallsSucceed(w *world) {
 }
 
 func testUnknownOthers(w *world) {
-	w.addTarget()
+	at := w.addTarget()
 	before := w.snapshot()
 	_, err := w.store.AccountByName(w.ctx, "nobody")
 	w.wantError("AccountByName of an unknown name", err, formsvc.ErrNotFound)
@@ -116,8 +117,10 @@ func testUnknownOthers(w *world) {
 		w.Errorf("Payloads of unknown events: %d, %v; want none", len(payloads), err)
 	}
 	for _, id := range []string{string(w.nextID()), "nope", ""} {
-		if w.finish(delivery.Outcome{ID: id, Lease: 1, Result: delivery.Delivered}) {
-			w.Errorf("Finish of the unknown delivery %q was accepted", id)
+		for _, endpoint := range []string{string(at[webhookPart]), string(w.nextID()), "nope", ""} {
+			if w.finish(delivery.Outcome{ID: id, Endpoint: endpoint, Lease: 1, Result: delivery.Delivered}) {
+				w.Errorf("Finish of the unknown delivery %q of endpoint %q was accepted", id, endpoint)
+			}
 		}
 	}
 	w.unchanged("calls that found nothing", &before)
@@ -129,6 +132,7 @@ func testListsApart(w *world) {
 		sc := w.addScene()
 		w.addKey(sc.account.ID)
 		w.addResponse(&sc.campaign)
+		w.attend(&sc.hook, nextDay(), delivery.Failed)
 		scenes = append(scenes, sc)
 	}
 	got := w.snapshot()
@@ -143,6 +147,9 @@ func testListsApart(w *world) {
 		if list := got.Responses[sc.campaign.ID]; len(list) != 1 || list[0].AccountID != id {
 			w.Errorf("Responses of %s: %v", id, list)
 		}
+		if list := got.Notices[id]; len(list) != 1 || list[0].AccountID != id {
+			w.Errorf("Notices of %s: %v", id, list)
+		}
 		if list := got.Deliveries[sc.hook.ID]; len(list) != 1 || list[0].AccountID != id {
 			w.Errorf("Deliveries of %s: %v", id, list)
 		}
@@ -154,12 +161,22 @@ func testEmptyStore(w *world) {
 	if err != nil || len(accounts) != 0 {
 		w.Errorf("Accounts: %v, %v; want none", accounts, err)
 	}
-	if claims := w.claim(request(nextDay())); len(claims) != 0 {
+	if claims := w.claim(nextDay()); len(claims) != 0 {
 		w.Errorf("Claim: %v, want none", claims)
 	}
 	payloads, err := w.store.Payloads(w.ctx, nil)
 	if err != nil || len(payloads) != 0 {
 		w.Errorf("Payloads: %v, %v; want none", payloads, err)
+	}
+	page := w.events(formsvc.EventQuery{AccountID: w.nextID()})
+	if len(page.Items) != 0 || page.More {
+		w.Errorf("Events: %+v, want none", page)
+	}
+	w.wantFailures(nextDay(), 0)
+	w.wantDigests(nextDay())
+	w.wantStats("an empty store", nextDay(), 0, time.Time{})
+	if n := w.prune(nextDay(), 10); n != 0 {
+		w.Errorf("Prune: %d rows of an empty store", n)
 	}
 	accepted, err := w.store.Finish(w.ctx, nil)
 	if err != nil || len(accepted) != 0 {

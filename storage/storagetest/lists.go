@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 func listTests() []test {
@@ -40,7 +41,12 @@ func (w *world) listers() []lister {
 	}
 	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
 	hook := w.addWebhook(sc.account.ID)
-	return []lister{w.campaignLister(w.addAccount().ID), w.responseLister(&sc.campaign), w.deliveryLister(&second, &hook)}
+	failing := w.addScene()
+	return []lister{
+		w.campaignLister(w.addAccount().ID), w.responseLister(&sc.campaign), w.deliveryLister(&second, &hook, ""),
+		w.deliveryLister(&failing.campaign, &failing.hook, formsvc.DeliveryFailed), w.noticeLister(w.addScene(), false),
+		w.noticeLister(w.addScene(), true),
+	}
 }
 
 func (w *world) campaignLister(account formsvc.ID) lister {
@@ -75,19 +81,60 @@ func (w *world) responseLister(c *formsvc.Campaign) lister {
 	}
 }
 
-func (w *world) deliveryLister(c *formsvc.Campaign, hook *formsvc.Webhook) lister {
+// deliveryLister lists the deliveries of that state; between them lie others.
+func (w *world) deliveryLister(c *formsvc.Campaign, hook *formsvc.Webhook, state formsvc.DeliveryState) lister {
 	return lister{
-		name: "Deliveries",
+		name: "Deliveries " + string(state),
 		add: func(id formsvc.ID) formsvc.ID {
 			r := w.newResponse(c)
 			e := w.newEvent(&r)
 			e.ID = id
 			w.check("CreateResponse", w.create(r, e))
+			if state == formsvc.DeliveryFailed {
+				w.attend(hook, nextDay(), delivery.Failed)
+				for _, result := range []delivery.Result{delivery.Delivered, delivery.Released} {
+					w.addResponse(c)
+					w.attend(hook, nextDay(), result)
+				}
+			}
 			return formsvc.DeliveryID(e.ID, hook.ID)
 		},
 		fetch: func(q formsvc.PageQuery) ([]formsvc.ID, int64, bool, error) {
-			page, err := w.store.Deliveries(w.ctx, formsvc.DeliveryQuery{AccountID: hook.AccountID, WebhookID: hook.ID, Page: q})
+			page, err := w.store.Deliveries(w.ctx, formsvc.DeliveryQuery{
+				AccountID: hook.AccountID, WebhookID: hook.ID, State: state, Page: q,
+			})
 			return ids(&page, func(d *formsvc.Delivery) formsvc.ID { return d.ID }), page.Total, page.More, err
+		},
+	}
+}
+
+// noticeLister lists the notices of an account, or those of one webhook among
+// others.
+func (w *world) noticeLister(sc *scene, ofWebhook bool) lister {
+	w.Helper()
+	q := formsvc.NoticeQuery{AccountID: sc.account.ID}
+	if ofWebhook {
+		q.WebhookID = sc.hook.ID
+		w.addWebhook(sc.account.ID)
+	}
+	return lister{
+		name: "Notices " + string(q.WebhookID),
+		add: func(id formsvc.ID) formsvc.ID {
+			r := w.newResponse(&sc.campaign)
+			e := w.newEvent(&r)
+			e.ID = id
+			w.check("CreateResponse", w.create(r, e))
+			claims := w.take(nextDay(), w.everyShare()...)
+			for i := range claims {
+				w.finish(outcome(&claims[i], delivery.Failed, nextDay()))
+			}
+			return formsvc.DeliveryID(e.ID, sc.hook.ID)
+		},
+		fetch: func(page formsvc.PageQuery) ([]formsvc.ID, int64, bool, error) {
+			q := q
+			q.Page = page
+			got, err := w.store.Notices(w.ctx, q)
+			return ids(&got, func(n *formsvc.Notice) formsvc.ID { return n.DeliveryID }), got.Total, got.More, err
 		},
 	}
 }
@@ -160,7 +207,7 @@ func testWholeLists(w *world) {
 		a.ID, key.ID, hook.ID = randomID(random), randomID(random), randomID(random)
 		w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, nil))
 		w.must("CreateKey", w.store.CreateKey(w.ctx, key))
-		w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks))
+		w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 		accounts, keys, hooks = append(accounts, a.ID), append(keys, key.ID), append(hooks, hook.ID)
 	}
 	slices.Sort(accounts)

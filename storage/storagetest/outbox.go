@@ -37,7 +37,7 @@ func (w *world) noEvents(what string, events ...formsvc.Event) {
 func pending(e *formsvc.Event, hook *formsvc.Webhook) formsvc.Delivery {
 	return formsvc.Delivery{
 		ID: formsvc.DeliveryID(e.ID, hook.ID), AccountID: hook.AccountID, WebhookID: hook.ID, EventID: e.ID,
-		State: formsvc.DeliveryPending, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt,
+		Event: e.Type, Test: e.Test, State: formsvc.DeliveryPending, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt,
 	}
 }
 
@@ -74,7 +74,7 @@ func testListens(w *world) {
 	}
 	hooks = append(hooks, w.newWebhook(other.ID))
 	for i := range hooks {
-		w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, hooks[i], formsvc.MaxWebhooks))
+		w.must("CreateWebhook", w.subscribe(hooks[i], formsvc.MaxWebhooks))
 	}
 
 	r := w.newResponse(&c)
@@ -120,7 +120,7 @@ func testUnheardEvent(w *world) {
 	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 	w.must("Payloads", err)
 	w.same("payloads", payloads, map[string][]byte{string(e.ID): e.Payload})
-	if claims := w.claim(request(nextDay())); len(claims) != 0 {
+	if claims := w.claim(nextDay()); len(claims) != 0 {
 		w.Errorf("%d deliveries of an event that nobody listens to", len(claims))
 	}
 }
@@ -219,7 +219,7 @@ func testFailedUnits(w *world) {
 	w.wantError("UpdateResponse", err, formsvc.ErrNotFound)
 	w.noEvents("UpdateResponse that failed", event)
 	w.unchanged("units that failed", &before)
-	if claims := w.claim(request(nextDay())); len(claims) != 1 {
+	if claims := w.claim(nextDay()); len(claims) != 1 {
 		w.Errorf("%d claims, want that of the one unit that succeeded", len(claims))
 	}
 }

@@ -14,11 +14,13 @@ import (
 func outcomeTests() []test {
 	return []test{
 		{"delivered and failed end it", testDone},
-		{"retry and released make it due again", testDueAgain},
+		{"postponed and released make it due again", testDueAgain},
+		{"a released one keeps its kind", testReleasedKind},
 		{"attempts are counted when their result is known", testAttempts},
 		{"a lost lease finishes nothing", testFencing},
 		{"an ended lease that nobody took still finishes", testLateFinish},
 		{"a claim is finished once", testFinishTwice},
+		{"a claim is finished once in one batch", testFinishTwiceAtOnce},
 		{"one outcome of many at once", testFinishRace},
 		{"a batch is accepted one by one", testFinishBatch},
 		{"workers that die, give back and come late", testWorkers},
@@ -26,14 +28,7 @@ func outcomeTests() []test {
 }
 
 func results() []delivery.Result {
-	return []delivery.Result{delivery.Delivered, delivery.Retry, delivery.Failed, delivery.Released}
-}
-
-// attempt is one that began at that time and took a second.
-func attempt(number int, at time.Time) delivery.Attempt {
-	return delivery.Attempt{
-		Number: number, StartedAt: at, Duration: time.Second, Status: 500, Error: "status", Answer: []byte("\x00\xffanswer"),
-	}
+	return []delivery.Result{delivery.Delivered, delivery.Postponed, delivery.Failed, delivery.Released}
 }
 
 // wantDelivery fails the test unless the webhook's one delivery is as wanted.
@@ -47,6 +42,16 @@ func (w *world) wantDelivery(what string, hook *formsvc.Webhook, want formsvc.De
 	w.same(what+": deliveries", list, []formsvc.Delivery{want})
 }
 
+// attempted adds an attempt with a result to what is wanted.
+func attempted(d *formsvc.Delivery, o *delivery.Outcome) {
+	if o.Result == delivery.Released {
+		return
+	}
+	d.Attempts++
+	d.UpdatedAt = o.Attempt.StartedAt.Add(o.Attempt.Duration)
+	d.Log = append(d.Log, logged(o.Attempt))
+}
+
 func testDone(w *world) {
 	for result, state := range map[delivery.Result]formsvc.DeliveryState{
 		delivery.Delivered: formsvc.DeliveryDelivered, delivery.Failed: formsvc.DeliveryFailed,
@@ -54,14 +59,15 @@ func testDone(w *world) {
 		sc := w.addScene()
 		_, e := w.addResponse(&sc.campaign)
 		want := pending(&e, &sc.hook)
-		claim := w.claimOne(request(nextDay()))
-		o := delivery.Outcome{ID: claim.ID, Lease: claim.Lease, Result: result, Attempt: attempt(1, nextDay())}
+		claim := w.claimOne(nextDay())
+		o := outcome(&claim, result, nextDay())
 		if !w.finish(o) {
 			w.Errorf("result %d was not accepted", result)
 		}
-		want.State, want.Attempts, want.UpdatedAt = state, 1, nextDay().Add(time.Second)
+		attempted(&want, &o)
+		want.State = state
 		w.wantDelivery(string(state), &sc.hook, want)
-		if claims := w.claim(request(nextDay().Add(1000 * time.Hour))); len(claims) != 0 {
+		if claims := w.claim(nextDay().Add(1000 * time.Hour)); len(claims) != 0 {
 			w.Errorf("claimed a delivery that is %s", state)
 		}
 		w.wantDelivery(string(state)+", later", &sc.hook, want)
@@ -69,34 +75,57 @@ func testDone(w *world) {
 }
 
 func testDueAgain(w *world) {
-	for _, result := range []delivery.Result{delivery.Retry, delivery.Released} {
+	for _, result := range []delivery.Result{delivery.Postponed, delivery.Released} {
 		for _, wait := range []time.Duration{-time.Hour, 0, time.Microsecond, 30 * time.Minute} {
 			sc := w.addScene()
 			_, e := w.addResponse(&sc.campaign)
 			want := pending(&e, &sc.hook)
-			claim := w.claimOne(request(nextDay()))
+			claim := w.claimOne(nextDay())
 			due := nextDay().Add(wait)
-			o := delivery.Outcome{
-				ID: claim.ID, Lease: claim.Lease, Result: result, Due: due.In(time.FixedZone("", 7200)), Attempt: attempt(1, nextDay()),
-			}
+			o := outcome(&claim, result, nextDay())
+			o.Due = due.In(time.FixedZone("", 7200))
 			if !w.finish(o) {
 				w.Errorf("result %d was not accepted", result)
 			}
+			attempted(&want, &o)
 			want.DueAt = due
-			if result == delivery.Retry {
-				want.Attempts, want.UpdatedAt = 1, nextDay().Add(time.Second)
-			}
 			what := fmt.Sprintf("result %d, due %v later", result, wait)
 			w.wantDelivery(what, &sc.hook, want)
-			if claims := w.claim(request(due.Add(-time.Microsecond))); len(claims) != 0 {
+			if claims := w.claim(due.Add(-time.Microsecond)); len(claims) != 0 {
 				w.Errorf("%s: claimed before it was due", what)
 			}
-			again := w.claimOne(request(due))
-			if again.Lease <= claim.Lease || again.Attempts != want.Attempts {
-				w.Errorf("%s: claimed with lease %d after %d and %d attempts", what, again.Lease, claim.Lease, again.Attempts)
+			again := w.claimOne(due)
+			kind := delivery.First
+			if result == delivery.Postponed {
+				kind = delivery.Retry
 			}
-			w.finish(delivery.Outcome{ID: again.ID, Lease: again.Lease, Result: delivery.Delivered})
+			if again.Lease <= claim.Lease || again.Attempts != want.Attempts || again.Kind != kind {
+				w.Errorf("%s: claimed again as %+v after lease %d; want %d attempts, kind %d", what, again, claim.Lease, want.Attempts, kind)
+			}
+			w.finish(outcome(&again, delivery.Delivered, due))
 		}
+	}
+}
+
+// testReleasedKind gives each kind back, and lets its lease end.
+func testReleasedKind(w *world) {
+	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
+		sc := w.addScene()
+		m := w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{kind: {0}})
+		before := m[kind][0]
+		released := w.takeOne(nextDay(), &sc.hook)
+		if !w.finish(outcome(&released, delivery.Released, nextDay())) {
+			w.Errorf("the release of kind %d was not accepted", kind)
+		}
+		lost := w.takeOne(nextDay(), &sc.hook)
+		last := w.takeOne(nextDay().Add(lease), &sc.hook)
+		for _, c := range []delivery.Claim{released, lost, last} {
+			if c.Kind != kind || c.Attempts != before.Attempts {
+				w.Errorf("kind %d and %d attempts; want %d and %d, as no result is known", c.Kind, c.Attempts, kind, before.Attempts)
+			}
+		}
+		before.DueAt = nextDay().Add(2 * lease)
+		w.wantDelivery("released and lost", &sc.hook, before)
 	}
 }
 
@@ -106,34 +135,29 @@ func testAttempts(w *world) {
 	want := pending(&e, &sc.hook)
 	now := nextDay()
 	for _, result := range []delivery.Result{
-		delivery.Released, delivery.Retry, delivery.Released, 0,
-		delivery.Retry, delivery.Retry, delivery.Released, delivery.Failed,
+		delivery.Released, delivery.Postponed, delivery.Released, 0,
+		delivery.Postponed, delivery.Postponed, delivery.Released, delivery.Failed,
 	} {
-		claim := w.claimOne(request(now))
+		claim := w.claimOne(now)
 		if claim.Attempts != want.Attempts {
 			w.Errorf("claim says %d attempts, want %d", claim.Attempts, want.Attempts)
 		}
 		if result == 0 { // the claimer died: its lease ends
-			now = now.Add(time.Minute)
+			now = now.Add(lease)
 			continue
 		}
-		next := now.Add(time.Hour)
-		o := delivery.Outcome{
-			ID: claim.ID, Lease: claim.Lease, Result: result, Due: next, Attempt: attempt(want.Attempts+1, now),
-		}
+		o := outcome(&claim, result, now)
+		now = now.Add(time.Hour)
+		o.Due = now
 		if !w.finish(o) {
 			w.Errorf("result %d was not accepted", result)
 		}
-		want.DueAt = next
-		if result != delivery.Released {
-			want.Attempts++
-			want.UpdatedAt = now.Add(time.Second)
-		}
+		want.DueAt = now
+		attempted(&want, &o)
 		if result == delivery.Failed {
 			want.State = formsvc.DeliveryFailed
 		}
 		w.wantDelivery(fmt.Sprintf("result %d", result), &sc.hook, want)
-		now = next
 	}
 }
 
@@ -142,52 +166,57 @@ func testFencing(w *world) {
 	for _, result := range results() {
 		sc := w.addScene()
 		w.addResponse(&sc.campaign)
-		lost := w.claimOne(request(nextDay()))
-		now := nextDay().Add(time.Minute)
-		held := w.claimOne(request(now))
+		lost := w.claimOne(nextDay())
+		now := nextDay().Add(lease)
+		held := w.claimOne(now)
 		before := w.snapshot()
-		late := delivery.Outcome{ID: lost.ID, Lease: lost.Lease, Result: result, Due: start(), Attempt: attempt(1, nextDay())}
-		for _, lease := range []int64{lost.Lease, held.Lease + 1, 0, -1} {
-			late.Lease = lease
+		late := outcome(&lost, result, nextDay())
+		late.Due = start()
+		for _, token := range []int64{lost.Lease, held.Lease + 1, 0, -1} {
+			late.Lease = token
 			if w.finish(late) {
-				w.Errorf("result %d for lease %d was accepted while another has lease %d", result, lease, held.Lease)
+				w.Errorf("result %d for lease %d was accepted while another has lease %d", result, token, held.Lease)
 			}
 		}
 		w.unchanged(fmt.Sprintf("result %d for a lost lease", result), &before)
-		if claims := w.claim(request(now)); len(claims) != 0 {
+		w.wantFailures(now, 0)
+		if claims := w.claim(now); len(claims) != 0 {
 			w.Errorf("result %d for a lost lease made the delivery due", result)
 		}
 		// Whoever holds the claim notices nothing.
-		o := delivery.Outcome{ID: held.ID, Lease: held.Lease, Result: result, Due: now, Attempt: attempt(1, now)}
-		if !w.finish(o) {
+		if !w.finish(outcome(&held, result, now)) {
 			w.Errorf("result %d for the lease that is held was not accepted", result)
 		}
 		want := 1
 		if result == delivery.Released {
 			want = 0
 		}
-		if list := w.deliveries(&sc.hook); len(list) != 1 || list[0].Attempts != want {
+		if list := w.deliveries(&sc.hook); len(list) != 1 || list[0].Attempts != want || len(list[0].Log) != want {
 			w.Errorf("result %d: %+v, want %d attempts", result, list, want)
 		}
+		w.wantFailures(now.Add(time.Second), len(w.notices(sc.account.ID)))
 		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
 	}
 }
 
 func testLateFinish(w *world) {
 	for _, result := range results() {
-		sc := w.addScene()
+		sc, other := w.addScene(), w.addScene()
 		w.addResponse(&sc.campaign)
-		claim := w.claimOne(request(nextDay()))
+		claim := w.claimOne(nextDay())
 		later := nextDay().Add(time.Hour)
 		// A claim of others, at a time when the lease has ended, does not take it.
-		req := request(later)
-		req.PerEndpoint, req.Busy = 1, map[string]int{string(sc.hook.ID): 1}
-		if claims := w.claim(req); len(claims) != 0 {
+		w.wantReady("the lease ended", later, &sc.hook)
+		if claims := w.take(later, share(&other.hook, 10), share(&sc.hook, 0)); len(claims) != 0 {
 			w.Errorf("claimed for an endpoint without room")
 		}
-		o := delivery.Outcome{ID: claim.ID, Lease: claim.Lease, Result: result, Due: later, Attempt: attempt(1, nextDay())}
+		o := outcome(&claim, result, nextDay())
+		o.Due = later
 		if !w.finish(o) {
 			w.Errorf("result %d for an ended lease was not accepted, though nobody else has it", result)
+		}
+		if w.finish(o) {
+			w.Errorf("result %d for an ended lease was accepted twice", result)
 		}
 		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
 	}
@@ -198,10 +227,9 @@ func testFinishTwice(w *world) {
 		for _, second := range results() {
 			sc := w.addScene()
 			w.addResponse(&sc.campaign)
-			claim := w.claimOne(request(nextDay()))
-			o := delivery.Outcome{
-				ID: claim.ID, Lease: claim.Lease, Result: first, Due: nextDay().Add(time.Hour), Attempt: attempt(1, nextDay()),
-			}
+			claim := w.claimOne(nextDay())
+			o := outcome(&claim, first, nextDay())
+			o.Due = nextDay().Add(time.Hour)
 			if !w.finish(o) {
 				w.Errorf("result %d was not accepted", first)
 			}
@@ -216,19 +244,45 @@ func testFinishTwice(w *world) {
 	}
 }
 
+func testFinishTwiceAtOnce(w *world) {
+	for _, result := range results() {
+		sc := w.addScene()
+		_, e := w.addResponse(&sc.campaign)
+		claim := w.claimOne(nextDay())
+		o := outcome(&claim, result, nextDay())
+		accepted := w.finishAll(o, o, o)
+		n := 0
+		for _, ok := range accepted {
+			if ok {
+				n++
+			}
+		}
+		if n != 1 {
+			w.Errorf("result %d, three times in one batch: %d were accepted, want 1", result, n)
+		}
+		want := pending(&e, &sc.hook)
+		attempted(&want, &o)
+		got := w.delivery(&e, &sc.hook)
+		w.same("attempts", got.Log, want.Log)
+		if got.Attempts != want.Attempts {
+			w.Errorf("result %d, three times in one batch: %d attempts, want %d", result, got.Attempts, want.Attempts)
+		}
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+	}
+}
+
 func testFinishRace(w *world) {
 	sc := w.addScene()
 	_, e := w.addResponse(&sc.campaign)
-	claim := w.claimOne(request(nextDay()))
+	claim := w.claimOne(nextDay())
+	o := outcome(&claim, delivery.Postponed, nextDay())
 	var (
 		workers  sync.WaitGroup
 		accepted atomic.Int64
 	)
 	for range 16 {
 		workers.Go(func() {
-			got, err := w.store.Finish(w.ctx, []delivery.Outcome{{
-				ID: claim.ID, Lease: claim.Lease, Result: delivery.Retry, Due: nextDay(), Attempt: attempt(1, nextDay()),
-			}})
+			got, err := w.store.Finish(w.ctx, []delivery.Outcome{o})
 			w.check("Finish", err)
 			if len(got) == 1 && got[0] {
 				accepted.Add(1)
@@ -240,39 +294,42 @@ func testFinishRace(w *world) {
 		w.Errorf("%d of 16 outcomes of one claim were accepted, want 1", n)
 	}
 	want := pending(&e, &sc.hook)
-	want.DueAt, want.Attempts, want.UpdatedAt = nextDay(), 1, nextDay().Add(time.Second)
+	want.DueAt = nextDay()
+	attempted(&want, &o)
 	w.wantDelivery("one outcome of 16", &sc.hook, want)
 }
 
 func testFinishBatch(w *world) {
 	c, hooks := w.endpoints(6)
 	w.addResponse(&c)
-	claims := w.claim(request(nextDay()))
-	outcomes := []delivery.Outcome{{ID: string(w.nextID()), Lease: 1, Result: delivery.Delivered}}
-	want := []bool{false}
 	byHook := map[string]delivery.Claim{}
-	for _, claim := range claims {
-		byHook[claim.Endpoint.ID] = claim
+	for _, claim := range w.claim(nextDay()) {
+		byHook[claim.Endpoint] = claim
 	}
+	unknown := delivery.Claim{ID: string(w.nextID()), Endpoint: string(hooks[0].ID), Lease: 1}
+	outcomes := []delivery.Outcome{outcome(&unknown, delivery.Failed, nextDay())}
+	want := []bool{false}
 	states := []formsvc.DeliveryState{"delivered", "pending", "failed", "pending", "pending", "pending"}
+	attempts := []int{1, 1, 1, 0, 0, 0}
 	for i, hook := range hooks {
 		claim := byHook[string(hook.ID)]
-		o := delivery.Outcome{ID: claim.ID, Lease: claim.Lease, Due: nextDay(), Attempt: attempt(1, nextDay())}
+		o := outcome(&claim, delivery.Failed, nextDay())
 		if i < len(results()) {
 			o.Result = results()[i]
 		} else {
-			o.Result = delivery.Delivered
 			o.Lease += int64(2*i - 9) // one too low, one too high
 		}
 		outcomes, want = append(outcomes, o), append(want, i < len(results()))
 	}
-	accepted, err := w.store.Finish(w.ctx, outcomes)
-	w.must("Finish", err)
-	w.same("accepted", accepted, want)
+	w.same("accepted", w.finishAll(outcomes...), want)
 	for i := range hooks {
-		if list := w.deliveries(&hooks[i]); len(list) != 1 || list[0].State != states[i] {
-			w.Errorf("delivery %d: %+v, want it %s", i, list, states[i])
+		list := w.deliveries(&hooks[i])
+		if len(list) != 1 || list[0].State != states[i] || list[0].Attempts != attempts[i] || len(list[0].Log) != attempts[i] {
+			w.Errorf("delivery %d: %+v, want it %s with %d attempts", i, list, states[i], attempts[i])
 		}
+	}
+	if list := w.notices(c.AccountID); len(list) != 1 || list[0].WebhookID != hooks[2].ID {
+		w.Errorf("notices: %+v, want that of the third webhook", list)
 	}
 }
 
@@ -293,14 +350,17 @@ func testWorkers(w *world) {
 	many(func(random *rand.Rand) {
 		for idle := 0; idle < 100; idle++ {
 			now := nextDay().Add(time.Duration(clock.Add(1)) * 10 * time.Second)
-			req := request(now)
-			req.Limit, req.PerEndpoint = 5, 2
+			req := delivery.ClaimRequest{Now: now, Lease: lease}
+			for i := range hooks {
+				if random.IntN(2) == 0 {
+					req.Shares = append(req.Shares, share(&hooks[i], 2))
+				}
+			}
 			claims, err := w.store.Claim(w.ctx, req)
 			w.check("Claim", err)
 			for _, claim := range claims {
 				idle = 0
-				o := delivery.Outcome{ID: claim.ID, Lease: claim.Lease, Due: now, Attempt: attempt(1, now)}
-				o.Result = pick(random, append(results()[:2:2], delivery.Released, 0)...)
+				o := outcome(&claim, pick(random, append(results()[:2:2], delivery.Released, 0)...), now)
 				if o.Result == 0 { // dies
 					continue
 				}
@@ -320,7 +380,7 @@ func testWorkers(w *world) {
 	for i := range hooks {
 		for _, d := range w.deliveries(&hooks[i]) {
 			id := string(d.ID)
-			if d.State != formsvc.DeliveryDelivered || delivered[id] != 1 || d.Attempts != attempts[id] {
+			if d.State != formsvc.DeliveryDelivered || delivered[id] != 1 || d.Attempts != attempts[id] || len(d.Log) != attempts[id] {
 				w.Errorf("a delivery is %s with %d attempts; accepted: %d attempts, delivered %d times",
 					d.State, d.Attempts, attempts[id], delivered[id])
 			}

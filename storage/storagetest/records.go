@@ -30,6 +30,10 @@ func testAccounts(w *world) {
 	for range 3 {
 		added = append(added, w.addAccount())
 	}
+	reachable := w.newAccount()
+	reachable.Contact = "ada@example.com"
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, reachable, nil))
+	added = append(added, reachable)
 	for _, want := range added {
 		got, err := w.store.Account(w.ctx, want.ID)
 		w.must("Account", err)
@@ -182,12 +186,11 @@ func testResponseCount(w *world) {
 func testWebhooks(w *world) {
 	a := w.addAccount()
 	c := w.addCampaign(a.ID)
-	plain, full := w.newWebhook(a.ID), w.newWebhook(a.ID)
+	plain, full := w.newWebhook(a.ID), w.fullWebhook(a.ID, c.ID)
 	plain.Events = plain.Events[:1]
-	full.CampaignID, full.Disabled, full.UpdatedAt = c.ID, true, nextDay()
 	want := []formsvc.Webhook{plain, full}
 	for i := range want {
-		w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, want[i], 2))
+		w.must("CreateWebhook", w.subscribe(want[i], 2))
 		got, err := w.store.Webhook(w.ctx, webhookKey(&want[i]))
 		w.must("Webhook", err)
 		w.same("webhook", got, want[i])
@@ -225,6 +228,14 @@ func testTimes(w *world) {
 		response := w.newResponse(&campaign)
 		response.CompletedAt, response.UpdatedAt = c.in, c.in
 		w.must("CreateResponse", w.create(response))
+		hook := w.newWebhook(a.ID)
+		hook.PreviousUntil = c.in
+		gotHook, _, err := w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks)
+		w.must("CreateWebhook", err)
+		w.same("PreviousUntil", gotHook.PreviousUntil, c.want)
+		gotHook, err = w.store.Webhook(w.ctx, webhookKey(&hook))
+		w.must("Webhook", err)
+		w.same("PreviousUntil", gotHook.PreviousUntil, c.want)
 		gotCampaign, err := w.store.Campaign(w.ctx, campaignKey(&campaign))
 		w.must("Campaign", err)
 		gotResponse, err := w.store.Response(w.ctx, keyOf(&response))
@@ -243,7 +254,8 @@ func testInputsCopied(w *world) {
 	a := w.addAccount(key)
 	c := w.fullCampaign(a.ID)
 	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
-	hook := w.addWebhook(a.ID)
+	hook := w.fullWebhook(a.ID, "")
+	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 	r := w.newResponse(&c)
 	e := w.newEvent(&r)
 	change := formsvc.Change{Events: []formsvc.Event{e}}
@@ -252,6 +264,7 @@ func testInputsCopied(w *world) {
 
 	slices.Reverse(key.Permissions)
 	slices.Reverse(hook.Events)
+	slices.Reverse(hook.Headers)
 	spoilCampaign(&c)
 	e.Payload[0] = 'X'
 	change.Events[0] = formsvc.Event{}
@@ -273,7 +286,8 @@ func testResultsCopied(w *world) {
 	a := w.addAccount(w.newKey(""))
 	c := w.fullCampaign(a.ID)
 	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
-	hook := w.addWebhook(a.ID)
+	hook := w.fullWebhook(a.ID, "")
+	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 	_, e := w.addResponse(&c)
 	before := w.snapshot()
 
@@ -285,10 +299,13 @@ func testResultsCopied(w *world) {
 	slices.Reverse(key.Permissions)
 	hooks, err := w.store.Webhooks(w.ctx, a.ID)
 	w.must("Webhooks", err)
-	slices.Reverse(hooks[0].Events)
+	spoilWebhook(&hooks[0])
 	one, err := w.store.Webhook(w.ctx, webhookKey(&hook))
 	w.must("Webhook", err)
-	slices.Reverse(one.Events)
+	spoilWebhook(&one)
+	again, _, err := w.store.CreateWebhook(w.ctx, w.twin(&hook), formsvc.MaxWebhooks)
+	w.must("CreateWebhook", err)
+	spoilWebhook(&again)
 	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 	w.must("Payloads", err)
 	payloads[string(e.ID)][0] = 'X'

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -14,6 +15,8 @@ func durabilityTests() []test {
 	return []test{
 		{"everything is there after Close", testSurvivesClose},
 		{"claims are there after Close", testClaimsSurviveClose},
+		{"notices and digests are there after Close", testNoticesSurviveClose},
+		{"positions are good after Close", testFeedSurvivesClose},
 		{"what was acknowledged during Close is there", testAcknowledgedSurvives},
 	}
 }
@@ -25,6 +28,9 @@ func handleTests() []test {
 		{"limits and unique values hold", testHandlesRace},
 		{"one delivery, one claim", testHandlesClaim},
 		{"a lost lease finishes nothing", testHandlesFence},
+		{"one notice, one lease", testHandlesNotices},
+		{"events followed through both", testHandlesFeed},
+		{"what one redelivers the other claims", testHandlesRedeliver},
 	}
 }
 
@@ -44,6 +50,11 @@ func testSurvivesClose(w *world) {
 	w.addResponse(&sc.campaign)
 	w.must("update", incrementCampaign(w, w.store, &sc.campaign))
 	w.must("update", incrementResponse(w, w.store, &r))
+	w.must("update", incrementWebhook(w, w.store, &sc.hook))
+	w.must("update", incrementAccount(w, w.store, sc.account.ID))
+	w.attend(&sc.hook, nextDay(), delivery.Failed)
+	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID))
+	w.must("CreateTest", err)
 	gone := w.addWebhook(sc.account.ID)
 	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&gone)))
 	before := w.snapshot()
@@ -52,35 +63,76 @@ func testSurvivesClose(w *world) {
 	r2 := w.newResponse(&sc.campaign)
 	w.must("CreateResponse", w.store.CreateResponse(w.ctx, r2, 2, formsvc.Change{Events: []formsvc.Event{w.newEvent(&r2)}}))
 	sc.campaign = w.campaigns(sc.account.ID)[0]
-	if n := len(w.deliveries(&sc.hook)); sc.campaign.ResponseCount != 3 || n != 4 {
-		w.Errorf("after reopening and one more: %d responses counted, %d deliveries; want 3 and 4", sc.campaign.ResponseCount, n)
+	if n := len(w.deliveries(&sc.hook)); sc.campaign.ResponseCount != 3 || n != 5 {
+		w.Errorf("after reopening and one more: %d responses counted, %d deliveries; want 3 and 5", sc.campaign.ResponseCount, n)
 	}
 }
 
 func testClaimsSurviveClose(w *world) {
 	sc := w.addScene()
+	now := nextDay()
+	w.addResponse(&sc.campaign)
+	w.attend(&sc.hook, now, delivery.Delivered)
+	d := w.deliveries(&sc.hook)[0]
+	w.redeliver(&formsvc.Event{ID: d.EventID}, &sc.hook, now.Add(time.Hour))
 	w.addResponse(&sc.campaign)
 	w.addResponse(&sc.campaign)
-	req := request(nextDay())
-	req.Limit = 1
-	retried, held := w.claimOne(req), w.claimOne(req)
-	due := nextDay().Add(30 * time.Second)
-	w.finish(delivery.Outcome{
-		ID: retried.ID, Lease: retried.Lease, Result: delivery.Retry, Due: due, Attempt: attempt(1, nextDay()),
-	})
+	held := w.take(now, share(&sc.hook, 2))
+	retried := held[0]
+	due := now.Add(30 * time.Second)
+	o := outcome(&retried, delivery.Postponed, now)
+	o.Due = due
+	w.finish(o)
 	before := w.snapshot()
 	w.closeAndReopen()
 	w.unchanged("reopening", &before)
-	if claims := w.claim(request(due.Add(-time.Microsecond))); len(claims) != 0 {
+	if claims := w.claim(due.Add(-time.Microsecond)); len(claims) != 0 {
 		w.Errorf("reopening made %d deliveries due", len(claims))
 	}
-	again := w.claimOne(request(due))
-	if again.ID != retried.ID || again.Attempts != 1 || again.Lease <= retried.Lease {
+	again := w.claimOne(due)
+	if again.ID != retried.ID || again.Attempts != 1 || again.Kind != delivery.Retry || again.Lease <= retried.Lease {
 		w.Errorf("claimed %+v, want the second attempt of %s with a lease over %d", again, retried.ID, retried.Lease)
 	}
-	if !w.finish(delivery.Outcome{ID: held.ID, Lease: held.Lease, Result: delivery.Delivered, Attempt: attempt(1, nextDay())}) {
+	if !w.finish(outcome(&held[1], delivery.Delivered, now)) {
 		w.Errorf("reopening lost a claim")
 	}
+	w.finish(outcome(&again, delivery.Delivered, now))
+	if replay := w.claimOne(now.Add(time.Hour)); replay.ID != string(d.ID) || replay.Kind != delivery.Replay || replay.Attempts != 1 {
+		w.Errorf("claimed %+v, want the replay of %s", replay, d.ID)
+	}
+}
+
+func testNoticesSurviveClose(w *world) {
+	ids := w.addFailures(4)
+	now := nextDay().Add(time.Hour)
+	w.failures(now, now.Add(lease), 2)
+	w.must("Noted", w.store.Noted(w.ctx, ids[:1]))
+	digests := w.digests(now, 2)
+	if len(digests) != 2 {
+		w.Fatalf("%d digests, want 2", len(digests))
+	}
+	w.must("FinishDigest", w.store.FinishDigest(w.ctx, digests[0], now))
+	before := w.snapshot()
+	w.closeAndReopen()
+	w.unchanged("reopening", &before)
+	w.same("not leased", deliveriesOf(w.failures(now, now.Add(lease), 1)), ids[2:3])
+	w.same("leases ended", deliveriesOf(w.failures(now.Add(lease), now.Add(2*lease), 2)), ids[1:3])
+	w.wantDigests(now.Add(lease - time.Microsecond))
+	w.must("FinishDigest", w.store.FinishDigest(w.ctx, digests[1], now))
+	w.wantDigests(now.Add(1000 * time.Hour))
+}
+
+func testFeedSurvivesClose(w *world) {
+	sc := w.addScene()
+	events := w.addEvents(&sc.campaign, webhook.EventTypes()...)
+	q := formsvc.EventQuery{AccountID: sc.account.ID}
+	_, q.After = w.feed(formsvc.EventQuery{AccountID: sc.account.ID, Limit: 1}, &events[2])
+	for range 2 {
+		w.closeAndReopen()
+		events = append(events, w.addEvents(&sc.campaign, webhook.EventTypes()...)...)
+	}
+	got, _ := w.feed(q, &events[len(events)-1])
+	w.same("events after the position", got, events[3:])
 }
 
 func testAcknowledgedSurvives(w *world) {
@@ -144,7 +196,11 @@ func testHandlesIncrement(w *world) {
 	var turn atomic.Int64
 	w.increment(func() error { return incrementResponse(w, stores[turn.Add(1)%2], &r) })
 	w.increment(func() error { return incrementCampaign(w, stores[turn.Add(1)%2], &sc.campaign) })
+	w.increment(func() error { return incrementWebhook(w, stores[turn.Add(1)%2], &sc.hook) })
+	w.increment(func() error { return incrementAccount(w, stores[turn.Add(1)%2], sc.account.ID) })
 	for _, store := range stores {
+		w.wantWebhookIncrements(store, &sc.hook)
+		w.wantAccountIncrements(store, sc.account.ID)
 		w.wantResponseIncrements(store, &r, &sc.hook)
 		w.wantCampaignIncrements(store, &sc.campaign)
 	}
@@ -156,10 +212,12 @@ func testHandlesRace(w *world) {
 	a := w.addAccount()
 	const limit = 5
 	if won := w.race(24, formsvc.ErrLimit, func() error {
-		return stores[turn.Add(1)%2].CreateWebhook(w.ctx, w.newWebhook(a.ID), limit)
+		_, _, err := stores[turn.Add(1)%2].CreateWebhook(w.ctx, w.newWebhook(a.ID), limit)
+		return err
 	}); won != limit {
 		w.Errorf("%d webhooks under a limit of %d", won, limit)
 	}
+	w.subscribeTogether(stores, limit)
 	c := w.addCampaign(a.ID)
 	taken := w.newResponse(&c).Reference
 	if won := w.race(16, formsvc.ErrConflict, func() error {
@@ -178,24 +236,60 @@ func testHandlesClaim(w *world) {
 	for range events {
 		w.addResponse(&c)
 	}
-	w.wantClaimedOnce(stores, events*len(hooks))
+	w.wantClaimedOnce(stores, hooks, events*len(hooks))
 }
 
 func testHandlesFence(w *world) {
 	first, second := w.store, w.reopen(w.T, w.store)
 	sc := w.addScene()
 	w.addResponse(&sc.campaign)
-	lost := w.claimOne(request(nextDay()))
+	lost := w.claimOne(nextDay())
 	w.store = second
-	held := w.claimOne(request(nextDay().Add(time.Minute)))
+	held := w.claimOne(nextDay().Add(lease))
 	w.store = first
-	o := delivery.Outcome{ID: lost.ID, Lease: lost.Lease, Result: delivery.Delivered, Attempt: attempt(1, nextDay())}
-	if w.finish(o) {
+	if w.finish(outcome(&lost, delivery.Delivered, nextDay())) {
 		w.Errorf("the outcome of a lost lease was accepted")
 	}
 	w.store = second
-	o.Lease = held.Lease
-	if !w.finish(o) {
+	if !w.finish(outcome(&held, delivery.Delivered, nextDay())) {
 		w.Errorf("the outcome of the lease that is held was not accepted")
+	}
+}
+
+func testHandlesNotices(w *world) {
+	stores := []Store{w.store, w.reopen(w.T, w.store)}
+	ids := w.addFailures(60)
+	w.wantLeasedOnce(stores, ids)
+	now := nextDay().Add(time.Hour)
+	digests := w.digests(now, 1)
+	w.store = stores[1]
+	digests = append(digests, w.digests(now, 10)...)
+	if len(digests) != 2 || digests[0].WebhookID == digests[1].WebhookID {
+		w.Fatalf("digests through two stores: %+v, want one of each webhook", digests)
+	}
+	w.must("FinishDigest through the other store", w.store.FinishDigest(w.ctx, digests[0], now))
+	w.must("Noted through the other store", w.store.Noted(w.ctx, ids))
+	w.store = stores[0]
+	w.wantFailures(now.Add(1000*time.Hour), 0)
+}
+
+func testHandlesFeed(w *world) {
+	w.wantFollowed([]Store{w.store, w.reopen(w.T, w.store)})
+}
+
+func testHandlesRedeliver(w *world) {
+	first, second := w.store, w.reopen(w.T, w.store)
+	sc := w.addScene()
+	_, e := w.addResponse(&sc.campaign)
+	w.attend(&sc.hook, nextDay(), delivery.Failed)
+	w.store = second
+	w.redeliver(&e, &sc.hook, nextDay())
+	w.store = first
+	claim := w.claimOne(nextDay())
+	w.store = second
+	_, err := w.store.Redeliver(w.ctx, formsvc.DeliveryKey{AccountID: sc.account.ID, ID: formsvc.ID(claim.ID)}, nextDay())
+	w.wantError("Redeliver while the other store's claim lasts", err, formsvc.ErrConflict)
+	if claim.Kind != delivery.Replay || !w.finish(outcome(&claim, delivery.Delivered, nextDay())) {
+		w.Errorf("the claim %+v of the other store is no replay, or was not accepted", claim)
 	}
 }

@@ -50,9 +50,18 @@ const (
 	Filters      Category = "filters"      // agreement with formsvc.ResponseFilter.Match
 	Updates      Category = "updates"      // reading, deciding and writing as one unit
 	Outbox       Category = "outbox"       // events and deliveries commit with the change
-	Webhooks     Category = "webhooks"     // the limit, and the end of deliveries with the webhook
+	Webhooks     Category = "webhooks"     // the limit, subscribing twice, and the end of deliveries with the webhook
+	Ready        Category = "ready"        // which endpoints have work, and what they say
 	Claims       Category = "claims"       // which deliveries are claimed
 	Outcomes     Category = "outcomes"     // what finishing a claim does, and when it is refused
+	Attempts     Category = "attempts"     // the log of a delivery
+	Redelivery   Category = "redelivery"   // what is sent again by hand
+	TestEvents   Category = "test events"  // events that try a webhook
+	Notices      Category = "notices"      // what tells of final failures, once
+	Digests      Category = "digests"      // failures summed up, once in a while
+	Feed         Category = "feed"         // events in the order of their commits
+	Pruning      Category = "pruning"      // what is deleted for its age
+	Stats        Category = "stats"        // how much is waiting
 	Waiting      Category = "waiting"      // no wake-up is lost
 	Concurrency  Category = "concurrency"  // many units at once; each fails alone
 	Cancellation Category = "cancellation" // what a context that ends does
@@ -142,8 +151,17 @@ func groups() []group {
 		{Updates, updateTests()},
 		{Outbox, outboxTests()},
 		{Webhooks, webhookTests()},
+		{Ready, readyTests()},
 		{Claims, claimTests()},
 		{Outcomes, outcomeTests()},
+		{Attempts, attemptTests()},
+		{Redelivery, redeliveryTests()},
+		{TestEvents, testEventTests()},
+		{Notices, noticeTests()},
+		{Digests, digestTests()},
+		{Feed, feedTests()},
+		{Pruning, pruneTests()},
+		{Stats, statsTests()},
 		{Waiting, waitTests()},
 		{Concurrency, concurrencyTests()},
 		{Cancellation, cancelTests()},

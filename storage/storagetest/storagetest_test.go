@@ -28,6 +28,20 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// Every method is called by the tests that make every call.
+func TestCalls(t *testing.T) {
+	known := map[string]bool{"Close": true} // has tests of its own
+	for _, c := range calls() {
+		known[c.name] = true
+	}
+	store := reflect.TypeFor[Store]()
+	for i := range store.NumMethod() {
+		if name := store.Method(i).Name; !known[name] {
+			t.Errorf("no call of %s", name)
+		}
+	}
+}
+
 // The comparison that every test rests on sees what it has to see, and no more.
 func TestDifference(t *testing.T) {
 	type inner struct {

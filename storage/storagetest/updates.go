@@ -19,6 +19,15 @@ func updateTests() []test {
 		{"no response update is lost", testResponseIncrements},
 		{"a response is decided on its campaign's version", testStale},
 		{"responses while their campaign changes", testCountWhileUpdating},
+		{"a webhook's function sees the whole record", testWebhookDecideSees},
+		{"an account's function sees the whole record", testAccountDecideSees},
+		{"the error of a webhook's function changes nothing", testWebhookDecideFails},
+		{"a webhook without a new version is not written", testWebhookDecideKeeps},
+		{"every member of a webhook", testUpdateWebhook},
+		{"events go to the webhook as it is then", testUpdateListens},
+		{"every member of an account", testUpdateAccount},
+		{"no webhook update is lost", testWebhookIncrements},
+		{"no account update is lost", testAccountIncrements},
 	}
 }
 

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 func waitTests() []test {
 	return []test{
 		{"work that came before", testWaitAfterCommit},
+		{"work that was asked for by hand", testWaitAfterRedeliver},
 		{"work that comes meanwhile", testWaitDuringCommit},
 		{"nothing comes", testWaitEnds},
 		{"the context ends", testWaitCancelled},
@@ -36,6 +38,26 @@ func testWaitAfterCommit(w *world) {
 		})
 		w.must("UpdateResponse", err)
 		w.must("Wait after UpdateResponse", w.wait())
+	}
+}
+
+func testWaitAfterRedeliver(w *world) {
+	sc := w.addScene()
+	_, e := w.addResponse(&sc.campaign)
+	w.must("Wait after CreateResponse", w.wait())
+	for range 5 {
+		w.attend(&sc.hook, nextDay(), delivery.Failed)
+		w.redeliver(&e, &sc.hook, nextDay())
+		w.must("Wait after Redeliver", w.wait())
+		w.attend(&sc.hook, nextDay(), delivery.Failed)
+		_, err := w.store.RedeliverFailed(w.ctx, formsvc.RedeliverQuery{
+			Key: webhookKey(&sc.hook), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10,
+		})
+		w.must("RedeliverFailed", err)
+		w.must("Wait after RedeliverFailed", w.wait())
+		_, err = w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID))
+		w.must("CreateTest", err)
+		w.must("Wait after CreateTest", w.wait())
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // A world is a test with its store. Its new… methods build valid records, one
@@ -22,6 +22,9 @@ type world struct {
 	store  Store
 	reopen func(testing.TB, Store) Store
 	count  atomic.Int64
+
+	mu    sync.Mutex
+	hooks []formsvc.ID // of all webhooks that newWebhook built
 }
 
 func newWorld(t *testing.T, store Store, reopen func(testing.TB, Store) Store) *world {
@@ -85,9 +88,12 @@ func (w *world) newResponse(c *formsvc.Campaign) formsvc.Response {
 
 func (w *world) newWebhook(account formsvc.ID) formsvc.Webhook {
 	id, at := w.next()
+	w.mu.Lock()
+	w.hooks = append(w.hooks, id)
+	w.mu.Unlock()
 	return formsvc.Webhook{
 		ID: id, AccountID: account, URL: "https://example.com/" + string(id), Events: webhook.EventTypes(),
-		Secret: "secret of " + string(id), CreatedAt: at, UpdatedAt: at,
+		Secret: "secret of " + string(id), Version: 1, CreatedAt: at, UpdatedAt: at,
 	}
 }
 
@@ -97,6 +103,13 @@ func (w *world) newEvent(r *formsvc.Response) formsvc.Event {
 		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: webhook.ResponseCreated,
 		Payload: []byte(`{"id":"` + string(id) + `"}`), CreatedAt: at,
 	}
+}
+
+// newTestEvent is about a campaign and a response that do not exist.
+func (w *world) newTestEvent(account formsvc.ID) formsvc.Event {
+	e := w.newEvent(&formsvc.Response{ID: w.nextID(), AccountID: account, CampaignID: w.nextID()})
+	e.Test = true
+	return e
 }
 
 func (w *world) addAccount(keys ...formsvc.Key) formsvc.Account {
@@ -135,9 +148,36 @@ func (w *world) addResponse(c *formsvc.Campaign) (formsvc.Response, formsvc.Even
 func (w *world) addWebhook(account formsvc.ID) formsvc.Webhook {
 	w.Helper()
 	hook := w.newWebhook(account)
-	w.must("CreateWebhook", w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks))
+	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 	return hook
 }
+
+// subscribe stores a webhook that must be new.
+func (w *world) subscribe(hook formsvc.Webhook, limit int) error {
+	stored, created, err := w.store.CreateWebhook(w.ctx, hook, limit)
+	if err == nil {
+		w.same("webhook as created", stored, hook)
+		if !created {
+			w.Errorf("CreateWebhook: not created, though the account has no such subscription")
+		}
+	}
+	return err
+}
+
+// change updates a webhook and returns it as stored.
+func (w *world) change(hook *formsvc.Webhook, edit func(*formsvc.Webhook)) formsvc.Webhook {
+	w.Helper()
+	changed, err := w.store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) error {
+		edit(hook)
+		hook.Version++
+		return nil
+	})
+	w.must("UpdateWebhook", err)
+	return changed
+}
+
+func disable(hook *formsvc.Webhook) { hook.Disabled = true }
+func enable(hook *formsvc.Webhook)  { hook.Disabled = false }
 
 // create stores a response of a campaign of version 1.
 func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
@@ -165,50 +205,10 @@ func campaignKey(c *formsvc.Campaign) formsvc.CampaignKey {
 	return formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID}
 }
 
+func deliveryKey(d *formsvc.Delivery) formsvc.DeliveryKey {
+	return formsvc.DeliveryKey{AccountID: d.AccountID, ID: d.ID}
+}
+
 func webhookKey(h *formsvc.Webhook) formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: h.AccountID, ID: h.ID}
-}
-
-// request asks for everything that is due at that time.
-func request(now time.Time) delivery.ClaimRequest {
-	return delivery.ClaimRequest{Now: now, Lease: time.Minute, Limit: 10_000, PerEndpoint: 10_000}
-}
-
-// claim returns what the store gives, by delivery.
-func (w *world) claim(req delivery.ClaimRequest) map[string]delivery.Claim {
-	w.Helper()
-	claims, err := w.store.Claim(w.ctx, req)
-	w.must("Claim", err)
-	byID := make(map[string]delivery.Claim)
-	for _, c := range claims {
-		if _, twice := byID[c.ID]; twice {
-			w.Errorf("Claim: delivery %s comes twice in one answer", c.ID)
-		}
-		byID[c.ID] = c
-	}
-	return byID
-}
-
-// claimOne returns the one claim that there must be.
-func (w *world) claimOne(req delivery.ClaimRequest) delivery.Claim {
-	w.Helper()
-	claims := w.claim(req)
-	if len(claims) != 1 {
-		w.Fatalf("Claim at %v: %d claims, want 1", req.Now, len(claims))
-	}
-	for _, c := range claims {
-		return c
-	}
-	return delivery.Claim{}
-}
-
-// finish records one outcome and returns whether it was accepted.
-func (w *world) finish(o delivery.Outcome) bool {
-	w.Helper()
-	accepted, err := w.store.Finish(w.ctx, []delivery.Outcome{o})
-	w.must("Finish", err)
-	if len(accepted) != 1 {
-		w.Fatalf("Finish: %d answers for 1 outcome", len(accepted))
-	}
-	return accepted[0]
 }

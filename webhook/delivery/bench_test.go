@@ -22,29 +22,35 @@ type hose struct {
 
 	mu       sync.Mutex
 	left     int
-	next     int
 	finished int
 	finishes int
+	looks    int
 	claims   int
+}
+
+func (h *hose) Ready(context.Context, time.Time) ([]delivery.Endpoint, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.looks++
+	if h.left == 0 {
+		return nil, nil
+	}
+	return h.endpoints, nil
 }
 
 func (h *hose) Claim(_ context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.claims++
-	busy := make(map[string]int, len(h.endpoints))
 	var claims []delivery.Claim
-	for skipped := 0; len(claims) < req.Limit && h.left > 0 && skipped < len(h.endpoints); h.next++ {
-		e := h.endpoints[h.next%len(h.endpoints)]
-		if req.Busy[e.ID]+busy[e.ID] >= req.PerEndpoint {
-			skipped++
-			continue
+	for _, share := range req.Shares {
+		for range min(share.N, h.left) {
+			id := strconv.Itoa(h.left)
+			claims = append(claims, delivery.Claim{
+				ID: id, Lease: 1, EventID: "e" + id, Event: "response.created", Endpoint: share.Endpoint, Size: len(h.payload),
+			})
+			h.left--
 		}
-		skipped = 0
-		busy[e.ID]++
-		id := strconv.Itoa(h.left)
-		claims = append(claims, delivery.Claim{ID: id, Lease: 1, EventID: "e" + id, Event: "response.created", Endpoint: e})
-		h.left--
 	}
 	return claims, nil
 }
@@ -70,6 +76,12 @@ func (h *hose) Finish(_ context.Context, outcomes []delivery.Outcome) ([]bool, e
 	}
 	return accepted, nil
 }
+
+func (h *hose) Failures(context.Context, time.Time, time.Time, int) ([]delivery.Failure, error) {
+	return nil, nil
+}
+
+func (h *hose) Noted(context.Context, []string) error { return nil }
 
 func (h *hose) Wait(ctx context.Context, _ time.Duration) error {
 	<-ctx.Done()
@@ -103,6 +115,7 @@ func BenchmarkEngine(b *testing.B) {
 					b.Fatalf("%d of %d delivered", h.finished, b.N)
 				}
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "deliveries/s")
+				b.ReportMetric(float64(b.N)/float64(h.looks), "per-look")
 				b.ReportMetric(float64(b.N)/float64(h.claims), "per-claim")
 				b.ReportMetric(float64(b.N)/float64(h.finishes), "per-finish")
 			})

@@ -18,15 +18,23 @@
 //   - x-service-event: the event's type
 //   - x-service-delivery: the delivery's identifier, the same on every attempt
 //   - x-service-attempt: 1 for the first
+//   - webhook-id: the event's identifier, the same on every attempt
+//   - webhook-timestamp: when the attempt was made, in seconds since 1970
+//   - webhook-signature: see [github.com/formsvc/toolkit/webhook.SignStandard]
 //   - Idempotency-Key: the delivery's identifier again
 //   - User-Agent: see [Options.UserAgent]
+//
+// and those of [Endpoint.Headers] that are not the engine's, do not say how the
+// message is framed or coded, and do not belong to the connection. While an
+// endpoint has a previous secret, x-service-signature is made with that one, and
+// webhook-signature has one signature of each, the newer first.
 //
 // An attempt succeeds when the receiver answers 2xx, and ends its answer or
 // exceeds [Options.MaxAnswer], within [Options.Timeout] for the whole exchange.
 // Everything else is a failure, a redirect too: none is followed, since it would
 // carry a signed payload to an address that nobody checked. After a failure it
 // is tried again after each of [Options.Retries], and after the last failure
-// [Options.OnFailure] is called.
+// [Options.OnFailure] is called. A [Replay] has one attempt and no notice.
 //
 // # What the engine promises
 //
@@ -40,17 +48,54 @@
 // Counting: an attempt counts when its result is known. Requests that a shutdown
 // cut off, and claims that were never sent, use up no retry.
 //
-// Isolation: at most [Options.PerEndpoint] requests to one endpoint are in
-// flight, so one that hangs holds that many of the [Options.Concurrency] slots
-// and no more; as many again, at most, hold outcomes that are being recorded.
-// Concurrency/PerEndpoint endpoints have to hang at once before the others wait.
+// Notices: of a delivery that failed for the last time, OnFailure is told at
+// least once, whatever dies in between.
 //
-// Memory: a slot holds one payload and the first 4 KiB of one answer. A slot is
-// free again only when the queue accepted the outcome or the lease ended, so a
-// queue that is down stops the sending and not the memory.
+// Memory: payloads take at most [Options.MaxBytes]. A delivery in flight takes
+// the first 4 KiB of an answer, and less than 300 KiB while the headers of an
+// answer come that are as bad as they may be. A slot is free again only when the
+// queue accepted the outcome or the lease ended, so a queue that is down stops
+// the sending and does not fill the memory.
 //
 // Discretion: neither secrets nor payloads, nor the path and query of an URL,
 // are logged or part of an error.
+//
+// # Isolation
+//
+// Receivers do not hurt each other, however slow, dead or hostile they are.
+// What keeps them apart:
+//
+// Two lanes. A request that is in flight for longer than [Options.SlowAfter]
+// leaves its slot of the fast lane and takes one of the slow lane. While an
+// endpoint has such a request, and until it answers within SlowAfter again, more
+// is claimed for it only as far as there is room in the slow lane.
+//
+// A window for each endpoint: how many requests to it are in flight. It begins
+// with one, grows by one with each success up to [Options.PerEndpoint], and is
+// one again after a failure without an answer: that one request is then the
+// probe. An answer with another status than 2xx leaves it as it is.
+//
+// Proof: endpoints that accepted nothing yet, or nothing since they last failed
+// without an answer, have at most half of each lane and of the memory together.
+// So those that work always find room, even beside thousands that hang.
+//
+// What is left free: no endpoint may have more slots of a lane than are free in
+// it, nor more than a small part of the memory. So others find room in the first
+// moment, too, when many that worked so far begin to hang at once. It is gone
+// only when as many hang as the lane has slots; and for longer than SlowAfter,
+// only when they fill the slow lane.
+//
+// Fairness: room goes to the account that has least in flight in the lane, and
+// within it to such an endpoint. Among equals they take turns, and each claim
+// goes on where the last one stopped. What one cannot use goes to others.
+//
+// Order: for each endpoint, first attempts go before retries and these before
+// replays, except that every fourth claim takes them the other way round, so that
+// nothing waits for ever.
+//
+// An endpoint's health is learned by each run for itself and not stored. Room
+// that a failed endpoint has no use for is never lost: a backlog of any length
+// costs the others nothing.
 //
 // # Clocks
 //

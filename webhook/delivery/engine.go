@@ -11,7 +11,8 @@ import (
 
 // An Engine delivers what is due in a [Queue]. Make it with [New]. It is safe
 // for concurrent use, and any number of engines, in one process or in many, may
-// share a queue. Each call of Run or RunOnce has slots of its own.
+// share a queue. Each call of Run or RunOnce has slots of its own, and learns by
+// itself which endpoints are healthy.
 type Engine struct {
 	queue        Queue
 	opts         Options // filled in
@@ -44,15 +45,19 @@ func New(q Queue, opts *Options) (*Engine, error) {
 // Errors of the queue are logged and never end it; it tries again after a pause
 // of at most 5 seconds.
 //
-// When ctx ends, nothing more is claimed. Requests in flight may go on for
-// [Options.DrainTimeout], then they are cut off and go back to the queue. What
-// came of them is recorded within another 10 seconds; what the queue does not
-// take by then is given up and delivered again after its lease. No goroutine of
-// the engine survives Run, provided that queue and transport heed their
-// contexts.
+// When ctx ends, nothing more is claimed and no further notice is given. Requests
+// in flight may go on for [Options.DrainTimeout], then they are cut off and go
+// back to the queue. What came of them is recorded within another 10 seconds,
+// and that is also how long a call of [Options.OnFailure] may take then; what the
+// queue does not take by the end of it is given up and delivered again after its
+// lease. No goroutine of the engine survives Run, provided that queue, transport
+// and OnFailure heed their contexts.
 func (e *Engine) Run(ctx context.Context) error {
 	r := e.start(ctx)
 	defer r.stop()
+	if r.opts.OnFailure != nil {
+		r.helpers.Go(func() { r.notify(ctx) })
+	}
 	var claiming, loading backoff
 	for ctx.Err() == nil {
 		if r.loaded.Swap(false) {
@@ -79,43 +84,26 @@ func (e *Engine) Run(ctx context.Context) error {
 func (r *run) rest(ctx context.Context, b *backoff, err error) {
 	pause := b.next()
 	r.log(ctx, slog.LevelError, "webhook queue failed", slog.Any("error", err), slog.Duration("pause", pause))
+	r.agenda = nil
 	sleep(ctx, pause)
 }
 
-// step claims once and reports whether to claim again at once.
-func (r *run) step(ctx context.Context) (more bool, err error) {
-	room := r.slots.room()
-	n, err := r.claim(ctx, room)
-	return n > 0 && n >= room.free, err
-}
-
-// wait returns when another claim may bring something.
-func (r *run) wait(ctx context.Context) error {
-	return r.slots.await(ctx, func(ctx context.Context, full bool) error {
-		if full {
-			<-ctx.Done()
-			return nil
-		}
-		err := r.queue.Wait(ctx, r.opts.PollInterval)
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	})
-}
-
-// RunOnce delivers what is due until nothing more is, and returns how many
-// attempts were recorded, successful or not. It is for tests and for programs
-// that are started on a schedule. Retries that are due later stay in the queue.
+// RunOnce delivers what is due until nothing more is, gives the notices that are
+// due, and returns how many attempts were recorded, successful or not. It is for
+// tests and for programs that are started on a schedule. Retries that are due
+// later stay in the queue.
 //
-// It fails, after the requests in flight are done, with the first error of
-// claiming or of loading payloads; with the error of ctx if that ends first, draining like
-// [Engine.Run]; and when an outcome was not recorded while its lease lasted, or
-// within 10 seconds after either of the other errors.
+// It fails, after the requests in flight are done, with the first error of the
+// queue other than of Finish; with the error of ctx if that ends first, draining
+// like [Engine.Run]; and when an outcome was not recorded while its lease lasted,
+// or within 10 seconds after either of the other errors.
 func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 	r := e.start(ctx)
 	r.slots.wakeIdle = true
 	err = r.once(ctx)
+	if err == nil && r.opts.OnFailure != nil {
+		err = r.giveNotices(ctx)
+	}
 	r.stop()
 	if lost := r.lost.Load(); lost > 0 {
 		err = errors.Join(err, fmt.Errorf("delivery: %d outcomes were not recorded", lost))
@@ -125,20 +113,24 @@ func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 
 func (r *run) once(ctx context.Context) error {
 	for {
-		room := r.slots.room()
-		if err := r.loadFailure(); err != nil {
-			return err
+		idle, before := r.slots.isIdle(), r.claimed
+		if idle {
+			r.agenda = nil // nothing is ready only if the queue says so now
 		}
-		n, err := r.claim(ctx, room)
+		for more := true; more; {
+			err := r.loadFailure()
+			if err == nil {
+				more, err = r.step(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil:
-			return err
-		case n == 0 && room.idle:
+		case idle && r.claimed == before:
 			return nil
-		case n > 0 && n >= room.free:
-			continue
 		}
 		_ = r.slots.await(ctx, func(ctx context.Context, _ bool) error {
 			<-ctx.Done()

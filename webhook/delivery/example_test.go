@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
+	"github.com/formsvc/toolkit/webhook/egress"
 )
 
 // A receiver that is down for a moment, and one that never answers well. The
@@ -32,10 +34,19 @@ func Example() {
 	queue.add("d1", delivery.Endpoint{ID: "a", URL: server.URL + "/recovers", Secret: "the webhook's secret"}, `{"event":"response.created"}`)
 	queue.add("d2", delivery.Endpoint{ID: "b", URL: server.URL + "/missing", Secret: "another secret"}, `{"event":"response.created"}`)
 
+	policy, err := egress.New(&egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	engine, err := delivery.New(queue, &delivery.Options{
 		Retries: []time.Duration{0}, // one retry at once; leave it out for the documented schedule
-		OnFailure: func(_ context.Context, f delivery.Failure) {
+		// The receiver of the example is on this machine. Leave it out to send
+		// to public addresses only.
+		Control: policy.Control,
+		OnFailure: func(_ context.Context, f delivery.Failure) error {
 			fmt.Printf("delivery %s failed after %d attempts: %s %d\n", f.Delivery, f.Attempts, f.Error, f.Status)
+			return nil
 		},
 	})
 	if err != nil {

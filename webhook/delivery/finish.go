@@ -107,7 +107,7 @@ func (r *run) finish(batch []*job) error {
 			r.settle(j)
 		} else {
 			r.log(r.work, slog.LevelWarn, "webhook outcome not accepted: the claim passed on or the delivery is gone", about(j)...)
-			r.slots.release(j)
+			r.slots.leave(j)
 		}
 	}
 	return nil
@@ -118,14 +118,10 @@ func (r *run) settle(j *job) {
 	if j.outcome.Result != Released {
 		r.recorded.Add(1)
 	}
-	if j.outcome.Result != Failed || r.opts.OnFailure == nil {
-		r.slots.release(j)
-		return
+	if j.outcome.Result == Failed && j.claim.Kind != Replay {
+		r.expectNotice()
 	}
-	r.helpers.Go(func() {
-		defer r.slots.release(j)
-		r.opts.OnFailure(r.work, failure(j))
-	})
+	r.slots.leave(j)
 }
 
 // keep returns those of jobs that are to be tried again, and gives up the
@@ -141,7 +137,7 @@ func (r *run) keep(jobs []*job) []*job {
 		}
 		r.lost.Add(1)
 		r.log(r.work, slog.LevelError, "webhook outcome given up", about(j)...)
-		r.slots.release(j)
+		r.slots.leave(j)
 	}
 	return kept
 }
@@ -149,16 +145,7 @@ func (r *run) keep(jobs []*job) []*job {
 func about(j *job) []slog.Attr {
 	return []slog.Attr{
 		slog.String("delivery", j.claim.ID),
-		slog.String("endpoint", j.claim.Endpoint.ID),
+		slog.String("endpoint", j.claim.Endpoint),
 		slog.Int("attempt", j.claim.Attempts+1),
-	}
-}
-
-func failure(j *job) Failure {
-	a := j.outcome.Attempt
-	return Failure{
-		Delivery: j.claim.ID, EventID: j.claim.EventID, Event: j.claim.Event,
-		Endpoint: j.claim.Endpoint.ID, Account: j.claim.Endpoint.Account, Host: host(j.claim.Endpoint.URL),
-		Attempts: a.Number, Status: a.Status, Error: a.Error, At: a.StartedAt.Add(a.Duration),
 	}
 }

@@ -4,14 +4,17 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +47,15 @@ func (q *memQueue) get(id string) (r row) {
 	return r
 }
 
+// move changes the endpoint behind the engine's back.
+func (q *memQueue) move(id string, change func(*delivery.Endpoint)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.endpoints[id]
+	change(&e)
+	q.endpoints[id] = e
+}
+
 // count returns how many deliveries ended so.
 func (q *memQueue) count(result delivery.Result) (n int) {
 	q.mu.Lock()
@@ -60,6 +72,13 @@ func (q *memQueue) claims() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.requests)
+}
+
+// looked returns how often the queue was asked what is ready.
+func (q *memQueue) looked() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.looks
 }
 
 // A roundTrip is a transport made of one function.
@@ -117,12 +136,27 @@ func sign(secret, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
+// signStandard is independent of the package that signs, too.
+func signStandard(secret, id string, at time.Time, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	_, _ = fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
 func endpoint(id string) delivery.Endpoint {
 	return delivery.Endpoint{ID: id, Account: "account-" + id, URL: "http://" + id + ".example/hook?token=hidden", Secret: "secret-" + id}
 }
 
+// local allows every address, since the receivers of the tests are on this
+// machine.
+func local(string, string, syscall.RawConn) error { return nil }
+
+// newEngine returns an engine that may also send to this machine.
 func newEngine(tb testing.TB, q delivery.Queue, opts delivery.Options) *delivery.Engine {
 	tb.Helper()
+	if opts.Transport == nil && opts.Control == nil {
+		opts.Control = local
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -152,4 +186,12 @@ func run(tb testing.TB, q delivery.Queue, opts delivery.Options) (stop func()) {
 	}
 	tb.Cleanup(stop)
 	return stop
+}
+
+// unexpected is an OnFailure that must not be called.
+func unexpected(t *testing.T) func(context.Context, delivery.Failure) error {
+	return func(_ context.Context, f delivery.Failure) error {
+		t.Errorf("OnFailure called: %+v", f)
+		return nil
+	}
 }

@@ -52,7 +52,8 @@ func TestRequestIsSigned(t *testing.T) {
 	defer server.Close()
 	q := newQueue()
 	q.add("d1", delivery.Endpoint{ID: "a", URL: server.URL + "/hook?x=1", Secret: secret}, body)
-	if n, err := newEngine(t, q, delivery.Options{}).RunOnce(t.Context()); n != 1 || err != nil {
+	now := time.Now()
+	if n, err := newEngine(t, q, delivery.Options{Now: func() time.Time { return now }}).RunOnce(t.Context()); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if head == nil {
@@ -70,6 +71,9 @@ func TestRequestIsSigned(t *testing.T) {
 		"X-Service-Delivery":  {"d1"},
 		"X-Service-Attempt":   {"1"},
 		"Idempotency-Key":     {"d1"},
+		"Webhook-Id":          {"event-d1"},
+		"Webhook-Timestamp":   {fmt.Sprint(now.Unix())},
+		"Webhook-Signature":   {signStandard(secret, "event-d1", now, body)},
 	}
 	for name := range head.Header {
 		if !slices.Equal(head.Header[name], want[name]) {
@@ -226,7 +230,7 @@ func TestControlRefusesAddresses(t *testing.T) {
 	if s, _ := seen.Load().(string); !strings.HasPrefix(s, "tcp4 127.0.0.1:") && !strings.HasPrefix(s, "tcp6 [::1]:") {
 		t.Errorf("Control saw %q", s)
 	}
-	a = deliver(t, server.URL, delivery.Options{Control: func(string, string, syscall.RawConn) error { return nil }})
+	a = deliver(t, server.URL, delivery.Options{Control: local})
 	if a.Status != 404 {
 		t.Errorf("attempt %+v", a)
 	}
@@ -255,6 +259,34 @@ func TestNetworkFailures(t *testing.T) {
 				t.Errorf("attempt %+v, want class %s", a, tt.class)
 			}
 		})
+	}
+}
+
+// Unless somebody says otherwise, only public addresses are sent to.
+func TestAddressesAreCheckedByDefault(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	conns := countConns(server)
+	server.Start()
+	defer server.Close()
+	q := newQueue()
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	for i, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"} {
+		q.add(fmt.Sprint("d", i), delivery.Endpoint{ID: fmt.Sprint("e", i), URL: "http://" + host + ":" + port, Secret: "s"}, "body")
+	}
+	engine, err := delivery.New(q, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := engine.RunOnce(t.Context()); n != 5 || err != nil {
+		t.Fatal(n, err)
+	}
+	for i := range 5 {
+		if a := q.get(fmt.Sprint("d", i)).attempts[0]; a.Error != delivery.ClassRefused {
+			t.Errorf("%d: %+v", i, a)
+		}
+	}
+	if n := conns.Load(); n != 0 {
+		t.Errorf("%d connections", n)
 	}
 }
 

@@ -59,9 +59,10 @@ func TestRunOnceWaitsForNotices(t *testing.T) {
 		_, err := newEngine(t, q, delivery.Options{
 			Transport: roundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("broken") }),
 			Retries:   []time.Duration{},
-			OnFailure: func(ctx context.Context, f delivery.Failure) {
-				time.Sleep(time.Minute)
+			OnFailure: func(ctx context.Context, f delivery.Failure) error {
+				time.Sleep(30 * time.Second)
 				done = ctx.Err() == nil && f.Error == delivery.ClassTransport
+				return nil
 			},
 		}).RunOnce(t.Context())
 		if err != nil || !done {

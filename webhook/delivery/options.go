@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook/egress"
 )
 
 // The defaults of [Options].
@@ -19,8 +21,12 @@ const (
 	DefaultTimeout = 30 * time.Second
 	// DefaultConcurrency suits receivers that answer at once.
 	DefaultConcurrency = 64
-	// DefaultPerEndpoint lets eight endpoints hang before the others wait.
+	// DefaultPerEndpoint keeps a receiver busy while more is claimed for it.
 	DefaultPerEndpoint = 8
+	// DefaultSlowAfter is long for a receiver that answers before it works.
+	DefaultSlowAfter = time.Second
+	// DefaultMaxBytes is in bytes: 67 payloads of the largest size.
+	DefaultMaxBytes = 64 << 20
 	// DefaultLease leaves half of it for the queue.
 	DefaultLease = time.Minute
 	// DefaultPollInterval is how late a retry can be.
@@ -60,15 +66,42 @@ type Options struct {
 	// Defaults to [DefaultRetries].
 	Retries []time.Duration
 
-	// Concurrency is how many deliveries are in flight in all, counted until
-	// their outcome is recorded. Each can hold a payload in memory.
+	// Concurrency is how many deliveries are in flight in the fast lane, which is
+	// for requests in their first moments; see Isolation in the package's
+	// documentation. Each counts from its claim until its outcome is recorded.
+	// Endpoints that accepted nothing yet, or nothing since they last failed,
+	// have at most half of them together.
 	// Defaults to [DefaultConcurrency].
 	Concurrency int
 
-	// PerEndpoint is how many requests to one endpoint are in flight at once.
-	// An endpoint that hangs delays others unless it is well below Concurrency.
+	// SlowConcurrency is how many deliveries are in flight in the slow lane in
+	// addition: those whose request takes longer than SlowAfter, and those to
+	// endpoints that are known to be slow. Endpoints that accepted nothing yet,
+	// or nothing since they last failed, have at most half of them together.
+	// SlowConcurrency/PerEndpoint endpoints have to begin to hang within Timeout
+	// before others wait. A waiting request costs a connection and a few
+	// goroutines.
+	// Defaults to four times Concurrency.
+	SlowConcurrency int
+
+	// SlowAfter is how long a request stays in the fast lane.
+	// Defaults to [DefaultSlowAfter].
+	SlowAfter time.Duration
+
+	// PerEndpoint is how many requests to one endpoint are in flight at most. An
+	// endpoint begins with one, and earns one more with each success; a failure
+	// without an answer takes it back to one.
 	// Defaults to [DefaultPerEndpoint], but at most to half of Concurrency.
 	PerEndpoint int
+
+	// MaxBytes is how many bytes of payloads are in flight in both lanes. Until
+	// the size of a payload is known, it is taken to be 1 MB, which the service
+	// never exceeds; larger ones of other queues may exceed MaxBytes by what
+	// they are larger. One payload is always allowed. Slow endpoints, and those
+	// that accepted nothing yet or since they last failed, have at most half of
+	// it together, and any endpoint about MaxBytes*PerEndpoint/SlowConcurrency.
+	// Defaults to [DefaultMaxBytes].
+	MaxBytes int64
 
 	// Lease is how long a claim keeps a delivery from other processes, and so
 	// how long a delivery rests after the death of its process. It must exceed
@@ -94,33 +127,40 @@ type Options struct {
 	// Defaults to [DefaultDrainTimeout].
 	DrainTimeout time.Duration
 
-	// OnFailure is called when a delivery failed for the last time, after the
-	// queue recorded that: once, and only by the process whose outcome the queue
-	// accepted. It is not called again after a crash; where a notice must
-	// survive that, the queue has to keep it.
+	// OnFailure is called when a delivery other than a [Replay] failed for the
+	// last time, after the queue recorded that: at least once, by one of the
+	// processes that share the queue, and again when the process died or lost
+	// the queue before that was noted. When it returns an error, it is called
+	// again for the same delivery once Lease is over, and a minute later at most.
 	//
-	// It is called by several goroutines at once. Until it returns it holds a
-	// slot and counts as a request to its endpoint. ctx ends when a shutdown
-	// takes too long.
-	// Defaults to doing nothing.
-	OnFailure func(ctx context.Context, f Failure)
+	// It is called by up to eight goroutines at once and holds no slot. ctx ends
+	// after two thirds of Lease, or 10 seconds after the end of the context of
+	// Run; OnFailure has to return then.
+	// Defaults to none: the notices stay in the queue.
+	OnFailure func(ctx context.Context, f Failure) error
+
+	// Metrics gets the figures of the engine.
+	// Defaults to none.
+	Metrics Metrics
 
 	// Transport sends the requests in place of the engine's own. It must not
 	// follow redirects, and must heed the request's context until the answer's
 	// body ends, as [net/http.Transport] does. Errors that wrap
 	// [ErrAddressRefused] are reported as [ClassRefused].
 	// Defaults to a transport of its own that uses no proxy, does not
-	// decompress, asks for TLS 1.2 or later and reads at most 64 KiB of headers.
+	// decompress, asks for TLS 1.2 or later and reads at most 16 KiB of headers.
 	Transport http.RoundTripper
 
 	// Control is called by the default Transport before each connection, with
 	// the address after name resolution, like [net.Dialer.Control]. An error
 	// keeps it from connecting. It cannot be combined with Transport.
-	// Defaults to allowing every address.
+	// Defaults to that of an [egress.Policy] without exceptions: public
+	// addresses only.
 	Control func(network, address string, c syscall.RawConn) error
 
-	// Logger gets a line for each failed call of the queue, and for each outcome
-	// that the queue did not accept or that was given up.
+	// Logger gets a line for each failed call of the queue, for each outcome
+	// that the queue did not accept or that was given up, for each notice that
+	// was not given, and once a minute for each endpoint with an Err.
 	// Defaults to [slog.Default] at the time of [New].
 	Logger *slog.Logger
 
@@ -134,20 +174,6 @@ type Options struct {
 	UserAgent string
 }
 
-// A Failure tells of a delivery that failed for the last time.
-type Failure struct {
-	Delivery string    // the delivery's identifier
-	EventID  string    // the event's identifier
-	Event    string    // the event's type
-	Endpoint string    // the endpoint's identifier
-	Account  string    // the account's identifier
-	Host     string    // host and port of the endpoint's URL, without the rest; "" if there is none
-	Attempts int       // how many there were
-	Status   int       // of the last answer; 0 when there was none
-	Error    string    // the class of the last failure, such as [ClassTimeout]
-	At       time.Time // when the last attempt ended
-}
-
 // withDefaults returns the options filled in. It does not change opts.
 func withDefaults(opts *Options) (Options, error) {
 	var o Options
@@ -159,7 +185,10 @@ func withDefaults(opts *Options) (Options, error) {
 	}
 	fill(&o.Timeout, DefaultTimeout)
 	fill(&o.Concurrency, DefaultConcurrency)
+	fill(&o.SlowConcurrency, 4*o.Concurrency)
+	fill(&o.SlowAfter, DefaultSlowAfter)
 	fill(&o.PerEndpoint, max(1, min(DefaultPerEndpoint, o.Concurrency/2)))
+	fill(&o.MaxBytes, DefaultMaxBytes)
 	fill(&o.Lease, max(DefaultLease, o.Timeout+30*time.Second))
 	fill(&o.PollInterval, DefaultPollInterval)
 	fill(&o.MaxAnswer, DefaultMaxAnswer)
@@ -171,6 +200,13 @@ func withDefaults(opts *Options) (Options, error) {
 	}
 	if o.Retries == nil {
 		o.Retries = DefaultRetries()
+	}
+	if o.Control == nil {
+		policy, err := egress.New(nil)
+		if err != nil {
+			return Options{}, fmt.Errorf("delivery: %w", err)
+		}
+		o.Control = policy.Control
 	}
 	o.Retries = slices.Clone(o.Retries)
 	if o.Lease-o.Timeout < leaseMargin {
@@ -197,6 +233,12 @@ func (o *Options) validate() error {
 		return errors.New("delivery: PollInterval is negative")
 	case o.Concurrency < 0:
 		return errors.New("delivery: Concurrency is negative")
+	case o.SlowConcurrency < 0:
+		return errors.New("delivery: SlowConcurrency is negative")
+	case o.SlowAfter < 0:
+		return errors.New("delivery: SlowAfter is negative")
+	case o.MaxBytes < 0:
+		return errors.New("delivery: MaxBytes is negative")
 	case o.PerEndpoint < 0:
 		return errors.New("delivery: PerEndpoint is negative")
 	case o.MaxAnswer < 0:

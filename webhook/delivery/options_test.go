@@ -21,7 +21,6 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := delivery.New(nil, nil); err == nil {
 		t.Error("no queue")
 	}
-	control := func(string, string, syscall.RawConn) error { return nil }
 	for name, o := range map[string]delivery.Options{
 		"Timeout":             {Timeout: -1},
 		"Lease":               {Lease: -1},
@@ -30,9 +29,12 @@ func TestNewRefuses(t *testing.T) {
 		"PollInterval":        {PollInterval: -1},
 		"Concurrency":         {Concurrency: -1},
 		"PerEndpoint":         {PerEndpoint: -1},
+		"SlowConcurrency":     {SlowConcurrency: -1},
+		"SlowAfter":           {SlowAfter: -1},
+		"MaxBytes":            {MaxBytes: -1},
 		"MaxAnswer":           {MaxAnswer: -1},
 		"Retries":             {Retries: []time.Duration{time.Second, -1}},
-		"Control":             {Control: control, Transport: http.DefaultTransport},
+		"Control":             {Control: local, Transport: http.DefaultTransport},
 		"UserAgent is not":    {UserAgent: "a\r\nX-Service-Attempt: 1"},
 		"UserAgent is not pr": {UserAgent: "é"},
 	} {
@@ -71,19 +73,6 @@ func TestNewCopiesOptions(t *testing.T) {
 			t.Error(n, err)
 		}
 	})
-}
-
-// The shares of Concurrency and PerEndpoint when only one of them is given.
-func TestPerEndpointDefault(t *testing.T) {
-	for concurrency, want := range map[int]int{0: 8, 1: 1, 2: 1, 6: 3, 16: 8, 1000: 8} {
-		q := newQueue()
-		if _, err := newEngine(t, q, delivery.Options{Concurrency: concurrency}).RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := q.requests[0].PerEndpoint; got != want {
-			t.Errorf("Concurrency %d: PerEndpoint %d, want %d", concurrency, got, want)
-		}
-	}
 }
 
 func TestNowIsTheClockOfTheQueue(t *testing.T) {

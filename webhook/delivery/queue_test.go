@@ -1,9 +1,11 @@
 package delivery_test
 
 import (
+	"cmp"
 	"context"
-	"maps"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,16 +14,21 @@ import (
 
 // A memQueue is a queue with leases and fencing, in memory.
 type memQueue struct {
-	onClaim  func(delivery.ClaimRequest) error // an error stands for an outage
+	onReady  func() error // an error stands for an outage
+	onClaim  func(delivery.ClaimRequest) error
 	onLoad   func(events []string) error
 	onFinish func([]delivery.Outcome) error
+	onNoted  func([]string) error
 
-	mu       sync.Mutex
-	rows     []*row
-	payloads map[string][]byte
-	requests []delivery.ClaimRequest
-	refused  int // outcomes
-	wake     chan struct{}
+	mu        sync.Mutex
+	rows      []*row
+	endpoints map[string]delivery.Endpoint
+	payloads  map[string][]byte
+	notices   []*notice
+	requests  []delivery.ClaimRequest
+	looks     int // calls of Ready
+	refused   int // outcomes
+	wake      chan struct{}
 }
 
 type row struct {
@@ -32,17 +39,27 @@ type row struct {
 	attempts []delivery.Attempt
 }
 
-func newQueue() *memQueue {
-	return &memQueue{payloads: make(map[string][]byte), wake: make(chan struct{}, 1)}
+type notice struct {
+	delivery.Failure
+	until time.Time // the lease's end
+	noted bool
 }
 
-// add queues one delivery that is due now. Its event has the same identifier.
+func newQueue() *memQueue {
+	return &memQueue{
+		endpoints: make(map[string]delivery.Endpoint), payloads: make(map[string][]byte), wake: make(chan struct{}, 1),
+	}
+}
+
+// add queues one delivery that is due now. Its event is "event-" and the same
+// identifier.
 func (q *memQueue) add(id string, endpoint delivery.Endpoint, payload string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.payloads[id] = []byte(payload)
+	q.endpoints[endpoint.ID] = endpoint
+	q.payloads["event-"+id] = []byte(payload)
 	q.rows = append(q.rows, &row{due: time.Now(), claim: delivery.Claim{
-		ID: id, EventID: id, Event: "response.created", Endpoint: endpoint,
+		ID: id, EventID: "event-" + id, Event: "response.created", Endpoint: endpoint.ID, Size: len(payload),
 	}})
 	q.signal()
 }
@@ -54,6 +71,31 @@ func (q *memQueue) signal() {
 	}
 }
 
+func (r *row) isDue(now time.Time) bool {
+	return r.result == 0 && !r.due.After(now) && !r.until.After(now)
+}
+
+func (q *memQueue) Ready(_ context.Context, now time.Time) ([]delivery.Endpoint, error) {
+	if q.onReady != nil {
+		if err := q.onReady(); err != nil {
+			return nil, err
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.looks++
+	var ready []delivery.Endpoint
+	seen := make(map[string]bool)
+	for _, r := range q.rows {
+		if id := r.claim.Endpoint; r.isDue(now) && !seen[id] {
+			seen[id] = true
+			ready = append(ready, q.endpoints[id])
+		}
+	}
+	slices.SortFunc(ready, func(a, b delivery.Endpoint) int { return strings.Compare(a.ID, b.ID) })
+	return ready, nil
+}
+
 func (q *memQueue) Claim(_ context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
 	if err := hook(q.onClaim, req); err != nil {
 		return nil, err
@@ -61,24 +103,25 @@ func (q *memQueue) Claim(_ context.Context, req delivery.ClaimRequest) ([]delive
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.requests = append(q.requests, req)
-	ready := make(map[string][]*row)
-	slices.SortStableFunc(q.rows, func(a, b *row) int { return a.due.Compare(b.due) })
+	due := make(map[string][]*row)
 	for _, r := range q.rows {
-		if r.result == 0 && !r.due.After(req.Now) && !r.until.After(req.Now) {
-			ready[r.claim.Endpoint.ID] = append(ready[r.claim.Endpoint.ID], r)
+		if r.isDue(req.Now) {
+			due[r.claim.Endpoint] = append(due[r.claim.Endpoint], r)
 		}
 	}
-	order := slices.Sorted(maps.Keys(ready))
-	first, _ := slices.BinarySearch(order, req.After+"\x00")
-	order = append(order[first:], order[:first]...)
 	var claims []delivery.Claim
-	for round, before := 0, -1; len(claims) > before && len(claims) < req.Limit; round++ {
-		before = len(claims)
-		for _, endpoint := range order {
-			if round >= min(len(ready[endpoint]), req.PerEndpoint-req.Busy[endpoint]) || len(claims) >= req.Limit {
-				continue
+	for _, s := range req.Shares {
+		rank := func(r *row) int {
+			if s.LateFirst {
+				return (int(r.claim.Kind) + 2) % 3
 			}
-			r := ready[endpoint][round]
+			return int(r.claim.Kind)
+		}
+		rows := due[s.Endpoint]
+		slices.SortStableFunc(rows, func(a, b *row) int {
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), a.due.Compare(b.due))
+		})
+		for _, r := range rows[:min(s.N, len(rows))] {
 			r.claim.Lease++
 			r.until = req.Now.Add(req.Lease)
 			claims = append(claims, r.claim)
@@ -93,7 +136,13 @@ func (q *memQueue) Payloads(_ context.Context, events []string) (map[string][]by
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return maps.Clone(q.payloads), nil
+	payloads := make(map[string][]byte, len(events))
+	for _, id := range events {
+		if body, ok := q.payloads[id]; ok {
+			payloads[id] = body
+		}
+	}
+	return payloads, nil
 }
 
 func (q *memQueue) Finish(_ context.Context, outcomes []delivery.Outcome) ([]bool, error) {
@@ -105,25 +154,72 @@ func (q *memQueue) Finish(_ context.Context, outcomes []delivery.Outcome) ([]boo
 	accepted := make([]bool, len(outcomes))
 	for i, o := range outcomes {
 		at := slices.IndexFunc(q.rows, func(r *row) bool {
-			return r.claim.ID == o.ID && r.claim.Lease == o.Lease && r.result == 0
+			return r.claim.ID == o.ID && r.claim.Endpoint == o.Endpoint && r.claim.Lease == o.Lease && r.result == 0
 		})
 		if at < 0 {
 			q.refused++
 			continue
 		}
-		r := q.rows[at]
-		accepted[i], r.until, r.due = true, time.Time{}, o.Due
-		if o.Result == delivery.Delivered || o.Result == delivery.Failed {
-			r.result = o.Result
-		} else {
-			q.signal()
-		}
-		if o.Result != delivery.Released {
-			r.claim.Attempts++
-			r.attempts = append(r.attempts, o.Attempt)
-		}
+		accepted[i] = true
+		q.finish(q.rows[at], &o)
 	}
 	return accepted, nil
+}
+
+func (q *memQueue) finish(r *row, o *delivery.Outcome) {
+	r.until, r.due = time.Time{}, o.Due
+	if o.Result != delivery.Released {
+		r.claim.Attempts++
+		r.attempts = append(r.attempts, o.Attempt)
+	}
+	switch o.Result {
+	case delivery.Delivered:
+		r.result = o.Result
+	case delivery.Failed:
+		r.result = o.Result
+		if r.claim.Kind != delivery.Replay {
+			q.notices = append(q.notices, &notice{Failure: q.failure(r, o.Attempt)})
+		}
+	case delivery.Postponed:
+		r.claim.Kind = delivery.Retry
+		q.signal()
+	case delivery.Released:
+		q.signal()
+	}
+}
+
+func (q *memQueue) failure(r *row, a delivery.Attempt) delivery.Failure {
+	e := q.endpoints[r.claim.Endpoint]
+	u, _ := url.Parse(e.URL)
+	return delivery.Failure{
+		Delivery: r.claim.ID, EventID: r.claim.EventID, Event: r.claim.Event, Endpoint: e.ID, Account: e.Account, Host: u.Host,
+		Attempts: r.claim.Attempts, Status: a.Status, Error: a.Error, At: a.StartedAt.Add(a.Duration),
+	}
+}
+
+func (q *memQueue) Failures(_ context.Context, now, until time.Time, limit int) ([]delivery.Failure, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var due []delivery.Failure
+	for _, n := range q.notices {
+		if !n.noted && !n.until.After(now) && len(due) < limit {
+			n.until = until
+			due = append(due, n.Failure)
+		}
+	}
+	return due, nil
+}
+
+func (q *memQueue) Noted(_ context.Context, deliveries []string) error {
+	if err := hook(q.onNoted, deliveries); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, n := range q.notices {
+		n.noted = n.noted || slices.Contains(deliveries, n.Delivery)
+	}
+	return nil
 }
 
 // Wait also returns when something becomes due, so that tests see exact times.

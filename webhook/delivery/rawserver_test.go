@@ -12,42 +12,67 @@ import (
 
 var quiet = log.New(io.Discard, "", 0)
 
-// rawServer answers every connection with the same bytes and closes it. It
-// returns the server's URL.
-func rawServer(t *testing.T, reply string) string {
+// A script is what a receiver does with a connection. It may return at any time,
+// and must when writing fails; the connection is closed then.
+type script func(conn net.Conn, r *bufio.Reader)
+
+// scripted starts a server that treats every connection as the script says, and
+// returns its URL. At the end of the test its connections are cut.
+func scripted(t *testing.T, do script) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var serving sync.WaitGroup
+	var mu sync.Mutex
+	var conns []net.Conn
 	serving.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			serving.Go(func() { serveRaw(conn, reply) })
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+			serving.Go(func() {
+				defer func() { _ = conn.Close() }()
+				do(conn, bufio.NewReader(conn))
+			})
 		}
 	})
 	t.Cleanup(func() {
 		_ = l.Close()
+		mu.Lock()
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+		mu.Unlock()
 		serving.Wait()
 	})
 	return "http://" + l.Addr().String()
 }
 
-func serveRaw(conn net.Conn, reply string) {
-	defer func() { _ = conn.Close() }()
-	// Reading the whole request first keeps the kernel from resetting the
-	// connection with the reply still on its way.
-	r := bufio.NewReader(conn)
-	if first, err := r.Peek(1); err != nil || first[0] == 'P' {
-		req, err := http.ReadRequest(r)
-		if err != nil {
-			return
+// rawServer answers every connection with the same bytes and closes it. It
+// returns the server's URL.
+func rawServer(t *testing.T, reply string) string {
+	t.Helper()
+	return scripted(t, func(conn net.Conn, r *bufio.Reader) {
+		// Reading the whole request first keeps the kernel from resetting the
+		// connection with the reply still on its way.
+		if first, err := r.Peek(1); err == nil && first[0] != 'P' || readRequest(r) {
+			_, _ = io.WriteString(conn, reply)
 		}
-		_, _ = io.Copy(io.Discard, req.Body)
+	})
+}
+
+// readRequest reads a whole request and reports whether there was one.
+func readRequest(r *bufio.Reader) bool {
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		return false
 	}
-	_, _ = io.WriteString(conn, reply)
+	_, err = io.Copy(io.Discard, req.Body)
+	return err == nil
 }

@@ -26,18 +26,19 @@ func TestFourAttemptsOnSchedule(t *testing.T) {
 		var mu sync.Mutex
 		var failures []delivery.Failure
 		start := time.Now()
-		stop := run(t, q, delivery.Options{Transport: rec, OnFailure: func(_ context.Context, f delivery.Failure) {
+		stop := run(t, q, delivery.Options{Transport: rec, OnFailure: func(_ context.Context, f delivery.Failure) error {
 			if got := q.get("d1").result; got != delivery.Failed {
 				t.Errorf("OnFailure before the failure was recorded: %v", got)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			failures = append(failures, f)
+			return nil
 		}})
 		const body = `{"event":"response.created", "n":  1}`
 		q.add("d1", endpoint("a"), body)
 		time.Sleep(3 * time.Minute)
-		q.update("d1", func(r *row) { r.claim.Endpoint.Secret = "rotated" })
+		q.move("a", func(e *delivery.Endpoint) { e.Secret = "rotated" })
 		time.Sleep(time.Hour)
 		stop()
 
@@ -72,7 +73,7 @@ func TestFourAttemptsOnSchedule(t *testing.T) {
 			t.Errorf("attempts at %v, want %v", got, want)
 		}
 		wantFailure := []delivery.Failure{{
-			Delivery: "d1", EventID: "d1", Event: "response.created", Endpoint: "a", Account: "account-a",
+			Delivery: "d1", EventID: "event-d1", Event: "response.created", Endpoint: "a", Account: "account-a",
 			Host: "a.example", Attempts: 4, Status: 500, Error: delivery.ClassStatus, At: start.Add(want[3] + 2*time.Second),
 		}}
 		if !reflect.DeepEqual(failures, wantFailure) {
@@ -106,9 +107,7 @@ func TestSuccessEndsTheSchedule(t *testing.T) {
 			}
 			return answer(http.StatusServiceUnavailable)
 		}}
-		run(t, q, delivery.Options{Transport: rec, OnFailure: func(context.Context, delivery.Failure) {
-			t.Error("OnFailure called")
-		}})
+		run(t, q, delivery.Options{Transport: rec, OnFailure: unexpected(t)})
 		q.add("d1", endpoint("a"), "body")
 		time.Sleep(30 * time.Second)
 		up.Store(true)
@@ -146,7 +145,10 @@ func TestOtherSchedules(t *testing.T) {
 				stop := run(t, q, delivery.Options{
 					Transport: roundTrip(func(*http.Request) (*http.Response, error) { return answer(404) }),
 					Retries:   tt.retries,
-					OnFailure: func(_ context.Context, f delivery.Failure) { notices = append(notices, f) },
+					OnFailure: func(_ context.Context, f delivery.Failure) error {
+						notices = append(notices, f)
+						return nil
+					},
 				})
 				time.Sleep(2 * time.Hour)
 				stop()

@@ -1,29 +1,98 @@
 package delivery
 
 import (
-	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
-
-	"github.com/formsvc/toolkit/webhook"
+	"time"
 )
 
 // keepAnswer is how much of an answer's body is kept, in bytes.
 const keepAnswer = 4 << 10
+
+// dispatch loads the payloads of claimed jobs and starts their requests, or
+// releases them when it cannot or ctx has ended.
+func (r *run) dispatch(ctx context.Context, jobs []*job) {
+	err := r.load(jobs)
+	if err != nil {
+		// Left for the claim loop: claiming has to pause as well.
+		r.loadError.Store(&err)
+		r.slots.nudge()
+	} else {
+		r.loaded.Store(true)
+	}
+	for _, j := range jobs {
+		if err != nil || ctx.Err() != nil || j.endpoint.ID == "" {
+			r.release(j)
+			continue
+		}
+		r.sends.Go(func() { r.deliver(j) })
+	}
+}
+
+// loadFailure returns the error of Payloads since the last call, or nil.
+func (r *run) loadFailure() error {
+	if err := r.loadError.Swap(nil); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// load gives the jobs their bodies. Jobs of the same event share one.
+func (r *run) load(jobs []*job) error {
+	seen := make(map[string]bool, len(jobs))
+	events := make([]string, 0, len(jobs))
+	for _, j := range jobs {
+		if id := j.claim.EventID; !seen[id] {
+			seen[id] = true
+			events = append(events, id)
+		}
+	}
+	call, cancel := context.WithTimeout(r.work, r.storeTimeout)
+	defer cancel()
+	payloads, err := r.queue.Payloads(call, events)
+	if err != nil {
+		return fmt.Errorf("delivery: payloads: %w", err)
+	}
+	for _, j := range jobs {
+		body, ok := payloads[j.claim.EventID]
+		j.body, j.missing = body, !ok
+	}
+	return nil
+}
 
 // deliver makes one attempt and hands its outcome over.
 func (r *run) deliver(j *job) {
 	if r.opts.Now().Add(r.opts.Timeout + r.storeTimeout).After(j.until) {
 		// The lease could end before the outcome is recorded, and the receiver
 		// would get it from the next claimer, too.
-		j.outcome = r.released(j)
-	} else {
-		j.outcome = r.attempt(j)
+		r.release(j)
+		return
 	}
-	r.done(j)
+	timer := time.AfterFunc(r.opts.SlowAfter, func() { r.slots.late(j) })
+	j.outcome = r.attempt(j)
+	timer.Stop()
+	a := &j.outcome.Attempt
+	if r.opts.Metrics != nil {
+		r.opts.Metrics.Attempt(a.Error, a.Duration)
+	}
+	r.done(j, verdictOf(a.Error))
+}
+
+// release gives a job back that was not attempted.
+func (r *run) release(j *job) {
+	j.outcome = Outcome{
+		ID: j.claim.ID, Endpoint: j.claim.Endpoint, Lease: j.claim.Lease, Result: Released, Due: r.opts.Now(),
+	}
+	r.done(j, saysNothing)
+}
+
+// done hands a job with an outcome over to be recorded.
+func (r *run) done(j *job, v verdict) {
+	j.body = nil
+	r.slots.end(j, v)
+	r.box.put(j)
 }
 
 // attempt makes one attempt and decides what follows from it.
@@ -31,21 +100,21 @@ func (r *run) attempt(j *job) Outcome {
 	ctx, cancel := context.WithTimeout(r.sending, r.opts.Timeout)
 	defer cancel()
 	a := Attempt{Number: j.claim.Attempts + 1, StartedAt: r.opts.Now()}
-	status, answer, err := r.exchange(ctx, j, a.Number)
+	status, answer, err := r.exchange(ctx, j, a.Number, a.StartedAt)
 	end := r.opts.Now()
 	a.Duration = end.Sub(a.StartedAt)
 	a.Status, a.Answer, a.Error = status, answer, classify(ctx, status, err)
 
-	o := Outcome{ID: j.claim.ID, Lease: j.claim.Lease, Attempt: a}
+	o := Outcome{ID: j.claim.ID, Endpoint: j.claim.Endpoint, Lease: j.claim.Lease, Attempt: a}
 	switch {
 	case a.Error == "":
 		o.Result = Delivered
 	case a.Error == ClassCanceled:
 		o.Result, o.Due = Released, end
-	case a.Number > len(r.opts.Retries):
+	case j.claim.Kind == Replay, a.Number > len(r.opts.Retries):
 		o.Result = Failed
 	default:
-		o.Result, o.Due = Retry, end.Add(r.opts.Retries[a.Number-1])
+		o.Result, o.Due = Postponed, end.Add(r.opts.Retries[a.Number-1])
 	}
 	return o
 }
@@ -55,8 +124,8 @@ func (r *run) attempt(j *job) Outcome {
 //
 // It calls the transport without an http.Client, which would follow redirects
 // and put the URL into its errors.
-func (e *Engine) exchange(ctx context.Context, j *job, number int) (status int, answer []byte, err error) {
-	req, err := e.request(ctx, j, number)
+func (e *Engine) exchange(ctx context.Context, j *job, number int, at time.Time) (status int, answer []byte, err error) {
+	req, err := e.request(ctx, j, number, at)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -65,41 +134,15 @@ func (e *Engine) exchange(ctx context.Context, j *job, number int) (status int, 
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
+	// Parsed headers can take many times the memory that they took on the wire,
+	// and a body can take its time.
+	resp.Header = nil
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		// The body is the bare connection, which nobody ends.
 		return resp.StatusCode, nil, nil
 	}
 	answer, err = readAnswer(resp.Body, e.opts.MaxAnswer)
 	return resp.StatusCode, answer, err
-}
-
-func (e *Engine) request(ctx context.Context, j *job, number int) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.claim.Endpoint.URL, bytes.NewReader(j.body))
-	if err != nil || !usable(req.URL) {
-		return nil, errURL
-	}
-	if j.missing {
-		return nil, errPayload
-	}
-	if j.claim.Endpoint.Secret == "" {
-		// Anybody could make that signature.
-		return nil, errSecret
-	}
-	h := req.Header
-	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", e.opts.UserAgent)
-	h.Set(webhook.SignatureHeader, webhook.Sign([]byte(j.claim.Endpoint.Secret), j.body))
-	h.Set(webhook.EventHeader, j.claim.Event)
-	h.Set(webhook.DeliveryHeader, j.claim.ID)
-	h.Set(webhook.AttemptHeader, strconv.Itoa(number))
-	// Receivers close idle connections when they like. net/http sends a request
-	// again that met such a connection, but a POST only with this header.
-	h.Set("Idempotency-Key", j.claim.ID)
-	return req, nil
-}
-
-func usable(u *url.URL) bool {
-	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil
 }
 
 // readAnswer reads at most limit bytes and returns the first of them. Read to
@@ -116,13 +159,4 @@ func readAnswer(body io.Reader, limit int64) ([]byte, error) {
 		kept = nil
 	}
 	return kept, err
-}
-
-// host returns host and port of an URL, the only part that is told to anyone.
-func host(rawURL string) string {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }

@@ -20,7 +20,7 @@ func TestShutdownReleasesWhatHangs(t *testing.T) {
 			q := newQueue()
 			stop := run(t, q, delivery.Options{
 				Transport: roundTrip(hang), DrainTimeout: tt.option, Retries: []time.Duration{},
-				OnFailure: func(context.Context, delivery.Failure) { t.Error("OnFailure called") },
+				OnFailure: unexpected(t),
 			})
 			q.add("d1", endpoint("a"), "body")
 			time.Sleep(time.Second)
@@ -51,9 +51,9 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 				return nil, r.Context().Err()
 			}
 		}}
-		stop := run(t, q, delivery.Options{Transport: rec, Concurrency: 2, PerEndpoint: 2})
+		stop := run(t, q, delivery.Options{Transport: rec, Concurrency: 4, SlowAfter: time.Minute})
 		for _, id := range []string{"d1", "d2", "d3"} {
-			q.add(id, endpoint("a"), "body")
+			q.add(id, endpoint(id), "body")
 		}
 		time.Sleep(time.Second)
 		begin := time.Now()
@@ -66,6 +66,24 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		}
 		if r := q.get("d3"); len(rec.seen()) != 2 || r.claim.Lease != 0 {
 			t.Errorf("claimed after the end: %+v", r)
+		}
+	})
+}
+
+// A run that ends while it asks what is ready claims nothing.
+func TestShutdownDuringReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.onReady = func() error {
+			time.Sleep(2 * time.Second)
+			return nil
+		}
+		q.add("d1", endpoint("a"), "body")
+		stop := run(t, q, delivery.Options{Transport: roundTrip(ok)})
+		time.Sleep(time.Second)
+		stop()
+		if r := q.get("d1"); r.claim.Lease != 0 {
+			t.Errorf("%+v", r)
 		}
 	})
 }

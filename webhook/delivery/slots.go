@@ -2,122 +2,90 @@ package delivery
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
 
-// slots counts what is in flight, in all and by endpoint, and wakes the claim
-// loop when there is room that the last claim may have lacked.
-//
-// A job holds one slot from its claim until its outcome is settled. It makes its
-// endpoint busy only while its request runs: the next request may start while
-// the outcome is recorded. Of such outcomes only so many are free for each
-// endpoint, or one endpoint could fill all slots with outcomes that the queue
-// does not take.
+// slots is the traffic of a run for several goroutines. It wakes the claim loop
+// when there is room that the last plan lacked.
 type slots struct {
-	total       int
-	perEndpoint int
-	wakeIdle    bool // also wake when the last slot is freed
+	metrics  Metrics // or nil
+	wakeIdle bool    // also wake when the last delivery leaves
 
-	mu        sync.Mutex
-	used      int
-	endpoints map[string]load
-	news      bool   // there is room that was not there at the last snapshot
-	wake      func() // ends await; nil when nobody waits
+	mu   sync.Mutex
+	t    *traffic
+	news bool   // there is room that the last plan lacked
+	wake func() // ends await; nil when nobody waits
 }
 
-// A load is what one endpoint has in flight.
-type load struct{ running, recording int }
-
-// A room is what was free at one moment.
-type room struct {
-	free int
-	idle bool           // nothing at all was in flight
-	busy map[string]int // no value above PerEndpoint
-}
-
-func (s *slots) room() room {
+// do changes the traffic. change reports whether to wake the claim loop.
+func (s *slots) do(change func(t *traffic) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = false
-	r := room{free: s.total - s.used, idle: s.used == 0, busy: make(map[string]int, len(s.endpoints))}
-	for endpoint, l := range s.endpoints {
-		if n := s.busy(l); n > 0 {
-			r.busy[endpoint] = n
-		}
+	before := s.t.inFlight
+	if change(s.t) || s.wakeIdle && s.t.isIdle() {
+		s.signal()
 	}
-	return r
-}
-
-// busy returns how much of PerEndpoint is taken.
-func (s *slots) busy(l load) int {
-	free := max(0, min(s.perEndpoint, (s.total-s.perEndpoint)/2))
-	return min(l.running+max(0, l.recording-free), s.perEndpoint)
-}
-
-// take gives j a slot.
-func (s *slots) take(j *job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used++
-	s.change(j, load{running: 1})
-}
-
-// filled wakes the claim loop when an endpoint got all the room that it had at
-// the snapshot r, and has room again by now: requests that ended in between did
-// not find it full, and so did not wake the loop.
-func (s *slots) filled(r room, claims []Claim) {
-	got := make(map[string]int)
-	for i := range claims {
-		got[claims[i].Endpoint.ID]++
+	if s.metrics == nil {
+		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, n := range got {
-		if n >= s.perEndpoint-r.busy[id] && s.busy(s.endpoints[id]) < s.perEndpoint {
-			s.signal()
-			return
+	for in, name := range [...]string{fast: LaneFast, slow: LaneSlow} {
+		if delta := s.t.inFlight[in] - before[in]; delta != 0 {
+			s.metrics.InFlight(name, delta)
 		}
 	}
 }
 
-// sent tells that the request of j has ended.
-func (s *slots) sent(j *job) {
+// plan shares out and reserves what room there is. Room that comes later is
+// news.
+func (s *slots) plan(a *agenda) []Share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	j.sent = true
-	s.change(j, load{running: -1, recording: 1})
+	shares := s.t.plan(a)
+	// The last delivery may have left before.
+	s.news = s.wakeIdle && s.t.isIdle()
+	return shares
 }
 
-// release takes the slot of j back.
-func (s *slots) release(j *job) {
+// take gives slots to the claims that a plan got.
+func (s *slots) take(a *agenda, shares []Share, claims []Claim) (taken []*slot) {
+	s.do(func(t *traffic) bool {
+		taken = t.take(a, shares, claims)
+		return false
+	})
+	return taken
+}
+
+// cancel gives back what was reserved for a plan that came to nothing.
+func (s *slots) cancel(a *agenda, shares []Share) {
+	s.do(func(t *traffic) bool {
+		for _, share := range shares {
+			t.cancel(a.items[share.Endpoint])
+		}
+		return false
+	})
+}
+
+// late tells that a request is in flight for longer than SlowAfter.
+func (s *slots) late(j *job) {
+	s.do(func(t *traffic) bool { return t.late(j.slot) })
+}
+
+// end tells that a request has ended, or was not made.
+func (s *slots) end(j *job, v verdict) {
+	s.do(func(t *traffic) bool { return t.end(j.slot, v) })
+}
+
+// leave tells that an outcome is settled.
+func (s *slots) leave(j *job) {
+	s.do(func(t *traffic) bool { return t.leave(j.slot) })
+}
+
+// isIdle reports whether nothing is in flight.
+func (s *slots) isIdle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used == s.total {
-		s.signal()
-	}
-	s.used--
-	if s.used == 0 && s.wakeIdle {
-		s.signal()
-	}
-	if j.sent {
-		s.change(j, load{recording: -1})
-	} else {
-		s.change(j, load{running: -1})
-	}
-}
-
-func (s *slots) change(j *job, by load) {
-	endpoint := j.claim.Endpoint.ID
-	old := s.endpoints[endpoint]
-	l := load{old.running + by.running, old.recording + by.recording}
-	if l == (load{}) {
-		delete(s.endpoints, endpoint)
-	} else {
-		s.endpoints[endpoint] = l
-	}
-	if before := s.busy(old); before == s.perEndpoint && s.busy(l) < before {
-		s.signal()
-	}
+	return s.t.isIdle()
 }
 
 // nudge wakes the claim loop for another reason than room.
@@ -134,9 +102,16 @@ func (s *slots) signal() {
 	}
 }
 
+// more tells what the plans of a have left over, see traffic.more.
+func (s *slots) more(a *agenda) (some, soon bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.t.more(a)
+}
+
 // await calls wait with a context that ends when there is news since the last
-// snapshot, or does not call it if there is already. full tells whether every
-// slot was taken. It is for one goroutine at a time.
+// plan, or does not call it if there is already. full tells that a healthy
+// endpoint could get nothing. It is for one goroutine at a time.
 func (s *slots) await(ctx context.Context, wait func(ctx context.Context, full bool) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -146,7 +121,7 @@ func (s *slots) await(ctx context.Context, wait func(ctx context.Context, full b
 		return nil
 	}
 	s.wake = cancel
-	full := s.used >= s.total
+	full := s.t.full()
 	s.mu.Unlock()
 
 	defer func() {
@@ -154,5 +129,8 @@ func (s *slots) await(ctx context.Context, wait func(ctx context.Context, full b
 		defer s.mu.Unlock()
 		s.wake = nil
 	}()
-	return wait(ctx, full)
+	err := wait(ctx, full)
+	// What ends at the same moment shares the next claim.
+	runtime.Gosched()
+	return err
 }

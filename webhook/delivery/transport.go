@@ -19,30 +19,34 @@ var ErrAddressRefused = errors.New("delivery: address refused")
 // filled in.
 func newTransport(o *Options) *http.Transport {
 	step := min(10*time.Second, o.Timeout)
-	dialer := &net.Dialer{Timeout: step, KeepAlive: 30 * time.Second}
-	if o.Control != nil {
-		dialer.Control = guard(o.Control)
-	}
+	dialer := &net.Dialer{Timeout: step, KeepAlive: 30 * time.Second, Control: guard(o.Control)}
+	inFlight := o.Concurrency + o.SlowConcurrency
 	return &http.Transport{
 		// A proxy from the environment would get around Control.
 		Proxy:       nil,
 		DialContext: dialer.DialContext,
 		TLSClientConfig: &tls.Config{
 			MinVersion:         tls.VersionTLS12,
-			ClientSessionCache: tls.NewLRUClientSessionCache(4 * o.Concurrency),
+			ClientSessionCache: tls.NewLRUClientSessionCache(4 * inFlight),
 		},
 		TLSHandshakeTimeout: step,
 		ForceAttemptHTTP2:   true,
-		// A dead HTTP/2 connection is otherwise used again after each timeout.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+		HTTP2: &http.HTTP2Config{
+			// A dead connection is otherwise used again after each timeout.
+			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
+			// What a receiver may send before it is read is held in memory:
+			// otherwise 4 MiB for each request.
+			MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 1 << 20,
+		},
 		// Endpoints may share a host, so that one host may need every slot.
-		MaxIdleConns:        4 * o.Concurrency,
+		MaxIdleConns:        4 * inFlight,
 		MaxIdleConnsPerHost: max(o.Concurrency, o.PerEndpoint),
 		// Also bounds how long a connection outlives what Control would say now.
 		IdleConnTimeout: 90 * time.Second,
 		// The length limit must hold for what is kept in memory.
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression: true,
+		// Parsed, they take up to sixteen times that for as long as they come.
+		MaxResponseHeaderBytes: 16 << 10,
 	}
 }
 

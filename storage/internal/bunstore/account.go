@@ -19,11 +19,21 @@ type accountRow struct {
 
 	ID        string `bun:",pk"`
 	Name      string
+	Contact   string
 	CreatedAt int64
 }
 
+func newAccountRow(a *formsvc.Account) (*accountRow, error) {
+	if err := errors.Join(checkIDs(a.ID), formsvc.CheckText(a.Name, a.Contact)); err != nil {
+		return nil, err
+	}
+	return &accountRow{ID: string(a.ID), Name: a.Name, Contact: a.Contact, CreatedAt: micros(a.CreatedAt)}, nil
+}
+
 func (r *accountRow) account() formsvc.Account {
-	return formsvc.Account{ID: formsvc.ID(r.ID), Name: r.Name, CreatedAt: fromMicros(r.CreatedAt)}
+	return formsvc.Account{
+		ID: formsvc.ID(r.ID), Name: r.Name, Contact: r.Contact, CreatedAt: fromMicros(r.CreatedAt),
+	}
 }
 
 type keyRow struct {
@@ -77,7 +87,8 @@ func (s *Store) notFound(err error) error {
 
 // CreateAccount implements formsvc.AccountStore.
 func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key) error {
-	if err := errors.Join(checkIDs(account.ID), formsvc.CheckText(account.Name)); err != nil {
+	row, err := newAccountRow(&account)
+	if err != nil {
 		return err
 	}
 	for i := range keys {
@@ -86,7 +97,6 @@ func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys
 		}
 	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		row := &accountRow{ID: string(account.ID), Name: account.Name, CreatedAt: micros(account.CreatedAt)}
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
 			return err
 		}
@@ -109,6 +119,38 @@ func checkKey(k *formsvc.Key) error {
 		}
 	}
 	return errors.Join(checkIDs(k.ID), formsvc.CheckText(k.Name, k.Prefix))
+}
+
+// UpdateAccount implements formsvc.AccountStore.
+func (s *Store) UpdateAccount(
+	ctx context.Context, id formsvc.ID, decide func(*formsvc.Account) error,
+) (formsvc.Account, error) {
+	var account formsvc.Account
+	if err := s.ready(ctx, id); err != nil {
+		return account, err
+	}
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		var row accountRow
+		q := s.build.NewSelect().Conn(c).Model(&row).Where("id = ?", string(id))
+		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+			return err
+		}
+		account = row.account()
+		if err := decide(&account); err != nil {
+			return err
+		}
+		changed, err := newAccountRow(&account)
+		if err != nil {
+			return err
+		}
+		account = changed.account()
+		_, err = s.build.NewUpdate().Conn(c).Model(changed).Column("name", "contact").WherePK().Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return formsvc.Account{}, err
+	}
+	return account, nil
 }
 
 // Account implements formsvc.AccountStore.

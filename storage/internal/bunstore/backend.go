@@ -2,7 +2,6 @@ package bunstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,28 +25,41 @@ type Backend interface {
 	// InsertEvents writes events with a delivery for every webhook that listens,
 	// and tells whether there was any.
 	InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error)
-	// ClaimDue leases due deliveries, at most each share's number, until a time.
-	ClaimDue(ctx context.Context, c bun.IConn, shares []Share, now, until int64) ([]Leased, error)
-	// FinishDeliveries writes outcomes and tells which were accepted.
-	FinishDeliveries(ctx context.Context, c bun.IConn, outcomes []delivery.Outcome) ([]bool, error)
+	// InsertEvent writes an event without deliveries.
+	InsertEvent(ctx context.Context, c bun.IConn, event *formsvc.Event) error
+	// ClaimDue leases deliveries that are due at now, as the shares say, until a
+	// time. It is one statement, or c is in a transaction.
+	ClaimDue(ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64) ([]Leased, error)
+	// FinishDeliveries writes outcomes, with a notice of each final failure, and
+	// tells which were accepted. It is one statement, or c is in a transaction.
+	FinishDeliveries(ctx context.Context, c bun.IConn, done []Done) ([]bool, error)
+	// NoteNotices marks the notices of these deliveries as noted.
+	NoteNotices(ctx context.Context, c bun.IConn, ids []string) error
 	// Payloads reads the payloads of events.
 	Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error)
+	// Statements returns the queries that differ in their words only.
+	Statements() *Statements
 	// ForUpdate is appended to a query whose row is about to be changed.
 	ForUpdate() string
 }
 
-// A Share is how many deliveries of one endpoint to claim.
-type Share struct {
-	Endpoint delivery.Endpoint
-	N        int
-}
-
-// A Leased is a row of a claim.
-type Leased struct {
-	ID, EventID, Endpoint string
-	Event                 int64 // the event's bit, see EventBit
-	Attempts              int
-	Lease                 int64
+// Statements are queries with the placeholders of their database.
+type Statements struct {
+	// Ready finds the endpoints with deliveries that are due at $1: their
+	// identifier, account, url, secret, previous secret and until when it signs,
+	// and headers.
+	Ready string
+	// LeaseNotices leases until $1 at most $3 notices that are due at $2: delivery,
+	// account, webhook, event, its type, attempts, status, error, when, and the
+	// webhook's url or "".
+	LeaseNotices string
+	// LookAtEvents returns position, type and size of at most $4 events of the
+	// account $1 after the position $2, $3.
+	LookAtEvents string
+	// ReadEvents returns the events of the account $1 after the position $2, $3
+	// up to $4, $5 that are of one of the types $6 and no tests: identifier,
+	// campaign, response, type, when, payload.
+	ReadEvents string
 }
 
 // classified is a driver's error together with what it means.
@@ -77,19 +89,6 @@ func ErrCommit(cause error) error {
 
 // IsCommitError reports whether err is of ErrCommit.
 func IsCommitError(err error) bool { return errors.Is(err, formsvc.ErrUnknownOutcome) }
-
-// ScanLeased appends the rows of a claim to leased and closes them.
-func ScanLeased(leased []Leased, rows *sql.Rows) (_ []Leased, err error) {
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var l Leased
-		if err := rows.Scan(&l.ID, &l.EventID, &l.Endpoint, &l.Event, &l.Attempts, &l.Lease); err != nil {
-			return nil, err
-		}
-		leased = append(leased, l)
-	}
-	return leased, rows.Err()
-}
 
 // Rebinder returns a function that turns the ? placeholders of a query into
 // $1, $2, …. It remembers the queries it has seen, which must be constants

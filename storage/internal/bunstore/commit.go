@@ -18,6 +18,9 @@ type Unit struct {
 	// group writes all its creations with the same few statements.
 	Creation *Creation
 	Do       func(ctx context.Context, c bun.IConn) error
+	// Single says that Do is one statement, or atomic by itself, on a database
+	// where statements are transactions; else it is run in one.
+	Single bool
 
 	Err  error // what became of the unit
 	Wake bool  // whether the unit left deliveries to send

@@ -2,8 +2,11 @@ package bunstore
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"net/url"
 	"slices"
-	"sort"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -12,176 +15,131 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A claimed delivery is one that is due again when its lease ends: DueAt is all
+// A claimed delivery is one that is due again when its lease ends: due_at is all
 // that says so. Nothing has to look for lost claims, and there is one index.
 
-// readyEndpoints finds the endpoints with due deliveries by jumping from one
-// endpoint to the next in the index of pending deliveries, so that its cost is
-// the number of endpoints with work, whatever the backlog of each.
-const readyEndpoints = `
-WITH RECURSIVE pending(webhook_id) AS (
-  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d WHERE d.state = 0 ORDER BY d.webhook_id LIMIT 1)
-  UNION ALL
-  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d
-          WHERE d.state = 0 AND d.webhook_id > p.webhook_id ORDER BY d.webhook_id LIMIT 1)
-  FROM pending AS p WHERE p.webhook_id IS NOT NULL
-)
-SELECT p.webhook_id, coalesce(w.url, ''), coalesce(w.secret, ''), coalesce(CAST(w.account_id AS TEXT), ''),
-       coalesce(w.disabled, false)
-FROM pending AS p LEFT JOIN formsvc_webhooks AS w ON w.id = p.webhook_id
-WHERE (SELECT d.due_at FROM formsvc_deliveries AS d
-       WHERE d.state = 0 AND d.webhook_id = p.webhook_id ORDER BY d.due_at LIMIT 1) <= ?`
+// Ready implements delivery.Queue.
+func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	ready, err := s.endpoints(ctx, now)
+	if err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	return ready, nil
+}
+
+func (s *Store) endpoints(ctx context.Context, now time.Time) (ready []delivery.Endpoint, err error) {
+	rows, err := s.queue.QueryContext(ctx, s.statements.Ready, micros(now))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var (
+			e     delivery.Endpoint
+			v     secrets
+			until int64
+		)
+		if err := rows.Scan(&e.ID, &e.Account, &e.URL, &v.secret, &v.previous, &until, &v.headers); err != nil {
+			return nil, err
+		}
+		v.webhook = e.ID
+		if until <= micros(now) {
+			v.previous = ""
+		}
+		s.open(&e, &v)
+		ready = append(ready, e)
+	}
+	return ready, rows.Err()
+}
+
+// open fills in what is sealed; what does not open is why nothing can be sent.
+func (s *Store) open(e *delivery.Endpoint, v *secrets) {
+	secret, secretErr := s.openSecret(v)
+	previous, previousErr := s.openPrevious(v)
+	headers, headersErr := s.openHeaders(v)
+	if e.Err = errors.Join(secretErr, previousErr, headersErr); e.Err == nil {
+		e.Secret, e.Previous, e.Headers = secret, previous, httpHeaders(headers)
+	}
+}
+
+// A Leased is a row of a claim.
+type Leased struct {
+	ID, EventID, Endpoint string
+	Event                 int64 // the event's type, see TypeOf
+	Kind, Attempts, Size  int
+	Lease                 int64
+}
+
+// ScanLeased appends the rows of a claim to leased and closes them.
+func ScanLeased(leased []Leased, rows *sql.Rows) (_ []Leased, err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var l Leased
+		if err := rows.Scan(&l.ID, &l.EventID, &l.Endpoint, &l.Event, &l.Kind, &l.Attempts, &l.Size, &l.Lease); err != nil {
+			return nil, err
+		}
+		leased = append(leased, l)
+	}
+	return leased, rows.Err()
+}
 
 // Claim implements delivery.Queue.
 func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	now := micros(req.Now)
-	ready, gone, err := s.readyEndpoints(ctx, now)
-	if err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	if len(gone) > 0 {
-		if err := s.purge(ctx, gone); err != nil {
-			return nil, err
-		}
-	}
-	if len(ready) == 0 || req.Limit <= 0 {
+	// What is no identifier is that of no endpoint.
+	shares := slices.DeleteFunc(slices.Clone(req.Shares), func(share delivery.Share) bool {
+		return share.N <= 0 || checkIDs(formsvc.ID(share.Endpoint)) != nil
+	})
+	if len(shares) == 0 {
 		return nil, nil
 	}
 	var leased []Leased
-	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
-		leased, err = s.claim(ctx, c, ready, &req)
+	err := s.single(ctx, func(ctx context.Context, c bun.IConn) (err error) {
+		leased, err = s.backend.ClaimDue(ctx, c, shares, micros(req.Now), micros(req.Now.Add(req.Lease)))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	endpoints := make(map[string]delivery.Endpoint, len(ready))
-	for _, e := range ready {
-		endpoints[e.ID] = e
+	return claimsOf(leased, shares), nil
+}
+
+// claimsOf returns the claims in the order in which they are to be served.
+func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
+	late := make(map[string]bool, len(shares))
+	order := make(map[string]int, len(shares))
+	for i, share := range shares {
+		late[share.Endpoint], order[share.Endpoint] = share.LateFirst, i
 	}
+	rank := func(l *Leased) int {
+		if late[l.Endpoint] && l.Kind == int(delivery.First) {
+			return int(delivery.Replay) + 1
+		}
+		return l.Kind
+	}
+	slices.SortFunc(leased, func(a, b Leased) int {
+		if d := order[a.Endpoint] - order[b.Endpoint]; d != 0 {
+			return d
+		}
+		if d := rank(&a) - rank(&b); d != 0 {
+			return d
+		}
+		return strings.Compare(a.ID, b.ID) // which is how old they are
+	})
 	claims := make([]delivery.Claim, len(leased))
 	for i, l := range leased {
+		t, _ := eventOf(l.Event)
 		claims[i] = delivery.Claim{
-			ID: l.ID, Lease: l.Lease, EventID: l.EventID, Event: string(eventOf(l.Event)), Attempts: l.Attempts,
-			Endpoint: endpoints[l.Endpoint],
+			ID: l.ID, Lease: l.Lease, EventID: l.EventID, Event: string(t), Endpoint: l.Endpoint,
+			Kind: delivery.Kind(l.Kind), Attempts: l.Attempts, Size: l.Size,
 		}
 	}
-	return claims, nil
-}
-
-// claim fills the room in rounds: what one endpoint can't use goes to those
-// that had more than their share.
-func (s *Store) claim(
-	ctx context.Context, c bun.IConn, ready []delivery.Endpoint, req *delivery.ClaimRequest,
-) ([]Leased, error) {
-	var all []Leased
-	now, until := micros(req.Now), micros(req.Now.Add(req.Lease))
-	taken := make(map[string]int, len(ready))
-	for _, e := range ready {
-		taken[e.ID] = 0
-	}
-	for len(all) < req.Limit {
-		shares := divide(ready, req, taken, req.Limit-len(all))
-		if len(shares) == 0 {
-			break
-		}
-		leased, err := s.backend.ClaimDue(ctx, c, shares, now, until)
-		if err != nil {
-			return nil, err
-		}
-		got := make(map[string]int, len(shares))
-		for _, l := range leased {
-			got[l.Endpoint]++
-		}
-		for _, share := range shares {
-			id := share.Endpoint.ID
-			taken[id] += got[id]
-			if got[id] < share.N {
-				delete(taken, id)
-			}
-		}
-		all = append(all, leased...)
-	}
-	return all, nil
-}
-
-// readyEndpoints returns the endpoints with due deliveries in the order of
-// their identifiers, and the identifiers of deleted ones that have some left.
-func (s *Store) readyEndpoints(ctx context.Context, now int64) (ready []delivery.Endpoint, gone []string, err error) {
-	rows, err := s.read.QueryContext(ctx, s.rebind(readyEndpoints), now)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var (
-			e        delivery.Endpoint
-			disabled bool
-		)
-		if err := rows.Scan(&e.ID, &e.URL, &e.Secret, &e.Account, &disabled); err != nil {
-			return nil, nil, err
-		}
-		switch {
-		case e.Account == "":
-			gone = append(gone, e.ID)
-		case !disabled:
-			ready = append(ready, e)
-		}
-	}
-	return ready, gone, rows.Err()
-}
-
-// purgeBatch is how many deliveries of a deleted webhook one claim removes.
-const purgeBatch = 1_000
-
-func (s *Store) purge(ctx context.Context, webhooks []string) error {
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		some := s.build.NewSelect().TableExpr("formsvc_deliveries AS d").Column("d.id").
-			Where("d.state = 0 AND d.webhook_id IN (?)", bun.List(webhooks)).Limit(purgeBatch)
-		_, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_deliveries").Where("id IN (?)", some).Exec(ctx)
-		return err
-	})
-}
-
-// divide shares the room among the endpoints as evenly as their caps allow,
-// starting after the one served last. taken is what each got in earlier rounds;
-// an endpoint that is not in it anymore has nothing left.
-func divide(ready []delivery.Endpoint, req *delivery.ClaimRequest, taken map[string]int, room int) []Share {
-	start := 0
-	for start < len(ready) && ready[start].ID <= req.After {
-		start++
-	}
-	shares := make([]Share, 0, len(ready))
-	for i := range ready {
-		e := ready[(start+i)%len(ready)]
-		if _, ok := taken[e.ID]; ok {
-			shares = append(shares, Share{Endpoint: e})
-		}
-	}
-	most := func(s *Share) int { return req.PerEndpoint - req.Busy[s.Endpoint.ID] - taken[s.Endpoint.ID] }
-	// level is how high every endpoint can be filled: the last one that fits.
-	level := sort.Search(req.PerEndpoint, func(level int) bool {
-		need := 0
-		for i := range shares {
-			need += max(0, min(most(&shares[i]), level+1-taken[shares[i].Endpoint.ID]))
-		}
-		return need > room
-	})
-	for i := range shares {
-		s := &shares[i]
-		s.N = max(0, min(most(s), level-taken[s.Endpoint.ID]))
-		room -= s.N
-	}
-	for i := range shares {
-		if s := &shares[i]; room > 0 && s.N < most(s) && s.N+taken[s.Endpoint.ID] == level {
-			s.N++
-			room--
-		}
-	}
-	return slices.DeleteFunc(shares, func(s Share) bool { return s.N == 0 })
+	return claims
 }
 
 // Payloads implements delivery.Queue.
@@ -189,33 +147,48 @@ func (s *Store) Payloads(ctx context.Context, events []string) (map[string][]byt
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	// What is no identifier is that of no event.
-	known := slices.DeleteFunc(slices.Clone(events), func(id string) bool {
-		return checkIDs(formsvc.ID(id)) != nil
-	})
-	payloads, err := s.backend.Payloads(ctx, s.read, known)
+	payloads, err := s.backend.Payloads(ctx, s.queue, canonical(events))
 	if err != nil {
 		return nil, s.backend.Classify(err)
 	}
 	return payloads, nil
 }
 
+// canonical returns the identifiers among texts: what is none is that of nothing.
+func canonical(ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return checkIDs(formsvc.ID(id)) != nil })
+}
+
+// A Done is how an outcome changes a delivery's row.
+type Done struct {
+	*delivery.Outcome
+
+	State   int
+	Counted int    // attempts to add; with State 0 the delivery becomes a retry
+	DueAt   int64  // when pending
+	EndedAt int64  // when the attempt ended
+	Error   string // Attempt.Error as text that can be stored
+	index   int
+}
+
+// Logged reports whether the attempt is recorded.
+func (d *Done) Logged() bool { return d.Counted > 0 }
+
 // Finish implements delivery.Queue.
 func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool, error) {
-	accepted := make([]bool, len(outcomes))
-	var (
-		known []delivery.Outcome
-		index []int
-	)
-	for i := range outcomes {
-		if checkIDs(formsvc.ID(outcomes[i].ID)) == nil {
-			known, index = append(known, outcomes[i]), append(index, i)
-		}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
 	}
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		oks, err := s.backend.FinishDeliveries(ctx, c, known)
+	done := doneOf(outcomes)
+	if len(done) == 0 {
+		return make([]bool, len(outcomes)), nil
+	}
+	var accepted []bool
+	err := s.single(ctx, func(ctx context.Context, c bun.IConn) error {
+		accepted = make([]bool, len(outcomes))
+		oks, err := s.backend.FinishDeliveries(ctx, c, done)
 		for i, ok := range oks {
-			accepted[index[i]] = ok
+			accepted[done[i].index] = ok
 		}
 		return err
 	})
@@ -225,27 +198,44 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 	return accepted, nil
 }
 
-// Row is how an outcome changes a delivery's row.
-type Row struct {
-	State   int
-	Counted int   // attempts to add
-	DueAt   int64 // when pending
-	At      int64 // when the attempt ended
-}
-
-// RowOf returns what an outcome writes.
-func RowOf(o *delivery.Outcome) Row {
-	r := Row{Counted: 1, DueAt: micros(o.Due), At: micros(o.Attempt.StartedAt.Add(o.Attempt.Duration))}
-	switch o.Result {
-	case delivery.Delivered:
-		r.State = stateDelivered
-	case delivery.Failed:
-		r.State = stateFailed
-	case delivery.Released:
-		r.Counted = 0
-	case delivery.Retry:
+// doneOf returns the outcomes that could be of claims, each once, in the order of
+// their rows: so that units that write the same rows don't wait for each other in
+// a circle.
+func doneOf(outcomes []delivery.Outcome) []Done {
+	done := make([]Done, 0, len(outcomes))
+	for i := range outcomes {
+		o := &outcomes[i]
+		// Only a claimed delivery has an odd lease.
+		if o.Lease&1 == 0 || checkIDs(formsvc.ID(o.ID), formsvc.ID(o.Endpoint)) != nil {
+			continue
+		}
+		d := Done{
+			Outcome: o, Counted: 1, DueAt: micros(o.Due), EndedAt: micros(o.Attempt.StartedAt.Add(o.Attempt.Duration)),
+			// The class is the engine's, but a queue must not fail for its caller's text.
+			Error: strings.ReplaceAll(strings.ToValidUTF8(o.Attempt.Error, "\uFFFD"), "\x00", "\uFFFD"), index: i,
+		}
+		switch o.Result {
+		case delivery.Delivered:
+			d.State = stateDelivered
+		case delivery.Failed:
+			d.State = stateFailed
+		case delivery.Released:
+			d.Counted = 0
+		case delivery.Postponed:
+		default:
+			continue
+		}
+		done = append(done, d)
 	}
-	return r
+	slices.SortStableFunc(done, func(a, b Done) int {
+		if d := strings.Compare(a.Endpoint, b.Endpoint); d != 0 {
+			return d
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return slices.CompactFunc(done, func(a, b Done) bool {
+		return a.ID == b.ID && a.Endpoint == b.Endpoint && a.Lease == b.Lease
+	})
 }
 
 // Wait implements delivery.Queue.
@@ -260,9 +250,74 @@ func (s *Store) Wait(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-timer.C:
 		return nil
+	case <-s.closed:
+		return formsvc.ErrStoreClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Failures implements delivery.Queue.
+func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) ([]delivery.Failure, error) {
+	if err := s.ready(ctx); err != nil || limit <= 0 {
+		return nil, err
+	}
+	var failures []delivery.Failure
+	err := s.single(ctx, func(ctx context.Context, c bun.IConn) (err error) {
+		failures = nil
+		rows, err := c.QueryContext(ctx, s.statements.LeaseNotices, micros(until), micros(now), limit)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		for rows.Next() {
+			var (
+				f         delivery.Failure
+				event, at int64
+				address   string
+			)
+			if err := rows.Scan(&f.Delivery, &f.Account, &f.Endpoint, &f.EventID, &event, &f.Attempts, &f.Status, &f.Error,
+				&at, &address); err != nil {
+				return err
+			}
+			t, _ := eventOf(event)
+			f.Event, f.At, f.Host = string(t), fromMicros(at), hostOf(address)
+			failures = append(failures, f)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(failures, func(a, b delivery.Failure) int {
+		if d := a.At.Compare(b.At); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Delivery, b.Delivery)
+	})
+	return failures, nil
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// Noted implements delivery.Queue.
+func (s *Store) Noted(ctx context.Context, deliveries []string) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	ids := canonical(deliveries)
+	if len(ids) == 0 {
+		return nil
+	}
+	return s.single(ctx, func(ctx context.Context, c bun.IConn) error {
+		return s.backend.NoteNotices(ctx, c, ids)
+	})
 }
 
 var _ interface {

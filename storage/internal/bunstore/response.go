@@ -35,8 +35,7 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 
 func checkResponse(r *formsvc.Response, change formsvc.Change) error {
 	for i := range change.Events {
-		e := &change.Events[i]
-		if err := errors.Join(checkIDs(e.ID, e.AccountID, e.CampaignID, e.ResponseID), checkEvents(e.Type)); err != nil {
+		if err := checkEvent(&change.Events[i]); err != nil {
 			return err
 		}
 	}

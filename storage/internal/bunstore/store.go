@@ -3,24 +3,30 @@ package bunstore
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/keyring"
 )
 
 // A Store implements formsvc.Store and delivery.Queue on an SQL database. The
 // packages sqlite and postgres wrap it.
 type Store struct {
-	backend Backend
-	build   Builder
-	read    bun.IConn
-	commit  func(context.Context, *Unit) error
-	rebind  func(string) string
-	wake    chan struct{}
-	closed  *atomic.Bool
+	backend    Backend
+	statements *Statements
+	keys       *keyring.Keyring
+	build      Builder
+	read       bun.IConn
+	queue      bun.IConn
+	commit     func(context.Context, *Unit) error
+	rebind     func(string) string
+	queued     func()
+	wake       chan struct{}
+	closed     chan struct{}
+	close      *sync.Once
 }
 
 // A Builder makes bun queries; *bun.DB and bun.Tx are builders.
@@ -29,6 +35,7 @@ type Builder interface {
 	NewInsert() *bun.InsertQuery
 	NewUpdate() *bun.UpdateQuery
 	NewDelete() *bun.DeleteQuery
+	NewRaw(query string, args ...any) *bun.RawQuery
 }
 
 // Config says what a Store works on.
@@ -37,6 +44,13 @@ type Config struct {
 	Build   Builder
 	// Read is where reads go.
 	Read bun.IConn
+	// Queue is where the reads of the delivery queue go. Defaults to Read.
+	Queue bun.IConn
+	// Keys seal what is secret. Nil stores it readable.
+	Keys *keyring.Keyring
+	// Queued is called after every commit of this store that left deliveries to
+	// send, and by Notify. It must not wait. Defaults to nothing.
+	Queued func()
 	// Commit runs a unit.
 	Commit func(context.Context, *Unit) error
 	// Rebind turns ? placeholders into the database's own.
@@ -45,9 +59,13 @@ type Config struct {
 
 // New returns a Store.
 func New(c Config) *Store {
+	if c.Queue == nil {
+		c.Queue = c.Read
+	}
 	return &Store{
-		backend: c.Backend, build: c.Build, read: c.Read, commit: c.Commit, rebind: c.Rebind,
-		wake: make(chan struct{}, 1), closed: new(atomic.Bool),
+		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
+		commit: c.Commit, rebind: c.Rebind, queued: c.Queued,
+		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
 }
 
@@ -56,13 +74,20 @@ func New(c Config) *Store {
 // behind in the transaction.
 func (s *Store) Bound(build Builder, c bun.IConn) *Store {
 	bound := *s
-	bound.build, bound.read = build, c
+	bound.build, bound.read, bound.queue = build, c, c
 	bound.commit = func(ctx context.Context, u *Unit) error { return inSavepoint(ctx, s.backend, c, u) }
 	return &bound
 }
 
-// SetClosed makes every later call fail with formsvc.ErrStoreClosed.
-func (s *Store) SetClosed() { s.closed.Store(true) }
+// SetClosed makes every later call, and a Wait in progress, fail with
+// formsvc.ErrStoreClosed.
+func (s *Store) SetClosed() { s.close.Do(func() { close(s.closed) }) }
+
+// Closed returns a channel that SetClosed closes.
+func (s *Store) Closed() <-chan struct{} { return s.closed }
+
+// Woken returns the channel that carries the wake-ups for Wait.
+func (s *Store) Woken() <-chan struct{} { return s.wake }
 
 // Notify wakes whoever waits for deliveries, as a commit with new ones does.
 // Call it after committing a transaction that a bound store wrote to.
@@ -71,16 +96,16 @@ func (s *Store) Notify() {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	if s.queued != nil {
+		s.queued()
+	}
 }
 
 // ready returns why a call that names these records can't be served, or nil.
 // What is no identifier names nothing: so says this check, alike for databases
 // that would refuse it, take it for another one or find nothing.
 func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
-	if s.closed.Load() {
-		return formsvc.ErrStoreClosed
-	}
-	if err := ctx.Err(); err != nil {
+	if err := s.Usable(ctx); err != nil {
 		return err
 	}
 	for _, id := range named {
@@ -89,6 +114,16 @@ func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
 		}
 	}
 	return nil
+}
+
+// Usable returns why no call can be served, or nil.
+func (s *Store) Usable(ctx context.Context) error {
+	select {
+	case <-s.closed:
+		return formsvc.ErrStoreClosed
+	default:
+		return ctx.Err()
+	}
 }
 
 // checkIDs is the check for identifiers of records that are to be made.
@@ -117,6 +152,20 @@ func (s *Store) Ping(ctx context.Context) error {
 // unit commits a unit that runs a function.
 func (s *Store) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
 	return s.submit(ctx, &Unit{Do: do})
+}
+
+// single commits a unit whose function runs one statement where the database
+// has transactions of single statements.
+func (s *Store) single(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
+	return s.submit(ctx, &Unit{Do: do, Single: true})
+}
+
+// locked makes a query lock the rows that it finds.
+func (s *Store) locked(q *bun.SelectQuery) *bun.SelectQuery {
+	if lock := s.backend.ForUpdate(); lock != "" {
+		return q.For(lock)
+	}
+	return q
 }
 
 func (s *Store) submit(ctx context.Context, u *Unit) error {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/uptrace/bun"
 
@@ -15,109 +15,185 @@ import (
 type webhookRow struct {
 	bun.BaseModel `bun:"table:formsvc_webhooks,alias:w"`
 
-	ID         string `bun:",pk"`
-	AccountID  string
-	URL        string
-	Events     int64
-	CampaignID sql.NullString
-	Secret     string
-	Disabled   bool
-	CreatedAt  int64
-	UpdatedAt  int64
+	ID             string `bun:",pk"`
+	AccountID      string
+	URL            string
+	Events         int64
+	CampaignID     sql.NullString
+	Secret         string // this and the next are sealed, see secrets
+	PreviousSecret string
+	PreviousUntil  int64
+	Headers        string // JSON
+	Disabled       bool
+	Version        int64
+	CreatedAt      int64
+	UpdatedAt      int64
 }
 
-// EventBit is the bit that stands for an event type in a webhook's set of them
-// and in a delivery; 0 for a type that doesn't exist.
-func EventBit(t formsvc.EventType) int64 {
-	for i, known := range webhook.EventTypes() {
-		if known == t {
-			return 1 << i
-		}
+// newWebhookRow checks a webhook and returns its row.
+func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
+	texts := []string{w.URL, w.Secret, w.Previous}
+	for _, h := range w.Headers {
+		texts = append(texts, h.Name, h.Value)
 	}
-	return 0
-}
-
-// checkEvents refuses event types that have no bit.
-func checkEvents(types ...formsvc.EventType) error {
-	for _, t := range types {
-		if EventBit(t) == 0 {
-			return fmt.Errorf("bunstore: unknown event type: %w", formsvc.ErrInvalid)
-		}
+	err := errors.Join(checkIDs(w.ID), formsvc.CheckText(texts...), checkTypes(w.Events...))
+	if w.CampaignID != "" {
+		err = errors.Join(err, checkIDs(w.CampaignID))
 	}
-	return nil
-}
-
-// eventOf is the inverse of EventBit.
-func eventOf(bit int64) formsvc.EventType {
-	for i, t := range webhook.EventTypes() {
-		if bit == 1<<i {
-			return t
-		}
+	if err != nil {
+		return nil, err
 	}
-	return ""
-}
-
-func newWebhookRow(w *formsvc.Webhook) *webhookRow {
-	r := &webhookRow{
-		ID: string(w.ID), AccountID: string(w.AccountID), URL: w.URL, Secret: w.Secret, Disabled: w.Disabled,
+	sealed, err := s.seal(w)
+	if err != nil {
+		return nil, err
+	}
+	return &webhookRow{
+		ID: string(w.ID), AccountID: string(w.AccountID), URL: w.URL, Events: eventBits(w.Events),
 		CampaignID: sql.NullString{String: string(w.CampaignID), Valid: w.CampaignID != ""},
-		CreatedAt:  micros(w.CreatedAt), UpdatedAt: micros(w.UpdatedAt),
-	}
-	for _, t := range w.Events {
-		r.Events |= EventBit(t)
-	}
-	return r
+		Secret:     sealed.secret, PreviousSecret: sealed.previous, PreviousUntil: micros(w.PreviousUntil),
+		Headers: sealed.headers, Disabled: w.Disabled, Version: w.Version,
+		CreatedAt: micros(w.CreatedAt), UpdatedAt: micros(w.UpdatedAt),
+	}, nil
 }
 
-func (r *webhookRow) webhook() formsvc.Webhook {
+func (r *webhookRow) secrets() *secrets {
+	return &secrets{webhook: r.ID, secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers}
+}
+
+// webhook returns what the row says. What does not open is left empty, so that
+// the webhook can be seen, deleted and given a new secret.
+func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 	w := formsvc.Webhook{
-		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), URL: r.URL, Secret: r.Secret, Disabled: r.Disabled,
-		CampaignID: formsvc.ID(r.CampaignID.String), CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), URL: r.URL, CampaignID: formsvc.ID(r.CampaignID.String),
+		PreviousUntil: fromMicros(r.PreviousUntil), Disabled: r.Disabled, Version: r.Version,
+		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 	}
 	for i, t := range webhook.EventTypes() {
 		if r.Events&(1<<i) != 0 {
 			w.Events = append(w.Events, t)
 		}
 	}
+	sealed := r.secrets()
+	w.Secret, _ = s.openSecret(sealed)
+	w.Previous, _ = s.openPrevious(sealed)
+	w.Headers, _ = s.openHeaders(sealed)
 	return w
 }
 
 // CreateWebhook implements formsvc.WebhookStore.
-func (s *Store) CreateWebhook(ctx context.Context, hook formsvc.Webhook, limit int) error {
+func (s *Store) CreateWebhook(
+	ctx context.Context, hook formsvc.Webhook, limit int,
+) (stored formsvc.Webhook, created bool, err error) {
 	if err := s.ready(ctx, hook.AccountID); err != nil {
-		return err
+		return formsvc.Webhook{}, false, err
 	}
-	if err := errors.Join(
-		checkIDs(hook.ID), formsvc.CheckText(hook.URL, hook.Secret), checkEvents(hook.Events...),
-	); err != nil {
-		return err
+	row, err := s.newWebhookRow(&hook)
+	if err != nil {
+		return formsvc.Webhook{}, false, err
 	}
-	if hook.CampaignID != "" {
-		if err := checkIDs(hook.CampaignID); err != nil {
+	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		created = false
+		// The lock on the account makes two that look at once take turns.
+		q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", row.AccountID)
+		var account string
+		if err := s.notFound(s.locked(q).Scan(ctx, &account)); err != nil {
 			return err
 		}
-	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		// The lock on the account makes two that count at once take turns.
-		q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", string(hook.AccountID))
-		if lock := s.backend.ForUpdate(); lock != "" {
-			q = q.For(lock)
-		}
-		var id string
-		if err := s.notFound(q.Scan(ctx, &id)); err != nil {
-			return err
-		}
-		n, err := s.build.NewSelect().Conn(c).Model((*webhookRow)(nil)).
-			Where("account_id = ?", string(hook.AccountID)).Count(ctx)
+		rows, err := s.webhookRows(ctx, c, row.AccountID)
 		if err != nil {
 			return err
 		}
-		if n >= int64(limit) {
+		same := func(r webhookRow) bool {
+			return r.URL == row.URL && r.Events == row.Events && r.CampaignID == row.CampaignID
+		}
+		if i := slices.IndexFunc(rows, same); i >= 0 {
+			stored = s.webhook(&rows[i])
+			return nil
+		}
+		if len(rows) >= limit {
 			return formsvc.ErrLimit
 		}
-		_, err = s.build.NewInsert().Conn(c).Model(newWebhookRow(&hook)).Exec(ctx)
+		if err := s.register(ctx, c, row.secrets()); err != nil {
+			return err
+		}
+		stored, created = s.webhook(row), true
+		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
+	if err != nil {
+		return formsvc.Webhook{}, false, err
+	}
+	return stored, created, nil
+}
+
+// webhookRows returns the webhooks of an account by their identifiers.
+func (s *Store) webhookRows(ctx context.Context, c bun.IConn, account string) (rows []webhookRow, err error) {
+	err = s.build.NewSelect().Conn(c).Model(&rows).Where("account_id = ?", account).Order("id").Scan(ctx)
+	return rows, err
+}
+
+// UpdateWebhook implements formsvc.WebhookStore.
+func (s *Store) UpdateWebhook(
+	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) error,
+) (formsvc.Webhook, error) {
+	var hook formsvc.Webhook
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return hook, err
+	}
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		var row webhookRow
+		q := s.build.NewSelect().Conn(c).Model(&row).
+			Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID))
+		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+			return err
+		}
+		changed, err := s.decideWebhook(&row, decide)
+		if err != nil {
+			return err
+		}
+		if hook = s.webhook(changed); changed.Version == row.Version {
+			return nil
+		}
+		if err := s.register(ctx, c, changed.secrets()); err != nil {
+			return err
+		}
+		_, err = s.build.NewUpdate().Conn(c).Model(changed).Column("url", "events", "campaign_id", "secret",
+			"previous_secret", "previous_until", "headers", "disabled", "version", "updated_at").WherePK().Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return formsvc.Webhook{}, err
+	}
+	return hook, nil
+}
+
+// decideWebhook returns the row after decide has changed the webhook. Sealed
+// values that it left alone stay as they are, those that do not open among them.
+func (s *Store) decideWebhook(row *webhookRow, decide func(*formsvc.Webhook) error) (*webhookRow, error) {
+	before := s.webhook(row)
+	if row.Headers != "" && before.Headers == nil {
+		// They do not open. Empty is not nil: setting them to nil removes them.
+		before.Headers = []formsvc.Header{}
+	}
+	after := before
+	after.Events, after.Headers = slices.Clone(before.Events), slices.Clone(before.Headers)
+	if err := decide(&after); err != nil || after.Version == before.Version {
+		return row, err
+	}
+	changed, err := s.newWebhookRow(&after)
+	if err != nil {
+		return nil, err
+	}
+	if after.Secret == before.Secret {
+		changed.Secret = row.Secret
+	}
+	if after.Previous == before.Previous && after.PreviousUntil.Equal(before.PreviousUntil) {
+		changed.PreviousSecret = row.PreviousSecret
+	}
+	if slices.Equal(after.Headers, before.Headers) && (after.Headers == nil) == (before.Headers == nil) {
+		changed.Headers = row.Headers
+	}
+	return changed, nil
 }
 
 // Webhook implements formsvc.WebhookStore.
@@ -131,7 +207,7 @@ func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.We
 	if err != nil {
 		return formsvc.Webhook{}, s.notFound(err)
 	}
-	return row.webhook(), nil
+	return s.webhook(&row), nil
 }
 
 // Webhooks implements formsvc.WebhookStore.
@@ -139,21 +215,19 @@ func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Web
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
 	}
-	var rows []webhookRow
-	err := s.build.NewSelect().Conn(s.read).Model(&rows).Where("account_id = ?", string(account)).Order("id").Scan(ctx)
+	rows, err := s.webhookRows(ctx, s.read, string(account))
 	if err != nil {
 		return nil, s.backend.Classify(err)
 	}
 	hooks := make([]formsvc.Webhook, len(rows))
 	for i := range rows {
-		hooks[i] = rows[i].webhook()
+		hooks[i] = s.webhook(&rows[i])
 	}
 	return hooks, nil
 }
 
-// DeleteWebhook implements formsvc.WebhookStore. Its deliveries stay until
-// Claim meets them and deletes them in batches, so that the cost here does not
-// depend on how many are waiting.
+// DeleteWebhook implements formsvc.WebhookStore. Its deliveries stay until Prune
+// meets them, so that the cost here does not depend on how many there are.
 func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey) error {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return err
@@ -161,64 +235,17 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey) error
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		result, err := s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
 			Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Exec(ctx)
-		return changedOne(result, err)
+		if err := changedOne(result, err); err != nil {
+			return err
+		}
+		_, err = s.build.NewDelete().Conn(c).TableExpr("formsvc_failing").Where("webhook_id = ?", string(key.ID)).Exec(ctx)
+		return err
 	})
 }
 
-type deliveryRow struct {
-	bun.BaseModel `bun:"table:formsvc_deliveries,alias:d"`
-
-	ID        string `bun:",pk"`
-	AccountID string
-	WebhookID string
-	EventID   string
-	State     int
-	Attempts  int
-	DueAt     int64
-	CreatedAt int64
-	UpdatedAt int64
-}
-
-// The states of a delivery in its row.
-const (
-	statePending = iota
-	stateDelivered
-	stateFailed
-)
-
-func (r *deliveryRow) delivery() formsvc.Delivery {
-	states := [...]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
-	return formsvc.Delivery{
-		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), WebhookID: formsvc.ID(r.WebhookID),
-		EventID: formsvc.ID(r.EventID), State: states[r.State], Attempts: r.Attempts,
-		DueAt: fromMicros(r.DueAt), CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
-	}
-}
-
-// Deliveries implements formsvc.WebhookStore.
-func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
-	var page formsvc.Page[formsvc.Delivery]
-	if err := s.ready(ctx, q.AccountID, q.WebhookID); err != nil {
-		return page, noneWhenNotFound(err)
-	}
-	q.Page = q.Page.Clamped()
-	// The rows of a deleted webhook may still be there; they are nobody's.
-	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
-		return sel.Conn(s.read).Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
-			string(q.AccountID), string(q.WebhookID))
-	}
-	var err error
-	page.Total, err = where(s.build.NewSelect()).Model((*deliveryRow)(nil)).Count(ctx)
-	if err != nil {
-		return page, s.backend.Classify(err)
-	}
-	var rows []deliveryRow
-	if err := paged(where(s.build.NewSelect()).Model(&rows), "d.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q.Page)
-	for i := range rows {
-		page.Items = append(page.Items, rows[i].delivery())
-	}
-	return page, nil
+// checkWebhook returns formsvc.ErrNotFound unless the account has the webhook.
+func (s *Store) checkWebhook(ctx context.Context, c bun.IConn, key formsvc.WebhookKey) error {
+	var id string
+	return s.notFound(s.build.NewSelect().Conn(c).Model((*webhookRow)(nil)).Column("id").
+		Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Scan(ctx, &id))
 }

@@ -5,18 +5,16 @@ package sqltest
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/storagetest"
 	"github.com/formsvc/toolkit/webhook"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -27,6 +25,8 @@ type Store interface {
 	storagetest.Store
 	Migrate(ctx context.Context) error
 	Migrations(ctx context.Context) ([]bunstore.Migration, error)
+	CheckKeys(ctx context.Context) error
+	RotateSecrets(ctx context.Context) (int, error)
 }
 
 // A Database is an empty database to test on.
@@ -35,8 +35,11 @@ type Database struct {
 	DB *bun.DB
 	// Open opens a store on it, without migrating, and registers its cleanup.
 	Open func(t testing.TB) Store
+	// OpenWith opens a store on it with a keyring, as programs do, and registers
+	// its cleanup.
+	OpenWith func(t testing.TB, ring *keyring.Keyring) (Store, error)
 	// Bind is the package's Bind.
-	Bind func(tx bun.IDB) (formsvc.Store, error)
+	Bind func(tx bun.IDB, ring *keyring.Keyring) (formsvc.Store, error)
 	// Poison is the statement that makes inserting a response with the reference
 	// POISON an error of the database.
 	Poison string
@@ -53,6 +56,18 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"migrations/newer schema":                    migrateNewer,
 		"migrations/one that fails leaves nothing":   migrateFailing,
 		"group/one at fault fails alone":             poisonedGroup,
+		"secrets/sealed where they are kept":         secretsSealed,
+		"secrets/stored readable without keys":       secretsReadable,
+		"secrets/bound to their place":               secretsMoved,
+		"secrets/that do not open":                   secretsUnread,
+		"secrets/untouched while unread":             secretsKept,
+		"secrets/missing keys":                       secretsMissing,
+		"secrets/rotation":                           secretsRotated,
+		"secrets/rotation beside changes":            secretsRotatedMeanwhile,
+		"secrets/rotation of what does not open":     secretsNotRotated,
+		"secrets/rotation needs a key":               secretsWithoutKey,
+		"prune/deleted webhooks":                     pruneDeleted,
+		"feed/looks a bounded way":                   feedLooks,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,15 +90,40 @@ func newScene(t *testing.T, d Database) *scene {
 	t.Helper()
 	s := &scene{Store: d.Open(t), now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 	must(t, s.Migrate(t.Context()))
+	s.fill(t)
+	return s
+}
+
+// fill makes the records of the scene.
+func (s *scene) fill(t *testing.T) {
+	t.Helper()
 	s.account = s.id()
 	must(t, s.CreateAccount(t.Context(), formsvc.Account{ID: s.account, Name: "a", CreatedAt: s.now}, nil))
 	s.campaign = formsvc.Campaign{ID: s.id(), AccountID: s.account, Version: 1, CreatedAt: s.now, UpdatedAt: s.now,
 		CampaignInput: formsvc.CampaignInput{Title: "c", Status: formsvc.CampaignOpen}}
 	must(t, s.CreateCampaign(t.Context(), s.campaign))
-	s.hook = formsvc.Webhook{ID: s.id(), AccountID: s.account, URL: "https://example.com/", Secret: "secret",
-		Events: webhook.EventTypes(), CreatedAt: s.now, UpdatedAt: s.now}
-	must(t, s.CreateWebhook(t.Context(), s.hook, formsvc.MaxWebhooks))
-	return s
+	s.hook = s.addWebhook(t)
+}
+
+// addWebhook adds a webhook with something in everything that is secret.
+func (s *scene) addWebhook(t testing.TB) formsvc.Webhook {
+	t.Helper()
+	id := s.id()
+	hook, created, err := s.CreateWebhook(t.Context(), formsvc.Webhook{
+		ID: id, AccountID: s.account, URL: "https://example.com/" + string(id), Events: webhook.EventTypes(),
+		Secret: "secret of " + string(id), Previous: "previous of " + string(id), PreviousUntil: s.now.Add(time.Hour),
+		Headers: []formsvc.Header{{Name: "X-Token", Value: "token of " + string(id)}},
+		Version: 1, CreatedAt: s.now, UpdatedAt: s.now,
+	}, formsvc.MaxWebhooks)
+	must(t, err)
+	if !created {
+		t.Fatal("there is such a webhook already")
+	}
+	return hook
+}
+
+func (s *scene) key() formsvc.WebhookKey {
+	return formsvc.WebhookKey{AccountID: s.account, ID: s.hook.ID}
 }
 
 func must(t testing.TB, err error) {
@@ -118,157 +158,19 @@ func (s *scene) wantResponses(t *testing.T, want int) {
 	if page.Total != int64(want) || len(page.Items) != want {
 		t.Errorf("%d responses, total %d, want %d", len(page.Items), page.Total, want)
 	}
-	claims, err := s.Claim(t.Context(), delivery.ClaimRequest{
-		Now: s.now.Add(time.Hour), Lease: time.Minute, Limit: 1_000, PerEndpoint: 1_000,
-	})
-	must(t, err)
-	if len(claims) != want {
+	if claims := s.claim(t, s.now.Add(time.Hour)); len(claims) != want {
 		t.Errorf("%d deliveries, want %d", len(claims), want)
 	}
 }
 
-func boundCommits(t *testing.T, d Database) {
-	s := newScene(t, d)
-	ctx := t.Context()
-	_, err := d.DB.ExecContext(ctx, "CREATE TABLE host (response TEXT)")
-	must(t, err)
-	must(t, d.DB.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		bound, err := d.Bind(tx)
-		if err != nil {
-			return err
-		}
-		r, change := s.response("R1")
-		if err := bound.CreateResponse(ctx, r, 1, change); err != nil {
-			return err
-		}
-		key := formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
-		if _, err := bound.UpdateResponse(ctx, key, func(r *formsvc.Response) (formsvc.Change, error) {
-			r.Version++
-			r.Status = "validated"
-			return formsvc.Change{}, nil
-		}); err != nil {
-			return err
-		}
-		got, err := bound.Response(ctx, key)
-		if err != nil || got.Status != "validated" {
-			t.Errorf("inside the transaction: %+v, %v", got, err)
-		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO host VALUES (?)", string(r.ID))
-		return err
-	}))
-	s.wantResponses(t, 1)
-	n, err := d.DB.NewSelect().Table("host").Count(ctx)
-	must(t, err)
-	if n != 1 {
-		t.Errorf("%d rows of the host, want 1", n)
-	}
-}
-
-func boundRollsBack(t *testing.T, d Database) {
-	s := newScene(t, d)
-	stop := errors.New("the host changed its mind")
-	err := d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
-		bound, err := d.Bind(tx)
-		if err != nil {
-			return err
-		}
-		r, change := s.response("R1")
-		return errors.Join(bound.CreateResponse(ctx, r, 1, change), stop)
+// claim claims what is due for the webhook of the scene.
+func (s *scene) claim(t testing.TB, now time.Time) []delivery.Claim {
+	t.Helper()
+	claims, err := s.Claim(t.Context(), delivery.ClaimRequest{
+		Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(s.hook.ID), N: 1_000}},
 	})
-	if !errors.Is(err, stop) {
-		t.Fatal(err)
-	}
-	s.wantResponses(t, 0)
-}
-
-// boundFailure has a unit fail after it wrote: what it wrote is undone and the
-// transaction goes on.
-func boundFailure(t *testing.T, d Database) {
-	s := newScene(t, d)
-	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
-		bound, err := d.Bind(tx)
-		if err != nil {
-			return err
-		}
-		r, change := s.response("R1")
-		if err := bound.CreateResponse(ctx, r, 1, change); err != nil {
-			return err
-		}
-		again, change := s.response("R1")
-		if err := bound.CreateResponse(ctx, again, 1, change); !errors.Is(err, formsvc.ErrConflict) {
-			t.Errorf("taken reference: %v, want ErrConflict", err)
-		}
-		account := formsvc.Account{ID: s.id(), Name: "b", CreatedAt: s.now}
-		key := formsvc.Key{ID: s.id(), AccountID: account.ID, Hash: sha256.Sum256(nil), CreatedAt: s.now}
-		twin := key
-		twin.ID = s.id()
-		if err := bound.CreateAccount(ctx, account, []formsvc.Key{key, twin}); !errors.Is(err, formsvc.ErrConflict) {
-			t.Errorf("twin keys: %v, want ErrConflict", err)
-		}
-		if _, err := bound.Account(ctx, account.ID); !errors.Is(err, formsvc.ErrNotFound) {
-			t.Errorf("half of a failed unit is there: %v", err)
-		}
-		return nil
-	}))
-	s.wantResponses(t, 1)
-}
-
-func boundOnlyTx(t *testing.T, d Database) {
-	if _, err := d.Bind(d.DB); err == nil {
-		t.Error("a *bun.DB was taken for a transaction")
-	}
-}
-
-func migrateTogether(t *testing.T, d Database) {
-	var wg sync.WaitGroup
-	for range 4 {
-		s := d.Open(t)
-		wg.Go(func() {
-			if err := s.Migrate(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	list, err := d.Open(t).Migrations(t.Context())
 	must(t, err)
-	for _, m := range list {
-		if m.AppliedAt.IsZero() {
-			t.Errorf("migration %d is not applied", m.Version)
-		}
-	}
-}
-
-func migrateNewer(t *testing.T, d Database) {
-	s := d.Open(t)
-	must(t, s.Migrate(t.Context()))
-	list, err := s.Migrations(t.Context())
-	must(t, err)
-	_, err = d.DB.ExecContext(t.Context(), "INSERT INTO formsvc_schema (version, applied_at) VALUES (?, 0)", len(list)+1)
-	must(t, err)
-	if err := s.Migrate(t.Context()); !errors.Is(err, bunstore.ErrSchemaNewer) {
-		t.Errorf("a newer schema: %v, want ErrSchemaNewer", err)
-	}
-}
-
-// migrateFailing runs a migration that is cut off half way, then the mended one.
-func migrateFailing(t *testing.T, d Database) {
-	inTx := func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
-		return d.DB.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error { return do(ctx, tx.Tx) })
-	}
-	steps := func(second string) error {
-		list, err := bunstore.Migrations(fstest.MapFS{
-			"0001_one.sql": {Data: []byte("CREATE TABLE one (a TEXT)")},
-			"0002_two.sql": {Data: []byte(second)},
-		})
-		must(t, err)
-		return bunstore.Steps(t.Context(), list, inTx)
-	}
-	if err := steps("CREATE TABLE two (a TEXT); INSERT INTO nowhere VALUES (1)"); err == nil {
-		t.Fatal("a migration that fails was no error")
-	}
-	must(t, steps("CREATE TABLE two (a TEXT)"))
-	must(t, steps("CREATE TABLE two (a TEXT)"))
+	return claims
 }
 
 // poisonedGroup has one response of a group make the database itself refuse the

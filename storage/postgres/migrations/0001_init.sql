@@ -3,6 +3,7 @@
 CREATE TABLE formsvc_accounts (
   id         uuid PRIMARY KEY,
   name       text NOT NULL UNIQUE,
+  contact    text NOT NULL,
   campaigns  bigint NOT NULL DEFAULT 0,
   created_at bigint NOT NULL
 );
@@ -65,48 +66,78 @@ CREATE TABLE formsvc_responses (
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
 
+-- The feed is read in the order of xact, the number of the transaction plus the
+-- offset of formsvc_feed, and of seq within one. Transactions commit in another
+-- order than that of their numbers, so readers stop before the oldest that is
+-- still running. type is a bit per event type, and 65536 for a test.
 CREATE TABLE formsvc_events (
   id          uuid PRIMARY KEY,
   account_id  uuid NOT NULL,
   campaign_id uuid NOT NULL,
   response_id uuid NOT NULL,
+  xact        bigint NOT NULL,
+  seq         bigint NOT NULL GENERATED ALWAYS AS IDENTITY (CACHE 50),
   type        bigint NOT NULL,
-  payload     bytea NOT NULL,
-  created_at  bigint NOT NULL
-);
-
--- events is a set of bits, one per event type.
-CREATE TABLE formsvc_webhooks (
-  id          uuid PRIMARY KEY,
-  account_id  uuid NOT NULL REFERENCES formsvc_accounts (id),
-  url         text NOT NULL,
-  events      bigint NOT NULL,
-  campaign_id uuid,
-  secret      text NOT NULL,
-  disabled    boolean NOT NULL,
   created_at  bigint NOT NULL,
-  updated_at  bigint NOT NULL
+  payload     bytea NOT NULL
+);
+CREATE INDEX formsvc_events_account ON formsvc_events (account_id, xact, seq);
+
+-- One row: what is added to transaction numbers. It is 0 until the data moves to
+-- a server whose transactions have lower numbers.
+CREATE TABLE formsvc_feed (
+  id       integer PRIMARY KEY CHECK (id = 1),
+  "offset" bigint NOT NULL
+);
+INSERT INTO formsvc_feed VALUES (1, 0);
+
+-- events is a set of bits, one per event type. secret, previous_secret and
+-- headers are in the form of package keyring, or '' for none; headers is JSON.
+CREATE TABLE formsvc_webhooks (
+  id              uuid PRIMARY KEY,
+  account_id      uuid NOT NULL REFERENCES formsvc_accounts (id),
+  url             text NOT NULL,
+  events          bigint NOT NULL,
+  campaign_id     uuid,
+  secret          text NOT NULL,
+  previous_secret text NOT NULL,
+  previous_until  bigint NOT NULL,
+  headers         text NOT NULL,
+  disabled        boolean NOT NULL,
+  version         bigint NOT NULL,
+  created_at      bigint NOT NULL,
+  updated_at      bigint NOT NULL
 );
 CREATE INDEX formsvc_webhooks_account ON formsvc_webhooks (account_id, id);
 
--- state: 0 pending, 1 delivered, 2 failed. A claim sets due_at to the end of
--- its lease and adds one to lease, the fencing token. The table changes all the
+-- The keys that values above may be sealed under, by their identifiers.
+CREATE TABLE formsvc_secret_keys (
+  id         text PRIMARY KEY,
+  created_at bigint NOT NULL
+);
+
+-- kind: 0 first attempt, 1 retry, 2 replay. state: 0 pending, 1 delivered,
+-- 2 failed. A claim sets due_at to the end of its lease and makes lease, the
+-- fencing token, the next odd number; finishing makes it even. size is that of
+-- the payload in bytes, event_type the event's type. The table changes all the
 -- time, so it is vacuumed early.
 CREATE TABLE formsvc_deliveries (
-  id         uuid PRIMARY KEY,
-  account_id uuid NOT NULL,
   webhook_id uuid NOT NULL,
+  id         uuid NOT NULL,
   event_id   uuid NOT NULL,
   event_type bigint NOT NULL,
+  due_at     bigint NOT NULL,
+  lease      bigint NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  size       integer NOT NULL,
+  kind       integer NOT NULL,
   state      integer NOT NULL,
   attempts   integer NOT NULL,
-  lease      bigint NOT NULL,
-  due_at     bigint NOT NULL,
-  created_at bigint NOT NULL,
-  updated_at bigint NOT NULL
+  PRIMARY KEY (webhook_id, id)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1);
-CREATE INDEX formsvc_deliveries_due ON formsvc_deliveries (webhook_id, due_at) WHERE state = 0;
-CREATE INDEX formsvc_deliveries_webhook ON formsvc_deliveries (webhook_id, id);
+CREATE INDEX formsvc_deliveries_due ON formsvc_deliveries (webhook_id, kind, due_at) WHERE state = 0;
+CREATE INDEX formsvc_deliveries_failed ON formsvc_deliveries (webhook_id, updated_at) WHERE state = 2;
 
 CREATE TABLE formsvc_attempts (
   delivery_id uuid NOT NULL,
@@ -118,6 +149,42 @@ CREATE TABLE formsvc_attempts (
   answer      bytea NOT NULL,
   PRIMARY KEY (delivery_id, number)
 );
+
+-- Final failures. due_at is when a notice that nobody noted may be given: at
+-- once, then when the lease of whoever took it ends.
+CREATE TABLE formsvc_notices (
+  delivery_id uuid PRIMARY KEY,
+  account_id  uuid NOT NULL,
+  webhook_id  uuid NOT NULL,
+  event_id    uuid NOT NULL,
+  event_type  bigint NOT NULL,
+  attempts    integer NOT NULL,
+  status      integer NOT NULL,
+  error       text NOT NULL,
+  at          bigint NOT NULL,
+  due_at      bigint NOT NULL,
+  noted       boolean NOT NULL
+);
+CREATE INDEX formsvc_notices_account ON formsvc_notices (account_id, delivery_id);
+CREATE INDEX formsvc_notices_open ON formsvc_notices (at, delivery_id, due_at) WHERE NOT noted;
+
+-- The failures of a webhook that no digest told of. since is when the first one
+-- failed after the last claim of a digest; told_at is when the last digest was
+-- sent, until when the lease of the one in preparation ends.
+CREATE TABLE formsvc_failing (
+  webhook_id uuid PRIMARY KEY,
+  account_id uuid NOT NULL,
+  failures   bigint NOT NULL,
+  first_at   bigint NOT NULL,
+  since      bigint NOT NULL,
+  last_at    bigint NOT NULL,
+  status     integer NOT NULL,
+  error      text NOT NULL,
+  told_at    bigint NOT NULL,
+  until      bigint NOT NULL,
+  lease      bigint NOT NULL
+);
+CREATE INDEX formsvc_failing_untold ON formsvc_failing (first_at) WHERE failures > 0;
 
 -- The identifier of the delivery of an event to a webhook: the event's time,
 -- then bytes of SHA-256(event ‖ webhook), with the bits of a version 7 UUID.

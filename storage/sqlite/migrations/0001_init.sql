@@ -3,6 +3,7 @@
 CREATE TABLE formsvc_accounts (
   id         TEXT PRIMARY KEY,
   name       TEXT NOT NULL UNIQUE,
+  contact    TEXT NOT NULL,
   campaigns  INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL
 ) STRICT;
@@ -65,47 +66,68 @@ CREATE TABLE formsvc_responses (
 CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
 
+-- seq is the order of the feed: there is one writer, so events commit in it.
+-- AUTOINCREMENT keeps the numbers of deleted events from being given again.
+-- type is a bit per event type, and 65536 for a test. The payload comes last, so
+-- that the columns before it can be read without it.
 CREATE TABLE formsvc_events (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   id          TEXT NOT NULL UNIQUE,
   account_id  TEXT NOT NULL,
   campaign_id TEXT NOT NULL,
   response_id TEXT NOT NULL,
   type        INTEGER NOT NULL,
-  payload     BLOB NOT NULL,
-  created_at  INTEGER NOT NULL
-) STRICT;
-
--- events is a set of bits, one per event type.
-CREATE TABLE formsvc_webhooks (
-  id          TEXT PRIMARY KEY,
-  account_id  TEXT NOT NULL REFERENCES formsvc_accounts (id),
-  url         TEXT NOT NULL,
-  events      INTEGER NOT NULL,
-  campaign_id TEXT,
-  secret      TEXT NOT NULL,
-  disabled    INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
-  updated_at  INTEGER NOT NULL
+  payload     BLOB NOT NULL
+) STRICT;
+CREATE INDEX formsvc_events_account ON formsvc_events (account_id);
+
+-- events is a set of bits, one per event type. secret, previous_secret and
+-- headers are in the form of package keyring, or '' for none; headers is JSON.
+CREATE TABLE formsvc_webhooks (
+  id              TEXT PRIMARY KEY,
+  account_id      TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  url             TEXT NOT NULL,
+  events          INTEGER NOT NULL,
+  campaign_id     TEXT,
+  secret          TEXT NOT NULL,
+  previous_secret TEXT NOT NULL,
+  previous_until  INTEGER NOT NULL,
+  headers         TEXT NOT NULL,
+  disabled        INTEGER NOT NULL,
+  version         INTEGER NOT NULL,
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX formsvc_webhooks_account ON formsvc_webhooks (account_id, id);
 
--- state: 0 pending, 1 delivered, 2 failed. A claim sets due_at to the end of
--- its lease and adds one to lease, the fencing token.
-CREATE TABLE formsvc_deliveries (
+-- The keys that values above may be sealed under, by their identifiers.
+CREATE TABLE formsvc_secret_keys (
   id         TEXT PRIMARY KEY,
-  account_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- kind: 0 first attempt, 1 retry, 2 replay. state: 0 pending, 1 delivered,
+-- 2 failed. A claim sets due_at to the end of its lease and makes lease, the
+-- fencing token, the next odd number; finishing makes it even. size is that of
+-- the payload in bytes, event_type the event's type.
+CREATE TABLE formsvc_deliveries (
   webhook_id TEXT NOT NULL,
+  id         TEXT NOT NULL,
   event_id   TEXT NOT NULL,
   event_type INTEGER NOT NULL,
+  size       INTEGER NOT NULL,
+  kind       INTEGER NOT NULL,
   state      INTEGER NOT NULL,
   attempts   INTEGER NOT NULL,
   lease      INTEGER NOT NULL,
   due_at     INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL
+  updated_at INTEGER NOT NULL,
+  PRIMARY KEY (webhook_id, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX formsvc_deliveries_due ON formsvc_deliveries (webhook_id, due_at) WHERE state = 0;
-CREATE INDEX formsvc_deliveries_webhook ON formsvc_deliveries (webhook_id, id);
+CREATE INDEX formsvc_deliveries_due ON formsvc_deliveries (webhook_id, kind, due_at) WHERE state = 0;
+CREATE INDEX formsvc_deliveries_failed ON formsvc_deliveries (webhook_id, updated_at) WHERE state = 2;
 
 CREATE TABLE formsvc_attempts (
   delivery_id TEXT NOT NULL,
@@ -117,3 +139,39 @@ CREATE TABLE formsvc_attempts (
   answer      BLOB NOT NULL,
   PRIMARY KEY (delivery_id, number)
 ) STRICT, WITHOUT ROWID;
+
+-- Final failures. due_at is when a notice that nobody noted may be given: at
+-- once, then when the lease of whoever took it ends.
+CREATE TABLE formsvc_notices (
+  delivery_id TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL,
+  webhook_id  TEXT NOT NULL,
+  event_id    TEXT NOT NULL,
+  event_type  INTEGER NOT NULL,
+  attempts    INTEGER NOT NULL,
+  status      INTEGER NOT NULL,
+  error       TEXT NOT NULL,
+  at          INTEGER NOT NULL,
+  due_at      INTEGER NOT NULL,
+  noted       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX formsvc_notices_account ON formsvc_notices (account_id, delivery_id);
+CREATE INDEX formsvc_notices_open ON formsvc_notices (at, delivery_id, due_at) WHERE NOT noted;
+
+-- The failures of a webhook that no digest told of. since is when the first one
+-- failed after the last claim of a digest; told_at is when the last digest was
+-- sent, until when the lease of the one in preparation ends.
+CREATE TABLE formsvc_failing (
+  webhook_id TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL,
+  failures   INTEGER NOT NULL,
+  first_at   INTEGER NOT NULL,
+  since      INTEGER NOT NULL,
+  last_at    INTEGER NOT NULL,
+  status     INTEGER NOT NULL,
+  error      TEXT NOT NULL,
+  told_at    INTEGER NOT NULL,
+  until      INTEGER NOT NULL,
+  lease      INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX formsvc_failing_untold ON formsvc_failing (first_at) WHERE failures > 0;

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// deliverRows are the cells of all rounds, by what they have in common. The
+// order is that of the first round.
+type deliverRows struct {
+	keys  []deliverKey
+	cells map[deliverKey][]deliverCell
+}
+
+type deliverKey struct{ what, store, system, how string }
+
+func newDeliverRows(cells []deliverCell) deliverRows {
+	r := deliverRows{cells: make(map[deliverKey][]deliverCell)}
+	for _, c := range cells {
+		key := deliverKey{c.What, c.Store, c.System, c.How}
+		if r.cells[key] == nil {
+			r.keys = append(r.keys, key)
+		}
+		r.cells[key] = append(r.cells[key], c)
+	}
+	return r
+}
+
+// spread returns the spread of a figure of a row, or nil when it was not
+// measured.
+func (r *deliverRows) spread(key deliverKey, figure func(*deliverCell) float64) *spread {
+	cells := r.cells[key]
+	if len(cells) == 0 {
+		return nil
+	}
+	s := newSpread(mapped(cells, figure))
+	return &s
+}
+
+// over returns one figure over another, round by round, or nil.
+func (r *deliverRows) over(a, b deliverKey, figure func(*deliverCell) float64) *spread {
+	var list []float64
+	for _, x := range r.cells[a] {
+		for _, y := range r.cells[b] {
+			if below := figure(&y); x.Round == y.Round && below > 0 {
+				list = append(list, figure(&x)/below)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	s := newSpread(list)
+	return &s
+}
+
+func perSecond(c *deliverCell) float64   { return c.PerSecond }
+func ofReference(c *deliverCell) float64 { return c.OfReference }
+func p50(c *deliverCell) float64         { return c.P50 }
+func p99(c *deliverCell) float64         { return c.P99 }
+func cpuSeconds(c *deliverCell) float64  { return c.CPU }
+
+// deliverGoals compares the figures with what they should be. There are none
+// unless a part that delivers was to be measured.
+func deliverGoals(o *options, cells []deliverCell) []goal {
+	if !o.delivers() {
+		return nil
+	}
+	j := deliverJudge{rows: newDeliverRows(cells)}
+	for _, j.store = range []string{sqliteStore, postgresStore} {
+		for _, part := range []struct {
+			name  string
+			judge func()
+		}{
+			{steadyPart, j.steady}, {drainPart, j.drain}, {latencyPart, j.latency}, {isolationPart, j.isolation},
+			{backlogPart, j.backlog}, {idlePart, j.idle},
+		} {
+			if slices.Contains(o.Only, part.name) {
+				part.judge()
+			}
+		}
+	}
+	return j.goals
+}
+
+// A deliverJudge collects the goals, store by store.
+type deliverJudge struct {
+	store string
+	rows  deliverRows
+	goals []goal
+}
+
+// bounds are what must be reached and what is aimed at, by store; that of ""
+// counts for both.
+type bounds map[string][2]float64
+
+// add judges a value, if there is a goal for the store.
+func (j *deliverJudge) add(g goal, by bounds, value *spread) {
+	pair, ok := by[j.store]
+	if !ok {
+		if pair, ok = by[""]; !ok {
+			return
+		}
+	}
+	g.Store, g.Bound, g.Aim = j.store, pair[0], pair[1]
+	sign := "≤"
+	if g.atLeast {
+		sign = "≥"
+	}
+	g.Text = fmt.Sprintf("%s %s %g", g.Text, sign, g.Bound)
+	if g.Aim != g.Bound {
+		g.Text += fmt.Sprintf(", aim %g", g.Aim)
+	}
+	j.goals = append(j.goals, g.met(value))
+}
+
+func (j *deliverJudge) key(what, how string) deliverKey {
+	return deliverKey{what, j.store, groupSystem, how}
+}
+
+func (j *deliverJudge) steady() {
+	j.rate(steadyPart, bounds{sqliteStore: {0.30, 0.45}, postgresStore: {0.17, 0.23}}, bounds{postgresStore: {1.5, 2.1}})
+	j.add(goal{Text: "steady: CPU s per 10k, all processes", decimals: 2},
+		bounds{sqliteStore: {1.4, 1.0}, postgresStore: {3.0, 2.3}}, j.rows.spread(j.key(steadyPart, ""), cpuSeconds))
+}
+
+func (j *deliverJudge) drain() {
+	j.rate(drainPart, bounds{sqliteStore: {0.55, 0.75}, postgresStore: {0.50, 0.65}}, bounds{postgresStore: {1.8, 2.5}})
+}
+
+func (j *deliverJudge) rate(what string, of, overPeer bounds) {
+	key := j.key(what, "")
+	peer := key
+	peer.system = riverSystem
+	j.add(goal{Text: what + ": deliveries/s over the reference's", atLeast: true, decimals: 2}, of,
+		j.rows.spread(key, ofReference))
+	j.add(goal{Text: what + ": deliveries/s over River's", atLeast: true, decimals: 2}, overPeer,
+		j.rows.over(key, peer, perSecond))
+}
+
+func (j *deliverJudge) latency() {
+	how := withinHow
+	if j.store == postgresStore {
+		how = acrossHow
+	}
+	key := j.key(latencyPart, how)
+	j.add(goal{Text: "latency, " + how + ": p50 ms", decimals: 2},
+		bounds{sqliteStore: {1.5, 1.0}, postgresStore: {3, 1.5}}, j.rows.spread(key, p50))
+	j.add(goal{Text: "latency, " + how + ": p99 ms", decimals: 2},
+		bounds{sqliteStore: {5, 2.5}, postgresStore: {10, 5}}, j.rows.spread(key, p99))
+}
+
+func (j *deliverJudge) isolation() {
+	for _, pair := range [][2]string{{hangScene, tenScene}, {hostileScene, twentyScene}} {
+		bad, good := pair[0], pair[1]
+		j.add(goal{Text: bad + ": rate kept", atLeast: true, decimals: 2}, bounds{"": {0.95, 0.95}},
+			j.rows.over(j.key(isolationPart, bad+closedLoop), j.key(isolationPart, good+closedLoop), perSecond))
+		j.add(goal{Text: bad + openLoop + ": p99 over that of " + good, decimals: 1}, bounds{"": {2, 2}},
+			j.rows.over(j.key(isolationPart, bad+openLoop), j.key(isolationPart, good+openLoop), p99))
+	}
+	most := 0.0
+	for key, cells := range j.rows.cells {
+		for _, c := range cells {
+			if key.store == j.store && key.what == isolationPart && strings.HasPrefix(key.how, hostileScene) {
+				most = max(most, c.PeakMB)
+			}
+		}
+	}
+	var peak *spread
+	if most > 0 {
+		s := newSpread([]float64{most})
+		peak = &s
+	}
+	j.add(goal{Text: hostileScene + ": peak memory MB", decimals: 0}, bounds{"": {300, 300}}, peak)
+}
+
+// As much as a claim may cost beside a backlog, over its cost without one: each
+// index may be a level deeper then.
+const (
+	sameTime   = 1.3
+	sameBlocks = 1.5
+)
+
+func (j *deliverJudge) backlog() {
+	for _, how := range []string{neverHow, emptyHow} {
+		key := j.key(backlogPart, how)
+		ratio := func(a, b func(*deliverCell) float64) *spread {
+			if cells := j.rows.cells[key]; len(cells) > 0 && b(&cells[0]) > 0 {
+				s := newSpread([]float64{a(&cells[0]) / b(&cells[0])})
+				return &s
+			}
+			return nil
+		}
+		j.add(goal{Text: "claims beside a backlog, " + how + ": time over that without", decimals: 2},
+			bounds{"": {sameTime, sameTime}},
+			ratio(func(c *deliverCell) float64 { return c.Claim }, func(c *deliverCell) float64 { return c.ClaimAlone }))
+		j.add(goal{Text: "claims beside a backlog, " + how + ": blocks over those without", decimals: 2},
+			bounds{postgresStore: {sameBlocks, sameBlocks}},
+			ratio(func(c *deliverCell) float64 { return c.Blocks }, func(c *deliverCell) float64 { return c.BlocksAlone }))
+	}
+}
+
+func (j *deliverJudge) idle() {
+	j.add(goal{Text: "idle: % of a core", decimals: 2}, bounds{"": {1, 1}},
+		j.rows.spread(j.key(idlePart, ""), func(c *deliverCell) float64 { return 100 * c.Cores }))
+	j.add(goal{Text: "idle: queries/s", decimals: 1}, bounds{postgresStore: {1, 1}},
+		j.rows.spread(j.key(idlePart, ""), func(c *deliverCell) float64 { return c.Queries }))
+}

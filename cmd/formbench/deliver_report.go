@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// A deliverColumn is a figure of a table.
+type deliverColumn struct {
+	title    string
+	decimals int
+	figure   func(*deliverCell) float64
+}
+
+// deliverColumns are those of a part.
+func deliverColumns(part string) []deliverColumn {
+	reference := []deliverColumn{
+		{"deliveries/s", 0, perSecond},
+		{"accepted/s", 0, func(c *deliverCell) float64 { return c.AcceptPerSecond }},
+		{"reference/s", 0, func(c *deliverCell) float64 { return c.Reference }},
+		{"of it", 2, ofReference},
+	}
+	latency := []deliverColumn{{"p50 ms", 2, p50}, {"p99 ms", 2, p99}}
+	cpu := []deliverColumn{
+		{"CPU s/10k", 2, cpuSeconds},
+		{"sender", 2, func(c *deliverCell) float64 { return c.SenderCPU }},
+		{"receiver", 2, func(c *deliverCell) float64 { return c.ReceiverCPU }},
+		{"other", 2, func(c *deliverCell) float64 { return c.OtherCPU }},
+	}
+	peak := []deliverColumn{{"peak MB", 0, func(c *deliverCell) float64 { return c.PeakMB }}}
+	switch part {
+	case latencyPart:
+		return slices.Concat(latency, []deliverColumn{
+			{"p50 of call", 2, func(c *deliverCell) float64 { return c.CallP50 }},
+			{"p99 of call", 2, func(c *deliverCell) float64 { return c.CallP99 }},
+		}, reference[2:3])
+	case isolationPart:
+		return slices.Concat(reference, latency, peak)
+	case backlogPart:
+		return []deliverColumn{
+			{"backlog", 0, func(c *deliverCell) float64 { return float64(c.Events) }},
+			{"claim µs", 0, func(c *deliverCell) float64 { return c.Claim }},
+			{"without", 0, func(c *deliverCell) float64 { return c.ClaimAlone }},
+			{"blocks", 0, func(c *deliverCell) float64 { return c.Blocks }},
+			{"without", 0, func(c *deliverCell) float64 { return c.BlocksAlone }},
+		}
+	case idlePart:
+		return []deliverColumn{
+			{"% of a core", 2, func(c *deliverCell) float64 { return 100 * c.Cores }},
+			{"queries/s", 2, func(c *deliverCell) float64 { return c.Queries }},
+		}
+	}
+	return slices.Concat(reference, latency, cpu, peak)
+}
+
+// deliveries writes a table for each part that delivers.
+func (w *report) deliveries(o *options, cells []deliverCell) {
+	rows := newDeliverRows(cells)
+	for _, part := range deliverParts() {
+		columns := deliverColumns(part)
+		title := []string{"", "", ""}
+		for _, c := range columns {
+			title = append(title, c.title)
+		}
+		table := [][]string{title}
+		for _, key := range rows.keys {
+			if key.what == part {
+				table = append(table, rows.line(key, columns))
+			}
+		}
+		if len(table) == 1 {
+			continue
+		}
+		if o.River == "" && slices.Contains(o.Stores, postgresStore) && (part == steadyPart || part == drainPart) {
+			missing := append([]string{postgresStore, riverSystem, "", "not measured"}, make([]string, len(columns)-1)...)
+			table = append(table, missing)
+		}
+		w.printf("\n%s\n", deliverTitle(o, part))
+		w.table(3, table)
+	}
+}
+
+func (r *deliverRows) line(key deliverKey, columns []deliverColumn) []string {
+	line := []string{key.store, key.system, key.how}
+	for _, c := range columns {
+		line = append(line, r.spread(key, c.figure).text(c.decimals))
+	}
+	return line
+}
+
+// deliverTitle says what a table shows.
+func deliverTitle(o *options, part string) string {
+	switch part {
+	case steadyPart:
+		return fmt.Sprintf("steady: %d events accepted by %d callers while they are delivered; latency is from commit to arrival",
+			o.Events, o.Callers)
+	case drainPart:
+		return fmt.Sprintf("drain: %d deliveries queued before; accepted/s without delivering", o.Events)
+	case latencyPart:
+		return fmt.Sprintf("latency: %d events/s for %v, from commit to arrival, and from just before the call",
+			int(1/latencyEvery.Seconds()), o.Latency)
+	case isolationPart:
+		return "isolation: what the healthy ones get (nine of ten, ten of twenty)"
+	case backlogPart:
+		return "backlog: finding and claiming " + strconv.Itoa(claimed) + " deliveries of nine other endpoints, median"
+	}
+	return fmt.Sprintf("idle: a process with store and engine at rest for %v", o.Idle)
+}

@@ -1,0 +1,154 @@
+// Package worker is what the processes of the delivery benchmarks share: how
+// they are told what to do, how events are offered to a system, and how a
+// payload is signed and posted without one.
+//
+// A worker reads a Config and then Commands as JSON from its standard input and
+// answers each with a Reply, the Config too. It ends when the input does, so that
+// it never outlives who started it.
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+)
+
+// A Config says what a worker is. Each kind of worker reads what it needs.
+type Config struct {
+	Role      string
+	DSN       string
+	URL       string   // where to post
+	Body      []byte   // what to post, see NewBody
+	Conns     int      // how many posts are under way at most
+	Campaigns []string // that get responses in turn
+	Account   string   // that has them
+	Cut       bool     // ends requests in flight at once when deliveries stop
+	Profile   string   // file for a CPU profile
+}
+
+// What a worker can be told to do.
+const (
+	Accept   = "accept"   // offer N events
+	Start    = "start"    // deliver
+	Stop     = "stop"     // stop delivering; what was done is durable afterwards
+	Count    = "count"    // how many deliveries are done, by the system's own records
+	Post     = "post"     // N events from memory, without a system
+	Reset    = "reset"    // forget what arrived, and tell how much it was
+	Wait     = "wait"     // for N deliveries to Endpoints, or for Timeout
+	Arrivals = "arrivals" // what arrived
+	Claims   = "claims"   // measure N claims on each of Databases
+)
+
+// A Command is something to do.
+type Command struct {
+	Do        string
+	N         int
+	Callers   int           // of a closed loop
+	Every     time.Duration // between two events of an open loop; 0 means a closed one
+	Stamps    bool          // report when each event was accepted
+	Endpoints int           // only the first ones count
+	Timeout   time.Duration
+	Databases []Database
+}
+
+// A Database is one to claim from.
+type Database struct {
+	DSN       string
+	Endpoints []string // to claim for
+}
+
+// A Reply is what came of it.
+type Reply struct {
+	Error    string            `json:",omitempty"`
+	Addr     string            `json:",omitempty"`
+	Addrs    map[string]string `json:",omitempty"`
+	N        int               `json:",omitempty"`
+	Bad      int               `json:",omitempty"` // requests with a wrong signature or content
+	Requests int               `json:",omitempty"`
+	Seconds  float64           `json:",omitempty"`
+	Stamps   []Stamp           `json:",omitempty"` // by the event's number
+	Arrivals []Arrival         `json:",omitempty"`
+	Took     [][]time.Duration `json:",omitempty"` // of claims, by database
+}
+
+// A Stamp tells when an event was offered and when the system had it for good,
+// in nanoseconds since 1970.
+type Stamp struct{ Begin, Done int64 }
+
+// An Arrival tells when a delivery first arrived, in nanoseconds since 1970.
+type Arrival struct {
+	At       int64
+	Number   int // of the event
+	Endpoint int
+}
+
+// A Worker does one thing at a time.
+type Worker interface {
+	Do(ctx context.Context, c Command) (Reply, error)
+	Close() error
+}
+
+// gcPercent is that of "formsvc serve".
+const gcPercent = 400
+
+// Run is the process of a worker: start makes it, and what is ready when it is.
+func Run(
+	ctx context.Context, in io.Reader, out io.Writer,
+	start func(context.Context, *Config) (w Worker, ready Reply, err error),
+) (err error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	decoder := json.NewDecoder(in)
+	var cfg Config
+	if err := decoder.Decode(&cfg); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w, reply, err := start(ctx, &cfg)
+	if err != nil {
+		return errors.Join(err, json.NewEncoder(out).Encode(Reply{Error: err.Error()}))
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	commands := make(chan Command)
+	go func() {
+		defer cancel()
+		for {
+			var c Command
+			if decoder.Decode(&c) != nil {
+				return
+			}
+			select {
+			case commands <- c:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return obey(ctx, w, reply, commands, out)
+}
+
+// obey answers commands until ctx ends.
+func obey(ctx context.Context, w Worker, reply Reply, commands <-chan Command, out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	for {
+		if err := encoder.Encode(&reply); err != nil {
+			return fmt.Errorf("reply: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-commands:
+			var err error
+			if reply, err = w.Do(ctx, c); err != nil {
+				reply.Error = fmt.Sprintf("%s: %v", c.Do, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// deliveryRecord is a delivery as the API shows it.
+type deliveryRecord struct {
+	UUID         formsvc.ID            `json:"uuid"`
+	WebhookUUID  formsvc.ID            `json:"webhookUuid"`
+	EventUUID    formsvc.ID            `json:"eventUuid"`
+	Event        formsvc.EventType     `json:"event"`
+	Test         bool                  `json:"test,omitempty"`
+	State        formsvc.DeliveryState `json:"state"`
+	AttemptCount int                   `json:"attemptCount"`
+	NextAttempt  stamp                 `json:"nextAttemptAt"`
+	CreatedAt    stamp                 `json:"createdAt"`
+	UpdatedAt    stamp                 `json:"updatedAt"`
+	Attempts     []attemptRecord       `json:"attempts"`
+}
+
+type attemptRecord struct {
+	Number     int     `json:"number"`
+	StartedAt  stamp   `json:"startedAt"`
+	DurationMS float64 `json:"durationMs"`
+	Status     *int    `json:"status"`
+	Error      *string `json:"error"`
+	Answer     string  `json:"answer"`
+}
+
+func newDeliveryRecord(d formsvc.Delivery) deliveryRecord {
+	r := deliveryRecord{
+		UUID: d.ID, WebhookUUID: d.WebhookID, EventUUID: d.EventID, Event: d.Event, Test: d.Test, State: d.State,
+		AttemptCount: d.Attempts, CreatedAt: stamp{d.CreatedAt}, UpdatedAt: stamp{d.UpdatedAt},
+		Attempts: mapped(d.Log, newAttemptRecord),
+	}
+	if d.State == formsvc.DeliveryPending {
+		r.NextAttempt = stamp{d.DueAt}
+	}
+	return r
+}
+
+func newAttemptRecord(a formsvc.Attempt) attemptRecord {
+	return attemptRecord{
+		Number: a.Number, StartedAt: stamp{a.StartedAt}, DurationMS: float64(a.Duration.Microseconds()) / 1000,
+		Status: orNull(a.Status), Error: orNull(a.Error), Answer: strings.ToValidUTF8(string(a.Answer), string(utf8.RuneError)),
+	}
+}
+
+const deliveryHeader = "DELIVERY\tEVENT\tSTATE\tATTEMPT\tSTARTED\tDURATION\tSTATUS\tERROR"
+
+// deliveryLine makes a row of each attempt, or one of a delivery without any.
+func deliveryLine(d deliveryRecord) string {
+	event := string(d.Event)
+	if d.Test {
+		event += " (test)"
+	}
+	begin := fmt.Sprintf("%s\t%s\t%s\t", d.UUID, event, d.State)
+	if len(d.Attempts) == 0 {
+		return begin + "-\t-\t-\t-\t-"
+	}
+	return begin + strings.Join(mapped(d.Attempts, attemptColumns), "\n"+begin)
+}
+
+func attemptColumns(a attemptRecord) string {
+	status, class := "-", "-"
+	if a.Status != nil {
+		status = fmt.Sprint(*a.Status)
+	}
+	if a.Error != nil {
+		class = *a.Error
+	}
+	took := time.Duration(a.DurationMS * float64(time.Millisecond)).Round(time.Millisecond / 10)
+	return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", a.Number, a.StartedAt, took, status, class)
+}
+
+func (o output) printDeliveries(std streams, list ...formsvc.Delivery) error {
+	return records(o, std.out, deliveryHeader, mapped(list, newDeliveryRecord), deliveryLine)
+}
+
+type webhookDeliveriesCmd struct {
+	oneWebhook
+	output
+	State string `enum:",pending,delivered,failed" default:"" help:"Only deliveries in this state: pending, delivered or failed."`
+	Limit int    `default:"50" help:"How many to list at most, 1 to 1000."`
+}
+
+// Run lists deliveries with their attempts.
+func (c *webhookDeliveriesCmd) Run(ctx context.Context, g *global, std streams) error {
+	if c.Limit < 1 || c.Limit > formsvc.MaxLimit {
+		return usageError{fmt.Errorf("--limit: must be between 1 and %d", formsvc.MaxLimit)}
+	}
+	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+		page, err := svc.Deliveries.List(ctx, formsvc.DeliveryQuery{
+			AccountID: key.AccountID, WebhookID: key.ID, State: formsvc.DeliveryState(c.State),
+			Page: formsvc.PageQuery{Limit: c.Limit},
+		})
+		if err != nil {
+			return err
+		}
+		if page.More {
+			_, _ = fmt.Fprintf(std.err, "The newest %d of %d.\n", len(page.Items), page.Total)
+		}
+		return c.printDeliveries(std, page.Items...)
+	})
+}
+
+type webhookRedeliverCmd struct {
+	inAccount
+	output
+	UUID  string `arg:"" name:"uuid" help:"A delivery; or, with --since, a webhook."`
+	Since string `placeholder:"T" help:"Send every delivery of the webhook again that failed for the last time since then: a time such as 2026-11-21T08:30:00Z, or how long ago, such as 2h."`
+}
+
+// Run sends one delivery again, or those of a webhook that failed.
+func (c *webhookRedeliverCmd) Run(ctx context.Context, g *global, std streams) error {
+	uuid, err := parseID(c.UUID)
+	if err != nil {
+		return err
+	}
+	if c.Since == "" {
+		return c.one(ctx, g, std, uuid)
+	}
+	since, err := parseSince(c.Since, time.Now())
+	if err != nil {
+		return usageError{fmt.Errorf("--since: %w", err)}
+	}
+	return c.failed(ctx, g, std, uuid, since)
+}
+
+// parseSince reads a time, or how long ago one was.
+func parseSince(s string, now time.Time) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if ago, durationErr := time.ParseDuration(s); durationErr == nil {
+		t, err = now.Add(-ago), nil
+	}
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("%q is neither a time such as 2026-11-21T08:30:00Z nor a duration such as 2h", s)
+	case t.After(now):
+		return t, fmt.Errorf("%s is in the future", t.UTC().Format(time.RFC3339))
+	}
+	return t, nil
+}
+
+func (c *webhookRedeliverCmd) one(ctx context.Context, g *global, std streams, uuid formsvc.ID) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		d, err := svc.Deliveries.Redeliver(ctx, formsvc.DeliveryKey{AccountID: id, ID: uuid})
+		switch {
+		case errors.Is(err, formsvc.ErrConflict):
+			return fmt.Errorf("an attempt of delivery %s is under way", uuid)
+		case errors.Is(err, formsvc.ErrNotFound):
+			if _, err := svc.Webhooks.Get(ctx, formsvc.WebhookKey{AccountID: id, ID: uuid}); err == nil {
+				return usageError{fmt.Errorf("%s is a webhook: say since when with --since", uuid)}
+			}
+			return fmt.Errorf("account %q has no delivery %s", c.Account, uuid)
+		case err != nil:
+			return err
+		}
+		return c.printDeliveries(std, d)
+	})
+}
+
+func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams, uuid formsvc.ID, since time.Time) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		n, err := svc.Deliveries.RedeliverFailed(ctx, formsvc.WebhookKey{AccountID: id, ID: uuid}, since)
+		switch {
+		case errors.Is(err, formsvc.ErrNotFound):
+			if _, err := svc.Deliveries.Get(ctx, formsvc.DeliveryKey{AccountID: id, ID: uuid}); err == nil {
+				return usageError{fmt.Errorf("%s is a delivery: --since is for a webhook", uuid)}
+			}
+			return fmt.Errorf("account %q has no webhook %s", c.Account, uuid)
+		case err != nil && n > 0:
+			return fmt.Errorf("%d deliveries are sent again, then: %w", n, err)
+		case err != nil:
+			return err
+		}
+		if c.JSON {
+			type redelivered struct {
+				Redelivered int `json:"redelivered"`
+			}
+			return records(c.output, std.out, "", []redelivered{{n}}, nil)
+		}
+		_, err = fmt.Fprintf(std.out, "%d\n", n)
+		_, _ = fmt.Fprintln(std.err, "Deliveries that are sent again, 50 a second.")
+		return err
+	})
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// A digestWorld is a store with failing webhooks, at a time that the test says.
+type digestWorld struct {
+	t       *testing.T
+	now     time.Time
+	store   *memory.Store
+	svc     *formsvc.Service
+	account formsvc.ID
+	log     bytes.Buffer
+	mails   []string // addresses and subjects
+	failing error    // what sending comes to
+	*digester
+}
+
+func newDigestWorld(t *testing.T) *digestWorld {
+	t.Helper()
+	w := &digestWorld{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), store: memory.New()}
+	var err error
+	if w.svc, err = formsvc.New(w.store, &formsvc.Options{Now: func() time.Time { return w.now }}); err != nil {
+		t.Fatal(err)
+	}
+	account, err := w.svc.Accounts.Create(t.Context(), "Acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.account = account.ID
+	if _, err := w.svc.Accounts.SetContact(t.Context(), account.ID, "ops@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	w.digester = newDigester(w.svc, new(mailer), slog.New(slog.NewTextHandler(&w.log, nil)))
+	w.send = func(_ context.Context, to, subject, _ string) error {
+		if w.failing == nil {
+			w.mails = append(w.mails, to+": "+subject)
+		}
+		return w.failing
+	}
+	return w
+}
+
+// hook makes a webhook.
+func (w *digestWorld) hook(host string) formsvc.WebhookKey {
+	w.t.Helper()
+	hook, _, err := w.svc.Webhooks.Create(w.t.Context(), w.account, formsvc.WebhookInput{
+		URL: "https://" + host + "/token", Events: webhook.EventTypes(),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return formsvc.WebhookKey{AccountID: w.account, ID: hook.ID}
+}
+
+// fail lets a delivery of each webhook fail for the last time.
+func (w *digestWorld) fail() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	c, err := w.svc.Campaigns.Create(ctx, w.account, formsvc.CampaignInput{Title: "Digest"})
+	if err == nil {
+		_, err = w.svc.Responses.Create(ctx, w.account, c.ID, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	endpoints, err := w.store.Ready(ctx, w.now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req := delivery.ClaimRequest{Now: w.now, Lease: time.Minute}
+	for _, e := range endpoints {
+		req.Shares = append(req.Shares, delivery.Share{Endpoint: e.ID, N: 100})
+	}
+	claims, err := w.store.Claim(ctx, req)
+	if err != nil || len(claims) == 0 {
+		w.t.Fatalf("%d claims, %v", len(claims), err)
+	}
+	outcomes := make([]delivery.Outcome, len(claims))
+	for i, c := range claims {
+		outcomes[i] = delivery.Outcome{
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed,
+			Attempt: delivery.Attempt{Number: 1, StartedAt: w.now, Status: 500, Error: delivery.ClassStatus},
+		}
+	}
+	if _, err := w.store.Finish(ctx, outcomes); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// after lets time pass, looks for digests and compares the mails of that round.
+func (w *digestWorld) after(d time.Duration, want ...string) {
+	w.t.Helper()
+	w.now = w.now.Add(d)
+	w.mails = nil
+	w.round(w.t.Context())
+	if strings.Join(w.mails, "\n") != strings.Join(want, "\n") {
+		w.t.Errorf("at %v mails were %q, want %q", w.now.Format(time.TimeOnly), w.mails, want)
+	}
+}
+
+// One mail an hour for each webhook, however many failures; what can't be sent
+// is sent when its lease has ended, and no failure is left out.
+func TestDigests(t *testing.T) {
+	t.Parallel()
+	w := newDigestWorld(t)
+	w.hook("one.example.com")
+	w.after(0)
+	w.fail()
+	w.fail()
+	w.after(time.Second, "ops@example.com: 2 deliveries to one.example.com failed")
+	w.fail()
+	w.after(58 * time.Minute)
+	w.after(3*time.Minute, "ops@example.com: 1 delivery to one.example.com failed")
+
+	w.fail()
+	w.failing = errors.New("connection refused")
+	w.after(2 * time.Hour)
+	if !strings.Contains(w.log.String(), "connection refused") {
+		t.Errorf("the log does not say why there was no mail:\n%s", w.log.String())
+	}
+	w.failing = nil
+	w.after(4 * time.Minute)
+	w.fail()
+	w.after(2*time.Minute, "ops@example.com: 2 deliveries to one.example.com failed")
+	w.after(3 * time.Hour)
+}
+
+// A failing webhook of an account without a contact is in the log, once an hour.
+func TestDigestWithoutContact(t *testing.T) {
+	t.Parallel()
+	w := newDigestWorld(t)
+	if _, err := w.svc.Accounts.SetContact(t.Context(), w.account, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.hook("one.example.com")
+	for range 3 {
+		w.fail()
+		w.after(time.Second)
+	}
+	if n := strings.Count(w.log.String(), "no contact"); n != 1 {
+		t.Errorf("the log tells it %d times:\n%s", n, w.log.String())
+	}
+}
+
+// More digests than one batch are all sent in a round, and an address that is
+// refused does not keep the others from theirs.
+func TestManyDigests(t *testing.T) {
+	t.Parallel()
+	w := newDigestWorld(t)
+	for i := range digestBatch + 3 {
+		w.hook(fmt.Sprintf("host%d.example.com", i))
+	}
+	w.fail()
+	record := w.send
+	w.send = func(ctx context.Context, to, subject, text string) error {
+		if strings.Contains(subject, "host2.") {
+			return errors.New("no such mailbox")
+		}
+		return record(ctx, to, subject, text)
+	}
+	w.round(t.Context())
+	if len(w.mails) != digestBatch+2 {
+		t.Errorf("%d mails, want %d", len(w.mails), digestBatch+2)
+	}
+}
+
+// A failure is written about within a second or so, not at the next regular look.
+func TestDigestIsSentSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newDigestWorld(t)
+		w.hook("one.example.com")
+		ctx, cancel := context.WithCancel(t.Context())
+		sent := make(chan time.Time, 1)
+		w.send = func(context.Context, string, string, string) error { sent <- time.Now(); return nil }
+		ended := make(chan error, 1)
+		go func() { ended <- w.run(ctx) }()
+		time.Sleep(10 * time.Second)
+		w.fail()
+		begin := time.Now()
+		w.failed()
+		w.failed() // it never waits
+		if took := (<-sent).Sub(begin); took > digestPause {
+			t.Errorf("a mail was sent %v after the failure", took)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A final failure is a line in the log, a count and a reason to look for digests.
+func TestFailureIsTold(t *testing.T) {
+	t.Parallel()
+	w := newDigestWorld(t)
+	n := &node{logger: slog.New(slog.NewTextHandler(&w.log, nil)), digester: w.digester, metrics: newMetrics()}
+	for range 2 {
+		if err := n.failed(t.Context(), delivery.Failure{Delivery: "delivery-uuid", Error: "timeout"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := series(t, n.metrics.registry)["formsvc_webhook_failures_total{}"]
+	if lines := strings.Count(w.log.String(), "delivery=delivery-uuid"); lines != 2 || got != 2 || len(w.wake) != 1 {
+		t.Errorf("%d lines, %v counted, %d reasons to look", lines, got, len(w.wake))
+	}
+	n.digester, n.metrics = nil, nil // without --smtp and --metrics-addr
+	if err := n.failed(t.Context(), delivery.Failure{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A mail that is being sent when the server ends is finished and noted.
+func TestDigestIsFinishedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newDigestWorld(t)
+	w.hook("one.example.com")
+	w.hook("two.example.com")
+	w.fail()
+	ctx, cancel := context.WithCancel(t.Context())
+	w.send = func(ctx context.Context, to, _, _ string) error {
+		cancel()
+		w.mails = append(w.mails, to)
+		return ctx.Err()
+	}
+	if err := w.run(ctx); err != nil || len(w.mails) != 1 {
+		t.Errorf("%v, %d mails, want one that was begun", err, len(w.mails))
+	}
+	record := w.mails
+	w.send = func(_ context.Context, to, _, _ string) error { record = append(record, to); return nil }
+	w.now = w.now.Add(10 * time.Minute)
+	w.round(t.Context())
+	if len(record) != 2 {
+		t.Errorf("%d mails in all, want one for each webhook", len(record))
+	}
+}
+
+// The mail names the host and not the rest of the address, and tells how to go on.
+func TestDigestMail(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 8, 30, 0, 123e6, time.UTC)
+	d := &formsvc.Digest{
+		AccountID: "account-uuid", WebhookID: "webhook-uuid", URL: "https://example.com:8443/token?key=secret", Failures: 3,
+		FirstAt: at, LastAt: at.Add(time.Hour), Status: 503, Error: "status",
+	}
+	subject, text := digestMail(d)
+	if subject != "3 deliveries to example.com:8443 failed" {
+		t.Errorf("the subject is %q", subject)
+	}
+	for _, want := range []string{
+		"Since 2026-11-21T08:30:00Z, 3 deliveries", "2026-11-21T09:30:00Z", "status 503",
+		"formsvc webhooks deliveries webhook-uuid --state failed --account account-uuid",
+		"formsvc webhooks redeliver webhook-uuid --since 2026-11-21T08:30:00Z --account account-uuid",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text does not have %q:\n%s", want, text)
+		}
+	}
+	d.Status, d.Error, d.Failures, d.URL = 0, "timeout", 1, ""
+	subject, last := digestMail(d)
+	if !strings.Contains(last, "no answer: timeout") || !strings.HasPrefix(subject, "1 delivery to an unknown host") {
+		t.Errorf("%s\n%s", subject, last)
+	}
+	for _, token := range []string{"token", "secret"} {
+		if strings.Contains(text+subject, token) {
+			t.Errorf("the mail tells %q", token)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type keysCmd struct {
+	Create keyCreateCmd `cmd:"" help:"Create a key and print its value, which is shown only here."`
+	List   keyListCmd   `cmd:"" help:"List the keys."`
+	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key. Servers notice within 2 seconds."`
+}
+
+type keyRecord struct {
+	UUID        formsvc.ID           `json:"uuid"`
+	Name        string               `json:"name"`
+	Prefix      string               `json:"prefix"`
+	Permissions []formsvc.Permission `json:"permissions"`
+	CreatedAt   stamp                `json:"createdAt"`
+	ExpiresAt   stamp                `json:"expiresAt"`
+	RevokedAt   stamp                `json:"revokedAt"`
+	Key         string               `json:"key,omitempty"`
+}
+
+func newKeyRecord(k formsvc.Key) keyRecord {
+	return keyRecord{
+		k.ID, k.Name, k.Prefix, k.Permissions, stamp{k.CreatedAt}, stamp{k.ExpiresAt}, stamp{k.RevokedAt}, "",
+	}
+}
+
+type keyCreateCmd struct {
+	inAccount
+	output
+	Name        string        `required:"" help:"What the key is for."`
+	Permissions []string      `required:"" help:"Comma-separated permissions, or all."`
+	Expires     time.Duration `placeholder:"DUR" help:"How long the key works, such as 720h. Defaults to for ever."`
+}
+
+// Run creates a key. Its value alone goes to standard output.
+func (c *keyCreateCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		in := formsvc.KeyInput{Name: c.Name, Expires: c.Expires}
+		for _, p := range c.Permissions {
+			if p == "all" {
+				in.Permissions = formsvc.AllPermissions()
+				break
+			}
+			in.Permissions = append(in.Permissions, formsvc.Permission(p))
+		}
+		key, value, err := svc.Keys.Create(ctx, id, in)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			record := newKeyRecord(key)
+			record.Key = value
+			return records(c.output, std.out, "", []keyRecord{record}, nil)
+		}
+		_, _ = fmt.Fprintf(std.err, "Key %s (%s). Its value is shown only now:\n", key.ID, key.Name)
+		_, err = fmt.Fprintln(std.out, value)
+		return err
+	})
+}
+
+type keyListCmd struct {
+	inAccount
+	output
+}
+
+// Run lists the keys.
+func (c *keyListCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		keys, err := svc.Keys.List(ctx, id)
+		if err != nil {
+			return err
+		}
+		return records(c.output, std.out, "UUID\tNAME\tPREFIX\tPERMISSIONS\tCREATED\tEXPIRES\tREVOKED", mapped(keys, newKeyRecord),
+			func(k keyRecord) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", k.UUID, k.Name, k.Prefix, joined(k.Permissions),
+					k.CreatedAt, k.ExpiresAt, k.RevokedAt)
+			})
+	})
+}
+
+type keyRevokeCmd struct {
+	inAccount
+	UUID string `arg:"" name:"uuid" help:"The key."`
+}
+
+// Run revokes a key.
+func (c *keyRevokeCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		key, err := parseID(c.UUID)
+		if err != nil {
+			return err
+		}
+		err = svc.Keys.Revoke(ctx, id, key)
+		if errors.Is(err, formsvc.ErrNotFound) {
+			return fmt.Errorf("account %q has no key %s", c.Account, key)
+		}
+		if err == nil {
+			_, _ = fmt.Fprintf(std.err, "Key %s is revoked.\n", key)
+		}
+		return err
+	})
+}

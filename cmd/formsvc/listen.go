@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+type listenCmd struct {
+	output
+	Secret  []string `required:"" sep:"none" help:"The webhook's secret; repeatable while it is being changed."`
+	Addr    string   `default:"127.0.0.1:8081" help:"Where to listen."`
+	Forward string   `placeholder:"URL" help:"Send verified deliveries on to this address, unchanged, and answer as it does."`
+}
+
+// How long a delivery may take. The service gives up after 30 seconds.
+const (
+	forwardTimeout = 29 * time.Second
+	listenTimeout  = 35 * time.Second
+	maxForwarded   = 64 << 10 // bytes of an answer that are passed back
+)
+
+// Run receives deliveries until ctx ends.
+func (c *listenCmd) Run(ctx context.Context, std streams) error {
+	verifier, err := webhook.NewVerifier(c.Secret, nil)
+	if err != nil {
+		return usageError{fmt.Errorf("--secret: %w", err)}
+	}
+	l := &listener{verifier: verifier, out: std.out, json: c.JSON}
+	if c.Forward != "" {
+		u, err := url.Parse(c.Forward)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return usageError{errors.New("--forward: want an absolute http or https URL")}
+		}
+		l.forwardTo = c.Forward
+	}
+	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(std.err, "Listening on http://%s/. \"formsvc serve\" and \"formsvc webhooks create\" reach it with "+
+		"--webhook-allow 127.0.0.0/8. Ctrl-C ends.\n", socket.Addr())
+	return l.serve(ctx, socket)
+}
+
+// A listener verifies deliveries, prints them and passes them on.
+type listener struct {
+	verifier  *webhook.Verifier
+	forwardTo string // "" means nowhere
+	client    *http.Client
+	json      bool
+
+	mu  sync.Mutex // deliveries are printed one after the other
+	out io.Writer
+}
+
+// serve takes deliveries until ctx ends.
+func (l *listener) serve(ctx context.Context, socket net.Listener) error {
+	transport := &http.Transport{DisableCompression: true} // what is forwarded stays as it is
+	defer transport.CloseIdleConnections()
+	l.client = &http.Client{
+		Transport: transport, Timeout: forwardTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	server := &http.Server{
+		Handler: l, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: listenTimeout, WriteTimeout: listenTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		patience, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer done()
+		err := server.Shutdown(patience)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = server.Close()
+		}
+		stopped <- err
+	})
+	if err := server.Serve(socket); !errors.Is(err, http.ErrServerClosed) || stop() {
+		return err
+	}
+	return <-stopped
+}
+
+// ServeHTTP takes one delivery.
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	seen := arrival{At: stamp{time.Now()}}
+	d, err := l.verifier.VerifyRequest(w, r)
+	if err != nil {
+		seen.refused(r, err)
+		l.print(&seen)
+		http.Error(w, err.Error(), webhook.Status(err))
+		return
+	}
+	seen.verified(&d)
+	if l.forwardTo == "" {
+		l.print(&seen)
+		return // an empty 200
+	}
+	answer, err := l.forward(r, d.Body)
+	if err != nil {
+		seen.ForwardError = orNull("the address does not answer")
+		l.print(&seen)
+		http.Error(w, *seen.ForwardError, http.StatusBadGateway)
+		return
+	}
+	seen.Forwarded = &answer.status
+	l.print(&seen)
+	if answer.contentType != "" {
+		w.Header().Set("Content-Type", answer.contentType)
+	}
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body)
+}
+
+type forwardAnswer struct {
+	status      int
+	contentType string
+	body        []byte // its beginning
+}
+
+// forward sends a verified delivery on, with the headers and bytes that came.
+func (l *listener) forward(r *http.Request, body []byte) (forwardAnswer, error) {
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, l.forwardTo, bytes.NewReader(body))
+	if err != nil {
+		return forwardAnswer{}, err
+	}
+	req.Header = r.Header.Clone()
+	for _, name := range []string{"Connection", "Keep-Alive", "Te", "Upgrade"} { // of this connection
+		req.Header.Del(name)
+	}
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return forwardAnswer{}, err
+	}
+	defer resp.Body.Close()
+	a := forwardAnswer{status: resp.StatusCode, contentType: resp.Header.Get("Content-Type")}
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxForwarded))
+	return a, err
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// labelOther stands for every route and method that the API does not have, so
+// that clients can't make new series.
+const labelOther = "other"
+
+// requestMetrics counts the requests of the API.
+type requestMetrics struct {
+	total   *prometheus.CounterVec   // by route, method and code
+	seconds *prometheus.HistogramVec // by route
+	routes  map[string]string        // by path with "{}" for each identifier: the route's pattern
+	methods []string
+}
+
+func newRequestMetrics() requestMetrics {
+	m := requestMetrics{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "formsvc_http_requests_total", Help: "Requests to the API; those that got no answer have the code 0.",
+		}, []string{"route", "method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "formsvc_http_request_seconds", Help: "How long requests to the API took.",
+			Buckets: []float64{.001, .005, .025, .1, .5, 2.5, 10},
+		}, []string{"route"}),
+		routes: make(map[string]string), methods: []string{http.MethodHead},
+	}
+	for _, route := range httpx.Routes() {
+		segments := strings.Split(route.Pattern, "/")
+		for i, s := range segments {
+			if strings.HasPrefix(s, "{") {
+				segments[i] = "{}"
+			}
+		}
+		m.routes[strings.Join(segments, "/")] = route.Pattern
+		if !slices.Contains(m.methods, route.Method) {
+			m.methods = append(m.methods, route.Method)
+		}
+	}
+	return m
+}
+
+// route returns the pattern of the route at a path.
+func (m *requestMetrics) route(path string) string {
+	var buf [128]byte
+	key := buf[:0]
+	for rest := path; rest != ""; {
+		if rest[0] != '/' || len(key) > len(buf)/2 {
+			return labelOther
+		}
+		segment := rest[1:]
+		if i := strings.IndexByte(segment, '/'); i >= 0 {
+			segment = segment[:i]
+		}
+		rest = rest[1+len(segment):]
+		key = append(key, '/')
+		if strings.HasPrefix(segment, "{") {
+			return labelOther
+		}
+		if _, ok := formsvc.ParseID(segment); ok {
+			segment = "{}"
+		}
+		key = append(key, segment...)
+	}
+	if pattern, ok := m.routes[string(key)]; ok {
+		return pattern
+	}
+	return labelOther
+}
+
+// count returns a handler that counts what goes through it.
+func (m *requestMetrics) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin, counted := time.Now(), &countedWriter{ResponseWriter: w}
+		defer func() { // also when the handler panics to cut its answer off
+			route, method := m.route(r.URL.Path), r.Method
+			if !slices.Contains(m.methods, method) {
+				method = labelOther
+			}
+			m.total.WithLabelValues(route, method, strconv.Itoa(counted.status)).Inc()
+			m.seconds.WithLabelValues(route).Observe(time.Since(begin).Seconds())
+		}()
+		next.ServeHTTP(counted, r)
+		if counted.status == 0 {
+			counted.status = http.StatusOK // as net/http then does
+		}
+	})
+}
+
+// A countedWriter notes the status of an answer.
+type countedWriter struct {
+	http.ResponseWriter
+
+	status int // 0 until there is one
+}
+
+// WriteHeader notes the status, unless it is an interim one.
+func (w *countedWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write sends a part of the body, with status 200 if there was none.
+func (w *countedWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

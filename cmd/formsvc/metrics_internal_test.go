@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// series returns the value of every series but those of histograms, as
+// name{label=value,…}.
+func series(t testing.TB, g prometheus.Gatherer) map[string]float64 {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string]float64)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			name := family.GetName() + labels(m)
+			switch {
+			case m.GetCounter() != nil:
+				values[name] = m.GetCounter().GetValue()
+			case m.GetGauge() != nil:
+				values[name] = m.GetGauge().GetValue()
+			case m.GetHistogram() != nil:
+				values[name+"_count"] = float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return values
+}
+
+func labels(m *dto.Metric) string {
+	var list []string
+	for _, l := range m.GetLabel() {
+		list = append(list, l.GetName()+"="+l.GetValue())
+	}
+	slices.Sort(list)
+	return "{" + strings.Join(list, ",") + "}"
+}
+
+// The queue is asked at most every 5 seconds, however often it is scraped, and
+// says nothing while it can't be asked.
+func TestQueueMetrics(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	var asked int
+	var stats formsvc.QueueStats
+	var failing error
+	q := newQueueMetrics(func(ctx context.Context) (formsvc.QueueStats, error) {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("the queue may take for ever")
+		}
+		asked++
+		return stats, failing
+	})
+	q.now = func() time.Time { return now }
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(q)
+	const pending, oldest, failed = "formsvc_webhook_pending{}", "formsvc_webhook_oldest_due_seconds{}",
+		"formsvc_webhook_stats_errors_total{}"
+	for i, x := range []struct {
+		pass  time.Duration
+		stats formsvc.QueueStats
+		err   error
+		asked int
+		want  map[string]float64
+	}{
+		{0, formsvc.QueueStats{}, nil, 1, map[string]float64{pending: 0, oldest: 0, failed: 0}},
+		{4 * time.Second, formsvc.QueueStats{Pending: 9}, nil, 1, map[string]float64{pending: 0, oldest: 0, failed: 0}},
+		{
+			time.Second, formsvc.QueueStats{Pending: 3, OldestDue: now.Add(-55 * time.Second)}, nil, 2,
+			map[string]float64{pending: 3, oldest: 60, failed: 0},
+		},
+		{
+			2 * time.Second, formsvc.QueueStats{}, nil, 2, // older by what passed since it was asked
+			map[string]float64{pending: 3, oldest: 62, failed: 0},
+		},
+		{4 * time.Second, formsvc.QueueStats{}, errors.New("no"), 3, map[string]float64{failed: 1}},
+		{time.Second, formsvc.QueueStats{}, nil, 3, map[string]float64{failed: 1}},
+		{
+			5 * time.Second, formsvc.QueueStats{Pending: 1, OldestDue: now.Add(time.Hour)}, nil, 4, // another clock
+			map[string]float64{pending: 1, oldest: 0, failed: 1},
+		},
+	} {
+		now = now.Add(x.pass)
+		stats, failing = x.stats, x.err
+		got := series(t, registry)
+		if asked != x.asked || len(got) != len(x.want) {
+			t.Errorf("%d: asked %d times, got %v; want %d and %v", i, asked, got, x.asked, x.want)
+		}
+		for name, want := range x.want {
+			if v, ok := got[name]; !ok || v != want {
+				t.Errorf("%d: %s is %v (%t), want %v", i, name, v, ok, want)
+			}
+		}
+	}
+}
+
+// Every route has a series under its pattern, and clients can't make others.
+func TestRequestMetricsAreBounded(t *testing.T) {
+	t.Parallel()
+	m := newRequestMetrics()
+	id := "0198b0e1-3e6f-7c1a-8a4e-0123456789ab"
+	for _, route := range httpx.Routes() {
+		segments := strings.Split(route.Pattern, "/")
+		for i, s := range segments {
+			if strings.HasPrefix(s, "{") {
+				segments[i] = id
+			}
+		}
+		if got := m.route(strings.Join(segments, "/")); got != route.Pattern {
+			t.Errorf("%s is counted as %s", route.Pattern, got)
+		}
+	}
+	for _, path := range []string{
+		"", "/", "*", "/v1", "/v1/campaigns/", "//v1/campaigns", "/v1/campaigns/x", "/v1/campaigns/{}", "/v1/campaigns/{uuid}",
+		"/v1/" + id, "/" + strings.Repeat("a", 10000), strings.Repeat("/"+id, 1000), "/v1/campaigns/" + id + "/responses/" + id + "/x",
+	} {
+		if got := m.route(path); got != labelOther {
+			t.Errorf("%.60q is counted as %s", path, got)
+		}
+	}
+}
+
+// An answer is counted with its status, whichever way it is sent.
+func TestRequestMetricsCount(t *testing.T) {
+	t.Parallel()
+	m := newRequestMetrics()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m.total, m.seconds)
+	for method, answer := range map[string]http.HandlerFunc{
+		http.MethodGet:  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) },
+		http.MethodHead: func(http.ResponseWriter, *http.Request) {},
+		http.MethodPost: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusConflict)
+			w.WriteHeader(http.StatusOK)
+		},
+		"BREW": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		func() {
+			defer func() { _ = recover() }()
+			r := httptest.NewRequest(method, "/healthz", nil)
+			m.count(answer).ServeHTTP(httptest.NewRecorder(), r)
+		}()
+	}
+	want := map[string]float64{
+		"formsvc_http_requests_total{code=200,method=GET,route=/healthz}":  1,
+		"formsvc_http_requests_total{code=200,method=HEAD,route=/healthz}": 1,
+		"formsvc_http_requests_total{code=409,method=POST,route=/healthz}": 1,
+		"formsvc_http_requests_total{code=0,method=other,route=/healthz}":  1,
+		"formsvc_http_request_seconds{route=/healthz}_count":               4,
+	}
+	if got := series(t, registry); len(got) != len(want) {
+		t.Errorf("got %v", got)
+	} else {
+		for name, v := range want {
+			if got[name] != v {
+				t.Errorf("%s is %v, want %v", name, got[name], v)
+			}
+		}
+	}
+}

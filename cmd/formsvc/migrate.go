@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/formsvc/toolkit/storage/sqlite"
+)
+
+type migrateCmd struct {
+	Up     migrateUpCmd     `cmd:"" help:"Bring the schema up to date. \"serve\" does so too."`
+	Status migrateStatusCmd `cmd:"" help:"List the steps of the schema."`
+}
+
+type migrateUpCmd struct{}
+
+// Run migrates.
+func (migrateUpCmd) Run(ctx context.Context, g *global, std streams) (err error) {
+	s, err := g.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(std.err, "The schema is up to date.")
+	return s.Close()
+}
+
+type migrateStatusCmd struct{ output }
+
+type migrationRecord struct {
+	Version   int    `json:"version"`
+	Name      string `json:"name"`
+	AppliedAt stamp  `json:"appliedAt"`
+}
+
+// Run lists the migrations and changes nothing.
+func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) error {
+	list, err := g.migrations(ctx)
+	if err != nil {
+		return err
+	}
+	rows := make([]migrationRecord, len(list))
+	for i, m := range list {
+		rows[i] = migrationRecord{m.Version, m.Name, stamp{m.AppliedAt}}
+	}
+	return records(c.output, std.out, "VERSION\tNAME\tAPPLIED", rows, func(m migrationRecord) string {
+		return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, m.AppliedAt)
+	})
+}
+
+// migrations lists the steps of the schema. A SQLite file that does not exist is
+// not made: a new one elsewhere has the same steps before it.
+func (g *global) migrations(ctx context.Context) (list []sqlite.Migration, err error) {
+	scheme, path, err := g.scheme()
+	if err != nil {
+		return nil, err
+	}
+	if scheme == "sqlite" {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			dir, err := os.MkdirTemp("", "formsvc-")
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = os.RemoveAll(dir) }()
+			g = &global{DB: "sqlite:" + filepath.Join(dir, "empty.db")}
+		}
+	}
+	ring, err := g.keys(false)
+	if err != nil {
+		return nil, err
+	}
+	s, err := g.openWith(ctx, ring, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return s.Migrations(ctx)
+}

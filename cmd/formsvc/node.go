@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// How long clients may take. A slow client must not keep a connection, and a
+// shutdown must end before process managers lose their patience.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second // header and body; a handler that takes long bodies extends it
+	writeTimeout      = 90 * time.Second // from the end of the header; likewise
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+	shutdownTimeout   = 20 * time.Second
+)
+
+// A node is everything that a server does over its store.
+type node struct {
+	svc      *formsvc.Service
+	handler  http.Handler
+	engine   *delivery.Engine
+	digester *digester // nil without --smtp
+	metrics  *metrics  // nil without --metrics-addr
+	logger   *slog.Logger
+}
+
+// backend is the part of a store that a node works on.
+type backend interface {
+	formsvc.Store
+	delivery.Queue
+}
+
+// check refuses flags that can't be used, by putting a node together over an
+// empty store in memory.
+func (c *serveCmd) check() error {
+	s := memory.New()
+	_, err := c.node(s, nil, slog.New(slog.DiscardHandler))
+	return errors.Join(err, s.Close())
+}
+
+// node puts a node together. Its errors name the flags at fault.
+func (c *serveCmd) node(s backend, ready func(context.Context) error, logger *slog.Logger) (*node, error) {
+	policy, err := c.policy()
+	if err != nil {
+		return nil, err
+	}
+	n := &node{logger: logger}
+	if err := c.checkRetention(); err != nil {
+		return nil, err
+	}
+	opts := formsvc.Options{CheckURL: checkURL(policy), Retention: c.Retention, Logger: logger}
+	if c.Retention == 0 {
+		opts.Retention = -1
+	}
+	if n.svc, err = formsvc.New(s, &opts); err != nil {
+		return nil, usageError{fmt.Errorf("--retention: %w", err)}
+	}
+	handler, err := httpx.New(n.svc, &httpx.Options{BaseURL: c.BaseURL, Logger: logger, Ready: ready})
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
+	}
+	n.handler = handler
+	sending := &delivery.Options{
+		Timeout: c.WebhookTimeout, Retries: c.WebhookRetries, Lease: c.WebhookLease, Concurrency: c.WebhookConcurrency,
+		Control: policy.Control, Logger: logger, OnFailure: n.failed,
+	}
+	if c.MetricsAddr != "" {
+		n.metrics = newMetrics()
+		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
+		n.handler = n.metrics.requests.count(handler)
+		sending.Metrics = n.metrics
+	}
+	if n.engine, err = delivery.New(s, sending); err != nil {
+		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}
+	}
+	if c.SMTP != "" {
+		m, err := newMailer(c.SMTP, c.MailFrom)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		n.digester = newDigester(n.svc, m, logger)
+	}
+	return n, nil
+}
+
+// checkRetention makes sure that no event goes while it is still to be sent.
+func (c *serveCmd) checkRetention() error {
+	var schedule time.Duration
+	for _, d := range c.WebhookRetries {
+		schedule += d
+	}
+	switch {
+	case c.Retention < 0:
+		return usageError{errors.New("--retention: must not be negative; 0 keeps events for ever")}
+	case c.Retention > 0 && c.Retention <= schedule:
+		return usageError{fmt.Errorf("--retention: must be longer than --webhook-retries take, which is %v", schedule)}
+	}
+	return nil
+}
+
+// failed gives notice of a delivery that failed for the last time.
+func (n *node) failed(ctx context.Context, f delivery.Failure) error {
+	n.logger.LogAttrs(ctx, slog.LevelWarn, "webhook delivery failed for the last time",
+		slog.String("delivery", f.Delivery), slog.String("event", f.Event), slog.String("eventUuid", f.EventID),
+		slog.String("webhook", f.Endpoint), slog.String("account", f.Account), slog.String("host", f.Host),
+		slog.Int("attempts", f.Attempts), slog.Int("status", f.Status), slog.String("error", f.Error))
+	if n.metrics != nil {
+		n.metrics.failures.Inc()
+	}
+	n.digester.failed()
+	return nil
+}
+
+// run serves HTTP, delivers webhooks and does the regular work until ctx ends or
+// one of them fails. Requests end first, since they make deliveries.
+func (n *node) run(ctx context.Context, listener, scrapes net.Listener) error {
+	server := &http.Server{
+		Handler: n.handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelDebug),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWorking()
+	var work tasks
+	work.start(cancel, func() error { return n.engine.Run(working) })
+	work.start(cancel, func() error { return n.svc.Run(working) })
+	if n.digester != nil {
+		work.start(cancel, func() error { return n.digester.run(working) })
+	}
+	if n.metrics != nil {
+		work.start(cancel, func() error { return n.metrics.serve(working, scrapes) })
+	}
+	var serving tasks
+	serving.start(cancel, func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+
+	<-ctx.Done()
+	n.logger.InfoContext(ctx, "stopping")
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer done()
+	err := server.Shutdown(patience)
+	stopWorking()
+	return errors.Join(err, serving.wait(), work.wait())
+}
+
+// tasks are functions that run beside each other.
+type tasks struct {
+	group sync.WaitGroup
+	mu    sync.Mutex
+	errs  []error
+}
+
+// start runs do, and calls ended when it returns.
+func (t *tasks) start(ended func(), do func() error) {
+	t.group.Go(func() {
+		defer ended()
+		err := do()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.errs = append(t.errs, err)
+	})
+}
+
+// wait returns when all have ended, with their errors.
+func (t *tasks) wait() error {
+	t.group.Wait()
+	return errors.Join(t.errs...)
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/formsvc/toolkit/storage/keyring"
+)
+
+// keyFile is the file below --data with the keys that the secrets in the
+// database are encrypted under.
+const keyFile = "secret.keys"
+
+func (g *global) keyPath() string { return filepath.Join(g.Data, keyFile) }
+
+// keys returns the keys that the secrets in the database are encrypted under:
+// those of --secret-keys, otherwise those of the file. When there is no file,
+// one is made if that is asked for; if not, there are no keys.
+func (g *global) keys(make bool) (*keyring.Keyring, error) {
+	if g.SecretKeys != "" {
+		list, err := keyring.Parse(g.SecretKeys)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--secret-keys: %w", err)}
+		}
+		ring, err := keyring.New(list...)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--secret-keys: %w", err)}
+		}
+		return ring, nil
+	}
+	if !make {
+		if _, err := os.Stat(g.keyPath()); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil //nolint:nilnil // a ring without keys
+		}
+	} else if err := os.MkdirAll(g.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("--data: %w", err)
+	}
+	return keyring.OpenFile(g.keyPath())
+}
+
+// explainKeys says what to do about a database that needs another key.
+func (g *global) explainKeys(err error) error {
+	if !errors.Is(err, keyring.ErrUnknownKey) {
+		return err
+	}
+	where := "FORMSVC_SECRET_KEYS has"
+	if g.SecretKeys == "" {
+		where = g.keyPath() + " has"
+		if _, statErr := os.Stat(g.keyPath()); statErr != nil {
+			where = "there is no " + g.keyPath() + " with"
+		}
+	}
+	return fmt.Errorf("%w\n\nThe secrets in this database are encrypted, and %s not the key for them.\n"+
+		"Copy the file %s from the data directory (--data) of the node that made it,\n"+
+		"or set FORMSVC_SECRET_KEYS to what that node has in it", err, where, keyFile)
+}
+
+type secretsCmd struct {
+	RotateKey rotateKeyCmd `cmd:"" name:"rotate-key" help:"Encrypt the secrets in the database under a new key, while servers run. Nodes that have a data directory of their own need a copy of its file secret.keys right away: until then their deliveries wait."`
+}
+
+type rotateKeyCmd struct {
+	DropOld bool `name:"drop-old" help:"Remove the old keys from the file afterwards. Backups of the database from before then can't be read with it, so keep a copy."`
+}
+
+// keyGrace is how long running servers have to notice a new key in the file
+// before everything is encrypted under it. They look once a second.
+const keyGrace = 2500 * time.Millisecond
+
+// Run adds a key to the file of keys and encrypts every secret under it. Keys
+// that come from the environment are not changed.
+func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
+	if g.SecretKeys != "" && c.DropOld {
+		return usageError{errors.New("--drop-old: remove the keys from FORMSVC_SECRET_KEYS yourself")}
+	}
+	ring, err := g.keys(false)
+	if err != nil {
+		return err
+	}
+	if ring == nil {
+		return fmt.Errorf("there is no %s: no key was in use here yet", g.keyPath())
+	}
+	s, err := g.openWith(ctx, ring, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if g.SecretKeys != "" {
+		return c.reseal(ctx, s, std, "the first key of FORMSVC_SECRET_KEYS")
+	}
+	return c.rotateFile(ctx, g, ring, s, std)
+}
+
+func (c *rotateKeyCmd) rotateFile(ctx context.Context, g *global, ring *keyring.Keyring, s store, std streams) error {
+	fresh, err := keyring.AddKey(g.keyPath())
+	if err != nil {
+		return err
+	}
+	id := fresh.Primary()
+	_, _ = fmt.Fprintf(std.err, "Key %s is the first one in %s now.\n", id, g.keyPath())
+	if !sleep(ctx, keyGrace, nil) {
+		return ctx.Err()
+	}
+	if err := ring.Reload(); err != nil {
+		return err
+	}
+	if err := c.reseal(ctx, s, std, "key "+id); err != nil {
+		return err
+	}
+	if !c.DropOld {
+		_, _ = fmt.Fprintln(std.err, "The old keys stay in the file; --drop-old removes them.")
+		return nil
+	}
+	if err := ring.Reload(); err != nil {
+		return err
+	}
+	if ring.Primary() != id {
+		return errors.New("another rotation is under way; no key was removed")
+	}
+	if _, err := keyring.RemoveKeys(g.keyPath(), id); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(std.err, "The old keys are removed from the file.")
+	return nil
+}
+
+func (c *rotateKeyCmd) reseal(ctx context.Context, s store, std streams, under string) error {
+	n, err := s.RotateSecrets(ctx)
+	if err != nil {
+		return fmt.Errorf("%d webhooks were encrypted under %s, then: %w", n, under, err)
+	}
+	_, _ = fmt.Fprintf(std.err, "%d webhooks were encrypted under %s.\n", n, under)
+	return nil
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// How long "webhooks test" waits.
+const (
+	testPatience = 35 * time.Second // an attempt takes 30 by default
+	testTaken    = 10 * time.Second // a server that is idle takes a delivery within a second
+	testPoll     = 200 * time.Millisecond
+)
+
+type webhookTestCmd struct {
+	oneWebhook
+	output
+	Wait bool `default:"true" negatable:"" help:"Wait for the result, for at most 35 seconds, or 10 if no server takes it; exit status 1 unless it arrived."`
+}
+
+// Run sends a test event by way of the server that runs on the database.
+func (c *webhookTestCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+		sent, err := svc.Webhooks.Test(ctx, key)
+		if err != nil {
+			return err
+		}
+		if !c.Wait {
+			return c.printDeliveries(std, sent)
+		}
+		d, err := await(ctx, svc, sent)
+		if err != nil {
+			return err
+		}
+		if err := c.printDeliveries(std, d); err != nil {
+			return err
+		}
+		return judge(&sent, &d, std)
+	})
+}
+
+// await returns the delivery when it is done, or as it is when there is nothing
+// to wait for.
+func await(ctx context.Context, svc *formsvc.Service, sent formsvc.Delivery) (formsvc.Delivery, error) {
+	begin, d := time.Now(), sent
+	for d.State == formsvc.DeliveryPending {
+		if waited := time.Since(begin); waited > testPatience || waited > testTaken && !taken(&sent, &d) {
+			break
+		}
+		if !sleep(ctx, testPoll, nil) {
+			return d, ctx.Err()
+		}
+		now, err := svc.Deliveries.Get(ctx, formsvc.DeliveryKey{AccountID: sent.AccountID, ID: sent.ID})
+		if err != nil {
+			return d, err
+		}
+		d = now
+	}
+	return d, nil
+}
+
+// taken reports whether a server has begun with a delivery: that moves its due
+// time to when the attempt counts as lost.
+func taken(sent, now *formsvc.Delivery) bool {
+	return now.Attempts > sent.Attempts || !now.DueAt.Equal(sent.DueAt)
+}
+
+// judge says what came of the test. Everything but an arrival is exit status 1.
+func judge(sent, d *formsvc.Delivery, std streams) error {
+	switch {
+	case d.State == formsvc.DeliveryDelivered:
+		_, _ = fmt.Fprintln(std.err, "The test event arrived.")
+		return nil
+	case d.State == formsvc.DeliveryFailed:
+		_, _ = fmt.Fprintln(std.err, "The test event did not arrive:", outcome(d))
+	case taken(sent, d):
+		_, _ = fmt.Fprintln(std.err, "The attempt is still under way; \"formsvc webhooks deliveries\" shows its result.")
+	default:
+		_, _ = fmt.Fprintf(std.err, "No server has taken the test event within %v: none seems to run on this database, or all are "+
+			"busy. It is sent when one takes it.\n", testTaken)
+	}
+	return errSilent
+}
+
+// outcome describes the last attempt with the beginning of its answer.
+func outcome(d *formsvc.Delivery) string {
+	if len(d.Log) == 0 {
+		return "no attempt is on record"
+	}
+	last := d.Log[len(d.Log)-1]
+	if last.Status == 0 {
+		return last.Error
+	}
+	text := fmt.Sprintf("the receiver answered with status %d", last.Status)
+	if n := min(len(last.Answer), 200); n > 0 {
+		text += fmt.Sprintf(" and %q", last.Answer[:n])
+	}
+	return text
+}

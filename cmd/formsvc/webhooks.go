@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+type webhooksCmd struct {
+	Create     webhookCreateCmd     `cmd:"" help:"Create a webhook and print its secret, which is shown only here."`
+	List       webhookListCmd       `cmd:"" help:"List the webhooks."`
+	Get        webhookGetCmd        `cmd:"" help:"Print one webhook."`
+	Delete     webhookDeleteCmd     `cmd:"" help:"Delete a webhook. What still waits for it is not sent."`
+	Disable    webhookDisableCmd    `cmd:"" help:"Disable a webhook: what waits for it rests, events make no deliveries."`
+	Enable     webhookEnableCmd     `cmd:"" help:"Enable a webhook again."`
+	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret and print it, alone, on standard output."`
+	Test       webhookTestCmd       `cmd:"" help:"Send a test event and print what came of it."`
+	Deliveries webhookDeliveriesCmd `cmd:"" help:"List what was sent to a webhook, newest first."`
+	Redeliver  webhookRedeliverCmd  `cmd:"" help:"Send a delivery again, or all of a webhook that failed."`
+}
+
+// webhookRecord is a webhook without its secrets, as the API shows it.
+type webhookRecord struct {
+	UUID                    formsvc.ID          `json:"uuid"`
+	URL                     string              `json:"url"`
+	Events                  []formsvc.EventType `json:"events"`
+	CampaignUUID            *formsvc.ID         `json:"campaignUuid"`
+	Disabled                bool                `json:"disabled"`
+	Headers                 map[string]*string  `json:"headers"` // values are not shown
+	PreviousSecretExpiresAt stamp               `json:"previousSecretExpiresAt"`
+	CreatedAt               stamp               `json:"createdAt"`
+	UpdatedAt               stamp               `json:"updatedAt"`
+	Secret                  string              `json:"secret,omitempty"`
+}
+
+func newWebhookRecord(w formsvc.Webhook) webhookRecord {
+	r := webhookRecord{
+		UUID: w.ID, URL: w.URL, Events: w.Events, CampaignUUID: orNull(w.CampaignID), Disabled: w.Disabled,
+		Headers: make(map[string]*string, len(w.Headers)), CreatedAt: stamp{w.CreatedAt}, UpdatedAt: stamp{w.UpdatedAt},
+	}
+	for _, h := range w.Headers {
+		r.Headers[h.Name] = nil
+	}
+	if w.Previous != "" && w.PreviousUntil.After(time.Now()) {
+		r.PreviousSecretExpiresAt = stamp{w.PreviousUntil}
+	}
+	return r
+}
+
+const webhookHeader = "UUID\tURL\tEVENTS\tCAMPAIGN\tSTATE\tCREATED"
+
+func webhookLine(w webhookRecord) string {
+	campaign, state := "-", "enabled"
+	if w.CampaignUUID != nil {
+		campaign = string(*w.CampaignUUID)
+	}
+	if w.Disabled {
+		state = "disabled"
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", w.UUID, w.URL, joined(w.Events), campaign, state, w.CreatedAt)
+}
+
+func (o output) printWebhooks(std streams, list ...formsvc.Webhook) error {
+	return records(o, std.out, webhookHeader, mapped(list, newWebhookRecord), webhookLine)
+}
+
+type webhookCreateCmd struct {
+	inAccount
+	output
+	allowing
+	URL      string   `name:"url" required:"" help:"Where to send events."`
+	Events   []string `required:"" help:"Comma-separated event types, or all."`
+	Secret   string   `help:"Signs every request; 16 to 256 bytes. Defaults to a generated one."`
+	Campaign string   `placeholder:"UUID" help:"Only events of this campaign. Defaults to all."`
+	Headers  []string `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"A header to send with every request, such as a token; repeatable."`
+}
+
+// Run creates a webhook, or finds the one that is subscribed to the same.
+func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) error {
+	in, err := c.input()
+	if err != nil {
+		return err
+	}
+	policy, err := c.policy()
+	if err != nil {
+		return err
+	}
+	return g.withSecrets(ctx, &formsvc.Options{CheckURL: checkURL(policy)}, func(svc *formsvc.Service) error {
+		id, err := account(ctx, svc, c.Account)
+		if err != nil {
+			return err
+		}
+		hook, created, err := svc.Webhooks.Create(ctx, id, in)
+		if err != nil {
+			return c.explain(err)
+		}
+		return c.print(std, &hook, created)
+	})
+}
+
+// input reads the flags.
+func (c *webhookCreateCmd) input() (in formsvc.WebhookInput, err error) {
+	in = formsvc.WebhookInput{URL: c.URL, Secret: c.Secret}
+	for _, e := range c.Events {
+		if e == "all" {
+			in.Events = webhook.EventTypes()
+			break
+		}
+		in.Events = append(in.Events, formsvc.EventType(e))
+	}
+	if c.Campaign != "" {
+		if in.CampaignID, err = parseID(c.Campaign); err != nil {
+			return in, usageError{fmt.Errorf("--campaign: %w", err)}
+		}
+	}
+	for _, h := range c.Headers {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok { // it may be a token: not repeated
+			return in, usageError{errors.New("--header: want 'Name: value'")}
+		}
+		in.Headers = append(in.Headers, formsvc.HeaderInput{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
+	}
+	return in, nil
+}
+
+// explain says what a failed creation means.
+func (c *webhookCreateCmd) explain(err error) error {
+	if errors.Is(err, formsvc.ErrLimit) {
+		return fmt.Errorf("account %q has %d webhooks already, which is the limit", c.Account, formsvc.MaxWebhooks)
+	}
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
+		for _, f := range invalid.Fields {
+			if f.Code == "url_refused" {
+				return fmt.Errorf("%w (--webhook-allow, on this command and on \"formsvc serve\", allows ranges)", err)
+			}
+		}
+	}
+	return err
+}
+
+func (c *webhookCreateCmd) print(std streams, hook *formsvc.Webhook, created bool) error {
+	if !created {
+		_, _ = fmt.Fprintf(std.err, "Webhook %s has this URL, these events and this campaign already; nothing was created.\n", hook.ID)
+	}
+	if c.JSON {
+		record := newWebhookRecord(*hook)
+		if created {
+			record.Secret = hook.Secret
+		}
+		return records(c.output, std.out, "", []webhookRecord{record}, nil)
+	}
+	_, err := fmt.Fprintf(std.out, "uuid    %s\nurl     %s\nevents  %s\n", hook.ID, hook.URL, joined(hook.Events))
+	if created && err == nil {
+		_, _ = fmt.Fprintln(std.err, "The secret is shown only now.")
+		_, err = fmt.Fprintf(std.out, "secret  %s\n", hook.Secret)
+	}
+	return err
+}
+
+type webhookListCmd struct {
+	inAccount
+	output
+}
+
+// Run lists the webhooks, without their secrets.
+func (c *webhookListCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		hooks, err := svc.Webhooks.List(ctx, id)
+		if err != nil {
+			return err
+		}
+		return c.printWebhooks(std, hooks...)
+	})
+}
+
+// oneWebhook is embedded in commands that work on one webhook.
+type oneWebhook struct {
+	inAccount
+	UUID string `arg:"" name:"uuid" help:"The webhook."`
+}
+
+// hook runs do with the webhook's key.
+func (c *oneWebhook) hook(ctx context.Context, g *global, do func(*formsvc.Service, formsvc.WebhookKey) error) error {
+	uuid, err := parseID(c.UUID)
+	if err != nil {
+		return err
+	}
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		return c.explain(do(svc, formsvc.WebhookKey{AccountID: id, ID: uuid}), uuid)
+	})
+}
+
+// explain says which webhook the account does not have.
+func (c *oneWebhook) explain(err error, uuid formsvc.ID) error {
+	if errors.Is(err, formsvc.ErrNotFound) {
+		return fmt.Errorf("account %q has no webhook %s", c.Account, uuid)
+	}
+	return err
+}
+
+type webhookGetCmd struct {
+	oneWebhook
+	output
+}
+
+// Run prints a webhook.
+func (c *webhookGetCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+		hook, err := svc.Webhooks.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		return c.printWebhooks(std, hook)
+	})
+}
+
+type webhookDeleteCmd struct{ oneWebhook }
+
+// Run deletes a webhook.
+func (c *webhookDeleteCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+		if err := svc.Webhooks.Delete(ctx, key); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(std.err, "Webhook %s is deleted.\n", key.ID)
+		return nil
+	})
+}
+
+type webhookDisableCmd struct {
+	oneWebhook
+	output
+}
+
+// Run disables a webhook.
+func (c *webhookDisableCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.setDisabled(ctx, g, std, c.output, true)
+}
+
+type webhookEnableCmd struct {
+	oneWebhook
+	output
+}
+
+// Run enables a webhook.
+func (c *webhookEnableCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.setDisabled(ctx, g, std, c.output, false)
+}
+
+func (c *oneWebhook) setDisabled(ctx context.Context, g *global, std streams, o output, disabled bool) error {
+	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
+		hook, err := svc.Webhooks.SetDisabled(ctx, key, disabled)
+		if err != nil {
+			return err
+		}
+		return o.printWebhooks(std, hook)
+	})
+}
+
+type webhookRotateCmd struct {
+	oneWebhook
+	output
+	Secret string        `help:"The new secret; 16 to 256 bytes. Defaults to a generated one."`
+	Grace  time.Duration `default:"24h" help:"For how long the old secret goes on signing beside the new one; 0 if it leaked."`
+}
+
+// Run changes a webhook's secret.
+func (c *webhookRotateCmd) Run(ctx context.Context, g *global, std streams) error {
+	uuid, err := parseID(c.UUID)
+	if err != nil {
+		return err
+	}
+	return g.withSecrets(ctx, nil, func(svc *formsvc.Service) error {
+		id, err := account(ctx, svc, c.Account)
+		if err != nil {
+			return err
+		}
+		key := formsvc.WebhookKey{AccountID: id, ID: uuid}
+		hook, err := svc.Webhooks.Rotate(ctx, key, formsvc.Rotation{Secret: c.Secret, Grace: c.Grace})
+		if err != nil {
+			return c.explain(err, uuid)
+		}
+		return c.print(std, &hook)
+	})
+}
+
+// print prints the new secret alone on standard output.
+func (c *webhookRotateCmd) print(std streams, hook *formsvc.Webhook) error {
+	if c.JSON {
+		record := newWebhookRecord(*hook)
+		record.Secret = hook.Secret
+		return records(c.output, std.out, "", []webhookRecord{record}, nil)
+	}
+	if hook.Previous != "" {
+		_, _ = fmt.Fprintf(std.err, "Until %s the old secret makes %s, and both make %s.\n",
+			stamp{hook.PreviousUntil}, webhook.SignatureHeader, webhook.StandardSignatureHeader)
+	}
+	_, _ = fmt.Fprintln(std.err, "The new secret is shown only now:")
+	_, err := fmt.Fprintln(std.out, hook.Secret)
+	return err
+}

@@ -1,0 +1,161 @@
+package formsvc
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// DeliveryState is how far a delivery got.
+type DeliveryState string
+
+// The states of a delivery.
+const (
+	DeliveryPending   DeliveryState = "pending"   // waits for an attempt, the first or a later one, or is in one
+	DeliveryDelivered DeliveryState = "delivered" // the receiver answered 2xx
+	DeliveryFailed    DeliveryState = "failed"    // the last attempt failed
+)
+
+// A Delivery is one event on its way to one webhook.
+type Delivery struct {
+	ID        ID // see [DeliveryID]
+	AccountID ID
+	WebhookID ID
+	EventID   ID
+	Event     EventType
+	Test      bool // of a test event
+	State     DeliveryState
+	Attempts  int // attempts whose result is known
+	// DueAt is when the next attempt may start; during one, when it counts as
+	// lost. It says nothing once the delivery is done.
+	DueAt     time.Time
+	CreatedAt time.Time
+	UpdatedAt time.Time // when the last attempt ended; zero before
+	Log       []Attempt // oldest first
+}
+
+// An Attempt is one request of a delivery and what came of it.
+type Attempt struct {
+	Number    int // 1 for the first
+	StartedAt time.Time
+	Duration  time.Duration // in microseconds
+	Status    int           // of the answer; 0 when there was none
+	Error     string        // the class of the failure, see package delivery; "" when delivered
+	Answer    []byte        // the first 4 KiB of the answer's body, as they came
+}
+
+// DeliveryKey names one delivery of one account.
+type DeliveryKey struct{ AccountID, ID ID }
+
+// DeliveryQuery chooses deliveries of one webhook.
+type DeliveryQuery struct {
+	AccountID ID
+	WebhookID ID
+	State     DeliveryState // "" means every state
+	Page      PageQuery
+}
+
+// RedeliverQuery chooses failed deliveries of one webhook for a store.
+type RedeliverQuery struct {
+	Key          WebhookKey
+	Since, Until time.Time     // both inclusive: when the last attempt ended
+	At           time.Time     // when the first one is due
+	Pace         time.Duration // how much later each of the others is, by when they failed
+	Limit        int
+}
+
+// QueueStats says how much is waiting for all accounts together.
+type QueueStats struct {
+	// Pending counts deliveries that wait for an attempt or are in one, up to
+	// MaxCounted.
+	Pending int64
+	// OldestDue is since when the longest waiting delivery of a webhook that is
+	// not disabled is due; zero when none is.
+	OldestDue time.Time
+}
+
+// MaxCounted is where counting what waits ends, so that it never costs more.
+const MaxCounted = 1_000_000
+
+// Deliveries shows what was sent to webhooks, and sends it again. It is safe for
+// concurrent use.
+type Deliveries struct{ s *core }
+
+// List returns a page of a webhook's deliveries, with their attempts. It fails
+// with [ErrNotFound] when the account has no such webhook.
+func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (Page[Delivery], error) {
+	q.Page = q.Page.Clamped()
+	if _, err := d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
+		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
+	}
+	page, err := d.s.store.Deliveries(ctx, q)
+	if err != nil {
+		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
+	}
+	return page, nil
+}
+
+// Get returns a delivery with its attempts, or [ErrNotFound].
+func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (Delivery, error) {
+	delivery, err := d.s.store.Delivery(ctx, key)
+	if err != nil {
+		return Delivery{}, fmt.Errorf("formsvc: delivery: %w", err)
+	}
+	return delivery, nil
+}
+
+// Redeliver sends a delivery again, now: the same identifier and bytes, signed
+// with the webhook's secret of today, also while the webhook is disabled. One
+// that was done has one attempt; one that waits for a retry has it now. It fails
+// with [ErrNotFound], also when its event was pruned, and with [ErrConflict]
+// while an attempt is under way.
+func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (Delivery, error) {
+	delivery, err := d.s.store.Redeliver(ctx, key, d.s.now())
+	if err != nil {
+		return Delivery{}, fmt.Errorf("formsvc: redeliver: %w", err)
+	}
+	return delivery, nil
+}
+
+// How RedeliverFailed goes on.
+const (
+	redeliverBatch = 500
+	// redeliverPace keeps a receiver that just came back from being overrun: 50
+	// a second, after everything that is new.
+	redeliverPace = 20 * time.Millisecond
+)
+
+// RedeliverFailed sends every delivery of a webhook again that failed for the
+// last time at since or later, as [Deliveries.Redeliver] does, 50 a second, and
+// returns how many these are. What fails again meanwhile is not among them. When
+// it fails on the way, those counted are under way; calling it again goes on.
+// It fails with [ErrNotFound].
+func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (int, error) {
+	if _, err := d.s.store.Webhook(ctx, key); err != nil {
+		return 0, fmt.Errorf("formsvc: redeliver: %w", err)
+	}
+	now := d.s.now()
+	total := 0
+	for {
+		n, err := d.s.store.RedeliverFailed(ctx, RedeliverQuery{
+			Key: key, Since: since, Until: now, At: now.Add(time.Duration(total) * redeliverPace), Pace: redeliverPace,
+			Limit: redeliverBatch,
+		})
+		total += n
+		if err != nil {
+			return total, fmt.Errorf("formsvc: redeliver: %w", err)
+		}
+		if n < redeliverBatch {
+			return total, nil
+		}
+	}
+}
+
+// Stats returns how much is waiting, for all accounts together.
+func (d Deliveries) Stats(ctx context.Context) (QueueStats, error) {
+	stats, err := d.s.store.QueueStats(ctx, d.s.now())
+	if err != nil {
+		return QueueStats{}, fmt.Errorf("formsvc: queue: %w", err)
+	}
+	return stats, nil
+}

@@ -1,0 +1,58 @@
+package formsvc
+
+import (
+	"context"
+	"fmt"
+)
+
+// An EventPosition is a place in an account's events. The zero position is
+// before the first. Its fields mean something to the store only.
+type EventPosition struct{ Commit, Row int64 }
+
+// EventQuery chooses events of one account.
+type EventQuery struct {
+	AccountID ID
+	Types     []EventType   // none means all
+	After     EventPosition // where to go on
+	Limit     int           // 1 to MaxLimit; 0 means DefaultLimit, more is cut to MaxLimit
+	// MaxBytes ends the page early: at the event whose payload would exceed it,
+	// but not before the first. 0 means DefaultEventBytes.
+	MaxBytes int
+}
+
+// DefaultEventBytes is how many bytes of payloads a page of events has at most,
+// so that a page of the largest ones fits into memory. A single payload may be
+// larger.
+const DefaultEventBytes = 4 << 20
+
+// Clamped returns q with its limits within bounds.
+func (q EventQuery) Clamped() EventQuery {
+	q.Limit = PageQuery{Limit: q.Limit}.Clamped().Limit
+	if q.MaxBytes <= 0 {
+		q.MaxBytes = DefaultEventBytes
+	}
+	return q
+}
+
+// An EventPage is a part of an account's events, oldest first.
+type EventPage struct {
+	Items []Event
+	// Next is where to go on, also when nothing follows yet: it is after the last
+	// item, or as far as the query looked without finding any.
+	Next EventPosition
+	More bool // whether events followed when the page was made
+}
+
+// Events shows what happened. It is safe for concurrent use.
+type Events struct{ s *core }
+
+// List returns the events after a position. Going on from [EventPage.Next]
+// misses no event, also if the transaction of an earlier one commits later; test
+// events are not among them. Events are kept for [Options.Retention].
+func (e Events) List(ctx context.Context, q EventQuery) (EventPage, error) {
+	page, err := e.s.store.Events(ctx, q.Clamped())
+	if err != nil {
+		return EventPage{}, fmt.Errorf("formsvc: events: %w", err)
+	}
+	return page, nil
+}

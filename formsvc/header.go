@@ -1,0 +1,100 @@
+package formsvc
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Bounds of a webhook's own headers (contract: up to 10).
+const (
+	MaxHeaders     = 10
+	maxHeaderName  = 100
+	maxHeaderValue = 2048
+)
+
+// checkHeaders notes what is wrong with headers.
+func checkHeaders(v *ValidationError, in []HeaderInput) {
+	if len(in) > MaxHeaders {
+		v.add("/headers", "too_many", "must be at most %d", MaxHeaders)
+		return
+	}
+	seen := make(map[string]bool, len(in))
+	for _, h := range in {
+		name := http.CanonicalHeaderKey(h.Name)
+		switch {
+		case !isToken(h.Name) || len(h.Name) > maxHeaderName:
+			v.add("/headers", "invalid_header", "a name must be an HTTP token of 1 to %d characters", maxHeaderName)
+		case isReserved(name):
+			v.add(h.pointer(), "reserved_header", "is set by the service or belongs to the connection")
+		case seen[name]:
+			v.add(h.pointer(), "duplicate", "comes twice; upper and lower case are the same")
+		case !h.Keep && !isValue(h.Value):
+			v.add(h.pointer(), "invalid_header",
+				"a value must have 1 to %d printable ASCII characters, none of them a space at an end", maxHeaderValue)
+		}
+		seen[name] = true
+	}
+}
+
+// headersOf returns headers in canonical form and order, with the values of old
+// where they are to be kept. It fails with a *[ValidationError] when there is
+// none.
+func headersOf(in []HeaderInput, old []Header) ([]Header, error) {
+	var (
+		v       ValidationError
+		headers []Header
+	)
+	for _, h := range in {
+		name := http.CanonicalHeaderKey(h.Name)
+		if h.Keep {
+			i := slices.IndexFunc(old, func(o Header) bool { return o.Name == name })
+			if i < 0 {
+				v.add(h.pointer(), "required", "has no value that could be kept")
+				continue
+			}
+			h.Value = old[i].Value
+		}
+		headers = append(headers, Header{Name: name, Value: h.Value})
+	}
+	slices.SortFunc(headers, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	return headers, v.err()
+}
+
+func (h *HeaderInput) pointer() string {
+	return "/headers/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(h.Name)
+}
+
+func isValue(s string) bool {
+	return s != "" && len(s) <= maxHeaderValue && !strings.ContainsFunc(s, notInHeader) && strings.TrimSpace(s) == s
+}
+
+// isReserved reports whether a header belongs to the request or to the
+// connection it is on (RFC 9110, section 7.6.1), or is the sender's own.
+func isReserved(name string) bool {
+	switch name {
+	case "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Forwarded",
+		"Host", "Idempotency-Key", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
+		"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp":
+		return true
+	}
+	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Service-")
+}
+
+// isToken reports whether s is a token as RFC 9110, section 5.6.2, defines it.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') &&
+			!strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func notInHeader(r rune) bool { return r < ' ' || r > '~' }
+
+// String names the header without its value, which may be a token.
+func (h Header) String() string { return fmt.Sprintf("%s: (hidden)", h.Name) }

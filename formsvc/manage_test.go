@@ -1,0 +1,317 @@
+package formsvc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// hook makes a webhook that listens to everything unless edits say otherwise.
+func (w *world) hook(edits ...func(*formsvc.WebhookInput)) formsvc.Webhook {
+	w.tb.Helper()
+	in := formsvc.WebhookInput{URL: "https://example.com/hook", Events: webhook.EventTypes()}
+	for _, edit := range edits {
+		edit(&in)
+	}
+	hook, created, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
+	if err != nil || !created {
+		w.tb.Fatalf("created %t, %v", created, err)
+	}
+	return hook
+}
+
+func hookKey(w *formsvc.Webhook) formsvc.WebhookKey {
+	return formsvc.WebhookKey{AccountID: w.AccountID, ID: w.ID}
+}
+
+// Subscribing again is harmless, and nothing that was asked for is ignored.
+func TestSubscribeTwice(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	first := w.hook(func(in *formsvc.WebhookInput) {
+		in.Secret = "sixteen bytes at least"
+		in.Headers = []formsvc.HeaderInput{{Name: "X-Token", Value: "t"}}
+	})
+	same := formsvc.WebhookInput{URL: first.URL, Events: slices.Concat(first.Events[3:], first.Events[:3])}
+	for _, x := range []struct {
+		label string
+		edit  func(*formsvc.WebhookInput)
+		made  bool
+		want  error
+	}{
+		{"the same", func(*formsvc.WebhookInput) {}, false, nil},
+		{"the same secret", func(in *formsvc.WebhookInput) { in.Secret = first.Secret }, false, nil},
+		{"the same headers", func(in *formsvc.WebhookInput) {
+			in.Headers = []formsvc.HeaderInput{{Name: "x-token", Value: "t"}}
+		}, false, nil},
+		{"another secret", func(in *formsvc.WebhookInput) { in.Secret = "sixteen bytes, but others" }, false, formsvc.ErrConflict},
+		{"another header", func(in *formsvc.WebhookInput) {
+			in.Headers = []formsvc.HeaderInput{{Name: "X-Token", Value: "u"}}
+		}, false, formsvc.ErrConflict},
+		{"other events", func(in *formsvc.WebhookInput) { in.Events = created() }, true, nil},
+		{"another URL", func(in *formsvc.WebhookInput) { in.URL += "/" }, true, nil},
+		{"a campaign", func(in *formsvc.WebhookInput) { in.CampaignID = c.ID }, true, nil},
+	} {
+		in := same
+		x.edit(&in)
+		hook, made, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
+		if made != x.made || !errors.Is(err, x.want) || (hook.ID == first.ID) == x.made {
+			t.Errorf("%s: %+v, %t, %v", x.label, hook, made, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), string(first.ID)) || strings.Contains(err.Error(), "sixteen")) {
+			t.Errorf("%s: %v does not name the webhook, or tells a secret", x.label, err)
+		}
+	}
+}
+
+func TestCheckURL(t *testing.T) {
+	w := newWorld(t, func(o *formsvc.Options) {
+		o.CheckURL = func(_ context.Context, url string) error {
+			if strings.Contains(url, "internal") {
+				return errors.New("is inside")
+			}
+			return nil
+		}
+	})
+	hook := w.hook()
+	in := formsvc.WebhookInput{URL: "http://internal/", Events: created()}
+	_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
+	wantFaults(t, err, "/url url_refused")
+	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+	if v, ok := errors.AsType[*formsvc.ValidationError](err); !ok || v.Fields[0].Detail != "is inside" {
+		t.Error(err)
+	}
+	if _, err := w.svc.With(w.store).Webhooks.Replace(w.ctx, hookKey(&hook), in, 0); !errors.Is(err, formsvc.ErrInvalid) {
+		t.Error("a bound service does not check:", err)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	w := newWorld(t)
+	many := make([]formsvc.HeaderInput, 11)
+	for i := range many {
+		many[i] = formsvc.HeaderInput{Name: fmt.Sprintf("X-%d", i), Value: "v"}
+	}
+	one := func(name, value string) []formsvc.HeaderInput {
+		return []formsvc.HeaderInput{{Name: name, Value: value}}
+	}
+	for i, c := range []struct {
+		in   []formsvc.HeaderInput
+		want []string
+	}{
+		{many[:10], nil},
+		{many, []string{"/headers too_many"}},
+		{one("Authorization", "Bearer canary"), nil},
+		{one("x-a", strings.Repeat("x", 2048)), nil},
+		{one("x-a", strings.Repeat("x", 2049)), []string{"/headers/x-a invalid_header"}},
+		{one(strings.Repeat("x", 101), "canary"), []string{"/headers invalid_header"}},
+		{one("", "canary"), []string{"/headers invalid_header"}},
+		{one("a b", "canary"), []string{"/headers invalid_header"}},
+		{one("a:", "canary"), []string{"/headers invalid_header"}},
+		{one("X-É", "canary"), []string{"/headers invalid_header"}},
+		{one("X~A", ""), []string{"/headers/X~0A invalid_header"}},
+		{one("X-A", "canary\r\nX-B: c"), []string{"/headers/X-A invalid_header"}},
+		{one("X-A", " canary"), []string{"/headers/X-A invalid_header"}},
+		{one("X-A", "canaré"), []string{"/headers/X-A invalid_header"}},
+		{slices.Concat(one("X-A", "1"), one("x-a", "2")), []string{"/headers/x-a duplicate"}},
+		{[]formsvc.HeaderInput{{Name: "X-B", Keep: true}, {Name: "X-A", Keep: true}}, []string{
+			"/headers/X-B required", "/headers/X-A required",
+		}},
+	} {
+		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
+			URL: fmt.Sprintf("https://example.com/%d", i), Events: created(), Headers: c.in,
+		})
+		wantFaults(t, err, c.want...)
+		if err != nil && strings.Contains(err.Error(), "canary") || strings.Contains(fmt.Sprintf("%+v", hook), "canary") {
+			t.Errorf("%v or the webhook tells the value", err)
+		}
+	}
+	for _, name := range []string{
+		"host", "Content-Length", "content-type", "Transfer-Encoding", "TE", "Trailer", "Upgrade", "Connection", "Keep-Alive",
+		"Proxy-Authorization", "Proxy-Connection", "X-Forwarded-For", "x-service-signature", "x-service-new",
+		"webhook-id", "webhook-timestamp", "webhook-signature", "Idempotency-Key", "User-Agent", "Expect", "Accept-Encoding",
+	} {
+		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
+			URL: "https://example.com", Events: created(), Headers: one(name, "v"),
+		})
+		wantFaults(t, err, "/headers/"+name+" reserved_header")
+	}
+}
+
+func TestReplaceWebhook(t *testing.T) {
+	w := newWorld(t)
+	hook := w.hook(func(in *formsvc.WebhookInput) {
+		in.Headers = []formsvc.HeaderInput{{Name: "X-A", Value: "1"}, {Name: "X-B", Value: "2"}}
+	})
+	w.clock.add(time.Second)
+	rotated, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Grace: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.campaign()
+	in := formsvc.WebhookInput{
+		URL: "http://other.example", Events: created(), CampaignID: c.ID, Disabled: true,
+		Headers: []formsvc.HeaderInput{{Name: "x-b", Keep: true}, {Name: "X-C", Value: "3"}},
+	}
+	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, hook.Version)
+	wantError(t, err, formsvc.ErrStale)
+	got, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, rotated.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.URL != in.URL || got.CampaignID != c.ID || !got.Disabled || got.Version != 3 || got.CreatedAt != hook.CreatedAt ||
+		got.UpdatedAt != w.clock.Now() || !slices.Equal(got.Events, created()) ||
+		!slices.Equal(got.Headers, []formsvc.Header{{Name: "X-B", Value: "2"}, {Name: "X-C", Value: "3"}}) {
+		t.Errorf("it is %+v", got)
+	}
+	if got.Secret != rotated.Secret || got.Previous != hook.Secret {
+		t.Error("a replacement without a secret changed the secrets")
+	}
+	in.Secret, in.Headers = "a secret of my own, then", nil
+	if got, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got.Secret != in.Secret || got.Previous != "" || !got.PreviousUntil.IsZero() || len(got.Headers) != 0 {
+		t.Errorf("it is %+v", got)
+	}
+	stored, err := w.svc.Webhooks.Get(w.ctx, hookKey(&hook))
+	if err != nil || stored.Secret != in.Secret || stored.Version != 4 {
+		t.Errorf("stored is %+v, %v", stored, err)
+	}
+	in.CampaignID = hook.ID
+	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+	wantFaults(t, err, "/campaignUuid unknown_campaign")
+	in.CampaignID = ""
+	in.Headers = []formsvc.HeaderInput{{Name: "X-B", Keep: true}}
+	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+	wantFaults(t, err, "/headers/X-B required")
+}
+
+// A value that is to be kept is the one that there is when the webhook is
+// written, not one that was read before.
+func TestKeptHeaderIsNotUndone(t *testing.T) {
+	w := newWorld(t)
+	value := func(v string) []formsvc.HeaderInput { return []formsvc.HeaderInput{{Name: "X-A", Value: v}} }
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Headers = value("1") })
+	in := formsvc.WebhookInput{URL: hook.URL, Events: created(), Headers: value("2")}
+	w.store.disturb(func(method string, call int) error {
+		if method == "UpdateWebhook" && call == 1 {
+			_, err := w.neighbour().Webhooks.Replace(w.ctx, hookKey(&hook), in, 0)
+			return err
+		}
+		return nil
+	})
+	keep := in
+	keep.Headers = []formsvc.HeaderInput{{Name: "X-A", Keep: true}}
+	got, err := w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), keep, 0)
+	if err != nil || len(got.Headers) != 1 || got.Headers[0].Value != "2" {
+		t.Errorf("%v %q, %v", got.Headers, got.Headers[0].Value, err)
+	}
+}
+
+func TestRotate(t *testing.T) {
+	w := newWorld(t)
+	hook := w.hook()
+	first := hook.Secret
+	for _, r := range []formsvc.Rotation{{Grace: -1}, {Grace: formsvc.MaxGrace + 1}, {Secret: "short"}} {
+		_, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), r)
+		if !errors.Is(err, formsvc.ErrInvalid) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	second, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Grace: time.Hour})
+	if err != nil || second.Secret == first || len(second.Secret) < 32 || second.Previous != first ||
+		second.PreviousUntil != start().Add(time.Hour) || second.Version != 2 {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	w.clock.add(time.Hour - time.Millisecond)
+	if list, err := w.svc.Webhooks.List(w.ctx, w.account); err != nil || list[0].Previous != first {
+		t.Errorf("within the grace period: %+v, %v", list, err)
+	}
+	w.clock.add(time.Millisecond)
+	if got, err := w.svc.Webhooks.Get(w.ctx, hookKey(&hook)); err != nil || got.Previous != "" || !got.PreviousUntil.IsZero() {
+		t.Errorf("after it: %+v, %v", got, err)
+	}
+	third, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{Secret: "a secret of my own", Grace: time.Hour})
+	if err != nil || third.Secret != "a secret of my own" || third.Previous != second.Secret {
+		t.Fatalf("%+v, %v", third, err)
+	}
+	last, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{})
+	if err != nil || last.Previous != "" || !last.PreviousUntil.IsZero() || last.Secret == third.Secret {
+		t.Fatalf("%+v, %v", last, err)
+	}
+}
+
+func TestSetDisabled(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook()
+	for i, want := range []struct {
+		disabled bool
+		version  int64
+	}{{false, 1}, {true, 2}, {true, 2}, {false, 3}} {
+		got, err := w.svc.Webhooks.SetDisabled(w.ctx, hookKey(&hook), want.disabled)
+		if err != nil || got.Disabled != want.disabled || got.Version != want.version {
+			t.Errorf("step %d: %+v, %v", i, got, err)
+		}
+		w.submitted(&c)
+	}
+	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
+	if err != nil || page.Total != 2 {
+		t.Errorf("%d deliveries, %v", page.Total, err)
+	}
+}
+
+// A test event has the shape of the real one of its type.
+func TestTestEvents(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	for _, bound := range []bool{false, true} {
+		for _, eventType := range webhook.EventTypes() {
+			hook := w.hook(func(in *formsvc.WebhookInput) {
+				in.Events, in.Disabled = []formsvc.EventType{eventType}, true
+				if bound {
+					in.CampaignID = c.ID
+				}
+			})
+			d, err := w.svc.Webhooks.Test(w.ctx, hookKey(&hook))
+			if err != nil || d.State != formsvc.DeliveryPending || !d.Test || d.Event != eventType || d.WebhookID != hook.ID {
+				t.Fatalf("%s: %+v, %v", eventType, d, err)
+			}
+			bodies, err := w.queue().Payloads(w.ctx, []string{string(d.EventID)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := webhook.ParseEvent(bodies[string(d.EventID)])
+			if err != nil || !e.Test || e.Type != eventType || e.ID != string(d.EventID) || e.Data.Response.UUID == "" ||
+				e.Data.Response.User.Email == "" || (e.Data.Campaign.UUID == string(c.ID)) != bound {
+				t.Errorf("%s: %+v, %v", eventType, e, err)
+			}
+			extras := []struct {
+				is  bool
+				has bool
+			}{
+				{eventType == webhook.FileUploaded, e.Data.File != nil},
+				{eventType == webhook.SignatureCompleted, e.Data.Signature != nil},
+				{eventType == webhook.ResponseUpdated, len(e.Data.Changes) > 0},
+				{eventType == webhook.ResponseStatusChanged || eventType == webhook.ResponseCompleted, e.Data.PreviousStatus != ""},
+			}
+			for i, x := range extras {
+				if x.is != x.has {
+					t.Errorf("%s: extra %d: %s", eventType, i, bodies[string(d.EventID)])
+				}
+			}
+		}
+	}
+	events, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account})
+	if err != nil || len(events.Items) != 0 {
+		t.Errorf("the feed has %d events, %v", len(events.Items), err)
+	}
+}

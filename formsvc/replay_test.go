@@ -1,0 +1,258 @@
+package formsvc_test
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+func (w *world) queue() *memory.Store {
+	w.tb.Helper()
+	q, ok := w.store.Store.(*memory.Store)
+	if !ok {
+		w.tb.Fatal("not the store in memory")
+	}
+	return q
+}
+
+// finish gives every delivery that is due one attempt with that result, and
+// returns the claims.
+func (w *world) finish(result delivery.Result) []delivery.Claim {
+	w.tb.Helper()
+	now := w.clock.Now()
+	endpoints, err := w.queue().Ready(w.ctx, now)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	req := delivery.ClaimRequest{Now: now, Lease: time.Minute}
+	for _, e := range endpoints {
+		req.Shares = append(req.Shares, delivery.Share{Endpoint: e.ID, N: 10_000})
+	}
+	claims, err := w.queue().Claim(w.ctx, req)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	outcomes := make([]delivery.Outcome, len(claims))
+	for i, c := range claims {
+		outcomes[i] = delivery.Outcome{
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now,
+			Attempt: delivery.Attempt{Number: c.Attempts + 1, StartedAt: now, Status: 500, Error: delivery.ClassStatus},
+		}
+	}
+	if _, err := w.queue().Finish(w.ctx, outcomes); err != nil {
+		w.tb.Fatal(err)
+	}
+	return claims
+}
+
+// What failed since a time is sent again: all of it, in any number of units,
+// spread over time, once each.
+func TestRedeliverFailed(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	w.submitted(&c)
+	w.finish(delivery.Failed) // too early
+	w.clock.add(time.Hour)
+	since := w.clock.Now()
+	const failed = 1_200
+	for range failed {
+		w.submitted(&c)
+	}
+	w.finish(delivery.Failed)
+	w.submitted(&c)
+	w.finish(delivery.Delivered)
+	w.clock.add(time.Hour)
+	n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
+	if err != nil || n != failed {
+		t.Fatalf("%d, %v", n, err)
+	}
+	if n, err := w.svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since); err != nil || n != 0 {
+		t.Errorf("again: %d, %v", n, err)
+	}
+	if got := len(w.finish(delivery.Delivered)); got != 1 {
+		t.Errorf("%d are due at once", got)
+	}
+	w.clock.add(failed*20*time.Millisecond - time.Second)
+	if got := len(w.finish(delivery.Delivered)); got < failed-100 || got >= failed-1 {
+		t.Errorf("%d are due a second before the last", got)
+	}
+	w.clock.add(time.Second)
+	w.finish(delivery.Delivered)
+	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{
+		AccountID: w.account, WebhookID: hook.ID, State: formsvc.DeliveryDelivered,
+	})
+	if err != nil || page.Total != failed+1 {
+		t.Errorf("%d were delivered, %v", page.Total, err)
+	}
+	unknown := formsvc.WebhookKey{AccountID: w.account, ID: c.ID}
+	_, err = w.svc.Deliveries.RedeliverFailed(w.ctx, unknown, since)
+	wantError(t, err, formsvc.ErrNotFound)
+}
+
+func TestRedeliverOne(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	w.submitted(&c)
+	claims := w.finish(delivery.Delivered)
+	if _, err := w.svc.Webhooks.SetDisabled(w.ctx, hookKey(&hook), true); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(time.Minute)
+	key := formsvc.DeliveryKey{AccountID: w.account, ID: formsvc.ID(claims[0].ID)}
+	d, err := w.svc.Deliveries.Redeliver(w.ctx, key)
+	if err != nil || d.State != formsvc.DeliveryPending || d.DueAt != w.clock.Now() || d.Attempts != 1 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	again := w.finish(delivery.Failed)
+	if len(again) != 1 || again[0].ID != claims[0].ID || again[0].EventID != claims[0].EventID ||
+		again[0].Kind != delivery.Replay || again[0].Attempts != 1 {
+		t.Errorf("claimed %+v", again)
+	}
+	d, err = w.svc.Deliveries.Get(w.ctx, key)
+	if err != nil || d.State != formsvc.DeliveryFailed || len(d.Log) != 2 || d.Log[1].Status != 500 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if notices, err := w.svc.Notices.List(w.ctx, formsvc.NoticeQuery{AccountID: w.account}); err != nil || notices.Total != 0 {
+		t.Errorf("a replay left %+v, %v", notices, err)
+	}
+}
+
+func TestNotices(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.svc.Accounts.SetContact(w.ctx, w.account, "nobody"); !errors.Is(err, formsvc.ErrInvalid) {
+		t.Error(err)
+	}
+	if a, err := w.svc.Accounts.SetContact(w.ctx, w.account, "ada@example.com"); err != nil || a.Contact != "ada@example.com" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	c := w.campaign()
+	hook := w.hook()
+	for range 3 {
+		w.submitted(&c)
+	}
+	w.finish(delivery.Failed)
+	digests, err := w.svc.Notices.Digests(w.ctx, 10)
+	if err != nil || len(digests) != 1 || digests[0].Failures != 3 || digests[0].Contact != "ada@example.com" ||
+		digests[0].URL != hook.URL || digests[0].Error != delivery.ClassStatus {
+		t.Fatalf("%+v, %v", digests, err)
+	}
+	if err := w.svc.Notices.Sent(w.ctx, digests[0]); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, w.svc.Notices.Sent(w.ctx, digests[0]), formsvc.ErrStale)
+	w.submitted(&c)
+	w.finish(delivery.Failed)
+	if more, err := w.svc.Notices.Digests(w.ctx, 10); err != nil || len(more) != 0 {
+		t.Errorf("within the hour: %+v, %v", more, err)
+	}
+	w.clock.add(time.Hour)
+	if more, err := w.svc.Notices.Digests(w.ctx, 10); err != nil || len(more) != 1 || more[0].Failures != 1 {
+		t.Errorf("after the hour: %+v, %v", more, err)
+	}
+	page, err := w.svc.Notices.List(w.ctx, formsvc.NoticeQuery{AccountID: w.account, WebhookID: hook.ID})
+	if err != nil || page.Total != 4 || page.Items[0].Event != webhook.ResponseCreated || page.Items[0].Status != 500 {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	w.updated(&r, formsvc.ResponsePatch{Status: new("validated")})
+	w.updated(&r, formsvc.ResponsePatch{Status: new("completed")})
+	want := w.store.take()
+	q := formsvc.EventQuery{AccountID: w.account, Limit: 1}
+	for i := 0; ; i++ {
+		page, err := w.svc.Events.List(w.ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Items) == 0 {
+			if i != len(want) || page.Next != q.After {
+				t.Errorf("%d events, then %+v", i, page)
+			}
+			break
+		}
+		if e := page.Items[0]; e.ID != want[i].ID || string(e.Payload) != string(want[i].Payload) {
+			t.Errorf("event %d is %+v", i, e)
+		}
+		q.After = page.Next
+	}
+	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{
+		AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseStatusChanged},
+	})
+	if err != nil || len(page.Items) != 2 || page.More {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	for _, c := range []struct {
+		retention time.Duration
+		gone      bool
+	}{{0, true}, {31 * 24 * time.Hour, false}, {-1, false}} {
+		w := newWorld(t, func(o *formsvc.Options) { o.Retention = c.retention })
+		campaign := w.campaign()
+		hook := w.hook()
+		w.submitted(&campaign)
+		w.clock.add(formsvc.DefaultRetention + time.Second)
+		n, err := w.svc.Prune(w.ctx)
+		if err != nil || (n > 0) != c.gone {
+			t.Errorf("%v: %d, %v", c.retention, n, err)
+		}
+		page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
+		if err != nil || (page.Total == 0) != c.gone {
+			t.Errorf("%v: %+v, %v", c.retention, page, err)
+		}
+	}
+	if _, err := formsvc.New(memory.New(), &formsvc.Options{Retention: time.Minute}); err == nil {
+		t.Error("a retention shorter than the retries was taken")
+	}
+}
+
+// Run prunes at once and then every hour, and says when it could not.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		c := w.campaign()
+		hook := w.hook()
+		w.submitted(&c)
+		done := make(chan error, 1)
+		ctx := t.Context()
+		go func() { done <- w.svc.Run(ctx) }()
+		synctest.Wait()
+		left := func() int64 {
+			page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return page.Total
+		}
+		if left() != 1 {
+			t.Error("pruned too early")
+		}
+		w.clock.add(formsvc.DefaultRetention + time.Second)
+		time.Sleep(time.Hour + time.Minute)
+		if left() != 0 {
+			t.Error("not pruned")
+		}
+		_ = w.queue().Close()
+		time.Sleep(time.Hour + time.Minute)
+		synctest.Wait()
+		if !strings.Contains(log.String(), "pruning failed") {
+			t.Error("the fault is not logged:", log.String())
+		}
+	})
+}

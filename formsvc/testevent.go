@@ -1,0 +1,68 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// testEvent returns an event for trying a webhook: of the first type that it
+// listens to, about a response that does not exist. The campaign is the
+// webhook's own, if it has one.
+func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
+	now := c.now()
+	campaign := Campaign{ID: c.newID(now), CampaignInput: CampaignInput{Title: "Test campaign"}}
+	if hook.CampaignID != "" {
+		known, err := c.store.Campaign(ctx, CampaignKey{AccountID: hook.AccountID, ID: hook.CampaignID})
+		switch {
+		case err == nil:
+			campaign = known
+		case !errors.Is(err, ErrNotFound):
+			return Event{}, fmt.Errorf("campaign: %w", err)
+		}
+	}
+	r := Response{
+		ID: c.newID(now), AccountID: hook.AccountID, CampaignID: campaign.ID, Reference: c.newReference(now),
+		Status: StatusPending, User: User{Email: "test@example.com", FirstName: "Test", LastName: "Person"},
+		Answers: NewAnswers(Answer{Name: "message", Value: []string{"This is a test."}}), Version: 1, CreatedAt: now, UpdatedAt: now,
+	}
+	extra := eventExtra{test: true}
+	t := hook.Events[0]
+	switch t {
+	case webhook.ResponseUpdated:
+		extra.changes = []string{"/responses/message"}
+	case webhook.ResponseStatusChanged:
+		extra.previousStatus, r.Status = r.Status, "validated"
+	case webhook.ResponseCompleted:
+		extra.previousStatus, r.Status, r.CompletedAt = r.Status, "completed", now
+	case webhook.FileUploaded:
+		extra.member, extra.json = "file", testFile(c.newID(now), &r)
+	case webhook.SignatureCompleted:
+		extra.member, extra.json = "signature", testSignature(c.newID(now), &r)
+	case webhook.ResponseCreated:
+	}
+	e := c.newEvent(t, &campaign, &r, now, extra)
+	e.Test = true
+	return e, nil
+}
+
+// testDocument is what the sample file has in it.
+const testDocument = "This is a test.\n"
+
+func testFile(id ID, r *Response) []byte {
+	sum := sha256.Sum256([]byte(testDocument))
+	b := fmt.Appendf(nil, `{"uuid":%q,"name":"test.txt","contentType":"text/plain","size":%d,"sha256":%q,"module":"message",`+
+		`"responseUuid":%q,"campaignUuid":%q,"createdAt":`, id, len(testDocument), hex.EncodeToString(sum[:]), r.ID, r.CampaignID)
+	return append(AppendTime(b, r.CreatedAt), '}')
+}
+
+func testSignature(id ID, r *Response) []byte {
+	sum := sha256.Sum256([]byte(testDocument))
+	b := fmt.Appendf(nil, `{"uuid":%q,"signer":{"email":%q,"firstName":%q,"lastName":%q},"provider":"test",`+
+		`"documentSha256":%q,"signedAt":`, id, r.User.Email, r.User.FirstName, r.User.LastName, hex.EncodeToString(sum[:]))
+	return append(AppendTime(b, r.CreatedAt), '}')
+}

@@ -1,0 +1,141 @@
+package httpx
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// webhookInput decodes the body of a POST, or of a PUT when replace is true.
+func (d *decoder) webhookInput(replace bool) (in formsvc.WebhookInput, err error) {
+	if d.open() {
+		for d.member() {
+			d.webhookMember(&in, replace)
+		}
+	}
+	return in, d.close()
+}
+
+func (d *decoder) webhookMember(in *formsvc.WebhookInput, replace bool) {
+	switch string(d.name) {
+	case "url":
+		in.URL, _ = d.string()
+	case "events":
+		for _, s := range d.stringList() {
+			in.Events = append(in.Events, formsvc.EventType(s))
+		}
+	case "campaignUuid":
+		in.CampaignID = d.optionalID()
+	case "secret":
+		in.Secret = d.optionalSecret()
+	case "headers":
+		in.Headers = d.headers()
+	case "disabled":
+		in.Disabled = d.optionalBool()
+	case "uuid", "previousSecretExpiresAt", "createdAt", "updatedAt":
+		if replace {
+			d.skip()
+			return
+		}
+		d.unknown()
+	default:
+		d.unknown()
+	}
+}
+
+// optionalSecret reads a secret, or null, which stands for an absent one. An
+// empty one would stand for that too, and the client would sign with another
+// secret than it believes; so it becomes one that the service refuses, along
+// with everything else that it finds.
+func (d *decoder) optionalSecret() string {
+	if d.null() {
+		return ""
+	}
+	s, ok := d.string()
+	if ok && s == "" {
+		return " "
+	}
+	return s
+}
+
+// headers reads an object of strings, in which null stands for the value that
+// the webhook has. They are sorted, since the members of an object have no
+// order that means anything.
+func (d *decoder) headers() []formsvc.HeaderInput {
+	if d.null() || !d.object() {
+		return nil
+	}
+	var list []formsvc.HeaderInput
+	for n := 0; d.member(); n++ {
+		if n == maxMembers {
+			d.overflow()
+			break
+		}
+		h := formsvc.HeaderInput{Name: d.strings.string(d.name)}
+		if h.Keep = d.null(); !h.Keep {
+			h.Value, _ = d.string()
+		}
+		list = append(list, h)
+	}
+	slices.SortStableFunc(list, func(a, b formsvc.HeaderInput) int {
+		return cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
+	return list
+}
+
+// nothing decodes a body that may be absent and has no members.
+func (d *decoder) nothing() error {
+	if d.none() {
+		return nil
+	}
+	if d.open() {
+		for d.member() {
+			d.unknown()
+		}
+	}
+	return d.close()
+}
+
+// rotation decodes the body of a rotation, which may be absent.
+func (d *decoder) rotation() (formsvc.Rotation, error) {
+	r := formsvc.Rotation{Grace: formsvc.DefaultGrace}
+	if d.none() {
+		return r, nil
+	}
+	if d.open() {
+		for d.member() {
+			switch string(d.name) {
+			case "secret":
+				r.Secret = d.optionalSecret()
+			case "gracePeriodSeconds":
+				if !d.null() {
+					r.Grace = time.Duration(d.optionalInt()) * time.Second
+				}
+			default:
+				d.unknown()
+			}
+		}
+	}
+	return r, d.close()
+}
+
+// since decodes the body of a redelivery.
+func (d *decoder) since() (t time.Time, err error) {
+	if !d.open() {
+		return t, d.close()
+	}
+	there := false
+	for d.member() {
+		if string(d.name) != "since" {
+			d.unknown()
+			continue
+		}
+		there = true
+		t = d.time()
+	}
+	d.require(there, "/since")
+	return t, d.close()
+}

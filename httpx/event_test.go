@@ -1,0 +1,253 @@
+package httpx_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// feed is an answer of GET /v1/events.
+type feed struct {
+	Items      []json.RawMessage `json:"items"`
+	Limit      int               `json:"limit"`
+	NextCursor *string           `json:"nextCursor"`
+	More       *bool             `json:"more"`
+}
+
+func (w *world) feed(query string) feed {
+	w.tb.Helper()
+	a := w.do("GET", "/v1/events?"+query, "").is(200, "")
+	var f feed
+	decoder := json.NewDecoder(strings.NewReader(a.body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&f); err != nil || f.NextCursor == nil || f.More == nil || f.Items == nil {
+		w.tb.Fatalf("%v: %s", err, a.body)
+	}
+	return f
+}
+
+// follow reads as the package's documentation says, until nothing follows.
+func (w *world) follow(query, cursor string) (items []string, next string) {
+	w.tb.Helper()
+	for range 1000 {
+		target := query
+		if cursor != "" {
+			target += "&cursor=" + url.QueryEscape(cursor)
+		}
+		f := w.feed(target)
+		for _, item := range f.Items {
+			items = append(items, string(item))
+		}
+		if cursor = *f.NextCursor; !*f.More {
+			return items, cursor
+		}
+	}
+	w.tb.Fatal("no end")
+	return nil, ""
+}
+
+// sent returns the payloads that the webhook gets, by event.
+func (w *world) sent() map[string]string {
+	w.tb.Helper()
+	var ids []string
+	for _, c := range w.claim() {
+		ids = append(ids, c.EventID)
+	}
+	payloads, err := w.queue().Payloads(w.tb.Context(), ids)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	sent := map[string]string{}
+	for id, payload := range payloads {
+		sent[id] = string(payload)
+	}
+	return sent
+}
+
+// The envelopes are those that webhooks get, byte for byte, in their order.
+func TestEventsAreWhatWebhooksGet(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		w.webhook(`{"url":"https://example.com","events":["response.created","response.updated","response.status_changed","response.completed"]}`)
+		campaign := w.campaign(`{"title":"<Survey> & \"more\" é"}`)
+		for range 3 {
+			path := w.response(campaign)
+			w.do("PATCH", path, `{"status":"completed","user":{"lastName":"Byron"}}`).is(200, "")
+		}
+		items, _ := w.follow("limit=5", "")
+		sent := w.sent()
+		if len(items) != 12 || len(sent) != 12 {
+			t.Fatalf("%d events, %d sent, want 12", len(items), len(sent))
+		}
+		for i, item := range items {
+			e, err := webhook.ParseEvent([]byte(item))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sent[e.ID] != item {
+				t.Errorf("shown %s\n sent %s", item, sent[e.ID])
+			}
+			if want := []webhook.EventType{"response.created", "response.updated", "response.status_changed", "response.completed"}[i%4]; e.Type != want {
+				t.Errorf("event %d is %s, want %s", i, e.Type, want)
+			}
+		}
+	})
+}
+
+// A reader goes on where it ended, misses nothing and gets nothing twice.
+func TestReadingEvents(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		empty := w.feed("")
+		if len(empty.Items) != 0 || *empty.NextCursor == "" || *empty.More || empty.Limit != 50 {
+			t.Errorf("no events: %+v", empty)
+		}
+		w.response(w.campaign(plainCampaign, as(w.other.key)), as(w.other.key))
+		campaign := w.campaign(plainCampaign)
+		var made, seen []string
+		cursor := *empty.NextCursor
+		for round := range 5 {
+			for range round * 2 {
+				made = append(made, w.response(campaign))
+			}
+			var items []string
+			items, cursor = w.follow(fmt.Sprintf("limit=%d", round+1), cursor)
+			for _, item := range items {
+				e, err := webhook.ParseEvent([]byte(item))
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen = append(seen, campaign+"/responses/"+e.Data.Response.UUID)
+			}
+			if !slices.Equal(seen, made) {
+				t.Fatalf("seen %v, want %v", seen, made)
+			}
+		}
+		again := w.feed("cursor=" + cursor)
+		if len(again.Items) != 0 || *again.More || *again.NextCursor == "" {
+			t.Errorf("at the end: %+v", again)
+		}
+		if all, _ := w.follow("", ""); len(all) != len(made) {
+			t.Errorf("from the beginning %d events, want %d", len(all), len(made))
+		}
+		if got := w.feed("limit=3"); len(got.Items) != 3 || !*got.More || got.Limit != 3 {
+			t.Errorf("limit=3: %+v", got)
+		}
+		if got := w.feed("limit=5000"); len(got.Items) != len(made) || *got.More || got.Limit != 1000 {
+			t.Errorf("limit=5000: %+v", got)
+		}
+		w.now = w.now.Add(formsvc.DefaultRetention + time.Hour)
+		if _, err := w.svc.Prune(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if f := w.feed("cursor=" + *empty.NextCursor); len(f.Items) != 0 || *f.More {
+			t.Errorf("after a month: %+v", f)
+		}
+		w.response(campaign)
+		if items, _ := w.follow("", cursor); len(items) != 1 {
+			t.Errorf("an old reader gets %d events, want 1", len(items))
+		}
+	})
+}
+
+func TestFilterOfEvents(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		for range 4 {
+			w.do("PATCH", w.response(campaign), `{"status":"completed"}`).is(200, "")
+		}
+		for query, want := range map[string]int{
+			"": 12, "event=response.completed": 4, "event=response.completed&event=response.created": 8,
+			"event=response.created&event=response.created": 4, "event=file.uploaded": 0,
+		} {
+			for _, limit := range []string{"1", "3", "50"} {
+				items, cursor := w.follow(query+"&limit="+limit, "")
+				if len(items) != want {
+					t.Errorf("%s, limit %s: %d events, want %d", query, limit, len(items), want)
+				}
+				for _, item := range items {
+					e, err := webhook.ParseEvent([]byte(item))
+					if err != nil || query != "" && !strings.Contains(query, string(e.Type)) {
+						t.Errorf("%s: %s, %v", query, item, err)
+					}
+				}
+				// A position is one with any filter.
+				if rest, _ := w.follow("", cursor); limit == "50" && want > 0 && strings.Contains(query, "completed") && len(rest) != 0 {
+					t.Errorf("%s: %d events follow", query, len(rest))
+				}
+			}
+		}
+		f := w.feed("limit=1")
+		if items, _ := w.follow("event=response.completed", *f.NextCursor); len(items) != 4 {
+			t.Errorf("with another filter %d events follow, want 4", len(items))
+		}
+	})
+}
+
+func TestBadQueriesOfEvents(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		w.response(campaign)
+		w.response(campaign)
+		good := *w.feed("limit=1").NextCursor
+		_, list := w.page(campaign + "/responses?limit=1")
+		raw, err := base64.RawURLEncoding.DecodeString(good)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := func(at int, b byte) string {
+			c := slices.Clone(raw)
+			c[at] ^= b
+			return base64.RawURLEncoding.EncodeToString(c)
+		}
+		for _, cursor := range []string{
+			"x", good[1:], good + "A", good[:10] + "%0A" + good[11:], good[:len(good)-1] + next(good[len(good)-1]), list, edited(0, 1), edited(24, 1), strings.ToUpper(good),
+		} {
+			w.do("GET", "/v1/events?cursor="+cursor, "").is(400, "invalid_cursor").faults("cursor invalid_cursor")
+		}
+		w.do("GET", "/v1/events?cursor="+good, "", as(w.other.key)).is(400, "invalid_cursor")
+		w.do("GET", campaign+"/responses?cursor="+good, "").is(400, "invalid_cursor")
+		for query, fault := range map[string]string{
+			"event=response.deleted": "event unknown_event", "event=all": "event unknown_event", "event=": "event required",
+			"event=response.created,response.updated": "event unknown_event", "limit=0": "limit invalid_value",
+			"offset=0": "offset unknown_parameter", "order=asc": "order unknown_parameter", "state=failed": "state unknown_parameter",
+			"cursor=x&cursor=y": "cursor repeated_parameter", "since=2026-11-21T08:30:00Z": "since unknown_parameter",
+		} {
+			w.do("GET", "/v1/events?"+query, "").is(400, "invalid_parameter").faults(fault)
+		}
+		// Who makes up a place in his own events gets some of them, or none.
+		for at := 1; at <= 16; at++ {
+			for _, b := range []byte{1, 0x80, 0xff} {
+				w.do("GET", "/v1/events?cursor="+edited(at, b), "").is(200, "")
+			}
+		}
+	})
+}
+
+// Large envelopes are sent in parts, and fewer of them at once.
+func TestLargeEvents(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		large := answers(`{"a":{"value":["` + strings.Repeat("x", 900_000) + `"]}}`)
+		for range 6 {
+			w.do("POST", campaign+"/responses", large).is(201, "")
+		}
+		f := w.feed("")
+		if len(f.Items) == 0 || len(f.Items) > 4 || !*f.More {
+			t.Errorf("%d large events at once, more %t", len(f.Items), *f.More)
+		}
+		if items, _ := w.follow("", ""); len(items) != 6 {
+			t.Errorf("%d events, want 6", len(items))
+		}
+		if a := w.do("GET", "/v1/events", "").is(200, ""); a.header.Get("Content-Length") != "" || a.header.Get("Cache-Control") != "no-store" {
+			a.errorf("%v", a.header)
+		}
+		w.do("HEAD", "/v1/events", "").is(200, "")
+	})
+}

@@ -1,0 +1,132 @@
+package httpx_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func TestRotate(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		made := w.do("POST", "/v1/webhooks", hookBody("a")).is(201, "")
+		path := made.header.Get("Location")
+		a := w.do("POST", path+"/rotate", "").is(200, "").has(`"2026-11-22T08:30:00.123Z"`, "previousSecretExpiresAt").reads(w, path)
+		if a.header.Get("Cache-Control") != "no-store" || len(a.object()) != 10 {
+			a.errorf("%v %s", a.header, a.body)
+		}
+		hook := w.kept(path)
+		if a.text("secret") == made.text("secret") || hook.Secret != a.text("secret") || hook.Previous != made.text("secret") {
+			t.Errorf("from %s to %s, stored %q and %q", made.text("secret"), a.text("secret"), hook.Secret, hook.Previous)
+		}
+		w.now = w.now.Add(24*time.Hour - time.Millisecond)
+		w.do("GET", path, "").has(`"2026-11-22T08:30:00.123Z"`, "previousSecretExpiresAt")
+		w.now = w.now.Add(time.Millisecond)
+		w.do("GET", path, "").has(`null`, "previousSecretExpiresAt")
+		items, _ := w.do("GET", "/v1/webhooks", "").at("items").([]any)
+		if m, _ := items[0].(map[string]any); m["previousSecretExpiresAt"] != nil {
+			t.Errorf("the list has %v", m)
+		}
+		w.do("POST", path+"/rotate", `{"secret":"one of the owner's","gracePeriodSeconds":90}`).is(200, "").
+			has(`"one of the owner's"`, "secret").has(`"2026-11-22T08:31:30.123Z"`, "previousSecretExpiresAt")
+		if hook := w.kept(path); hook.Secret != "one of the owner's" || hook.Previous != a.text("secret") {
+			t.Errorf("stored %q and %q", hook.Secret, hook.Previous)
+		}
+		w.do("POST", path+"/rotate", `{"secret":null,"gracePeriodSeconds":null}`).is(200, "").
+			has(`"2026-11-23T08:30:00.123Z"`, "previousSecretExpiresAt")
+		w.do("POST", path+"/rotate", `{"gracePeriodSeconds":2592000}`).is(200, "").has(`"2026-12-22T08:30:00.123Z"`, "previousSecretExpiresAt")
+		w.do("POST", path+"/rotate", `{"gracePeriodSeconds":0}`).is(200, "").has(`null`, "previousSecretExpiresAt")
+		if hook := w.kept(path); hook.Previous != "" {
+			t.Errorf("%q still signs", hook.Previous)
+		}
+		w.do("POST", path+"/rotate", "", as(w.other.key)).is(404, "not_found")
+		w.do("POST", "/v1/webhooks/"+nobody+"/rotate", "").is(404, "not_found")
+	})
+}
+
+// Secrets are shown once, by what made them, and values of headers never; not
+// by any other answer, and not in the log.
+func TestSecretsAreNotShownAgain(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		const first, second, third, token = "canary first secret", "canary second secret", "canary third secret", "canary of a header"
+		body := func(members string) string {
+			return hookBody("a", `"secret":"`+first+`","headers":{"X-A":"`+token+`"}`+members)
+		}
+		path := "/v1/webhooks/" + w.do("POST", "/v1/webhooks", body("")).is(201, "").text("uuid")
+		generated := w.do("POST", path+"/rotate", "").is(200, "").text("secret")
+		w.do("POST", path+"/rotate", `{"secret":"`+second+`"}`).is(200, "")
+
+		w.seen = new(strings.Builder)
+		read := w.do("GET", path, "").is(200, "")
+		w.do("GET", "/v1/webhooks", "").is(200, "")
+		w.do("PUT", path, read.body).is(200, "")
+		w.do("PUT", path, body("")).is(200, "")
+		w.do("PUT", path, hookBody("a", `"secret":"`+third+`","headers":{"X-A":null}`)).is(200, "")
+		w.do("POST", "/v1/webhooks", hookBody("a", `"secret":"`+third+`"`)).is(200, "")
+		w.do("POST", "/v1/webhooks", hookBody("a", `"headers":{"X-A":"`+token+`"}`)).is(200, "")
+		w.do("POST", "/v1/webhooks", body("")).is(409, "webhook_exists")
+		w.do("POST", "/v1/webhooks", body(`,"x":1`)).is(400, "invalid_body")
+		w.do("POST", "/v1/webhooks", body(`,"secret":"canary"`)).is(400, "duplicate_member")
+		w.do("POST", "/v1/webhooks", hookBody("b", `"secret":"canary","headers":{"X-A":"canary\u0007"}`)).is(422, "validation_failed")
+		w.do("POST", "/v1/webhooks", hookBody("b", `"secret":"canary \u0000","headers":{"X-A":"canary\u0000"}`)).is(400, "invalid_body")
+		w.do("POST", "/v1/webhooks", hookBody("b", `"secret":"`+strings.Repeat("canary", 100)+`"`)).is(422, "validation_failed")
+		w.do("POST", path+"/rotate", `{"secret":"canary"}`).is(422, "validation_failed")
+		made := w.do("POST", path+"/test", "").is(201, "")
+		w.do("GET", made.header.Get("Location"), "").is(200, "")
+		w.do("POST", w.campaign(plainCampaign)+"/responses", plainResponse).is(201, "")
+		w.fail()
+		w.do("GET", path+"/deliveries", "").is(200, "").has(`2`, "total")
+		w.do("GET", "/v1/events", "").is(200, "")
+		for _, fault := range []func(){
+			func() { w.store.err = formsvc.ErrUnavailable }, func() { w.store.err = errors.New("broken") },
+			func() { w.store.err = nil; w.store.panic = "broken" },
+		} {
+			fault()
+			w.do("POST", "/v1/webhooks", body(""))
+			w.do("PUT", path, body(""))
+			w.do("POST", path+"/rotate", `{"secret":"`+first+`"}`)
+			w.do("POST", path+"/test", "")
+		}
+		for _, secret := range []string{"canary", generated} {
+			if strings.Contains(w.seen.String(), secret) {
+				t.Errorf("%q was shown:\n%s", secret, w.seen)
+			}
+			if strings.Contains(w.log.String(), secret) {
+				t.Errorf("%q was logged:\n%s", secret, w.log)
+			}
+		}
+		if strings.Count(w.log.String(), "broken") < 8 {
+			t.Errorf("the log was not there to be searched: %s", w.log)
+		}
+	})
+}
+
+// What an address check refuses is told to the client.
+func TestRefusedURL(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		path := w.webhook(hookBody("a"))
+		var err error
+		w.svc, err = formsvc.New(w.store, &formsvc.Options{CheckURL: refuseInside})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.serve(nil)
+		for _, row := range [][2]string{{"POST", "/v1/webhooks"}, {"PUT", path}} {
+			a := w.do(row[0], row[1], hookTo("http://inside.example/x")).is(422, "validation_failed").faults("/url url_refused")
+			if got := a.problem().Errors[0].Detail; got != "is inside" {
+				a.errorf("detail %q", got)
+			}
+		}
+		w.do("PUT", path, hookBody("b")).is(200, "")
+	})
+}
+
+func refuseInside(_ context.Context, url string) error {
+	if strings.Contains(url, "inside") {
+		return errors.New("is inside")
+	}
+	return nil
+}

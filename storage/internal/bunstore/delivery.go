@@ -1,0 +1,319 @@
+package bunstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+type deliveryRow struct {
+	bun.BaseModel `bun:"table:formsvc_deliveries,alias:d"`
+
+	WebhookID string `bun:",pk"`
+	ID        string `bun:",pk"`
+	EventID   string
+	EventType int64
+	Size      int
+	Kind      int
+	State     int
+	Attempts  int
+	Lease     int64
+	DueAt     int64
+	CreatedAt int64
+	UpdatedAt int64
+}
+
+// The states of a delivery in its row.
+const (
+	statePending = iota
+	stateDelivered
+	stateFailed
+)
+
+// deliveryStates are what the states in rows mean.
+func deliveryStates() [3]formsvc.DeliveryState {
+	return [...]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
+}
+
+func (r *deliveryRow) delivery(account formsvc.ID) formsvc.Delivery {
+	d := formsvc.Delivery{
+		ID: formsvc.ID(r.ID), AccountID: account, WebhookID: formsvc.ID(r.WebhookID), EventID: formsvc.ID(r.EventID),
+		State: deliveryStates()[r.State], Attempts: r.Attempts,
+		DueAt: fromMicros(r.DueAt), CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
+	}
+	d.Event, d.Test = eventOf(r.EventType)
+	return d
+}
+
+type attemptRow struct {
+	bun.BaseModel `bun:"table:formsvc_attempts,alias:t"`
+
+	DeliveryID string `bun:",pk"`
+	Number     int    `bun:",pk"`
+	StartedAt  int64
+	Duration   int64
+	Status     int
+	Error      string
+	Answer     []byte
+}
+
+func (r *attemptRow) attempt() formsvc.Attempt {
+	a := formsvc.Attempt{
+		Number: r.Number, StartedAt: fromMicros(r.StartedAt), Duration: time.Duration(r.Duration) * time.Microsecond,
+		Status: r.Status, Error: r.Error,
+	}
+	if len(r.Answer) > 0 {
+		a.Answer = r.Answer
+	}
+	return a
+}
+
+// withLog adds their attempts to the deliveries.
+func (s *Store) withLog(ctx context.Context, c bun.IConn, list []formsvc.Delivery) error {
+	ids := make([]string, 0, len(list))
+	index := make(map[string]int, len(list))
+	for i := range list {
+		if list[i].Attempts > 0 {
+			ids = append(ids, string(list[i].ID))
+			index[string(list[i].ID)] = i
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	var rows []attemptRow
+	err := s.build.NewSelect().Conn(c).Model(&rows).Where("delivery_id IN (?)", bun.List(ids)).
+		Order("delivery_id", "number").Scan(ctx)
+	for i := range rows {
+		d := &list[index[rows[i].DeliveryID]]
+		d.Log = append(d.Log, rows[i].attempt())
+	}
+	return err
+}
+
+// Deliveries implements formsvc.DeliveryStore.
+func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
+	var page formsvc.Page[formsvc.Delivery]
+	if err := s.ready(ctx, q.AccountID, q.WebhookID); err != nil {
+		return page, noneWhenNotFound(err)
+	}
+	q.Page = q.Page.Clamped()
+	// The rows of a deleted webhook may still be there; they are nobody's.
+	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Conn(s.read).Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
+			string(q.AccountID), string(q.WebhookID))
+		for i, state := range deliveryStates() {
+			if q.State == state {
+				sel = sel.Where("d.state = ?", i)
+			}
+		}
+		return sel
+	}
+	var err error
+	page.Total, err = where(s.build.NewSelect()).Model((*deliveryRow)(nil)).Count(ctx)
+	if err != nil {
+		return page, s.backend.Classify(err)
+	}
+	var rows []deliveryRow
+	if err := paged(where(s.build.NewSelect()).Model(&rows), "d.id", q.Page).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
+	}
+	rows, page.More = cutPage(rows, q.Page)
+	for i := range rows {
+		page.Items = append(page.Items, rows[i].delivery(q.AccountID))
+	}
+	if err := s.withLog(ctx, s.read, page.Items); err != nil {
+		return formsvc.Page[formsvc.Delivery]{}, s.backend.Classify(err)
+	}
+	return page, nil
+}
+
+// Delivery implements formsvc.DeliveryStore.
+func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	var row deliveryRow
+	if err := s.selectDelivery(s.read, &row, key).Scan(ctx); err != nil {
+		return formsvc.Delivery{}, s.notFound(err)
+	}
+	return s.oneWithLog(ctx, s.read, row.delivery(key.AccountID))
+}
+
+// selectDelivery finds a delivery by its identifier alone, among those of each
+// of the account's webhooks.
+func (s *Store) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.DeliveryKey) *bun.SelectQuery {
+	return s.build.NewSelect().Conn(c).Model(row).
+		Where("d.webhook_id IN (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ?)", string(key.AccountID)).
+		Where("d.id = ?", string(key.ID))
+}
+
+func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
+	one := []formsvc.Delivery{d}
+	if err := s.withLog(ctx, c, one); err != nil {
+		return formsvc.Delivery{}, s.backend.Classify(err)
+	}
+	return one[0], nil
+}
+
+// Redeliver implements formsvc.DeliveryStore.
+func (s *Store) Redeliver(ctx context.Context, key formsvc.DeliveryKey, at time.Time) (formsvc.Delivery, error) {
+	var d formsvc.Delivery
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return d, err
+	}
+	due := micros(at)
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		var row deliveryRow
+		q := s.selectDelivery(c, &row, key).Where("EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = d.event_id)")
+		if lock := s.backend.ForUpdate(); lock != "" {
+			q = q.For(lock + " OF d")
+		}
+		if err := s.notFound(q.Scan(ctx)); err != nil {
+			return err
+		}
+		switch {
+		case row.State != statePending:
+			row.State, row.Kind = statePending, int(delivery.Replay)
+		case row.Lease&1 == 1 && row.DueAt > due:
+			return formsvc.ErrConflict // somebody's lease lasts
+		}
+		row.DueAt = due
+		_, err := s.build.NewUpdate().Conn(c).Model(&row).Column("state", "kind", "due_at").WherePK().Exec(ctx)
+		if err != nil {
+			return err
+		}
+		u.Wake = true
+		d, err = s.oneWithLog(ctx, c, row.delivery(key.AccountID))
+		return err
+	}
+	if err := s.submit(ctx, u); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	return d, nil
+}
+
+// redeliverFailed makes failed deliveries due one after the other.
+const redeliverFailed = `
+UPDATE formsvc_deliveries AS d SET state = 0, kind = 2, due_at = ? + p.n * ?
+FROM (
+  SELECT f.id, row_number() OVER (ORDER BY f.updated_at, f.id) - 1 AS n FROM (
+    SELECT g.id, g.updated_at FROM formsvc_deliveries AS g
+    WHERE g.webhook_id = ? AND g.state = 2 AND g.updated_at BETWEEN ? AND ?
+      AND EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = g.event_id)
+    ORDER BY g.updated_at, g.id LIMIT ?
+  ) AS f
+) AS p
+WHERE d.webhook_id = ? AND d.id = p.id AND d.state = 2`
+
+// RedeliverFailed implements formsvc.DeliveryStore.
+func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (int, error) {
+	if err := s.ready(ctx, q.Key.AccountID, q.Key.ID); err != nil {
+		return 0, err
+	}
+	n := 0
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		if err := s.checkWebhook(ctx, c, q.Key); err != nil {
+			return err
+		}
+		hook := string(q.Key.ID)
+		result, err := s.build.NewRaw(redeliverFailed, micros(q.At), q.Pace.Microseconds(), hook,
+			micros(q.Since), micros(q.Until), max(q.Limit, 0), hook).Conn(c).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		affected, err := result.RowsAffected()
+		n, u.Wake = int(affected), affected > 0
+		return err
+	}
+	if err := s.submit(ctx, u); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// CreateTest implements formsvc.DeliveryStore.
+func (s *Store) CreateTest(
+	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event,
+) (formsvc.Delivery, error) {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	event.AccountID, event.Test = key.AccountID, true
+	if err := checkEvent(&event); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	row := &deliveryRow{
+		WebhookID: string(key.ID), ID: string(formsvc.DeliveryID(event.ID, key.ID)), EventID: string(event.ID),
+		EventType: TypeOf(&event), Size: len(event.Payload), Kind: int(delivery.Replay),
+		DueAt: micros(event.CreatedAt), CreatedAt: micros(event.CreatedAt), UpdatedAt: Never,
+	}
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		if err := s.checkWebhook(ctx, c, key); err != nil {
+			return err
+		}
+		if err := s.backend.InsertEvent(ctx, c, &event); err != nil {
+			return err
+		}
+		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		u.Wake = err == nil
+		return err
+	}
+	if err := s.submit(ctx, u); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	return row.delivery(key.AccountID), nil
+}
+
+// endpointsWithWork finds the webhooks with pending deliveries as Ready does.
+const endpointsWithWork = `
+WITH RECURSIVE pending(webhook_id) AS (
+  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d WHERE d.state = 0 ORDER BY d.webhook_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d
+          WHERE d.state = 0 AND d.webhook_id > p.webhook_id ORDER BY d.webhook_id LIMIT 1)
+  FROM pending AS p WHERE p.webhook_id IS NOT NULL
+)`
+
+const countPending = endpointsWithWork + `
+SELECT count(*) FROM (
+  SELECT 1 FROM pending AS p JOIN formsvc_webhooks AS w ON w.id = p.webhook_id
+  JOIN formsvc_deliveries AS d ON d.webhook_id = p.webhook_id AND d.state = 0 LIMIT ?
+) AS counted`
+
+const oldestDue = endpointsWithWork + `
+SELECT min(x.due_at) FROM (
+  SELECT (SELECT d.due_at FROM formsvc_deliveries AS d
+          WHERE d.state = 0 AND d.webhook_id = p.webhook_id AND d.kind = k.kind ORDER BY d.due_at LIMIT 1) AS due_at
+  FROM pending AS p JOIN formsvc_webhooks AS w ON w.id = p.webhook_id
+  CROSS JOIN (SELECT 0 AS kind UNION ALL SELECT 1 UNION ALL SELECT 2) AS k
+  WHERE NOT w.disabled
+) AS x WHERE x.due_at <= ?`
+
+// QueueStats implements formsvc.DeliveryStore.
+func (s *Store) QueueStats(ctx context.Context, now time.Time) (formsvc.QueueStats, error) {
+	var stats formsvc.QueueStats
+	if err := s.ready(ctx); err != nil {
+		return stats, err
+	}
+	var due *int64
+	err := errors.Join(
+		s.read.QueryRowContext(ctx, s.rebind(countPending), formsvc.MaxCounted).Scan(&stats.Pending),
+		s.read.QueryRowContext(ctx, s.rebind(oldestDue), micros(now)).Scan(&due),
+	)
+	if err != nil {
+		return formsvc.QueueStats{}, s.backend.Classify(err)
+	}
+	if due != nil {
+		stats.OldestDue = fromMicros(*due)
+	}
+	return stats, nil
+}

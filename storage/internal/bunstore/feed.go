@@ -1,0 +1,126 @@
+package bunstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// feedLook is how many events one call looks at when most are left out, so that
+// its cost is bounded; who asks goes on from EventPage.Next.
+const feedLook = 10_000
+
+// Events implements formsvc.EventStore. It looks at the positions, types and
+// sizes of events first and then reads those that the page has room for.
+func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	page := formsvc.EventPage{Next: q.After}
+	if err := s.ready(ctx, q.AccountID); err != nil {
+		return page, noneWhenNotFound(err)
+	}
+	q = q.Clamped()
+	if err := checkTypes(q.Types...); err != nil {
+		return page, err
+	}
+	l := looked{query: &q, bits: eventBits(q.Types), next: q.After}
+	// The first time, one more than the page has, to learn whether others follow.
+	for seen, step := 0, max(q.Limit+1, 100); seen < feedLook; step *= 4 {
+		limit := min(step, feedLook-seen)
+		n, err := s.look(ctx, s.read, &l, limit)
+		if err != nil {
+			return page, s.backend.Classify(err)
+		}
+		seen += n
+		if l.more = l.full || n == limit; l.full || !l.more {
+			break
+		}
+	}
+	if l.items > 0 {
+		items, err := s.readEvents(ctx, s.read, &l)
+		if err != nil {
+			return page, s.backend.Classify(err)
+		}
+		page.Items = items
+	}
+	page.Next, page.More = l.next, l.more
+	return page, nil
+}
+
+// looked is what a page is known to have.
+type looked struct {
+	query *formsvc.EventQuery
+	bits  int64                 // of the types that are asked for; 0 means all
+	next  formsvc.EventPosition // of the last event that was looked at
+	items int
+	bytes int
+	full  bool // the event after next is for another page
+	more  bool // there were more events than those looked at
+}
+
+// wanted reports whether an event of that type is to be in the page.
+func (l *looked) wanted(stored int64) bool {
+	return stored&TestBit == 0 && (l.bits == 0 || stored&l.bits != 0)
+}
+
+// look goes on through at most limit events, until the page is full, and returns
+// how many it was given.
+func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
+	rows, err := c.QueryContext(ctx, s.statements.LookAtEvents,
+		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		n++
+		var (
+			at     formsvc.EventPosition
+			stored int64
+			size   int
+		)
+		if err := rows.Scan(&at.Commit, &at.Row, &stored, &size); err != nil {
+			return 0, err
+		}
+		if l.wanted(stored) {
+			if l.items == l.query.Limit || l.items > 0 && l.bytes+size > l.query.MaxBytes {
+				l.full = true
+				return n, nil
+			}
+			l.items++
+			l.bytes += size
+		}
+		l.next = at
+	}
+	return n, rows.Err()
+}
+
+// readEvents returns the events up to where was looked. None can have come
+// between them since.
+func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items []formsvc.Event, err error) {
+	bits := l.bits
+	if bits == 0 {
+		bits = TestBit - 1
+	}
+	from, to := l.query.After, l.next
+	rows, err := c.QueryContext(ctx, s.statements.ReadEvents,
+		string(l.query.AccountID), from.Commit, from.Row, to.Commit, to.Row, bits)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	items = make([]formsvc.Event, 0, l.items)
+	for rows.Next() {
+		e := formsvc.Event{AccountID: l.query.AccountID}
+		var stored, created int64
+		if err := rows.Scan((*string)(&e.ID), (*string)(&e.CampaignID), (*string)(&e.ResponseID), &stored, &created,
+			&e.Payload); err != nil {
+			return nil, err
+		}
+		e.Type, e.Test = eventOf(stored)
+		e.CreatedAt = fromMicros(created)
+		items = append(items, e)
+	}
+	return items, rows.Err()
+}

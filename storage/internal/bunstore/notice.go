@@ -1,0 +1,168 @@
+package bunstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type noticeRow struct {
+	bun.BaseModel `bun:"table:formsvc_notices,alias:n"`
+
+	DeliveryID string `bun:",pk"`
+	AccountID  string
+	WebhookID  string
+	EventID    string
+	EventType  int64
+	Attempts   int
+	Status     int
+	Error      string
+	At         int64
+}
+
+func (r *noticeRow) notice() formsvc.Notice {
+	t, _ := eventOf(r.EventType)
+	return formsvc.Notice{
+		DeliveryID: formsvc.ID(r.DeliveryID), AccountID: formsvc.ID(r.AccountID), WebhookID: formsvc.ID(r.WebhookID),
+		EventID: formsvc.ID(r.EventID), Event: t, Attempts: r.Attempts, Status: r.Status, Error: r.Error, At: fromMicros(r.At),
+	}
+}
+
+// Notices implements formsvc.NoticeStore.
+func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
+	var page formsvc.Page[formsvc.Notice]
+	named := []formsvc.ID{q.AccountID}
+	if q.WebhookID != "" {
+		named = append(named, q.WebhookID)
+	}
+	if err := s.ready(ctx, named...); err != nil {
+		return page, noneWhenNotFound(err)
+	}
+	q.Page = q.Page.Clamped()
+	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Conn(s.read).Where("n.account_id = ?", string(q.AccountID))
+		if q.WebhookID != "" {
+			sel = sel.Where("n.webhook_id = ?", string(q.WebhookID))
+		}
+		return sel
+	}
+	var err error
+	page.Total, err = where(s.build.NewSelect()).Model((*noticeRow)(nil)).Count(ctx)
+	if err != nil {
+		return page, s.backend.Classify(err)
+	}
+	var rows []noticeRow
+	if err := paged(where(s.build.NewSelect()).Model(&rows), "n.delivery_id", q.Page).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
+	}
+	rows, page.More = cutPage(rows, q.Page)
+	for i := range rows {
+		page.Items = append(page.Items, rows[i].notice())
+	}
+	return page, nil
+}
+
+type failingRow struct {
+	bun.BaseModel `bun:"table:formsvc_failing,alias:f"`
+
+	WebhookID string `bun:",pk"`
+	AccountID string
+	Failures  int64
+	FirstAt   int64
+	LastAt    int64
+	Status    int
+	Error     string
+	Lease     int64
+	URL       string `bun:",scanonly"`
+	Contact   string `bun:",scanonly"`
+}
+
+// ClaimDigests implements formsvc.NoticeStore.
+func (s *Store) ClaimDigests(
+	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
+) ([]formsvc.Digest, error) {
+	if err := s.ready(ctx); err != nil || limit <= 0 {
+		return nil, err
+	}
+	var digests []formsvc.Digest
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		digests = nil
+		var rows []failingRow
+		q := s.build.NewSelect().Conn(c).Model(&rows).
+			ColumnExpr("f.webhook_id, f.account_id, f.failures, f.first_at, f.last_at, f.status, f.error, f.lease").
+			ColumnExpr("w.url, a.contact").
+			Join("JOIN formsvc_webhooks AS w ON w.id = f.webhook_id").
+			Join("JOIN formsvc_accounts AS a ON a.id = f.account_id").
+			Where("f.failures > 0 AND f.until <= ? AND f.told_at <= ?", micros(now), micros(now.Add(-every))).
+			Order("f.first_at", "f.webhook_id").Limit(int64(limit))
+		if lock := s.backend.ForUpdate(); lock != "" {
+			q = q.For(lock + " OF f SKIP LOCKED")
+		}
+		if err := q.Scan(ctx); err != nil || len(rows) == 0 {
+			return err
+		}
+		ids := make([]string, len(rows))
+		for i := range rows {
+			ids[i] = rows[i].WebhookID
+			digests = append(digests, rows[i].digest())
+		}
+		_, err := s.build.NewUpdate().Conn(c).Table("formsvc_failing").
+			Set("lease = lease + 1, since = ?, until = ?", Never, micros(now.Add(lease))).
+			Where("webhook_id IN (?)", bun.List(ids)).Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return digests, nil
+}
+
+// digest returns the digest that a claim of the row makes.
+func (r *failingRow) digest() formsvc.Digest {
+	return formsvc.Digest{
+		AccountID: formsvc.ID(r.AccountID), WebhookID: formsvc.ID(r.WebhookID), Contact: r.Contact, URL: r.URL,
+		Failures: r.Failures, FirstAt: fromMicros(r.FirstAt), LastAt: fromMicros(r.LastAt), Status: r.Status, Error: r.Error,
+		Lease: r.Lease + 1,
+	}
+}
+
+// FinishDigest implements formsvc.NoticeStore. A deleted webhook's lease went
+// with it.
+func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if checkIDs(d.AccountID, d.WebhookID) != nil {
+		return formsvc.ErrStale
+	}
+	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		// What failed since the claim is left for the next digest.
+		result, err := s.build.NewUpdate().Conn(c).Table("formsvc_failing").
+			Set("failures = CASE WHEN failures > ? THEN failures - ? ELSE 0 END", d.Failures, d.Failures).
+			Set("first_at = since, since = ?, told_at = ?, until = ?, lease = lease + 1", Never, micros(at), Never).
+			Where("account_id = ? AND webhook_id = ? AND lease = ?", string(d.AccountID), string(d.WebhookID), d.Lease).
+			Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(formsvc.ErrStale, err)
+		}
+		return nil
+	})
+}
+
+// AddFailures is the end of the statement that adds new failures of a webhook,
+// the row f, to what no digest told of.
+const AddFailures = `
+ON CONFLICT (webhook_id) DO UPDATE SET
+  failures = f.failures + excluded.failures,
+  first_at = CASE WHEN f.failures = 0 OR excluded.first_at < f.first_at THEN excluded.first_at ELSE f.first_at END,
+  since = CASE WHEN f.since = -62135596800000000 OR excluded.since < f.since THEN excluded.since ELSE f.since END,
+  last_at = CASE WHEN f.failures = 0 OR excluded.last_at >= f.last_at THEN excluded.last_at ELSE f.last_at END,
+  status = CASE WHEN f.failures = 0 OR excluded.last_at >= f.last_at THEN excluded.status ELSE f.status END,
+  error = CASE WHEN f.failures = 0 OR excluded.last_at >= f.last_at THEN excluded.error ELSE f.error END`

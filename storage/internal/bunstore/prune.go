@@ -1,0 +1,134 @@
+package bunstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// firstDeliveries finds the oldest delivery of each webhook by jumping from one
+// webhook to the next in the primary key, and returns those webhooks whose
+// oldest is to be deleted: they do not exist anymore, or it is too old.
+const firstDeliveries = `
+WITH RECURSIVE hooks(webhook_id) AS (
+  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d ORDER BY d.webhook_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d WHERE d.webhook_id > h.webhook_id ORDER BY d.webhook_id LIMIT 1)
+  FROM hooks AS h WHERE h.webhook_id IS NOT NULL
+)
+SELECT x.webhook_id, x.gone FROM (
+  SELECT h.webhook_id, NOT EXISTS (SELECT 1 FROM formsvc_webhooks AS w WHERE w.id = h.webhook_id) AS gone,
+    (SELECT d.id FROM formsvc_deliveries AS d WHERE d.webhook_id = h.webhook_id ORDER BY d.id LIMIT 1) AS first
+  FROM hooks AS h WHERE h.webhook_id IS NOT NULL
+) AS x WHERE x.gone OR x.first < ? ORDER BY x.webhook_id LIMIT ?`
+
+// Prune implements formsvc.EventStore. What belongs to an event goes before the
+// event.
+func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := s.ready(ctx); err != nil || limit <= 0 {
+		return 0, err
+	}
+	p := &pruning{Store: s, before: micros(before), limit: limit}
+	// Identifiers carry the time to the millisecond: up to the end of that of
+	// before, they are bounds for the indexes. The exact time is in a column.
+	p.below = string(formsvc.FloorID(before.Add(time.Millisecond)))
+	deleted := 0
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
+		deleted, err = p.run(ctx, c)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return deleted, nil
+}
+
+type pruning struct {
+	*Store
+
+	before int64  // what was made earlier is deleted
+	below  string // it has lower identifiers than this one
+	limit  int
+}
+
+func (p *pruning) run(ctx context.Context, c bun.IConn) (deleted int, err error) {
+	deliveries, attempts, err := p.deliveries(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	deleted = deliveries + attempts
+	n, err := p.delete(ctx, c, "formsvc_failing", "webhook_id", p.build.NewSelect().TableExpr("formsvc_failing AS f").
+		Where("NOT EXISTS (SELECT 1 FROM formsvc_webhooks AS w WHERE w.id = f.webhook_id)"))
+	deleted += n
+	if err != nil || deliveries >= p.limit {
+		return deleted, err
+	}
+	events, err := p.delete(ctx, c, "formsvc_events", "id", p.build.NewSelect().TableExpr("formsvc_events AS e").
+		Where("e.id < ? AND e.created_at < ?", p.below, p.before).Order("e.id"))
+	deleted += events
+	if err != nil || events >= p.limit {
+		return deleted, err
+	}
+	n, err = p.delete(ctx, c, "formsvc_notices", "delivery_id", p.build.NewSelect().TableExpr("formsvc_notices AS n").
+		Where("n.delivery_id < ? AND NOT EXISTS (SELECT 1 FROM formsvc_events AS e WHERE e.id = n.event_id)", p.below).
+		Order("n.delivery_id"))
+	return deleted + n, err
+}
+
+// delete deletes the rows that a query chooses, at most limit.
+func (p *pruning) delete(ctx context.Context, c bun.IConn, table, key string, some *bun.SelectQuery) (int, error) {
+	result, err := p.build.NewDelete().Conn(c).TableExpr(table).
+		Where("? IN (?)", bun.Ident(key), some.Column(key).Limit(int64(p.limit))).Exec(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := result.RowsAffected()
+	return int(n), err
+}
+
+// deliveries deletes deliveries and their attempts, webhook by webhook.
+func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, attempts int, err error) {
+	var hooks []struct {
+		WebhookID string
+		Gone      bool
+	}
+	if err := p.build.NewRaw(firstDeliveries, p.below, p.limit).Conn(c).Scan(ctx, &hooks); err != nil {
+		return 0, 0, err
+	}
+	for _, hook := range hooks {
+		if deliveries >= p.limit {
+			break
+		}
+		some := p.build.NewSelect().TableExpr("formsvc_deliveries AS d").Column("d.id").
+			Where("d.webhook_id = ?", hook.WebhookID).Order("d.id").Limit(int64(p.limit - deliveries))
+		if !hook.Gone {
+			some = some.Where("d.id < ? AND d.created_at < ?", p.below, p.before)
+		}
+		var ids []string
+		// Attempts are deleted after their deliveries: what finishes meanwhile has
+		// added its attempt by then.
+		err := p.build.NewDelete().Conn(c).TableExpr("formsvc_deliveries").
+			Where("webhook_id = ? AND id IN (?)", hook.WebhookID, some).Returning("id").Scan(ctx, &ids)
+		if err != nil {
+			return 0, 0, err
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		result, err := p.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").
+			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return 0, 0, err
+		}
+		deliveries += len(ids)
+		attempts += int(n)
+	}
+	return deliveries, attempts, nil
+}

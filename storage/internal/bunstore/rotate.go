@@ -1,0 +1,187 @@
+package bunstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/storage/keyring"
+)
+
+const (
+	// rotateBatch is how many webhooks share a unit: few enough that nobody waits
+	// for one.
+	rotateBatch = 50
+	// rotatePasses is how often RotateSecrets starts again when others write
+	// values under other keys meanwhile.
+	rotatePasses = 10
+)
+
+// errNotRotated means that some values are still under other keys.
+var errNotRotated = errors.New("values were sealed under other keys meanwhile: is one in use elsewhere?")
+
+// RotateSecrets seals all secrets and headers of webhooks anew that are not
+// sealed under the first key of the keyring, those stored readable among them,
+// and returns how many webhooks it changed. When none is left it notes that the
+// first key is the only one in use: the others can then be taken out of the
+// keyring, if every process that uses the database seals with the first one.
+// Webhooks may be used and changed meanwhile.
+//
+// It fails when there is no key, and when a value does not open; values that do
+// are sealed anew nevertheless.
+func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
+	if err := s.ready(ctx); err != nil {
+		return 0, err
+	}
+	if s.keys.Primary() == "" {
+		return 0, errors.New("rotate secrets: there is no key to seal with")
+	}
+	for range rotatePasses {
+		n, err := s.sealAnew(ctx)
+		changed += n
+		if err != nil {
+			return changed, fmt.Errorf("rotate secrets: %w", err)
+		}
+		err = s.unit(ctx, s.forgetKeys)
+		if err == nil {
+			return changed, nil
+		}
+		if !errors.Is(err, errNotRotated) {
+			return changed, fmt.Errorf("rotate secrets: %w", err)
+		}
+	}
+	return changed, fmt.Errorf("rotate secrets: %w", errNotRotated)
+}
+
+// sealAnew goes through all webhooks once.
+func (s *Store) sealAnew(ctx context.Context) (changed int, err error) {
+	var unread error
+	for after := ""; ; {
+		rows, err := s.sealedRows(ctx, s.read, after)
+		if err != nil {
+			return changed, s.backend.Classify(err)
+		}
+		if len(rows) == 0 {
+			return changed, unread
+		}
+		after = rows[len(rows)-1].ID
+		n, closed, err := s.sealBatch(ctx, rows)
+		changed += n
+		if unread == nil {
+			unread = closed // one of them is enough to say what is wrong
+		}
+		if err != nil {
+			return changed, err
+		}
+	}
+}
+
+// sealedRows returns the next webhooks by their identifiers, with the columns
+// that say what is sealed.
+func (s *Store) sealedRows(ctx context.Context, c bun.IConn, after string) (rows []webhookRow, err error) {
+	q := s.build.NewSelect().Conn(c).Model(&rows).Column("id", "secret", "previous_secret", "headers").
+		Order("id").Limit(rotateBatch)
+	if after != "" {
+		q = q.Where("id > ?", after)
+	}
+	return rows, q.Scan(ctx)
+}
+
+// sealBatch seals anew what is to be. unread says what did not open, if anything.
+func (s *Store) sealBatch(ctx context.Context, rows []webhookRow) (changed int, unread, err error) {
+	fresh := make(map[int]*secrets)
+	for i := range rows {
+		v, closed := s.resealed(rows[i].secrets())
+		if unread == nil {
+			unread = closed
+		}
+		if *v != *rows[i].secrets() {
+			fresh[i] = v
+		}
+	}
+	if len(fresh) == 0 {
+		return 0, unread, nil
+	}
+	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		changed = 0
+		for i, v := range fresh {
+			if err := s.register(ctx, c, v); err != nil {
+				return err
+			}
+			old := rows[i].secrets()
+			// A value that was changed since it was read wins.
+			result, err := s.build.NewUpdate().Conn(c).Table("formsvc_webhooks").
+				Set("secret = ?, previous_secret = ?, headers = ?", v.secret, v.previous, v.headers).
+				Where("id = ? AND secret = ? AND previous_secret = ? AND headers = ?", old.webhook, old.secret, old.previous, old.headers).
+				Exec(ctx)
+			if err != nil {
+				return err
+			}
+			n, err := result.RowsAffected()
+			if err != nil {
+				return err
+			}
+			changed += int(n)
+		}
+		return nil
+	})
+	if err != nil {
+		changed = 0
+	}
+	return changed, unread, err
+}
+
+// resealed returns the values sealed under the first key, those that do not
+// open as they were, with the reason.
+func (s *Store) resealed(v *secrets) (_ *secrets, unread error) {
+	fresh := *v
+	for column, text := range map[string]*string{
+		secretColumn: &fresh.secret, previousColumn: &fresh.previous, headersColumn: &fresh.headers,
+	} {
+		if s.underPrimary(*text) {
+			continue
+		}
+		plain, err := s.openOne(*text, column, v.webhook)
+		if err != nil {
+			unread = err
+			continue
+		}
+		*text = s.sealOne(plain, column, v.webhook)
+	}
+	return &fresh, unread
+}
+
+func (s *Store) underPrimary(text string) bool {
+	id, err := keyring.KeyID(text)
+	return text == "" || err == nil && id == s.keys.Primary()
+}
+
+// forgetKeys makes the first key the only registered one, unless there are
+// values under others.
+func (s *Store) forgetKeys(ctx context.Context, c bun.IConn) error {
+	// Deleting first waits for units that are about to use one of the keys; what
+	// they wrote is seen below. Later ones wait for this one and register again.
+	primary := s.keys.Primary()
+	if _, err := s.build.NewDelete().Conn(c).Model((*secretKeyRow)(nil)).Where("id <> ?", primary).Exec(ctx); err != nil {
+		return err
+	}
+	if err := s.registerKey(ctx, c, primary); err != nil {
+		return err
+	}
+	for after := ""; ; {
+		rows, err := s.sealedRows(ctx, c, after)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for i := range rows {
+			for _, text := range rows[i].secrets().texts() {
+				if !s.underPrimary(text) {
+					return errNotRotated
+				}
+			}
+		}
+		after = rows[len(rows)-1].ID
+	}
+}

@@ -1,0 +1,254 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// ring returns a keyring of keys with these names.
+func ring(t testing.TB, names ...string) *keyring.Keyring {
+	t.Helper()
+	keys := make([]keyring.Key, len(names))
+	for i, name := range names {
+		keys[i].ID = name
+		copy(keys[i].Secret[:], "the key named "+name)
+	}
+	k, err := keyring.New(keys...)
+	must(t, err)
+	return k
+}
+
+// open opens a store with the keys, which must work.
+func (d *Database) open(t testing.TB, ring *keyring.Keyring) Store {
+	t.Helper()
+	s, err := d.OpenWith(t, ring)
+	must(t, err)
+	return s
+}
+
+// newSecretScene is a scene on a store with the keys.
+func newSecretScene(t *testing.T, d Database, ring *keyring.Keyring) *scene {
+	t.Helper()
+	s := &scene{Store: d.open(t, ring), now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	s.fill(t)
+	return s
+}
+
+// sealed are the columns of a webhook in which there is something secret.
+type sealed struct {
+	Secret         string
+	PreviousSecret string
+	Headers        string
+}
+
+func (v *sealed) texts() []string { return []string{v.Secret, v.PreviousSecret, v.Headers} }
+
+func stored(t testing.TB, d Database, id formsvc.ID) sealed {
+	t.Helper()
+	var v sealed
+	must(t, d.DB.NewSelect().Table("formsvc_webhooks").Column("secret", "previous_secret", "headers").
+		Where("id = ?", string(id)).Scan(t.Context(), &v))
+	return v
+}
+
+// store changes a column of a webhook behind the store's back.
+func store(t testing.TB, d Database, id formsvc.ID, column, text string) {
+	t.Helper()
+	_, err := d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).
+		Where("id = ?", string(id)).Exec(t.Context())
+	must(t, err)
+}
+
+// wantHook checks that a webhook can be read as it was made, and is sent to with
+// all it has.
+func wantHook(t testing.TB, s *scene, want *formsvc.Webhook) {
+	t.Helper()
+	got, err := s.Webhook(t.Context(), formsvc.WebhookKey{AccountID: want.AccountID, ID: want.ID})
+	must(t, err)
+	if got.Secret != want.Secret || got.Previous != want.Previous || len(got.Headers) != 1 || got.Headers[0] != want.Headers[0] {
+		t.Errorf("webhook %s does not have its secrets anymore", want.ID)
+	}
+}
+
+// endpoint returns what is sent to the webhook of the scene with.
+func (s *scene) endpoint(t testing.TB) delivery.Endpoint {
+	t.Helper()
+	r, change := s.response("R" + string(s.id()))
+	must(t, s.CreateResponse(t.Context(), r, 1, change))
+	list, err := s.Ready(t.Context(), s.now)
+	must(t, err)
+	for _, e := range list {
+		if e.ID == string(s.hook.ID) {
+			return e
+		}
+	}
+	t.Fatal("the webhook is not ready")
+	return delivery.Endpoint{}
+}
+
+// noSecrets checks that a text gives nothing away.
+func noSecrets(t testing.TB, text string, secrets ...string) {
+	t.Helper()
+	for _, secret := range secrets {
+		if secret != "" && strings.Contains(text, secret) {
+			t.Errorf("%q repeats something secret", text)
+		}
+	}
+}
+
+func secretsSealed(t *testing.T, d Database) {
+	s := newSecretScene(t, d, ring(t, "a"))
+	wantHook(t, s, &s.hook)
+	v := stored(t, d, s.hook.ID)
+	for _, text := range v.texts() {
+		noSecrets(t, text, s.hook.Secret, s.hook.Previous, s.hook.Headers[0].Name, s.hook.Headers[0].Value)
+		if id, err := keyring.KeyID(text); id != "a" || err != nil {
+			t.Errorf("a value under the key %q (%v)", id, err)
+		}
+	}
+	e := s.endpoint(t)
+	if e.Err != nil || e.Secret != s.hook.Secret || e.Previous != s.hook.Previous || e.Headers.Get("X-Token") != s.hook.Headers[0].Value {
+		t.Errorf("endpoint with error %v, or without its secrets", e.Err)
+	}
+	s.now = s.hook.PreviousUntil
+	if e := s.endpoint(t); e.Err != nil || e.Previous != "" {
+		t.Errorf("the previous secret signs when its time is over (%v)", e.Err)
+	}
+	var bound formsvc.Webhook
+	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
+		b, err := d.Bind(tx, ring(t, "a"))
+		if err != nil {
+			return err
+		}
+		bound, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) error {
+			hook.Version++
+			hook.Secret += ", changed"
+			return nil
+		})
+		return err
+	}))
+	wantHook(t, s, &bound)
+	if id, err := keyring.KeyID(stored(t, d, s.hook.ID).Secret); id != "a" || err != nil {
+		t.Errorf("a bound store stored a value under the key %q (%v)", id, err)
+	}
+}
+
+func secretsReadable(t *testing.T, d Database) {
+	s := newSecretScene(t, d, nil)
+	wantHook(t, s, &s.hook)
+	if v := stored(t, d, s.hook.ID); !strings.HasSuffix(v.Secret, s.hook.Secret) {
+		t.Error("without keys a secret is not stored readable")
+	}
+	later := &scene{Store: d.open(t, ring(t, "a")), account: s.account}
+	wantHook(t, later, &s.hook)
+}
+
+// secretsMoved copies sealed values to where they don't belong.
+func secretsMoved(t *testing.T, d Database) {
+	s := newSecretScene(t, d, ring(t, "a"))
+	other := s.addWebhook(t)
+	store(t, d, s.hook.ID, "secret", stored(t, d, other.ID).Secret)
+	store(t, d, other.ID, "previous_secret", stored(t, d, other.ID).Secret)
+	if got, err := s.Webhook(t.Context(), s.key()); err != nil || got.Secret != "" {
+		t.Errorf("the secret of another webhook was read (%v)", err)
+	}
+	if got, err := s.Webhook(t.Context(), formsvc.WebhookKey{AccountID: s.account, ID: other.ID}); err != nil || got.Previous != "" {
+		t.Errorf("a secret was read as the previous one (%v)", err)
+	}
+}
+
+// secretsUnread has values that do not open: the webhook can be seen, is not
+// sent to, and works again with a new secret.
+func secretsUnread(t *testing.T, d Database) {
+	s := newSecretScene(t, d, ring(t, "a"))
+	for _, broken := range []string{"s1.lost.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "s1.a.AAAA", "nonsense"} {
+		s.hook = s.addWebhook(t)
+		for _, column := range []string{"secret", "previous_secret", "headers"} {
+			store(t, d, s.hook.ID, column, broken)
+		}
+		got, err := s.Webhook(t.Context(), s.key())
+		if err != nil || got.Secret != "" || got.Previous != "" || got.Headers != nil || got.URL != s.hook.URL {
+			t.Errorf("Webhook: %v, or not without secrets", err)
+		}
+		list, err := s.Webhooks(t.Context(), s.account)
+		if err != nil || len(list) != 2 || list[0].Secret == "" || list[1].Secret != "" {
+			t.Errorf("Webhooks: %v, or one of them not as it should be", err)
+		}
+		e := s.endpoint(t)
+		if e.Err == nil || e.Secret != "" {
+			t.Fatalf("endpoint with error %v, want one, and no secret", e.Err)
+		}
+		noSecrets(t, e.Err.Error(), broken, s.hook.Secret)
+		mended, err := s.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) error {
+			hook.Version++
+			hook.Secret, hook.Previous, hook.PreviousUntil, hook.Headers = "another secret", "", time.Time{}, nil
+			return nil
+		})
+		must(t, err)
+		if e := s.endpoint(t); e.Err != nil || e.Secret != mended.Secret || e.Headers != nil {
+			t.Errorf("with a new secret the endpoint has the error %v", e.Err)
+		}
+		must(t, s.DeleteWebhook(t.Context(), s.key()))
+	}
+}
+
+// secretsKept changes a webhook whose values do not open: what the change leaves
+// alone stays as it is, for the day the key is found.
+func secretsKept(t *testing.T, d Database) {
+	s := newSecretScene(t, d, ring(t, "a"))
+	before := stored(t, d, s.hook.ID)
+	disable := func(hook *formsvc.Webhook) error {
+		hook.Version++
+		hook.Disabled = !hook.Disabled
+		return nil
+	}
+	update := func(decide func(*formsvc.Webhook) error) sealed {
+		_, err := s.UpdateWebhook(t.Context(), s.key(), decide)
+		must(t, err)
+		return stored(t, d, s.hook.ID)
+	}
+	if update(disable) != before {
+		t.Error("values that were not changed were sealed anew")
+	}
+	for _, column := range []string{"secret", "previous_secret", "headers"} {
+		store(t, d, s.hook.ID, column, "s1.lost.AAAA")
+	}
+	lost := stored(t, d, s.hook.ID)
+	if update(disable) != lost {
+		t.Error("values that do not open were touched")
+	}
+	got := update(func(hook *formsvc.Webhook) error {
+		hook.Version++
+		hook.Headers = nil
+		return nil
+	})
+	if got.Headers != "" || got.Secret != lost.Secret {
+		t.Error("headers that do not open can't be removed, or took the secret along")
+	}
+}
+
+func secretsMissing(t *testing.T, d Database) {
+	newSecretScene(t, d, ring(t, "a"))
+	refused := func(what string, ring *keyring.Keyring, missing string) {
+		t.Helper()
+		_, err := d.OpenWith(t, ring)
+		if !errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), missing) {
+			t.Errorf("%s: %v, want one that names the key %s", what, err, missing)
+		}
+	}
+	refused("another key", ring(t, "b-key"), ": a")
+	refused("no key", nil, ": a")
+	d.open(t, ring(t, "b-key", "a")) // seals with b-key from now on
+	refused("only the old key", ring(t, "a"), "b-key")
+	refused("only the new key", ring(t, "b-key"), ": a")
+	d.open(t, ring(t, "a", "b-key"))
+}

@@ -1,0 +1,191 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// Deliveries implements [formsvc.DeliveryStore].
+func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.Delivery]{}, err
+	}
+	defer s.mu.Unlock()
+	e, err := s.endpoint(formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID})
+	if err != nil {
+		return formsvc.Page[formsvc.Delivery]{}, nil // an unknown webhook has none
+	}
+	match := func(d *queued) bool { return q.State == "" || d.State == q.State }
+	return page(&e.deliveries, q.Page, match, copyDelivery), nil
+}
+
+// Delivery implements [formsvc.DeliveryStore].
+func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	defer s.mu.Unlock()
+	_, d, err := s.delivery(key)
+	if err != nil {
+		return formsvc.Delivery{}, err
+	}
+	return copyDelivery(d), nil
+}
+
+// Redeliver implements [formsvc.DeliveryStore].
+func (s *Store) Redeliver(ctx context.Context, key formsvc.DeliveryKey, at time.Time) (formsvc.Delivery, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	defer s.mu.Unlock()
+	e, d, err := s.delivery(key)
+	if err != nil {
+		return formsvc.Delivery{}, err
+	}
+	if d.claimed && d.DueAt.After(at) {
+		return formsvc.Delivery{}, formsvc.ErrConflict
+	}
+	e.redeliver(d, at)
+	s.wakeUp()
+	return copyDelivery(d), nil
+}
+
+// redeliver makes a delivery due at that time, one that is done as a replay.
+func (e *endpoint) redeliver(d *queued, at time.Time) {
+	if d.State == formsvc.DeliveryPending {
+		e.unwait(d)
+	} else {
+		d.State, d.kind = formsvc.DeliveryPending, delivery.Replay
+	}
+	e.wait(d, at)
+}
+
+// RedeliverFailed implements [formsvc.DeliveryStore].
+func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (int, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	e, err := s.endpoint(q.Key)
+	if err != nil {
+		return 0, err
+	}
+	var failed []*queued
+	for _, d := range e.deliveries.rows {
+		if d.State == formsvc.DeliveryFailed && !d.UpdatedAt.Before(q.Since) && !d.UpdatedAt.After(q.Until) {
+			failed = append(failed, d)
+		}
+	}
+	slices.SortFunc(failed, func(a, b *queued) int {
+		return cmp.Or(a.UpdatedAt.Compare(b.UpdatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	failed = failed[:min(len(failed), max(q.Limit, 0))]
+	for i, d := range failed {
+		e.redeliver(d, q.At.Add(time.Duration(i)*q.Pace))
+		s.wakeUp()
+	}
+	return len(failed), nil
+}
+
+// CreateTest implements [formsvc.DeliveryStore].
+func (s *Store) CreateTest(ctx context.Context, key formsvc.WebhookKey, event formsvc.Event) (formsvc.Delivery, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	defer s.mu.Unlock()
+	e, err := s.endpoint(key)
+	if err != nil {
+		return formsvc.Delivery{}, err
+	}
+	event.AccountID, event.Test = key.AccountID, true
+	if err := s.checkEvents([]formsvc.Event{event}); err != nil {
+		return formsvc.Delivery{}, err
+	}
+	d := e.put(s.keep(&event), delivery.Replay)
+	s.wakeUp()
+	return copyDelivery(d), nil
+}
+
+// QueueStats implements [formsvc.DeliveryStore].
+func (s *Store) QueueStats(ctx context.Context, now time.Time) (formsvc.QueueStats, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.QueueStats{}, err
+	}
+	defer s.mu.Unlock()
+	var stats formsvc.QueueStats
+	for _, e := range s.endpoints.rows {
+		for _, waiting := range e.waiting {
+			stats.Pending += int64(len(waiting))
+			if e.Disabled || len(waiting) == 0 {
+				continue
+			}
+			due := waiting[0].DueAt
+			if !due.After(now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
+				stats.OldestDue = due
+			}
+		}
+	}
+	stats.Pending = min(stats.Pending, formsvc.MaxCounted)
+	return stats, nil
+}
+
+// delivery returns a delivery of an account and where it goes. The caller holds
+// s.mu.
+func (s *Store) delivery(key formsvc.DeliveryKey) (*endpoint, *queued, error) {
+	a, err := s.account(key.AccountID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range a.webhooks.rows {
+		if d, ok := e.deliveries.get(key.ID); ok {
+			return e, d, nil
+		}
+	}
+	return nil, nil, formsvc.ErrNotFound
+}
+
+// put queues a delivery of the event, due when the event was made.
+func (e *endpoint) put(event *event, kind delivery.Kind) *queued {
+	d := &queued{kind: kind, size: len(event.Payload), Delivery: formsvc.Delivery{
+		ID: formsvc.DeliveryID(event.ID, e.ID), AccountID: e.AccountID, WebhookID: e.ID, EventID: event.ID,
+		Event: event.Type, Test: event.Test, State: formsvc.DeliveryPending, CreatedAt: event.CreatedAt,
+	}}
+	if e.deliveries.add(d.ID, d) == nil {
+		e.wait(d, event.CreatedAt)
+	}
+	return d
+}
+
+// wait puts a pending delivery where it belongs by its new due time.
+func (e *endpoint) wait(d *queued, due time.Time) {
+	d.DueAt = kept(due)
+	waiting := e.waiting[d.kind]
+	at, _ := slices.BinarySearchFunc(waiting, d, byDue)
+	e.waiting[d.kind] = slices.Insert(waiting, at, d)
+}
+
+// unwait undoes wait.
+func (e *endpoint) unwait(d *queued) {
+	waiting := e.waiting[d.kind]
+	at, _ := slices.BinarySearchFunc(waiting, d, byDue)
+	e.waiting[d.kind] = slices.Delete(waiting, at, at+1)
+}
+
+func byDue(a, b *queued) int {
+	return cmp.Or(a.DueAt.Compare(b.DueAt), cmp.Compare(a.ID, b.ID))
+}
+
+func copyDelivery(row *queued) formsvc.Delivery {
+	d := row.Delivery
+	d.Log = slices.Clone(d.Log)
+	for i := range d.Log {
+		d.Log[i].Answer = bytes.Clone(d.Log[i].Answer)
+	}
+	return d
+}

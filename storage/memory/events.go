@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// checkEvents returns an error when the events can't be raised: a unit asks
+// before it changes anything. The caller holds s.mu.
+func (s *Store) checkEvents(events []formsvc.Event) error {
+	seen := make(map[formsvc.ID]bool, len(events))
+	for i := range events {
+		e := &events[i]
+		err := formsvc.CheckText(
+			string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID), string(e.Type))
+		if err != nil {
+			return err
+		}
+		if _, err := s.account(e.AccountID); err != nil {
+			return err
+		}
+		if s.events[e.ID] != nil || seen[e.ID] {
+			return formsvc.ErrConflict
+		}
+		seen[e.ID] = true
+	}
+	return nil
+}
+
+// raise keeps the events and puts a delivery of each, due at once, in the queue
+// of every webhook that listens. The caller holds s.mu.
+func (s *Store) raise(events []formsvc.Event) {
+	for i := range events {
+		e := s.keep(&events[i])
+		for _, to := range s.accounts.rows[e.AccountID].webhooks.rows {
+			if to.Listens(&e.Event) {
+				to.put(e, delivery.First)
+				s.wakeUp()
+			}
+		}
+	}
+}
+
+// keep adds an event to those of its account.
+func (s *Store) keep(in *formsvc.Event) *event {
+	s.commits++
+	e := &event{Event: copyEvent(in), position: s.commits}
+	s.events[e.ID] = e
+	a := s.accounts.rows[e.AccountID]
+	a.events = append(a.events, e)
+	return e
+}
+
+// Events implements [formsvc.EventStore]. One mutex puts all units in an order:
+// a position is the number of an event in it.
+func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.EventPage{}, err
+	}
+	defer s.mu.Unlock()
+	q = q.Clamped()
+	page := formsvc.EventPage{Next: q.After}
+	a, err := s.account(q.AccountID)
+	if err != nil {
+		return page, nil // an unknown account has none
+	}
+	start, _ := slices.BinarySearchFunc(a.events, q.After.Commit+1, func(e *event, position int64) int {
+		return cmp.Compare(e.position, position)
+	})
+	size := 0
+	for _, e := range a.events[start:] {
+		if !e.Test && (len(q.Types) == 0 || slices.Contains(q.Types, e.Type)) {
+			size += len(e.Payload)
+			if len(page.Items) == q.Limit || len(page.Items) > 0 && size > q.MaxBytes {
+				page.More = true
+				break
+			}
+			page.Items = append(page.Items, copyEvent(&e.Event))
+		}
+		page.Next.Commit = e.position
+	}
+	return page, nil
+}
+
+// Prune implements [formsvc.EventStore]. Nothing is left of deleted webhooks
+// but notices, which go with their events.
+func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	events, rows := 0, 0
+	for _, id := range s.accounts.ids {
+		a := s.accounts.rows[id]
+		a.events = slices.DeleteFunc(a.events, func(e *event) bool {
+			if events >= limit || !e.CreatedAt.Before(before) {
+				return false
+			}
+			events++
+			rows += s.forget(a, e)
+			return true
+		})
+	}
+	return rows, nil
+}
+
+// forget removes an event with all that belongs to it, and returns how many
+// rows that were.
+func (s *Store) forget(a *account, e *event) int {
+	delete(s.events, e.ID)
+	rows := 1
+	for _, to := range a.webhooks.rows {
+		id := formsvc.DeliveryID(e.ID, to.ID)
+		if d, ok := to.deliveries.get(id); ok {
+			if d.State == formsvc.DeliveryPending {
+				to.unwait(d)
+			}
+			to.deliveries.remove(id)
+			rows += 1 + len(d.Log)
+		}
+	}
+	for _, id := range slices.Clone(a.notices.ids) {
+		if a.notices.rows[id].EventID == e.ID {
+			a.notices.remove(id)
+			rows++
+		}
+	}
+	return rows
+}
+
+func copyEvent(event *formsvc.Event) formsvc.Event {
+	e := *event
+	e.Payload = bytes.Clone(e.Payload)
+	e.CreatedAt = kept(e.CreatedAt)
+	return e
+}

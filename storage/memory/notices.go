@@ -1,0 +1,155 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// notice keeps that a delivery failed for the last time. The caller holds s.mu.
+func (s *Store) notice(e *endpoint, d *queued) {
+	last := d.Log[len(d.Log)-1]
+	n := formsvc.Notice{
+		DeliveryID: d.ID, AccountID: d.AccountID, WebhookID: d.WebhookID, EventID: d.EventID, Event: d.Event,
+		Attempts: d.Attempts, Status: last.Status, Error: last.Error, At: d.UpdatedAt,
+	}
+	e.digest.untold = append(e.digest.untold, n)
+	_ = s.accounts.rows[n.AccountID].notices.add(d.ID, &notice{Notice: n}) // there is none yet: it is no replay
+}
+
+// Notices implements [formsvc.NoticeStore].
+func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.Notice]{}, err
+	}
+	defer s.mu.Unlock()
+	a, err := s.account(q.AccountID)
+	if err != nil {
+		return formsvc.Page[formsvc.Notice]{}, nil // an unknown account has none
+	}
+	match := func(n *notice) bool { return q.WebhookID == "" || n.WebhookID == q.WebhookID }
+	return page(&a.notices, q.Page, match, func(n *notice) formsvc.Notice { return n.Notice }), nil
+}
+
+// Failures implements [delivery.Queue].
+func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) ([]delivery.Failure, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var open []*notice
+	for _, a := range s.accounts.rows {
+		for _, n := range a.notices.rows {
+			if !n.noted && !n.until.After(now) {
+				open = append(open, n)
+			}
+		}
+	}
+	slices.SortFunc(open, func(a, b *notice) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.DeliveryID, b.DeliveryID))
+	})
+	var failures []delivery.Failure
+	for _, n := range open[:min(len(open), max(limit, 0))] {
+		n.until = kept(until)
+		failures = append(failures, delivery.Failure{
+			Delivery: string(n.DeliveryID), EventID: string(n.EventID), Event: string(n.Event),
+			Endpoint: string(n.WebhookID), Account: string(n.AccountID), Host: s.host(n.WebhookID),
+			Attempts: n.Attempts, Status: n.Status, Error: n.Error, At: n.At,
+		})
+	}
+	return failures, nil
+}
+
+// host returns the host and port of a webhook's URL, or nothing when the webhook
+// was deleted. The caller holds s.mu.
+func (s *Store) host(webhook formsvc.ID) string {
+	e, ok := s.endpoints.get(webhook)
+	if !ok {
+		return ""
+	}
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// Noted implements [delivery.Queue].
+func (s *Store) Noted(ctx context.Context, deliveries []string) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, a := range s.accounts.rows {
+		for _, id := range deliveries {
+			if n, ok := a.notices.get(formsvc.ID(id)); ok {
+				n.noted = true
+			}
+		}
+	}
+	return nil
+}
+
+// ClaimDigests implements [formsvc.NoticeStore].
+func (s *Store) ClaimDigests(
+	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
+) ([]formsvc.Digest, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var digests []formsvc.Digest
+	for _, id := range s.endpoints.ids {
+		e := s.endpoints.rows[id]
+		if len(digests) < limit && e.digest.due(now, every) {
+			e.digest.claimed = true
+			e.digest.lease++
+			e.digest.until = kept(now.Add(lease))
+			digests = append(digests, e.sumUp(s.accounts.rows[e.AccountID].Contact))
+		}
+	}
+	return digests, nil
+}
+
+// due reports whether there is something to tell, nobody is about to, and
+// nobody did for so long.
+func (d *digest) due(now time.Time, every time.Duration) bool {
+	if len(d.untold) == 0 || d.claimed && d.until.After(now) {
+		return false
+	}
+	return d.finished.IsZero() || !d.finished.Add(every).After(now)
+}
+
+// sumUp returns the digest of all failures that are not told yet.
+func (e *endpoint) sumUp(contact string) formsvc.Digest {
+	byTime := func(a, b formsvc.Notice) int { return a.At.Compare(b.At) }
+	last := slices.MaxFunc(e.digest.untold, byTime)
+	return formsvc.Digest{
+		AccountID: e.AccountID, WebhookID: e.ID, Contact: contact, URL: e.URL, Failures: int64(len(e.digest.untold)),
+		FirstAt: slices.MinFunc(e.digest.untold, byTime).At, LastAt: last.At, Status: last.Status, Error: last.Error,
+		Lease: e.digest.lease,
+	}
+}
+
+// FinishDigest implements [formsvc.NoticeStore]. What failed since the digest
+// was claimed is left for the next one. When the webhook was deleted, so was its
+// lease.
+func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	e, err := s.endpoint(formsvc.WebhookKey{AccountID: d.AccountID, ID: d.WebhookID})
+	if err != nil || !e.digest.claimed || e.digest.lease != d.Lease {
+		return formsvc.ErrStale
+	}
+	e.digest.claimed = false
+	e.digest.finished = kept(at)
+	e.digest.untold = slices.Delete(e.digest.untold, 0, int(min(d.Failures, int64(len(e.digest.untold)))))
+	return nil
+}

@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+)
+
+// The feed is in the order of transaction numbers, which only grow. A dump that
+// is restored on another server brings its events along, but not that server's
+// count of transactions: new events could come before old ones, and old ones
+// would seem to belong to transactions that are still to run. The offset moves
+// the numbers of this server past them.
+
+// feedIsAhead tells whether there are events from transactions that this server
+// has not begun yet.
+const feedIsAhead = `
+SELECT newest.xact >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + feed."offset"
+FROM ` + newestEvent + `, formsvc_feed AS feed WHERE feed.id = 1`
+
+// moveOffset makes the oldest transaction that is still running come after all
+// events.
+const moveOffset = `
+UPDATE formsvc_feed AS feed
+SET "offset" = newest.xact + 1 - pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+FROM ` + newestEvent + ` WHERE feed.id = 1`
+
+const newestEvent = `(
+  SELECT coalesce(max(e.xact), 0) AS xact FROM formsvc_accounts AS a CROSS JOIN LATERAL (
+    SELECT e.xact FROM formsvc_events AS e WHERE e.account_id = a.id ORDER BY e.xact DESC, e.seq DESC LIMIT 1
+  ) AS e
+) AS newest`
+
+// moveFeed makes new events come after those that are there. It only looks,
+// unless the data was moved.
+func (s *Store) moveFeed(ctx context.Context) error {
+	return s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
+		var ahead bool
+		if err := c.QueryRowContext(ctx, feedIsAhead).Scan(&ahead); err != nil || !ahead {
+			return err
+		}
+		// Whoever is writing events reads the offset after getting this lock.
+		if _, err := c.ExecContext(ctx, "LOCK TABLE formsvc_events IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		if err := c.QueryRowContext(ctx, feedIsAhead).Scan(&ahead); err != nil || !ahead {
+			return err
+		}
+		_, err := c.ExecContext(ctx, moveOffset)
+		return err
+	})
+}

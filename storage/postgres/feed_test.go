@@ -1,0 +1,290 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// A feed is a store with a campaign whose events are followed.
+type feed struct {
+	testing.TB
+	store    handle
+	db       *bun.DB
+	svc      *formsvc.Service
+	account  formsvc.ID
+	campaign formsvc.ID
+}
+
+func newFeed(t testing.TB) *feed {
+	t.Helper()
+	dsn := postgrestest.DSN(t)
+	f := &feed{TB: t, store: open(t, dsn, nil), db: raw(t, dsn)}
+	svc, err := formsvc.New(f.store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.svc = svc
+	account, err := svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.account, f.campaign = account.ID, campaign.ID
+	return f
+}
+
+// add makes a response, which raises one event, and returns the response's
+// identifier.
+func (f *feed) add(svc *formsvc.Service) formsvc.ID {
+	f.Helper()
+	r, err := svc.Responses.Create(f.Context(), f.account, f.campaign, formsvc.ResponseInput{
+		User: formsvc.User{Email: "a@example.com"},
+	})
+	if err != nil {
+		f.Error(err)
+	}
+	return r.ID
+}
+
+// begin starts a transaction of a host, with the service in it.
+func (f *feed) begin() (bun.Tx, *formsvc.Service) {
+	f.Helper()
+	tx, err := f.db.BeginTx(f.Context(), nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	bound, err := postgres.Bind(tx, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return tx, f.svc.With(bound)
+}
+
+// read returns what follows a position, by the responses of the events.
+func (f *feed) read(after *formsvc.EventPosition, limit int) (ids []formsvc.ID) {
+	f.Helper()
+	page, err := f.svc.Events.List(f.Context(), formsvc.EventQuery{AccountID: f.account, After: *after, Limit: limit})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, e := range page.Items {
+		ids = append(ids, e.ResponseID)
+	}
+	*after = page.Next
+	return ids
+}
+
+// readAll goes on until it has seen so many events: transactions of other tests
+// on the server may hold up the feed for a while.
+func (f *feed) readAll(after formsvc.EventPosition, want int) (ids []formsvc.ID) {
+	f.Helper()
+	for guard := time.Now().Add(time.Minute); len(ids) < want; {
+		if time.Now().After(guard) {
+			f.Fatalf("saw %v, want %d events", ids, want)
+		}
+		ids = append(ids, f.read(&after, 3)...)
+	}
+	return ids
+}
+
+// TestFeedMissesNothing has many write at once, some in transactions that stay
+// open for a while, and follows the feed meanwhile: it sees every event that was
+// committed, once, and no other.
+func TestFeedMissesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t)
+	var (
+		mu        sync.Mutex
+		committed = make(map[formsvc.ID]bool)
+		writers   sync.WaitGroup
+	)
+	commit := func(ids ...formsvc.ID) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range ids {
+			committed[id] = true
+		}
+	}
+	for i := range uint64(8) {
+		random := rand.New(rand.NewPCG(1, i))
+		writers.Go(func() {
+			for range 40 {
+				if i%2 == 0 {
+					commit(f.add(f.svc))
+					continue
+				}
+				tx, svc := f.begin()
+				ids := []formsvc.ID{f.add(svc)}
+				time.Sleep(time.Duration(random.IntN(10_000)) * time.Microsecond)
+				ids = append(ids, f.add(svc))
+				if random.IntN(4) == 0 {
+					_ = tx.Rollback()
+				} else if err := tx.Commit(); err != nil {
+					t.Error(err)
+				} else {
+					commit(ids...)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		writers.Wait()
+		close(done)
+	}()
+	seen := make(map[formsvc.ID]bool)
+	var after formsvc.EventPosition
+	follow := func() {
+		for _, id := range f.read(&after, 7) {
+			if seen[id] {
+				t.Errorf("the event of response %s was seen twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	for writing := true; writing; {
+		select {
+		case <-done:
+			writing = false
+		default:
+			follow()
+		}
+	}
+	// The end of the feed comes after all of them.
+	last := f.add(f.svc)
+	commit(last)
+	for !seen[last] {
+		follow()
+	}
+	for id := range committed {
+		if !seen[id] {
+			t.Errorf("the event of response %s was missed", id)
+		}
+	}
+	if len(seen) > len(committed) {
+		t.Errorf("%d events seen, %d committed", len(seen), len(committed))
+	}
+}
+
+// TestFeedWaitsForOlderTransactions shows which events the feed holds back.
+func TestFeedWaitsForOlderTransactions(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t)
+	first := f.add(f.svc)
+	tx, svc := f.begin()
+	second := f.add(svc)
+	third := f.add(f.svc) // is committed before the second
+	var after formsvc.EventPosition
+	for len(f.read(&after, 1)) == 0 {
+		continue
+	}
+	position := after
+	for range 20 {
+		if ids := f.read(&after, 10); len(ids) > 0 {
+			t.Fatalf("saw %v while the transaction of an earlier event is open", ids)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if ids := f.readAll(position, 2); !slices.Equal(ids, []formsvc.ID{second, third}) {
+		t.Errorf("saw %v, want %v and %v", ids, second, third)
+	}
+	if ids := f.readAll(formsvc.EventPosition{}, 3); ids[0] != first {
+		t.Errorf("saw %v first, want %v", ids[0], first)
+	}
+}
+
+// TestFeedAfterMoving has events from a server that has counted far more
+// transactions than this one, as a dump that is restored brings them.
+func TestFeedAfterMoving(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t)
+	ids := []formsvc.ID{f.add(f.svc), f.add(f.svc), f.add(f.svc)}
+	f.exec("UPDATE formsvc_events SET xact = xact + 1000000000000")
+	var position formsvc.EventPosition
+	if err := f.db.NewSelect().Table("formsvc_events").Column("xact", "seq").Where("response_id = ?", string(ids[0])).
+		Scan(t.Context(), &position.Commit, &position.Row); err != nil {
+		t.Fatal(err)
+	}
+	tx, svc := f.begin() // began before, writes after
+	if err := tx.QueryRowContext(t.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time there is nothing to do
+		if err := f.store.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.readAll(position, 2); !slices.Equal(got, ids[1:]) {
+		t.Errorf("after the first event: %v, want %v", got, ids[1:])
+	}
+	ids = append(ids, f.add(svc))
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	ids = append(ids, f.add(f.svc), f.add(f.svc))
+	if got := f.readAll(position, 5); !slices.Equal(got, ids[1:]) {
+		t.Errorf("after the first event: %v, want %v", got, ids[1:])
+	}
+	if got := f.readAll(formsvc.EventPosition{}, 6); !slices.Equal(got, ids) {
+		t.Errorf("from the start: %v, want %v", got, ids)
+	}
+	if offset := f.offset(); offset < 1e11 {
+		t.Errorf("offset %d, want what makes up for the difference", offset)
+	}
+}
+
+// TestFeedStaysWhereItIs migrates while others write: the offset is not touched.
+func TestFeedStaysWhereItIs(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for ctx.Err() == nil {
+			f.add(f.svc)
+		}
+	})
+	for range 20 {
+		if err := f.store.Migrate(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	writer.Wait()
+	if offset := f.offset(); offset != 0 {
+		t.Errorf("offset %d, want none", offset)
+	}
+}
+
+func (f *feed) exec(sql string) {
+	f.Helper()
+	if _, err := f.db.ExecContext(f.Context(), sql); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *feed) offset() (offset int64) {
+	f.Helper()
+	err := f.db.NewSelect().Table("formsvc_feed").Column("offset").Scan(f.Context(), &offset)
+	if err != nil {
+		f.Fatal(errors.Join(err, fmt.Errorf("the feed has no offset")))
+	}
+	return offset
+}

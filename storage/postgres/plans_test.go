@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// backlog is how many deliveries one endpoint has that should not matter to the
+// statements of the queue.
+const backlog = 100_000
+
+// mostBlocks is how many blocks of 8 KB the statements may look at for 30
+// endpoints: twice what they need, and far less than a table or an index of so
+// many rows has.
+func mostBlocks() map[string]int {
+	return map[string]int{"Ready": 700, "Claim": 3000, "Claim with the late ones first": 3000, "Finish": 900, "Failures": 50}
+}
+
+// TestPlans holds the statements of the queue to a cost that does not depend on
+// the backlog of one endpoint, whatever the server knows of the tables.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		before  string // run on the empty tables
+		planned bool   // the statements are planned then, and never again
+		callers bool   // in a session that is not ours, without prepared statements
+	}{
+		{name: "never analyzed"},
+		{name: "analyzed when empty", before: analyze},
+		{name: "analyzed with a row for each endpoint", before: few + analyze},
+		{name: "analyzed when all was done", before: done + analyze},
+		{name: "planned when empty", before: analyze, planned: true},
+		{name: "planned with a row for each endpoint", before: few + analyze, planned: true},
+		{name: "planned when all was done", before: done + analyze, planned: true},
+		{name: "never analyzed, the caller's session", callers: true},
+		{name: "analyzed when empty, the caller's session", before: analyze, callers: true},
+		{name: "analyzed with a row for each endpoint, the caller's session", before: few + analyze, callers: true},
+		{name: "analyzed when all was done, the caller's session", before: done + analyze, callers: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlans(t, c.callers)
+			p.exec(c.before)
+			if c.planned {
+				for name := range p.statements {
+					p.explain(name)
+				}
+			}
+			p.exec(fill)
+			for name := range p.statements {
+				plan := p.explain(name)
+				if blocks := plan.blocks(); blocks > mostBlocks()[name] || plan.has("Seq Scan", "formsvc_deliveries") {
+					t.Errorf("%s looks at %d blocks:\n%s", name, blocks, strings.Join(plan.lines(""), "\n"))
+				}
+				t.Logf("%s: %d blocks", name, plan.blocks())
+			}
+		})
+	}
+}
+
+const (
+	analyze = "; ANALYZE formsvc_deliveries, formsvc_webhooks, formsvc_events, formsvc_notices, formsvc_failing"
+
+	// endpoint is the identifier of the nth endpoint; the first has the backlog.
+	endpoint = "md5('endpoint ' || e)::uuid"
+
+	few = `INSERT INTO formsvc_deliveries SELECT ` + endpoint + `, md5('few ' || e)::uuid, md5('event')::uuid,
+  1, 1000, 0, 0, -62135596800000000, 100, 0, 0, 0 FROM generate_series(1, 30) AS e`
+
+	// done are deliveries that were made, most of them of the first endpoint.
+	done = `INSERT INTO formsvc_deliveries
+SELECT ` + endpoint + `, md5('done ' || e || ' ' || n)::uuid, md5('event')::uuid, 1, 0, 2, 0, 0, 100, 0, 1, 1
+FROM generate_series(1, 30) AS e CROSS JOIN LATERAL generate_series(1, CASE WHEN e = 1 THEN BACKLOG ELSE 20 END) AS n`
+
+	// fill makes half of the backlog due and half of it retries for later, beside
+	// 29 endpoints with 20 deliveries of each kind.
+	fill = `INSERT INTO formsvc_deliveries
+SELECT ` + endpoint + `, md5(e || ' ' || kind || ' ' || n)::uuid, md5('event ' || n % 100)::uuid, 1,
+  CASE WHEN e = 1 AND kind = 1 THEN 1000000 ELSE 1000 END + n, 0, 0, -62135596800000000, 100, kind, 0, 0
+FROM generate_series(1, 30) AS e CROSS JOIN generate_series(0, 2) AS kind
+CROSS JOIN LATERAL generate_series(1, CASE WHEN e = 1 AND kind < 2 THEN BACKLOG ELSE 20 END) AS n`
+)
+
+// plans explains statements in one session with one schema.
+type plans struct {
+	*testing.T
+	conn       *pgx.Conn
+	statements map[string]string // by name, their arguments as SQL
+}
+
+func newPlans(t *testing.T, callers bool) *plans {
+	t.Helper()
+	dsn := postgrestest.DSN(t)
+	store, err := Open(t.Context(), dsn, &Options{NoListen: true, MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	p := &plans{T: t, conn: conn, statements: make(map[string]string)}
+	if callers {
+		p.exec("SET plan_cache_mode = force_custom_plan")
+	} else if err := planFixed(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"deliveries", "webhooks", "events", "attempts", "notices", "failing", "accounts"} {
+		// Nobody analyzes behind the test's back.
+		p.exec("ALTER TABLE formsvc_" + table + " SET (autovacuum_enabled = off)")
+	}
+	p.exec(`INSERT INTO formsvc_accounts VALUES (md5('account')::uuid, 'a', '', 0, 0)`)
+	p.exec(`INSERT INTO formsvc_webhooks SELECT ` + endpoint + `, md5('account')::uuid, '', 1, NULL, '', '', 0, '', false, 1, 0, 0
+FROM generate_series(1, 30) AS e`)
+	p.exec(`INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload)
+SELECT md5('event ' || n)::uuid, md5('account')::uuid, md5('')::uuid, md5('')::uuid, 1, 1, 0, ''::bytea FROM generate_series(0, 99) AS n`)
+
+	p.exec("CREATE FUNCTION endpoints() RETURNS text[] LANGUAGE sql AS $$ SELECT array_agg(" + endpoint +
+		"::text ORDER BY e) FROM generate_series(1, 30) AS e $$")
+	p.exec("CREATE FUNCTION deliveries() RETURNS text[] LANGUAGE sql AS $$ SELECT array_agg(md5(e || ' 0 1') " +
+		"ORDER BY e) FROM generate_series(1, 30) AS e $$")
+
+	var b *backend
+	p.prepare("Ready", ready, "500000")
+	p.prepare("Claim", claimDue, "endpoints(), array_fill(4, ARRAY[30]), array_fill(false, ARRAY[30]), 500000, 900000")
+	p.prepare("Claim with the late ones first", claimDue,
+		"endpoints(), array_fill(4, ARRAY[30]), array_fill(true, ARRAY[30]), 500000, 900000")
+	// Every endpoint has one delivery that fails, which writes to all tables.
+	p.prepare("Finish", finishDeliveries, `endpoints(), deliveries(), array_fill(0::bigint, ARRAY[30]),
+  array_fill(2, ARRAY[30]), array_fill(1, ARRAY[30]), array_fill(0::bigint, ARRAY[30]), array_fill(5::bigint, ARRAY[30]),
+  array_fill(5::bigint, ARRAY[30]), array_fill(5::bigint, ARRAY[30]), array_fill(500, ARRAY[30]), array_fill(''::text, ARRAY[30]),
+  array_fill(''::bytea, ARRAY[30])`)
+	p.prepare("Failures", b.Statements().LeaseNotices, "900, 800, 10")
+	return p
+}
+
+func (p *plans) exec(sql string) {
+	p.Helper()
+	sql = strings.ReplaceAll(sql, "BACKLOG", strconv.Itoa(backlog/2))
+	if _, err := p.conn.PgConn().Exec(p.Context(), sql).ReadAll(); err != nil {
+		p.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (p *plans) prepare(name, sql, args string) {
+	p.Helper()
+	p.exec("PREPARE " + pgx.Identifier{name}.Sanitize() + " AS " + sql)
+	p.statements[name] = args
+}
+
+// explain runs a statement, undoes what it did, and returns how it was run.
+func (p *plans) explain(name string) *plan {
+	p.Helper()
+	p.exec("BEGIN")
+	defer p.exec("ROLLBACK")
+	var text []byte
+	err := p.conn.QueryRow(p.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE "+
+		pgx.Identifier{name}.Sanitize()+"("+p.statements[name]+")", pgx.QueryExecModeSimpleProtocol).Scan(&text)
+	if err != nil {
+		p.Fatalf("%s: %v", name, err)
+	}
+	var result []struct{ Plan plan }
+	if err := json.Unmarshal(text, &result); err != nil {
+		p.Fatal(err)
+	}
+	return &result[0].Plan
+}
+
+// A plan is a node of what EXPLAIN says.
+type plan struct {
+	NodeType string  `json:"Node Type"`
+	Relation string  `json:"Relation Name"`
+	Index    string  `json:"Index Name"`
+	Hit      int     `json:"Shared Hit Blocks"`
+	Read     int     `json:"Shared Read Blocks"`
+	Rows     float64 `json:"Actual Rows"`
+	Loops    float64 `json:"Actual Loops"`
+	Plans    []plan
+}
+
+func (p *plan) blocks() int { return p.Hit + p.Read }
+
+func (p *plan) has(node, relation string) bool {
+	return p.NodeType == node && p.Relation == relation ||
+		slices.ContainsFunc(p.Plans, func(p plan) bool { return p.has(node, relation) })
+}
+
+func (p *plan) lines(indent string) []string {
+	lines := []string{fmt.Sprintf("%s%s %s %s: %d blocks, %v rows, %v times", indent, p.NodeType, p.Relation, p.Index, p.blocks(), p.Rows, p.Loops)}
+	for i := range p.Plans {
+		lines = append(lines, p.Plans[i].lines(indent+"  ")...)
+	}
+	return lines
+}

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/uptrace/bun"
+)
+
+// TestPlans holds the statements of the queue to look-ups whose cost does not
+// depend on the backlog of an endpoint, whatever SQLite knows of the tables.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	const (
+		rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
+		some = "INSERT INTO formsvc_deliveries "
+	)
+	for name, before := range map[string]string{
+		"never analyzed":      "",
+		"analyzed when empty": "ANALYZE",
+		"analyzed with a row for each endpoint": some + rows +
+			"SELECT 'w' || i, 'd' || i, 'e', 1, 0, 0, 0, 0, 0, i, i, i FROM n; ANALYZE",
+		"analyzed with one endpoint": some + rows + "SELECT 'w', 'd' || i, 'e', 1, 0, 0, 0, 0, 0, i, i, i FROM n; ANALYZE",
+		"analyzed when all was done": some + rows + "SELECT 'w', 'd' || i, 'e', 1, 0, 0, 1, 0, 0, i, i, i FROM n; ANALYZE",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			if err := s.writer.inTx(t.Context(), func(c bun.IConn) error {
+				_, err := c.ExecContext(t.Context(), before)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for name, statement := range queueStatements(s.backend) {
+				for _, step := range explain(t, s, statement) {
+					// Ready orders the endpoints that it has found.
+					if !lookUp.MatchString(step) && (name != "Ready" || step != "USE TEMP B-TREE FOR ORDER BY") {
+						t.Errorf("%s: %s", name, step)
+					}
+				}
+			}
+		})
+	}
+}
+
+func queueStatements(b *backend) map[string]string {
+	return map[string]string{
+		"Ready": b.Statements().Ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
+		"Finish": finishDelivery, "notice": insertNotice, "failing": addFailing, "Failures": b.Statements().LeaseNotices,
+		"Events": b.Statements().LookAtEvents, "the payloads of Events": b.Statements().ReadEvents,
+	}
+}
+
+// lookUp matches the steps that may be in a plan. What is scanned are rows that a
+// step before it has chosen, the start of the index of what is pending, and the
+// notices that nobody has noted.
+var lookUp = regexp.MustCompile(`^(` + strings.Join([]string{
+	`SEARCH (d|formsvc_deliveries) USING PRIMARY KEY \(webhook_id=\? AND id=\?\)`,
+	`SEARCH d USING COVERING INDEX formsvc_deliveries_due \(webhook_id=\? AND kind=\? AND due_at<\?\)`,
+	`SEARCH d USING COVERING INDEX formsvc_deliveries_due \(webhook_id>\?\)`,
+	`SCAN d USING COVERING INDEX formsvc_deliveries_due`,
+	`SEARCH (w|e)( EXISTS)? USING( COVERING)? INDEX sqlite_autoindex_formsvc_(webhooks|events)_1 \(id=\?\)`,
+	`SEARCH e USING INDEX formsvc_events_account \(account_id=\? AND rowid>\?( AND rowid<\?)?\)`,
+	`SEARCH formsvc_notices USING PRIMARY KEY \(delivery_id=\?\)`,
+	`SCAN n USING INDEX formsvc_notices_open`,
+	`SCAN p`, `SCAN \(subquery-\d+\)`, `SCAN CONSTANT ROW`,
+	`CO-ROUTINE .*`, `SETUP`, `RECURSIVE STEP`, `(CORRELATED )?(SCALAR|LIST) SUBQUERY \d+`, `COMPOUND QUERY`,
+	`LEFT-MOST SUBQUERY`, `UNION ALL`,
+}, "|") + `)$`)
+
+var parameter = regexp.MustCompile(`\?\d`)
+
+func explain(t *testing.T, s *Store, statement string) (steps []string) {
+	t.Helper()
+	rows, err := s.owned[1].QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+parameter.ReplaceAllString(statement, "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, detail)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}

@@ -1,0 +1,219 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// INDEXED BY makes a statement an error rather than a scan: what SQLite knows of
+// the tables may be old.
+
+// ready finds the endpoints with due deliveries by jumping from one endpoint to
+// the next in the index of pending deliveries, so that its cost is the number of
+// endpoints with work, whatever the backlog of each.
+const ready = `
+WITH RECURSIVE pending(webhook_id) AS (
+  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d INDEXED BY formsvc_deliveries_due
+          WHERE d.state = 0 ORDER BY d.webhook_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d INDEXED BY formsvc_deliveries_due
+          WHERE d.state = 0 AND d.webhook_id > p.webhook_id ORDER BY d.webhook_id LIMIT 1)
+  FROM pending AS p WHERE p.webhook_id IS NOT NULL
+)
+SELECT w.id, w.account_id, w.url, w.secret, w.previous_secret, w.previous_until, w.headers
+FROM pending AS p CROSS JOIN formsvc_webhooks AS w ON w.id = p.webhook_id
+WHERE (NOT w.disabled AND (` + due0 + ` OR ` + due1 + `)) OR ` + due2 + `
+ORDER BY w.id`
+
+const (
+	due = `EXISTS (SELECT 1 FROM formsvc_deliveries AS d INDEXED BY formsvc_deliveries_due
+  WHERE d.state = 0 AND d.webhook_id = w.id AND d.due_at <= ?1 AND d.kind = `
+	due0 = due + `0)`
+	due1 = due + `1)`
+	due2 = due + `2)`
+)
+
+// The parts of a claim: ?1 is the webhook, ?2 now, ?3 how many, ?4 until when.
+// The order in which they are put together is the order in which they are run,
+// until there are enough.
+const (
+	claimStart = `
+UPDATE formsvc_deliveries SET lease = (lease + 1) | 1, due_at = ?4
+WHERE webhook_id = ?1 AND id IN (SELECT id FROM (`
+	claimEnd = `) LIMIT CAST(?3 AS BIGINT))
+RETURNING id, event_id, webhook_id, event_type, kind, attempts, size, lease`
+
+	enabled = `EXISTS (SELECT 1 FROM formsvc_webhooks AS w WHERE w.id = ?1 AND NOT w.disabled)`
+	exists  = `EXISTS (SELECT 1 FROM formsvc_webhooks AS w WHERE w.id = ?1)`
+
+	claimKind = `SELECT id FROM (SELECT d.id FROM formsvc_deliveries AS d INDEXED BY formsvc_deliveries_due
+  WHERE d.state = 0 AND d.webhook_id = ?1 AND d.due_at <= ?2 AND d.kind = `
+	claimMost   = ` ORDER BY d.due_at LIMIT CAST(?3 AS BIGINT))`
+	claimFirst  = claimKind + `0 AND ` + enabled + claimMost
+	claimRetry  = claimKind + `1 AND ` + enabled + claimMost
+	claimReplay = claimKind + `2 AND ` + exists + claimMost
+	all         = ` UNION ALL `
+
+	claimDue     = claimStart + claimFirst + all + claimRetry + all + claimReplay + claimEnd
+	claimLateDue = claimStart + claimRetry + all + claimReplay + all + claimFirst + claimEnd
+)
+
+// ClaimDue implements bunstore.Backend.
+func (*backend) ClaimDue(
+	ctx context.Context, c bun.IConn, shares []delivery.Share, now, until int64,
+) (leased []bunstore.Leased, err error) {
+	for _, share := range shares {
+		statement := claimDue
+		if share.LateFirst {
+			statement = claimLateDue
+		}
+		rows, err := c.QueryContext(ctx, statement, share.Endpoint, now, share.N, until) //nolint:rowserrcheck // ScanLeased does
+		if err != nil {
+			return nil, err
+		}
+		if leased, err = bunstore.ScanLeased(leased, rows); err != nil {
+			return nil, err
+		}
+	}
+	return leased, nil
+}
+
+const (
+	finishDelivery = `
+UPDATE formsvc_deliveries SET state = ?4, kind = CASE WHEN ?4 = 0 AND ?5 > 0 THEN 1 ELSE kind END,
+  attempts = attempts + ?5, due_at = ?6, lease = lease + 1,
+  updated_at = CASE WHEN ?5 > 0 THEN ?7 ELSE updated_at END
+WHERE webhook_id = ?1 AND id = ?2 AND lease = ?3 RETURNING attempts, kind`
+
+	// A notice has the event's account. The webhook may be deleted by now.
+	insertNotice = `
+INSERT INTO formsvc_notices (delivery_id, account_id, webhook_id, event_id, event_type, attempts, status, error, at,
+  due_at, noted)
+SELECT d.id, e.account_id, d.webhook_id, d.event_id, d.event_type, d.attempts, ?3, ?4, ?5, ?5, 0
+FROM formsvc_deliveries AS d CROSS JOIN formsvc_events AS e ON e.id = d.event_id
+WHERE d.webhook_id = ?1 AND d.id = ?2 ON CONFLICT DO NOTHING`
+
+	addFailing = `
+INSERT INTO formsvc_failing AS f (webhook_id, account_id, failures, first_at, since, last_at, status, error, told_at,
+  until, lease)
+SELECT w.id, w.account_id, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?7, 0 FROM formsvc_webhooks AS w WHERE w.id = ?1
+` + bunstore.AddFailures
+)
+
+// FinishDeliveries implements bunstore.Backend.
+func (b *backend) FinishDeliveries(ctx context.Context, c bun.IConn, done []bunstore.Done) ([]bool, error) {
+	accepted := make([]bool, len(done))
+	attempts := b.attempts.rows(len(done))
+	var failed []*bunstore.Done
+	for i := range done {
+		d := &done[i]
+		var number, kind int
+		err := c.QueryRowContext(ctx, finishDelivery,
+			d.Endpoint, d.ID, d.Lease, d.State, d.Counted, d.DueAt, d.EndedAt).Scan(&number, &kind)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		accepted[i] = true
+		if d.Logged() {
+			a := &d.Attempt
+			attempts = append(attempts, d.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(), a.Status, d.Error,
+				notNull(a.Answer))
+		}
+		if d.Result == delivery.Failed && delivery.Kind(kind) != delivery.Replay {
+			failed = append(failed, d)
+		}
+	}
+	if _, err := b.attempts.insert(ctx, c, attempts); err != nil {
+		return nil, err
+	}
+	return accepted, notice(ctx, c, failed)
+}
+
+// notice writes the notices of final failures, which are in the order of their
+// endpoints.
+func notice(ctx context.Context, c bun.IConn, failed []*bunstore.Done) error {
+	for _, d := range failed {
+		if _, err := c.ExecContext(ctx, insertNotice, d.Endpoint, d.ID, d.Attempt.Status, d.Error, d.EndedAt); err != nil {
+			return err
+		}
+	}
+	byEnd := func(a, b *bunstore.Done) int { return cmp.Compare(a.EndedAt, b.EndedAt) }
+	for len(failed) > 0 {
+		n := slices.IndexFunc(failed, func(d *bunstore.Done) bool { return d.Endpoint != failed[0].Endpoint })
+		if n < 0 {
+			n = len(failed)
+		}
+		first, last := slices.MinFunc(failed[:n], byEnd), slices.MaxFunc(failed[:n], byEnd)
+		if _, err := c.ExecContext(ctx, addFailing, first.Endpoint, n, first.EndedAt, last.EndedAt, last.Attempt.Status,
+			last.Error, bunstore.Never); err != nil {
+			return err
+		}
+		failed = failed[n:]
+	}
+	return nil
+}
+
+const noteNotice = "UPDATE formsvc_notices SET noted = 1 WHERE delivery_id = ?"
+
+// NoteNotices implements bunstore.Backend.
+func (*backend) NoteNotices(ctx context.Context, c bun.IConn, ids []string) error {
+	for _, id := range ids {
+		if _, err := c.ExecContext(ctx, noteNotice, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const selectPayload = "SELECT payload FROM formsvc_events WHERE id = ?"
+
+// Payloads implements bunstore.Backend.
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
+	payloads := make(map[string][]byte, len(ids))
+	for _, id := range ids {
+		var payload []byte
+		err := c.QueryRowContext(ctx, selectPayload, id).Scan(&payload)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		payloads[id] = payload
+	}
+	return payloads, nil
+}
+
+// Statements implements bunstore.Backend.
+func (*backend) Statements() *bunstore.Statements {
+	return &bunstore.Statements{
+		Ready: ready,
+		LeaseNotices: `
+UPDATE formsvc_notices SET due_at = ?1 WHERE delivery_id IN (
+  SELECT n.delivery_id FROM formsvc_notices AS n INDEXED BY formsvc_notices_open
+  WHERE NOT n.noted AND n.due_at <= ?2 ORDER BY n.at, n.delivery_id LIMIT CAST(?3 AS BIGINT))
+RETURNING delivery_id, account_id, webhook_id, event_id, event_type, attempts, status, error, at,
+  coalesce((SELECT w.url FROM formsvc_webhooks AS w WHERE w.id = formsvc_notices.webhook_id), '')`,
+		// There is one writer, so events commit in the order of their numbers; the
+		// second part of a position is not used.
+		LookAtEvents: `
+SELECT e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
+WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`,
+		ReadEvents: `
+SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload
+FROM formsvc_events AS e INDEXED BY formsvc_events_account
+WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
+  AND e.type & ?6 <> 0 AND e.type & 65536 = 0 ORDER BY e.seq`,
+	}
+}

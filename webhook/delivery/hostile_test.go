@@ -1,0 +1,241 @@
+package delivery_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// after returns a script that reads the request and then sends head, and part
+// again and again until that fails, pausing in between.
+func after(head, part string, pause time.Duration) script {
+	return func(conn net.Conn, r *bufio.Reader) {
+		if !readRequest(r) {
+			return
+		}
+		_, err := io.WriteString(conn, head)
+		for err == nil && part != "" {
+			_, err = io.WriteString(conn, part)
+			time.Sleep(pause)
+		}
+		_, _ = io.Copy(io.Discard, r)
+	}
+}
+
+// reset breaks the connection off after sending head.
+func reset(head string) script {
+	return func(conn net.Conn, r *bufio.Reader) {
+		readRequest(r)
+		_, _ = io.WriteString(conn, head)
+		_ = conn.(*net.TCPConn).SetLinger(0)
+	}
+}
+
+// silent reads nothing and says nothing.
+func silent(conn net.Conn, _ *bufio.Reader) {
+	for {
+		if _, err := conn.Write(nil); err != nil {
+			return // the test has ended
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+const good = "HTTP/1.1 200 OK\r\n"
+
+// hostile are receivers that mean no good, and what is to be recorded.
+var hostile = []struct {
+	name   string
+	do     script
+	class  string
+	status int
+	kept   int // bytes; -1: some
+}{
+	{"accepts and hangs", after("", "", 0), delivery.ClassTimeout, 0, 0},
+	{"reads nothing", silent, delivery.ClassTimeout, 0, 0},
+	{"trickles the status line", after("", "H", 20*time.Millisecond), delivery.ClassTimeout, 0, 0},
+	{"trickles headers", after(good, "X: y\r\n", 20*time.Millisecond), delivery.ClassTimeout, 0, 0},
+	{"trickles the body", after(good+"\r\n", ".", 20*time.Millisecond), delivery.ClassTimeout, 200, -1},
+	{"trickles 1xx", after("", "HTTP/1.1 102 Processing\r\n\r\n", 20*time.Millisecond), delivery.ClassTimeout, 0, 0},
+	{"trickles chunks", after(good+"Transfer-Encoding: chunked\r\n\r\n", "1\r\n.\r\n", 20*time.Millisecond), delivery.ClassTimeout, 200, -1},
+	{"never closes", after(good+"\r\nanswer", "", 0), delivery.ClassTimeout, 200, 6},
+	{"less body than announced", after(good+"Content-Length: 9\r\n\r\nanswer", "", 0), delivery.ClassTimeout, 200, 6},
+	{"endless body", after(good+"\r\n", strings.Repeat("x", 32<<10), 0), "", 200, 4 << 10},
+	{"endless chunk", after(good+"Transfer-Encoding: chunked\r\n\r\nfffffffffffffff\r\n", strings.Repeat("x", 32<<10), 0), "", 200, 4 << 10},
+	{"endless body of an error", after("HTTP/1.1 500 No\r\n\r\n", strings.Repeat("x", 32<<10), 0), delivery.ClassStatus, 500, 4 << 10},
+	{"a terabyte announced", after(good+"Content-Length: 1099511627776\r\n\r\n", strings.Repeat("x", 32<<10), 0), "", 200, 4 << 10},
+	{"100 KiB of headers", after(good, "X: "+strings.Repeat("x", 1000)+"\r\n", 0), delivery.ClassTransport, 0, 0},
+	{"one endless header", after(good+"X: ", strings.Repeat("x", 1000), 0), delivery.ClassTransport, 0, 0},
+	{"endless empty headers", after(good, "a:\r\n", 0), delivery.ClassTransport, 0, 0},
+	{"endless status line", after("", "HTTP", 0), delivery.ClassTransport, 0, 0},
+	{"storm of 1xx", after("", "HTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\n", 0), delivery.ClassTransport, 0, 0},
+	{"storm of 100", after("", "HTTP/1.1 100 Continue\r\n\r\n", 0), delivery.ClassTransport, 0, 0},
+	{"endless chunk extension", after(good+"Transfer-Encoding: chunked\r\n\r\n1;", strings.Repeat("x", 1000), 0), delivery.ClassTransport, 200, 0},
+	{"endless trailer", after(good+"Transfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\n", "X: "+strings.Repeat("x", 1000)+"\r\n", 0),
+		delivery.ClassTransport, 200, 0},
+	{"negative length", after(good+"Content-Length: -1\r\n\r\n", "", 0), delivery.ClassTransport, 0, 0},
+	{"two lengths", after(good+"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", "", 0), delivery.ClassTransport, 0, 0},
+	{"unknown coding", after(good+"Transfer-Encoding: gzip\r\n\r\n", "", 0), delivery.ClassTransport, 0, 0},
+	{"resets at once", reset(""), delivery.ClassReset, 0, 0},
+	{"resets in the headers", reset(good + "X:"), delivery.ClassReset, 0, 0},
+	{"resets in the body", reset(good + "Content-Length: 9\r\n\r\nanswer"), delivery.ClassReset, 200, -1},
+}
+
+func TestHostileReceivers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range hostile {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			opts := delivery.Options{}
+			if tt.class == delivery.ClassTimeout {
+				opts.Timeout = 300 * time.Millisecond
+			}
+			a := deliver(t, scripted(t, tt.do), opts)
+			if a.Error != tt.class || a.Status != tt.status && tt.name != "resets in the body" {
+				t.Errorf("class %q, status %d; want %q, %d", a.Error, a.Status, tt.class, tt.status)
+			}
+			if n := len(a.Answer); tt.kept >= 0 && n != tt.kept || n > 4<<10 {
+				t.Errorf("%d bytes kept, want %d", n, tt.kept)
+			}
+		})
+	}
+}
+
+// A payload that the receiver does not take ends in time, too.
+func TestReceiverThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	q := newQueue()
+	q.add("d1", delivery.Endpoint{ID: "a", URL: scripted(t, silent), Secret: "secret"}, strings.Repeat("x", 32<<20))
+	engine := newEngine(t, q, delivery.Options{Timeout: 300 * time.Millisecond})
+	if n, err := engine.RunOnce(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if a := q.get("d1").attempts[0]; a.Error != delivery.ClassTimeout {
+		t.Errorf("attempt %+v", a)
+	}
+}
+
+// No more of an answer is taken off the connection than MaxAnswer and what one
+// read brings.
+func TestAnswerIsNotReadBeyondItsLimit(t *testing.T) {
+	for _, limit := range []int64{1, 4 << 10, 64 << 10} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent atomic.Int64
+			p := newPipeNet(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				for {
+					n, err := w.Write(make([]byte, 1000))
+					if err != nil {
+						return
+					}
+					sent.Add(int64(n))
+				}
+			}))
+			defer p.close()
+			p.transport.DisableCompression = true
+			q := newQueue()
+			q.add("d1", endpoint("a"), "body")
+			engine := newEngine(t, q, delivery.Options{Transport: p.transport, MaxAnswer: limit})
+			if n, err := engine.RunOnce(t.Context()); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			// Buffers of 4 KiB on both sides.
+			if over := sent.Load() - limit; over > 16<<10 {
+				t.Errorf("%d bytes more than %d were taken", over, limit)
+			}
+		})
+	}
+}
+
+// All of them at once do not keep anything from healthy receivers.
+func TestHostileReceiversDelayNobody(t *testing.T) {
+	t.Parallel()
+	q := newQueue()
+	healthy := scripted(t, func(conn net.Conn, r *bufio.Reader) {
+		for readRequest(r) {
+			_, _ = io.WriteString(conn, good+"Content-Length: 0\r\n\r\n")
+		}
+	})
+	for i, h := range hostile {
+		url := scripted(t, h.do)
+		for n := range 20 {
+			q.add(fmt.Sprintf("hostile%d-%d", i, n), delivery.Endpoint{ID: fmt.Sprint("hostile", i), URL: url, Secret: "s"}, "body")
+		}
+	}
+	stop := run(t, q, delivery.Options{DrainTimeout: -1})
+	for round := range 5 {
+		for i := range 10 {
+			for n := range 20 {
+				id := fmt.Sprint("healthy", i)
+				q.add(fmt.Sprintf("%s-%d-%d", id, round, n), delivery.Endpoint{ID: id, URL: healthy, Secret: "s"}, "body")
+			}
+		}
+		// The test's own time limit is far below a Timeout for each delivery.
+		for q.delivered("healthy") != 200*(round+1) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	stop()
+}
+
+// Receivers that send as many headers as they may, and then let the rest drip,
+// hold little memory.
+func TestHeadersHoldLittleMemory(t *testing.T) {
+	var head strings.Builder
+	head.WriteString(good)
+	for i := 0; head.Len() < 15<<10; i++ {
+		fmt.Fprintf(&head, "%x:\r\n", i)
+	}
+	for _, tt := range []struct {
+		name, head string
+		most       int64 // KiB for each receiver
+	}{
+		{"dripping body", head.String() + "\r\n.", 120},
+		{"dripping headers", head.String(), 360},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			const receivers = 60
+			var waiting atomic.Int32
+			url := scripted(t, func(conn net.Conn, r *bufio.Reader) {
+				if readRequest(r) {
+					_, _ = io.WriteString(conn, tt.head)
+					waiting.Add(1)
+					_, _ = io.Copy(io.Discard, r)
+				}
+			})
+			q := newQueue()
+			for i := range receivers {
+				q.add(fmt.Sprint("d", i), delivery.Endpoint{ID: fmt.Sprint("e", i), URL: url, Secret: "s"}, "body")
+			}
+			before := heap()
+			run(t, q, delivery.Options{Concurrency: 2 * receivers, DrainTimeout: -1})
+			for waiting.Load() != receivers {
+				time.Sleep(time.Millisecond)
+			}
+			each := tt.most + 1
+			for try := 0; each > tt.most && try < 100; try++ { // the last may not be parsed yet
+				time.Sleep(10 * time.Millisecond)
+				each = (heap() - before) >> 10 / receivers
+			}
+			if each > tt.most {
+				t.Errorf("%d KiB held for each receiver", each)
+			}
+		})
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,139 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// noticeBatch is how many notices are leased at once.
+	noticeBatch = 64
+	// noticeWorkers is how many are given at once.
+	noticeWorkers = 8
+	// noticePoll is how often the queue is asked for notices that another
+	// process could not give.
+	noticePoll = time.Minute
+)
+
+// notify gives notices until ctx ends: those that there are, those of outcomes
+// that were just recorded, and once a minute those that were left over.
+func (r *run) notify(ctx context.Context) {
+	var failing backoff
+	for ctx.Err() == nil {
+		pause := noticePoll
+		if err := r.giveNotices(ctx); err == nil {
+			failing.reset()
+		} else if ctx.Err() == nil {
+			pause = failing.next()
+			r.log(ctx, slog.LevelError, "webhook notices failed", slog.Any("error", err), slog.Duration("pause", pause))
+		}
+		r.awaitFailures(ctx, pause)
+	}
+}
+
+// awaitFailures returns when notices may be due.
+func (r *run) awaitFailures(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	failures := r.failures
+	if pause < noticePoll {
+		failures = nil // after an error the pause counts
+	}
+	select {
+	case <-ctx.Done():
+	case <-failures:
+	case <-timer.C:
+	}
+}
+
+// expectNotice tells that there is a notice to give.
+func (r *run) expectNotice() {
+	select {
+	case r.failures <- struct{}{}:
+	default:
+	}
+}
+
+// giveNotices gives the notices that are due until there are no more. A notice
+// whose process dies before it is noted is given again.
+func (r *run) giveNotices(ctx context.Context) error {
+	for ctx.Err() == nil {
+		due, err := r.lease(ctx)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		given := r.giveBatch(ctx, due)
+		if len(given) == 0 {
+			continue
+		}
+		call, cancel := context.WithTimeout(r.work, r.storeTimeout)
+		err = r.queue.Noted(call, given)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("delivery: noted: %w", err)
+		}
+	}
+	return ctx.Err()
+}
+
+func (r *run) lease(ctx context.Context) ([]Failure, error) {
+	call, cancel := context.WithTimeout(ctx, r.storeTimeout)
+	defer cancel()
+	now := r.opts.Now()
+	due, err := r.queue.Failures(call, now, now.Add(r.opts.Lease), noticeBatch)
+	if err != nil {
+		return nil, fmt.Errorf("delivery: failures: %w", err)
+	}
+	return due, nil
+}
+
+// giveBatch calls OnFailure for each notice and returns the deliveries of those
+// for which it worked. It begins none when ctx has ended, or when their lease
+// could end before they are noted; calls in progress then have to end soon.
+func (r *run) giveBatch(ctx context.Context, due []Failure) (given []string) {
+	call, cancel := context.WithTimeout(r.work, r.opts.Lease-2*r.storeTimeout)
+	var workers, watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-call.Done():
+		case <-ctx.Done():
+			sleep(call, flushTimeout)
+			cancel()
+		}
+	})
+	next, done := make(chan Failure, len(due)), make(chan string, len(due))
+	for _, f := range due {
+		next <- f
+	}
+	close(next)
+	for range min(noticeWorkers, len(due)) {
+		workers.Go(func() {
+			for f := range next {
+				if ctx.Err() == nil && call.Err() == nil && r.give(call, f) {
+					done <- f.Delivery
+				}
+			}
+		})
+	}
+	workers.Wait()
+	cancel()
+	watch.Wait()
+	close(done)
+	for id := range done {
+		given = append(given, id)
+	}
+	return given
+}
+
+// give gives one notice and reports whether that worked.
+func (r *run) give(ctx context.Context, f Failure) bool {
+	err := r.opts.OnFailure(ctx, f)
+	if err != nil {
+		r.log(ctx, slog.LevelWarn, "webhook notice not given: it will be given again",
+			slog.String("delivery", f.Delivery), slog.String("endpoint", f.Endpoint), slog.Any("error", err))
+	}
+	return err == nil
+}
