@@ -226,6 +226,9 @@ func TestFeedAfterMoving(t *testing.T) {
 	if err := tx.QueryRowContext(t.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)); err != nil {
 		t.Fatal(err)
 	}
+	for range 20 { // others begin later
+		f.exec("SELECT pg_current_xact_id()")
+	}
 	for range 2 { // the second time there is nothing to do
 		if err := f.store.Migrate(t.Context()); err != nil {
 			t.Fatal(err)

@@ -242,6 +242,9 @@ func TestListenAgain(t *testing.T) {
 	engine.listener.retryAt = time.Now().Add(time.Hour)
 	engine.Notify()
 	wait(t, engine)
+	if err := engine.Wait(t.Context(), 200*time.Millisecond); err != nil {
+		t.Error(err)
+	}
 	if engine.listener.conn != nil {
 		t.Error("connected again too soon")
 	}
@@ -251,23 +254,23 @@ func TestListenAgain(t *testing.T) {
 	wait(t, engine)
 }
 
-// TestOneListens has two wait at once: both end when something is queued here.
+// TestOneListens has two wait at once: the second does not wait for the first.
 func TestOneListens(t *testing.T) {
 	t.Parallel()
 	s := openListening(t, postgrestest.DSN(t))
-	results := make(chan error, 2)
-	for range 2 {
-		go func() { results <- s.Wait(t.Context(), time.Hour) }()
+	first := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { first <- s.Wait(ctx, time.Hour) }()
+	for s.listener.turn.TryLock() {
+		s.listener.turn.Unlock()
+		time.Sleep(time.Millisecond)
 	}
-	for ended := 0; ended < 2; {
-		s.Notify()
-		select {
-		case err := <-results:
-			if ended++; err != nil {
-				t.Error(err)
-			}
-		case <-time.After(time.Millisecond):
-		}
+	if err := s.Wait(t.Context(), 10*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first: %v, want context.Canceled", err)
 	}
 }
 

@@ -30,27 +30,34 @@ func mostBlocks() map[string]int {
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name    string
-		before  string // run on the empty tables
-		planned bool   // the statements are planned then, and never again
-		callers bool   // in a session that is not ours, without prepared statements
+		name     string
+		before   string // run on the empty tables
+		analyzed bool   // and VACUUM ANALYZE after it
+		planned  bool   // the statements are planned then, and never again
+		callers  bool   // in a session that is not ours, without prepared statements
 	}{
 		{name: "never analyzed"},
 		{name: "analyzed when empty", before: analyze},
 		{name: "analyzed with a row for each endpoint", before: few + analyze},
 		{name: "analyzed when all was done", before: done + analyze},
+		{name: "analyzed when a backlog was done", before: drained, analyzed: true},
 		{name: "planned when empty", before: analyze, planned: true},
 		{name: "planned with a row for each endpoint", before: few + analyze, planned: true},
 		{name: "planned when all was done", before: done + analyze, planned: true},
+		{name: "planned when a backlog was done", before: drained, analyzed: true, planned: true},
 		{name: "never analyzed, the caller's session", callers: true},
 		{name: "analyzed when empty, the caller's session", before: analyze, callers: true},
 		{name: "analyzed with a row for each endpoint, the caller's session", before: few + analyze, callers: true},
 		{name: "analyzed when all was done, the caller's session", before: done + analyze, callers: true},
+		{name: "analyzed when a backlog was done, the caller's session", before: drained, analyzed: true, callers: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlans(t, c.callers)
 			p.exec(c.before)
+			if c.analyzed {
+				p.exec("VACUUM ANALYZE formsvc_deliveries")
+			}
 			if c.planned {
 				for name := range p.statements {
 					p.explain(name)
@@ -81,6 +88,9 @@ const (
 	done = `INSERT INTO formsvc_deliveries
 SELECT ` + endpoint + `, md5('done ' || e || ' ' || n)::uuid, md5('event')::uuid, 1, 0, 2, 0, 0, 100, 0, 1, 1
 FROM generate_series(1, 30) AS e CROSS JOIN LATERAL generate_series(1, CASE WHEN e = 1 THEN BACKLOG ELSE 20 END) AS n`
+
+	// drained is a backlog that has been done.
+	drained = fill + `; UPDATE formsvc_deliveries SET id = md5(id::text)::uuid, state = 1`
 
 	// fill makes half of the backlog due and half of it retries for later, beside
 	// 29 endpoints with 20 deliveries of each kind.

@@ -53,7 +53,7 @@ func TestPlans(t *testing.T) {
 func queueStatements(b *backend) map[string]string {
 	return map[string]string{
 		"Ready": b.Statements().Ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
-		"Finish": finishDelivery, "notice": insertNotice, "failing": addFailing, "Failures": b.Statements().LeaseNotices,
+		"Finish": finishDeliveries, "Payloads": selectPayloads, "notice": insertNotice, "failing": addFailing, "Failures": b.Statements().LeaseNotices,
 		"Events": b.Statements().LookAtEvents, "the payloads of Events": b.Statements().ReadEvents,
 	}
 }
@@ -70,7 +70,7 @@ var lookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SEARCH e USING INDEX formsvc_events_account \(account_id=\? AND rowid>\?( AND rowid<\?)?\)`,
 	`SEARCH formsvc_notices USING PRIMARY KEY \(delivery_id=\?\)`,
 	`SCAN n USING INDEX formsvc_notices_open`,
-	`SCAN p`, `SCAN \(subquery-\d+\)`, `SCAN CONSTANT ROW`,
+	`SCAN (j|json_each) VIRTUAL TABLE INDEX 1:`, `SCAN p`, `SCAN \(subquery-\d+\)`, `SCAN CONSTANT ROW`,
 	`CO-ROUTINE .*`, `SETUP`, `RECURSIVE STEP`, `(CORRELATED )?(SCALAR|LIST) SUBQUERY \d+`, `COMPOUND QUERY`,
 	`LEFT-MOST SUBQUERY`, `UNION ALL`,
 }, "|") + `)$`)

@@ -6,7 +6,8 @@
 //	err = engine.Run(ctx) // until ctx ends
 //
 // The stores of this module are queues. The package needs nothing else of the
-// module but the signature, so it delivers for any other queue as well.
+// module but the signature and the policy for addresses, so it delivers for any
+// other queue as well.
 //
 // # What a receiver gets
 //
@@ -62,8 +63,8 @@
 //
 // # Isolation
 //
-// Receivers do not hurt each other, however slow, dead or hostile they are.
-// What keeps them apart:
+// A receiver that is slow, dead or hostile does not hurt those that work. What
+// keeps them apart:
 //
 // Two lanes. A request that is in flight for longer than [Options.SlowAfter]
 // leaves its slot of the fast lane and takes one of the slow lane. While an
@@ -93,9 +94,11 @@
 // replays, except that every fourth claim takes them the other way round, so that
 // nothing waits for ever.
 //
-// An endpoint's health is learned by each run for itself and not stored. Room
-// that a failed endpoint has no use for is never lost: a backlog of any length
-// costs the others nothing.
+// An endpoint's health is learned by each run for itself and not stored. So there
+// is one wait that nothing spares: an endpoint of which a run knows nothing yet
+// shares its half with all others of that sort, and after a start beside hundreds
+// that hang its first request can wait for several times [Options.Timeout].
+// A larger SlowConcurrency makes that shorter.
 //
 // # Clocks
 //

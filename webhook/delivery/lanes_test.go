@@ -230,7 +230,7 @@ func TestHalfOfTheBytesIsForHealthyOnes(t *testing.T) {
 func TestBytesOfOneEndpoint(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ size, want int }{{800, 8}, {500_000, 4}, {1_000_000, 2}, {20_000_000, 1}} {
-		tr := newTestTraffic(t, Options{}) // a 32nd of 64 MiB
+		tr := newTestTraffic(t, Options{Concurrency: 64, PerEndpoint: 8}) // a 32nd of 64 MiB
 		tr.prove(8, "a1")
 		a := newAgenda(ready("a1"))
 		// At first nothing is known of its payloads.

@@ -224,6 +224,27 @@ func TestShutdownDuringNotice(t *testing.T) {
 	}
 }
 
+// The same for RunOnce, which otherwise would wait for the end of the lease.
+func TestRunOnceEndsDuringNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.notices = append(q.notices, &notice{Failure: delivery.Failure{Delivery: "d1"}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := newEngine(t, q, delivery.Options{
+			Transport: roundTrip(ok),
+			OnFailure: func(ctx context.Context, _ delivery.Failure) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		}).RunOnce(ctx)
+		if took := time.Since(start); took != 11*time.Second || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("took %v: %v", took, err)
+		}
+	})
+}
+
 // A replay is one attempt, whose failure nobody is told of: somebody looks on.
 func TestReplay(t *testing.T) {
 	for status, want := range map[int]delivery.Result{200: delivery.Delivered, 500: delivery.Failed} {

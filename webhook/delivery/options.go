@@ -20,9 +20,10 @@ const (
 	// under Limits.
 	DefaultTimeout = 30 * time.Second
 	// DefaultConcurrency suits receivers that answer at once.
-	DefaultConcurrency = 64
-	// DefaultPerEndpoint keeps a receiver busy while more is claimed for it.
-	DefaultPerEndpoint = 8
+	DefaultConcurrency = 256
+	// DefaultPerEndpoint is earned one success at a time; fewer cannot keep a
+	// receiver busy while the queue commits.
+	DefaultPerEndpoint = 64
 	// DefaultSlowAfter is long for a receiver that answers before it works.
 	DefaultSlowAfter = time.Second
 	// DefaultMaxBytes is in bytes: 67 payloads of the largest size.

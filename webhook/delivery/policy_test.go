@@ -34,23 +34,26 @@ func ready(ids ...string) []Endpoint {
 	return endpoints
 }
 
-// The order of who is next: who has least in flight, whatever the turn.
+// Whoever has least in flight is next, whatever the turn: among accounts, and
+// among the endpoints of one.
 func TestWhoHoldsLeastGoesFirst(t *testing.T) {
 	t.Parallel()
-	tr := newTestTraffic(t, Options{Concurrency: 20})
-	tr.prove(8, "hangs1", "works1")
-	a := newAgenda(ready("hangs1", "works1"))
-	slots := tr.fill(a, 1)
-	if counts(slots) != "hangs1:7 works1:7" {
-		t.Fatal(counts(slots))
-	}
-	for range 20 {
-		for _, s := range slots["works1"] {
-			tr.end(s, saysYes)
-			tr.leave(s)
+	for _, pair := range [][2]string{{"hangs1", "works1"}, {"a1", "a2"}} {
+		tr := newTestTraffic(t, Options{Concurrency: 20})
+		tr.prove(8, pair[:]...)
+		a := newAgenda(ready(pair[:]...))
+		slots := tr.fill(a, 1)
+		if want := pair[0] + ":7 " + pair[1] + ":7"; counts(slots) != want {
+			t.Fatalf("%s, want %s", counts(slots), want)
 		}
-		if slots = tr.fill(a, 1); counts(slots) != "works1:7" {
-			t.Fatalf("%s beside those that hang", counts(slots))
+		for range 20 {
+			for _, s := range slots[pair[1]] {
+				tr.end(s, saysYes)
+				tr.leave(s)
+			}
+			if slots = tr.fill(a, 1); counts(slots) != pair[1]+":7" {
+				t.Fatalf("%s beside those that hang", counts(slots))
+			}
 		}
 	}
 }

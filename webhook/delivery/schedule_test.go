@@ -30,6 +30,9 @@ func TestFourAttemptsOnSchedule(t *testing.T) {
 			if got := q.get("d1").result; got != delivery.Failed {
 				t.Errorf("OnFailure before the failure was recorded: %v", got)
 			}
+			if !f.At.Equal(time.Now()) {
+				t.Errorf("OnFailure %v after the failure", time.Since(f.At))
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			failures = append(failures, f)

@@ -1,6 +1,7 @@
 package sqltest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -35,12 +36,14 @@ func pruneDeleted(t *testing.T, d Database) {
 	}
 	_, err := s.Finish(t.Context(), outcomes)
 	must(t, err)
-	kept := s.hook
-	s.hook = s.addWebhook(t)
+	kept := s.addWebhook(t)
 	r, change := s.response("last")
-	must(t, s.CreateResponse(t.Context(), r, 1, change))
-	s.hook, kept = kept, s.hook
+	must(t, s.CreateResponse(t.Context(), r, 1, change)) // waits for both
 	must(t, s.DeleteWebhook(t.Context(), s.key()))
+	if stats, err := s.QueueStats(t.Context(), s.now); err != nil || stats.Pending != 1 {
+		t.Errorf("%d pending (%v), want the one of the other webhook", stats.Pending, err)
+	}
+	// Its attempts, and one delivery that waits, are left.
 	const attempts = "delivery_id IN (SELECT d.id FROM formsvc_deliveries AS d WHERE d.webhook_id = ?)"
 	if n := s.count(t, d, "formsvc_failing", "webhook_id = ?"); n != 0 {
 		t.Error("the failures of a deleted webhook are still to be told")
@@ -58,10 +61,10 @@ func pruneDeleted(t *testing.T, d Database) {
 	}
 	left, err := d.DB.NewSelect().Table("formsvc_attempts").Count(t.Context())
 	must(t, err)
-	if n := s.count(t, d, "formsvc_deliveries", "webhook_id = ?"); n != 0 || all-left != events || total != 2*events+1 {
+	if n := s.count(t, d, "formsvc_deliveries", "webhook_id = ?"); n != 0 || all-left != events || total != events+events+1 {
 		t.Errorf("%d deliveries left, %d attempts and %d rows in all deleted", n, all-left, total)
 	}
-	if calls != 4 { // three of at most 3 deliveries, and one that finds nothing
+	if calls != 4 { // of at most 3 of 8 deliveries each, and one that finds nothing
 		t.Errorf("it took %d calls, want 4", calls)
 	}
 	if n := s.count(t, d, "formsvc_notices", "webhook_id = ?"); n != events {
@@ -109,5 +112,112 @@ func feedLooks(t *testing.T, d Database) {
 	}
 	if empty != 1 {
 		t.Errorf("%d pages without the event, want 1", empty)
+	}
+}
+
+// feedTests has test events between others: a page has as many others as it may.
+func feedTests(t *testing.T, d Database) {
+	s := newScene(t, d)
+	var last formsvc.Event
+	for range 4 {
+		r, change := s.response("R" + string(s.id()))
+		test := change.Events[0]
+		test.ID = s.id()
+		_, err := s.CreateTest(t.Context(), s.key(), test)
+		must(t, err)
+		must(t, s.CreateResponse(t.Context(), r, 1, change))
+		last = change.Events[0]
+	}
+	for guard := time.Now().Add(time.Minute); ; { // until the feed has come to the last
+		page, err := s.Events(t.Context(), formsvc.EventQuery{AccountID: s.account})
+		must(t, err)
+		if n := len(page.Items); n > 0 && page.Items[n-1].ID == last.ID {
+			break
+		}
+		if time.Now().After(guard) {
+			t.Fatalf("%d events, and not the last", len(page.Items))
+		}
+	}
+	page, err := s.Events(t.Context(), formsvc.EventQuery{AccountID: s.account, Limit: 3})
+	must(t, err)
+	if len(page.Items) != 3 || !page.More {
+		t.Errorf("%d events, more: %t; want 3, and one more", len(page.Items), page.More)
+	}
+}
+
+// feedGoesOn deletes all events: a position from before is still before those
+// that come after.
+func feedGoesOn(t *testing.T, d Database) {
+	s := newScene(t, d)
+	var after formsvc.EventPosition
+	for range 3 {
+		r, change := s.response("R" + string(s.id()))
+		must(t, s.CreateResponse(t.Context(), r, 1, change))
+		for guard := time.Now().Add(time.Minute); ; {
+			page, err := s.Events(t.Context(), formsvc.EventQuery{AccountID: s.account, After: after})
+			must(t, err)
+			if after = page.Next; len(page.Items) > 0 {
+				break
+			}
+			if time.Now().After(guard) {
+				t.Fatal("an event was missed")
+			}
+		}
+		for n := 1; n > 0; {
+			var err error
+			n, err = s.Prune(t.Context(), s.now.Add(time.Hour), 100)
+			must(t, err)
+		}
+	}
+}
+
+// finishUnclaimed gives outcomes with the leases of deliveries that nobody has
+// claimed.
+func finishUnclaimed(t *testing.T, d Database) {
+	s := newScene(t, d)
+	r, change := s.response("R1")
+	must(t, s.CreateResponse(t.Context(), r, 1, change))
+	refused := func(what string, lease int64) {
+		t.Helper()
+		accepted, err := s.Finish(t.Context(), []delivery.Outcome{{
+			ID: string(formsvc.DeliveryID(change.Events[0].ID, s.hook.ID)), Endpoint: string(s.hook.ID), Lease: lease,
+			Result: delivery.Delivered, Attempt: delivery.Attempt{StartedAt: s.now},
+		}})
+		must(t, err)
+		if accepted[0] {
+			t.Errorf("the outcome of %s was accepted", what)
+		}
+	}
+	refused("a delivery that was never claimed", 0)
+	c := s.claim(t, s.now)[0]
+	_, err := s.Finish(t.Context(), []delivery.Outcome{{
+		ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Released, Due: s.now,
+	}})
+	must(t, err)
+	refused("one that was given back", c.Lease+1)
+	if n := len(s.claim(t, s.now)); n != 1 {
+		t.Errorf("%d deliveries are due, want 1", n)
+	}
+}
+
+// redeliverPruned takes away an event: its deliveries can't be made again.
+func redeliverPruned(t *testing.T, d Database) {
+	s := newScene(t, d)
+	r, change := s.response("R1")
+	must(t, s.CreateResponse(t.Context(), r, 1, change))
+	c := s.claim(t, s.now)[0]
+	_, err := s.Finish(t.Context(), []delivery.Outcome{{
+		ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed, Attempt: delivery.Attempt{StartedAt: s.now},
+	}})
+	must(t, err)
+	_, err = d.DB.NewDelete().Table("formsvc_events").Where("id = ?", c.EventID).Exec(t.Context())
+	must(t, err)
+	key := formsvc.DeliveryKey{AccountID: s.account, ID: formsvc.ID(c.ID)}
+	if _, err := s.Redeliver(t.Context(), key, s.now); !errors.Is(err, formsvc.ErrNotFound) {
+		t.Errorf("Redeliver: %v, want ErrNotFound", err)
+	}
+	n, err := s.RedeliverFailed(t.Context(), formsvc.RedeliverQuery{Key: s.key(), Until: s.now.Add(time.Hour), At: s.now, Limit: 10})
+	if n != 0 || err != nil {
+		t.Errorf("RedeliverFailed: %d, %v; want none", n, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
@@ -109,6 +110,34 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 	if got := under(t, d, hooks...); got["b"] != 3*len(hooks) {
 		t.Errorf("values by key: %v, want all under b", got)
 	}
+}
+
+// secretsRotatedBesideBound rotates while a transaction of a host is open that
+// seals with a key which nothing else needs anymore: the key is not forgotten.
+func secretsRotatedBesideBound(t *testing.T, d Database) {
+	s := newSecretScene(t, d, ring(t, "b"))
+	d.open(t, ring(t, "a", "b")) // a comes into use
+	after := d.open(t, ring(t, "b", "a"))
+	tx, err := d.DB.BeginTx(t.Context(), nil)
+	must(t, err)
+	bound, err := d.Bind(tx, ring(t, "a", "b"))
+	must(t, err)
+	hook, err := bound.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) error {
+		hook.Version++
+		hook.Secret = "another secret"
+		return nil
+	})
+	must(t, err)
+	rotated := make(chan error, 1)
+	go func() {
+		_, err := after.RotateSecrets(t.Context())
+		rotated <- err
+	}()
+	time.Sleep(200 * time.Millisecond) // in which it would end if it did not wait
+	must(t, tx.Commit())
+	must(t, <-rotated)
+	s.Store = d.open(t, ring(t, "b"))
+	wantHook(t, s, &hook)
 }
 
 func secretsNotRotated(t *testing.T, d Database) {

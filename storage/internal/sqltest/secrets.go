@@ -197,6 +197,9 @@ func secretsUnread(t *testing.T, d Database) {
 		if e := s.endpoint(t); e.Err != nil || e.Secret != mended.Secret || e.Headers != nil {
 			t.Errorf("with a new secret the endpoint has the error %v", e.Err)
 		}
+		if v := stored(t, d, s.hook.ID); v.PreviousSecret != "" || v.Headers != "" {
+			t.Error("what did not open is still there after it was replaced by nothing")
+		}
 		must(t, s.DeleteWebhook(t.Context(), s.key()))
 	}
 }
@@ -237,7 +240,7 @@ func secretsKept(t *testing.T, d Database) {
 }
 
 func secretsMissing(t *testing.T, d Database) {
-	newSecretScene(t, d, ring(t, "a"))
+	s := newSecretScene(t, d, ring(t, "a"))
 	refused := func(what string, ring *keyring.Keyring, missing string) {
 		t.Helper()
 		_, err := d.OpenWith(t, ring)
@@ -251,4 +254,18 @@ func secretsMissing(t *testing.T, d Database) {
 	refused("only the old key", ring(t, "a"), "b-key")
 	refused("only the new key", ring(t, "b-key"), ": a")
 	d.open(t, ring(t, "a", "b-key"))
+	// A key that comes into use while a store is open is noted with its first value.
+	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
+		b, err := d.Bind(tx, ring(t, "c-key", "b-key", "a"))
+		if err != nil {
+			return err
+		}
+		_, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) error {
+			hook.Version++
+			hook.Secret += ", changed"
+			return nil
+		})
+		return err
+	}))
+	refused("without a key that came later", ring(t, "a", "b-key"), "c-key")
 }

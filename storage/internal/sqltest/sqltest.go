@@ -64,10 +64,15 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"secrets/missing keys":                       secretsMissing,
 		"secrets/rotation":                           secretsRotated,
 		"secrets/rotation beside changes":            secretsRotatedMeanwhile,
+		"secrets/rotation beside a bound store":      secretsRotatedBesideBound,
 		"secrets/rotation of what does not open":     secretsNotRotated,
 		"secrets/rotation needs a key":               secretsWithoutKey,
 		"prune/deleted webhooks":                     pruneDeleted,
 		"feed/looks a bounded way":                   feedLooks,
+		"feed/goes on after everything was deleted":  feedGoesOn,
+		"feed/test events take no room":              feedTests,
+		"queue/only claims are finished":             finishUnclaimed,
+		"queue/no redelivery without the event":      redeliverPruned,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

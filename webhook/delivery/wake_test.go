@@ -1,0 +1,142 @@
+package delivery_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// Work that arrives is sent at once, whatever the poll interval is.
+func TestWakesUpWithoutPolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		rec := &recorder{next: ok}
+		run(t, q, delivery.Options{Transport: rec, PollInterval: 1000 * time.Hour})
+		for i := range 5 {
+			time.Sleep(time.Hour)
+			added, claims, looks := time.Now(), q.claims(), q.looked()
+			q.add(fmt.Sprint("d", i), endpoint("a"), "body")
+			synctest.Wait()
+			if calls := rec.seen(); len(calls) != i+1 || !calls[i].at.Equal(added) {
+				t.Fatalf("event %d: calls %v", i, calls)
+			}
+			// An endpoint whose share was filled may have more. Asking again after
+			// every outcome would be waste.
+			claims, looks = q.claims()-claims, q.looked()-looks
+			if claims > 2 || looks > 2 || i > 0 && (claims != 1 || looks != 1) {
+				t.Errorf("event %d took %d claims and asked %d times", i, claims, looks)
+			}
+		}
+	})
+}
+
+// An idle engine asks once a second and claims nothing.
+func TestIdleEnginePolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		run(t, q, delivery.Options{Transport: roundTrip(ok)})
+		q.add("later", endpoint("a"), "body")
+		q.update("later", func(r *row) { r.due = r.due.Add(time.Hour) })
+		time.Sleep(100 * time.Second)
+		if n := q.looked(); n < 90 || n > 102 || q.claims() != 0 {
+			t.Errorf("asked %d times, claimed %d times in 100 seconds", n, q.claims())
+		}
+	})
+}
+
+// Events for an endpoint that has no room do not have the queue asked without
+// end.
+func TestBusyEndpointCostsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		run(t, q, delivery.Options{Transport: roundTrip(hang)})
+		for i := range 10_000 {
+			q.add(fmt.Sprint("d", i), endpoint("a"), "body")
+			time.Sleep(100 * time.Microsecond)
+		}
+		if n := q.looked(); n > 250 {
+			t.Errorf("asked %d times in a second", n)
+		}
+	})
+}
+
+// While a backlog is worked off, the queue is asked every few milliseconds and
+// not before each claim.
+func TestBacklogCostsFewQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		run(t, q, delivery.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Millisecond)
+			return answer(200)
+		})})
+		q.addTo("busy", 1, 2000)
+		time.Sleep(5 * time.Second)
+		if claims, looks := q.claims(), q.looked(); q.delivered("busy") != 2000 || looks > claims/2 {
+			t.Errorf("%d delivered, asked %d times for %d claims", q.delivered("busy"), looks, claims)
+		}
+	})
+}
+
+// While a healthy endpoint could get nothing, the queue is not asked either.
+func TestFullLaneAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		var busy atomic.Bool
+		run(t, q, delivery.Options{Concurrency: 4, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			if busy.Load() {
+				time.Sleep(900 * time.Millisecond)
+			}
+			return answer(200)
+		})})
+		q.addTo("known", 4, 1)
+		time.Sleep(time.Second)
+		busy.Store(true)
+		q.addTo("known", 4, 1)
+		time.Sleep(50 * time.Millisecond)
+		before := q.looked()
+		for range 800 {
+			q.addTo("other", 1, 1)
+			time.Sleep(time.Millisecond)
+		}
+		if n := q.looked() - before; n > 2 {
+			t.Errorf("asked %d times with nothing to give", n)
+		}
+	})
+}
+
+// Room that appears while a claim is on its way is not overlooked.
+func TestRoomDuringClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		q.onClaim = func(delivery.ClaimRequest) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+		rec := &recorder{next: func(*http.Request) (*http.Response, error) {
+			time.Sleep(1500 * time.Millisecond)
+			return answer(200)
+		}}
+		start := time.Now()
+		q.add("a1", endpoint("a"), "body")
+		q.add("a2", endpoint("a"), "body")
+		run(t, q, delivery.Options{Transport: rec, PerEndpoint: 1, PollInterval: time.Hour})
+		time.Sleep(2 * time.Second)
+		// It is claimed from 2 s to 3 s. The first request ends at 2.5 s.
+		q.add("b1", endpoint("b"), "body")
+		time.Sleep(8 * time.Second)
+		got := make(map[string]time.Duration)
+		for _, c := range rec.seen() {
+			got[c.delivery] = c.at.Sub(start)
+		}
+		want := map[string]time.Duration{"a1": time.Second, "b1": 3 * time.Second, "a2": 4 * time.Second}
+		if !maps.Equal(got, want) {
+			t.Errorf("sent at %v, want %v", got, want)
+		}
+	})
+}
