@@ -29,6 +29,7 @@ func (w *world) deliver(name string) (hook, made string) {
 func TestDeliveryMembers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		hook, path := w.deliver("a")
+		w.settle(1)
 		event := w.do("GET", "/v1/events", "").at("items").([]any)[0].(map[string]any)
 		a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").
 			has(`"`+event["id"].(string)+`"`, "eventUuid").has(`"response.created"`, "event").has(`"pending"`, "state").

@@ -114,7 +114,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	}
 	// bun's quoting is safe only with it.
 	cfg.RuntimeParams["standard_conforming_strings"] = "on"
-	var hooks []stdlib.OptionOpenDB
+	hooks := []stdlib.OptionOpenDB{stdlib.OptionShouldPing(isStale)}
 	if !o.Unprepared {
 		hooks = append(hooks, stdlib.OptionAfterConnect(planFixed))
 	}
@@ -257,6 +257,11 @@ func (s *Store) checkServer(ctx context.Context) error {
 // migrationLock is the key of the advisory lock that migrating processes take
 // turns with: the bytes of "formsvc" as a number.
 const migrationLock = 0x666f726d737663
+
+// isStale reports whether a connection is to be tried before it is used. A little
+// more than the driver's second: the poll of an idle delivery engine would
+// otherwise be two queries each time.
+func isStale(_ context.Context, p stdlib.ShouldPingParams) bool { return p.IdleDuration > 2*time.Second }
 
 // Migrate brings the schema up to date. Several nodes may do so at once. It
 // refuses a schema that is newer than this release.
