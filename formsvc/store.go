@@ -181,9 +181,9 @@ type NoticeStore interface {
 	Notices(ctx context.Context, q NoticeQuery) (Page[Notice], error)
 	// ClaimDigests leases, until now+lease, at most limit digests of webhooks
 	// that have failures which no digest told of and whose last digest was
-	// finished before now-every, or never.
+	// finished at now-every or earlier, or never.
 	ClaimDigests(ctx context.Context, now time.Time, every, lease time.Duration, limit int) ([]Digest, error)
 	// FinishDigest tells that a digest was sent at that time. A lease that passed
-	// on is ErrStale.
+	// on, or a digest that was finished already, is ErrStale.
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
 }

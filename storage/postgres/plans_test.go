@@ -38,15 +38,18 @@ func TestPlans(t *testing.T) {
 		{name: "analyzed with a row for each endpoint", before: few + analyze},
 		{name: "analyzed when all was done", before: done + analyze},
 		{name: "analyzed when a backlog was done", before: drained, analyzed: true},
+		{name: "analyzed when all was deleted", before: emptied + analyze},
 		{name: "planned when empty", before: analyze, planned: true},
 		{name: "planned with a row for each endpoint", before: few + analyze, planned: true},
 		{name: "planned when all was done", before: done + analyze, planned: true},
 		{name: "planned when a backlog was done", before: drained, analyzed: true, planned: true},
+		{name: "planned when all was deleted", before: emptied + analyze, planned: true},
 		{name: "never analyzed, the caller's session", callers: true},
 		{name: "analyzed when empty, the caller's session", before: analyze, callers: true},
 		{name: "analyzed with a row for each endpoint, the caller's session", before: few + analyze, callers: true},
 		{name: "analyzed when all was done, the caller's session", before: done + analyze, callers: true},
 		{name: "analyzed when a backlog was done, the caller's session", before: drained, analyzed: true, callers: true},
+		{name: "analyzed when all was deleted, the caller's session", before: emptied + analyze, callers: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlans(t, c.callers)
@@ -86,6 +89,9 @@ FROM generate_series(1, 30) AS e CROSS JOIN LATERAL generate_series(1, CASE WHEN
 
 	// drained is a backlog that has been done.
 	drained = fill + `; UPDATE formsvc_deliveries SET id = md5(id::text)::uuid, state = 1`
+
+	// emptied is a backlog that was deleted, and not vacuumed yet.
+	emptied = fill + `; DELETE FROM formsvc_deliveries`
 
 	// fill makes half of the backlog due and half of it retries for later, beside
 	// 29 endpoints with 20 deliveries of each kind.

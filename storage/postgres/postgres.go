@@ -261,7 +261,9 @@ const migrationLock = 0x666f726d737663
 // isStale reports whether a connection is to be tried before it is used. A little
 // more than the driver's second: the poll of an idle delivery engine would
 // otherwise be two queries each time.
-func isStale(_ context.Context, p stdlib.ShouldPingParams) bool { return p.IdleDuration > 2*time.Second }
+func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
+	return p.IdleDuration > 2*time.Second
+}
 
 // Migrate brings the schema up to date. Several nodes may do so at once. It
 // refuses a schema that is newer than this release.
