@@ -75,22 +75,10 @@ func (*backend) NoteNotices(ctx context.Context, c bun.IConn, ids []string) erro
 }
 
 // Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (_ map[string][]byte, err error) {
-	rows, err := c.QueryContext(ctx, selectPayloads, ids)
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
+	rows, err := c.QueryContext(ctx, selectPayloads, ids) //nolint:rowserrcheck // ScanPayloads does
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	payloads := make(map[string][]byte, len(ids))
-	for rows.Next() {
-		var (
-			id      string
-			payload []byte
-		)
-		if err := rows.Scan(&id, &payload); err != nil {
-			return nil, err
-		}
-		payloads[id] = payload
-	}
-	return payloads, rows.Err()
+	return bunstore.ScanPayloads(rows, len(ids))
 }

@@ -86,6 +86,23 @@ func ScanLeased(leased []Leased, rows *sql.Rows) (_ []Leased, err error) {
 	return leased, rows.Err()
 }
 
+// ScanPayloads returns about n rows of identifiers and payloads, and closes them.
+func ScanPayloads(rows *sql.Rows, n int) (_ map[string][]byte, err error) {
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	payloads := make(map[string][]byte, n)
+	for rows.Next() {
+		var (
+			id      string
+			payload []byte
+		)
+		if err := rows.Scan(&id, &payload); err != nil {
+			return nil, err
+		}
+		payloads[id] = payload
+	}
+	return payloads, rows.Err()
+}
+
 // Claim implements delivery.Queue.
 func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery.Claim, error) {
 	if err := s.ready(ctx); err != nil {
