@@ -29,6 +29,17 @@ var (
 	ErrUnauthenticated = errors.New("unauthenticated")
 	// ErrLimit means that an account has as many records of a kind as it may.
 	ErrLimit = errors.New("limit reached")
+	// ErrTooLarge means that a file is larger than it may be; the error is a
+	// *[FileSizeError].
+	ErrTooLarge = errors.New("too large")
+	// ErrDigest means that the content of a file does not have the hash that it
+	// should have.
+	ErrDigest = errors.New("content does not have the expected hash")
+	// ErrCorrupt means that the content of a file is missing, or not what was
+	// uploaded.
+	ErrCorrupt = errors.New("content is damaged")
+	// ErrNoSpace means that the disk is full. Nothing was changed.
+	ErrNoSpace = errors.New("no space left")
 	// ErrUnavailable means that the store could not answer now. Unless the
 	// error also is ErrUnknownOutcome nothing was changed; trying again may help.
 	ErrUnavailable = errors.New("unavailable")
@@ -81,6 +92,20 @@ func (e *ValidationError) err() error {
 	}
 	return e
 }
+
+// A FileSizeError is a file with more bytes than [Options.MaxFile]. It is
+// [ErrTooLarge].
+type FileSizeError struct {
+	Limit int64 // bytes
+}
+
+// Error names the limit.
+func (e *FileSizeError) Error() string {
+	return fmt.Sprintf("file is larger than %d bytes", e.Limit)
+}
+
+// Is reports whether target is [ErrTooLarge].
+func (e *FileSizeError) Is(target error) bool { return target == ErrTooLarge }
 
 // A TransitionError is a change of status that the [Workflow] does not allow.
 // It is [ErrTransition].

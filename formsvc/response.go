@@ -276,6 +276,27 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
 	return r, nil
 }
 
+// Delete removes a response with its files, or fails with [ErrNotFound]. Events
+// that are under way are still delivered. It raises none, and no endpoint calls
+// it: it is for programs that decide what is kept.
+//
+// The blobs of the files go after the rows; those that can't be removed are left
+// to [Files.Sweep]. So are all of them when the Service is [Service.With] a store
+// in a transaction of the caller, which may be rolled back.
+func (s Responses) Delete(ctx context.Context, key ResponseKey) error {
+	files, err := s.s.store.DeleteResponse(ctx, key)
+	if err != nil {
+		return fmt.Errorf("formsvc: delete response: %w", err)
+	}
+	if s.s.bound || s.s.blobs == nil {
+		return nil
+	}
+	for _, id := range files {
+		s.s.discard(ctx, id)
+	}
+	return nil
+}
+
 // List returns a page of a campaign's responses, or [ErrNotFound].
 func (s Responses) List(ctx context.Context, q ResponseQuery) (Page[Response], error) {
 	q.Page = q.Page.Clamped()

@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
 )
 
 // A Service is the whole of the domain: its fields are the services by noun.
@@ -18,6 +21,7 @@ type Service struct {
 	Keys       Keys
 	Campaigns  Campaigns
 	Responses  Responses
+	Files      Files
 	Webhooks   Webhooks
 	Deliveries Deliveries
 	Events     Events
@@ -28,6 +32,11 @@ type Service struct {
 
 // Options changes how a Service works. The zero value is ready for use.
 type Options struct {
+	// Blobs keeps the bytes of files. Defaults to none, so that [Files] is not
+	// supported.
+	Blobs blobstore.Store
+	// MaxFile is how many bytes a file may have. Defaults to [DefaultMaxFile].
+	MaxFile int64
 	// Workflow says which statuses responses may have. Defaults to any status
 	// after any, with "completed" final.
 	Workflow *Workflow
@@ -57,6 +66,9 @@ type Options struct {
 // core is what the services share.
 type core struct {
 	store        Store
+	bound        bool // to a transaction that may be rolled back
+	blobs        blobstore.Store
+	maxFile      int64
 	workflow     *Workflow
 	now          func() time.Time
 	newID        func(time.Time) ID
@@ -90,6 +102,12 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.NewID == nil {
 		o.NewID = new(idGenerator).next
 	}
+	if o.MaxFile < 0 {
+		return nil, errors.New("formsvc: options: MaxFile must not be negative")
+	}
+	if o.MaxFile == 0 {
+		o.MaxFile = DefaultMaxFile
+	}
 	if o.Retention == 0 {
 		o.Retention = DefaultRetention
 	}
@@ -104,7 +122,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		reference = func(time.Time) string { return o.NewReference() }
 	}
 	return assemble(&core{
-		store: store, workflow: o.Workflow, newID: o.NewID, newReference: reference,
+		store: store, blobs: o.Blobs, maxFile: o.MaxFile, workflow: o.Workflow, newID: o.NewID, newReference: reference,
 		now:      func() time.Time { return milliseconds(o.Now()) },
 		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger,
 	}), nil
@@ -115,15 +133,30 @@ func New(store Store, opts *Options) (*Service, error) {
 func (s *Service) With(store Store) *Service {
 	c := s.core
 	return assemble(&core{
-		store: store, workflow: c.workflow, newID: c.newID, newReference: c.newReference, now: c.now,
+		store: store, bound: true, blobs: c.blobs, maxFile: c.maxFile, workflow: c.workflow, newID: c.newID, newReference: c.newReference, now: c.now,
 		checkURL: c.checkURL, retention: c.retention, logger: c.logger,
 	})
 }
 
+// Ready returns nil when the store and the blob store, if there is one, answer.
+func (s *Service) Ready(ctx context.Context) error {
+	// What can't exist is asked for: that there is none is an answer.
+	if _, err := s.core.store.AccountByName(ctx, ""); err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("formsvc: store: %w", err)
+	}
+	if s.core.blobs == nil {
+		return nil
+	}
+	if _, err := s.core.blobs.Stat(ctx, "ready"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("formsvc: blobs: %w", blobError(err))
+	}
+	return nil
+}
+
 func assemble(c *core) *Service {
 	return &Service{
-		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Webhooks: Webhooks{c},
-		Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
+		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Files: Files{c},
+		Webhooks: Webhooks{c}, Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
 		core: c,
 	}
 }

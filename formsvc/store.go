@@ -37,6 +37,7 @@ type Store interface {
 	KeyStore
 	CampaignStore
 	ResponseStore
+	FileStore
 	WebhookStore
 	DeliveryStore
 	EventStore
@@ -108,6 +109,35 @@ type ResponseStore interface {
 	// campaign. The total without a filter costs the same for any number of
 	// responses; so does a page chosen by PageQuery.After.
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
+	// DeleteResponse removes a response and its files, of which it returns the
+	// identifiers, and counts it no more in its campaign: one unit. Its reference
+	// may be given again. Events about it stay. ErrNotFound.
+	DeleteResponse(ctx context.Context, key ResponseKey) (files []ID, err error)
+}
+
+// A FileStore keeps what is known of files; their bytes are in a blob store.
+type FileStore interface {
+	// CreateFile adds a file to its response, with the change that decide returns
+	// for the response as it is then: one unit. decide may run more than once; its
+	// error ends the unit and is returned. The response is not changed. ErrNotFound:
+	// no such response. ErrConflict: the identifier is taken or barred.
+	CreateFile(ctx context.Context, f File, decide func(*Response) (Change, error)) error
+	// File returns a file. ErrNotFound.
+	File(ctx context.Context, key FileKey) (File, error)
+	// Files returns a page of the files of a response, without Blocks.
+	// ErrNotFound: no such response.
+	Files(ctx context.Context, q FileQuery) (Page[File], error)
+	// AllFiles returns at most limit files of all accounts, by ID and with Blocks,
+	// that come after an ID; "" is before all.
+	AllFiles(ctx context.Context, after ID, limit int) ([]File, error)
+	// UnknownFiles returns those of the identifiers that name no file of any
+	// account, in their order; also those that are barred.
+	UnknownFiles(ctx context.Context, ids []ID) ([]ID, error)
+	// BarFiles makes sure that those of the identifiers that name no file of any
+	// account never will, and returns them, in their order; also those that were
+	// barred before. A CreateFile of one of them that is not finished yet either
+	// fails or has its identifier left out here.
+	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
 }
 
 // A WebhookStore keeps webhooks. A store that keeps data on a disk should keep

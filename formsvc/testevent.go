@@ -54,10 +54,10 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 const testDocument = "This is a test.\n"
 
 func testFile(id ID, r *Response) []byte {
-	sum := sha256.Sum256([]byte(testDocument))
-	b := fmt.Appendf(nil, `{"uuid":%q,"name":"test.txt","contentType":"text/plain","size":%d,"sha256":%q,"module":"message",`+
-		`"responseUuid":%q,"campaignUuid":%q,"createdAt":`, id, len(testDocument), hex.EncodeToString(sum[:]), r.ID, r.CampaignID)
-	return append(AppendTime(b, r.CreatedAt), '}')
+	return AppendFile(nil, &File{
+		ID: id, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "test.txt", ContentType: "text/plain", Module: "message",
+		Size: int64(len(testDocument)), SHA256: sha256.Sum256([]byte(testDocument)), CreatedAt: r.CreatedAt,
+	})
 }
 
 func testSignature(id ID, r *Response) []byte {

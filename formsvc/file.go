@@ -1,0 +1,212 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// DefaultMaxFile is how large a file may be (contract: 100 MB).
+const DefaultMaxFile = 100_000_000
+
+// A File is what is known of a file that was uploaded to a response. Its bytes
+// are in a blob of their own, at [BlobKey]. It never changes.
+type File struct {
+	ID          ID
+	AccountID   ID
+	CampaignID  ID
+	ResponseID  ID
+	Name        string // as [CleanFileName] returns it
+	ContentType string // as the uploader declared it, in the form of mime.FormatMediaType
+	Module      string // "" for none
+	Size        int64  // bytes
+	SHA256      [sha256.Size]byte
+	// Blocks holds the CRC-32C of every [BlockSize] bytes of the content, four
+	// bytes each, most significant first, so that any part of the content can be
+	// checked when it is read. Lists leave it out.
+	Blocks    []byte
+	CreatedAt time.Time
+}
+
+// FileKey names one file of one account.
+type FileKey struct{ AccountID, ID ID }
+
+// FileQuery chooses files of one response.
+type FileQuery struct {
+	AccountID  ID
+	CampaignID ID
+	ResponseID ID
+	Page       PageQuery
+}
+
+// FileInput is what a new file needs.
+type FileInput struct {
+	Name        string    // any text; see [CleanFileName]
+	ContentType string    // a media type; "" or what is none means application/octet-stream
+	Module      string    // what the file belongs to, at most 200 characters; "" for none
+	Content     io.Reader // read until io.EOF; an error of it is returned
+	// SHA256 is what the content must have as its hash. Defaults to any.
+	SHA256 *[sha256.Size]byte
+	// Complete is called when Content has ended, before anything can be seen of
+	// the file, and may set Name, ContentType and Module, which may be known only
+	// then. Its error is returned. Defaults to nothing.
+	Complete func(in *FileInput) error
+}
+
+// BlobKey returns the key of the blob with a file's bytes. The first segment
+// spreads blobs over directories: it is random.
+func BlobKey(id ID) string { return string(id[len(id)-2:]) + "/" + string(id) }
+
+// blobID returns the file whose bytes are under a key. ok is false for keys that
+// are not ours.
+func blobID(key string) (id ID, ok bool) {
+	if len(key) < 3 {
+		return "", false
+	}
+	id, ok = ParseID(key[3:])
+	return id, ok && BlobKey(id) == key
+}
+
+// Files takes files, gives them back and finds out whether all are still there.
+// It is safe for concurrent use. Every method fails with
+// [errors.ErrUnsupported] when the Service has no [Options.Blobs].
+type Files struct{ s *core }
+
+// Limit returns how many bytes a file may have ([Options.MaxFile]).
+func (s Files) Limit() int64 { return s.s.maxFile }
+
+// discardTimeout bounds the removal of a blob that is not wanted after all.
+const discardTimeout = 10 * time.Second
+
+// Upload adds a file to a response. The bytes are durable first; then the file
+// and the event "file.uploaded" appear in one unit. What fails leaves no file:
+// its blob is removed, at the latest by [Files.Sweep].
+//
+// It fails with a *[ValidationError] for a bad Module, with a *[FileSizeError]
+// when the content is larger than [Options.MaxFile], with [ErrDigest], with
+// [ErrNotFound] for an unknown response, and with [ErrNoSpace] or
+// [ErrUnavailable] when the blob can't be stored.
+func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (File, error) {
+	f, err := s.upload(ctx, key, &in)
+	if err != nil {
+		return File{}, fmt.Errorf("formsvc: upload file: %w", err)
+	}
+	return f, nil
+}
+
+func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File, error) {
+	if s.s.blobs == nil {
+		return File{}, errors.ErrUnsupported
+	}
+	if err := in.check(); err != nil {
+		return File{}, err
+	}
+	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
+	if err != nil {
+		return File{}, err
+	}
+	// Whoever sends a large file to a response that isn't there learns it first.
+	if _, err := s.s.store.Response(ctx, key); err != nil {
+		return File{}, err
+	}
+	began := s.s.now()
+	id := s.s.newID(began)
+	content := newIntake(in, s.s.maxFile)
+	if _, err := s.s.blobs.Put(ctx, BlobKey(id), content); err != nil {
+		return File{}, blobError(err)
+	}
+	f := File{
+		ID: id, AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
+		Name: CleanFileName(in.Name), ContentType: cleanContentType(in.ContentType), Module: in.Module,
+		Size: content.size, SHA256: content.digest, Blocks: content.blocks, CreatedAt: began,
+	}
+	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
+		extra := eventExtra{member: "file", json: AppendFile(nil, &f)}
+		return Change{Events: []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)}}, nil
+	})
+	if err != nil {
+		if !errors.Is(err, ErrUnknownOutcome) {
+			s.s.discard(ctx, id)
+		}
+		return File{}, err
+	}
+	return f, nil
+}
+
+// discard removes the blob of a file that does not exist. The sweep removes what
+// can't be removed now.
+func (c *core) discard(ctx context.Context, id ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	if err := c.blobs.Delete(ctx, BlobKey(id)); err != nil {
+		c.logger.LogAttrs(ctx, slog.LevelWarn, "a blob without a file is left to the sweep",
+			slog.String("file", string(id)), slog.Any("error", err))
+	}
+}
+
+// Get returns what is known of a file, or [ErrNotFound].
+func (s Files) Get(ctx context.Context, key FileKey) (File, error) {
+	if s.s.blobs == nil {
+		return File{}, fmt.Errorf("formsvc: file: %w", errors.ErrUnsupported)
+	}
+	f, err := s.s.store.File(ctx, key)
+	if err != nil {
+		return File{}, fmt.Errorf("formsvc: file: %w", err)
+	}
+	return f, nil
+}
+
+// List returns a page of the files of a response, without [File.Blocks], or
+// [ErrNotFound].
+func (s Files) List(ctx context.Context, q FileQuery) (Page[File], error) {
+	if s.s.blobs == nil {
+		return Page[File]{}, fmt.Errorf("formsvc: files: %w", errors.ErrUnsupported)
+	}
+	q.Page = q.Page.Clamped()
+	page, err := s.s.store.Files(ctx, q)
+	if err != nil {
+		return Page[File]{}, fmt.Errorf("formsvc: files: %w", err)
+	}
+	return page, nil
+}
+
+// blobError returns an error of a blob store with what it means to our callers.
+func blobError(err error) error {
+	switch {
+	case errors.Is(err, blobstore.ErrNoSpace):
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	case errors.Is(err, blobstore.ErrUnavailable):
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// AppendFile appends the file as the JSON object that clients get and webhooks
+// carry.
+func AppendFile(b []byte, f *File) []byte {
+	b = append(b, `{"uuid":"`...)
+	b = append(b, f.ID...)
+	b = append(b, `","name":`...)
+	b = appendString(b, f.Name)
+	b = append(b, `,"contentType":`...)
+	b = appendString(b, f.ContentType)
+	b = fmt.Appendf(b, `,"size":%d,"sha256":"%x","module":`, f.Size, f.SHA256)
+	if f.Module == "" {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, f.Module)
+	}
+	b = append(b, `,"responseUuid":"`...)
+	b = append(b, f.ResponseID...)
+	b = append(b, `","campaignUuid":"`...)
+	b = append(b, f.CampaignID...)
+	b = append(b, `","createdAt":`...)
+	return append(AppendTime(b, f.CreatedAt), '}')
+}

@@ -1,0 +1,127 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"io/fs"
+)
+
+// Open returns length bytes of a file's content, beginning at the byte offset; a
+// negative length means up to the end. f is what Get returned. The context also
+// ends reading. Whoever opened closes.
+//
+// Every block is checked before any of its bytes is given out, and the hash of
+// a content that is read from beginning to end before its last block is: a
+// damaged content fails with [ErrCorrupt] and never looks complete. It is
+// [ErrCorrupt] at once when the blob is missing or has another size, and
+// [ErrUnavailable] when the blob store can't answer.
+func (s Files) Open(ctx context.Context, f *File, offset, length int64) (io.ReadCloser, error) {
+	if s.s.blobs == nil {
+		return nil, fmt.Errorf("formsvc: open file: %w", errors.ErrUnsupported)
+	}
+	r, err := s.open(ctx, f, offset, length)
+	if err != nil {
+		return nil, fmt.Errorf("formsvc: open file: %w", err)
+	}
+	return r, nil
+}
+
+func (s Files) open(ctx context.Context, f *File, offset, length int64) (*content, error) {
+	if offset < 0 || offset > f.Size {
+		return nil, fmt.Errorf("offset %d of a file of %d bytes: %w", offset, f.Size, ErrInvalid)
+	}
+	end := f.Size
+	if length >= 0 {
+		end = min(offset+length, f.Size)
+	}
+	c := &content{file: f, left: end - offset, table: crc32.MakeTable(crc32.Castagnoli)}
+	if offset == 0 && end == f.Size {
+		c.hash = sha256.New()
+	}
+	c.next = offset / BlockSize
+	c.skip = int(offset % BlockSize)
+	first := c.next * BlockSize
+	last := min((end+BlockSize-1)/BlockSize*BlockSize, f.Size)
+	body, info, err := s.s.blobs.Open(ctx, BlobKey(f.ID), first, max(last-first, 0))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: the blob is missing", ErrCorrupt)
+	case err != nil:
+		return nil, blobError(err)
+	case info.Size != f.Size:
+		_ = body.Close()
+		return nil, fmt.Errorf("%w: the blob has %d bytes instead of %d", ErrCorrupt, info.Size, f.Size)
+	}
+	c.body = body
+	return c, nil
+}
+
+// A content reads a part of a file block by block.
+type content struct {
+	body  io.ReadCloser
+	file  *File
+	table *crc32.Table
+	hash  hash.Hash // nil unless all is read
+	next  int64     // the block to be read next
+	skip  int       // bytes of it that were not asked for
+	left  int64     // bytes still to be given out
+	block []byte    // what is left of the current block
+	room  []byte
+	err   error
+}
+
+// Read implements io.Reader.
+func (c *content) Read(p []byte) (int, error) {
+	if c.left == 0 && c.err == nil {
+		c.err = io.EOF
+	}
+	if len(c.block) == 0 && c.err == nil {
+		c.err = c.load()
+	}
+	if c.err != nil {
+		return 0, c.err
+	}
+	n := copy(p, c.block)
+	c.block = c.block[n:]
+	c.left -= int64(n)
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (c *content) Close() error { return c.body.Close() }
+
+// load reads the next block and checks it.
+func (c *content) load() error {
+	size := min(BlockSize, c.file.Size-c.next*BlockSize)
+	if c.room == nil {
+		c.room = make([]byte, min(BlockSize, c.file.Size))
+	}
+	block := c.room[:size]
+	if _, err := io.ReadFull(c.body, block); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("formsvc: read file: %w: the blob ends early", ErrCorrupt)
+		}
+		return fmt.Errorf("formsvc: read file: %w", blobError(err))
+	}
+	sums := c.file.Blocks
+	if int64(len(sums)) < 4*(c.next+1) || binary.BigEndian.Uint32(sums[4*c.next:]) != crc32.Checksum(block, c.table) {
+		return fmt.Errorf("formsvc: read file: %w: the block at byte %d has another checksum", ErrCorrupt, c.next*BlockSize)
+	}
+	c.next++
+	if c.hash != nil {
+		_, _ = c.hash.Write(block) // never fails
+		if c.next*BlockSize >= c.file.Size && [sha256.Size]byte(c.hash.Sum(nil)) != c.file.SHA256 {
+			return fmt.Errorf("formsvc: read file: %w: it has another hash", ErrCorrupt)
+		}
+	}
+	block = block[c.skip:]
+	c.skip = 0
+	c.block = block[:min(int64(len(block)), c.left)]
+	return nil
+}
