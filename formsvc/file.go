@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -132,20 +133,27 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 		return Change{Events: []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)}}, nil
 	})
 	if err != nil {
-		if !errors.Is(err, ErrUnknownOutcome) {
-			s.s.discard(ctx, id)
-		}
+		s.s.discard(ctx, id)
 		return File{}, err
 	}
 	return f, nil
 }
 
-// discard removes the blob of a file that does not exist. The sweep removes what
-// can't be removed now.
+// discard removes the blob of a file that was not made. Whether it was is asked
+// of the store, which may have made it although it failed.
 func (c *core) discard(ctx context.Context, id ID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
-	if err := c.blobs.Delete(ctx, BlobKey(id)); err != nil {
+	if barred, err := c.store.BarFiles(ctx, []ID{id}); err == nil && len(barred) == 1 {
+		c.removeBlob(ctx, id)
+	}
+}
+
+// removeBlob removes the blob of a file that does not exist. The sweep removes
+// what can't be removed now.
+func (c *core) removeBlob(ctx context.Context, id ID) {
+	err := c.blobs.Delete(ctx, BlobKey(id))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.logger.LogAttrs(ctx, slog.LevelWarn, "a blob without a file is left to the sweep",
 			slog.String("file", string(id)), slog.Any("error", err))
 	}

@@ -75,6 +75,7 @@ func references() func() string {
 type watchedStore struct {
 	formsvc.Store
 	before func(method string, call int) error // call is 1 for the first; nil: nothing
+	after  func(method string) error           // the error of a call that has had its effect; nil: none
 	twice  bool                                // a unit is decided twice, as a store may
 
 	mu      sync.Mutex
@@ -323,4 +324,26 @@ func eventTypes(events []formsvc.Event) []formsvc.EventType {
 		types = append(types, e.Type)
 	}
 	return types
+}
+
+func (s *watchedStore) CreateFile(
+	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
+) error {
+	if err := s.enter("CreateFile"); err != nil {
+		return err
+	}
+	var last formsvc.Change
+	err := s.Store.CreateFile(ctx, f, func(r *formsvc.Response) (formsvc.Change, error) {
+		var err error
+		last, err = decide(r)
+		return last, err
+	})
+	if err != nil {
+		return err
+	}
+	s.keep(last.Events)
+	if s.after != nil {
+		return s.after("CreateFile")
+	}
+	return nil
 }

@@ -291,8 +291,9 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey) error {
 	if s.s.bound || s.s.blobs == nil {
 		return nil
 	}
+	ctx = context.WithoutCancel(ctx)
 	for _, id := range files {
-		s.s.discard(ctx, id)
+		s.s.removeBlob(ctx, id)
 	}
 	return nil
 }

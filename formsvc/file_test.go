@@ -1,0 +1,482 @@
+package formsvc_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/memblob"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// A shelf is a blob store that dates blobs by the clock of the test and can be
+// made to fail.
+type shelf struct {
+	blobstore.Store
+	now func() time.Time
+
+	mu     sync.Mutex
+	before func(method, key string) error // nil: nothing
+	made   map[string]time.Time
+}
+
+// disturb sets what runs before calls; its error is the call's.
+func (s *shelf) disturb(before func(method, key string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
+}
+
+func (s *shelf) enter(method, key string) error {
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	return before(method, key)
+}
+
+func (s *shelf) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	if err := s.enter("Put", key); err != nil {
+		return 0, err
+	}
+	n, err := s.Store.Put(ctx, key, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == nil {
+		s.made = make(map[string]time.Time)
+	}
+	s.made[key] = s.now()
+	return n, err
+}
+
+func (s *shelf) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	if err := s.enter("Open", key); err != nil {
+		return nil, blobstore.Info{}, err
+	}
+	return s.Store.Open(ctx, key, offset, length)
+}
+
+func (s *shelf) Stat(ctx context.Context, key string) (blobstore.Info, error) {
+	if err := s.enter("Stat", key); err != nil {
+		return blobstore.Info{}, err
+	}
+	return s.Store.Stat(ctx, key)
+}
+
+func (s *shelf) Delete(ctx context.Context, key string) error {
+	if err := s.enter("Delete", key); err != nil {
+		return err
+	}
+	return s.Store.Delete(ctx, key)
+}
+
+func (s *shelf) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
+	return func(yield func(blobstore.Info, error) bool) {
+		for info, err := range s.Store.List(ctx, prefix) {
+			if err == nil {
+				err = s.enter("List", info.Key)
+			}
+			s.mu.Lock()
+			info.ModTime = s.made[info.Key]
+			s.mu.Unlock()
+			if !yield(info, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// keys returns the keys of all blobs, sorted.
+func (s *shelf) keys(tb testing.TB) []string {
+	tb.Helper()
+	var list []string
+	for info, err := range s.Store.List(context.Background(), "") {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		list = append(list, info.Key)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// damage replaces what is stored of a file.
+func (s *shelf) damage(tb testing.TB, f *formsvc.File, edit func([]byte) []byte) {
+	tb.Helper()
+	ctx, key := context.Background(), formsvc.BlobKey(f.ID)
+	body, _, err := s.Store.Open(ctx, key, 0, -1)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	content, err := io.ReadAll(body)
+	if err := errors.Join(err, body.Close(), s.Store.Delete(ctx, key)); err != nil {
+		tb.Fatal(err)
+	}
+	if content = edit(content); content == nil {
+		return
+	}
+	if _, err := s.Store.Put(ctx, key, bytes.NewReader(content)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// A fileWorld has a response to which files can be added.
+type fileWorld struct {
+	*world
+
+	shelf    *shelf
+	response formsvc.Response
+}
+
+func newFileWorld(tb testing.TB, edits ...func(*formsvc.Options)) *fileWorld {
+	tb.Helper()
+	s := &shelf{Store: memblob.New()}
+	w := newWorld(tb, append(edits, func(o *formsvc.Options) { o.Blobs, s.now = s, o.Now })...)
+	c := w.campaign()
+	fw := &fileWorld{world: w, shelf: s, response: w.submitted(&c)}
+	w.store.take()
+	return fw
+}
+
+func (w *fileWorld) upload(in formsvc.FileInput) (formsvc.File, error) {
+	return w.svc.Files.Upload(w.ctx, responseKey(&w.response), in)
+}
+
+func (w *fileWorld) uploaded(content []byte) formsvc.File {
+	w.tb.Helper()
+	f, err := w.upload(formsvc.FileInput{Name: "plan.pdf", ContentType: "application/pdf", Content: bytes.NewReader(content)})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return f
+}
+
+// read returns a part of a file as it can be read.
+func (w *fileWorld) read(f *formsvc.File, offset, length int64) ([]byte, error) {
+	r, err := w.svc.Files.Open(w.ctx, f, offset, length)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	return b, errors.Join(err, r.Close())
+}
+
+// nothing asserts that there is no file, no blob and no event.
+func (w *fileWorld) nothing(label string) {
+	w.tb.Helper()
+	page, err := w.svc.Files.List(w.ctx, w.files())
+	if err != nil || page.Total != 0 || len(page.Items) != 0 {
+		w.tb.Errorf("%s: files %v, %v", label, page.Items, err)
+	}
+	if keys := w.shelf.keys(w.tb); len(keys) > 0 {
+		w.tb.Errorf("%s: blobs %q", label, keys)
+	}
+	if events := w.store.take(); len(events) > 0 {
+		w.tb.Errorf("%s: events %v", label, eventTypes(events))
+	}
+}
+
+func (w *fileWorld) files() formsvc.FileQuery {
+	return formsvc.FileQuery{AccountID: w.account, CampaignID: w.response.CampaignID, ResponseID: w.response.ID}
+}
+
+func fileKey(f *formsvc.File) formsvc.FileKey {
+	return formsvc.FileKey{AccountID: f.AccountID, ID: f.ID}
+}
+
+// pattern returns n bytes of which no two blocks are alike.
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i ^ i>>8 ^ i>>16)
+	}
+	return b
+}
+
+func TestUpload(t *testing.T) {
+	w := newFileWorld(t)
+	content := pattern(formsvc.BlockSize + 10)
+	f, err := w.upload(formsvc.FileInput{
+		Name: "../Plän.pdf", ContentType: "Application/PDF", Module: "plan",
+		Content: iotest.OneByteReader(iotest.DataErrReader(bytes.NewReader(content))),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := formsvc.File{
+		ID: f.ID, AccountID: w.account, CampaignID: w.response.CampaignID, ResponseID: w.response.ID, Name: "Plän.pdf",
+		ContentType: "application/pdf", Module: "plan", Size: int64(len(content)), SHA256: sha256.Sum256(content),
+		Blocks: f.Blocks, CreatedAt: start(),
+	}
+	if len(f.Blocks) != 8 || fmt.Sprint(f) != fmt.Sprint(want) {
+		t.Errorf("got  %+v\nwant %+v", f, want)
+	}
+	kept, err := w.svc.Files.Get(w.ctx, fileKey(&f))
+	if err != nil || fmt.Sprint(kept) != fmt.Sprint(f) {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	page, err := w.svc.Files.List(w.ctx, w.files())
+	if err != nil || page.Total != 1 || len(page.Items) != 1 || page.Items[0].ID != f.ID || page.Items[0].Blocks != nil {
+		t.Errorf("list %+v, %v", page, err)
+	}
+	if got, err := w.read(&kept, 0, -1); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+	wantFileEvent(t, w.store.take(), &f)
+}
+
+func wantFileEvent(t *testing.T, events []formsvc.Event, f *formsvc.File) {
+	t.Helper()
+	if !slices.Equal(eventTypes(events), []formsvc.EventType{webhook.FileUploaded}) {
+		t.Fatalf("events %v", eventTypes(events))
+	}
+	var payload struct {
+		Event string
+		Data  struct {
+			Campaign struct{ UUID, Title string }
+			Response struct{ UUID, Reference string }
+			File     json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(events[0].Payload, &payload); err != nil {
+		t.Fatal(err)
+	}
+	file := fmt.Sprintf(`{"uuid":%q,"name":"Plän.pdf","contentType":"application/pdf","size":%d,"sha256":%q,"module":"plan",`+
+		`"responseUuid":%q,"campaignUuid":%q,"createdAt":"2026-11-21T08:30:00.123Z"}`,
+		f.ID, f.Size, hex.EncodeToString(f.SHA256[:]), f.ResponseID, f.CampaignID)
+	if payload.Event != "file.uploaded" || payload.Data.Campaign.Title == "" ||
+		payload.Data.Response.UUID != string(f.ResponseID) || string(payload.Data.File) != file {
+		t.Errorf("payload %s\nwant file %s", events[0].Payload, file)
+	}
+}
+
+// Whatever is wrong with an upload, nothing of it remains.
+func TestUploadRefused(t *testing.T) {
+	w := newFileWorld(t, func(o *formsvc.Options) { o.MaxFile = 1000 })
+	broken := errors.New("the client left")
+	sum := sha256.Sum256([]byte("something else"))
+	for _, x := range []struct {
+		label string
+		in    formsvc.FileInput
+		want  error
+	}{
+		{"one byte more than allowed", formsvc.FileInput{Content: bytes.NewReader(pattern(1001))}, formsvc.ErrTooLarge},
+		{"no end", formsvc.FileInput{Content: endless{}}, formsvc.ErrTooLarge},
+		{
+			"cut off",
+			formsvc.FileInput{Content: io.MultiReader(bytes.NewReader(pattern(500)), iotest.ErrReader(broken))},
+			broken,
+		},
+		{"another hash", formsvc.FileInput{Content: bytes.NewReader(pattern(500)), SHA256: &sum}, formsvc.ErrDigest},
+		{
+			"refused at the end",
+			formsvc.FileInput{
+				Content: bytes.NewReader(pattern(500)), Complete: func(*formsvc.FileInput) error { return broken },
+			},
+			broken,
+		},
+		{
+			"a bad module",
+			formsvc.FileInput{Content: bytes.NewReader(pattern(500)), Module: strings.Repeat("x", 201)},
+			formsvc.ErrInvalid,
+		},
+		{
+			"a bad module at the end",
+			formsvc.FileInput{Content: bytes.NewReader(pattern(500)), Complete: func(in *formsvc.FileInput) error {
+				in.Module = "nul\x00"
+				return nil
+			}},
+			formsvc.ErrInvalid,
+		},
+	} {
+		_, err := w.upload(x.in)
+		wantError(t, err, x.want)
+		w.nothing(x.label)
+	}
+	_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(1001))})
+	if tooLarge, ok := errors.AsType[*formsvc.FileSizeError](err); !ok || tooLarge.Limit != 1000 {
+		t.Errorf("the error does not name the limit: %v", err)
+	}
+	w.uploaded(pattern(1000))
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// What is known only at the end of the content counts.
+func TestUploadCompletes(t *testing.T) {
+	w := newFileWorld(t)
+	sum := sha256.Sum256(nil)
+	calls := 0
+	f, err := w.upload(formsvc.FileInput{
+		Name: "early", Content: strings.NewReader(""), SHA256: &sum,
+		Complete: func(in *formsvc.FileInput) error {
+			calls++
+			in.Name, in.ContentType, in.Module = "late", "text/plain; charset=utf-8", "late module"
+			return nil
+		},
+	})
+	if err != nil || calls != 1 || f.Name != "late" || f.ContentType != "text/plain; charset=utf-8" || f.Module != "late module" {
+		t.Errorf("%+v, %v after %d calls", f, err, calls)
+	}
+	if b, err := w.read(&f, 0, -1); err != nil || len(b) != 0 {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
+// Whoever sends to a response that isn't there is told before the content is read.
+func TestUploadToNothing(t *testing.T) {
+	w := newFileWorld(t)
+	other, err := w.svc.Accounts.Create(w.ctx, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edit := range []func(*formsvc.ResponseKey){
+		func(k *formsvc.ResponseKey) { k.ID = k.CampaignID },
+		func(k *formsvc.ResponseKey) { k.CampaignID = k.ID },
+		func(k *formsvc.ResponseKey) { k.AccountID = other.ID },
+	} {
+		key := responseKey(&w.response)
+		edit(&key)
+		_, err := w.svc.Files.Upload(w.ctx, key, formsvc.FileInput{Content: iotest.ErrReader(errors.New("was read"))})
+		wantError(t, err, formsvc.ErrNotFound)
+	}
+	w.nothing("a response that isn't there")
+}
+
+// A failing store or blob store leaves neither a file nor, where it can be
+// helped, a blob.
+func TestUploadFails(t *testing.T) {
+	in := func() formsvc.FileInput { return formsvc.FileInput{Content: bytes.NewReader(pattern(10))} }
+	w := newFileWorld(t)
+	for cause, want := range map[error]error{
+		blobstore.ErrUnavailable: formsvc.ErrUnavailable, blobstore.ErrNoSpace: formsvc.ErrNoSpace,
+	} {
+		w.shelf.disturb(func(method, _ string) error {
+			if method == "Put" {
+				return fmt.Errorf("disk: %w", cause)
+			}
+			return nil
+		})
+		_, err := w.upload(in())
+		wantError(t, err, want)
+		wantError(t, err, cause)
+	}
+	w.shelf.disturb(nil)
+	w.nothing("the blob store fails")
+
+	w.store.disturb(func(method string, _ int) error {
+		if method == "CreateFile" {
+			return formsvc.ErrUnavailable
+		}
+		return nil
+	})
+	_, err := w.upload(in())
+	wantError(t, err, formsvc.ErrUnavailable)
+	w.nothing("the store fails")
+}
+
+// A store that fails may have made the file all the same: then its bytes stay.
+func TestUploadUnknown(t *testing.T) {
+	w := newFileWorld(t)
+	lost := fmt.Errorf("%w: %w", formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome)
+	w.store.after = func(method string) error {
+		if method == "CreateFile" {
+			return lost
+		}
+		return nil
+	}
+	_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
+	wantError(t, err, formsvc.ErrUnknownOutcome)
+	wantDamaged(t, w)
+	if keys := w.shelf.keys(t); len(keys) != 1 {
+		t.Errorf("blobs %q", keys)
+	}
+}
+
+// The response may go while the bytes arrive.
+func TestUploadToWhatGoes(t *testing.T) {
+	w := newFileWorld(t)
+	_, err := w.upload(formsvc.FileInput{
+		Content:  bytes.NewReader(pattern(10)),
+		Complete: func(*formsvc.FileInput) error { return w.svc.Responses.Delete(w.ctx, responseKey(&w.response)) },
+	})
+	wantError(t, err, formsvc.ErrNotFound)
+	if keys := w.shelf.keys(t); len(keys) > 0 {
+		t.Errorf("blobs %q", keys)
+	}
+}
+
+func TestNoBlobs(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	f := formsvc.File{}
+	_, upload := w.svc.Files.Upload(w.ctx, responseKey(&r), formsvc.FileInput{Content: strings.NewReader("")})
+	_, get := w.svc.Files.Get(w.ctx, fileKey(&f))
+	_, open := w.svc.Files.Open(w.ctx, &f, 0, -1)
+	_, list := w.svc.Files.List(w.ctx, formsvc.FileQuery{})
+	_, sweep := w.svc.Files.Sweep(w.ctx, nil)
+	_, verify := w.svc.Files.Verify(w.ctx, nil)
+	for _, err := range []error{upload, get, open, list, sweep, verify} {
+		wantError(t, err, errors.ErrUnsupported)
+	}
+	if err := errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, responseKey(&r))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReady(t *testing.T) {
+	w := newFileWorld(t)
+	if err := w.svc.Ready(w.ctx); err != nil {
+		t.Error(err)
+	}
+	w.shelf.disturb(func(string, string) error { return blobstore.ErrUnavailable })
+	wantError(t, w.svc.Ready(w.ctx), formsvc.ErrUnavailable)
+}
+
+// A response goes with its files; another's stay.
+func TestDeleteResponse(t *testing.T) {
+	w := newFileWorld(t)
+	w.uploaded(pattern(10))
+	w.uploaded(pattern(20))
+	c, err := w.svc.Campaigns.Get(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: w.response.CampaignID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := w.response
+	w.response = w.submitted(&c)
+	stays := w.uploaded(pattern(30))
+	if err := w.svc.Responses.Delete(w.ctx, responseKey(&gone)); err != nil {
+		t.Fatal(err)
+	}
+	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(stays.ID)}) {
+		t.Errorf("blobs %q", keys)
+	}
+	wantError(t, w.svc.Responses.Delete(w.ctx, responseKey(&gone)), formsvc.ErrNotFound)
+
+	// What a transaction may still take back keeps its blobs.
+	if err := w.svc.With(w.store).Responses.Delete(w.ctx, responseKey(&w.response)); err != nil {
+		t.Fatal(err)
+	}
+	if keys := w.shelf.keys(t); len(keys) != 1 {
+		t.Errorf("blobs %q", keys)
+	}
+}

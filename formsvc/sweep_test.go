@@ -1,0 +1,230 @@
+package formsvc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// orphan leaves a blob without a file, as an upload that was cut off before its
+// unit does.
+func (w *fileWorld) orphan(n int) formsvc.ID {
+	w.tb.Helper()
+	id := formsvc.FloorID(w.clock.Now())[:24] + formsvc.ID(fmt.Sprintf("%012x", 0xabcdef+n))
+	if _, err := w.shelf.Put(w.ctx, formsvc.BlobKey(id), strings.NewReader("orphan")); err != nil {
+		w.tb.Fatal(err)
+	}
+	return id
+}
+
+func (w *fileWorld) sweep(opts *formsvc.SweepOptions) formsvc.SweepResult {
+	w.tb.Helper()
+	result, err := w.svc.Files.Sweep(w.ctx, opts)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return result
+}
+
+func TestSweep(t *testing.T) {
+	w := newFileWorld(t)
+	old := w.uploaded(pattern(10))
+	w.orphan(0)
+	w.clock.add(time.Second)
+	w.orphan(1)
+	foreign := []string{"foreign", "ab/" + string(old.ID), string(old.ID), "zz/0", "x"}
+	for _, key := range foreign {
+		if _, err := w.shelf.Put(w.ctx, key, strings.NewReader("not ours")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.clock.add(formsvc.SweepAge - time.Second)
+	if got := w.sweep(nil); got != (formsvc.SweepResult{Blobs: 3}) {
+		t.Errorf("a day old and not older: %+v", got)
+	}
+	w.clock.add(time.Millisecond)
+	young := w.uploaded(pattern(20))
+	before := w.shelf.keys(t)
+	if got := w.sweep(&formsvc.SweepOptions{DryRun: true}); got != (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6}) {
+		t.Errorf("a dry run: %+v", got)
+	}
+	if after := w.shelf.keys(t); !slices.Equal(after, before) {
+		t.Errorf("a dry run changed %q to %q", before, after)
+	}
+	if got := w.sweep(nil); got != (formsvc.SweepResult{Blobs: 4, Orphans: 1, Bytes: 6, Removed: 1}) {
+		t.Errorf("%+v", got)
+	}
+	w.clock.add(time.Hour)
+	if got := w.sweep(nil); got != (formsvc.SweepResult{Blobs: 3, Orphans: 1, Bytes: 6, Removed: 1}) {
+		t.Errorf("an hour later: %+v", got)
+	}
+	want := append(foreign, formsvc.BlobKey(old.ID), formsvc.BlobKey(young.ID))
+	slices.Sort(want)
+	if got := w.shelf.keys(t); !slices.Equal(got, want) {
+		t.Errorf("blobs %q, want %q", got, want)
+	}
+	wantDamaged(t, w)
+}
+
+// Where the list of blobs breaks off, nothing is known and nothing removed.
+func TestSweepListFails(t *testing.T) {
+	w := newFileWorld(t)
+	for i := range 1200 { // more than are judged at once
+		w.orphan(i)
+	}
+	w.clock.add(2 * formsvc.SweepAge)
+	seen := 0
+	w.shelf.disturb(func(method, _ string) error {
+		if method == "List" {
+			if seen++; seen == 1100 {
+				return blobstore.ErrUnavailable
+			}
+		}
+		return nil
+	})
+	_, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})
+	wantError(t, err, formsvc.ErrUnavailable)
+	if n := len(w.shelf.keys(t)); n != 1200 {
+		t.Errorf("%d blobs remain", n)
+	}
+	w.shelf.disturb(nil)
+	if got := w.sweep(&formsvc.SweepOptions{Force: true}); got.Removed != 1200 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// With the wrong database every blob looks like an orphan.
+func TestSweepDoubts(t *testing.T) {
+	w := newFileWorld(t)
+	for i := range 101 {
+		w.orphan(i)
+	}
+	w.clock.add(2 * formsvc.SweepAge)
+	for range 100 {
+		w.uploaded(pattern(1))
+	}
+	_, err := w.svc.Files.Sweep(w.ctx, nil)
+	wantError(t, err, formsvc.ErrManyOrphans)
+	if n := len(w.shelf.keys(t)); n != 201 {
+		t.Errorf("%d blobs remain", n)
+	}
+	w.uploaded(pattern(1))
+	if got := w.sweep(nil); got.Removed != 101 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An upload that was stopped for a day between its blob and its unit must not
+// come back with a file whose bytes are gone.
+func TestSweepDuringUpload(t *testing.T) {
+	w := newFileWorld(t)
+	w.store.disturb(func(method string, _ int) error {
+		if method == "CreateFile" {
+			w.clock.add(2 * formsvc.SweepAge)
+			if got := w.sweep(nil); got.Removed != 1 {
+				t.Errorf("%+v", got)
+			}
+		}
+		return nil
+	})
+	_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
+	wantError(t, err, formsvc.ErrConflict)
+	w.store.disturb(nil)
+	w.nothing("swept")
+}
+
+// A blob that could not be removed is removed by the next sweep.
+func TestSweepAgain(t *testing.T) {
+	w := newFileWorld(t)
+	w.orphan(0)
+	w.clock.add(2 * formsvc.SweepAge)
+	w.shelf.disturb(func(method, _ string) error {
+		if method == "Delete" {
+			return blobstore.ErrUnavailable
+		}
+		return nil
+	})
+	_, err := w.svc.Files.Sweep(w.ctx, nil)
+	wantError(t, err, formsvc.ErrUnavailable)
+	w.shelf.disturb(nil)
+	if got := w.sweep(nil); got.Removed != 1 {
+		t.Errorf("%+v", got)
+	}
+	if keys := w.shelf.keys(t); len(keys) > 0 {
+		t.Errorf("blobs %q", keys)
+	}
+}
+
+// A cleaner counts how often it is asked.
+type cleaner struct {
+	*shelf
+
+	before time.Time
+}
+
+func (c *cleaner) Clean(_ context.Context, before time.Time) (int, error) {
+	c.before = before
+	return 7, nil
+}
+
+func TestSweepCleans(t *testing.T) {
+	var c *cleaner
+	w := newFileWorld(t)
+	c = &cleaner{shelf: w.shelf}
+	svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: c, Now: w.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := svc.Files.Sweep(w.ctx, nil); got.Leftover != 7 || err != nil || !c.before.Equal(start().Add(-formsvc.SweepAge)) {
+		t.Errorf("%+v, %v; before %v", got, err, c.before)
+	}
+	c.before = time.Time{}
+	if got, err := svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{DryRun: true}); got.Leftover != 0 || err != nil || !c.before.IsZero() {
+		t.Errorf("a dry run: %+v, %v; before %v", got, err, c.before)
+	}
+}
+
+// Run sweeps after an hour and then once a day, whatever fails.
+func TestRunSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sweeps atomic.Int64
+		w := newFileWorld(t, func(o *formsvc.Options) {
+			o.Now = time.Now
+			o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		})
+		w.orphan(0)
+		w.shelf.disturb(func(method, _ string) error {
+			if method == "List" && sweeps.Add(1) == 1 {
+				return errors.New("down")
+			}
+			return nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- w.svc.Run(ctx) }()
+		time.Sleep(59 * time.Minute)
+		if n := sweeps.Load(); n != 0 {
+			t.Errorf("%d sweeps in the first hour", n)
+		}
+		time.Sleep(48 * time.Hour)
+		if n, keys := sweeps.Load(), w.shelf.keys(t); n != 2 || len(keys) > 0 {
+			t.Errorf("%d sweeps found something in two days; blobs %q", n, keys)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
