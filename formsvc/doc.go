@@ -9,7 +9,8 @@
 // [Campaign] is a form: a title, the hours in which it is open, and [Module]
 // after Module the questions it asks; one without modules takes any answers. A
 // [Response] is what one person submitted to a campaign: a [User], [Answers], a
-// status, and a reference that people can read out. An [Event] says that
+// status, and a reference that people can read out. A [File] was uploaded to a
+// response; its bytes are in a [blobstore.Store]. An [Event] says that
 // something happened to a response. A [Webhook] is an address that is told of
 // events, and a [Delivery] is one event on its way to one webhook.
 //
@@ -30,9 +31,9 @@
 // Creating a response raises response.created. An update raises
 // response.updated when user or answers changed, response.status_changed when
 // the status did, and response.completed when that status is final; an update
-// that changes nothing raises nothing. The types are in package
-// [github.com/formsvc/toolkit/webhook]; the others of its list are not raised
-// yet.
+// that changes nothing raises nothing. A file raises file.uploaded. The types
+// are in package [github.com/formsvc/toolkit/webhook]; signature.completed is
+// not raised yet.
 //
 // The payload of an event is made once, as bytes, and shows the response as the
 // event left it. Every attempt at every delivery sends these bytes. A payload
@@ -52,12 +53,28 @@
 // account, and doesn't find what is another's. Package [github.com/formsvc/toolkit/storage] helps to
 // choose a store or to write one.
 //
+// # Files
+//
+// [Files.Upload] first makes the bytes durable, as a blob, and then the file and
+// its event, in one unit. So a file never points at bytes that are not there; the
+// other way round, a blob without a file may be left when a process dies in
+// between. [Files.Sweep] removes such blobs when they are a day old; it first bars
+// their identifiers in the store, so that an upload that was only asleep can't
+// come back and point at what was removed.
+//
+// A file has a SHA-256 of its content and a checksum of every block of it. What
+// [Files.Open] reads is checked block by block before it is given out: a damaged
+// content fails with [ErrCorrupt], in whole and in part. [Files.Verify] finds such
+// files before somebody needs them.
+//
 // # Wiring
 //
 //	store, err := sqlite.Open(ctx, "forms.db", nil)
 //	// handle err
 //	defer store.Close()
-//	svc, err := formsvc.New(store, &formsvc.Options{Workflow: flow}) // nil for the defaults
+//	blobs, err := fileblob.Open("files", nil) // or s3blob.New; without blobs there are no files
+//	// handle err
+//	svc, err := formsvc.New(store, &formsvc.Options{Blobs: blobs}) // nil for the defaults
 //	// handle err
 //	api, err := httpx.New(svc, nil) // the REST API, under any prefix of your mux
 //	// handle err

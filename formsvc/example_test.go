@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook"
@@ -228,4 +231,50 @@ func ExampleWebhooks_Create() {
 	}
 	// Output:
 	// pending response.created Summer grant REF-1 <nil>
+}
+
+// A file is uploaded to a response, read back, and goes with the response.
+func ExampleFiles_Upload() {
+	ctx := context.Background()
+	// memblob forgets; programs open a directory with fileblob or a bucket with s3blob.
+	svc, err := formsvc.New(memory.New(), &formsvc.Options{Blobs: memblob.New()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	account, _ := svc.Accounts.Create(ctx, "example")
+	campaign, _ := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Summer grant"})
+	r, err := svc.Responses.Create(ctx, account.ID, campaign.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	response := formsvc.ResponseKey{AccountID: account.ID, CampaignID: campaign.ID, ID: r.ID}
+	file, err := svc.Files.Upload(ctx, response, formsvc.FileInput{
+		Name: `C:\plans\roof.txt`, ContentType: "text/plain", Content: strings.NewReader("a flat roof"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(file.Name, file.Size, "bytes")
+
+	content, err := svc.Files.Open(ctx, &file, 2, -1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, err := io.ReadAll(content)
+	fmt.Println(string(text), errors.Join(err, content.Close()))
+
+	fmt.Println(svc.Responses.Delete(ctx, response))
+	_, err = svc.Files.Get(ctx, formsvc.FileKey{AccountID: account.ID, ID: file.ID})
+	fmt.Println(errors.Is(err, formsvc.ErrNotFound))
+	// Output:
+	// roof.txt 11 bytes
+	// flat roof <nil>
+	// <nil>
+	// true
 }

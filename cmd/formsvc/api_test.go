@@ -32,7 +32,7 @@ type answer struct {
 }
 
 // do makes a request and reads the answer to its end. A body that is not nil is
-// sent as JSON. When the answer breaks off, what came of it is returned too.
+// sent as JSON.
 func (c *client) do(ctx context.Context, method, path string, body any) (answer, error) {
 	var content io.Reader
 	if body != nil {
@@ -50,6 +50,12 @@ func (c *client) do(ctx context.Context, method, path string, body any) (answer,
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return c.answered(req)
+}
+
+// answered makes a request and reads the answer to its end. When the answer
+// breaks off, what came of it is returned too.
+func (c *client) answered(req *http.Request) (answer, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return answer{}, err

@@ -85,6 +85,7 @@ type cli struct {
 	Accounts accountsCmd `cmd:"" help:"Create and list accounts."`
 	Keys     keysCmd     `cmd:"" help:"Create, list and revoke API keys."`
 	Webhooks webhooksCmd `cmd:"" help:"Manage webhooks, and see and repeat what was sent to them."`
+	Files    filesCmd    `cmd:"" help:"Find files that are damaged, and remove stored bytes that belong to no file."`
 	Secrets  secretsCmd  `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
 	Sign     signCmd     `cmd:"" help:"Print the webhook signature of standard input."`

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/storage/memory"
@@ -45,14 +46,17 @@ type backend interface {
 
 // check refuses flags that can't be used, by putting a node together over an
 // empty store in memory.
-func (c *serveCmd) check() error {
+func (c *serveCmd) check(g *global) error {
+	if _, _, err := g.blobURL(); err != nil {
+		return err
+	}
 	s := memory.New()
 	_, err := c.node(s, nil, slog.New(slog.DiscardHandler))
 	return errors.Join(err, s.Close())
 }
 
 // node puts a node together. Its errors name the flags at fault.
-func (c *serveCmd) node(s backend, ready func(context.Context) error, logger *slog.Logger) (*node, error) {
+func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*node, error) {
 	policy, err := c.policy()
 	if err != nil {
 		return nil, err
@@ -61,14 +65,16 @@ func (c *serveCmd) node(s backend, ready func(context.Context) error, logger *sl
 	if err := c.checkRetention(); err != nil {
 		return nil, err
 	}
-	opts := formsvc.Options{CheckURL: checkURL(policy), Retention: c.Retention, Logger: logger}
+	opts := formsvc.Options{
+		Blobs: b, MaxFile: int64(c.MaxUpload), CheckURL: checkURL(policy), Retention: c.Retention, Logger: logger,
+	}
 	if c.Retention == 0 {
 		opts.Retention = -1
 	}
 	if n.svc, err = formsvc.New(s, &opts); err != nil {
 		return nil, usageError{fmt.Errorf("--retention: %w", err)}
 	}
-	handler, err := httpx.New(n.svc, &httpx.Options{BaseURL: c.BaseURL, Logger: logger, Ready: ready})
+	handler, err := httpx.New(n.svc, &httpx.Options{BaseURL: c.BaseURL, Logger: logger})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}

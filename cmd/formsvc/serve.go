@@ -21,6 +21,7 @@ type serveCmd struct {
 	Addr               string          `default:"127.0.0.1:8080" help:"Where to listen."`
 	BaseURL            string          `name:"base-url" placeholder:"URL" help:"The public address of the API. Defaults to http://ADDR."`
 	Quota              int             `default:"0" help:"Requests a key may make per hour. This release does not count requests yet: it warns and serves without a limit."`
+	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"How large an uploaded file may be: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
 	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept; at least an hour, 0 for ever."`
 	WebhookTimeout     time.Duration   `default:"30s" help:"How long one attempt to deliver may take in all."`
 	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"The delays after each failed attempt; there is one attempt more."`
@@ -48,7 +49,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	// Before the database is made or changed, so that a flag that can't be used
 	// and a server that runs already leave it alone.
-	if err := c.check(); err != nil {
+	if err := c.check(g); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
@@ -72,12 +73,20 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if c.BaseURL == "" {
 		c.BaseURL = "http://" + listener.Addr().String()
 	}
-	n, err := c.node(s, s.Ping, logger)
+	b, err := g.openBlobs()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	n, err := c.node(s, b, logger)
 	if err != nil {
 		return err
 	}
 	if err := c.welcome(ctx, n.svc, std); err != nil {
 		return err
+	}
+	if err := n.svc.Ready(ctx); err != nil {
+		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", err))
 	}
 	c.announce(ctx, logger, listener, scrapes)
 	err = n.run(ctx, listener, scrapes)

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/formsvc/toolkit/blobstore/fileblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/storage/sqlite"
@@ -37,7 +38,12 @@ func run(ctx context.Context, l net.Listener, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	forms, err := formsvc.New(store, nil)
+	files, err := fileblob.Open(path+"-files", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files.Close()) }()
+	forms, err := formsvc.New(store, &formsvc.Options{Blobs: files})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/fileblob"
+	"github.com/formsvc/toolkit/blobstore/s3blob"
+)
+
+// blobs is what the commands need of either blob store.
+type blobs interface {
+	blobstore.Store
+	Close() error
+}
+
+// bucket is a blob store without anything to close.
+type bucket struct{ *s3blob.Store }
+
+// Close implements blobs.
+func (bucket) Close() error { return nil }
+
+// blobURL returns the blob store of the flags: a directory, or a bucket.
+func (g *global) blobURL() (dir string, config *s3blob.Config, err error) {
+	if g.Blobs == "" {
+		return filepath.Join(g.Data, "files"), nil, nil
+	}
+	scheme, rest, _ := strings.Cut(g.Blobs, ":")
+	switch scheme {
+	case "file":
+		if rest == "" {
+			return "", nil, usageError{errors.New("--blobs: file: needs a directory, such as file:forms-files")}
+		}
+		return filepath.Clean(rest), nil, nil
+	case "s3":
+		c, err := s3blob.ParseURL(g.Blobs)
+		if err != nil {
+			return "", nil, usageError{fmt.Errorf("--blobs: %w", err)}
+		}
+		return "", &c, nil
+	}
+	return "", nil, usageError{fmt.Errorf("--blobs: want file:DIR or s3://…, got the scheme %q", scheme)}
+}
+
+// openBlobs opens the blob store of the flags. A directory is made if missing; a
+// bucket is not asked anything yet.
+func (g *global) openBlobs() (blobs, error) {
+	dir, config, err := g.blobURL()
+	if err != nil {
+		return nil, err
+	}
+	if config == nil {
+		s, err := fileblob.Open(dir, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--blobs: %w", err)
+		}
+		return s, nil
+	}
+	s, err := s3blob.New(*config, nil)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--blobs: %w", err)}
+	}
+	return bucket{s}, nil
+}

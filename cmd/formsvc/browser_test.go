@@ -1,0 +1,195 @@
+package main_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// chromium returns the path of the browser. Without one the test is skipped, but
+// not in CI.
+func chromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no Chromium here, and in CI nothing may be skipped")
+	}
+	t.Skip("SKIPPED: no Chromium here")
+	return ""
+}
+
+// A hostile is a file that would run a script of its own if a browser took it
+// for what it is. Each script asks for /beacon?NAME.
+type hostile struct {
+	name, contentType, content string
+}
+
+func hostiles() []hostile {
+	const beacon = `fetch("/beacon?NAME");document.cookie&&fetch("/beacon?cookie-NAME")`
+	script := func(open string) string { return open + beacon + `</script>` }
+	list := []hostile{
+		{"page.html", "text/html", script("<!doctype html><script>")},
+		{"page.xhtml", "application/xhtml+xml", `<html xmlns="http://www.w3.org/1999/xhtml"><body>` + script("<script>") + `</body></html>`},
+		{"image.svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg">` + script("<script>") + `</svg>`},
+		{
+			"sheet.xml", "text/xml",
+			`<?xml version="1.0"?><a:script xmlns:a="http://www.w3.org/1999/xhtml">` + beacon + `</a:script>`,
+		},
+		{"code.js", "text/javascript", beacon},
+		{"claims.png", "image/png", script("<!doctype html><script>")},
+		{"plain.txt", "text/plain", script("<!doctype html><script>")},
+		{"none.bin", "", script("<!doctype html><script>")},
+		{"polyglot.gif", "image/gif", "GIF89a=1;" + beacon},
+		{"data.json", "application/json", beacon},
+	}
+	for i := range list {
+		list[i].content = strings.ReplaceAll(list[i].content, "NAME", list[i].name)
+	}
+	return list
+}
+
+// A site is one origin for a browser: the API with the key of a user who is
+// signed in, as behind the login of an embedding program, and pages of its own.
+type site struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	beacons []string
+}
+
+func newSite(t testing.TB, w *filing, page string, unsafe map[string]hostile) *site {
+	t.Helper()
+	target, err := url.Parse(w.client.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Header.Set("Authorization", "Bearer "+w.key)
+	}}
+	s := new(site)
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", api)
+	mux.HandleFunc("/beacon", func(_ http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.beacons = append(s.beacons, r.URL.RawQuery)
+	})
+	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "secret", Path: "/"})
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = fmt.Fprint(w, page)
+	})
+	mux.HandleFunc("/unsafe/{name}", func(w http.ResponseWriter, r *http.Request) {
+		h := unsafe[r.PathValue("name")]
+		w.Header().Set("Content-Type", h.contentType)
+		_, _ = fmt.Fprint(w, h.content)
+	})
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ran returns whose scripts ran, sorted.
+func (s *site) ran() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.beacons)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// embedding returns a page that uses each address in every way in which a page
+// can use another.
+func embedding(addresses []string) string {
+	var b strings.Builder
+	b.WriteString("<!doctype html><title>page</title>")
+	for _, a := range addresses {
+		fmt.Fprintf(&b, `<iframe src="%[1]s"></iframe><object data="%[1]s"></object><embed src="%[1]s"><img src="%[1]s">`+
+			`<script src="%[1]s"></script><script type="module" src="%[1]s"></script><link rel="stylesheet" href="%[1]s">`, a)
+	}
+	return b.String()
+}
+
+// visit opens an address in a new browser and waits until it has settled.
+func visit(t testing.TB, browser, address string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	//nolint:gosec // the browser of this machine
+	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=10000", "--dump-dom", address)
+	cmd.Dir, cmd.WaitDelay = t.TempDir(), 10*time.Second
+	if out, err := cmd.CombinedOutput(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		t.Fatalf("%s: %v\n%s", address, err, out)
+	}
+}
+
+// No file runs in a browser on the origin of the API, whichever type it claims
+// and however a page includes it or a user opens it.
+func TestFilesNeverRun(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	w := &filing{dsn: databases()[0].dsn(t), place: places()["disk"](t)}
+	w.serve(t)
+	unsafe := map[string]hostile{}
+	var files, controls []string
+	for _, h := range hostiles() {
+		unsafe[h.name] = h
+		controls = append(controls, "/unsafe/"+h.name)
+		files = append(files, "/v1/files/"+w.uploadAs(t, h).UUID)
+	}
+
+	// The same files without our headers do run, so the test would notice.
+	s := newSite(t, w, embedding(controls), unsafe)
+	visit(t, browser, s.URL+"/page")
+	ran := s.ran()
+	for _, name := range []string{"page.html", "cookie-page.html", "page.xhtml", "image.svg", "sheet.xml", "code.js"} {
+		if !slices.Contains(ran, name) {
+			t.Errorf("INVALID: %s did not run where it should; these did: %q", name, ran)
+		}
+	}
+
+	s = newSite(t, w, embedding(files), unsafe)
+	visit(t, browser, s.URL+"/page")
+	for i, file := range files {
+		if i < 3 { // what a browser shows as a page
+			visit(t, browser, s.URL+file)
+		}
+	}
+	if ran := s.ran(); len(ran) > 0 {
+		t.Errorf("these ran on our origin: %q", ran)
+	}
+}
+
+// uploadAs uploads a file of a type.
+func (w *filing) uploadAs(t testing.TB, h hostile) fileRecord {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.client.url+w.response+"/files", strings.NewReader(h.content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.key)
+	req.Header.Set("Content-Disposition", `attachment; filename="`+h.name+`"`)
+	if h.contentType != "" {
+		req.Header.Set("Content-Type", h.contentType)
+	}
+	a, err := w.answered(req)
+	return w.taken(t, a, err, []byte(h.content))
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type filesCmd struct {
+	Sweep  filesSweepCmd  `cmd:"" help:"Remove stored bytes that are older than a day and belong to no file, as uploads leave behind that were cut off. A server does it once a day by itself."`
+	Verify filesVerifyCmd `cmd:"" help:"Read every file and list those that are missing or damaged; exit status 1 if there are any."`
+}
+
+// withFiles runs a command on the database and the blob store of the flags.
+func (g *global) withFiles(ctx context.Context, do func(svc *formsvc.Service) error) (err error) {
+	b, err := g.openBlobs()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	return g.with(ctx, false, &formsvc.Options{Blobs: b}, do)
+}
+
+type filesSweepCmd struct {
+	output
+	DryRun bool `name:"dry-run" help:"Say what would be removed, and leave it."`
+	Force  bool `help:"Remove also when most of what is stored belongs to no file, as with the wrong database or an old backup of it."`
+}
+
+type sweepRecord struct {
+	Blobs     int   `json:"blobs"`
+	Orphans   int   `json:"orphans"`
+	Bytes     int64 `json:"bytes"`
+	Removed   int   `json:"removed"`
+	Leftovers int   `json:"leftovers"`
+}
+
+// Run sweeps.
+func (c *filesSweepCmd) Run(ctx context.Context, g *global, std streams) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
+		r, err := svc.Files.Sweep(ctx, &formsvc.SweepOptions{DryRun: c.DryRun, Force: c.Force})
+		if errors.Is(err, formsvc.ErrManyOrphans) {
+			return fmt.Errorf("nothing was removed: %d of %d stored files are not in the database.\n"+
+				"Is it the right one? If it is, repeat with --force", r.Orphans, r.Blobs)
+		}
+		if err != nil {
+			return err
+		}
+		record := sweepRecord{r.Blobs, r.Orphans, r.Bytes, r.Removed, r.Leftover}
+		return records(c.output, std.out, "STORED\tWITHOUT FILE\tBYTES\tREMOVED\tLEFTOVERS REMOVED", []sweepRecord{record},
+			func(r sweepRecord) string {
+				return fmt.Sprintf("%d\t%d\t%d\t%d\t%d", r.Blobs, r.Orphans, r.Bytes, r.Removed, r.Leftovers)
+			})
+	})
+}
+
+type filesVerifyCmd struct{ output }
+
+type damagedRecord struct {
+	UUID         formsvc.ID `json:"uuid"`
+	Account      formsvc.ID `json:"account"`
+	CampaignUUID formsvc.ID `json:"campaignUuid"`
+	ResponseUUID formsvc.ID `json:"responseUuid"`
+	Name         string     `json:"name"`
+	Size         int64      `json:"size"`
+	CreatedAt    stamp      `json:"createdAt"`
+	Problem      string     `json:"problem"`
+}
+
+// Run verifies. Each damaged file is printed when it is found.
+func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
+		damaged := 0
+		checked, err := svc.Files.Verify(ctx, func(f *formsvc.File, problem error) error {
+			damaged++
+			return c.print(std, f, problem)
+		})
+		if err != nil {
+			return fmt.Errorf("%w (after %d files)", err, checked)
+		}
+		_, _ = fmt.Fprintf(std.err, "%d files checked, %d damaged\n", checked, damaged)
+		if damaged > 0 {
+			return errSilent
+		}
+		return nil
+	})
+}
+
+func (c *filesVerifyCmd) print(std streams, f *formsvc.File, problem error) error {
+	if !c.JSON {
+		_, err := fmt.Fprintf(std.out, "%s  response %s  %q  %v\n", f.ID, f.ResponseID, f.Name, problem)
+		return err
+	}
+	enc := json.NewEncoder(std.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(damagedRecord{
+		f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.Name, f.Size, stamp{f.CreatedAt}, problem.Error(),
+	})
+}

@@ -1,0 +1,280 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// While the S3 server is down or hangs, files fail with 503 in bounded time and
+// nothing else does; when it is back, so are they.
+func TestFilesWithoutS3(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		label      string
+		stop, back func(t testing.TB, p *place)
+	}{
+		{
+			"down", func(_ testing.TB, p *place) { p.server.Stop() },
+			func(_ testing.TB, p *place) { p.server.Restart() },
+		},
+		{
+			"hanging", func(_ testing.TB, p *place) { p.server.Suspend() },
+			func(_ testing.TB, p *place) { p.server.Resume() },
+		},
+	} {
+		t.Run(x.label, func(t *testing.T) {
+			t.Parallel()
+			w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
+			w.serve(t)
+			content := contents(1, 6_000_000)
+			before := w.upload(t, "before", content)
+			x.stop(t, w.place)
+			if a, err := w.send(t.Context(), "during", bytes.NewReader(content), int64(len(content))); err == nil {
+				wantUnavailable(t, "upload", a)
+			} else {
+				t.Logf("upload: the connection broke before the answer was read: %v", err)
+			}
+			a, err := w.download(t, before.UUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantUnavailable(t, "download", a)
+			a, err = w.do(t.Context(), http.MethodGet, "/readyz", nil)
+			if err != nil || a.status != http.StatusServiceUnavailable {
+				t.Errorf("readyz: status %d, %v", a.status, err)
+			}
+			w.want(t, http.StatusOK, http.MethodGet, w.response, nil, nil)
+			w.submit(t, w.campaign(t, "meanwhile"), "meanwhile")
+			if list := w.listed(t); len(list) != 1 {
+				t.Errorf("files %+v", list)
+			}
+			x.back(t, w.place)
+			eventually(t, "the server is ready again", func() bool {
+				a, err := w.do(t.Context(), http.MethodGet, "/readyz", nil)
+				return err == nil && a.status == http.StatusOK
+			})
+			w.has(t, before.UUID, content)
+			w.has(t, w.upload(t, "after", content).UUID, content)
+		})
+	}
+}
+
+func wantUnavailable(t *testing.T, what string, a answer) {
+	t.Helper()
+	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("%s: status %d, Retry-After %q\n%s", what, a.status, a.header.Get("Retry-After"), a.body)
+	}
+}
+
+// A server starts although its S3 server is not there yet.
+func TestStartWithoutS3(t *testing.T) {
+	t.Parallel()
+	w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
+	w.place.server.Stop()
+	w.serve(t)
+	w.place.server.Restart()
+	w.has(t, w.upload(t, "late", contents(1, 1000)).UUID, contents(1, 1000))
+}
+
+// A full disk is told as such; nothing half-written remains, and what needs no
+// room works on.
+func TestFilesDiskFull(t *testing.T) {
+	t.Parallel()
+	mount := t.TempDir()
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("needs the right to mount: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) })
+	dir := filepath.Join(mount, "files")
+	w := &filing{dsn: databases()[0].dsn(t), place: &place{flags: []string{"--blobs", "file:" + dir}, dir: dir}}
+	w.serve(t)
+	content := contents(1, 5_000_000)
+	before := w.upload(t, "before", content)
+	a, err := w.send(t.Context(), "during", bytes.NewReader(content), int64(len(content)))
+	if err == nil && a.status != http.StatusInsufficientStorage {
+		t.Errorf("upload: status %d\n%s", a.status, a.body)
+	} else if err != nil {
+		t.Logf("upload: the connection broke before the answer was read: %v", err)
+	}
+	if blobs, left := w.stored(t); len(blobs) != 1 || len(left) != 0 || len(w.listed(t)) != 1 {
+		t.Errorf("stored %q and %q", blobs, left)
+	}
+	w.submit(t, w.campaign(t, "meanwhile"), "meanwhile")
+	w.has(t, before.UUID, content)
+	w.has(t, w.upload(t, "after", content[:2_000_000]).UUID, content[:2_000_000])
+}
+
+const (
+	// flatEnv names the variable with the size of the file in megabytes for
+	// TestFilesFlatMemory.
+	flatEnv = "FORMSVC_TEST_FILE_MB"
+	// flatByDefault is much more than the server may grow by.
+	flatByDefault = 256
+)
+
+// A file of any size adds less than 32 MB to the server on a disk and 64 MB with
+// S3, and 50 at once stay bounded.
+func TestFilesFlatMemory(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector needs memory of its own")
+	}
+	megabytes := flatByDefault
+	if n, err := strconv.Atoi(os.Getenv(flatEnv)); err == nil {
+		megabytes = n
+	}
+	for name, limit := range map[string]int64{"disk": 32, "s3": 64} {
+		t.Run(name, func(t *testing.T) {
+			w := &filing{dsn: databases()[0].dsn(t), place: places()[name](t)}
+			w.serve(t, "--max-upload", "4GiB")
+			w.upload(t, "warm", contents(1, 1_000_000))
+			idle := w.peak(t)
+			size := int64(megabytes) << 20
+			a, err := w.send(t.Context(), "large", &noise{left: size}, size)
+			if err != nil || a.status != http.StatusCreated {
+				t.Fatalf("status %d, %v\n%s", a.status, err, a.body)
+			}
+			up := w.peak(t)
+			if n := w.drain(t, w.listed(t)[0].UUID); n != size {
+				t.Errorf("%d bytes came back, want %d", n, size)
+			}
+			down := w.peak(t)
+			t.Logf("%d MiB: %d MB idle, %d MB after the upload, %d MB after the download", megabytes, idle>>20, up>>20, down>>20)
+			if grown := (down - idle) >> 20; grown >= limit {
+				t.Errorf("the server grew by %d MB, the limit is %d", grown, limit)
+			}
+			w.crowd(t, 50, 10<<20)
+			crowded := w.peak(t)
+			t.Logf("50 uploads of 10 MiB at once: %d MB", crowded>>20)
+			if grown := (crowded - idle) >> 20; grown >= 200 {
+				t.Errorf("50 uploads made the server grow by %d MB", grown)
+			}
+		})
+	}
+}
+
+// crowd makes n uploads at once.
+func (w *filing) crowd(t *testing.T, n int, size int64) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			a, err := w.send(t.Context(), fmt.Sprint("crowd ", i), &noise{left: size}, size)
+			if err != nil || a.status != http.StatusCreated {
+				t.Errorf("one of %d: status %d, %v\n%s", n, a.status, err, a.body)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// drain downloads a file and returns how long it is.
+func (w *filing) drain(t testing.TB, uuid string) int64 {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.client.url+"/v1/files/"+uuid, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.key)
+	resp, err := w.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+var peakPattern = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peak returns the most memory that the server ever had, in bytes.
+func (w *filing) peak(t testing.TB) int64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.cmd.Process.Pid))
+	if err != nil {
+		t.Skipf("needs /proc: %v", err)
+	}
+	m := peakPattern.FindSubmatch(b)
+	if m == nil {
+		t.Skip("the kernel does not tell the peak of a process")
+	}
+	kilobytes, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kilobytes << 10
+}
+
+// noise yields bytes that no compression and no cache makes less of.
+type noise struct {
+	left, at int64
+}
+
+func (n *noise) Read(p []byte) (int, error) {
+	if n.left == 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), n.left)]
+	x := uint64(n.at)*0x9e3779b97f4a7c15 + 1
+	for i := range p {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		p[i] = byte(x)
+	}
+	n.at += int64(len(p))
+	n.left -= int64(len(p))
+	return len(p), nil
+}
+
+// A client that leaves at any point leaves nothing.
+func TestFilesClientLeaves(t *testing.T) {
+	onEachPlace(t, func(t *testing.T, w *filing) {
+		w.serve(t)
+		const size = 6_000_000
+		for at := 0; at < size; at += size / 7 {
+			ctx, cancel := context.WithCancel(t.Context())
+			r, body := io.Pipe()
+			done := make(chan error)
+			go func() {
+				a, err := w.send(ctx, "left", r, size)
+				if err == nil {
+					err = fmt.Errorf("status %d", a.status)
+				}
+				done <- err
+			}()
+			_, _ = body.Write(contents(9, at)) // fails when the server was quicker
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("after %d bytes: %v", at, err)
+			}
+			_ = r.Close()
+		}
+		eventually(t, "nothing is left", func() bool {
+			blobs, left := w.stored(t)
+			return len(blobs) == 0 && len(left) == 0
+		})
+		if list := w.listed(t); len(list) != 0 {
+			t.Errorf("files %+v", list)
+		}
+		// Nothing shows up later either.
+		w.terminate(t)
+		w.stopped(t)
+		if blobs, left := w.stored(t); len(blobs) != 0 || len(left) != 0 {
+			t.Errorf("stored %q and %q", blobs, left)
+		}
+	})
+}
