@@ -138,8 +138,14 @@ func (s *Service) With(store Store) *Service {
 	})
 }
 
-// Ready returns nil when the store and the blob store, if there is one, answer.
+// readyTimeout bounds Ready: who asks is a load balancer with little patience.
+const readyTimeout = 3 * time.Second
+
+// Ready returns nil when the store and the blob store, if there is one, answer
+// within 3 seconds.
 func (s *Service) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
 	// What can't exist is asked for: that there is none is an answer.
 	if _, err := s.core.store.AccountByName(ctx, ""); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("formsvc: store: %w", err)

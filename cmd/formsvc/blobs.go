@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -24,7 +25,7 @@ type bucket struct{ *s3blob.Store }
 func (bucket) Close() error { return nil }
 
 // blobURL returns the blob store of the flags: a directory, or a bucket.
-func (g *global) blobURL() (dir string, config *s3blob.Config, err error) {
+func (g *global) blobURL() (dir string, s3 *s3blob.Bucket, err error) {
 	if g.Blobs == "" {
 		return filepath.Join(g.Data, "files"), nil, nil
 	}
@@ -36,7 +37,7 @@ func (g *global) blobURL() (dir string, config *s3blob.Config, err error) {
 		}
 		return filepath.Clean(rest), nil, nil
 	case "s3":
-		c, err := s3blob.ParseURL(g.Blobs)
+		c, err := s3blob.ParseURL(g.Blobs, os.Getenv)
 		if err != nil {
 			return "", nil, usageError{fmt.Errorf("--blobs: %w", err)}
 		}
@@ -48,18 +49,18 @@ func (g *global) blobURL() (dir string, config *s3blob.Config, err error) {
 // openBlobs opens the blob store of the flags. A directory is made if missing; a
 // bucket is not asked anything yet.
 func (g *global) openBlobs() (blobs, error) {
-	dir, config, err := g.blobURL()
+	dir, s3, err := g.blobURL()
 	if err != nil {
 		return nil, err
 	}
-	if config == nil {
+	if s3 == nil {
 		s, err := fileblob.Open(dir, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--blobs: %w", err)
 		}
 		return s, nil
 	}
-	s, err := s3blob.New(*config, nil)
+	s, err := s3blob.New(*s3, s3blob.AWSCredentials(), nil)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--blobs: %w", err)}
 	}

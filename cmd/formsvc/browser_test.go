@@ -40,7 +40,7 @@ type hostile struct {
 }
 
 func hostiles() []hostile {
-	const beacon = `fetch("/beacon?NAME");document.cookie&&fetch("/beacon?cookie-NAME")`
+	const beacon = `fetch("/beacon?NAME");if(document.cookie)fetch("/beacon?cookie-NAME")`
 	script := func(open string) string { return open + beacon + `</script>` }
 	list := []hostile{
 		{"page.html", "text/html", script("<!doctype html><script>")},
@@ -115,13 +115,16 @@ func (s *site) ran() []string {
 }
 
 // embedding returns a page that uses each address in every way in which a page
-// can use another.
+// can use another. At the end it goes to each of them, if it is still there.
 func embedding(addresses []string) string {
 	var b strings.Builder
 	b.WriteString("<!doctype html><title>page</title>")
 	for _, a := range addresses {
 		fmt.Fprintf(&b, `<iframe src="%[1]s"></iframe><object data="%[1]s"></object><embed src="%[1]s"><img src="%[1]s">`+
 			`<script src="%[1]s"></script><script type="module" src="%[1]s"></script><link rel="stylesheet" href="%[1]s">`, a)
+	}
+	for i, a := range addresses {
+		fmt.Fprintf(&b, `<script>setTimeout(() => { location.href = %q }, %d)</script>`, a, 3000+500*i)
 	}
 	return b.String()
 }
@@ -168,11 +171,6 @@ func TestFilesNeverRun(t *testing.T) {
 
 	s = newSite(t, w, embedding(files), unsafe)
 	visit(t, browser, s.URL+"/page")
-	for i, file := range files {
-		if i < 3 { // what a browser shows as a page
-			visit(t, browser, s.URL+file)
-		}
-	}
 	if ran := s.ran(); len(ran) > 0 {
 		t.Errorf("these ran on our origin: %q", ran)
 	}

@@ -39,7 +39,7 @@ func places() map[string]func(t testing.TB) *place {
 		"s3": func(t testing.TB) *place {
 			s := s3test.Start(t)
 			return &place{
-				flags: []string{"--blobs", s.URL()}, server: s, dir: filepath.Join(s.Dir, s.Bucket),
+				flags: []string{"--blobs", s.URL()}, server: s, dir: s.Dir,
 				env: []string{"AWS_ACCESS_KEY_ID=" + s.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.SecretKey},
 			}
 		},
@@ -219,8 +219,8 @@ func age(t testing.TB, paths ...string) {
 	}
 }
 
-// contents returns n bytes that no other seed has.
-func contents(seed byte, n int) []byte {
+// bytesOf returns n bytes that no other seed has.
+func bytesOf(seed byte, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(i*7) ^ byte(i>>8) ^ byte(i>>16) ^ seed
@@ -233,8 +233,8 @@ func TestFiles(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t, "--max-upload", "8MB")
 		r := receiver(t)
-		hook(t, w.dsn, r.URL, "file.uploaded")
-		small, large := contents(1, 1000), contents(2, 8_000_000)
+		hook(t, w.dsn, r.URL(), "file.uploaded")
+		small, large := bytesOf(1, 1000), bytesOf(2, 8_000_000)
 		one := w.upload(t, "Überblick.txt", small)
 		two := w.form(t, "../plan.pdf", "plan", large)
 		if one.Name != "Überblick.txt" || one.ContentType != "application/x-test" || two.Name != "plan.pdf" || two.Module != "plan" {
@@ -254,7 +254,7 @@ func TestFiles(t *testing.T) {
 		hashes := map[string]bool{}
 		for _, got := range arrivals(t, r, 2) {
 			var e struct{ Data struct{ File fileRecord } }
-			if err := json.Unmarshal(got.Body, &e); err != nil {
+			if err := json.Unmarshal(got.Delivery.Body, &e); err != nil {
 				t.Fatal(err)
 			}
 			hashes[e.Data.File.SHA256] = true
@@ -276,10 +276,10 @@ func TestFiles(t *testing.T) {
 func TestDamagedFiles(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t)
-		flipped := w.upload(t, "flipped", contents(1, 1_000_000))
-		short := w.upload(t, "short", contents(2, 1_000_000))
-		gone := w.upload(t, "gone", contents(3, 1_000_000))
-		whole := w.upload(t, "whole", contents(4, 1_000_000))
+		flipped := w.upload(t, "flipped", bytesOf(1, 1_000_000))
+		short := w.upload(t, "short", bytesOf(2, 1_000_000))
+		gone := w.upload(t, "gone", bytesOf(3, 1_000_000))
+		whole := w.upload(t, "whole", bytesOf(4, 1_000_000))
 		w.damage(t, flipped.UUID, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
 		w.damage(t, short.UUID, func(b []byte) []byte { return b[:len(b)-1] })
 		w.damage(t, gone.UUID, func([]byte) []byte { return nil })
@@ -289,7 +289,7 @@ func TestDamagedFiles(t *testing.T) {
 				t.Errorf("a damaged file came with status %d and ended well", a.status)
 			}
 		}
-		w.has(t, whole.UUID, contents(4, 1_000_000))
+		w.has(t, whole.UUID, bytesOf(4, 1_000_000))
 		got := w.manage(t, "files", "verify", "--json")
 		if got.status != 1 || strings.Count(got.out, "\n") != 3 || strings.Contains(got.out, whole.UUID) {
 			t.Errorf("verify: %+v", got)
@@ -334,7 +334,7 @@ func TestFilesSurviveKill(t *testing.T) {
 		w.serve(t)
 		kept := map[string][]byte{}
 		for life := range 3 {
-			content := contents(byte(life), 7_000_000)
+			content := bytesOf(byte(life), 7_000_000)
 			kept[w.upload(t, fmt.Sprint("kept ", life), content).UUID] = content
 			w.cutOff(t, 6_000_000*life+100)
 			w.serve(t)
@@ -365,7 +365,7 @@ func (w *filing) cutOff(t testing.TB, n int) {
 		}
 		done <- err
 	}()
-	if _, err := body.Write(contents(9, n)); err != nil {
+	if _, err := body.Write(bytesOf(9, n)); err != nil {
 		t.Errorf("the upload ended early: %v", err)
 	}
 	w.kill()
