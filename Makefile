@@ -1,5 +1,5 @@
-# `make` lists the targets. Needed: Go and bash. Everything else is fetched (linters into .cache/bin, at the versions below)
-# or optional (PostgreSQL, see .ci/with-postgres).
+# `make` lists the targets. Needed: Go and bash. Everything else is fetched (linters and an S3 server into .cache/bin, at the
+# versions below) or optional (PostgreSQL, see .ci/with-postgres).
 
 GO         ?= go
 PKGS       ?= ./...
@@ -10,11 +10,19 @@ FUZZTIME   ?= 30s
 
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.8.0
+VERSITYGW_VERSION     := $(shell awk '$$1 == "github.com/versity/versitygw" { print $$2 }' .ci/s3.mod)
 
 WITH_POSTGRES := bash .ci/with-postgres
 TOOLS         := .cache/bin
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+VERSITYGW     := $(TOOLS)/versitygw-$(VERSITYGW_VERSION)
+
+# Tests start an S3 server of their own with the program that this names (see blobstore/s3blob/s3test).
+WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
+		if $(MAKE) --no-print-directory -s $(VERSITYGW); then export FORMSVC_TEST_VERSITYGW='$(CURDIR)/$(VERSITYGW)'; \
+		else echo 'WARNING: versitygw $(VERSITYGW_VERSION) cannot be built here; S3 tests will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
+	fi;
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -27,19 +35,19 @@ help: ## list the targets
 build: ## compile everything
 	@$(GO) build ./...
 
-test: ## run the tests, with a PostgreSQL server for the time they take
-	@$(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+test: ## run the tests, with PostgreSQL and S3 servers for the time they take
+	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
 
 race: ## run the tests with the race detector
-	@$(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
+	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
 
-bench: ## requests beside their limit, deliveries beside River, in one run (about 25 minutes)
-	@peer='$(CURDIR)/.cache/bin/formbench-peers'; \
+bench: ## requests and files beside their limits, deliveries beside River, in one run (about 30 minutes)
+	@$(WITH_S3) peer='$(CURDIR)/.cache/bin/formbench-peers'; \
 	$(GO) -C cmd/formbench/peers build -o "$$peer" . || { echo 'bench: River cannot be built here: NOT MEASURED' >&2; peer=; }; \
 	$(WITH_POSTGRES) --durable $(GO) run ./cmd/formbench -river "$$peer" $(BENCHFLAGS)
 
 microbench: ## run the benchmarks of the packages
-	@$(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(PKGS)
+	@$(WITH_S3) $(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(PKGS)
 
 check: fmt vet tidy lint race vuln ## everything a change must pass
 	@echo 'check: ok'
@@ -73,7 +81,7 @@ vuln: ## look for known vulnerabilities
 	*) echo "vuln: NOT RUN: $$(echo "$$output" | tail -n 1)"; [ -z "$$GOVULNDB" ] ;; \
 	esac
 
-# `make -s .cache/bin/...` builds a linter. Its version is in its name, so a new version is built when the number changes.
+# `make -s .cache/bin/...` builds a tool. Its version is in its name, so a new version is built when the number changes.
 $(GOLANGCI_LINT):
 	@echo 'building golangci-lint $(GOLANGCI_LINT_VERSION) (once, takes minutes)' >&2
 	@output=$$(GOFLAGS= GOBIN='$(CURDIR)/$(TOOLS)' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) 2>&1) || \
@@ -84,6 +92,14 @@ $(GOVULNCHECK):
 	@output=$$(GOFLAGS= GOBIN='$(CURDIR)/$(TOOLS)' $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) 2>&1) || \
 		{ echo "$$output" | tail -n 2 >&2; exit 1; }
 	@mv $(TOOLS)/govulncheck $@
+
+# The server is of another module, so its versions and hashes are in a go.mod and a go.sum of its own.
+$(VERSITYGW):
+	@echo 'building versitygw $(VERSITYGW_VERSION) (once, takes minutes)' >&2
+	@mkdir -p $(TOOLS)
+	@output=$$(GOFLAGS= $(GO) build -trimpath -buildvcs=false -modfile=.ci/s3.mod -o '$@.new' github.com/versity/versitygw/cmd/versitygw 2>&1) || \
+		{ echo "$$output" | tail -n 2 >&2; exit 1; }
+	@mv '$@.new' $@
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@find . -name '*_test.go' -not -path './.cache/*' -exec grep -H '^func Fuzz' {} + | \

@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -62,18 +63,28 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64) (*conten
 	return c, nil
 }
 
-// A content reads a part of a file block by block.
+// A content reads a part of a file block by block: while one is given out, the
+// next one is read and checked in a goroutine of its own, which Close waits for.
 type content struct {
 	body  io.ReadCloser
 	file  *File
 	table *crc32.Table
-	hash  hash.Hash // nil unless all is read
-	next  int64     // the block to be read next
-	skip  int       // bytes of it that were not asked for
-	left  int64     // bytes still to be given out
-	block []byte    // what is left of the current block
-	room  []byte
+	hash  hash.Hash   // nil unless all is read
+	next  int64       // the block to be loaded next
+	skip  int         // bytes of the first block that were not asked for
+	left  int64       // bytes still to be given out
+	block []byte      // what is left of the current block
+	ahead chan loaded // of the load that is under way, or nil
+	spare []byte      // room for a block
+	room  []byte      // that the current block is in
 	err   error
+}
+
+// A loaded is a block that has been read and checked.
+type loaded struct {
+	room []byte // that it fills from the start
+	size int
+	err  error
 }
 
 // Read implements io.Reader.
@@ -82,7 +93,7 @@ func (c *content) Read(p []byte) (int, error) {
 		c.err = io.EOF
 	}
 	if len(c.block) == 0 && c.err == nil {
-		c.err = c.load()
+		c.err = c.turn()
 	}
 	if c.err != nil {
 		return 0, c.err
@@ -94,34 +105,70 @@ func (c *content) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (c *content) Close() error { return c.body.Close() }
+func (c *content) Close() error {
+	if c.ahead != nil {
+		<-c.ahead
+		c.ahead = nil
+	}
+	c.err = cmp.Or(c.err, fs.ErrClosed)
+	return c.body.Close()
+}
+
+// turn makes the next block the current one and begins with the one after it.
+func (c *content) turn() error {
+	var got loaded
+	if c.ahead != nil {
+		got, c.ahead = <-c.ahead, nil
+	} else {
+		got = c.load(nil)
+	}
+	if got.err != nil {
+		return got.err
+	}
+	block := got.room[c.skip:got.size]
+	c.skip = 0
+	c.block = block[:min(int64(len(block)), c.left)]
+	c.spare, c.room = c.room, got.room
+	if int64(len(c.block)) < c.left {
+		ahead := make(chan loaded, 1)
+		room := c.spare
+		go func() { ahead <- c.load(room) }()
+		c.ahead = ahead
+	}
+	return nil
+}
 
 // load reads the next block and checks it.
-func (c *content) load() error {
-	size := min(BlockSize, c.file.Size-c.next*BlockSize)
-	if c.room == nil {
-		c.room = make([]byte, min(BlockSize, c.file.Size))
+func (c *content) load(room []byte) loaded {
+	if room == nil {
+		room = make([]byte, min(BlockSize, c.file.Size))
 	}
-	block := c.room[:size]
+	size := int(min(BlockSize, c.file.Size-c.next*BlockSize))
+	if err := c.check(room[:size]); err != nil {
+		return loaded{err: fmt.Errorf("formsvc: read file: %w", err)}
+	}
+	return loaded{room: room, size: size}
+}
+
+// check fills block and compares it with what is known of it.
+func (c *content) check(block []byte) error {
 	if _, err := io.ReadFull(c.body, block); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("formsvc: read file: %w: the blob ends early", ErrCorrupt)
+			return fmt.Errorf("%w: the blob ends early", ErrCorrupt)
 		}
-		return fmt.Errorf("formsvc: read file: %w", blobError(err))
+		return blobError(err)
 	}
 	sums := c.file.Blocks
 	if int64(len(sums)) < 4*(c.next+1) || binary.BigEndian.Uint32(sums[4*c.next:]) != crc32.Checksum(block, c.table) {
-		return fmt.Errorf("formsvc: read file: %w: the block at byte %d has another checksum", ErrCorrupt, c.next*BlockSize)
+		return fmt.Errorf("%w: the block at byte %d has another checksum", ErrCorrupt, c.next*BlockSize)
 	}
 	c.next++
-	if c.hash != nil {
-		_, _ = c.hash.Write(block) // never fails
-		if c.next*BlockSize >= c.file.Size && [sha256.Size]byte(c.hash.Sum(nil)) != c.file.SHA256 {
-			return fmt.Errorf("formsvc: read file: %w: it has another hash", ErrCorrupt)
-		}
+	if c.hash == nil {
+		return nil
 	}
-	block = block[c.skip:]
-	c.skip = 0
-	c.block = block[:min(int64(len(block)), c.left)]
+	_, _ = c.hash.Write(block) // never fails
+	if c.next*BlockSize >= c.file.Size && [sha256.Size]byte(c.hash.Sum(nil)) != c.file.SHA256 {
+		return fmt.Errorf("%w: it has another hash", ErrCorrupt)
+	}
 	return nil
 }

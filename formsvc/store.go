@@ -29,7 +29,7 @@ import (
 // waits returns the context's error and has changed nothing; once the unit is
 // under way the method returns what became of it. After Close every method
 // fails with [ErrStoreClosed]. A store that can't answer fails with
-// [ErrUnavailable].
+// [ErrUnavailable], one whose disk is full with [ErrNoSpace].
 //
 // Package storagetest holds every store to this.
 type Store interface {
@@ -128,7 +128,7 @@ type FileStore interface {
 	// ErrNotFound: no such response.
 	Files(ctx context.Context, q FileQuery) (Page[File], error)
 	// AllFiles returns at most limit files of all accounts, by ID and with Blocks,
-	// that come after an ID; "" is before all.
+	// that come after the ID of one; "" is before all.
 	AllFiles(ctx context.Context, after ID, limit int) ([]File, error)
 	// UnknownFiles returns those of the identifiers that name no file of any
 	// account, in their order; also those that are barred.

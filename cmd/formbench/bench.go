@@ -15,8 +15,9 @@ import (
 // A bench is one run.
 type bench struct {
 	options
-	self string    // this program, which is also the server
-	log  io.Writer // progress
+	self      string    // this program, which is also the server
+	log       io.Writer // progress
+	s3Program string    // "" when there is none
 	result
 }
 
@@ -29,6 +30,8 @@ type result struct {
 	Cells   []cell    `json:"cells"`
 
 	Deliveries []deliverCell `json:"deliveries"`
+
+	Files []fileCell `json:"files"`
 
 	Ratios []ratio `json:"ratios"`
 	Goals  []goal  `json:"goals"`
@@ -53,6 +56,7 @@ func runBench(ctx context.Context, opts options, std streams) error {
 		b.Goals = goals(&b.options, b.Cells, b.Ratios)
 	}
 	b.Goals = append(b.Goals, deliverGoals(&b.options, b.Deliveries)...)
+	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
 	return errors.Join(err, b.report(std.out), b.writeJSON())
 }
 
@@ -76,9 +80,10 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		}
 		b.warn("CPU profiles were taken, which slows the servers down")
 	}
-	if slices.Contains(b.Stores, sqliteStore) && inMemory(b.dir) {
-		b.warn("the SQLite files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
+	if inMemory(b.dir) {
+		b.warn("SQLite and other files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
 	}
+	b.prepareFiles()
 	if err := b.preparePostgres(ctx); err != nil {
 		return err
 	}
@@ -98,7 +103,7 @@ func (b *bench) prepareRiver() (err error) {
 }
 
 func (b *bench) preparePostgres(ctx context.Context) error {
-	if !slices.Contains(b.Stores, postgresStore) {
+	if !slices.Contains(b.Stores, postgresStore) || !(b.requests() || b.delivers()) {
 		return nil
 	}
 	if os.Getenv(postgresEnv) == "" {
@@ -140,6 +145,16 @@ func (b *bench) checkNoise() {
 	}
 	for _, c := range b.Deliveries {
 		if c.Store == postgresStore || (c.What != steadyPart && c.What != drainPart) {
+			continue
+		}
+		counted++
+		most = max(most, c.OtherCores)
+		if c.OtherCores > tolerable {
+			noisy++
+		}
+	}
+	for _, c := range b.Files {
+		if c.What != downloadWhat { // what is uploaded the kernel writes to the disk in its own time
 			continue
 		}
 		counted++

@@ -6,53 +6,22 @@ import (
 	"strings"
 )
 
-// deliverRows are the cells of all rounds, by what they have in common. The
-// order is that of the first round.
+// deliverRows are the cells of what delivers.
 type deliverRows struct {
-	keys  []deliverKey
-	cells map[deliverKey][]deliverCell
+	grouping[deliverKey, deliverCell]
 }
 
 type deliverKey struct{ what, store, system, how string }
 
 func newDeliverRows(cells []deliverCell) deliverRows {
-	r := deliverRows{cells: make(map[deliverKey][]deliverCell)}
-	for _, c := range cells {
-		key := deliverKey{c.What, c.Store, c.System, c.How}
-		if r.cells[key] == nil {
-			r.keys = append(r.keys, key)
-		}
-		r.cells[key] = append(r.cells[key], c)
-	}
-	return r
-}
-
-// spread returns the spread of a figure of a row, or nil when it was not
-// measured.
-func (r *deliverRows) spread(key deliverKey, figure func(*deliverCell) float64) *spread {
-	cells := r.cells[key]
-	if len(cells) == 0 {
-		return nil
-	}
-	s := newSpread(mapped(cells, figure))
-	return &s
+	return deliverRows{grouped(cells, func(c *deliverCell) deliverKey {
+		return deliverKey{c.What, c.Store, c.System, c.How}
+	})}
 }
 
 // over returns one figure over another, round by round, or nil.
 func (r *deliverRows) over(a, b deliverKey, figure func(*deliverCell) float64) *spread {
-	var list []float64
-	for _, x := range r.cells[a] {
-		for _, y := range r.cells[b] {
-			if below := figure(&y); x.Round == y.Round && below > 0 {
-				list = append(list, figure(&x)/below)
-			}
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	s := newSpread(list)
-	return &s
+	return r.grouping.over(a, b, func(c *deliverCell) int { return c.Round }, figure)
 }
 
 func perSecond(c *deliverCell) float64   { return c.PerSecond }

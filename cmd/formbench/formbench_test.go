@@ -222,6 +222,7 @@ func TestFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"-conns", "0"}, {"-conns", "x"}, {"-stores", "oracle"}, {"-only", "nothing"}, {"-rounds", "0"},
 		{"-duration", "0s"}, {"-n", "10"}, {"-callers", "0"}, {"-latency", "0s"}, {"-idle", "0s"}, {"-backlog", "0"},
+		{"-file-count", "0"}, {"-file-size", "0"}, {"-file-size", "1073741825"}, {"-file-large", "0"}, {"-file-burst", "0"},
 		{"-fill", "1"}, {"-large", "10"}, {"-unknown"}, {"argument"}, {"-systems", ""},
 	} {
 		if status := run(t.Context(), args, streams{nil, io.Discard, io.Discard}); status != 2 {

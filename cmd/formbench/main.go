@@ -1,5 +1,6 @@
 // Command formbench measures what requests to the API cost, next to a handler
-// that only decodes and encodes the same JSON, and what delivering costs.
+// that only decodes and encodes the same JSON, what delivering costs, and what
+// uploading and downloading files costs.
 //
 //	bash .ci/with-postgres --durable go run ./cmd/formbench
 //
@@ -39,6 +40,21 @@
 // afterwards, with an attempt that says so. River is a program of the module in
 // the directory peers, named with -river.
 //
+// And files:
+//
+//   - files: uploads (raw and as a form) and downloads of 100 MB, one after the
+//     other over one connection. On a disk they are compared with "copy", a handler
+//     with io.Copy between the request and a file, which neither hashes nor waits
+//     for the disk; "copy, hash, sync" does both. On S3 they are compared with
+//     "minio-go", where this program speaks to the S3 server itself. That is
+//     versitygw, named by FORMSVC_TEST_VERSITYGW, on the same disk. And by how much
+//     the memory of the API's server grows for one file of 1 GiB, and for 50 uploads
+//     at once.
+//
+// Files are kept beside an SQLite store, whatever -stores says. Every acknowledged
+// upload must have the hash of what was sent, and every download the length; one
+// of them is compared as a whole. Otherwise the run fails.
+//
 // # How
 //
 // The load of requests is a closed loop: every connection sends its next one
@@ -47,7 +63,8 @@
 // than requests per second. CPU time is the kernel's, in steps of 10 ms: cells much
 // shorter than a second make it coarse. The machine's is sampled and that of
 // processes is not, so that of everything else, their difference, can be a
-// little below zero. It is read from /proc, so formbench needs Linux.
+// little below zero. It is read from /proc, so formbench needs Linux. What the
+// kernel writes to the disk in its own time counts as everything else.
 package main
 
 import (

@@ -38,6 +38,8 @@ const (
 	idlePart      = "idle"
 
 	deliverPart = "deliver" // stands for all that deliver
+
+	filesPart = "files"
 )
 
 // options are the flags.
@@ -58,6 +60,10 @@ type options struct {
 	Idle      time.Duration `json:"idleNanoseconds"`
 	Backlog   int           `json:"backlog"`
 	River     string        `json:"river"`
+	FileCount int           `json:"fileCount"`
+	FileSize  int64         `json:"fileSize"`
+	FileLarge int64         `json:"fileLarge"`
+	FileBurst int           `json:"fileBurst"`
 
 	dir      string
 	jsonFile string
@@ -75,7 +81,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	readConns := fs.String("read-conns", "8,64", "connections of the read cells")
 	stores := fs.String("stores", sqliteStore+","+postgresStore, "where to store; postgres needs "+postgresEnv)
 	systems := fs.String("systems", strings.Join(allSystems(), ","), "what to measure")
-	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run; "+deliverPart+" stands for the last six")
+	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run; "+deliverPart+" stands for the six before "+filesPart)
 	fs.IntVar(&o.Fill, "fill", 20_000, "responses in the campaign of the read cells")
 	fs.IntVar(&o.Large, "large", 1_000_000, "responses in the large campaign of the depth cells")
 	fs.IntVar(&o.Events, "n", 20_000, "events of a steady, drain or isolation cell")
@@ -84,7 +90,11 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.DurationVar(&o.Idle, "idle", 20*time.Second, "how long an idle cell takes")
 	fs.IntVar(&o.Backlog, "backlog", 1_000_000, "deliveries of one endpoint in the backlog cells")
 	fs.StringVar(&o.River, "river", "", "`program` built from cmd/formbench/peers, to compare with")
-	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite files, on a real disk (default the system's for temporary files)")
+	fs.IntVar(&o.FileCount, "file-count", 6, "how many files go one after the other")
+	fs.Int64Var(&o.FileSize, "file-size", 100_000_000, "`bytes` of each of them; those that go at once have a fifth")
+	fs.Int64Var(&o.FileLarge, "file-large", 1<<30, "`bytes` of the file with which memory is measured")
+	fs.IntVar(&o.FileBurst, "file-burst", 50, "how many files go at once")
+	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
 	fs.StringVar(&o.jsonFile, "json", "", "write everything to this `file` too")
 	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
 	if err := fs.Parse(args); err != nil {
@@ -104,7 +114,9 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 
 func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSystem} }
 
-func allParts() []string { return append([]string{createPart, readPart, depthPart}, deliverParts()...) }
+func allParts() []string { return slices.Concat(requestParts(), deliverParts(), []string{filesPart}) }
+
+func requestParts() []string { return []string{createPart, readPart, depthPart} }
 
 func deliverParts() []string {
 	return []string{steadyPart, drainPart, latencyPart, isolationPart, backlogPart, idlePart}
@@ -118,7 +130,7 @@ func expand(parts string) string {
 // requests reports whether any part that sends requests to the API is to be
 // measured.
 func (o *options) requests() bool {
-	return slices.ContainsFunc(o.Only, func(part string) bool { return !slices.Contains(deliverParts(), part) })
+	return slices.ContainsFunc(requestParts(), func(part string) bool { return slices.Contains(o.Only, part) })
 }
 
 // delivers reports whether any part that delivers is to be measured.
@@ -128,6 +140,9 @@ func (o *options) delivers() bool {
 
 // minEvents is enough for every endpoint of a scene.
 const minEvents = 200
+
+// maxFileSize is what is held in memory to be sent.
+const maxFileSize = 1 << 30
 
 // minFill is enough for the pages that are read.
 const minFill = 2 * pageSize
@@ -146,6 +161,9 @@ func (o *options) check() error {
 		return fmt.Errorf("-n must be at least %d, -callers and -backlog at least 1", minEvents)
 	case o.Latency <= 0 || o.Idle <= 0:
 		return errors.New("-latency and -idle must be positive")
+	case o.FileCount < 1 || o.FileSize < 1 || o.FileSize > maxFileSize || o.FileLarge < 1 || o.FileBurst < 1:
+		return fmt.Errorf("-file-count, -file-size, -file-large and -file-burst must be at least 1, -file-size at most %d",
+			int64(maxFileSize))
 	}
 	return nil
 }

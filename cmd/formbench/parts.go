@@ -22,7 +22,15 @@ func (b *bench) all(ctx context.Context) error {
 		}
 	}
 	if b.delivers() {
-		return b.deliver(ctx)
+		if err := b.deliver(ctx); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(b.Only, filesPart) {
+		return nil
+	}
+	if err := b.files(ctx); err != nil {
+		return fmt.Errorf("%s: %w", filesPart, err)
 	}
 	return nil
 }

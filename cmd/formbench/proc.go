@@ -42,13 +42,17 @@ type processTimes struct {
 	machine time.Duration // all processes and the kernel
 }
 
+// readProcesses reads them now. 0 stands for a process that there isn't, which
+// uses nothing.
 func readProcesses(pids []int) (p processTimes, err error) {
-	for _, pid := range pids {
-		t, err := processTime(strconv.Itoa(pid))
-		if err != nil {
+	p.each = make([]time.Duration, len(pids))
+	for i, pid := range pids {
+		if pid == 0 {
+			continue
+		}
+		if p.each[i], err = processTime(strconv.Itoa(pid)); err != nil {
 			return p, err
 		}
-		p.each = append(p.each, t)
 	}
 	if p.self, err = processTime("self"); err != nil {
 		return p, err

@@ -16,6 +16,7 @@ func (b *bench) report(out io.Writer) error {
 	w.cells(b.Cells)
 	w.ratios(b.Ratios)
 	w.deliveries(&b.options, b.Deliveries)
+	w.files(&b.options, b.Files)
 	w.goals(b.Goals)
 	if b.Error != "" {
 		w.printf("\nFAILED: %s\n", b.Error)
@@ -68,6 +69,9 @@ func (w *report) header(r *result) {
 	}
 	if o.delivers() {
 		w.printf("deliveries: the reference signs and posts the same payload from memory, before and after each cell\n")
+	}
+	if slices.Contains(o.Only, filesPart) {
+		w.printf("files: MB and GB are powers of ten; server, S3, generator, other: seconds of CPU time per GB\n")
 	}
 	for _, note := range r.Notes {
 		w.printf("NOTE: %s\n", note)

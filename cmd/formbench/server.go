@@ -16,6 +16,8 @@ import (
 	"runtime/pprof"
 	"time"
 
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/fileblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
@@ -31,6 +33,9 @@ type serverConfig struct {
 	DSN       string
 	Responses int    // in the campaign of the ceiling
 	Profile   string // file for a CPU profile
+	Files     string // directory of files; "" for none
+	Endpoint  string // of the S3 server that has the files; "" for none
+	MaxFile   int64  // bytes
 }
 
 // A serverReady says where.
@@ -90,8 +95,11 @@ func serve(ctx context.Context, std streams) (err error) {
 
 // handler returns what to serve and what to close afterwards.
 func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Logger) (http.Handler, func() error, error) {
-	if c.System == ceilingSystem {
+	switch c.System {
+	case ceilingSystem:
 		return newCeiling(c.Responses), func() error { return nil }, nil
+	case copySystem, carefulSystem:
+		return newCopier(c.Files, c.System == carefulSystem)
 	}
 	groupLimit := 0 // the store's default
 	if c.System == eachSystem {
@@ -101,15 +109,36 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 	if err != nil {
 		return nil, nil, err
 	}
-	svc, err := formsvc.New(s, nil)
+	blobs, closeBlobs, err := c.blobs()
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
+	}
+	closeAll := func() error { return errors.Join(closeBlobs(), s.Close()) }
+	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile})
+	if err != nil {
+		return nil, nil, errors.Join(err, closeAll())
 	}
 	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping})
 	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
+		return nil, nil, errors.Join(err, closeAll())
 	}
-	return handler, s.Close, nil
+	return handler, closeAll, nil
+}
+
+// blobs returns where the API keeps files, if anywhere.
+func (c *serverConfig) blobs() (blobstore.Store, func() error, error) {
+	switch {
+	case c.Endpoint != "":
+		s, err := openBucket(c.Endpoint)
+		return s, func() error { return nil }, err
+	case c.Files != "":
+		s, err := fileblob.Open(c.Files, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}
+	return nil, func() error { return nil }, nil
 }
 
 func startProfile(path string) (stop func() error, err error) {

@@ -53,12 +53,55 @@ func (c *cell) subject() subject {
 	return subject{What: c.What, Store: c.Store, Conns: c.Conns, Responses: c.Responses}
 }
 
-// rows are the cells of all rounds, by subject and system. The order is that of
-// the first round.
-type rows struct {
-	keys  []rowKey
-	cells map[rowKey][]cell
+// A grouping is the cells of all rounds, by what they have in common. The order
+// is that of the first round.
+type grouping[K comparable, C any] struct {
+	keys  []K
+	cells map[K][]C
 }
+
+func grouped[K comparable, C any](cells []C, keyOf func(*C) K) grouping[K, C] {
+	g := grouping[K, C]{cells: make(map[K][]C)}
+	for i := range cells {
+		key := keyOf(&cells[i])
+		if g.cells[key] == nil {
+			g.keys = append(g.keys, key)
+		}
+		g.cells[key] = append(g.cells[key], cells[i])
+	}
+	return g
+}
+
+// spread returns the spread of a figure of a row, or nil when it was not
+// measured.
+func (g *grouping[K, C]) spread(key K, figure func(*C) float64) *spread {
+	cells := g.cells[key]
+	if len(cells) == 0 {
+		return nil
+	}
+	s := newSpread(mapped(cells, figure))
+	return &s
+}
+
+// over returns one figure over another, round by round, or nil.
+func (g *grouping[K, C]) over(a, b K, round func(*C) int, figure func(*C) float64) *spread {
+	var list []float64
+	for _, x := range g.cells[a] {
+		for _, y := range g.cells[b] {
+			if below := figure(&y); round(&x) == round(&y) && below > 0 {
+				list = append(list, figure(&x)/below)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	s := newSpread(list)
+	return &s
+}
+
+// rows are the cells of requests.
+type rows struct{ grouping[rowKey, cell] }
 
 type rowKey struct {
 	subject
@@ -66,26 +109,7 @@ type rowKey struct {
 }
 
 func newRows(cells []cell) rows {
-	r := rows{cells: make(map[rowKey][]cell)}
-	for _, c := range cells {
-		key := rowKey{c.subject(), c.System}
-		if r.cells[key] == nil {
-			r.keys = append(r.keys, key)
-		}
-		r.cells[key] = append(r.cells[key], c)
-	}
-	return r
-}
-
-// spread returns the spread of a figure of a row, or nil when it was not
-// measured.
-func (r *rows) spread(key rowKey, figure func(*cell) float64) *spread {
-	cells := r.cells[key]
-	if len(cells) == 0 {
-		return nil
-	}
-	s := newSpread(mapped(cells, figure))
-	return &s
+	return rows{grouped(cells, func(c *cell) rowKey { return rowKey{c.subject(), c.System} })}
 }
 
 func mapped[T, R any](list []T, f func(*T) R) []R {

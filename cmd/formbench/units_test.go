@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"net"
 	"slices"
 	"strings"
@@ -80,14 +81,22 @@ func TestAnswers(t *testing.T) {
 	const text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello" +
 		"HTTP/1.1 204 No Content\r\nX: y\r\nContent-Length: 0\r\n\r\n" +
 		"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 3\r\nC: d\r\n\r\nbye"
+	wants := []struct {
+		status int
+		body   string
+	}{{200, "hello"}, {204, ""}, {200, "bye"}}
 	for size := 1; size <= len(text); size++ {
 		a := newAnswers(pieces(t, text, size))
-		for _, want := range []struct {
-			status int
-			body   string
-		}{{200, "hello"}, {204, ""}, {200, "bye"}} {
+		for _, want := range wants {
 			if body, err := a.next(want.status, true); err != nil || string(body) != want.body {
 				t.Fatalf("in pieces of %d: got %q, %v", size, body, err)
+			}
+		}
+		a = newAnswers(pieces(t, text, size))
+		for _, want := range wants {
+			var body bytes.Buffer
+			if n, err := a.pour(want.status, &body); err != nil || body.String() != want.body || n != int64(body.Len()) {
+				t.Fatalf("poured in pieces of %d: got %q, %d, %v", size, &body, n, err)
 			}
 		}
 	}

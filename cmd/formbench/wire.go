@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"time"
@@ -111,6 +112,31 @@ func (a *answers) body(length int, keep bool) (body []byte, err error) {
 		length -= n
 	}
 	return body, nil
+}
+
+// pour reads one answer, which must have the status, and writes its body.
+func (a *answers) pour(want int, w io.Writer) (int64, error) {
+	status, length, err := a.head()
+	if err != nil {
+		return 0, err
+	}
+	if status != want {
+		body, err := a.body(length, true)
+		return 0, errors.Join(fmt.Errorf("answered %d, want %d: %.300s", status, want, body), err)
+	}
+	for left := length; left > 0; {
+		if a.start == a.end {
+			if err := a.fill(); err != nil {
+				return int64(length - left), err
+			}
+		}
+		n, err := w.Write(a.buf[a.start:min(a.end, a.start+left)])
+		a.start += n
+		if left -= n; err != nil {
+			return int64(length - left), err
+		}
+	}
+	return int64(length), nil
 }
 
 // dial opens a connection on which everything must be done by the deadline.

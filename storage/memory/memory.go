@@ -25,7 +25,9 @@ type Store struct {
 	keys      map[[sha256.Size]byte]*formsvc.Key
 	endpoints table[*endpoint] // the webhooks of all accounts
 	events    map[formsvc.ID]*event
-	commits   int64 // the position of the newest event
+	commits   int64                // the position of the newest event
+	files     table[*formsvc.File] // of all accounts
+	barred    map[formsvc.ID]bool  // identifiers that no file may have
 
 	closed chan struct{}
 	wake   chan struct{} // holds one token while there may be new work
@@ -50,7 +52,12 @@ type account struct {
 
 type campaign struct {
 	formsvc.Campaign
-	responses table[*formsvc.Response]
+	responses table[*response]
+}
+
+type response struct {
+	formsvc.Response
+	files table[*formsvc.File]
 }
 
 // An event is kept with its place among all events.
@@ -102,6 +109,7 @@ func New() *Store {
 		names:  make(map[string]*account),
 		keys:   make(map[[sha256.Size]byte]*formsvc.Key),
 		events: make(map[formsvc.ID]*event),
+		barred: make(map[formsvc.ID]bool),
 		closed: make(chan struct{}),
 		wake:   make(chan struct{}, 1),
 	}

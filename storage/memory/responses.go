@@ -31,7 +31,7 @@ func (s *Store) CreateResponse(
 	if err := s.checkEvents(change.Events); err != nil {
 		return err
 	}
-	if err := c.responses.add(r.ID, new(copyResponse(&r))); err != nil {
+	if err := c.responses.add(r.ID, &response{Response: copyResponse(&r)}); err != nil {
 		return err
 	}
 	a.references[r.Reference] = true
@@ -52,13 +52,13 @@ func (s *Store) UpdateResponse(
 	if err != nil {
 		return formsvc.Response{}, err
 	}
-	r := *row
+	r := row.Response
 	change, err := decide(&r)
 	if err != nil {
 		return formsvc.Response{}, err
 	}
 	if r.Version == row.Version {
-		return *row, nil
+		return row.Response, nil
 	}
 	if err := checkResponse(&r); err != nil {
 		return formsvc.Response{}, err
@@ -66,9 +66,9 @@ func (s *Store) UpdateResponse(
 	if err := s.checkEvents(change.Events); err != nil {
 		return formsvc.Response{}, err
 	}
-	*row = copyResponse(&r)
+	row.Response = copyResponse(&r)
 	s.raise(change.Events)
-	return *row, nil
+	return row.Response, nil
 }
 
 // Response implements [formsvc.ResponseStore].
@@ -81,7 +81,7 @@ func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.
 	if err != nil {
 		return formsvc.Response{}, err
 	}
-	return *row, nil
+	return row.Response, nil
 }
 
 // Responses implements [formsvc.ResponseStore].
@@ -98,15 +98,38 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	if err != nil {
 		return formsvc.Page[formsvc.Response]{}, err
 	}
-	match := q.Filter.Match
-	if q.Filter.IsZero() {
-		match = nil // the total is then known without looking at the responses
+	var match func(*response) bool // without one the total is known without looking at the responses
+	if !q.Filter.IsZero() {
+		match = func(row *response) bool { return q.Filter.Match(&row.Response) }
 	}
-	return page(&c.responses, q.Page, match, copyResponse), nil
+	return page(&c.responses, q.Page, match, func(row *response) formsvc.Response {
+		return copyResponse(&row.Response)
+	}), nil
+}
+
+// DeleteResponse implements [formsvc.ResponseStore].
+func (s *Store) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]formsvc.ID, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	row, err := s.response(key)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range row.files.ids {
+		s.files.remove(id)
+	}
+	a := s.accounts.rows[key.AccountID]
+	delete(a.references, row.Reference)
+	c := a.campaigns.rows[key.CampaignID]
+	c.responses.remove(key.ID)
+	c.ResponseCount--
+	return row.files.ids, nil
 }
 
 // response returns a response of a campaign of an account. The caller holds s.mu.
-func (s *Store) response(key formsvc.ResponseKey) (*formsvc.Response, error) {
+func (s *Store) response(key formsvc.ResponseKey) (*response, error) {
 	c, err := s.campaign(formsvc.CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
 	if err != nil {
 		return nil, err
@@ -125,8 +148,8 @@ func checkResponse(r *formsvc.Response) error {
 	)
 }
 
-func copyResponse(response *formsvc.Response) formsvc.Response {
-	r := *response
+func copyResponse(of *formsvc.Response) formsvc.Response {
+	r := *of
 	r.CreatedAt, r.UpdatedAt, r.CompletedAt = kept(r.CreatedAt), kept(r.UpdatedAt), kept(r.CompletedAt)
 	return r
 }

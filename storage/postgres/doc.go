@@ -1,5 +1,6 @@
-// Package postgres keeps campaigns, responses, webhooks and the delivery queue
-// in one Postgres database (14 or later), which any number of nodes may share.
+// Package postgres keeps campaigns, responses, what is known of files, webhooks
+// and the delivery queue in one Postgres database (14 or later), which any number
+// of nodes may share.
 //
 //	store, err := postgres.Open(ctx, "postgres://localhost/forms", nil)
 //

@@ -27,6 +27,8 @@ func (*backend) Classify(err error) error {
 			return bunstore.Classified(formsvc.ErrNotFound, err)
 		case "22021": // character_not_in_repertoire
 			return bunstore.Classified(formsvc.ErrInvalid, err)
+		case "53100": // disk_full
+			return bunstore.Classified(formsvc.ErrNoSpace, err)
 		}
 		if retryable(err) || unavailable(e) {
 			return bunstore.Classified(formsvc.ErrUnavailable, err)
@@ -46,7 +48,7 @@ func (*backend) Classify(err error) error {
 func unavailable(e *pgconn.PgError) bool {
 	switch e.Code[:2] {
 	case "08", // connection exception
-		"53", // insufficient resources: connections, memory, disk
+		"53", // insufficient resources: connections, memory
 		"57", // operator intervention: shutdown, cancelled by a time limit
 		"58": // system error: I/O
 		return true

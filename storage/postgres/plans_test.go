@@ -105,6 +105,7 @@ CROSS JOIN LATERAL generate_series(1, CASE WHEN e = 1 AND kind < 2 THEN BACKLOG 
 // plans explains statements in one session with one schema.
 type plans struct {
 	*testing.T
+	dsn        string
 	conn       *pgx.Conn
 	statements map[string]string // by name, their arguments as SQL
 }
@@ -122,7 +123,7 @@ func newPlans(t *testing.T, callers bool) *plans {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	p := &plans{T: t, conn: conn, statements: make(map[string]string)}
+	p := &plans{T: t, dsn: dsn, conn: conn, statements: make(map[string]string)}
 	if callers {
 		p.exec("SET plan_cache_mode = force_custom_plan")
 	} else if err := planFixed(t.Context(), conn); err != nil {
@@ -174,11 +175,16 @@ func (p *plans) prepare(name, sql, args string) {
 // explain runs a statement, undoes what it did, and returns how it was run.
 func (p *plans) explain(name string) *plan {
 	p.Helper()
+	return p.explainText(name, "EXECUTE "+pgx.Identifier{name}.Sanitize()+"("+p.statements[name]+")")
+}
+
+// explainText is explain for a statement that is not prepared.
+func (p *plans) explainText(name, statement string) *plan {
+	p.Helper()
 	p.exec("BEGIN")
 	defer p.exec("ROLLBACK")
 	var text []byte
-	err := p.conn.QueryRow(p.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE "+
-		pgx.Identifier{name}.Sanitize()+"("+p.statements[name]+")", pgx.QueryExecModeSimpleProtocol).Scan(&text)
+	err := p.conn.QueryRow(p.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) "+statement, pgx.QueryExecModeSimpleProtocol).Scan(&text)
 	if err != nil {
 		p.Fatalf("%s: %v", name, err)
 	}

@@ -63,6 +63,10 @@ WITH input AS (
 ), ` + listening + `
 SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
 
+const addCount = `
+INSERT INTO formsvc_counters AS n (campaign_id, shard, responses) VALUES ($1::text::uuid, $2, $3)
+ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses`
+
 // selectVersion says why a response was left out: its campaign's version, if
 // there is such a campaign.
 const selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = $1 AND account_id = $2"

@@ -54,6 +54,13 @@ func (*backend) InsertEvent(ctx context.Context, c bun.IConn, event *formsvc.Eve
 	return err
 }
 
+// AddCount implements bunstore.Backend. A row of the counter may fall below zero;
+// their sum does not.
+func (b *backend) AddCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error {
+	_, err := c.ExecContext(ctx, addCount, string(campaign), b.shard, n)
+	return err
+}
+
 // CreateResponses implements bunstore.Backend. It needs no transaction around
 // it: it is one statement.
 func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {

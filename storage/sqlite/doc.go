@@ -1,5 +1,6 @@
-// Package sqlite keeps campaigns, responses, webhooks and the delivery queue in
-// one SQLite database: nothing to install, nothing to run beside the program.
+// Package sqlite keeps campaigns, responses, what is known of files, webhooks and
+// the delivery queue in one SQLite database: nothing to install, nothing to run
+// beside the program.
 //
 //	store, err := sqlite.Open(ctx, "forms.db", nil)
 //
@@ -8,6 +9,9 @@
 // [Open] sets write-ahead logging with synchronous=FULL and checks that both
 // are in force: when a call returns nil, what it wrote survives a power cut.
 // [New] leaves that to the caller, whose database it is.
+//
+// A full disk fails what does not fit, with formsvc.ErrNoSpace; reads go on, and
+// so do writes when there is room again.
 //
 // # Concurrency
 //

@@ -29,10 +29,22 @@ func (*backend) Classify(err error) error {
 	case lib.SQLITE_CONSTRAINT_FOREIGNKEY:
 		return bunstore.Classified(formsvc.ErrNotFound, err)
 	}
-	switch e.Code() & 0xff { // the primary code of an extended one
-	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN,
+	switch primary(e) {
+	case lib.SQLITE_FULL:
+		return bunstore.Classified(formsvc.ErrNoSpace, err)
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_IOERR, lib.SQLITE_CANTOPEN,
 		lib.SQLITE_READONLY, lib.SQLITE_NOMEM, lib.SQLITE_PROTOCOL:
 		return bunstore.Classified(formsvc.ErrUnavailable, err)
 	}
 	return err
+}
+
+// primary returns the primary code of an extended one.
+func primary(e *sqlite.Error) int { return e.Code() & 0xff }
+
+// isFull reports whether the disk has no room, or the database is as large as
+// it may be.
+func isFull(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && primary(e) == lib.SQLITE_FULL
 }

@@ -75,11 +75,17 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 		}
 	}
 	for campaign, n := range counts {
-		if _, err := c.ExecContext(ctx, addCount, string(campaign), n); err != nil {
+		if err := b.AddCount(ctx, c, campaign, n); err != nil {
 			return err
 		}
 	}
 	return w.flush(ctx)
+}
+
+// AddCount implements bunstore.Backend.
+func (*backend) AddCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error {
+	_, err := c.ExecContext(ctx, addCount, string(campaign), n)
+	return err
 }
 
 // errSomeLeftOut fails a group in which a reference or an identifier is taken,

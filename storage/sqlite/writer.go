@@ -68,7 +68,10 @@ func inTx(ctx context.Context, c bun.IConn, do func(c bun.IConn) error) error {
 		if _, err = c.ExecContext(ctx, "COMMIT"); err == nil {
 			return nil
 		}
-		err = bunstore.ErrCommit(err)
+		// On a full disk the mark that commits, which is written last, is missing.
+		if !isFull(err) {
+			err = bunstore.ErrCommit(err)
+		}
 	}
 	// SQLite may have rolled back by itself after a fault of the disk, so that
 	// this one fails; either way the transaction is over.

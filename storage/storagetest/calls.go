@@ -17,11 +17,12 @@ const (
 	responsePart
 	webhookPart
 	deliveryPart
+	filePart
 	parts
 )
 
 func (p part) String() string {
-	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery"}[p]
+	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery", "file"}[p]
 }
 
 // A target names one record of each kind.
@@ -43,6 +44,10 @@ func (t *target) deliveryKey() formsvc.DeliveryKey {
 	return formsvc.DeliveryKey{AccountID: t[accountPart], ID: t[deliveryPart]}
 }
 
+func (t *target) fileKey() formsvc.FileKey {
+	return formsvc.FileKey{AccountID: t[accountPart], ID: t[filePart]}
+}
+
 // A call is one method of the contract. With a target that exists, a live
 // context and an open store it succeeds.
 type call struct {
@@ -60,6 +65,7 @@ func calls() []call {
 	response := []part{accountPart, campaignPart, responsePart}
 	hook := []part{accountPart, webhookPart}
 	one := []part{accountPart, deliveryPart}
+	file := []part{accountPart, filePart}
 	return []call{
 		{name: "CreateAccount", do: (*world).callCreateAccount},
 		{name: "Accounts", do: (*world).callAccounts},
@@ -78,6 +84,12 @@ func calls() []call {
 		{name: "UpdateResponse", uses: response, do: (*world).callUpdateResponse},
 		{name: "Response", uses: response, do: (*world).callResponse},
 		{name: "Responses", uses: campaign, do: (*world).callResponses},
+		{name: "CreateFile", uses: response, do: (*world).callCreateFile},
+		{name: "File", uses: file, do: (*world).callFile},
+		{name: "Files", uses: response, do: (*world).callFiles},
+		{name: "AllFiles", do: (*world).callAllFiles},
+		{name: "UnknownFiles", do: (*world).callUnknownFiles},
+		{name: "BarFiles", do: (*world).callBarFiles},
 		{name: "CreateWebhook", uses: account, do: (*world).callCreateWebhook},
 		{name: "UpdateWebhook", uses: hook, do: (*world).callUpdateWebhook},
 		{name: "Webhook", uses: hook, do: (*world).callWebhook},
@@ -100,12 +112,14 @@ func calls() []call {
 		{name: "Noted", do: (*world).callNoted},
 		{name: "Wait", do: (*world).callWait},
 		{name: "Prune", do: (*world).callPrune},
+		{name: "DeleteResponse", uses: response, do: (*world).callDeleteResponse},
 		{name: "DeleteWebhook", uses: hook, do: (*world).callDeleteWebhook},
 	}
 }
 
 // addTarget adds one record of each kind: a delivery that failed, with its
-// notice and digest, one that is due, and events that are there to be read.
+// notice and digest, one that is due, and events that are there to be read. The
+// file is of the response.
 func (w *world) addTarget() *target {
 	w.Helper()
 	sc := w.addScene()
@@ -114,9 +128,10 @@ func (w *world) addTarget() *target {
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	r, e := w.addResponse(&sc.campaign)
 	w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &e)
+	f := w.addFile(&r)
 	return &target{
 		accountPart: sc.account.ID, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
-		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID),
+		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID,
 	}
 }
 

@@ -15,6 +15,7 @@ func cancelTests() []test {
 		{"ended before the call", testCancelledBefore},
 		{"ends during creates", testCancelDuringCreate},
 		{"ends during updates", testCancelDuringUpdate},
+		{"ends during calls about files", testCancelDuringFiles},
 	}
 }
 
@@ -119,4 +120,59 @@ func testCancelDuringUpdate(w *world) {
 	if n := len(w.deliveries(&sc.hook)); n != events {
 		w.Errorf("%d deliveries of %d changes", n, events)
 	}
+}
+
+// testCancelDuringFiles compares what calls returned with what they did, like
+// testCancelDuringCreate.
+func testCancelDuringFiles(w *world) {
+	sc := w.addScene()
+	many(func(random *rand.Rand) {
+		for range 10 {
+			r := w.newResponse(&sc.campaign)
+			w.check("CreateResponse", w.create(r))
+			f, barred := w.newFile(&r), w.newFile(&r)
+			e := w.newEvent(&r)
+			w.wantDone("CreateFile", w.cancelling(random, func(ctx context.Context) error {
+				return w.store.CreateFile(ctx, f, func(*formsvc.Response) (formsvc.Change, error) {
+					return formsvc.Change{Events: []formsvc.Event{e}}, nil
+				})
+			}), func() bool { return w.fileExists(&f) })
+			if !w.fileExists(&f) {
+				w.noEvents("CreateFile that changed nothing", e)
+			}
+			w.wantDone("BarFiles", w.cancelling(random, func(ctx context.Context) error {
+				_, err := w.store.BarFiles(ctx, []formsvc.ID{barred.ID})
+				return err
+			}), func() bool { return errors.Is(w.createFile(barred), formsvc.ErrConflict) })
+			w.wantDone("DeleteResponse", w.cancelling(random, func(ctx context.Context) error {
+				_, err := w.store.DeleteResponse(ctx, keyOf(&r))
+				return err
+			}), func() bool {
+				_, err := w.store.Response(w.ctx, keyOf(&r))
+				gone := errors.Is(err, formsvc.ErrNotFound)
+				if gone && (w.fileExists(&f) || w.fileExists(&barred)) {
+					w.Errorf("a deleted response left a file")
+				}
+				return gone
+			})
+		}
+	})
+}
+
+// wantDone fails the test unless the call was done exactly if it returned nil, or
+// nobody knows.
+func (w *world) wantDone(what string, err error, done func() bool) {
+	w.Helper()
+	if did := done(); did != (err == nil) && !errors.Is(err, formsvc.ErrUnknownOutcome) {
+		w.Errorf("%s returned %v, and was done: %t", what, err, did)
+	}
+}
+
+func (w *world) fileExists(f *formsvc.File) bool {
+	w.Helper()
+	_, err := w.store.File(w.ctx, fileKey(f))
+	if err != nil {
+		w.wantError("File", err, formsvc.ErrNotFound)
+	}
+	return err == nil
 }

@@ -145,6 +145,23 @@ func (w *world) responses(c *formsvc.Campaign) []formsvc.Response {
 		})
 }
 
+func (w *world) files(r *formsvc.Response) []formsvc.File {
+	w.Helper()
+	return all(w, "Files", func(f *formsvc.File) formsvc.ID { return f.ID },
+		func(q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
+			return w.store.Files(w.ctx, formsvc.FileQuery{
+				AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: q,
+			})
+		})
+}
+
+func (w *world) allFiles() []formsvc.File {
+	w.Helper()
+	files, err := w.store.AllFiles(w.ctx, "", 10_000)
+	w.must("AllFiles", err)
+	return files
+}
+
 func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
 	w.Helper()
 	return all(w, "Deliveries", func(d *formsvc.Delivery) formsvc.ID { return d.ID },
@@ -160,6 +177,7 @@ type snapshot struct {
 	Keys       map[formsvc.ID][]formsvc.Key
 	Campaigns  map[formsvc.ID][]formsvc.Campaign
 	Responses  map[formsvc.ID][]formsvc.Response
+	Files      []formsvc.File
 	Webhooks   map[formsvc.ID][]formsvc.Webhook
 	Deliveries map[formsvc.ID][]formsvc.Delivery
 	Notices    map[formsvc.ID][]formsvc.Notice
@@ -197,6 +215,7 @@ func (w *world) snapshot() snapshot {
 		}
 		s.Notices[id] = w.notices(id)
 	}
+	s.Files = w.allFiles()
 	s.Stats, err = w.store.QueueStats(w.ctx, nextDay())
 	w.must("QueueStats", err)
 	s.Payloads, err = w.store.Payloads(w.ctx, events)
@@ -221,6 +240,9 @@ func (s *snapshot) separate() {
 				c.Modules[j].Options = slices.Clone(c.Modules[j].Options)
 			}
 		}
+	}
+	for i := range s.Files {
+		s.Files[i].Blocks = bytes.Clone(s.Files[i].Blocks)
 	}
 	for _, hooks := range s.Webhooks {
 		for i := range hooks {

@@ -45,7 +45,7 @@ func (w *world) listers() []lister {
 	return []lister{
 		w.campaignLister(w.addAccount().ID), w.responseLister(&sc.campaign), w.deliveryLister(&second, &hook, ""),
 		w.deliveryLister(&failing.campaign, &failing.hook, formsvc.DeliveryFailed), w.noticeLister(w.addScene(), false),
-		w.noticeLister(w.addScene(), true),
+		w.noticeLister(w.addScene(), true), w.fileLister(&other.campaign),
 	}
 }
 
@@ -77,6 +77,29 @@ func (w *world) responseLister(c *formsvc.Campaign) lister {
 		fetch: func(q formsvc.PageQuery) ([]formsvc.ID, int64, bool, error) {
 			page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Page: q})
 			return ids(&page, func(r *formsvc.Response) formsvc.ID { return r.ID }), page.Total, page.More, err
+		},
+	}
+}
+
+// fileLister lists the files of a new response, beside one that has files too.
+func (w *world) fileLister(c *formsvc.Campaign) lister {
+	w.Helper()
+	r, _ := w.addResponse(c)
+	other, _ := w.addResponse(c)
+	return lister{
+		name: "Files",
+		add: func(id formsvc.ID) formsvc.ID {
+			f := w.newFile(&r)
+			f.ID = id
+			w.check("CreateFile", w.createFile(f))
+			w.check("CreateFile", w.createFile(w.newFile(&other)))
+			return id
+		},
+		fetch: func(q formsvc.PageQuery) ([]formsvc.ID, int64, bool, error) {
+			page, err := w.store.Files(w.ctx, formsvc.FileQuery{
+				AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: q,
+			})
+			return ids(&page, func(f *formsvc.File) formsvc.ID { return f.ID }), page.Total, page.More, err
 		},
 	}
 }

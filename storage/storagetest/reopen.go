@@ -17,6 +17,7 @@ func durabilityTests() []test {
 		{"claims are there after Close", testClaimsSurviveClose},
 		{"notices and digests are there after Close", testNoticesSurviveClose},
 		{"positions are good after Close", testFeedSurvivesClose},
+		{"files, bars and deletions are there after Close", testFilesSurviveClose},
 		{"what was acknowledged during Close is there", testAcknowledgedSurvives},
 	}
 }
@@ -31,6 +32,8 @@ func handleTests() []test {
 		{"one notice, one lease", testHandlesNotices},
 		{"events followed through both", testHandlesFeed},
 		{"what one redelivers the other claims", testHandlesRedeliver},
+		{"a file or a bar", testHandlesFileOrBar},
+		{"no file without a response", testHandlesDelete},
 	}
 }
 
@@ -133,6 +136,24 @@ func testFeedSurvivesClose(w *world) {
 	}
 	got, _ := w.feed(q, &events[len(events)-1])
 	w.same("events after the position", got, events[3:])
+}
+
+func testFilesSurviveClose(w *world) {
+	sc := w.addScene()
+	r, _ := w.addResponse(&sc.campaign)
+	gone, _ := w.addResponse(&sc.campaign)
+	w.addFile(&r)
+	lost := w.addFile(&gone)
+	_, err := w.store.DeleteResponse(w.ctx, keyOf(&gone))
+	w.must("DeleteResponse", err)
+	barred := w.newFile(&r)
+	w.wantBarred("a free one", []formsvc.ID{barred.ID}, []formsvc.ID{barred.ID})
+	before := w.snapshot()
+	w.closeAndReopen()
+	w.unchanged("reopening", &before)
+	w.wantGone(&gone, lost)
+	w.wantResponses(&sc.campaign, r)
+	w.wantError("CreateFile with a barred ID", w.createFile(barred), formsvc.ErrConflict)
 }
 
 func testAcknowledgedSurvives(w *world) {
@@ -293,3 +314,7 @@ func testHandlesRedeliver(w *world) {
 		w.Errorf("the claim %+v of the other store is no replay, or was not accepted", claim)
 	}
 }
+
+func testHandlesFileOrBar(w *world) { w.wantFileOrBar([]Store{w.store, w.reopen(w.T, w.store)}) }
+
+func testHandlesDelete(w *world) { w.wantNoStrayFiles([]Store{w.store, w.reopen(w.T, w.store)}) }

@@ -49,6 +49,8 @@ const (
 	Lists        Category = "lists"        // order, pages and totals
 	Filters      Category = "filters"      // agreement with formsvc.ResponseFilter.Match
 	Updates      Category = "updates"      // reading, deciding and writing as one unit
+	Files        Category = "files"        // what is known of files, and identifiers that none may have
+	Deletion     Category = "deletion"     // what goes with a response, and what stays
 	Outbox       Category = "outbox"       // events and deliveries commit with the change
 	Webhooks     Category = "webhooks"     // the limit, subscribing twice, and the end of deliveries with the webhook
 	Ready        Category = "ready"        // which endpoints have work, and what they say
@@ -149,6 +151,8 @@ func groups() []group {
 		{Lists, listTests()},
 		{Filters, filterTests()},
 		{Updates, updateTests()},
+		{Files, fileTests()},
+		{Deletion, deletionTests()},
 		{Outbox, outboxTests()},
 		{Webhooks, webhookTests()},
 		{Ready, readyTests()},

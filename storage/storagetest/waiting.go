@@ -38,6 +38,8 @@ func testWaitAfterCommit(w *world) {
 		})
 		w.must("UpdateResponse", err)
 		w.must("Wait after UpdateResponse", w.wait())
+		w.must("CreateFile", w.createFile(w.newFile(&r), w.newEvent(&r)))
+		w.must("Wait after CreateFile", w.wait())
 	}
 }
 

@@ -86,6 +86,15 @@ func (w *world) newResponse(c *formsvc.Campaign) formsvc.Response {
 	}
 }
 
+func (w *world) newFile(r *formsvc.Response) formsvc.File {
+	id, at := w.next()
+	return formsvc.File{
+		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "scan.pdf",
+		ContentType: "application/pdf", Module: "q", Size: 5, SHA256: sha256.Sum256([]byte(id)),
+		Blocks: []byte{0, 1, 0xfe, 0xff}, CreatedAt: at,
+	}
+}
+
 func (w *world) newWebhook(account formsvc.ID) formsvc.Webhook {
 	id, at := w.next()
 	w.mu.Lock()
@@ -145,6 +154,14 @@ func (w *world) addResponse(c *formsvc.Campaign) (formsvc.Response, formsvc.Even
 	return r, e
 }
 
+// addFile adds a file that raises no event.
+func (w *world) addFile(r *formsvc.Response) formsvc.File {
+	w.Helper()
+	f := w.newFile(r)
+	w.must("CreateFile", w.createFile(f))
+	return f
+}
+
 func (w *world) addWebhook(account formsvc.ID) formsvc.Webhook {
 	w.Helper()
 	hook := w.newWebhook(account)
@@ -184,6 +201,13 @@ func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
 	return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: events})
 }
 
+// createFile stores a file, with events.
+func (w *world) createFile(f formsvc.File, events ...formsvc.Event) error {
+	return w.store.CreateFile(w.ctx, f, func(*formsvc.Response) (formsvc.Change, error) {
+		return formsvc.Change{Events: events}, nil
+	})
+}
+
 // A scene is an account with a campaign and a webhook that listens to all.
 type scene struct {
 	account  formsvc.Account
@@ -199,6 +223,10 @@ func (w *world) addScene() *scene {
 
 func keyOf(r *formsvc.Response) formsvc.ResponseKey {
 	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
+}
+
+func fileKey(f *formsvc.File) formsvc.FileKey {
+	return formsvc.FileKey{AccountID: f.AccountID, ID: f.ID}
 }
 
 func campaignKey(c *formsvc.Campaign) formsvc.CampaignKey {

@@ -22,6 +22,8 @@ type Backend interface {
 	// CreateResponses writes the creations of a group and sets Err of the ones
 	// that can't be written, and Wake. An error it returns fails the whole group.
 	CreateResponses(ctx context.Context, c bun.IConn, group []*Unit) error
+	// AddCount adds n to the number of responses of a campaign.
+	AddCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, n int) error
 	// InsertEvents writes events with a delivery for every webhook that listens,
 	// and tells whether there was any.
 	InsertEvents(ctx context.Context, c bun.IConn, events []formsvc.Event) (wake bool, err error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -34,10 +35,8 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 }
 
 func checkResponse(r *formsvc.Response, change formsvc.Change) error {
-	for i := range change.Events {
-		if err := checkEvent(&change.Events[i]); err != nil {
-			return err
-		}
+	if err := checkChange(change); err != nil {
+		return err
 	}
 	return formsvc.CheckText(r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON())
 }
@@ -71,6 +70,16 @@ func (s *Store) response(
 	return r, s.notFound(scanResponse(row, &r))
 }
 
+// lockedResponse returns a response that nobody else changes or deletes before
+// the transaction of c has ended.
+func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
+	lock := s.backend.ForUpdate()
+	if lock != "" {
+		lock = " FOR " + lock
+	}
+	return s.response(ctx, c, key, lock)
+}
+
 // UpdateResponse implements formsvc.ResponseStore.
 func (s *Store) UpdateResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
@@ -79,14 +88,10 @@ func (s *Store) UpdateResponse(
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return r, err
 	}
-	lock := s.backend.ForUpdate()
-	if lock != "" {
-		lock = " FOR " + lock
-	}
 	u := &Unit{}
 	u.Do = func(ctx context.Context, c bun.IConn) error {
 		var err error
-		if r, err = s.response(ctx, c, key, lock); err != nil {
+		if r, err = s.lockedResponse(ctx, c, key); err != nil {
 			return err
 		}
 		before := r
@@ -111,6 +116,40 @@ func (s *Store) UpdateResponse(
 	}
 	r.UpdatedAt, r.CompletedAt = fromMicros(micros(r.UpdatedAt)), fromMicros(micros(r.CompletedAt))
 	return r, nil
+}
+
+// DeleteResponse implements formsvc.ResponseStore.
+func (s *Store) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]formsvc.ID, error) {
+	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
+		return nil, err
+	}
+	var files []formsvc.ID
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		// The response goes first: a CreateFile that has locked it is waited for, and
+		// its file found; one that comes later finds no response.
+		result, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_responses").
+			Where("campaign_id = ? AND id = ? AND account_id = ?", string(key.CampaignID), string(key.ID), string(key.AccountID)).
+			Exec(ctx)
+		if err := changedOne(result, err); err != nil {
+			return err
+		}
+		var ids []string
+		if err := s.build.NewDelete().Conn(c).TableExpr("formsvc_files").
+			Where("campaign_id = ? AND response_id = ?", string(key.CampaignID), string(key.ID)).
+			Returning("id").Scan(ctx, &ids); err != nil {
+			return err
+		}
+		slices.Sort(ids)
+		files = make([]formsvc.ID, len(ids))
+		for i, id := range ids {
+			files[i] = formsvc.ID(id)
+		}
+		return s.backend.AddCount(ctx, c, key.CampaignID, -1)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return files, nil
 }
 
 // Response implements formsvc.ResponseStore.

@@ -52,6 +52,8 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"bound/rolls back with the caller":           boundRollsBack,
 		"bound/a failed unit spares the transaction": boundFailure,
 		"bound/only a transaction":                   boundOnlyTx,
+		"bound/files":                                boundFiles,
+		"files/beside a host's transaction":          filesBesideHost,
 		"migrations/nodes that start together":       migrateTogether,
 		"migrations/newer schema":                    migrateNewer,
 		"migrations/one that fails leaves nothing":   migrateFailing,

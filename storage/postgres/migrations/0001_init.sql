@@ -66,6 +66,24 @@ CREATE TABLE formsvc_responses (
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
 
+-- A row with nothing but an identifier bars it: no file may have it. Whether a
+-- file or a bar was first is decided by the one index on both. What lists leave
+-- out comes last.
+CREATE TABLE formsvc_files (
+  id           uuid PRIMARY KEY,
+  account_id   uuid,
+  campaign_id  uuid,
+  response_id  uuid,
+  name         text,
+  content_type text,
+  module       text,
+  size         bigint,
+  sha256       bytea,
+  created_at   bigint,
+  blocks       bytea
+);
+CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
+
 -- The feed is read in the order of xact, the number of the transaction plus the
 -- offset of formsvc_feed, and of seq within one. Transactions commit in another
 -- order than that of their numbers, so readers stop before the oldest that is

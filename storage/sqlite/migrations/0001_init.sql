@@ -66,6 +66,24 @@ CREATE TABLE formsvc_responses (
 CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
 
+-- A row with nothing but an identifier bars it: no file may have it. Whether a
+-- file or a bar was first is decided by the one index on both. What lists leave
+-- out comes last.
+CREATE TABLE formsvc_files (
+  id           TEXT PRIMARY KEY,
+  account_id   TEXT,
+  campaign_id  TEXT,
+  response_id  TEXT,
+  name         TEXT,
+  content_type TEXT,
+  module       TEXT,
+  size         INTEGER,
+  sha256       BLOB,
+  created_at   INTEGER,
+  blocks       BLOB
+) STRICT;
+CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
+
 -- seq is the order of the feed: there is one writer, so events commit in it.
 -- AUTOINCREMENT keeps the numbers of deleted events from being given again.
 -- type is a bit per event type, and 65536 for a test. The payload comes last, so

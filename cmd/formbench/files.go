@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// The systems that files go through, besides the API.
+const (
+	copySystem    = "copy"             // io.Copy between the request and a file
+	carefulSystem = "copy, hash, sync" // the same with a hash, durable when it answers
+	minioSystem   = "minio-go"         // no server between the generator and S3
+)
+
+// The places where files are kept.
+const (
+	diskPlace = "disk"
+	s3Place   = "S3"
+)
+
+// What is done with files.
+const (
+	uploadWhat   = "upload"
+	formWhat     = "upload as a form" // multipart/form-data
+	downloadWhat = "download"
+	largeWhat    = "large file" // up and down again
+	burstWhat    = "burst"      // uploads at once
+)
+
+// A fileCell is one row of a table about files, measured once.
+type fileCell struct {
+	What   string `json:"what"`
+	Place  string `json:"place"`
+	System string `json:"system"`
+	Round  int    `json:"round"`
+	fileFigures
+}
+
+// fileFigures are what was measured. Megabytes and gigabytes are powers of ten.
+type fileFigures struct {
+	Files        int     `json:"files"`
+	Bytes        int64   `json:"bytes"` // of each
+	Seconds      float64 `json:"seconds"`
+	PerSecond    float64 `json:"megabytesPerSecond"`
+	ServerCPU    float64 `json:"serverSecondsPerGigabyte"` // CPU time; 0 without a server of ours
+	S3CPU        float64 `json:"s3SecondsPerGigabyte"`     // of the S3 server
+	GeneratorCPU float64 `json:"generatorSecondsPerGigabyte"`
+	OtherCPU     float64 `json:"otherSecondsPerGigabyte"` // everything else on the machine, the kernel's writing to disk too
+	OtherCores   float64 `json:"otherCores"`
+	PeakMB       float64 `json:"peakMegabytes"`    // resident memory of our server
+	GrownUpMB    float64 `json:"grownUpMegabytes"` // the peak over that before, after uploading
+	GrownMB      float64 `json:"grownMegabytes"`   // the same at the end
+}
+
+// String names the cell in progress lines.
+func (c *fileCell) String() string {
+	return fmt.Sprintf("round %d, %s, %s, %s", c.Round, c.What, c.Place, c.System)
+}
+
+// A content is what is in a file: a block of random bytes, over and over.
+type content struct {
+	block []byte
+	size  int64
+	sum   string // SHA-256 in hexadecimal
+}
+
+// WriteTo implements [io.WriterTo].
+func (c *content) WriteTo(w io.Writer) (n int64, err error) {
+	for n < c.size {
+		m, err := w.Write(c.block[:min(int64(len(c.block)), c.size-n)])
+		if n += int64(m); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// A fileBench is the part of a run that moves files.
+type fileBench struct {
+	*bench
+	block    []byte
+	contents map[int64]*content // by size
+}
+
+// files measures uploads and downloads.
+func (b *bench) files(ctx context.Context) error {
+	f := &fileBench{bench: b, block: make([]byte, max(b.FileSize, warmSize)), contents: make(map[int64]*content)}
+	if _, err := rand.Read(f.block); err != nil {
+		return err
+	}
+	for _, c := range b.filePlan() {
+		if err := f.cell(ctx, &c); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+		b.Files = append(b.Files, c)
+		_, _ = fmt.Fprintf(b.log, "%s: %s\n", &c, c.summary())
+	}
+	return nil
+}
+
+// burstSize is how large the files are that go at once.
+func (o *options) burstSize() int64 { return max(o.FileSize/burstShare, 1) }
+
+// content returns the content of files of a size.
+func (f *fileBench) content(size int64) *content {
+	if f.contents[size] == nil {
+		c := &content{block: f.block[:min(size, int64(len(f.block)))], size: size}
+		hash := sha256.New()
+		_, _ = c.WriteTo(hash) // a hash takes everything
+		c.sum = hex.EncodeToString(hash.Sum(nil))
+		f.contents[size] = c
+	}
+	return f.contents[size]
+}
+
+// summary is what the progress line says.
+func (c *fileCell) summary() string {
+	if c.What == largeWhat || c.What == burstWhat {
+		return fmt.Sprintf("memory grew by %.1f MB at %.0f MB/s", c.GrownMB, c.PerSecond)
+	}
+	return fmt.Sprintf("%.0f MB/s, CPU s per GB: server %.2f, S3 %.2f, generator %.2f, other %.2f",
+		c.PerSecond, c.ServerCPU, c.S3CPU, c.GeneratorCPU, c.OtherCPU)
+}
+
+// filePlan returns the cells in the order they are measured in: what is compared
+// is measured one after the other, beginning elsewhere in each round. Memory
+// hardly varies and is measured once.
+func (b *bench) filePlan() (list []fileCell) {
+	for round := range b.Rounds {
+		for _, place := range b.filePlaces() {
+			for _, what := range [][]string{{uploadWhat, formWhat}, {downloadWhat}} {
+				cells := comparedCells(place, what)
+				at := round % len(cells)
+				list = slices.Concat(list, cells[at:], cells[:at])
+			}
+			if round == 0 {
+				for _, what := range []string{largeWhat, burstWhat} {
+					list = append(list, fileCell{What: what, Place: place, System: groupSystem})
+				}
+			}
+		}
+		for i := range list {
+			if list[i].Round == 0 {
+				list[i].Round = round + 1
+			}
+		}
+	}
+	return list
+}
+
+// comparedCells returns the cells that are compared with each other. Only the
+// API knows forms.
+func comparedCells(place string, whats []string) (cells []fileCell) {
+	systems := []string{copySystem, carefulSystem}
+	if place == s3Place {
+		systems = []string{minioSystem}
+	}
+	for _, system := range systems {
+		cells = append(cells, fileCell{What: whats[0], Place: place, System: system})
+	}
+	for _, what := range whats {
+		cells = append(cells, fileCell{What: what, Place: place, System: groupSystem})
+	}
+	return cells
+}
+
+// filePlaces are those that can be measured here.
+func (b *bench) filePlaces() []string {
+	if b.s3Program == "" {
+		return []string{diskPlace}
+	}
+	return []string{diskPlace, s3Place}
+}
+
+// prepareFiles finds out whether there is an S3 server.
+func (b *bench) prepareFiles() {
+	if !slices.Contains(b.Only, filesPart) {
+		return
+	}
+	if b.s3Program = os.Getenv(s3Env); b.s3Program == "" {
+		b.warn("NOT MEASURED: files on S3, since " + s3Env + " does not name the program versitygw")
+	}
+}
+
+// cell measures one cell, with servers and directories of its own.
+func (f *fileBench) cell(ctx context.Context, c *fileCell) (err error) {
+	s, err := f.newScene(ctx, c)
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err != nil {
+		return err
+	}
+	switch c.What {
+	case largeWhat:
+		return s.large(ctx, f.FileLarge)
+	case burstWhat:
+		return s.burst(ctx, f.FileBurst, f.burstSize())
+	case downloadWhat:
+		return s.downloads(ctx, f.FileCount, f.FileSize)
+	}
+	return s.uploads(ctx, f.FileCount, f.FileSize)
+}

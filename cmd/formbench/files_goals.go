@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+)
+
+// fileRows are the cells of files.
+type fileRows struct {
+	grouping[fileKey, fileCell]
+}
+
+type fileKey struct{ what, place, system string }
+
+func newFileRows(cells []fileCell) fileRows {
+	return fileRows{grouped(cells, func(c *fileCell) fileKey { return fileKey{c.What, c.Place, c.System} })}
+}
+
+func megabytesPerSecond(c *fileCell) float64 { return c.PerSecond }
+
+// of returns how fast a system is over how fast another one does the same, round
+// by round, or nil. The others know no forms, so that theirs is any upload.
+func (r *fileRows) of(key fileKey, system string) *spread {
+	other := fileKey{key.what, key.place, system}
+	if other.what == formWhat {
+		other.what = uploadWhat
+	}
+	return r.over(key, other, func(c *fileCell) int { return c.Round }, megabytesPerSecond)
+}
+
+// What the API must reach of a plain copy, and of S3 without it; and by how many
+// MB its memory may grow for any one file.
+const (
+	leastOfCopy  = 0.6
+	leastOfMinio = 0.7
+	mostOnDisk   = 31.9
+	mostOnS3     = 63.9
+)
+
+// fileGoals compares the figures with what they should be. There are none unless
+// files were to be measured.
+func fileGoals(o *options, cells []fileCell) (list []goal) {
+	if !slices.Contains(o.Only, filesPart) {
+		return nil
+	}
+	r := newFileRows(cells)
+	for _, x := range []struct {
+		what, place, system string
+		least               float64
+	}{
+		{uploadWhat, diskPlace, copySystem, leastOfCopy},
+		{formWhat, diskPlace, copySystem, leastOfCopy},
+		{downloadWhat, diskPlace, copySystem, leastOfCopy},
+		{uploadWhat, s3Place, minioSystem, leastOfMinio},
+		{downloadWhat, s3Place, minioSystem, leastOfMinio},
+	} {
+		g := goal{
+			Text: fmt.Sprintf("%s: MB/s ≥ %g of %s", x.what, x.least, x.system), Store: x.place,
+			Bound: x.least, atLeast: true, decimals: 2,
+		}
+		list = append(list, g.met(r.of(fileKey{x.what, x.place, groupSystem}, x.system)))
+	}
+	for _, x := range []struct {
+		place string
+		most  float64
+	}{{diskPlace, mostOnDisk}, {s3Place, mostOnS3}} {
+		g := goal{
+			Text: fmt.Sprintf("%s: memory grows by < %.0f MB", largeWhat, x.most), Store: x.place,
+			Bound: x.most, decimals: 1, unit: " MB",
+		}
+		grown := r.spread(fileKey{largeWhat, x.place, groupSystem}, func(c *fileCell) float64 { return c.GrownMB })
+		list = append(list, g.met(grown))
+	}
+	return list
+}

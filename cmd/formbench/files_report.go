@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// files writes a table of what was compared, and one of memory.
+func (w *report) files(o *options, cells []fileCell) {
+	if len(cells) == 0 {
+		return
+	}
+	rows := newFileRows(cells)
+	speed := [][]string{{
+		"", "", "", "MB/s", "of copy", "of copy, hash, sync", "of minio-go", "server", "S3", "generator", "other", "peak MB",
+	}}
+	memory := [][]string{{"", "", "", "grown MB", "by uploading", "MB/s"}}
+	for _, key := range rows.keys {
+		if key.what == largeWhat || key.what == burstWhat {
+			memory = append(memory, rows.memory(key))
+		} else {
+			speed = append(speed, rows.speed(key))
+		}
+	}
+	w.printf("\nfiles: %d of %s, one after the other over one connection\n", o.FileCount, sizeText(o.FileSize))
+	w.table(3, speed)
+	if !slices.ContainsFunc(rows.keys, func(key fileKey) bool { return key.place == s3Place }) {
+		w.printf("  S3: not measured\n")
+	}
+	w.printf("\nmemory of the server, over what a file of %s took: %s of %s up and down; %s of %d × %s at once\n",
+		sizeText(warmSize), largeWhat, sizeText(o.FileLarge), burstWhat, o.FileBurst, sizeText(o.burstSize()))
+	w.table(3, memory)
+}
+
+// speed returns a row of the first table.
+func (r *fileRows) speed(key fileKey) []string {
+	text := func(decimals int, figure func(*fileCell) float64) string { return r.spread(key, figure).text(decimals) }
+	of := func(system string) string {
+		if over := r.of(key, system); over != nil && key.system != system {
+			return over.text(2)
+		}
+		return ""
+	}
+	line := []string{
+		key.what, key.place, key.system, text(0, megabytesPerSecond),
+		of(copySystem), of(carefulSystem), of(minioSystem),
+		text(2, func(c *fileCell) float64 { return c.ServerCPU }),
+		text(2, func(c *fileCell) float64 { return c.S3CPU }),
+		text(2, func(c *fileCell) float64 { return c.GeneratorCPU }),
+		text(2, func(c *fileCell) float64 { return c.OtherCPU }),
+		strconv.FormatFloat(r.spread(key, func(c *fileCell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
+	}
+	if key.system == minioSystem {
+		line[7], line[11] = "", "" // there is no server
+	}
+	if key.place == diskPlace {
+		line[8] = ""
+	}
+	return line
+}
+
+// memory returns a row of the second table.
+func (r *fileRows) memory(key fileKey) []string {
+	text := func(decimals int, figure func(*fileCell) float64) string { return r.spread(key, figure).text(decimals) }
+	up := ""
+	if key.what == largeWhat { // a burst does nothing else
+		up = text(1, func(c *fileCell) float64 { return c.GrownUpMB })
+	}
+	grown := text(1, func(c *fileCell) float64 { return c.GrownMB })
+	return []string{key.what, key.place, key.system, grown, up, text(0, megabytesPerSecond)}
+}
+
+// sizeText returns a size in the largest unit that has no fraction.
+func sizeText(n int64) string {
+	for _, unit := range []struct {
+		bytes int64
+		name  string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1_000_000_000, "GB"}, {1_000_000, "MB"}, {1_000, "kB"}} {
+		if n >= unit.bytes && n%unit.bytes == 0 {
+			return fmt.Sprintf("%d %s", n/unit.bytes, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A fileScene is what a cell needs: directories, servers and where to send
+// files. Closing it removes all that was stored.
+type fileScene struct {
+	*fileBench
+	cell   *fileCell
+	dir    string
+	s3     *s3Server // nil on disk
+	server *server   // nil where the generator speaks to S3 itself
+	world  world
+	stored int // files that the system has acknowledged
+	db     *database
+}
+
+// newScene returns one that has to be closed also when it fails.
+func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, err error) {
+	s = &fileScene{fileBench: f, cell: c, world: inventedWorld()}
+	if s.dir, err = os.MkdirTemp(f.dir, "formbench-"); err != nil {
+		return s, err
+	}
+	cfg := serverConfig{System: c.System, Files: filepath.Join(s.dir, "files"), MaxFile: max(f.FileSize, f.FileLarge, warmSize)}
+	if err := os.Mkdir(cfg.Files, 0o700); err != nil {
+		return s, err
+	}
+	if c.Place == s3Place {
+		if s.s3, err = startS3(ctx, f.s3Program, s.dir); err != nil {
+			return s, err
+		}
+		cfg.Files, cfg.Endpoint = "", s.s3.endpoint
+	}
+	if c.System == minioSystem {
+		return s, nil
+	}
+	if c.System == groupSystem {
+		if err := s.makeDatabase(ctx); err != nil {
+			return s, err
+		}
+		cfg.DSN = s.db.dsn
+	}
+	if f.profiles != "" {
+		cfg.Profile = filepath.Join(f.profiles, c.profile())
+	}
+	s.server, err = startServer(ctx, f.self, cfg, f.log)
+	return s, err
+}
+
+// makeDatabase makes one with a response that gets the files.
+func (s *fileScene) makeDatabase(ctx context.Context) (err error) {
+	if s.db, err = newDatabase(ctx, sqliteStore, s.dir); err != nil {
+		return err
+	}
+	account, err := s.db.account(ctx)
+	if err != nil {
+		return err
+	}
+	s.world, err = s.db.withResponses(ctx, account, 0, 1)
+	return err
+}
+
+// profile names the file of the cell's CPU profile.
+func (c *fileCell) profile() string {
+	name := fmt.Sprintf("files-%s-%s-%s-round%d.pprof", c.What, c.Place, c.System, c.Round)
+	return strings.NewReplacer(", ", "-", " ", "-").Replace(name)
+}
+
+// close ends the servers and removes all that was stored.
+func (s *fileScene) close() error {
+	err := s.stopServer()
+	if s.s3 != nil {
+		s.s3.stop()
+	}
+	if s.dir == "" {
+		return err
+	}
+	err = errors.Join(err, os.RemoveAll(s.dir))
+	settleDisk() // so that the next cell does not wait for what this one wrote
+	return err
+}
+
+func (s *fileScene) stopServer() (err error) {
+	if s.server != nil {
+		err = s.server.stop()
+	}
+	s.server = nil
+	return err
+}
+
+// holds fails unless the API has as many files as were acknowledged. It ends the
+// server.
+func (s *fileScene) holds(ctx context.Context) error {
+	if s.db == nil {
+		return nil
+	}
+	if err := s.stopServer(); err != nil {
+		return err
+	}
+	return s.db.with(ctx, func(db store, _ *formsvc.Service) error {
+		page, err := db.Files(ctx, formsvc.FileQuery{
+			AccountID: s.world.campaign.AccountID, CampaignID: s.world.campaign.ID, ResponseID: storedID(0),
+			Page: formsvc.PageQuery{Limit: 1},
+		})
+		if err == nil && page.Total != int64(s.stored) {
+			err = fmt.Errorf("%d files were acknowledged, the database has %d", s.stored, page.Total)
+		}
+		return err
+	})
+}
+
+// watched notes what it takes to move n files of a size.
+func (s *fileScene) watched(n int, size int64, move func() error) error {
+	pids := []int{0, 0}
+	if s.server != nil {
+		pids[0] = s.server.pid
+	}
+	if s.s3 != nil {
+		pids[1] = s.s3.pid
+	}
+	before, err := readProcesses(pids)
+	if err != nil {
+		return err
+	}
+	if err := move(); err != nil {
+		return err
+	}
+	after, err := readProcesses(pids)
+	if err != nil {
+		return err
+	}
+	s.cell.Files, s.cell.Bytes = n, size
+	s.cell.charge(before, after)
+	s.cell.PeakMB, err = s.peak()
+	return err
+}
+
+// charge turns the CPU times around a measurement, of our server and of that of
+// S3, into figures.
+func (f *fileFigures) charge(before, after processTimes) {
+	gigabytes := float64(f.Files) * float64(f.Bytes) / 1e9
+	f.Seconds = after.at.Sub(before.at).Seconds()
+	if gigabytes <= 0 || f.Seconds <= 0 {
+		return
+	}
+	server, s3 := after.each[0]-before.each[0], after.each[1]-before.each[1]
+	generator := after.self - before.self
+	other := after.machine - before.machine - server - s3 - generator
+	f.PerSecond = gigabytes * 1e3 / f.Seconds
+	f.ServerCPU, f.S3CPU = server.Seconds()/gigabytes, s3.Seconds()/gigabytes
+	f.GeneratorCPU, f.OtherCPU = generator.Seconds()/gigabytes, other.Seconds()/gigabytes
+	f.OtherCores = other.Seconds() / f.Seconds
+}
+
+// peak returns the most memory that our server ever had resident, in MB, or 0
+// without a server.
+func (s *fileScene) peak() (float64, error) {
+	if s.server == nil {
+		return 0, nil
+	}
+	peak, err := peakMemory(s.server.pid)
+	return float64(peak) / 1e6, err
+}

@@ -1,0 +1,257 @@
+package bunstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type fileRow struct {
+	bun.BaseModel `bun:"table:formsvc_files,alias:f"`
+
+	ID          string `bun:",pk"`
+	AccountID   string // NULL in a row that bars its identifier
+	CampaignID  string
+	ResponseID  string
+	Name        string
+	ContentType string
+	Module      string
+	Size        int64
+	SHA256      []byte `bun:"sha256"`
+	CreatedAt   int64
+	Blocks      []byte
+
+	Total int64 `bun:",scanonly"`
+}
+
+// A barRow bars an identifier.
+type barRow struct {
+	bun.BaseModel `bun:"table:formsvc_files,alias:f"`
+
+	ID string `bun:",pk"`
+}
+
+// newFileRow checks a file and returns its row.
+func newFileRow(f *formsvc.File) (*fileRow, error) {
+	if err := errors.Join(checkIDs(f.ID), formsvc.CheckText(f.Name, f.ContentType, f.Module)); err != nil {
+		return nil, err
+	}
+	return &fileRow{
+		ID: string(f.ID), AccountID: string(f.AccountID), CampaignID: string(f.CampaignID), ResponseID: string(f.ResponseID),
+		Name: f.Name, ContentType: f.ContentType, Module: f.Module, Size: f.Size, SHA256: f.SHA256[:],
+		CreatedAt: micros(f.CreatedAt), Blocks: f.Blocks,
+	}, nil
+}
+
+func (r *fileRow) file() formsvc.File {
+	f := formsvc.File{
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
+		ResponseID: formsvc.ID(r.ResponseID), Name: r.Name, ContentType: r.ContentType, Module: r.Module, Size: r.Size,
+		CreatedAt: fromMicros(r.CreatedAt),
+	}
+	copy(f.SHA256[:], r.SHA256)
+	if len(r.Blocks) > 0 {
+		f.Blocks = r.Blocks
+	}
+	return f
+}
+
+// CreateFile implements formsvc.FileStore.
+func (s *Store) CreateFile(
+	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
+) error {
+	if err := s.ready(ctx, f.AccountID, f.CampaignID, f.ResponseID); err != nil {
+		return err
+	}
+	row, err := newFileRow(&f)
+	if err != nil {
+		return err
+	}
+	key := formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID}
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		// The lock also keeps the response from being deleted before this commits.
+		r, err := s.lockedResponse(ctx, c, key)
+		if err != nil {
+			return err
+		}
+		change, err := decide(&r)
+		if err != nil {
+			return err
+		}
+		if err := checkChange(change); err != nil {
+			return err
+		}
+		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+			return err
+		}
+		u.Wake, err = s.backend.InsertEvents(ctx, c, change.Events)
+		return err
+	}
+	return s.submit(ctx, u)
+}
+
+// File implements formsvc.FileStore.
+func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return formsvc.File{}, err
+	}
+	var row fileRow
+	err := s.build.NewSelect().Conn(s.read).Model(&row).
+		Where("f.account_id = ? AND f.id = ?", string(key.AccountID), string(key.ID)).Scan(ctx)
+	if err != nil {
+		return formsvc.File{}, s.notFound(err)
+	}
+	return row.file(), nil
+}
+
+// Files implements formsvc.FileStore.
+func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
+	var page formsvc.Page[formsvc.File]
+	if err := s.ready(ctx, q.AccountID, q.CampaignID, q.ResponseID); err != nil {
+		return page, err
+	}
+	q.Page = q.Page.Clamped()
+	of := func(sel *bun.SelectQuery) *bun.SelectQuery {
+		return sel.Where("f.campaign_id = ? AND f.response_id = ? AND f.account_id = ?",
+			string(q.CampaignID), string(q.ResponseID), string(q.AccountID))
+	}
+	total := of(s.build.NewSelect().TableExpr("formsvc_files AS f")).ColumnExpr("count(*)")
+	var rows []fileRow
+	sel := of(s.build.NewSelect().Conn(s.read).Model(&rows)).ExcludeColumn("blocks").ColumnExpr("(?) AS total", total)
+	if err := paged(sel, "f.id", q.Page).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
+	}
+	if len(rows) == 0 {
+		err := s.emptyFiles(ctx, &q, total, &page)
+		return page, s.notFound(err)
+	}
+	page.Total = rows[0].Total
+	rows, page.More = cutPage(rows, q.Page)
+	page.Items = make([]formsvc.File, len(rows))
+	for i := range rows {
+		page.Items[i] = rows[i].file()
+	}
+	return page, nil
+}
+
+// emptyFiles says for a page without rows, which tell neither, what the total is
+// and whether there is such a response.
+func (s *Store) emptyFiles(
+	ctx context.Context, q *formsvc.FileQuery, total *bun.SelectQuery, page *formsvc.Page[formsvc.File],
+) error {
+	return s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r").ColumnExpr("(?)", total).
+		Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",
+			string(q.CampaignID), string(q.ResponseID), string(q.AccountID)).
+		Scan(ctx, &page.Total)
+}
+
+// AllFiles implements formsvc.FileStore.
+func (s *Store) AllFiles(ctx context.Context, after formsvc.ID, limit int) ([]formsvc.File, error) {
+	if err := s.ready(ctx); err != nil || limit <= 0 {
+		return nil, err
+	}
+	var rows []fileRow
+	sel := s.build.NewSelect().Conn(s.read).Model(&rows).Where("f.account_id IS NOT NULL")
+	if after != "" {
+		sel = sel.Where("f.id > ?", string(after))
+	}
+	if err := sel.Order("f.id").Limit(int64(limit)).Scan(ctx); err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	files := make([]formsvc.File, len(rows))
+	for i := range rows {
+		files[i] = rows[i].file()
+	}
+	return files, nil
+}
+
+// fileBatch is how many identifiers of files one statement names: enough to
+// share the cost of a call, few enough for a text that is sent each time.
+const fileBatch = 500
+
+// UnknownFiles implements formsvc.FileStore.
+func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	known := make(map[formsvc.ID]bool)
+	for some := range slices.Chunk(sortedIDs(ids), fileBatch) {
+		if err := s.findFiles(ctx, s.read, some, "f.account_id IS NOT NULL", known); err != nil {
+			return nil, s.backend.Classify(err)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id formsvc.ID) bool { return known[id] }), nil
+}
+
+// BarFiles implements formsvc.FileStore. What is no canonical ID needs no row to
+// be barred: no file can have it.
+//
+// A file and a bar are rows of one table with one unique index, which lets only
+// the first of them in. The statement that inserts the bars waits for a
+// CreateFile that has inserted its file and not committed yet; the one that
+// looks afterwards sees what became of it.
+func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	all := sortedIDs(ids)
+	barred := make(map[formsvc.ID]bool, len(all))
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		clear(barred)
+		for some := range slices.Chunk(all, fileBatch) {
+			rows := make([]barRow, len(some))
+			for i, id := range some {
+				rows[i].ID = id
+			}
+			if _, err := s.build.NewInsert().Conn(c).Model(&rows).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
+				return err
+			}
+			if err := s.findFiles(ctx, c, some, "f.account_id IS NULL", barred); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id formsvc.ID) bool {
+		_, ok := formsvc.ParseID(string(id))
+		return ok && !barred[id]
+	}), nil
+}
+
+// sortedIDs returns those that are canonical identifiers, each once and in
+// order: two that bar the same ones never wait for each other.
+func sortedIDs(ids []formsvc.ID) []string {
+	list := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if _, ok := formsvc.ParseID(string(id)); ok {
+			list = append(list, string(id))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// findFiles adds those of the identifiers to found that have a row of that kind.
+func (s *Store) findFiles(
+	ctx context.Context, c bun.IConn, ids []string, kind string, found map[formsvc.ID]bool,
+) error {
+	var rows []string
+	err := s.build.NewSelect().Conn(c).TableExpr("formsvc_files AS f").Column("f.id").
+		Where("f.id IN (?)", bun.List(ids)).Where(kind).Scan(ctx, &rows)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	for _, id := range rows {
+		found[formsvc.ID(id)] = true
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// upload stores a file through that store.
+func upload(ctx context.Context, store formsvc.Store, f formsvc.File) error {
+	return store.CreateFile(ctx, f, func(*formsvc.Response) (formsvc.Change, error) { return formsvc.Change{}, nil })
+}
+
+// addResponse adds a response, and returns its key and a file that is not there
+// yet.
+func (s *scene) addResponse(t testing.TB) (formsvc.ResponseKey, formsvc.File) {
+	t.Helper()
+	r, change := s.response("R" + string(s.id()))
+	must(t, s.CreateResponse(t.Context(), r, 1, change))
+	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}, formsvc.File{
+		ID: s.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "a", CreatedAt: s.now,
+	}
+}
+
+// boundFiles has calls about files fail and succeed in the caller's transaction.
+func boundFiles(t *testing.T, d Database) {
+	s := newScene(t, d)
+	key, f := s.addResponse(t)
+	gone, lost := s.addResponse(t)
+	must(t, upload(t.Context(), s, lost))
+	barred := f
+	barred.ID = s.id()
+	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
+		bound, err := d.Bind(tx, nil)
+		if err != nil {
+			return err
+		}
+		if ids, err := bound.BarFiles(ctx, []formsvc.ID{lost.ID, barred.ID}); err != nil || !slices.Equal(ids, []formsvc.ID{barred.ID}) {
+			t.Errorf("BarFiles: %v, %v; want %s", ids, err, barred.ID)
+		}
+		if err := upload(ctx, bound, barred); !errors.Is(err, formsvc.ErrConflict) {
+			t.Errorf("CreateFile with a barred identifier: %v, want ErrConflict", err)
+		}
+		if ids, err := bound.DeleteResponse(ctx, gone); err != nil || !slices.Equal(ids, []formsvc.ID{lost.ID}) {
+			t.Errorf("DeleteResponse: %v, %v; want %s", ids, err, lost.ID)
+		}
+		return upload(ctx, bound, f)
+	}))
+	files, err := s.AllFiles(t.Context(), "", 10)
+	must(t, err)
+	if len(files) != 1 || files[0].ID != f.ID || files[0].ResponseID != key.ID {
+		t.Errorf("%d files, want the one that was made", len(files))
+	}
+	if err := upload(t.Context(), s, barred); !errors.Is(err, formsvc.ErrConflict) {
+		t.Errorf("CreateFile with a barred identifier: %v, want ErrConflict", err)
+	}
+	page, err := s.Responses(t.Context(), formsvc.ResponseQuery{AccountID: s.account, CampaignID: s.campaign.ID})
+	must(t, err)
+	if page.Total != 1 || len(page.Items) != 1 {
+		t.Errorf("%d responses, %d counted; want 1", len(page.Items), page.Total)
+	}
+}
+
+// A fileCall is a call about a response or a file of it.
+type fileCall func(context.Context, formsvc.Store, formsvc.ResponseKey, formsvc.File) ([]formsvc.ID, error)
+
+func createFile(ctx context.Context, store formsvc.Store, _ formsvc.ResponseKey, f formsvc.File) ([]formsvc.ID, error) {
+	return nil, upload(ctx, store, f)
+}
+
+func barFile(ctx context.Context, store formsvc.Store, _ formsvc.ResponseKey, f formsvc.File) ([]formsvc.ID, error) {
+	return store.BarFiles(ctx, []formsvc.ID{f.ID})
+}
+
+func deleteResponse(
+	ctx context.Context, store formsvc.Store, key formsvc.ResponseKey, _ formsvc.File,
+) ([]formsvc.ID, error) {
+	return store.DeleteResponse(ctx, key)
+}
+
+// An ending is how a call ends: whether it returns the file, and its error.
+type ending struct {
+	named bool
+	err   error
+}
+
+// filesBesideHost makes a call while a transaction of the caller has made another
+// one that it depends on: it waits, and does what the end of the transaction
+// says.
+func filesBesideHost(t *testing.T, d Database) {
+	s := newScene(t, d)
+	for _, c := range []struct {
+		name                   string
+		before, inside, beside fileCall
+		committed, rolledBack  ending // of the call beside the transaction
+	}{
+		{"a bar beside a new file", nil, createFile, barFile, ending{}, ending{named: true}},
+		{"a new file beside a bar", nil, barFile, createFile, ending{err: formsvc.ErrConflict}, ending{}},
+		{"a deletion beside a new file", nil, createFile, deleteResponse, ending{named: true}, ending{}},
+		{"a new file beside a deletion", nil, deleteResponse, createFile, ending{err: formsvc.ErrNotFound}, ending{}},
+		{"a bar beside a deletion", createFile, deleteResponse, barFile, ending{named: true}, ending{}},
+		{"two bars", nil, barFile, barFile, ending{named: true}, ending{named: true}},
+	} {
+		for _, commits := range []bool{true, false} {
+			key, f := s.addResponse(t)
+			if c.before != nil {
+				_, err := c.before(t.Context(), s, key, f)
+				must(t, err)
+			}
+			want, end := c.rolledBack, bun.Tx.Rollback
+			if commits {
+				want, end = c.committed, bun.Tx.Commit
+			}
+			tx, err := d.DB.BeginTx(t.Context(), nil)
+			must(t, err)
+			bound, err := d.Bind(tx, nil)
+			must(t, err)
+			_, err = c.inside(t.Context(), bound, key, f)
+			must(t, err)
+			got, err := besideTx(t, c.name, func() error { return end(tx) }, func() ([]formsvc.ID, error) {
+				return c.beside(t.Context(), s, key, f)
+			})
+			if !errors.Is(err, want.err) || want.named != slices.Equal(got, []formsvc.ID{f.ID}) {
+				t.Errorf("%s, committed: %t: %v, %v; want the file: %t, error %v", c.name, commits, got, err, want.named, want.err)
+			}
+		}
+	}
+}
+
+// patience is for how long a call that has to wait is watched. One that does not
+// wait is caught if it ends sooner; nothing fails for being slow.
+const patience = 100 * time.Millisecond
+
+// besideTx makes a call that must wait until end has ended a transaction.
+func besideTx(t *testing.T, name string, end func() error, call func() ([]formsvc.ID, error)) (got []formsvc.ID, err error) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		got, err = call()
+	}()
+	select {
+	case <-ended:
+		t.Errorf("%s: it did not wait for the transaction", name)
+	case <-time.After(patience):
+	}
+	must(t, end())
+	<-ended
+	return got, err
+}

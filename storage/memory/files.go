@@ -1,0 +1,141 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// CreateFile implements [formsvc.FileStore].
+func (s *Store) CreateFile(
+	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
+) error {
+	if err := checkFile(&f); err != nil {
+		return err
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	row, err := s.response(formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
+	if err != nil {
+		return err
+	}
+	r := row.Response
+	change, err := decide(&r)
+	if err != nil {
+		return err
+	}
+	if err := s.checkEvents(change.Events); err != nil {
+		return err
+	}
+	if s.barred[f.ID] {
+		return formsvc.ErrConflict
+	}
+	file := new(copyFile(&f))
+	if err := s.files.add(f.ID, file); err != nil {
+		return err
+	}
+	if err := row.files.add(f.ID, file); err != nil {
+		return err
+	}
+	s.raise(change.Events)
+	return nil
+}
+
+// File implements [formsvc.FileStore].
+func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.File{}, err
+	}
+	defer s.mu.Unlock()
+	f, ok := s.files.get(key.ID)
+	if !ok || f.AccountID != key.AccountID {
+		return formsvc.File{}, formsvc.ErrNotFound
+	}
+	return copyFile(f), nil
+}
+
+// Files implements [formsvc.FileStore].
+func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.File]{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
+	if err != nil {
+		return formsvc.Page[formsvc.File]{}, err
+	}
+	return page(&r.files, q.Page, nil, func(row *formsvc.File) formsvc.File {
+		f := *row
+		f.Blocks = nil
+		return f
+	}), nil
+}
+
+// AllFiles implements [formsvc.FileStore].
+func (s *Store) AllFiles(ctx context.Context, after formsvc.ID, limit int) ([]formsvc.File, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	start, found := slices.BinarySearch(s.files.ids, after)
+	if found {
+		start++
+	}
+	ids := s.files.ids[start:]
+	ids = ids[:min(len(ids), max(limit, 0))]
+	files := make([]formsvc.File, len(ids))
+	for i, id := range ids {
+		files[i] = copyFile(s.files.rows[id])
+	}
+	return files, nil
+}
+
+// UnknownFiles implements [formsvc.FileStore].
+func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return s.unknown(ids), nil
+}
+
+// BarFiles implements [formsvc.FileStore].
+func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	unknown := s.unknown(ids)
+	for _, id := range unknown {
+		s.barred[id] = true
+	}
+	return unknown, nil
+}
+
+// unknown returns those of the identifiers that name no file. The caller holds
+// s.mu.
+func (s *Store) unknown(ids []formsvc.ID) []formsvc.ID {
+	var unknown []formsvc.ID
+	for _, id := range ids {
+		if _, ok := s.files.get(id); !ok {
+			unknown = append(unknown, id)
+		}
+	}
+	return unknown
+}
+
+func checkFile(f *formsvc.File) error {
+	return formsvc.CheckText(
+		string(f.ID), string(f.AccountID), string(f.CampaignID), string(f.ResponseID), f.Name, f.ContentType, f.Module)
+}
+
+func copyFile(file *formsvc.File) formsvc.File {
+	f := *file
+	f.Blocks = bytes.Clone(f.Blocks)
+	f.CreatedAt = kept(f.CreatedAt)
+	return f
+}

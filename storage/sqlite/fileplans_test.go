@@ -1,0 +1,82 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/storage/internal/sqltest"
+	"github.com/formsvc/toolkit/storage/sqlite"
+)
+
+// TestFilePlans holds the statements about files to look-ups whose cost does not
+// depend on how many files others have.
+func TestFilePlans(t *testing.T) {
+	t.Parallel()
+	for name, analyze := range map[string]struct{ empty, full bool }{
+		"never analyzed": {}, "analyzed when empty": {empty: true}, "analyzed": {full: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := raw(t, filepath.Join(t.TempDir(), "forms.db"))
+			exec := func(query string) {
+				t.Helper()
+				if _, err := db.ExecContext(t.Context(), query); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := sqlite.New(db, nil).Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if analyze.empty {
+				exec("ANALYZE")
+			}
+			sqltest.FillFiles(t, db)
+			if analyze.full {
+				exec("ANALYZE")
+			}
+			open := func(db *bun.DB) sqltest.Store { return sqlite.New(db, nil) }
+			sqltest.FileStatements(t, db, open, func(call, statement string) {
+				for _, step := range steps(t, db, statement) {
+					if !fileLookUp.MatchString(step) {
+						t.Errorf("%s: %s\n%s", call, step, statement)
+					}
+				}
+			})
+		})
+	}
+}
+
+// fileLookUp matches the steps that may be in a plan. The one scan is AllFiles
+// from the first file on.
+var fileLookUp = regexp.MustCompile(`^(` + strings.Join([]string{
+	`SEARCH \w+ USING (COVERING )?INDEX formsvc_files_response \(campaign_id=\? AND response_id=\?( AND id[<>]\?)?\)`,
+	`SEARCH f USING INDEX sqlite_autoindex_formsvc_files_1 \(id[=>]\?\)`,
+	`SCAN f USING INDEX sqlite_autoindex_formsvc_files_1`,
+	`SEARCH \w+ USING INDEX formsvc_responses_campaign \(campaign_id=\? AND id=\?\)`,
+	`(CORRELATED )?SCALAR SUBQUERY \d+`, `SCAN \d+-ROW VALUES CLAUSE`,
+}, "|") + `)$`)
+
+func steps(t *testing.T, db *bun.DB, statement string) (list []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, detail)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
