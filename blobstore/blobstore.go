@@ -81,8 +81,10 @@ const MaxKey = 512
 
 // CheckKey returns an error that is fs.ErrInvalid unless the key is one or more
 // segments of 1 to 200 of the characters a–z, 0–9, "-", "_" and ".", separated by "/";
-// no segment may begin with a dot. Such keys mean the same to every file system
-// and every server.
+// no segment may begin with a dot. Such keys mean the same to every server and to
+// every file system that has no names of its own for devices. A store may refuse
+// a key of which another blob's key is the beginning up to a "/", with
+// fs.ErrExist: a directory can't be a file.
 func CheckKey(key string) error {
 	if len(key) > MaxKey {
 		return fmt.Errorf("blobstore: a key of more than %d bytes: %w", MaxKey, fs.ErrInvalid)

@@ -92,6 +92,12 @@ func TestUploadRefused(t *testing.T) {
 			formsvc.FileInput{Content: io.MultiReader(bytes.NewReader(pattern(500)), iotest.ErrReader(broken))},
 			broken,
 		},
+		{
+			"cut off, with the end as the cause",
+			formsvc.FileInput{Content: io.MultiReader(
+				bytes.NewReader(pattern(500)), iotest.ErrReader(fmt.Errorf("%w: %w", broken, io.EOF)))},
+			broken,
+		},
 		{"another hash", formsvc.FileInput{Content: bytes.NewReader(pattern(500)), SHA256: &sum}, formsvc.ErrDigest},
 		{
 			"refused at the end",

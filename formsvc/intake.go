@@ -3,7 +3,6 @@ package formsvc
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"hash"
 	"hash/crc32"
 	"io"
@@ -46,7 +45,7 @@ func (t *intake) Read(p []byte) (int, error) {
 		t.ended = &FileSizeError{Limit: t.limit}
 	case err == nil:
 		return n, nil
-	case errors.Is(err, io.EOF):
+	case err == io.EOF: // an error that only wraps it tells of a cut, not of the end
 		t.ended = t.end()
 	default:
 		t.ended = err

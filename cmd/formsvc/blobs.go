@@ -53,6 +53,11 @@ func (g *global) openBlobs() (blobs, error) {
 	if err != nil {
 		return nil, err
 	}
+	if g.Blobs == "" {
+		if err := os.MkdirAll(g.Data, 0o700); err != nil {
+			return nil, fmt.Errorf("--data: %w", err)
+		}
+	}
 	if s3 == nil {
 		s, err := fileblob.Open(dir, nil)
 		if err != nil {

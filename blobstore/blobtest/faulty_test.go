@@ -1,0 +1,383 @@
+package blobtest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"os/exec"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/blobtest"
+	"github.com/formsvc/toolkit/blobstore/memblob"
+)
+
+// faultEnv names the fault of the stores in TestFaulty.
+const faultEnv = "BLOBTEST_FAULT"
+
+// TestFaulty holds a store to the contract that has a fault if [TestFaults] says
+// so.
+func TestFaulty(t *testing.T) {
+	t.Parallel()
+	fault := os.Getenv(faultEnv)
+	blobtest.Run(t, func(testing.TB) blobstore.Store { return newStore(fault) }, blobtest.Options{
+		Reopen: func(_ testing.TB, s blobstore.Store) blobstore.Store {
+			if fault == "forgets" {
+				return newStore(fault)
+			}
+			return s
+		},
+		CutOff: func(_ testing.TB, s blobstore.Store) { s.(*store).cutOff() },
+	})
+}
+
+// The suite fails for every fault, in the test that is there for it.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(faultEnv) != "" {
+		t.Skip("this is the helper")
+	}
+	for fault, test := range map[string]string{
+		"drops the end":                "round trips/sizes",
+		"rewinds readers":              "round trips/odd readers",
+		"counts wrong":                 "round trips/copies",
+		"reads on":                     "round trips/sizes",
+		"keeps the reader's bytes":     "round trips/copies",
+		"opens without time":           "round trips/copies",
+		"reads after Close":            "round trips/reading after Close",
+		"one byte more":                "ranges/tables",
+		"fails beyond the end":         "ranges/tables",
+		"takes negative offsets":       "ranges/bad offsets",
+		"takes any key":                "keys/bad keys",
+		"knows base names":             "keys/good keys",
+		"overwrites":                   "conflicts/a key that is taken",
+		"two may win":                  "conflicts/several at once",
+		"deletes with another error":   "missing/unknown keys",
+		"deletes what is below":        "missing/parts of keys",
+		"ends when deleted":            "missing/read after Delete",
+		"keeps halves":                 "failures/readers that fail",
+		"takes wrapped ends":           "failures/errors that look like others",
+		"hides the reader's error":     "failures/the blob that is there",
+		"blocks keys of failures":      "failures/readers that fail",
+		"shows early":                  "visibility/while it is put",
+		"puts under a cancelled":       "cancellation/ends during Put",
+		"reads under a cancelled":      "cancellation/ends while reading",
+		"ends when cancelled":          "cancellation/ends while reading",
+		"lists under a cancelled":      "cancellation/ends during List",
+		"ends lists when cancelled":    "cancellation/ends during List",
+		"one page":                     "lists/many keys",
+		"any prefix":                   "lists/prefixes",
+		"prefixes are directories":     "lists/prefixes",
+		"lists twice":                  "lists/stopping early",
+		"forgets":                      "durability/a second store",
+		"cleans nothing":               "cleaning/Puts that were cut off",
+		"cleans what is new":           "cleaning/Puts that were cut off",
+		"cleans blobs":                 "cleaning/nothing to do",
+		"counts what it cleaned wrong": "cleaning/Puts that were cut off",
+		"cleans under a cancelled":     "cleaning/a cancelled context",
+		"leaves its failures to Clean": "cleaning/Puts that failed",
+		"survives Clean":               "cleaning/a Put under way",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			name := strings.ReplaceAll(test, " ", "_")
+			run := "-test.run=^TestFaulty$/^" + strings.ReplaceAll(name, "/", "$/^") + "$"
+			cmd := exec.CommandContext(t.Context(), os.Args[0], run)
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", faultEnv+"="+fault)
+			out, err := cmd.CombinedOutput()
+			if !strings.Contains(string(out), "--- FAIL: TestFaulty/"+name+" ") {
+				t.Errorf("the suite does not fail: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A store is one in memory with a fault, and something to clean.
+type store struct {
+	*memblob.Store
+	fault string
+
+	mu   sync.Mutex
+	left map[*time.Time]bool // Puts under way or cut off, by the time when they began
+}
+
+func newStore(fault string) *store {
+	return &store{Store: memblob.New(), fault: fault, left: make(map[*time.Time]bool)}
+}
+
+func (s *store) begin() *time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Now()
+	s.left[&at] = true
+	return &at
+}
+
+// finish says whether what began is still there.
+func (s *store) finish(at *time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := s.left[at]
+	delete(s.left, at)
+	return ok
+}
+
+func (s *store) cutOff() { s.begin() }
+
+func (s *store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	if err := blobstore.CheckKey(key); err != nil && s.fault != "takes any key" {
+		return 0, err
+	} else if err != nil {
+		key = "any/key"
+	}
+	at := s.begin()
+	cut := false
+	n, err := s.put(ctx, key, func() io.Reader { return s.faultyReader(r) }, func() { cut = !s.finish(at) })
+	if err == nil && cut && s.fault != "survives Clean" {
+		_ = s.Store.Delete(context.WithoutCancel(ctx), key)
+		return 0, blobstore.ErrUnavailable
+	}
+	if s.fault == "leaves its failures to Clean" && err != nil {
+		s.begin()
+	}
+	if s.fault == "counts wrong" {
+		n++
+	}
+	return n, err
+}
+
+func (s *store) put(ctx context.Context, key string, reader func() io.Reader, done func()) (int64, error) {
+	r := reader()
+	defer done()
+	free := context.WithoutCancel(ctx)
+	switch s.fault {
+	case "overwrites":
+		content, err := io.ReadAll(r)
+		if err != nil || ctx.Err() != nil {
+			return 0, errors.Join(err, ctx.Err())
+		}
+		_ = s.Store.Delete(free, key)
+		return s.Store.Put(free, key, bytes.NewReader(content))
+	case "two may win":
+		_, taken := s.Store.Stat(free, key)
+		content, err := io.ReadAll(r)
+		if err != nil {
+			return 0, err
+		}
+		if taken != nil {
+			_ = s.Store.Delete(free, key)
+		}
+		return s.Store.Put(ctx, key, bytes.NewReader(content))
+	case "keeps halves":
+		content, err := io.ReadAll(r)
+		n, failed := s.Store.Put(free, key, bytes.NewReader(content))
+		return n, errors.Join(err, failed)
+	case "hides the reader's error":
+		n, err := s.Store.Put(ctx, key, r)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			err = blobstore.ErrUnavailable
+		}
+		return n, err
+	case "blocks keys of failures":
+		n, err := s.Store.Put(ctx, key, r)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			_, _ = s.Store.Put(free, key, strings.NewReader(""))
+		}
+		return n, err
+	case "shows early":
+		_, err := s.Store.Put(ctx, key, strings.NewReader(""))
+		if err != nil {
+			return 0, err
+		}
+		content, err := io.ReadAll(r)
+		_ = s.Store.Delete(free, key)
+		if err != nil {
+			return 0, err
+		}
+		return s.Store.Put(ctx, key, bytes.NewReader(content))
+	case "puts under a cancelled":
+		return s.Store.Put(free, key, r)
+	case "reads on":
+		n, err := s.Store.Put(ctx, key, r)
+		go func() { _, _ = r.Read(make([]byte, 1)) }()
+		return n, err
+	}
+	return s.Store.Put(ctx, key, r)
+}
+
+// faultyReader returns what is read instead of what is given.
+func (s *store) faultyReader(r io.Reader) io.Reader {
+	switch s.fault {
+	case "drops the end":
+		return io.LimitReader(r, 5<<20)
+	case "rewinds readers":
+		if seeker, ok := r.(io.Seeker); ok {
+			_, _ = seeker.Seek(0, io.SeekStart)
+		}
+	case "takes wrapped ends":
+		return readerFunc(func(p []byte) (int, error) {
+			n, err := r.Read(p)
+			if errors.Is(err, io.EOF) {
+				err = io.EOF
+			}
+			return n, err
+		})
+	}
+	return r
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func (s *store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	switch s.fault {
+	case "one byte more":
+		if length > 0 && length < 1<<62 {
+			length++
+		}
+	case "takes negative offsets":
+		offset = max(offset, 0)
+	}
+	opened := ctx
+	if s.fault == "reads under a cancelled" && ctx.Err() == nil {
+		opened = context.WithoutCancel(ctx)
+	}
+	r, info, err := s.Store.Open(opened, key, offset, length)
+	if err != nil {
+		return nil, info, err
+	}
+	read := r.Read
+	switch s.fault {
+	case "fails beyond the end":
+		if offset > info.Size {
+			return nil, info, fs.ErrInvalid
+		}
+	case "opens without time":
+		info.ModTime = time.Time{}
+	case "reads after Close":
+		return io.NopCloser(r), info, nil
+	case "ends when deleted":
+		read = func(p []byte) (int, error) {
+			if _, err := s.Store.Stat(ctx, key); err != nil {
+				return 0, io.EOF
+			}
+			return r.Read(p)
+		}
+	case "ends when cancelled":
+		read = func(p []byte) (int, error) {
+			if ctx.Err() != nil {
+				return 0, io.EOF
+			}
+			return r.Read(p)
+		}
+	case "keeps the reader's bytes":
+		read = func(p []byte) (int, error) {
+			n, err := r.Read(p)
+			clear(p[:min(n, 1)])
+			return n, err
+		}
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{readerFunc(read), r}, info, nil
+}
+
+func (s *store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
+	if s.fault == "knows base names" {
+		for info, err := range s.Store.List(ctx, "") {
+			if err == nil && path.Base(info.Key) == key {
+				return info, nil
+			}
+		}
+	}
+	return s.Store.Stat(ctx, key)
+}
+
+func (s *store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
+	asked := prefix
+	if s.fault == "any prefix" {
+		asked = ""
+	}
+	if s.fault == "prefixes are directories" {
+		asked = strings.TrimSuffix(prefix, "/") + "/"
+		if prefix == "" {
+			asked = ""
+		}
+	}
+	listed := ctx
+	if s.fault == "lists under a cancelled" && ctx.Err() == nil {
+		listed = context.WithoutCancel(ctx)
+	}
+	return func(yield func(blobstore.Info, error) bool) {
+		n := 0
+		for info, err := range s.Store.List(listed, asked) {
+			n++
+			if s.fault == "one page" && n > 1000 || s.fault == "ends lists when cancelled" && err != nil {
+				return
+			}
+			if s.fault == "lists twice" && n == 5 && !yield(info, err) || !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *store) Delete(ctx context.Context, key string) error {
+	err := s.Store.Delete(ctx, key)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	switch s.fault {
+	case "deletes with another error":
+		return blobstore.ErrUnavailable
+	case "deletes what is below":
+		for info, err := range s.Store.List(ctx, key+"/") {
+			if err == nil {
+				_ = s.Store.Delete(ctx, info.Key)
+			}
+		}
+	}
+	return err
+}
+
+// Clean implements blobstore.Cleaner.
+func (s *store) Clean(ctx context.Context, before time.Time) (int, error) {
+	if err := ctx.Err(); err != nil && s.fault != "cleans under a cancelled" {
+		return 0, err
+	}
+	switch s.fault {
+	case "cleans nothing":
+		return 0, nil
+	case "cleans what is new":
+		before = time.Now().Add(time.Hour)
+	case "cleans blobs":
+		for info, err := range s.Store.List(ctx, "") {
+			if err == nil && info.ModTime.Before(before) {
+				_ = s.Store.Delete(ctx, info.Key)
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for at := range s.left {
+		if at.Before(before) {
+			delete(s.left, at)
+			n++
+		}
+	}
+	if s.fault == "counts what it cleaned wrong" {
+		n *= 2
+	}
+	return n, nil
+}

@@ -1,0 +1,236 @@
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// large is more than two of the smallest parts that S3 takes (5 MiB).
+const large = 12 * mib
+
+// A world is a test with its store.
+type world struct {
+	*testing.T
+	ctx   context.Context
+	store blobstore.Store
+	opts  *Options
+	block func() []byte // what newBlock returned for all tests
+}
+
+// content returns bytes that look random and are the same for the same
+// arguments. They must not be changed: all contents are parts of one block.
+func (w *world) content(seed string, size int) []byte {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(seed)) // never fails
+	start := h.Sum64() % (blockSize - maxContent)
+	return w.block()[start:][:size:size]
+}
+
+// Contents are at most maxContent long, and begin in one of many places.
+const (
+	maxContent = 2 * large
+	blockSize  = maxContent + 4*mib
+)
+
+// newBlock returns what contents are parts of.
+func newBlock() []byte {
+	b := make([]byte, blockSize)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b) // never fails
+	return b
+}
+
+// differ says how two contents differ, or "".
+func differ(got, want []byte) string {
+	if bytes.Equal(got, want) {
+		return ""
+	}
+	at := 0
+	for at < len(got) && at < len(want) && got[at] == want[at] {
+		at++
+	}
+	return fmt.Sprintf("%d bytes instead of %d, different from byte %d on", len(got), len(want), at)
+}
+
+// check ends the test with an error.
+func (w *world) check(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (w *world) wantError(what string, err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Errorf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// put stores a blob.
+func (w *world) put(key string, content []byte) {
+	w.Helper()
+	n, err := w.store.Put(w.ctx, key, bytes.NewReader(content))
+	w.check("Put "+key, err)
+	if n != int64(len(content)) {
+		w.Errorf("Put %s: %d bytes, want %d", key, n, len(content))
+	}
+}
+
+// read returns what Open gives.
+func (w *world) read(key string, offset, length int64) ([]byte, blobstore.Info, error) {
+	r, info, err := w.store.Open(w.ctx, key, offset, length)
+	if err != nil {
+		return nil, info, err
+	}
+	size := max(info.Size-max(offset, 0), 0)
+	if length >= 0 {
+		size = min(size, length)
+	}
+	// With room for all there is less to copy than with io.ReadAll.
+	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err = b.ReadFrom(r)
+	return b.Bytes(), info, errors.Join(err, r.Close())
+}
+
+// list returns all blobs by key.
+func (w *world) list(prefix string) map[string]blobstore.Info {
+	w.Helper()
+	found, err := w.tryList(w.ctx, prefix)
+	w.check(fmt.Sprintf("List %q", prefix), err)
+	return found
+}
+
+func (w *world) tryList(ctx context.Context, prefix string) (map[string]blobstore.Info, error) {
+	w.Helper()
+	found := make(map[string]blobstore.Info)
+	var failed error
+	for info, err := range w.store.List(ctx, prefix) {
+		switch {
+		case failed != nil:
+			w.Errorf("List %q goes on after an error", prefix)
+		case err != nil:
+			failed = err
+			continue
+		}
+		if _, twice := found[info.Key]; twice {
+			w.Errorf("List %q returns %s twice", prefix, info.Key)
+		}
+		found[info.Key] = info
+	}
+	return found, failed
+}
+
+// wantBlob checks that a blob is there, as every method sees it.
+func (w *world) wantBlob(key string, want []byte) {
+	w.Helper()
+	stat, err := w.store.Stat(w.ctx, key)
+	w.check("Stat "+key, err)
+	w.wantInfo("Stat", stat, key, len(want))
+	info := w.compare(key, want)
+	if info.Key != stat.Key || info.Size != stat.Size || !info.ModTime.Equal(stat.ModTime) {
+		w.Errorf("Open %s says %+v, and Stat %+v", key, info, stat)
+	}
+	listed, ok := w.list(key)[key]
+	if !ok {
+		w.Errorf("List leaves out %s", key)
+		return
+	}
+	w.wantInfo("List", listed, key, len(want))
+	// A list may have a finer clock than the header of an HTTP answer.
+	if d := listed.ModTime.Sub(stat.ModTime).Abs(); d > time.Second {
+		w.Errorf("%s is of %v in List and of %v in Stat", key, listed.ModTime, stat.ModTime)
+	}
+}
+
+// compare reads a blob piece by piece and returns what Open says of it.
+func (w *world) compare(key string, want []byte) blobstore.Info {
+	w.Helper()
+	r, info, err := w.store.Open(w.ctx, key, 0, -1)
+	w.check("Open "+key, err)
+	defer func() { _ = r.Close() }()
+	piece := make([]byte, 256*kib)
+	for at := 0; ; {
+		n, err := r.Read(piece)
+		if d := differ(piece[:n], want[at:min(at+n, len(want))]); d != "" {
+			w.Errorf("read %s: from byte %d on %s", key, at, d)
+			return info
+		}
+		at += n
+		if err == io.EOF {
+			if at < len(want) {
+				w.Errorf("read %s: %d bytes instead of %d", key, at, len(want))
+			}
+			return info
+		}
+		w.check("read "+key, err)
+	}
+}
+
+// wantInfo checks what is said of a blob that was put just now.
+func (w *world) wantInfo(method string, info blobstore.Info, key string, size int) {
+	w.Helper()
+	if info.Key != key || info.Size != int64(size) {
+		w.Errorf("%s says %q of %d bytes, want %q of %d", method, info.Key, info.Size, key, size)
+	}
+	// Generous, because the clock of a server is not ours.
+	if now := time.Now(); info.ModTime.After(now.Add(time.Minute)) || info.ModTime.Before(now.Add(-24*time.Hour)) {
+		w.Errorf("%s says that %s is of %v, and now is %v", method, key, info.ModTime, now)
+	}
+}
+
+// wantNone checks that there is no blob under a key.
+func (w *world) wantNone(key string) {
+	w.Helper()
+	_, err := w.store.Stat(w.ctx, key)
+	w.wantError("Stat "+key, err, fs.ErrNotExist)
+	r, _, err := w.store.Open(w.ctx, key, 0, -1)
+	w.wantError("Open "+key, err, fs.ErrNotExist)
+	if err == nil {
+		_ = r.Close()
+	}
+	if _, listed := w.list(key)[key]; listed {
+		w.Errorf("List has %s", key)
+	}
+}
+
+// A call is one of the methods that take a key.
+type call struct {
+	name string
+	do   func(w *world, ctx context.Context, key string) error
+}
+
+func calls() []call {
+	return []call{
+		{"Put", func(w *world, ctx context.Context, key string) error {
+			_, err := w.store.Put(ctx, key, bytes.NewReader([]byte("content")))
+			return err
+		}},
+		{"Open", func(w *world, ctx context.Context, key string) error {
+			r, _, err := w.store.Open(ctx, key, 0, -1)
+			if err == nil {
+				_ = r.Close()
+			}
+			return err
+		}},
+		{"Stat", func(w *world, ctx context.Context, key string) error {
+			_, err := w.store.Stat(ctx, key)
+			return err
+		}},
+		{"Delete", func(w *world, ctx context.Context, key string) error { return w.store.Delete(ctx, key) }},
+	}
+}

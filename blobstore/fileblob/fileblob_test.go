@@ -1,0 +1,373 @@
+package fileblob_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/blobtest"
+	"github.com/formsvc/toolkit/blobstore/fileblob"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	dirs := new(dirsOf)
+	blobtest.Run(t, func(t testing.TB) blobstore.Store {
+		dir := filepath.Join(t.TempDir(), "blobs")
+		s := open(t, dir, nil)
+		dirs.add(s, dir)
+		return s
+	}, blobtest.Options{
+		Reopen: func(t testing.TB, s blobstore.Store) blobstore.Store { return open(t, dirs.of(s), nil) },
+		CutOff: func(t testing.TB, s blobstore.Store) { cutOff(t, dirs.of(s)) },
+	})
+}
+
+func open(t testing.TB, dir string, opts *fileblob.Options) *fileblob.Store {
+	t.Helper()
+	s, err := fileblob.Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// newStore returns a Store with one blob, "ab/kept", and its directory.
+func newStore(t testing.TB) (*fileblob.Store, string) {
+	t.Helper()
+	dir := t.TempDir()
+	s := open(t, dir, nil)
+	put(t, s, "ab/kept", "kept")
+	return s, dir
+}
+
+func put(t testing.TB, s blobstore.Store, key, content string) {
+	t.Helper()
+	if _, err := s.Put(t.Context(), key, strings.NewReader(content)); err != nil {
+		t.Fatalf("Put %s: %v", key, err)
+	}
+}
+
+func read(t testing.TB, s blobstore.Store, key string) (string, error) {
+	t.Helper()
+	r, _, err := s.Open(t.Context(), key, 0, -1)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }()
+	b, err := io.ReadAll(r)
+	return string(b), err
+}
+
+func wantBlob(t testing.TB, s blobstore.Store, key, want string) {
+	t.Helper()
+	if got, err := read(t, s, key); err != nil || got != want {
+		t.Errorf("%s is %q with error %v, want %q", key, got, err, want)
+	}
+}
+
+func wantError(t testing.TB, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// wantAll checks which blobs are listed.
+func wantAll(t testing.TB, s blobstore.Store, want ...string) {
+	t.Helper()
+	var got []string
+	for info, err := range s.List(context.WithoutCancel(t.Context()), "") {
+		if err != nil {
+			t.Fatalf("List: %v", err)
+		}
+		got = append(got, info.Key)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("List: %q, want %q", got, want)
+	}
+}
+
+// wantTemp checks how many files there are of Puts that are under way.
+func wantTemp(t testing.TB, dir string, want int) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, ".tmp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != want {
+		t.Errorf("%d files of unfinished Puts, want %d", len(entries), want)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// every calls each method for a key.
+func every(t testing.TB, s blobstore.Store, key string) map[string]error {
+	t.Helper()
+	_, stat := s.Stat(t.Context(), key)
+	_, open := read(t, s, key)
+	return map[string]error{"Stat": stat, "Open": open, "Delete": s.Delete(t.Context(), key)}
+}
+
+func list(t testing.TB, s blobstore.Store) error {
+	t.Helper()
+	for _, err := range s.List(t.Context(), "") {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		opts      *fileblob.Options
+		file, dir fs.FileMode
+	}{
+		"defaults":  {nil, 0o600, 0o700},
+		"for group": {&fileblob.Options{Mode: 0o640}, 0o640, 0o750},
+	} {
+		dir := filepath.Join(t.TempDir(), "blobs")
+		s := open(t, dir, c.opts)
+		put(t, s, "ab/cd/ef", "content")
+		for path, mode := range map[string]fs.FileMode{
+			"": c.dir, ".tmp": c.dir, "ab": c.dir, "ab/cd": c.dir, "ab/cd/ef": c.file,
+		} {
+			info, err := os.Stat(filepath.Join(dir, path))
+			must(t, err)
+			if info.Mode().Perm() != mode {
+				t.Errorf("%s: %q has mode %v, want %v", name, path, info.Mode(), mode)
+			}
+		}
+		wantTemp(t, dir, 0)
+		got, err := os.ReadFile(filepath.Join(dir, "ab/cd/ef"))
+		if err != nil || string(got) != "content" {
+			t.Errorf("%s: the file has %q, error %v", name, got, err)
+		}
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must(t, os.Mkdir(filepath.Join(dir, "tmp-is-file"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "tmp-is-file/.tmp"), nil, 0o600))
+	for name, c := range map[string]struct {
+		dir  string
+		opts *fileblob.Options
+		want error
+	}{
+		"nothing above":       {"none/blobs", nil, blobstore.ErrUnavailable},
+		"a file":              {"file", nil, nil},
+		"below a file":        {"file/blobs", nil, blobstore.ErrUnavailable},
+		"a file as .tmp":      {"tmp-is-file", nil, blobstore.ErrUnavailable},
+		"a mode without read": {"blobs", &fileblob.Options{Mode: 0o200}, fs.ErrInvalid},
+		"a mode with a type":  {"blobs", &fileblob.Options{Mode: fs.ModeDir | 0o700}, fs.ErrInvalid},
+	} {
+		s, err := fileblob.Open(filepath.Join(dir, c.dir), c.opts)
+		if err == nil {
+			t.Errorf("%s: a Store", name)
+			_ = s.Close()
+		} else if c.want != nil {
+			wantError(t, name, err, c.want)
+		}
+	}
+}
+
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	must(t, s.Close())
+	for name, err := range every(t, s, "ab/kept") {
+		wantError(t, name, err, fs.ErrClosed)
+	}
+	_, err := s.Put(t.Context(), "ab/new", strings.NewReader("new"))
+	wantError(t, "Put", err, fs.ErrClosed)
+	wantError(t, "List", list(t, s), fs.ErrClosed)
+	_, err = s.Clean(t.Context(), time.Now())
+	wantError(t, "Clean", err, fs.ErrClosed)
+}
+
+// A part of the directory that can't be read is never left out of a list.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	s, dir := newStore(t)
+	must(t, os.Mkdir(filepath.Join(dir, "cd"), 0))
+	if _, err := os.ReadDir(filepath.Join(dir, "cd")); err == nil {
+		t.Skip("this user reads everything; TestListFaults does the same with strace")
+	}
+	wantError(t, "List", list(t, s), blobstore.ErrUnavailable)
+}
+
+// A file that is cut while it is read does not seem complete.
+func TestTruncated(t *testing.T) {
+	t.Parallel()
+	for _, left := range []int64{0, 1, 100 << 10} {
+		s, dir := newStore(t)
+		put(t, s, "ab/cut", strings.Repeat("content ", 50_000))
+		r, info, err := s.Open(t.Context(), "ab/cut", 0, -1)
+		must(t, err)
+		must(t, os.Truncate(filepath.Join(dir, "ab/cut"), left))
+		got, err := io.ReadAll(r)
+		wantError(t, "reading a file that was cut", err, io.ErrUnexpectedEOF)
+		if int64(len(got)) != left || info.Size != 400_000 {
+			t.Errorf("%d bytes of %d, want %d", len(got), info.Size, left)
+		}
+		must(t, r.Close())
+	}
+}
+
+// The time of a blob is when it became visible, however slow its reader was to
+// end. The last bytes may have been written before.
+func TestModTime(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	for _, size := range []int{0, 4, 256 << 10} {
+		key := fmt.Sprintf("ab/%d", size)
+		var ended time.Time
+		_, err := s.Put(t.Context(), key, io.MultiReader(bytes.NewReader(make([]byte, size)), funcReader(func() {
+			time.Sleep(100 * time.Millisecond)
+			ended = time.Now()
+		})))
+		must(t, err)
+		info, err := s.Stat(t.Context(), key)
+		must(t, err)
+		// File systems cut times, most of them to less than this.
+		if info.ModTime.Before(ended.Add(-20 * time.Millisecond)) {
+			t.Errorf("the blob is of %v, and its reader ended at %v", info.ModTime, ended)
+		}
+	}
+}
+
+// Clean removes nothing but files that are old.
+func TestClean(t *testing.T) {
+	t.Parallel()
+	s, dir := newStore(t)
+	now := time.Now()
+	temp := func(name string) string { return filepath.Join(dir, ".tmp", name) }
+	for name, age := range map[string]time.Duration{"old": 2 * time.Hour, "older": 48 * time.Hour, "new": 0} {
+		must(t, os.WriteFile(temp(name), []byte("half"), 0o600))
+		must(t, os.Chtimes(temp(name), now.Add(-age), now.Add(-age)))
+	}
+	// What is left of a Put that ended between its two names.
+	must(t, os.Link(filepath.Join(dir, "ab/kept"), temp("linked")))
+	must(t, os.Chtimes(temp("linked"), now.Add(-2*time.Hour), now.Add(-2*time.Hour)))
+	must(t, os.Mkdir(temp("dir"), 0o700))
+	must(t, os.Symlink("../ab/kept", temp("link")))
+	n, err := s.Clean(t.Context(), now.Add(-time.Hour))
+	if n != 3 || err != nil {
+		t.Errorf("Clean removes %d, error %v, want 3", n, err)
+	}
+	wantTemp(t, dir, 3)
+	wantBlob(t, s, "ab/kept", "kept")
+}
+
+// A reader that panics leaves nothing.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s, dir := newStore(t)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = s.Put(t.Context(), "ab/new", io.MultiReader(strings.NewReader("new"), funcReader(func() { panic("reader") })))
+		t.Error("Put returned")
+	}()
+	wantAll(t, s, "ab/kept")
+	wantTemp(t, dir, 0)
+}
+
+// A funcReader is at its end, and calls a function before it says so.
+type funcReader func()
+
+func (f funcReader) Read([]byte) (int, error) {
+	f()
+	return 0, io.EOF
+}
+
+const benchSize = 100_000_000
+
+func BenchmarkPut(b *testing.B) {
+	s := open(b, b.TempDir(), nil)
+	content := make([]byte, benchSize)
+	b.SetBytes(benchSize)
+	i := 0
+	for b.Loop() {
+		key := fmt.Sprintf("ab/%d", i)
+		i++
+		if _, err := s.Put(b.Context(), key, bytes.NewReader(content)); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		must(b, s.Delete(b.Context(), key))
+		b.StartTimer()
+	}
+}
+
+func BenchmarkPutSmall(b *testing.B) {
+	s := open(b, b.TempDir(), nil)
+	i := 0
+	for b.Loop() {
+		if _, err := s.Put(b.Context(), fmt.Sprintf("ab/%d", i), strings.NewReader("content")); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	s := open(b, b.TempDir(), nil)
+	_, err := s.Put(b.Context(), "ab/large", bytes.NewReader(make([]byte, benchSize)))
+	must(b, err)
+	block := make([]byte, 256<<10)
+	b.SetBytes(benchSize)
+	for b.Loop() {
+		r, _, err := s.Open(b.Context(), "ab/large", 0, -1)
+		must(b, err)
+		// Without the shortcuts that a copy may take.
+		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r}, block)
+		if n != benchSize || err != nil {
+			b.Fatal(n, err)
+		}
+		must(b, r.Close())
+	}
+}
+
+// A dirsOf knows the directories of stores.
+type dirsOf struct {
+	mu sync.Mutex
+	m  map[blobstore.Store]string
+}
+
+func (d *dirsOf) add(s blobstore.Store, dir string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.m == nil {
+		d.m = make(map[blobstore.Store]string)
+	}
+	d.m[s] = dir
+}
+
+func (d *dirsOf) of(s blobstore.Store) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.m[s]
+}

@@ -1,0 +1,187 @@
+// Package memblob keeps blobs in memory: for tests, and as the shortest
+// statement of what [blobstore.Store] asks for. Nothing outlives the process.
+package memblob
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+)
+
+// A Store is a [blobstore.Store]. It keeps copies of what it is given. A Put
+// holds all that it has read so far; whoever must bound that bounds the reader.
+type Store struct {
+	mu    sync.RWMutex
+	blobs map[string]blob
+}
+
+var _ blobstore.Store = (*Store)(nil)
+
+// A blob never changes.
+type blob struct {
+	content []byte
+	at      time.Time
+}
+
+// New returns an empty Store.
+func New() *Store { return &Store{blobs: make(map[string]blob)} }
+
+// Put implements [blobstore.Store].
+func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	if err := check(ctx, key); err != nil {
+		return 0, fmt.Errorf("memblob: put: %w", err)
+	}
+	var content bytes.Buffer
+	if _, err := content.ReadFrom(&source{ctx, r}); err != nil {
+		return 0, fmt.Errorf("memblob: put: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return 0, fmt.Errorf("memblob: put: %w", err)
+	}
+	if _, taken := s.blobs[key]; taken {
+		return 0, fmt.Errorf("memblob: put %s: %w", key, fs.ErrExist)
+	}
+	s.blobs[key] = blob{content.Bytes(), time.Now()}
+	return int64(content.Len()), nil
+}
+
+// Open implements [blobstore.Store].
+func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	b, err := s.find(ctx, key)
+	if err != nil {
+		return nil, blobstore.Info{}, fmt.Errorf("memblob: open: %w", err)
+	}
+	if offset < 0 {
+		return nil, blobstore.Info{}, fmt.Errorf("memblob: open %s: offset %d: %w", key, offset, fs.ErrInvalid)
+	}
+	content := b.content[min(offset, int64(len(b.content))):]
+	if length >= 0 {
+		content = content[:min(length, int64(len(content)))]
+	}
+	return &reader{source: source{ctx, bytes.NewReader(content)}}, b.info(key), nil
+}
+
+// Stat implements [blobstore.Store].
+func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
+	b, err := s.find(ctx, key)
+	if err != nil {
+		return blobstore.Info{}, fmt.Errorf("memblob: stat: %w", err)
+	}
+	return b.info(key), nil
+}
+
+// List implements [blobstore.Store]. It returns the blobs that there are when it
+// begins, by key.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
+	return func(yield func(blobstore.Info, error) bool) {
+		for _, info := range s.infos(prefix) {
+			if ctx.Err() != nil {
+				break
+			}
+			if !yield(info, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(blobstore.Info{}, fmt.Errorf("memblob: list: %w", err))
+		}
+	}
+}
+
+// Delete implements [blobstore.Store]. It fails with fs.ErrNotExist when there
+// is no such blob.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	if err := check(ctx, key); err != nil {
+		return fmt.Errorf("memblob: delete: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.blobs[key]; !ok {
+		return fmt.Errorf("memblob: delete %s: %w", key, fs.ErrNotExist)
+	}
+	delete(s.blobs, key)
+	return nil
+}
+
+// check is what every method that names a blob begins with.
+func check(ctx context.Context, key string) error {
+	if err := blobstore.CheckKey(key); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (s *Store) find(ctx context.Context, key string) (blob, error) {
+	if err := check(ctx, key); err != nil {
+		return blob{}, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	b, ok := s.blobs[key]
+	if !ok {
+		return blob{}, fmt.Errorf("%s: %w", key, fs.ErrNotExist)
+	}
+	return b, nil
+}
+
+func (s *Store) infos(prefix string) []blobstore.Info {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var infos []blobstore.Info
+	for key, b := range s.blobs {
+		if strings.HasPrefix(key, prefix) {
+			infos = append(infos, b.info(key))
+		}
+	}
+	slices.SortFunc(infos, func(a, b blobstore.Info) int { return strings.Compare(a.Key, b.Key) })
+	return infos
+}
+
+func (b *blob) info(key string) blobstore.Info {
+	return blobstore.Info{Key: key, Size: int64(len(b.content)), ModTime: b.at}
+}
+
+// A source is a reader until its context ends.
+type source struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p)
+}
+
+// A reader reads a part of a blob.
+type reader struct {
+	source
+	closed bool
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	if r.closed {
+		return 0, fs.ErrClosed
+	}
+	return r.source.Read(p)
+}
+
+// Close implements io.Closer.
+func (r *reader) Close() error {
+	r.closed = true
+	return nil
+}

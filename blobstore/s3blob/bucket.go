@@ -1,0 +1,184 @@
+package s3blob
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"github.com/formsvc/toolkit/blobstore"
+)
+
+// DefaultRegion is the region of a [Bucket] that names none; servers other than
+// AWS mostly don't care.
+const DefaultRegion = "us-east-1"
+
+// A Bucket says where blobs are.
+type Bucket struct {
+	// Name is required.
+	Name string
+	// Prefix is what the names of the objects begin with, without the slash that
+	// follows it: segments of letters, digits, "-", "_" and ".", at most 500 bytes.
+	// Several stores may share a bucket when no prefix is the beginning of
+	// another. Defaults to none.
+	Prefix string
+	// Region defaults to DefaultRegion.
+	Region string
+	// Endpoint is the server's address, such as "https://s3.example.org". Without
+	// a scheme it is https. Defaults to AWS in the region.
+	Endpoint string
+	// Addressing is where requests name the bucket. Defaults to AutoAddressing.
+	Addressing Addressing
+}
+
+// Addressing is where requests name the bucket.
+type Addressing int
+
+// The kinds of [Addressing].
+const (
+	AutoAddressing Addressing = iota // as a part of the host on AWS, in the path elsewhere
+	PathAddressing                   // https://s3.example.org/BUCKET/KEY
+	HostAddressing                   // https://BUCKET.s3.example.org/KEY
+)
+
+func (a Addressing) lookup() minio.BucketLookupType {
+	switch a {
+	case PathAddressing:
+		return minio.BucketLookupPath
+	case HostAddressing:
+		return minio.BucketLookupDNS
+	default:
+		return minio.BucketLookupAuto
+	}
+}
+
+// ParseURL reads a bucket from "s3://BUCKET[/PREFIX]?endpoint=…&region=…". The
+// parameters are optional:
+//
+//	endpoint   Bucket.Endpoint
+//	region     Bucket.Region; without it AWS_REGION, then AWS_DEFAULT_REGION
+//	pathStyle  true: PathAddressing; false: HostAddressing
+//
+// Any other parameter is an error. getenv looks up variables of the environment,
+// as [os.Getenv] does; nil means that there are none. Credentials have no place
+// in the URL.
+func ParseURL(raw string, getenv func(string) string) (Bucket, error) {
+	b, err := parseURL(raw, getenv)
+	if err == nil {
+		err = b.complete()
+	}
+	if err != nil {
+		return Bucket{}, fmt.Errorf("s3blob: URL of a bucket: %w", err)
+	}
+	return b, nil
+}
+
+func parseURL(raw string, getenv func(string) string) (Bucket, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return Bucket{}, errors.New("not a URL") // the error would repeat it all, perhaps with a secret
+	case u.Scheme != "s3" || u.Opaque != "":
+		return Bucket{}, errors.New("it does not begin with s3://")
+	case u.User != nil:
+		return Bucket{}, errors.New("credentials don't belong into it")
+	case u.Fragment != "":
+		return Bucket{}, errors.New("it has a fragment")
+	}
+	b := Bucket{Name: u.Host, Prefix: strings.TrimSuffix(strings.TrimPrefix(u.Path, "/"), "/")}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return Bucket{}, errors.New("its parameters can't be read")
+	}
+	for name, values := range query {
+		if len(values) != 1 || values[0] == "" {
+			return Bucket{}, fmt.Errorf("parameter %q must have one value", name)
+		}
+		if err := b.set(name, values[0]); err != nil {
+			return Bucket{}, err
+		}
+	}
+	if getenv != nil {
+		for _, variable := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
+			if b.Region == "" {
+				b.Region = getenv(variable)
+			}
+		}
+	}
+	return b, nil
+}
+
+func (b *Bucket) set(parameter, value string) error {
+	switch parameter {
+	case "endpoint":
+		b.Endpoint = value
+	case "region":
+		b.Region = value
+	case "pathStyle":
+		path, err := strconv.ParseBool(value)
+		if err != nil {
+			return errors.New("parameter \"pathStyle\" must be true or false")
+		}
+		b.Addressing = HostAddressing
+		if path {
+			b.Addressing = PathAddressing
+		}
+	default:
+		return fmt.Errorf("unknown parameter %q", parameter)
+	}
+	return nil
+}
+
+// maxPrefix leaves room for the slash and a key in the 1024 bytes that S3 allows.
+const maxPrefix = 500
+
+// complete sets the defaults and checks the rest.
+func (b *Bucket) complete() error {
+	if err := s3utils.CheckValidBucketNameStrict(b.Name); err != nil {
+		return fmt.Errorf("bucket %q: %w", b.Name, err)
+	}
+	if b.Prefix != "" && (len(b.Prefix) > maxPrefix || blobstore.CheckKey(strings.ToLower(b.Prefix)) != nil) {
+		return fmt.Errorf("prefix %q: want segments of letters, digits, \"-\", \"_\" and \".\"", b.Prefix)
+	}
+	if b.Region == "" {
+		b.Region = DefaultRegion
+	}
+	if strings.Trim(b.Region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
+		return fmt.Errorf("region %q", b.Region) // it becomes a part of the host
+	}
+	if b.Endpoint == "" {
+		b.Endpoint = "https://s3." + b.Region + ".amazonaws.com"
+		if strings.HasPrefix(b.Region, "cn-") {
+			b.Endpoint += ".cn"
+		}
+	}
+	if b.Addressing < AutoAddressing || b.Addressing > HostAddressing {
+		return fmt.Errorf("addressing %d", b.Addressing)
+	}
+	_, _, err := parseEndpoint(b.Endpoint)
+	return err
+}
+
+// parseEndpoint returns the host, with the port if there is one, and whether
+// the scheme is https.
+func parseEndpoint(endpoint string) (host string, secure bool, err error) {
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return "", false, errors.New("the endpoint is not an address such as https://s3.example.org")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", false, fmt.Errorf("the endpoint's scheme %q is neither https nor http", u.Scheme)
+	case u.User != nil:
+		return "", false, errors.New("credentials don't belong into the endpoint")
+	case u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
+		return "", false, errors.New("the endpoint has more than a host and a port")
+	}
+	return u.Host, u.Scheme == "https", nil
+}

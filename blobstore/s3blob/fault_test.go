@@ -1,0 +1,371 @@
+package s3blob_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/s3blob"
+	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
+)
+
+// impatient is for tests in which a server never answers.
+func impatient() *s3blob.Options { return &s3blob.Options{Timeout: 300 * time.Millisecond} }
+
+// everyMethod returns the error of each method.
+func everyMethod(ctx context.Context, store *s3blob.Store) map[string]error {
+	calls := map[string]func() error{
+		"Put": func() error {
+			_, err := store.Put(ctx, "new", strings.NewReader("content"))
+			return err
+		},
+		"Put of a large one": func() error {
+			_, err := store.Put(ctx, "large", zeros(6*mib))
+			return err
+		},
+		"Open":   func() error { _, err := read(ctx, store, "old"); return err },
+		"Stat":   func() error { _, err := store.Stat(ctx, "old"); return err },
+		"List":   func() error { _, err := list(ctx, store); return err },
+		"Delete": func() error { return store.Delete(ctx, "old") },
+		"Clean":  func() error { _, err := store.Clean(ctx, time.Now()); return err },
+	}
+	errs := make(map[string]error)
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for name, call := range calls {
+		running.Go(func() {
+			err := call()
+			mu.Lock()
+			defer mu.Unlock()
+			errs[name] = err
+		})
+	}
+	running.Wait()
+	return errs
+}
+
+func wantUnavailable(t *testing.T, errs map[string]error) {
+	t.Helper()
+	for method, err := range errs {
+		if !errors.Is(err, blobstore.ErrUnavailable) {
+			t.Errorf("%s: %v, want ErrUnavailable", method, err)
+		}
+		for _, other := range []error{
+			fs.ErrNotExist, fs.ErrExist, blobstore.ErrNoSpace, context.DeadlineExceeded, context.Canceled, io.EOF, io.ErrUnexpectedEOF,
+		} {
+			if errors.Is(err, other) {
+				t.Errorf("%s: %v, which is also %q", method, err, other)
+			}
+		}
+	}
+}
+
+func TestServerIsDown(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	store := newStore(t, server, nil)
+	mustPut(t, store, "old", []byte("content"))
+	server.Stop()
+	wantUnavailable(t, everyMethod(t.Context(), store))
+	server.Restart()
+	wantContent(t, store, "old", []byte("content"))
+	mustPut(t, store, "large", pattern(6*mib))
+}
+
+func TestServerHangs(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	mustPut(t, newStore(t, server, nil), "other", []byte("content"))
+	server.Suspend()
+	wantUnavailable(t, everyMethod(t.Context(), newStore(t, server, impatient())))
+	server.Resume()
+	wantContent(t, newStore(t, server, nil), "other", []byte("content"))
+}
+
+func TestServerRefuses(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	bucket, err := s3blob.ParseURL(server.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := bucket
+	missing.Name = "no-such-bucket"
+	for name, c := range map[string]struct {
+		bucket      s3blob.Bucket
+		credentials s3blob.Credentials
+	}{
+		"wrong secret":   {bucket, s3blob.StaticCredentials(server.AccessKey, "wrong-secret", "")},
+		"wrong key":      {bucket, s3blob.StaticCredentials("nobody", server.SecretKey, "")},
+		"missing bucket": {missing, s3blob.StaticCredentials(server.AccessKey, server.SecretKey, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, err := s3blob.New(c.bucket, c.credentials, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			errs := everyMethod(t.Context(), store)
+			wantUnavailable(t, errs)
+			for method, err := range errs {
+				if err != nil && (strings.Contains(err.Error(), "wrong-secret") || strings.Contains(err.Error(), server.SecretKey)) {
+					t.Errorf("%s tells the secret: %v", method, err)
+				}
+			}
+		})
+	}
+}
+
+// A hook calls do before the byte at is read.
+type hook struct {
+	io.Reader
+
+	at, read int
+	do       func() error
+}
+
+func (h *hook) Read(p []byte) (int, error) {
+	if h.do != nil && h.read >= h.at {
+		do := h.do
+		h.do = nil
+		if err := do(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := h.Reader.Read(p[:min(len(p), 64<<10)])
+	h.read += n
+	return n, err
+}
+
+func TestServerHangsDuringPut(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	for _, at := range []int{0, 3 * mib, 8 * mib, 18 * mib} {
+		// A part may take 20 s more than other requests; then it is the context that ends.
+		store := newStore(t, server, impatient())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := store.Put(ctx, "blob", &hook{bytes.NewReader(pattern(20 * mib)), at, 0, func() error { server.Suspend(); return nil }})
+		cancel()
+		if err == nil {
+			t.Errorf("a server that hangs from byte %d on: no error", at)
+		}
+		if !errors.Is(err, blobstore.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a server that hangs from byte %d on: %v", at, err)
+		}
+		if held, _ := store.Held(); held != 0 {
+			t.Errorf("%d buffers are not given back", held)
+		}
+		server.Resume()
+		// What the server got while it could not answer may have taken effect after all.
+		store = newStore(t, server, nil)
+		if _, err := store.Clean(t.Context(), time.Now().Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+		if err := store.Delete(t.Context(), "blob"); err != nil {
+			t.Error(err)
+		}
+	}
+	wantNothing(t, server)
+}
+
+func TestServerHangsDuringRead(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	mustPut(t, newStore(t, server, nil), "blob", pattern(40*mib)) // more than fits into the buffers of both systems
+	store := newStore(t, server, &s3blob.Options{Timeout: 3 * time.Second})
+	r, _, err := store.Open(t.Context(), "blob", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	_, err = io.ReadAll(&hook{r, mib, 0, func() error { server.Suspend(); return nil }})
+	wantUnavailable(t, map[string]error{"read": err})
+	if n, again := r.Read(make([]byte, 1)); n != 0 || !errors.Is(again, blobstore.ErrUnavailable) {
+		t.Errorf("another read: %d, %v", n, again)
+	}
+	server.Resume()
+}
+
+func TestServerStopsDuringRead(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	store := newStore(t, server, nil)
+	mustPut(t, store, "blob", pattern(40*mib))
+	r, _, err := store.Open(t.Context(), "blob", 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	_, err = io.ReadAll(&hook{r, mib, 0, func() error { server.Stop(); return nil }})
+	wantUnavailable(t, map[string]error{"read": err})
+}
+
+func TestReaderFails(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	store := newStore(t, server, nil)
+	failure := errors.New("reader failed")
+	for _, at := range []int{0, 1000, 300 << 10, 5 * mib, 6 * mib, 12 * mib} {
+		// An HTTP request that was cut off ends with io.ErrUnexpectedEOF, and must not be stored as if it had ended.
+		for _, want := range []error{failure, io.ErrUnexpectedEOF} {
+			_, err := store.Put(t.Context(), "blob", &hook{bytes.NewReader(pattern(20 * mib)), at, 0, func() error { return want }})
+			if !errors.Is(err, want) {
+				t.Errorf("failing at byte %d with %q: %v", at, want, err)
+			}
+			wantNothing(t, server)
+		}
+	}
+	if held, _ := store.Held(); held != 0 {
+		t.Errorf("%d buffers are not given back", held)
+	}
+	// A reader that says nothing at all.
+	if _, err := store.Put(t.Context(), "blob", idle{}); !errors.Is(err, io.ErrNoProgress) {
+		t.Errorf("a reader without progress: %v", err)
+	}
+	wantNothing(t, server)
+}
+
+type idle struct{}
+
+func (idle) Read([]byte) (int, error) { return 0, nil }
+
+// zeros yields so many bytes without holding them.
+func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
+
+type zeroReader struct{}
+
+func (zeroReader) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestManyPutsAtOnce(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	const puts, size, buffers = 50, 11 * mib, 4
+	store := newStore(t, server, &s3blob.Options{Memory: buffers * 5 * mib, Timeout: 5 * time.Minute})
+	var most atomic.Int64
+	var running sync.WaitGroup
+	for i := range puts {
+		running.Go(func() {
+			content := &hook{zeros(size), 6 * mib, 0, func() error {
+				held, _ := store.Held()
+				for old := most.Load(); int64(held) > old && !most.CompareAndSwap(old, int64(held)); old = most.Load() {
+				}
+				return nil
+			}}
+			if n, err := store.Put(t.Context(), "blob-"+string(rune('a'+i/26))+string(rune('a'+i%26)), content); err != nil || n != size {
+				t.Errorf("Put: %d, %v", n, err)
+			}
+		})
+	}
+	running.Wait()
+	held, limit := store.Held()
+	if limit != buffers || most.Load() < 2 || held != 0 {
+		t.Errorf("up to %d buffers of %d were seen in use, %d are still; want %d", most.Load(), limit, held, buffers)
+	}
+	keys, err := list(t.Context(), store)
+	if err != nil || len(keys) != puts {
+		t.Errorf("%d blobs, %v; want %d", len(keys), err, puts)
+	}
+}
+
+// No Put waits for ever for a buffer, and none keeps one.
+func TestNoBufferIsFree(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	store := newStore(t, server, &s3blob.Options{Memory: 5 * mib, Timeout: time.Second})
+	hold, held := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := store.Put(t.Context(), "slow", &hook{zeros(11 * mib), mib, 0, func() error { close(held); <-hold; return nil }})
+		done <- err
+	}()
+	<-held
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := store.Put(ctx, "large", zeros(mib)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a Put whose context ends while it waits: %v", err)
+	}
+	if err := store.WaitForBuffer(t.Context(), 100*time.Millisecond); !errors.Is(err, blobstore.ErrUnavailable) {
+		t.Errorf("waiting too long for a buffer: %v, want ErrUnavailable", err)
+	}
+	mustPut(t, store, "small", pattern(100_000)) // needs none
+	close(hold)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	mustPut(t, store, "large", pattern(mib))
+}
+
+func TestDamageAtRest(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	store := newStore(t, server, nil)
+	mustPut(t, store, "a/blob", pattern(mib))
+	file := filepath.Join(server.Dir, "a", "blob")
+	if err := os.Truncate(file, 1000); err != nil {
+		t.Fatal(err)
+	}
+	// What the server says is told as it is: whoever knows the size sees the difference before reading.
+	r, info, err := store.Open(t.Context(), "a/blob", 0, mib)
+	if err != nil || info.Size != 1000 {
+		t.Fatalf("a truncated object: %+v, %v", info, err)
+	}
+	_ = r.Close()
+	if err := os.Truncate(file, 100*mib); err != nil {
+		t.Fatal(err)
+	}
+	r, info, err = store.Open(t.Context(), "a/blob", 0, -1)
+	if err != nil || info.Size != 100*mib {
+		t.Fatalf("an extended object: %+v, %v", info, err)
+	}
+	defer r.Close()
+	// It gets shorter while it is read.
+	n, err := io.Copy(io.Discard, &hook{r, mib, 0, func() error { return os.Truncate(file, 0) }})
+	if err == nil {
+		t.Errorf("an object that is truncated while it's read: %d bytes and a clean end", n)
+	}
+}
+
+// Half-read answers are closed with their connections.
+func TestCloseEarly(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	store := newStore(t, server, nil)
+	mustPut(t, store, "blob", pattern(20*mib))
+	before := runtime.NumGoroutine()
+	for range 100 {
+		r, _, err := store.Open(t.Context(), "blob", 5, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Read(make([]byte, 1)); err == nil {
+			t.Fatal("reading after Close succeeds")
+		}
+	}
+	// Tests run in parallel, so the number is not exact; a leak would be a hundred at least.
+	for try := 0; runtime.NumGoroutine() > before+90; try++ {
+		if try == 100 {
+			t.Fatalf("%d goroutines, and %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,304 @@
+package s3blob
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/formsvc/toolkit/blobstore"
+)
+
+// tokenName is the object's metadata that tells whose Put it is: when an answer
+// was lost, the next attempt finds the key taken, by itself or by another.
+const tokenName = "Put"
+
+// Put implements [blobstore.Store]. The server is asked before anything is
+// read. The largest blob has 10,000 parts ([Options.PartSize]).
+func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	n, err := s.put(ctx, key, r)
+	if err != nil {
+		return 0, fmt.Errorf("s3blob: put %s: %w", key, err)
+	}
+	return n, nil
+}
+
+func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	if err := check(ctx, key); err != nil {
+		return 0, err
+	}
+	if _, err := s.head(ctx, key); err == nil {
+		return 0, fs.ErrExist
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	p := &put{Store: s, key: key, token: rand.Text()}
+	if err := p.run(ctx, r); err != nil {
+		return 0, err
+	}
+	return p.size, nil
+}
+
+// A put is one call of Put.
+type put struct {
+	*Store
+
+	key   string
+	token string
+	size  int64
+
+	// Of a blob that goes in parts.
+	upload string
+	parts  []minio.CompletePart
+}
+
+// run stores what r yields: in one request if it fits into a buffer.
+func (p *put) run(ctx context.Context, r io.Reader) error {
+	head := p.small.Get().(*[smallSize]byte)
+	defer func() {
+		if head != nil {
+			p.small.Put(head)
+		}
+	}()
+	n, end, err := fill(ctx, r, head[:])
+	if err != nil {
+		return err
+	}
+	if end {
+		return p.single(ctx, head[:n])
+	}
+	buf, err := p.buffers.get(ctx, p.limit(p.partSize))
+	if err != nil {
+		return err
+	}
+	copy(*buf, head[:])
+	p.small.Put(head)
+	head = nil
+	return p.large(ctx, r, buf, n)
+}
+
+// fill reads until the buffer is full or r is at its end. Unlike io.ReadFull it
+// does not take an io.ErrUnexpectedEOF of r, which is how a request's body ends
+// that was cut off, for the end.
+func fill(ctx context.Context, r io.Reader, buf []byte) (n int, end bool, err error) {
+	for empty := 0; n < len(buf); {
+		if err := ctx.Err(); err != nil {
+			return n, false, err
+		}
+		m, err := r.Read(buf[n:])
+		n += m
+		switch {
+		case err == io.EOF:
+			return n, true, nil
+		case err != nil:
+			return n, false, err
+		case m > 0:
+			empty = 0
+		default:
+			if empty++; empty == maxEmptyReads {
+				return n, false, io.ErrNoProgress
+			}
+		}
+	}
+	return n, false, nil
+}
+
+const maxEmptyReads = 100 // as in package bufio
+
+// single stores a blob in one request.
+func (p *put) single(ctx context.Context, data []byte) error {
+	d := p.digest(data)
+	opts := p.options()
+	opts.DisableContentSha256 = true // the digest is instead of hashing it once more
+	opts.SetMatchETagExcept("*")
+	if d.crc32c != "" {
+		opts.UserMetadata[minio.ChecksumCRC32C.Key()] = d.crc32c
+	}
+	err := p.send(ctx, data, func(ctx context.Context, content io.Reader) error {
+		_, err := p.core.PutObject(ctx, p.bucket, p.object(p.key), content, int64(len(data)), "", d.sha256Hex, opts)
+		return err
+	})
+	p.size = int64(len(data))
+	return p.settle(ctx, err)
+}
+
+func (p *put) options() minio.PutObjectOptions {
+	return minio.PutObjectOptions{UserMetadata: map[string]string{tokenName: p.token}}
+}
+
+// large stores a blob whose first n bytes are in buf, which it gives back.
+func (p *put) large(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
+	m, end, err := fill(ctx, r, (*buf)[n:])
+	n += m
+	if err == nil && end {
+		err = p.single(ctx, (*buf)[:n])
+	}
+	if err == nil && !end {
+		err = p.begin(ctx)
+	}
+	if err != nil || end {
+		p.buffers.put(buf)
+		return err
+	}
+	err = p.sendAll(ctx, r, buf, n)
+	if err == nil {
+		err = p.complete(ctx)
+	}
+	if err != nil {
+		p.abort(ctx)
+	}
+	return err
+}
+
+// begin begins an upload in parts.
+func (p *put) begin(ctx context.Context) error {
+	opts := p.options()
+	if p.secure {
+		opts.UserMetadata["X-Amz-Checksum-Algorithm"] = minio.ChecksumCRC32C.String()
+	}
+	return noAnswer(p.call(ctx, p.timeout, func(ctx context.Context) (err error) {
+		p.upload, err = p.core.NewMultipartUpload(ctx, p.bucket, p.object(p.key), opts)
+		return err
+	}))
+}
+
+// sendAll sends part after part; the first one is in buf[:n], which it gives
+// back. A Put keeps one buffer to its end, so that it never waits for others;
+// it has a second one only while a part is under way, if it's free at once.
+func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
+	defer func() { p.buffers.put(buf) }()
+	for end := false; ; {
+		if len(p.parts) == maxParts {
+			return fmt.Errorf("more than %d parts of %d bytes", maxParts, p.partSize)
+		}
+		if end {
+			return p.part(ctx, (*buf)[:n])
+		}
+		var err error
+		if next := p.buffers.tryGet(); next != nil {
+			full := buf
+			buf = next
+			n, end, err = p.sendAndFill(ctx, full, r, next)
+		} else if err = p.part(ctx, *buf); err == nil {
+			n, end, err = fill(ctx, r, *buf)
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// sendAndFill sends the full buffer, gives it back, and fills the next one
+// meanwhile.
+func (p *put) sendAndFill(ctx context.Context, full *[]byte, r io.Reader, next *[]byte) (int, bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sent := make(chan error, 1)
+	go func() {
+		err := p.part(ctx, *full)
+		p.buffers.put(full)
+		sent <- err
+	}()
+	n, end, err := fill(ctx, r, *next)
+	if err != nil {
+		cancel() // what is sent is of no use any more
+	}
+	return n, end, cmp.Or(err, <-sent)
+}
+
+// part sends the next part.
+func (p *put) part(ctx context.Context, data []byte) error {
+	d := p.digest(data)
+	opts := minio.PutObjectPartOptions{Sha256Hex: d.sha256Hex, DisableContentSha256: true}
+	if d.crc32c != "" {
+		opts.CustomHeader = map[string][]string{minio.ChecksumCRC32C.KeyCapitalized(): {d.crc32c}}
+	}
+	number := len(p.parts) + 1
+	var part minio.ObjectPart
+	err := p.send(ctx, data, func(ctx context.Context, content io.Reader) (err error) {
+		part, err = p.core.PutObjectPart(ctx, p.bucket, p.object(p.key), p.upload, number, content, int64(len(data)), opts)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.parts = append(p.parts, minio.CompletePart{PartNumber: number, ETag: part.ETag, ChecksumCRC32C: d.crc32c})
+	p.size += int64(len(data))
+	return nil
+}
+
+// complete makes the parts a blob.
+func (p *put) complete(ctx context.Context) error {
+	var opts minio.PutObjectOptions
+	opts.SetMatchETagExcept("*")
+	// The server puts the parts together, which takes a fraction of what sending them took.
+	err := p.call(ctx, p.limit(p.size/16), func(ctx context.Context) error {
+		return repeat(ctx, conflict, func() error { // package minio repeats it after other failures
+			_, err := p.core.CompleteMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload, p.parts, opts)
+			return err
+		})
+	})
+	if err := p.settle(ctx, noAnswer(err)); err != nil {
+		return err
+	}
+	return p.confirm(ctx)
+}
+
+// confirm compares what was read with what the server has. It's short, and the
+// blob is there, so it doesn't end with the context.
+func (p *put) confirm(ctx context.Context) error {
+	info, err := p.head(context.WithoutCancel(ctx), p.key)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !p.owns(&info) {
+		return nil // somebody has deleted it since
+	}
+	if err == nil && info.Size != p.size {
+		p.cleanUp(ctx, func(ctx context.Context) error {
+			return p.core.RemoveObject(ctx, p.bucket, p.object(p.key), minio.RemoveObjectOptions{})
+		})
+		err = fmt.Errorf("%w: the server has %d of %d bytes", blobstore.ErrUnavailable, info.Size, p.size)
+	}
+	return err
+}
+
+// owns reports whether an object was made by this Put.
+func (p *put) owns(info *minio.ObjectInfo) bool { return info.UserMetadata[tokenName] == p.token }
+
+// settle decides what an error of the last request means. When the answer to an
+// earlier attempt was lost, the blob that is in the way is this very one.
+func (p *put) settle(ctx context.Context, err error) error {
+	taken := errors.Is(err, fs.ErrExist)
+	if !taken && code(err) != minio.NoSuchUpload {
+		return err
+	}
+	info, headErr := p.head(ctx, p.key)
+	switch {
+	case headErr == nil && p.owns(&info):
+		return nil
+	case headErr == nil && !taken:
+		return fmt.Errorf("%w: %v", fs.ErrExist, err) //nolint:errorlint // it says that trying again may help
+	case headErr == nil, errors.Is(headErr, fs.ErrNotExist):
+		return err // also when whoever was in the way is gone
+	}
+	return headErr
+}
+
+// abort removes the parts of an upload that fails.
+func (p *put) abort(ctx context.Context) {
+	p.cleanUp(ctx, func(ctx context.Context) error {
+		return p.core.AbortMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload)
+	})
+}
+
+// cleanUp makes a request whose failure changes nothing, also when the caller
+// has gone. The sweep does what it couldn't.
+func (p *put) cleanUp(ctx context.Context, do func(context.Context) error) {
+	_ = p.call(context.WithoutCancel(ctx), min(p.timeout, cleanUpTimeout), do)
+}
+
+const cleanUpTimeout = 5 * time.Second

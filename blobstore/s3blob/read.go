@@ -1,0 +1,235 @@
+package s3blob
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/formsvc/toolkit/blobstore"
+)
+
+// Stat implements [blobstore.Store]. When there is no such blob it also asks
+// whether there is the bucket, as Open does: without it the answer is
+// [blobstore.ErrUnavailable].
+func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
+	info, err := s.stat(ctx, key)
+	if err != nil {
+		return blobstore.Info{}, fmt.Errorf("s3blob: stat %s: %w", key, err)
+	}
+	return info, nil
+}
+
+func (s *Store) stat(ctx context.Context, key string) (blobstore.Info, error) {
+	if err := check(ctx, key); err != nil {
+		return blobstore.Info{}, err
+	}
+	object, err := s.head(ctx, key)
+	if err != nil {
+		return blobstore.Info{}, s.missing(ctx, err)
+	}
+	return blobstore.Info{Key: key, Size: object.Size, ModTime: object.LastModified}, nil
+}
+
+// object returns the name of a blob's object.
+func (s *Store) object(key string) string { return s.prefix + key }
+
+func (s *Store) head(ctx context.Context, key string) (object minio.ObjectInfo, err error) {
+	err = s.call(ctx, s.timeout, func(ctx context.Context) (err error) {
+		object, err = s.core.StatObject(ctx, s.bucket, s.object(key), minio.StatObjectOptions{})
+		return err
+	})
+	return object, err
+}
+
+// missing returns the error of a question about a blob. That there is none is
+// believed only where the bucket is: without it, with a wrong access key, and
+// when something else than an S3 server answers, that's what is said too.
+func (s *Store) missing(ctx context.Context, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var found bool
+	bucketErr := s.call(ctx, s.timeout, func(ctx context.Context) (err error) {
+		found, err = s.core.BucketExists(ctx, s.bucket)
+		return err
+	})
+	if bucketErr == nil && !found {
+		bucketErr = fmt.Errorf("%w: no bucket %s", blobstore.ErrUnavailable, s.bucket)
+	}
+	return cmp.Or(bucketErr, err)
+}
+
+// Open implements [blobstore.Store]. It makes one request, and reading takes
+// from its answer. When the connection breaks or the server falls silent for
+// longer than [Options.Timeout], reading fails with [blobstore.ErrUnavailable].
+func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	r, info, err := s.open(ctx, key, offset, length)
+	if err != nil {
+		return nil, blobstore.Info{}, fmt.Errorf("s3blob: open %s: %w", key, err)
+	}
+	return r, info, nil
+}
+
+func (s *Store) open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	if err := check(ctx, key); err != nil {
+		return nil, blobstore.Info{}, err
+	}
+	if offset < 0 {
+		return nil, blobstore.Info{}, fmt.Errorf("offset %d: %w", offset, fs.ErrInvalid)
+	}
+	if length == 0 {
+		info, err := s.stat(ctx, key)
+		return io.NopCloser(strings.NewReader("")), info, err
+	}
+	r, info, err := s.get(ctx, key, offset, length)
+	if beyondEnd(err) {
+		info, err = s.stat(ctx, key)
+		if err == nil && offset < info.Size {
+			err = fmt.Errorf("%w: no range at %d of %d bytes", blobstore.ErrUnavailable, offset, info.Size)
+		}
+		return io.NopCloser(strings.NewReader("")), info, err
+	}
+	if err != nil {
+		return nil, blobstore.Info{}, s.missing(ctx, err)
+	}
+	return r, info, nil
+}
+
+// beyondEnd reports whether the server says that there are no such bytes.
+func beyondEnd(err error) bool {
+	var answer minio.ErrorResponse
+	return errors.As(err, &answer) &&
+		(answer.Code == minio.InvalidRange || answer.StatusCode == http.StatusRequestedRangeNotSatisfiable)
+}
+
+// get asks for a part of an object.
+func (s *Store) get(ctx context.Context, key string, offset, length int64) (*reader, blobstore.Info, error) {
+	var opts minio.GetObjectOptions
+	ranged := offset > 0 || length > 0
+	switch {
+	case length > 0 && length <= math.MaxInt64-offset:
+		opts.Set("Range", fmt.Sprintf("bytes=%d-%d", offset, offset+length-1))
+	case ranged:
+		opts.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+	}
+	w := s.watch(ctx)
+	body, object, header, err := s.core.GetObject(w.limited, s.bucket, s.object(key), opts)
+	w.timer.Stop()
+	if err != nil {
+		w.end()
+		return nil, blobstore.Info{}, translate(ctx, w.limited, err)
+	}
+	info := blobstore.Info{Key: key, Size: object.Size, ModTime: object.LastModified}
+	left := object.Size
+	if ranged {
+		info.Size, left, err = readContentRange(header.Get("Content-Range"), offset)
+	}
+	if err == nil && (left < 0 || left != object.Size || length > 0 && left > length) {
+		err = fmt.Errorf("%w: an answer of %d bytes", blobstore.ErrUnavailable, object.Size)
+	}
+	if err != nil {
+		w.end()
+		_ = body.Close()
+		return nil, blobstore.Info{}, err
+	}
+	return &reader{watch: w, body: body, left: left}, info, nil
+}
+
+// readContentRange reads a header such as "bytes 5-9/20": of how many bytes the
+// object is, and how many are in the answer, which must begin at the offset.
+func readContentRange(header string, offset int64) (size, length int64, err error) {
+	wrong := fmt.Errorf("%w: an answer to the range at %d with %q", blobstore.ErrUnavailable, offset, header)
+	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
+	from, to, ok2 := strings.Cut(span, "-")
+	if !ok || !ok2 {
+		return 0, 0, wrong
+	}
+	var numbers [3]int64
+	for i, text := range []string{from, to, total} {
+		if numbers[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return 0, 0, wrong
+		}
+	}
+	if numbers[0] != offset || numbers[1] < offset || numbers[1] >= numbers[2] {
+		return 0, 0, wrong
+	}
+	return numbers[2], numbers[1] - offset + 1, nil
+}
+
+// A watch cancels requests when the server is silent for too long.
+type watch struct {
+	ctx     context.Context // the caller's
+	limited context.Context // of the requests
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer // runs while the server is waited for
+	timeout time.Duration
+}
+
+// watch begins to wait for the server.
+func (s *Store) watch(ctx context.Context) *watch {
+	w := &watch{ctx: ctx, timeout: s.timeout}
+	w.limited, w.cancel = context.WithCancelCause(ctx)
+	w.timer = time.AfterFunc(w.timeout, func() { w.cancel(errSilent) })
+	return w
+}
+
+func (w *watch) end() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// A reader reads the answer to a request.
+type reader struct {
+	*watch
+
+	body io.ReadCloser
+	left int64
+	err  error
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	if r.err == nil {
+		r.err = r.ctx.Err()
+	}
+	if r.err == nil && r.left == 0 {
+		r.err = io.EOF
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	r.timer.Reset(r.timeout)
+	n, err := r.body.Read(p[:min(int64(len(p)), r.left)])
+	r.timer.Stop()
+	r.left -= int64(n)
+	switch {
+	case r.left == 0:
+		r.err = io.EOF
+	case err == io.EOF: //nolint:errorlint // an io.Reader's end is io.EOF itself
+		r.err = io.ErrUnexpectedEOF
+	case err != nil:
+		// A connection that breaks says nothing of the blob, so this is no io.ErrUnexpectedEOF, as it is to package http.
+		err = translate(r.ctx, r.limited, err)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("%w: the connection broke", blobstore.ErrUnavailable)
+		}
+		r.err = fmt.Errorf("s3blob: read: %w", err)
+	}
+	return n, r.err
+}
+
+// Close implements io.Closer.
+func (r *reader) Close() error {
+	r.end()
+	return r.body.Close()
+}

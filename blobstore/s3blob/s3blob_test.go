@@ -1,0 +1,171 @@
+package s3blob_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/blobtest"
+	"github.com/formsvc/toolkit/blobstore/s3blob"
+	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
+)
+
+const mib = 1 << 20
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	var stores atomic.Int64
+	blobtest.Run(t, func(t testing.TB) blobstore.Store {
+		return newStoreAt(t, server, "Tests/"+strconv.FormatInt(stores.Add(1), 10), nil)
+	}, blobtest.Options{
+		Reopen: func(t testing.TB, s blobstore.Store) blobstore.Store {
+			return newStoreAt(t, server, trimSlash(s.(*s3blob.Store).Prefix()), nil)
+		},
+		CutOff: func(t testing.TB, s blobstore.Store) {
+			beginUpload(t, server, s.(*s3blob.Store).Prefix()+"cut-off", make([]byte, 5*mib))
+		},
+	})
+}
+
+func trimSlash(prefix string) string { return prefix[:len(prefix)-1] }
+
+// newStore returns a store in the server's bucket.
+func newStore(t testing.TB, server *s3test.Server, opts *s3blob.Options) *s3blob.Store {
+	t.Helper()
+	return newStoreAt(t, server, "", opts)
+}
+
+// newStoreAt returns a store under a prefix of the server's bucket.
+func newStoreAt(t testing.TB, server *s3test.Server, prefix string, opts *s3blob.Options) *s3blob.Store {
+	t.Helper()
+	bucket, err := s3blob.ParseURL(server.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket.Prefix = prefix
+	return newStoreOf(t, bucket, server, opts)
+}
+
+func newStoreOf(t testing.TB, bucket s3blob.Bucket, server *s3test.Server, opts *s3blob.Options) *s3blob.Store {
+	t.Helper()
+	store, err := s3blob.New(bucket, s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// newCore returns package minio's own client.
+func newCore(t testing.TB, server *s3test.Server) *minio.Core {
+	t.Helper()
+	endpoint, err := url.Parse(server.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, err := minio.NewCore(endpoint.Host, &minio.Options{
+		Creds: credentials.NewStaticV4(server.AccessKey, server.SecretKey, ""), Region: server.Region,
+		BucketLookup: minio.BucketLookupPath,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return core
+}
+
+// beginUpload leaves an upload with one part behind.
+func beginUpload(t testing.TB, server *s3test.Server, object string, part []byte) {
+	t.Helper()
+	core := newCore(t, server)
+	id, err := core.NewMultipartUpload(t.Context(), server.Bucket, object, minio.PutObjectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int64(len(part))
+	_, err = core.PutObjectPart(t.Context(), server.Bucket, object, id, 1, bytes.NewReader(part), size, minio.PutObjectPartOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// uploads returns the incomplete uploads under a prefix of the server's bucket.
+func uploads(t testing.TB, server *s3test.Server, prefix string) []string {
+	t.Helper()
+	page, err := newCore(t, server).ListMultipartUploads(t.Context(), server.Bucket, prefix, "", "", "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for i := range page.Uploads {
+		found = append(found, page.Uploads[i].Key)
+	}
+	return found
+}
+
+func list(ctx context.Context, store blobstore.Store) (keys []string, err error) {
+	for info, err := range store.List(ctx, "") {
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, info.Key)
+	}
+	return keys, nil
+}
+
+// wantNothing checks that nothing is left in the bucket, be it a blob or a part
+// of one.
+func wantNothing(t testing.TB, server *s3test.Server) {
+	t.Helper()
+	keys, err := list(t.Context(), newStore(t, server, nil))
+	if err != nil || len(keys) > 0 {
+		t.Errorf("blobs are left: %v, %v", keys, err)
+	}
+	if left := uploads(t, server, ""); len(left) > 0 {
+		t.Errorf("incomplete uploads are left: %v", left)
+	}
+}
+
+func mustPut(t testing.TB, store blobstore.Store, key string, content []byte) {
+	t.Helper()
+	if n, err := store.Put(t.Context(), key, bytes.NewReader(content)); err != nil || n != int64(len(content)) {
+		t.Fatalf("Put: %d, %v", n, err)
+	}
+}
+
+func read(ctx context.Context, store blobstore.Store, key string) ([]byte, error) {
+	r, _, err := store.Open(ctx, key, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	return b, errors.Join(err, r.Close())
+}
+
+func wantContent(t testing.TB, store blobstore.Store, key string, want []byte) {
+	t.Helper()
+	got, err := read(t.Context(), store, key)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("read %s: %d bytes, %v; want the %d that were put", key, len(got), err, len(want))
+	}
+}
+
+// pattern returns bytes that are different everywhere.
+func pattern(size int) []byte {
+	b := make([]byte, size)
+	for i, x := 0, uint32(1); i < size; i++ {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		b[i] = byte(x)
+	}
+	return b
+}
