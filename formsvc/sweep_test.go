@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -202,7 +201,7 @@ func TestRunSweeps(t *testing.T) {
 		var sweeps atomic.Int64
 		w := newFileWorld(t, func(o *formsvc.Options) {
 			o.Now = time.Now
-			o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+			o.Logger = slog.New(slog.DiscardHandler)
 		})
 		w.orphan(0)
 		w.shelf.disturb(func(method, _ string) error {

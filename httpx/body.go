@@ -36,16 +36,10 @@ func (h *Handler) readOptionalJSON(c *call) error {
 	return h.readJSON(c)
 }
 
-// checkMediaType accepts JSON in UTF-8 as it is. Compressed bodies are refused
-// rather than expanded.
+// checkMediaType accepts JSON in UTF-8 as it is.
 func checkMediaType(header http.Header) error {
-	for _, encoding := range header["Content-Encoding"] {
-		if encoding != "" && !strings.EqualFold(encoding, "identity") {
-			return &problem{
-				status: http.StatusUnsupportedMediaType, code: "unsupported_content_encoding",
-				detail: "The body must not be compressed.",
-			}
-		}
+	if err := refuseEncoding(header); err != nil {
+		return err
 	}
 	values := header["Content-Type"]
 	if len(values) == 1 && (values[0] == "application/json" || isJSON(values[0])) {
@@ -55,6 +49,19 @@ func checkMediaType(header http.Header) error {
 		status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
 		detail: "The header Content-Type must be application/json; the character set is UTF-8.",
 	}
+}
+
+// refuseEncoding refuses compressed bodies, rather than expanding them.
+func refuseEncoding(header http.Header) error {
+	for _, encoding := range header["Content-Encoding"] {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return &problem{
+				status: http.StatusUnsupportedMediaType, code: "unsupported_content_encoding",
+				detail: "The body must not be compressed.",
+			}
+		}
+	}
+	return nil
 }
 
 func isJSON(contentType string) bool {

@@ -13,6 +13,11 @@
 // 422), the record (404, 409, 412). Within a query and within a body everything
 // that is wrong is told at once.
 //
+// An upload looks for the record before it reads the body, and for what else the
+// header tells before that: a digest that is malformed (400), a length that is
+// too large (413). A client that sends Expect: 100-continue learns all that
+// without sending the file.
+//
 // A path is taken as it was sent: one with an empty segment, a dot segment, an
 // escape or a trailing slash names nothing. It is never redirected, since a
 // redirected POST loses its body with many clients. (A [http.ServeMux] in front
@@ -60,6 +65,40 @@
 // a new response is no reason to refuse its owner. That of a webhook likewise
 // tells whether a previous secret still signs. DELETE and the rotation of a
 // secret refuse conditions, which they would have to ignore.
+//
+// # Files
+//
+// A file is uploaded in one of two ways. The body is multipart/form-data with one
+// part named file and at most one named module, in any order, or it is the file
+// itself, with its Content-Type, its name in Content-Disposition: attachment
+// (RFC 6266) and its module in the query parameter of that name. It may be empty.
+// What is larger than the service allows is 413 file_too_large; without a blob
+// store everything about files is 501 not_supported. Nothing is left of an
+// upload that failed.
+//
+// A form with anything else in it is 400: invalid_boundary, malformed_multipart,
+// multipart_incomplete (it ends before its final boundary), part_header_too_large,
+// trailing_data, unknown_part, repeated_part, file_required, nested_multipart or
+// unsupported_transfer_encoding. The header of a part may have 16 KiB, and so may
+// what follows the last one.
+//
+// Content-Digest (RFC 9530) with sha-256 or sha-512 is checked, and is 400
+// digest_mismatch; other algorithms are ignored. It covers the body as it was
+// sent, which for a form is all of it; in the header of the part it covers the
+// file.
+//
+// A download takes the conditions and the Range header of RFC 9110. Ranges are
+// ignored where there are more than 16 of them. Content-Type is the declared one
+// where a browser can do no harm with it, otherwise application/octet-stream.
+// Every block is checked before it is sent: a file that is damaged or missing
+// where it is kept is 502 blob_corrupt, and where damage shows after the
+// beginning the connection is cut, so that no answer looks complete that isn't.
+//
+// A file may take longer than ReadTimeout and WriteTimeout of the [http.Server]:
+// as long as the client neither makes us wait for a minute, nor for a minute and
+// a second more for every 16 KiB altogether, the deadlines of the connection
+// move. They are set like that also on a server without timeouts. A body that
+// comes slower is 408 body_timeout.
 //
 // # Webhooks
 //

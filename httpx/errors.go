@@ -69,6 +69,18 @@ var kinds = [...]kind{
 		"The service can't answer now. Nothing was changed; try again.",
 	},
 	{
+		formsvc.ErrNoSpace, http.StatusInsufficientStorage, "insufficient_storage",
+		"The service has no room for more. Nothing was changed.",
+	},
+	{
+		formsvc.ErrCorrupt, http.StatusBadGateway, "blob_corrupt",
+		"The content of the file is missing or damaged where it is kept.",
+	},
+	{
+		errors.ErrUnsupported, http.StatusNotImplemented, "not_supported",
+		"The service keeps no files.", // it has everything else
+	},
+	{
 		context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout",
 		"The service took too long to answer. Look whether a change happened before trying again.",
 	},
@@ -101,6 +113,10 @@ var kinds = [...]kind{
 		"The account has " + strconv.Itoa(formsvc.MaxWebhooks) + " webhooks, which is as many as it may.",
 	},
 	{
+		formsvc.ErrDigest, http.StatusBadRequest, "digest_mismatch",
+		"What arrived does not have the hash that Content-Digest names.",
+	},
+	{
 		formsvc.ErrInvalid, http.StatusUnprocessableEntity, "validation_failed",
 		"The body is well-formed, but breaks the rules named in errors.",
 	},
@@ -116,6 +132,9 @@ func problemOf(ctx context.Context, err error) *problem {
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return bodyTooLarge(tooLarge.Limit)
+	}
+	if tooLarge, ok := errors.AsType[*formsvc.FileSizeError](err); ok {
+		return fileTooLarge(tooLarge.Limit)
 	}
 	for i := range kinds {
 		k := &kinds[i]
@@ -141,6 +160,13 @@ func bodyTooLarge(limit int64) *problem {
 	return &problem{
 		status: http.StatusRequestEntityTooLarge, code: "body_too_large", hangUp: true,
 		detail: "The body must have at most " + strconv.FormatInt(limit, 10) + " bytes.",
+	}
+}
+
+func fileTooLarge(limit int64) *problem {
+	return &problem{
+		status: http.StatusRequestEntityTooLarge, code: "file_too_large", hangUp: true,
+		detail: "A file must have at most " + strconv.FormatInt(limit, 10) + " bytes.",
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -35,8 +36,8 @@ type Options struct {
 	// Logger gets the errors that are not the client's. Defaults to
 	// [slog.Default].
 	Logger *slog.Logger
-	// Ready says whether GET /readyz answers 200. Defaults to asking the store
-	// for a record.
+	// Ready says whether GET /readyz answers 200. Defaults to
+	// [formsvc.Service.Ready], which asks the store and the blob store.
 	Ready func(context.Context) error
 }
 
@@ -49,6 +50,7 @@ type Handler struct {
 	authenticate func(*http.Request) (*formsvc.Principal, error)
 	logger       *slog.Logger
 	ready        func(context.Context) error
+	grace        time.Duration // of clients that send or take files
 	resources    []resource
 	calls        sync.Pool // of *call
 }
@@ -64,7 +66,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger, ready: o.Ready,
-		resources: compile(routes()),
+		grace: paceGrace, resources: compile(routes()),
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {
@@ -83,7 +85,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		h.logger = slog.Default()
 	}
 	if h.ready == nil {
-		h.ready = h.storeAnswers
+		h.ready = svc.Ready
 	}
 	return h, nil
 }

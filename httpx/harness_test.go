@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
@@ -24,6 +25,7 @@ import (
 type world struct {
 	tb    testing.TB
 	store *faultyStore
+	blobs *faultyBlobs
 	svc   *formsvc.Service
 	api   http.Handler
 	log   *bytes.Buffer
@@ -55,7 +57,10 @@ func newWorld(tb testing.TB, store formsvc.Store, opts *httpx.Options) *world {
 	}
 	var err error
 	w.clock = func() time.Time { return w.now }
-	if w.svc, err = formsvc.New(w.store, &formsvc.Options{Now: func() time.Time { return w.clock() }}); err != nil {
+	w.blobs = &faultyBlobs{Store: memblob.New()}
+	if w.svc, err = formsvc.New(w.store, &formsvc.Options{
+		Blobs: w.blobs, MaxFile: maxFile, Now: func() time.Time { return w.clock() },
+	}); err != nil {
 		tb.Fatal(err)
 	}
 	w.serve(opts)
@@ -109,6 +114,9 @@ func (w *world) request(method, target, body string, edits ...func(*http.Request
 	r.Header.Set("Authorization", "Bearer "+w.mine.key)
 	if method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if strings.HasSuffix(r.URL.Path, "/files") { // then the body is a file of that type
+		r.Header.Set("Content-Disposition", "attachment; filename=a.json")
 	}
 	for _, edit := range edits {
 		edit(r)
@@ -171,6 +179,10 @@ func (a *answer) check(method string) {
 	}
 	if a.header.Get("Cache-Control") == "" {
 		a.errorf("no Cache-Control")
+	}
+	if a.header.Get("Content-Disposition") != "" {
+		a.checkFile(method)
+		return
 	}
 	want := "application/json"
 	if a.status >= 400 {

@@ -1,12 +1,6 @@
 package httpx
 
-import (
-	"context"
-	"errors"
-	"net/http"
-
-	"github.com/formsvc/toolkit/formsvc"
-)
+import "net/http"
 
 // getHealth answers as long as the process does.
 func (h *Handler) getHealth(c *call) error {
@@ -24,14 +18,4 @@ func (h *Handler) getReadiness(c *call) error {
 	}
 	c.out = append(c.out, `{"status":"ready"}`...)
 	return c.send(http.StatusOK, noStore)
-}
-
-// storeAnswers asks the store for an account that can't exist: that there is
-// none is an answer.
-func (h *Handler) storeAnswers(ctx context.Context) error {
-	_, err := h.svc.Accounts.ByName(ctx, "")
-	if errors.Is(err, formsvc.ErrNotFound) {
-		return nil
-	}
-	return err
 }

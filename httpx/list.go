@@ -46,7 +46,7 @@ func (c *call) scope(q *listQuery) scope {
 	b = append(b, 0)
 	b = append(b, c.who.AccountID...)
 	b = append(b, 0)
-	b = append(b, c.ids[0]...)
+	b = append(append(b, c.ids[0]...), c.ids[1]...)
 	b = append(b, 0)
 	b = strconv.AppendBool(b, q.page.Ascending)
 	f := &q.filter

@@ -37,17 +37,19 @@ func (w *world) requests(campaign, response string) []sample {
 		"{response_uuid}": response[strings.LastIndexByte(response, '/')+1:],
 		"{webhook_uuid}":  hook.text("uuid"),
 		"{delivery_uuid}": delivery.text("uuid"),
+		"{file_uuid}":     w.do("POST", response+"/files", "{}").is(201, "").text("uuid"),
 	}
 	bodies := map[string]string{
 		"createCampaign":  plainCampaign,
 		"replaceCampaign": plainCampaign,
 		"createResponse":  plainResponse,
 		"updateResponse":  `{"status":"validated"}`,
+		"uploadFile":      `{"any":"content"}`,
 		"createWebhook":   subscribed,
 		"replaceWebhook":  subscribed,
 		"redeliverFailed": `{"since":"2026-11-21T08:30:00Z"}`,
 	}
-	created := []string{"createCampaign", "createResponse", "testWebhook"}
+	created := []string{"createCampaign", "createResponse", "uploadFile", "testWebhook"}
 	var list []sample
 	for _, route := range httpx.Routes() {
 		s := sample{Route: route, path: route.Pattern, nowhere: route.Pattern, body: bodies[route.Name], status: http.StatusOK}
@@ -122,6 +124,7 @@ func TestPermissionsOfExtensions(t *testing.T) {
 		"POST /v1/webhooks/{webhook_uuid}/redeliver":    "webhooks:write",
 		"GET /v1/deliveries/{delivery_uuid}":            "webhooks:read",
 		"POST /v1/deliveries/{delivery_uuid}/redeliver": "webhooks:write",
+		"GET /v1/files/{file_uuid}":                     "files:read",
 		"GET /v1/events":                                "responses:read",
 		"GET /v1/me":                                    "",
 	}

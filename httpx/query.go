@@ -42,6 +42,7 @@ const (
 	paramUpdatedAfter
 	paramState
 	paramEvent
+	paramModule
 
 	pageParams   = paramLimit | paramOffset | paramOrder | paramCursor
 	filterParams = paramStatus | paramEmail | paramReference |
@@ -75,17 +76,20 @@ func parameterNamed(name string) parameter {
 		return paramState
 	case "event":
 		return paramEvent
+	case "module":
+		return paramModule
 	}
 	return 0
 }
 
-// A listQuery is what a client asks of a list.
+// A listQuery is what a client asks of a list, or says in another query.
 type listQuery struct {
 	page   formsvc.PageQuery // After is not set
 	filter formsvc.ResponseFilter
 	state  formsvc.DeliveryState
 	events []formsvc.EventType
 	cursor string
+	module string
 }
 
 // noQuery refuses every parameter.
@@ -160,8 +164,11 @@ func unescape(s string) (string, bool) {
 func (q *listQuery) take(f *faults, p parameter, name, escaped string) {
 	value, ok := unescape(escaped)
 	bound := maxParameter
-	if p == paramCursor {
+	switch p {
+	case paramCursor:
 		bound = maxCursor
+	case paramModule:
+		bound = maxModulePart
 	}
 	switch {
 	case !ok:
@@ -212,6 +219,8 @@ func (q *listQuery) set(f *faults, p parameter, name, value string) {
 		q.filter.Email = value
 	case paramReference:
 		q.filter.Reference = value
+	case paramModule:
+		q.module = value
 	default:
 		q.setTime(f, p, name, value)
 	}

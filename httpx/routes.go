@@ -34,8 +34,11 @@ type route struct {
 	handle func(*Handler, *call) error
 }
 
-// deliveries is where single deliveries are, whichever webhook they are for.
-const deliveries = "/v1/deliveries"
+// Where single deliveries and files are, whatever they belong to.
+const (
+	deliveries = "/v1/deliveries"
+	files      = "/v1/files"
+)
 
 // routes is the one table of what the API offers.
 func routes() []route {
@@ -52,6 +55,7 @@ func routes() []route {
 		campaign  = campaigns + "/{uuid}"
 		responses = campaign + "/responses"
 		response  = responses + "/{response_uuid}"
+		uploads   = response + "/files"
 		webhooks  = "/v1/webhooks"
 		webhook   = webhooks + "/{webhook_uuid}"
 		delivery  = deliveries + "/{delivery_uuid}"
@@ -65,6 +69,9 @@ func routes() []route {
 		op("createResponse", http.MethodPost, responses, formsvc.ResponsesWrite, (*Handler).createResponse),
 		op("getResponse", http.MethodGet, response, formsvc.ResponsesRead, (*Handler).getResponse),
 		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),
+		op("listFiles", http.MethodGet, uploads, formsvc.FilesRead, (*Handler).listFiles),
+		op("uploadFile", http.MethodPost, uploads, formsvc.ResponsesWrite, (*Handler).uploadFile),
+		op("downloadFile", http.MethodGet, files+"/{file_uuid}", formsvc.FilesRead, (*Handler).downloadFile),
 		op("listWebhooks", http.MethodGet, webhooks, formsvc.WebhooksRead, (*Handler).listWebhooks),
 		op("createWebhook", http.MethodPost, webhooks, formsvc.WebhooksWrite, (*Handler).createWebhook),
 		op("getWebhook", http.MethodGet, webhook, formsvc.WebhooksRead, (*Handler).getWebhook),

@@ -103,7 +103,7 @@ func (b *bench) prepareRiver() (err error) {
 }
 
 func (b *bench) preparePostgres(ctx context.Context) error {
-	if !slices.Contains(b.Stores, postgresStore) || !(b.requests() || b.delivers()) {
+	if !slices.Contains(b.Stores, postgresStore) || (!b.requests() && !b.delivers()) {
 		return nil
 	}
 	if os.Getenv(postgresEnv) == "" {

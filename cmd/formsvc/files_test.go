@@ -75,7 +75,7 @@ func (w *filing) serve(t testing.TB, flags ...string) {
 	t.Helper()
 	key := ""
 	if w.client != nil {
-		key = w.client.key
+		key = w.key
 	}
 	w.server = execute(t, w.dsn, w.place.env, slices.Concat(allowLoopback, w.place.flags, flags)...).started(t)
 	if key == "" {
@@ -310,7 +310,7 @@ func (w *filing) damage(t testing.TB, uuid string, edit func([]byte) []byte) {
 		if filepath.Base(path) != uuid {
 			continue
 		}
-		b, err := os.ReadFile(path) //nolint:gosec // a path below the test's own directory
+		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}

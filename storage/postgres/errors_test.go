@@ -32,7 +32,7 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: %v has lost its cause", code, err)
 		}
 		for _, kind := range kinds {
-			if errors.Is(err, kind) != (kind == want) {
+			if errors.Is(err, kind) != errors.Is(want, kind) {
 				t.Errorf("%s: %v, want %v", code, err, want)
 			}
 		}

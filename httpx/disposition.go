@@ -1,0 +1,84 @@
+package httpx
+
+import (
+	"mime"
+	"strings"
+)
+
+// disposition returns the Content-Disposition under which a file is offered for
+// saving (RFC 6266), with the name as ASCII for old clients, and as it is.
+func disposition(name string) string {
+	ascii := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' || r == '%' {
+			return '_'
+		}
+		return r
+	}, name)
+	b := []byte(`attachment; filename="` + ascii + `"; filename*=UTF-8''`)
+	for i := range len(name) {
+		b = appendExtended(b, name[i])
+	}
+	return string(b)
+}
+
+// appendExtended appends one byte of a value in the extended notation (RFC 8187
+// §3.2.1).
+func appendExtended(b []byte, c byte) []byte {
+	const hex = "0123456789ABCDEF"
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("!#$&+-.^_`|~", c) >= 0:
+		return append(b, c)
+	}
+	return append(b, '%', hex[c>>4], hex[c&15])
+}
+
+// fileName returns the name in a Content-Disposition, "" where there is none. ok
+// is false unless the header is well-formed and of that kind; then params has
+// its other parameters too.
+func fileName(header, kind string) (name string, params map[string]string, ok bool) {
+	got, params, err := mime.ParseMediaType(header)
+	if err != nil || got != kind {
+		return "", nil, false
+	}
+	name, there := params["filename"]
+	// An extended name that can't be decoded leaves nothing behind.
+	if !there && strings.Contains(strings.ToLower(header), "filename*") {
+		return "", nil, false
+	}
+	return name, params, true
+}
+
+// servedType returns the Content-Type under which a file of a declared type is
+// given out. What a browser might run, or render as a document with scripts, and
+// whatever is not known to be harmless is application/octet-stream.
+func servedType(declared string) string {
+	mediaType, params, err := mime.ParseMediaType(declared)
+	if err != nil || !harmless(mediaType) {
+		return "application/octet-stream"
+	}
+	charset := params["charset"]
+	if charset == "" || !strings.HasPrefix(mediaType, "text/") {
+		return mediaType
+	}
+	return mime.FormatMediaType(mediaType, map[string]string{"charset": charset})
+}
+
+func harmless(mediaType string) bool {
+	for _, part := range [...]string{"html", "+xml", "svg", "script"} {
+		if strings.Contains(mediaType, part) {
+			return false
+		}
+	}
+	major, _, _ := strings.Cut(mediaType, "/")
+	switch major {
+	case "image", "audio", "video", "font":
+		return true
+	}
+	switch mediaType {
+	case "text/plain", "text/csv", "text/markdown", "text/calendar",
+		"application/pdf", "application/json", "application/zip", "application/gzip", "application/x-tar",
+		"application/x-7z-compressed", "application/msword", "application/rtf":
+		return true
+	}
+	return strings.HasPrefix(mediaType, "application/vnd.")
+}

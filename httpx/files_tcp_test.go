@@ -1,0 +1,360 @@
+package httpx_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// patience only keeps a test that hangs from hanging for ever.
+const patience = 30 * time.Second
+
+// grace sets how long clients may keep the world's handler waiting.
+func (w *world) grace(d time.Duration) {
+	w.tb.Helper()
+	h, ok := w.api.(*httpx.Handler)
+	if !ok {
+		w.tb.Fatal("the handler is wrapped")
+	}
+	h.SetGrace(d)
+}
+
+// head returns the header of an upload up to its framing.
+func (w *world) head(path string, lines ...string) string {
+	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + w.mine.key + "\r\n" +
+		strings.Join(append(lines, ""), "\r\n")
+}
+
+const formType = "Content-Type: multipart/form-data; boundary=" + boundary
+
+// C4, G6: an upload that is cut leaves nothing, wherever it is cut.
+func TestUploadsThatAreCut(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		list := w.uploads()
+		server := httptest.NewServer(w.api)
+		defer server.Close()
+		content := noise(200_000)
+		form := formOf(filePart(content), part("module", "cv"))
+		chunks := fmt.Sprintf("%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n", 100_000, form[:100_000], len(form)-100_000, form[100_000:])
+		length := func(s string) string { return fmt.Sprintf("Content-Length: %d", len(s)) }
+		const raw = "Content-Disposition: attachment; filename=a"
+		for _, row := range []struct{ what, head, body string }{
+			{"raw", w.head(list, raw, length(content)), content},
+			{"form", w.head(list, formType, length(form)), form},
+			{"form in chunks", w.head(list, formType, "Transfer-Encoding: chunked"), chunks},
+		} {
+			var places []int
+			for at := 0; at < len(row.body); at += 32 << 10 {
+				places = append(places, at)
+			}
+			for back := 1; back <= 7; back++ {
+				places = append(places, len(row.body)-back, len(row.body)-back*40)
+			}
+			for _, at := range places {
+				request := row.head + "\r\n" + row.body[:at]
+				answer := exchange(t, server.Listener.Addr().String(), request, true)
+				if !strings.HasPrefix(answer, "HTTP/1.1 400") || !strings.Contains(answer, "body_incomplete") ||
+					!strings.Contains(answer, "Connection: close") {
+					t.Errorf("%s cut at %d: %s", row.what, at, answer)
+				}
+				leave(t, server.Listener.Addr().String(), request)
+			}
+		}
+		server.Close() // waits for all requests
+		w.isEmpty(list)
+	})
+}
+
+// leave sends the bytes and closes the connection.
+func leave(t *testing.T, address, request string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, request)
+	_ = conn.Close()
+}
+
+// C10: who asks first learns what is wrong before he sends the body.
+func TestExpectContinue(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	list := w.uploads()
+	server := httptest.NewServer(w.api)
+	defer server.Close()
+	nowhere := "/v1/campaigns/" + nobody + "/responses/" + nobody + "/files"
+	const expect, raw = "Expect: 100-continue", "Content-Disposition: attachment"
+	reader := strings.Replace(w.head(list, expect, raw, "Content-Length: 5"), w.mine.key, w.key(w.mine, formsvc.FilesRead), 1)
+	for _, row := range []struct{ what, request, status string }{
+		{"too large", w.head(list, expect, raw, fmt.Sprintf("Content-Length: %d", maxFile+1)), "413"},
+		{"form that is too large", w.head(list, expect, formType, fmt.Sprintf("Content-Length: %d", 2*maxFile)), "413"},
+		{"not found", w.head(nowhere, expect, raw, "Content-Length: 5"), "404"},
+		{"form not found", w.head(nowhere, expect, formType, "Transfer-Encoding: chunked"), "404"},
+		{"not allowed", reader, "403"},
+		{"wrong type", w.head(list, expect, "Content-Length: 5"), "415"},
+	} {
+		conn, in := dial(t, server)
+		_, _ = io.WriteString(conn, row.request+"\r\n")
+		if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+row.status) {
+			t.Errorf("%s: %s, %v", row.what, line, err)
+		}
+		_ = conn.Close()
+	}
+	conn, in := dial(t, server)
+	_, _ = io.WriteString(conn, w.head(list, expect, raw, "Content-Length: 5")+"\r\n")
+	if line, err := in.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+		t.Fatalf("%s, %v", line, err)
+	}
+	_, _ = io.WriteString(conn, "12345")
+	_, _ = in.ReadString('\n')
+	if response, err := http.ReadResponse(in, nil); err != nil || response.StatusCode != 201 {
+		t.Errorf("%v, %v", response, err)
+	}
+}
+
+func dial(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn, bufio.NewReader(conn)
+}
+
+// One connection carries everything; no deadline of one request is left to the
+// next, however long the pause.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Second} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, openMemory(t), nil)
+			w.grace(time.Second)
+			server := httptest.NewUnstartedServer(w.api)
+			server.Config.ReadTimeout, server.Config.WriteTimeout, server.Config.IdleTimeout = timeout, timeout, patience
+			server.Start()
+			defer server.Close()
+			w.useAgain(server)
+		})
+	}
+}
+
+func (w *world) useAgain(server *httptest.Server) {
+	w.tb.Helper()
+	fresh := 0
+	ctx := httptrace.WithClientTrace(w.tb.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if !info.Reused {
+			fresh++
+		}
+	}})
+	list, content := w.uploads(), noise(maxFile)
+	send := func(method, path, body string, status int, edits ...func(*http.Request)) *http.Response {
+		w.tb.Helper()
+		r, err := http.NewRequestWithContext(ctx, method, server.URL+path, strings.NewReader(body))
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+w.mine.key)
+		for _, edit := range edits {
+			edit(r)
+		}
+		response, err := server.Client().Do(r)
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		got, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != status || method == "GET" && status == 200 && string(got) != content {
+			w.tb.Fatalf("%s %s: %d, %v, %d bytes", method, path, response.StatusCode, err, len(got))
+		}
+		return response
+	}
+	file := send("POST", list, content, 201, named("attachment")).Header.Get("Location")
+	send("POST", list, "", 201, named("attachment"))
+	send("POST", list, formOf(filePart(content))+"epilogue", 201, asForm)
+	time.Sleep(1500 * time.Millisecond) // longer than every deadline
+	send("GET", file, "", 200)
+	send("HEAD", file, "", 200)
+	send("GET", file, "", 304, header("If-None-Match", "*"))
+	send("GET", file, "", 416, header("Range", "bytes=-0"))
+	send("GET", file, "", 206, header("Range", "bytes=0-0,5-6"))
+	time.Sleep(1500 * time.Millisecond)
+	send("POST", list, content, 201, named("attachment"))
+	if fresh != 1 {
+		w.tb.Errorf("%d connections", fresh)
+	}
+}
+
+// A client that is slow but steady may take longer than the server allows for a
+// request, up and down.
+func TestSteadyClients(t *testing.T) {
+	for _, row := range []struct {
+		protocol string
+		http2    bool
+	}{{"HTTP/1", false}, {"HTTP/2", true}} {
+		t.Run(row.protocol, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, openMemory(t), nil)
+			w.grace(10 * time.Second)
+			server := httptest.NewUnstartedServer(w.api)
+			server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
+			server.Config.ConnContext = smallBuffers
+			server.EnableHTTP2 = row.http2
+			server.StartTLS()
+			defer server.Close()
+			transport := server.Client().Transport.(*http.Transport)
+			transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+			transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+				if err == nil {
+					err = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+				}
+				return conn, err
+			}
+			w.steady(server)
+		})
+	}
+}
+
+func (w *world) steady(server *httptest.Server) {
+	w.tb.Helper()
+	list, file := w.uploads(), w.upload(noise(maxFile))
+	const pause = 25 * time.Millisecond
+	form, in := io.Pipe()
+	go func() {
+		for text := formOf(filePart(noise(20_000))); text != ""; time.Sleep(pause) {
+			n := min(len(text), 1000)
+			_, _ = io.WriteString(in, text[:n])
+			text = text[n:]
+		}
+		_ = in.Close()
+	}()
+	do := func(method, path string, body io.Reader, edit func(*http.Request)) *http.Response {
+		w.tb.Helper()
+		r, err := http.NewRequestWithContext(w.tb.Context(), method, server.URL+path, body)
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+w.mine.key)
+		edit(r)
+		response, err := server.Client().Do(r)
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		return response
+	}
+	response := do("POST", list, form, asForm)
+	_ = response.Body.Close()
+	if response.StatusCode != 201 {
+		w.tb.Errorf("upload: %d", response.StatusCode)
+	}
+
+	response = do("GET", file, nil, func(*http.Request) {})
+	defer func() { _ = response.Body.Close() }()
+	got := 0
+	var err error
+	for buffer := make([]byte, 32<<10); err == nil; time.Sleep(pause) {
+		var n int
+		n, err = io.ReadFull(response.Body, buffer)
+		got += n
+	}
+	if got != maxFile {
+		w.tb.Errorf("download: %d bytes, %v", got, err)
+	}
+}
+
+// What we do after the end of the body, however long, is not the client's fault.
+func TestUploadsThatTakeLongToStore(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	w.grace(50 * time.Millisecond)
+	list := w.uploads()
+	w.blobs.stored = func(ctx context.Context) error {
+		time.Sleep(300 * time.Millisecond) // longer than every deadline
+		return ctx.Err()
+	}
+	server := httptest.NewUnstartedServer(w.api)
+	server.Config.WriteTimeout = 100 * time.Millisecond
+	server.Start()
+	defer server.Close()
+	for _, content := range []string{"", "content"} {
+		conn, in := dial(t, server)
+		length := fmt.Sprintf("Content-Length: %d", len(content))
+		_, _ = io.WriteString(conn, w.head(list, "Content-Disposition: attachment", length)+"\r\n"+content)
+		if response, err := http.ReadResponse(in, nil); err != nil || response.StatusCode != 201 {
+			t.Errorf("%q: %v, %v", content, response, err)
+		}
+	}
+}
+
+// smallBuffers keeps the system from taking in a whole file at once.
+func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
+	return ctx
+}
+
+// A client that stops is left.
+func TestStalledClients(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	w.grace(100 * time.Millisecond)
+	list := w.uploads()
+	server := httptest.NewUnstartedServer(w.api)
+	closed := make(chan struct{}, 10)
+	server.Config.ConnContext = smallBuffers
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	for _, request := range []string{
+		w.head(list, "Content-Disposition: attachment", "Content-Length: 100") + "\r\n12345",
+		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x"))[:50],
+		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x")), // the epilogue is missing
+	} {
+		answer := exchange(t, server.Listener.Addr().String(), request, false)
+		if !strings.HasPrefix(answer, "HTTP/1.1 408") || !strings.Contains(answer, "body_timeout") {
+			t.Errorf("%s", answer)
+		}
+		wait(t, closed)
+	}
+	w.isEmpty(list)
+
+	file := w.upload(noise(maxFile))
+	conn, in := dial(t, server)
+	_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+	_, _ = io.WriteString(conn, strings.Replace(w.head(file), "POST", "GET", 1)+"\r\n")
+	wait(t, closed)
+	if response, err := http.ReadResponse(in, nil); err == nil {
+		if n, err := io.Copy(io.Discard, response.Body); err == nil {
+			t.Errorf("%d bytes with a clean end", n)
+		}
+	}
+}
+
+func wait(t *testing.T, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatal("the connection stays open")
+	}
+}

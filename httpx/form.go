@@ -1,0 +1,225 @@
+package httpx
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"math"
+	"mime/multipart"
+	"strconv"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// Bounds of a form, in bytes.
+const (
+	maxBoundary   = 70       // RFC 2046 §5.1.1
+	maxPartHeader = 16 << 10 // of a part with what comes before it, and of what follows the last one
+	maxModulePart = 800      // 200 characters of UTF-8
+	maxFormExtra  = 64 << 10 // all of it but the file, with room to spare
+	formBuffer    = 64 << 10 // is read at once; multipart would read 4 KiB
+)
+
+// validBoundary reports whether RFC 2046 allows the boundary.
+func validBoundary(s string) bool {
+	const characters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'()+_,-./:=? "
+	return s != "" && len(s) <= maxBoundary && strings.Trim(s, characters) == "" && s[len(s)-1] != ' '
+}
+
+// A fileForm reads a file out of a multipart/form-data body (RFC 7578): Read yields
+// the part named file, complete reads what follows it. Nothing else of the body
+// is kept but a part named module.
+type fileForm struct {
+	src   *source
+	in    allowance
+	parts *multipart.Reader
+	file  *multipart.Part // nil until it is there
+	want  digests         // of the file
+
+	name, contentType, module string
+	hasModule                 bool
+}
+
+func newForm(src *source, boundary string) *fileForm {
+	f := &fileForm{src: src}
+	f.in.r = io.MultiReader(bufio.NewReaderSize(src, formBuffer), strings.NewReader("\r\n"))
+	f.parts = multipart.NewReader(&f.in, boundary)
+	return f
+}
+
+// An allowance reads as many bytes as are left. [multipart.Reader] by itself
+// would keep the header of a part until it has 10 MB.
+//
+// Its end is always too early, since [multipart.Reader] takes an end within the
+// header of a part for that of the form. The final boundary needs no line end,
+// so one is added to the body; then every form ends before its bytes do.
+type allowance struct {
+	r    io.Reader
+	left int
+	over bool // whether more was wanted
+}
+
+// Read implements io.Reader.
+func (a *allowance) Read(p []byte) (int, error) {
+	if a.left == 0 {
+		a.over = true
+		return 0, errAllowance
+	}
+	n, err := a.r.Read(p[:min(len(p), a.left)])
+	a.left -= n
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+var errAllowance = errors.New("more than is allowed")
+
+// Read implements io.Reader.
+func (f *fileForm) Read(p []byte) (int, error) {
+	for f.file == nil {
+		if err := f.next(); errors.Is(err, errFormEnd) {
+			return 0, badRequest("file_required", "The form must have a part named file.")
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	f.in.left = math.MaxInt
+	n, err := f.file.Read(p)
+	f.want.add(p[:n])
+	switch {
+	case err == nil:
+		return n, nil
+	case errors.Is(err, io.EOF):
+		if err := f.want.check(); err != nil {
+			return n, err
+		}
+		return n, io.EOF
+	}
+	return n, f.broken(err)
+}
+
+// complete reads the rest of the body and says what it said about the file.
+func (f *fileForm) complete(in *formsvc.FileInput) error {
+	for {
+		err := f.next()
+		if errors.Is(err, errFormEnd) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch _, err := io.CopyN(io.Discard, f.in.r, maxPartHeader); {
+	case err == nil:
+		return badRequest("trailing_data", "Too much follows the final boundary.")
+	case !errors.Is(err, io.EOF):
+		return f.broken(err)
+	}
+	in.Name, in.ContentType, in.Module = f.name, f.contentType, f.module
+	return nil
+}
+
+var errFormEnd = errors.New("end of the form")
+
+// next reads the header of the next part, and the part too if it is not the
+// file. It returns errFormEnd at the final boundary.
+func (f *fileForm) next() error {
+	f.in.left = maxPartHeader
+	part, err := f.parts.NextRawPart()
+	if errors.Is(err, io.EOF) {
+		return errFormEnd
+	}
+	if err != nil {
+		return f.broken(err)
+	}
+	dispositions := part.Header["Content-Disposition"]
+	if len(dispositions) != 1 {
+		return badDisposition()
+	}
+	name, params, ok := fileName(dispositions[0], "form-data")
+	if !ok {
+		return badDisposition()
+	}
+	if err := checkTransferEncoding(part); err != nil {
+		return err
+	}
+	switch params["name"] {
+	case "file":
+		return f.setFile(part, name)
+	case "module":
+		return f.setModule(part)
+	}
+	return badRequest("unknown_part", "The form must have no parts but file and module.")
+}
+
+func badDisposition() error {
+	return badRequest("malformed_multipart", "Every part needs one Content-Disposition: form-data with its name.")
+}
+
+// checkTransferEncoding refuses parts that would have to be decoded, which HTTP
+// has no use for (RFC 7578 §4.7).
+func checkTransferEncoding(part *multipart.Part) error {
+	for _, encoding := range part.Header["Content-Transfer-Encoding"] {
+		switch strings.ToLower(strings.TrimSpace(encoding)) {
+		case "7bit", "8bit", "binary":
+		default:
+			return badRequest("unsupported_transfer_encoding", "Content-Transfer-Encoding must be absent or binary.")
+		}
+	}
+	return nil
+}
+
+// setFile begins the part with the file.
+func (f *fileForm) setFile(part *multipart.Part, name string) (err error) {
+	if f.file != nil {
+		return badRequest("repeated_part", "The form must have one part named file.")
+	}
+	f.contentType = part.Header.Get("Content-Type")
+	if strings.HasPrefix(strings.ToLower(f.contentType), "multipart/") {
+		return badRequest("nested_multipart", "The part named file must be one file, not a multipart body.")
+	}
+	if f.want, err = contentDigests(part.Header["Content-Digest"]); err != nil {
+		return err
+	}
+	// Browsers write these three as escapes, and nothing else (the Fetch standard).
+	f.name = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n").Replace(name)
+	f.file = part
+	return nil
+}
+
+// setModule reads the part that says what the file belongs to.
+func (f *fileForm) setModule(part *multipart.Part) error {
+	if f.hasModule {
+		return badRequest("repeated_part", "The form must have at most one part named module.")
+	}
+	f.hasModule = true
+	text, err := io.ReadAll(io.LimitReader(part, maxModulePart+1))
+	if err != nil {
+		return f.broken(err)
+	}
+	if len(text) > maxModulePart {
+		return &formsvc.ValidationError{Fields: []formsvc.FieldError{{
+			Pointer: "/module", Code: "too_long", Detail: "must have at most 200 characters",
+		}}}
+	}
+	f.module = string(text)
+	return nil
+}
+
+// broken returns why the body can't be read as a form.
+func (f *fileForm) broken(err error) error {
+	switch {
+	case f.src.err != nil && !errors.Is(f.src.err, io.EOF):
+		return f.src.err
+	case f.in.over:
+		return badRequest("part_header_too_large",
+			"The header of a part, with what comes before it, must have at most "+strconv.Itoa(maxPartHeader)+" bytes.")
+	case f.src.err != nil:
+		return badRequest("multipart_incomplete", "The body ends before its final boundary.")
+	}
+	p := badRequest("malformed_multipart", "The body is not multipart/form-data with this boundary.")
+	p.cause = err
+	return p
+}

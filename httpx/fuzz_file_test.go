@@ -1,0 +1,159 @@
+package httpx_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A form that is taken is one for the standard library too, with the same file
+// in it; whatever else is sent gets a problem document and leaves nothing.
+func FuzzFormBody(f *testing.F) {
+	good := formOf(part("module", "cv"), filePart("content", "Content-Type: text/plain", "Content-Digest: "+sha256Digest("content")))
+	for _, body := range []string{
+		good, "preamble\r\n" + good + "epilogue", good[:len(good)-4], good[:60], formOf(), "", "--", strings.ReplaceAll(good, "\r\n", "\n"),
+		formOf(filePart("")), formOf(part("file", "\r\n--"+boundary[:5])), formOf(filePart("x", "Content-Transfer-Encoding: base64")),
+		formOf(filePart("x"), filePart("y")), formOf(filePart("x", "X: "+strings.Repeat("y", 20_000))), "--" + boundary + "--", "--" + boundary,
+		strings.Replace(good, "a.txt", `..\%22\"a`, 1), strings.Replace(good, `filename="a.txt"`, "filename*=UTF-8''%e2%82%ac", 1),
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		w := newWorld(t, openMemory(t), nil)
+		list := w.uploads()
+		a := w.do("POST", list, "", asForm, withBody(body)) // checks the answer
+		if a.status != 201 {
+			if a.status != 400 && a.status != 413 && a.status != 422 {
+				t.Fatalf("%d: %s", a.status, a.body)
+			}
+			w.isEmpty(list)
+			return
+		}
+		parts := multipart.NewReader(bytes.NewReader(body), boundary)
+		for {
+			p, err := parts.NextRawPart()
+			if err != nil {
+				t.Fatalf("%q was taken: %v", body, err)
+			}
+			if p.FormName() != "file" {
+				continue
+			}
+			content, err := io.ReadAll(p)
+			if got := w.do("GET", a.header.Get("Location"), ""); err != nil || got.status != 200 || got.body != string(content) {
+				t.Fatalf("%q was taken as %q: %v", body, got.body, err)
+			}
+			return
+		}
+	})
+}
+
+// withBody sends any bytes.
+func withBody(body []byte) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+}
+
+// The headers of an upload: the answer is 201 or tells that they are wrong.
+func FuzzUploadHeaders(f *testing.F) {
+	for _, row := range [][3]string{
+		{"attachment; filename=a.txt", "text/plain", sha256Digest("content")},
+		{`attachment; filename="a\"b"; filename*=UTF-8''%41`, "multipart/form-data; boundary=x", "sha-512=:AAAA:"},
+		{"inline", "", "md5=:AAAA:, sha-256=:" + strings.Repeat("A", 43) + "=:"},
+		{"attachment; filename*0=a; filename*1*=%41", "Text/HTML; charset=\"x\"", "a,b"},
+		{"attachment; filename*=ISO-8859-1'en'%A3", "a/b;c=d;c=e", "sha-256"},
+	} {
+		f.Add(row[0], row[1], row[2])
+	}
+	w := newWorld(f, openMemory(f), nil)
+	list := w.uploads()
+	f.Fuzz(func(t *testing.T, disposition, contentType, digest string) {
+		w.tb = t
+		a := w.do("POST", list, "content", named(disposition), header("Content-Type", contentType), header("Content-Digest", digest))
+		switch a.status {
+		case 201:
+			got := w.do("GET", a.header.Get("Location"), "").is(200, "")
+			shown := got.header.Get("Content-Disposition")
+			if kind, params, err := mime.ParseMediaType(shown); err != nil || kind != "attachment" || params["filename"] != a.text("name") {
+				t.Fatalf("%q: %s: %v", disposition, shown, err)
+			}
+			if strings.Contains(got.header.Get("Content-Type"), "html") || got.body != "content" {
+				t.Fatalf("%q: %v", contentType, got.header)
+			}
+		case 400, 415:
+		default:
+			t.Fatalf("%d: %s", a.status, a.body)
+		}
+	})
+}
+
+// Whatever ranges are asked for, what comes is what the header says it is.
+func FuzzRange(f *testing.F) {
+	for _, row := range [][2]string{
+		{"bytes=0-0", ""}, {"bytes=-5", `"x"`}, {"bytes=5-", ""}, {"bytes=0-0,5-9,-1", ""}, {"bytes=-0", ""}, {"bytes=9-0", ""}, {"bytes=", ""},
+		{"bytes=99999999999999999999-", ""}, {"items=0-1", ""}, {"bytes=0-0, 0-0 ,", ""}, {"bytes=--1", ""}, {"bytes=0-0,-00", "Sat, 21 Nov 2026 08:30:00 GMT"},
+	} {
+		f.Add(row[0], row[1])
+	}
+	w := newWorld(f, openMemory(f), nil)
+	content := noise(300_000)
+	path := w.upload(content)
+	f.Fuzz(func(t *testing.T, ranges, condition string) {
+		w.tb = t
+		edits := []func(*http.Request){header("Range", ranges)}
+		if condition != "" {
+			edits = append(edits, header("If-Range", condition))
+		}
+		a := w.do("GET", path, "", edits...)
+		switch a.status {
+		case 200:
+			if a.body != content {
+				t.Fatalf("%q: %d bytes", ranges, len(a.body))
+			}
+		case 206:
+			checkRanges(t, a, content)
+		case 416:
+		default:
+			t.Fatalf("%q: %d %s", ranges, a.status, a.body)
+		}
+		w.asked()
+	})
+}
+
+func checkRanges(t *testing.T, a *answer, content string) {
+	t.Helper()
+	check := func(value, body string) {
+		t.Helper()
+		var from, to, size int
+		if _, err := fmt.Sscanf(value, "bytes %d-%d/%d", &from, &to, &size); err != nil || size != len(content) || from > to ||
+			content[from:to+1] != body {
+			t.Fatalf("%s with %d bytes: %v", value, len(body), err)
+		}
+	}
+	_, params, err := mime.ParseMediaType(a.header.Get("Content-Type"))
+	if err != nil || params["boundary"] == "" {
+		check(a.header.Get("Content-Range"), a.body)
+		return
+	}
+	parts := multipart.NewReader(strings.NewReader(a.body), params["boundary"])
+	for {
+		p, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(p.Header.Get("Content-Range"), string(body))
+	}
+}

@@ -1,0 +1,209 @@
+package httpx
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// uploadFile adds a file to a response. The record is looked for before the body
+// is read: what the body has to say is read by [formsvc.Files.Upload].
+func (h *Handler) uploadFile(c *call) error {
+	src := h.newSource(c)
+	f, err := h.upload(c, src)
+	if err != nil {
+		return src.fail(c.r.Context(), err)
+	}
+	src.finish()
+	c.setHeader("Etag", fileTag(&f))
+	c.setHeader("Location", h.address(c, files+"/"+string(f.ID)))
+	c.out = formsvc.AppendFile(c.out, &f)
+	return c.send(http.StatusCreated, noStore)
+}
+
+func (h *Handler) upload(c *call, src *source) (formsvc.File, error) {
+	in, err := h.fileInput(c, src)
+	if err != nil {
+		return formsvc.File{}, err
+	}
+	f, err := h.svc.Files.Upload(c.r.Context(), c.responseKey(), in)
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && src.raw {
+		return f, invalidQuery(invalid)
+	}
+	return f, err
+}
+
+// invalidQuery turns what is wrong with an input into what is wrong with the
+// query that it came from.
+func invalidQuery(invalid *formsvc.ValidationError) error {
+	list := make([]formsvc.FieldError, len(invalid.Fields))
+	for i, f := range invalid.Fields {
+		f.Pointer = strings.TrimPrefix(f.Pointer, "/")
+		list[i] = f
+	}
+	return invalidParameter(list)
+}
+
+// fileInput checks what the header says of an upload.
+func (h *Handler) fileInput(c *call, src *source) (formsvc.FileInput, error) {
+	header := c.r.Header
+	if err := refuseEncoding(header); err != nil {
+		return formsvc.FileInput{}, err
+	}
+	if types := header["Content-Type"]; len(types) == 1 {
+		if mediaType, params, _ := mime.ParseMediaType(types[0]); mediaType == "multipart/form-data" {
+			return h.formInput(c, src, params["boundary"])
+		}
+	}
+	if len(header["Content-Disposition"]) == 0 || len(header["Content-Type"]) > 1 {
+		return formsvc.FileInput{}, &problem{
+			status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
+			detail: "Send multipart/form-data with a part named file, or the bytes of the file with its Content-Type " +
+				"and Content-Disposition: attachment; filename=….",
+		}
+	}
+	return h.rawInput(c, src)
+}
+
+// rawInput is the input of an upload whose body is the file.
+func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err error) {
+	src.raw = true
+	q, err := parseQuery(c.r.URL.RawQuery, paramModule)
+	if err != nil {
+		return in, err
+	}
+	dispositions := c.r.Header["Content-Disposition"]
+	name, _, ok := fileName(dispositions[0], "attachment")
+	if !ok || len(dispositions) > 1 {
+		return in, badHeader("Content-Disposition must be attachment, with the name in filename or filename* (RFC 6266).")
+	}
+	want, err := contentDigests(c.r.Header["Content-Digest"])
+	if err != nil {
+		return in, err
+	}
+	if err := h.checkLength(c, 0); err != nil {
+		return in, err
+	}
+	src.want = want.without(digestSHA256) // the service computes that one anyway
+	return formsvc.FileInput{
+		Name: name, ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src, SHA256: want.sha256(),
+	}, nil
+}
+
+// formInput is the input of an upload whose body is a form.
+func (h *Handler) formInput(c *call, src *source, boundary string) (in formsvc.FileInput, err error) {
+	if !validBoundary(boundary) {
+		return in, badRequest("invalid_boundary",
+			"Content-Type needs a boundary of 1 to 70 characters that RFC 2046 allows in one.")
+	}
+	if err := c.noQuery(); err != nil {
+		return in, err
+	}
+	if src.want, err = contentDigests(c.r.Header["Content-Digest"]); err != nil {
+		return in, err
+	}
+	if err := h.checkLength(c, maxFormExtra); err != nil {
+		return in, err
+	}
+	f := newForm(src, boundary)
+	return formsvc.FileInput{Content: f, Complete: f.complete}, nil
+}
+
+// checkLength refuses a body that is announced to be longer than a file may be
+// with extra bytes around it.
+func (h *Handler) checkLength(c *call, extra int64) error {
+	limit := h.svc.Files.Limit()
+	if c.r.ContentLength-extra > limit {
+		return &formsvc.FileSizeError{Limit: limit}
+	}
+	return nil
+}
+
+// A source reads the body of an upload, in its time, and checks its digests. It
+// sees the bytes as they came.
+type source struct {
+	body    io.Reader
+	control *http.ResponseController
+	pace    pace
+	want    digests
+	raw     bool  // whether the body is the file
+	err     error // what reading ended with: io.EOF, or why the body can't be used
+}
+
+func (h *Handler) newSource(c *call) *source {
+	s := &source{body: c.r.Body, control: http.NewResponseController(c.w)}
+	if s.body == nil {
+		s.body = http.NoBody
+	}
+	s.pace = pace{grace: h.grace, set: s.extend}
+	return s
+}
+
+// extend sets the deadlines. The answer comes after the body, so its deadline
+// moves along. Where deadlines can't be set those of the server hold. Without a
+// body there is nothing to wait for, and net/http watches the connection.
+func (s *source) extend(deadline time.Time) {
+	if s.body == http.NoBody {
+		return
+	}
+	_ = s.control.SetReadDeadline(deadline)
+	_ = s.control.SetWriteDeadline(deadline.Add(s.pace.grace))
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	s.pace.begin()
+	n, err := s.body.Read(p)
+	s.pace.end(n)
+	s.want.add(p[:n])
+	switch {
+	case err == nil:
+		return n, nil
+	case !errors.Is(err, io.EOF):
+		s.err = unreadable(err)
+	default:
+		if s.err = s.want.check(); s.err == nil {
+			s.err = io.EOF
+		}
+	}
+	return n, s.err
+}
+
+// finish leaves time for the answer, however long the body took.
+func (s *source) finish() {
+	if !s.pace.last.IsZero() {
+		_ = s.control.SetWriteDeadline(time.Now().Add(s.pace.grace))
+	}
+}
+
+// fail returns the problem of an upload that failed. What is wrong with the body
+// counts for more than what it caused, such as the end of the context. A
+// connection with an unread rest of the body is closed: nobody wants it all.
+func (s *source) fail(ctx context.Context, err error) error {
+	s.finish()
+	if s.err != nil && !errors.Is(s.err, io.EOF) {
+		err = s.err
+	}
+	p := problemOf(ctx, err)
+	if s.err == nil {
+		p.hangUp = true
+	}
+	return p
+}
+
+// fileTag returns the ETag of a file.
+func fileTag(f *formsvc.File) string { return `"` + hex.EncodeToString(f.SHA256[:]) + `"` }
+
+func badRequest(code, detail string) *problem {
+	return &problem{status: http.StatusBadRequest, code: code, detail: detail}
+}
