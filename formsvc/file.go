@@ -119,7 +119,8 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	}
 	began := s.s.now()
 	id := s.s.newID(began)
-	content := newIntake(in, s.s.maxFile)
+	content := newIntake(in, s.s.maxFile, &s.s.blocks)
+	defer content.close()
 	if _, err := s.s.blobs.Put(ctx, BlobKey(id), content); err != nil {
 		return File{}, blobError(err)
 	}

@@ -3,14 +3,13 @@ package formsvc
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"sync"
 )
 
 // Open returns length bytes of a file's content, beginning at the byte offset; a
@@ -41,9 +40,9 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64) (*conten
 	if length >= 0 {
 		end = min(offset+length, f.Size)
 	}
-	c := &content{file: f, left: end - offset, table: crc32.MakeTable(crc32.Castagnoli)}
+	c := &content{file: f, left: end - offset, table: castagnoli(), pool: &s.s.blocks}
 	if offset == 0 && end == f.Size {
-		c.hash = sha256.New()
+		c.hasher = newBlockHasher(c.pool)
 	}
 	c.next = offset / BlockSize
 	c.skip = int(offset % BlockSize)
@@ -66,24 +65,24 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64) (*conten
 // A content reads a part of a file block by block: while one is given out, the
 // next one is read and checked in a goroutine of its own, which Close waits for.
 type content struct {
-	body  io.ReadCloser
-	file  *File
-	table *crc32.Table
-	hash  hash.Hash   // nil unless all is read
-	next  int64       // the block to be loaded next
-	skip  int         // bytes of the first block that were not asked for
-	left  int64       // bytes still to be given out
-	block []byte      // what is left of the current block
-	ahead chan loaded // of the load that is under way, or nil
-	spare []byte      // room for a block
-	room  []byte      // that the current block is in
-	err   error
+	body   io.ReadCloser
+	file   *File
+	table  *crc32.Table
+	pool   *sync.Pool   // of *[BlockSize]byte
+	hasher *blockHasher // nil unless all is read
+	next   int64        // the block to be read next
+	skip   int          // bytes of the first block that were not asked for
+	left   int64        // bytes still to be given out
+	block  []byte       // what is left of the current block
+	room   *[BlockSize]byte
+	ahead  chan loaded // of the block that is being read, or nil
+	err    error
 }
 
 // A loaded is a block that has been read and checked.
 type loaded struct {
-	room []byte // that it fills from the start
-	size int
+	room *[BlockSize]byte // to be given back
+	size int              // bytes in it
 	err  error
 }
 
@@ -107,50 +106,56 @@ func (c *content) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (c *content) Close() error {
 	if c.ahead != nil {
-		<-c.ahead
+		c.pool.Put((<-c.ahead).room)
 		c.ahead = nil
+	}
+	if c.room != nil {
+		c.pool.Put(c.room)
+		c.room, c.block = nil, nil
+	}
+	if c.hasher != nil {
+		c.hasher.close()
 	}
 	c.err = cmp.Or(c.err, fs.ErrClosed)
 	return c.body.Close()
 }
 
-// turn makes the next block the current one and begins with the one after it.
+// turn makes the next block the current one and begins to read the one after it.
 func (c *content) turn() error {
 	var got loaded
 	if c.ahead != nil {
-		got, c.ahead = <-c.ahead, nil
+		got = <-c.ahead
+		c.ahead = nil
 	} else {
-		got = c.load(nil)
+		got = c.load()
 	}
+	if c.room != nil {
+		c.pool.Put(c.room)
+	}
+	c.room = got.room
 	if got.err != nil {
-		return got.err
+		return fmt.Errorf("formsvc: read file: %w", got.err)
 	}
-	block := got.room[c.skip:got.size]
+	c.block = got.room[c.skip:got.size]
+	c.block = c.block[:min(int64(len(c.block)), c.left)]
 	c.skip = 0
-	c.block = block[:min(int64(len(block)), c.left)]
-	c.spare, c.room = c.room, got.room
 	if int64(len(c.block)) < c.left {
 		ahead := make(chan loaded, 1)
-		room := c.spare
-		go func() { ahead <- c.load(room) }()
+		go func() { ahead <- c.load() }()
 		c.ahead = ahead
 	}
 	return nil
 }
 
 // load reads the next block and checks it.
-func (c *content) load(room []byte) loaded {
-	if room == nil {
-		room = make([]byte, min(BlockSize, c.file.Size))
-	}
-	size := int(min(BlockSize, c.file.Size-c.next*BlockSize))
-	if err := c.check(room[:size]); err != nil {
-		return loaded{err: fmt.Errorf("formsvc: read file: %w", err)}
-	}
-	return loaded{room: room, size: size}
+func (c *content) load() loaded {
+	b := loaded{room: c.pool.Get().(*[BlockSize]byte)}
+	b.size = int(min(BlockSize, c.file.Size-c.next*BlockSize))
+	b.err = c.check(b.room[:b.size])
+	return b
 }
 
-// check fills block and compares it with what is known of it.
+// check fills a block and compares it with what is known of it.
 func (c *content) check(block []byte) error {
 	if _, err := io.ReadFull(c.body, block); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -163,11 +168,14 @@ func (c *content) check(block []byte) error {
 		return fmt.Errorf("%w: the block at byte %d has another checksum", ErrCorrupt, c.next*BlockSize)
 	}
 	c.next++
-	if c.hash == nil {
+	if c.hasher == nil {
 		return nil
 	}
-	_, _ = c.hash.Write(block) // never fails
-	if c.next*BlockSize >= c.file.Size && [sha256.Size]byte(c.hash.Sum(nil)) != c.file.SHA256 {
+	c.hasher.write(block)
+	if c.next*BlockSize < c.file.Size {
+		return nil
+	}
+	if digest, _ := c.hasher.finish(); digest != c.file.SHA256 {
 		return fmt.Errorf("%w: it has another hash", ErrCorrupt)
 	}
 	return nil

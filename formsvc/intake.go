@@ -2,26 +2,18 @@ package formsvc
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
-	"hash"
-	"hash/crc32"
 	"io"
+	"sync"
 )
-
-// BlockSize is how many bytes of a file are checked together (see
-// [File.Blocks]).
-const BlockSize = 256 << 10
 
 // An intake reads the content of a new file: it counts, hashes and judges what
 // passes through. Whoever reads from it sees io.EOF only when all is as it
-// should be, and so never keeps what is not.
+// should be, and so never keeps what is not. It must be closed.
 type intake struct {
-	in    *FileInput
-	limit int64
-	hash  hash.Hash
-	table *crc32.Table
-	crc   uint32 // of the block that is under way
-	ended error  // what the end is: io.EOF or an error
+	in     *FileInput
+	limit  int64
+	hasher *blockHasher
+	ended  error // what the end is: io.EOF or an error
 
 	// What is known of the content, complete at io.EOF.
 	size   int64
@@ -29,8 +21,8 @@ type intake struct {
 	blocks []byte
 }
 
-func newIntake(in *FileInput, limit int64) *intake {
-	return &intake{in: in, limit: limit, hash: sha256.New(), table: crc32.MakeTable(crc32.Castagnoli)}
+func newIntake(in *FileInput, limit int64, pool *sync.Pool) *intake {
+	return &intake{in: in, limit: limit, hasher: newBlockHasher(pool)}
 }
 
 // Read implements io.Reader.
@@ -39,7 +31,8 @@ func (t *intake) Read(p []byte) (int, error) {
 		return 0, t.ended
 	}
 	n, err := t.in.Content.Read(p)
-	t.add(p[:n])
+	t.size += int64(n)
+	t.hasher.write(p[:n])
 	switch {
 	case t.size > t.limit:
 		t.ended = &FileSizeError{Limit: t.limit}
@@ -53,30 +46,9 @@ func (t *intake) Read(p []byte) (int, error) {
 	return n, t.ended
 }
 
-func (t *intake) add(p []byte) {
-	_, _ = t.hash.Write(p) // never fails
-	for len(p) > 0 {
-		n := min(len(p), BlockSize-int(t.size%BlockSize))
-		t.crc = crc32.Update(t.crc, t.table, p[:n])
-		t.size += int64(n)
-		p = p[n:]
-		if t.size%BlockSize == 0 {
-			t.endBlock()
-		}
-	}
-}
-
-func (t *intake) endBlock() {
-	t.blocks = binary.BigEndian.AppendUint32(t.blocks, t.crc)
-	t.crc = 0
-}
-
 // end judges what was read.
 func (t *intake) end() error {
-	if t.size%BlockSize != 0 {
-		t.endBlock()
-	}
-	t.hash.Sum(t.digest[:0])
+	t.digest, t.blocks = t.hasher.finish()
 	if t.in.SHA256 != nil && *t.in.SHA256 != t.digest {
 		return ErrDigest
 	}
@@ -90,3 +62,6 @@ func (t *intake) end() error {
 	}
 	return io.EOF
 }
+
+// close ends the reading, wherever it is.
+func (t *intake) close() { t.hasher.close() }

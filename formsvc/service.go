@@ -69,6 +69,7 @@ type core struct {
 	bound        bool // to a transaction that may be rolled back
 	blobs        blobstore.Store
 	maxFile      int64
+	blocks       sync.Pool // of *[BlockSize]byte
 	workflow     *Workflow
 	now          func() time.Time
 	newID        func(time.Time) ID
@@ -160,6 +161,7 @@ func (s *Service) Ready(ctx context.Context) error {
 }
 
 func assemble(c *core) *Service {
+	c.blocks.New = newBlock
 	return &Service{
 		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Files: Files{c},
 		Webhooks: Webhooks{c}, Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},

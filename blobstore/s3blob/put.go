@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -55,7 +57,8 @@ type put struct {
 
 	// Of a blob that goes in parts.
 	upload string
-	parts  []minio.CompletePart
+	mu     sync.Mutex
+	parts  []minio.CompletePart // in the order in which they arrived until all have
 }
 
 // run stores what r yields: in one request if it fits into a buffer.
@@ -168,58 +171,95 @@ func (p *put) begin(ctx context.Context) error {
 	}))
 }
 
-// sendAll sends part after part; the first one is in buf[:n], which it gives
-// back. A Put keeps one buffer to its end, so that it never waits for others;
-// it has a second one only while a part is under way, if it's free at once.
+// partsUnderWay is how many parts of one Put are sent at once while the next one
+// is filled, if there are buffers: a server that takes one at a time leaves its
+// other processors idle.
+const partsUnderWay = 2
+
+// sendAll sends all parts; the first one is in buf[:n], which it gives back. A
+// Put keeps one buffer to its end, so that it never waits for others; it has
+// more only while parts are under way, if they are free at once.
 func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
-	defer func() { p.buffers.put(buf) }()
-	for end := false; ; {
-		if len(p.parts) == maxParts {
-			return fmt.Errorf("more than %d parts of %d bytes", maxParts, p.partSize)
+	sending, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := sender{put: p, buf: buf, cancel: cancel, slots: make(chan struct{}, partsUnderWay)}
+	if err := s.run(sending, r, n); err != nil {
+		cancel(err) // what is sent is of no use any more
+	}
+	s.group.Wait()
+	p.buffers.put(s.buf)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	slices.SortFunc(p.parts, func(a, b minio.CompletePart) int { return cmp.Compare(a.PartNumber, b.PartNumber) })
+	return context.Cause(sending)
+}
+
+// A sender sends the parts of a Put.
+type sender struct {
+	*put
+
+	buf    *[]byte                 // the one that is kept
+	cancel context.CancelCauseFunc // ends all with the first error
+	slots  chan struct{}           // has an element for every part that is under way
+	group  sync.WaitGroup
+}
+
+// run fills and sends part after part, the first one from buf[:n].
+func (s *sender) run(ctx context.Context, r io.Reader, n int) error {
+	end := false
+	for number := 1; n > 0; number++ {
+		if number > maxParts {
+			return fmt.Errorf("more than %d parts of %d bytes", maxParts, s.partSize)
+		}
+		if end || !s.sendAside(ctx, number, n) {
+			if err := s.part(ctx, number, (*s.buf)[:n]); err != nil {
+				return err
+			}
 		}
 		if end {
-			return p.part(ctx, (*buf)[:n])
+			return nil
 		}
 		var err error
-		if next := p.buffers.tryGet(); next != nil {
-			full := buf
-			buf = next
-			n, end, err = p.sendAndFill(ctx, full, r, next)
-		} else if err = p.part(ctx, *buf); err == nil {
-			n, end, err = fill(ctx, r, *buf)
-		}
-		if err != nil || n == 0 {
+		if n, end, err = fill(ctx, r, *s.buf); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// sendAndFill sends the full buffer, gives it back, and fills the next one
-// meanwhile.
-func (p *put) sendAndFill(ctx context.Context, full *[]byte, r io.Reader, next *[]byte) (int, bool, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	sent := make(chan error, 1)
-	go func() {
-		err := p.part(ctx, *full)
-		p.buffers.put(full)
-		sent <- err
-	}()
-	n, end, err := fill(ctx, r, *next)
-	if err != nil {
-		cancel() // what is sent is of no use any more
+// sendAside sends the part in the buffer while another buffer takes its place.
+// It does nothing and returns false if there is none.
+func (s *sender) sendAside(ctx context.Context, number, n int) bool {
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		return false
 	}
-	return n, end, cmp.Or(err, <-sent)
+	next := s.buffers.tryGet()
+	if next == nil {
+		<-s.slots
+		return false
+	}
+	full := s.buf
+	s.buf = next
+	s.group.Go(func() {
+		if err := s.part(ctx, number, (*full)[:n]); err != nil {
+			s.cancel(err)
+		}
+		s.buffers.put(full)
+		<-s.slots
+	})
+	return true
 }
 
-// part sends the next part.
-func (p *put) part(ctx context.Context, data []byte) error {
+// part sends a part.
+func (p *put) part(ctx context.Context, number int, data []byte) error {
 	d := p.digest(data)
 	opts := minio.PutObjectPartOptions{Sha256Hex: d.sha256Hex, DisableContentSha256: true}
 	if d.crc32c != "" {
 		opts.CustomHeader = map[string][]string{minio.ChecksumCRC32C.KeyCapitalized(): {d.crc32c}}
 	}
-	number := len(p.parts) + 1
 	var part minio.ObjectPart
 	err := p.send(ctx, data, func(ctx context.Context, content io.Reader) (err error) {
 		part, err = p.core.PutObjectPart(ctx, p.bucket, p.object(p.key), p.upload, number, content, int64(len(data)), opts)
@@ -228,6 +268,8 @@ func (p *put) part(ctx context.Context, data []byte) error {
 	if err != nil {
 		return err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.parts = append(p.parts, minio.CompletePart{PartNumber: number, ETag: part.ETag, ChecksumCRC32C: d.crc32c})
 	p.size += int64(len(data))
 	return nil
