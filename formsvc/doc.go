@@ -64,8 +64,8 @@
 //
 // A file has a SHA-256 of its content and a checksum of every block of it. What
 // [Files.Open] reads is checked block by block before it is given out: a damaged
-// content fails with [ErrCorrupt], in whole and in part. [Files.Verify] finds such
-// files before somebody needs them.
+// content fails with [ErrCorrupt], in whole and in part. [Files.Verify] compares
+// the hashes too, and finds such files before somebody needs them.
 //
 // # Wiring
 //

@@ -16,23 +16,24 @@ import (
 // negative length means up to the end. f is what Get returned. The context also
 // ends reading. Whoever opened closes.
 //
-// Every block is checked before any of its bytes is given out, and the hash of
-// a content that is read from beginning to end before its last block is: a
-// damaged content fails with [ErrCorrupt] and never looks complete. It is
+// Every block is compared with its checksum before any of its bytes is given out,
+// so that damaged content fails with [ErrCorrupt] and never looks complete, in
+// whole and in part. With [Options.HashDownloads] the hash of what is read from
+// beginning to end is compared before its last block is given out. It is
 // [ErrCorrupt] at once when the blob is missing or has another size, and
 // [ErrUnavailable] when the blob store can't answer.
 func (s Files) Open(ctx context.Context, f *File, offset, length int64) (io.ReadCloser, error) {
 	if s.s.blobs == nil {
 		return nil, fmt.Errorf("formsvc: open file: %w", errors.ErrUnsupported)
 	}
-	r, err := s.open(ctx, f, offset, length)
+	r, err := s.open(ctx, f, offset, length, s.s.hashDownloads)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: open file: %w", err)
 	}
 	return r, nil
 }
 
-func (s Files) open(ctx context.Context, f *File, offset, length int64) (*content, error) {
+func (s Files) open(ctx context.Context, f *File, offset, length int64, hash bool) (*content, error) {
 	if offset < 0 || offset > f.Size {
 		return nil, fmt.Errorf("offset %d of a file of %d bytes: %w", offset, f.Size, ErrInvalid)
 	}
@@ -41,7 +42,7 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64) (*conten
 		end = min(offset+length, f.Size)
 	}
 	c := &content{file: f, left: end - offset, table: castagnoli(), pool: &s.s.blocks}
-	if offset == 0 && end == f.Size {
+	if hash && offset == 0 && end == f.Size {
 		c.hasher = newBlockHasher(c.pool)
 	}
 	c.next = offset / BlockSize
@@ -69,7 +70,7 @@ type content struct {
 	file   *File
 	table  *crc32.Table
 	pool   *sync.Pool   // of *[BlockSize]byte
-	hasher *blockHasher // nil unless all is read
+	hasher *blockHasher // nil unless all is read and its hash looked at
 	next   int64        // the block to be read next
 	skip   int          // bytes of the first block that were not asked for
 	left   int64        // bytes still to be given out

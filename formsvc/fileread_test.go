@@ -86,10 +86,10 @@ func TestReadDamaged(t *testing.T) {
 	}
 }
 
-// Whoever changes a blob and can't change the file's row is found out by the
-// hash, whatever the checksums of the blocks say.
+// Whoever changes a blob and makes the checksums of its blocks fit is found out
+// by the hash.
 func TestReadTampered(t *testing.T) {
-	w := newFileWorld(t)
+	w := newFileWorld(t, func(o *formsvc.Options) { o.HashDownloads = true })
 	content := pattern(1000)
 	f := w.uploaded(content)
 	other := w.uploaded(bytes.Repeat([]byte{7}, 1000))
@@ -100,6 +100,8 @@ func TestReadTampered(t *testing.T) {
 	if len(got) > 0 {
 		t.Errorf("%d bytes were given out", len(got))
 	}
+	w.store.alter = func(f *formsvc.File) { f.Blocks = other.Blocks }
+	wantDamaged(t, w, f.ID)
 }
 
 // wantDamaged asserts that Verify names these files and no other.

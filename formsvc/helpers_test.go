@@ -76,6 +76,7 @@ type watchedStore struct {
 	formsvc.Store
 	before func(method string, call int) error // call is 1 for the first; nil: nothing
 	after  func(method string) error           // the error of a call that has had its effect; nil: none
+	alter  func(*formsvc.File)                 // changes what AllFiles returns; nil: nothing
 	twice  bool                                // a unit is decided twice, as a store may
 
 	mu      sync.Mutex
@@ -346,4 +347,14 @@ func (s *watchedStore) CreateFile(
 		return s.after("CreateFile")
 	}
 	return nil
+}
+
+func (s *watchedStore) AllFiles(ctx context.Context, after formsvc.ID, limit int) ([]formsvc.File, error) {
+	files, err := s.Store.AllFiles(ctx, after, limit)
+	for i := range files {
+		if s.alter != nil {
+			s.alter(&files[i])
+		}
+	}
+	return files, err
 }

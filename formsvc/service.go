@@ -37,6 +37,11 @@ type Options struct {
 	Blobs blobstore.Store
 	// MaxFile is how many bytes a file may have. Defaults to [DefaultMaxFile].
 	MaxFile int64
+	// HashDownloads says whether a whole file that is read is also compared with its
+	// SHA-256, which finds out whoever can write to the blob store and makes
+	// checksums fit; it takes more processor time than all else. [Files.Verify]
+	// always does. Defaults to comparing checksums, which finds every accident.
+	HashDownloads bool
 	// Workflow says which statuses responses may have. Defaults to any status
 	// after any, with "completed" final.
 	Workflow *Workflow
@@ -65,20 +70,22 @@ type Options struct {
 
 // core is what the services share.
 type core struct {
-	store        Store
-	bound        bool // to a transaction that may be rolled back
-	blobs        blobstore.Store
-	maxFile      int64
-	blocks       sync.Pool // of *[BlockSize]byte
-	workflow     *Workflow
-	now          func() time.Time
-	newID        func(time.Time) ID
-	newReference func(time.Time) string
-	checkURL     func(context.Context, string) error
-	retention    time.Duration
-	logger       *slog.Logger
-	keys         keyCache
-	campaigns    campaignCache
+	store   Store
+	bound   bool // to a transaction that may be rolled back
+	blobs   blobstore.Store
+	maxFile int64
+	blocks  sync.Pool // of *[BlockSize]byte
+	// Whether reading compares the hash too.
+	hashDownloads bool
+	workflow      *Workflow
+	now           func() time.Time
+	newID         func(time.Time) ID
+	newReference  func(time.Time) string
+	checkURL      func(context.Context, string) error
+	retention     time.Duration
+	logger        *slog.Logger
+	keys          keyCache
+	campaigns     campaignCache
 }
 
 // New returns a Service over the store. It fails when an option contradicts
@@ -123,7 +130,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		reference = func(time.Time) string { return o.NewReference() }
 	}
 	return assemble(&core{
-		store: store, blobs: o.Blobs, maxFile: o.MaxFile, workflow: o.Workflow, newID: o.NewID, newReference: reference,
+		store: store, blobs: o.Blobs, maxFile: o.MaxFile, hashDownloads: o.HashDownloads, workflow: o.Workflow, newID: o.NewID, newReference: reference,
 		now:      func() time.Time { return milliseconds(o.Now()) },
 		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger,
 	}), nil
@@ -134,7 +141,7 @@ func New(store Store, opts *Options) (*Service, error) {
 func (s *Service) With(store Store) *Service {
 	c := s.core
 	return assemble(&core{
-		store: store, bound: true, blobs: c.blobs, maxFile: c.maxFile, workflow: c.workflow, newID: c.newID, newReference: c.newReference, now: c.now,
+		store: store, bound: true, blobs: c.blobs, maxFile: c.maxFile, hashDownloads: c.hashDownloads, workflow: c.workflow, newID: c.newID, newReference: c.newReference, now: c.now,
 		checkURL: c.checkURL, retention: c.retention, logger: c.logger,
 	})
 }

@@ -212,7 +212,7 @@ func (s Files) verify(ctx context.Context, f *File) error {
 }
 
 func (s Files) readAll(ctx context.Context, f *File) error {
-	c, err := s.open(ctx, f, 0, -1)
+	c, err := s.open(ctx, f, 0, -1, true)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 		return nil, err
 	}
 	opts := formsvc.Options{
-		Blobs: b, MaxFile: int64(c.MaxUpload), CheckURL: checkURL(policy), Retention: c.Retention, Logger: logger,
+		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Retention: c.Retention, Logger: logger,
 	}
 	if c.Retention == 0 {
 		opts.Retention = -1

@@ -22,6 +22,7 @@ type serveCmd struct {
 	BaseURL            string          `name:"base-url" placeholder:"URL" help:"The public address of the API. Defaults to http://ADDR."`
 	Quota              int             `default:"0" help:"Requests a key may make per hour. This release does not count requests yet: it warns and serves without a limit."`
 	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"How large an uploaded file may be: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
+	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file, which finds out whoever can write to the blob store and makes checksums fit; costs more processor time than all else. Defaults to checksums, which find every accident."`
 	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept; at least an hour, 0 for ever."`
 	WebhookTimeout     time.Duration   `default:"30s" help:"How long one attempt to deliver may take in all."`
 	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"The delays after each failed attempt; there is one attempt more."`
