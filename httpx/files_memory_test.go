@@ -85,7 +85,7 @@ func largeBody(r *http.Request, before, after string) {
 
 // Memory stays flat whatever the size of a file.
 func TestMemoryOfLargeFiles(t *testing.T) {
-	const bound = 1 << 20
+	const bound = 4 << 20
 	w := largeFiles(t)
 	list := w.uploads()
 	before, after, _ := strings.Cut(formOf(filePart("CONTENT")), "CONTENT")
