@@ -2,6 +2,8 @@ package main_test
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -76,10 +78,13 @@ func newSite(t testing.TB, w *filing, page string, unsafe map[string]hostile) *s
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Header.Set("Authorization", "Bearer "+w.key)
-	}}
+	api := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Set("Authorization", "Bearer "+w.key)
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // a browser gives up many a request
+	}
 	s := new(site)
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api)
