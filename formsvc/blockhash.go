@@ -23,11 +23,12 @@ func newBlock() any { return new([BlockSize]byte) }
 // gathered, since hashing takes as long as receiving. The goroutine ends with
 // finish or close; one of them must be called.
 type blockHasher struct {
-	pool  *sync.Pool // of *[BlockSize]byte
-	block *[BlockSize]byte
-	n     int // bytes in it
-	full  chan *[BlockSize]byte
-	done  chan struct{} // closed when the goroutine has ended; nil while there is none
+	pool  *sync.Pool       // of *[BlockSize]byte
+	block *[BlockSize]byte // nil while all are with the goroutine
+	n     int              // bytes in it
+	done  chan struct{}    // closed when the goroutine has ended; nil while there is none
+
+	full, empty chan *[BlockSize]byte // to the goroutine and back
 
 	// Of the goroutine while there is one.
 	hash   hash.Hash
@@ -41,7 +42,11 @@ func newBlockHasher(pool *sync.Pool) *blockHasher {
 
 func (h *blockHasher) write(p []byte) {
 	for len(p) > 0 {
-		if h.block == nil {
+		switch {
+		case h.block != nil:
+		case h.done != nil:
+			h.block = <-h.empty
+		default:
 			h.block = h.pool.Get().(*[BlockSize]byte)
 		}
 		n := copy(h.block[h.n:], p)
@@ -58,12 +63,13 @@ func (h *blockHasher) start() {
 	if h.done != nil {
 		return
 	}
-	h.full, h.done = make(chan *[BlockSize]byte), make(chan struct{})
+	h.full, h.empty, h.done = make(chan *[BlockSize]byte), make(chan *[BlockSize]byte, 2), make(chan struct{})
+	h.empty <- h.pool.Get().(*[BlockSize]byte)
 	go func() {
 		defer close(h.done)
 		for block := range h.full {
 			h.add(block[:])
-			h.pool.Put(block)
+			h.empty <- block
 		}
 	}()
 }
@@ -84,7 +90,7 @@ func (h *blockHasher) finish() (digest [sha256.Size]byte, blocks []byte) {
 	return digest, h.blocks
 }
 
-// close ends the goroutine and gives the block back. It may be called again.
+// close ends the goroutine and gives the blocks back. It may be called again.
 func (h *blockHasher) close() {
 	h.join()
 	if h.block != nil {
@@ -94,9 +100,14 @@ func (h *blockHasher) close() {
 }
 
 func (h *blockHasher) join() {
-	if h.done != nil {
-		close(h.full)
-		<-h.done
-		h.done = nil
+	if h.done == nil {
+		return
+	}
+	close(h.full)
+	<-h.done
+	h.done = nil
+	close(h.empty)
+	for block := range h.empty {
+		h.pool.Put(block)
 	}
 }

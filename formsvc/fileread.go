@@ -69,14 +69,15 @@ type content struct {
 	body   io.ReadCloser
 	file   *File
 	table  *crc32.Table
-	pool   *sync.Pool   // of *[BlockSize]byte
-	hasher *blockHasher // nil unless all is read and its hash looked at
-	next   int64        // the block to be read next
-	skip   int          // bytes of the first block that were not asked for
-	left   int64        // bytes still to be given out
-	block  []byte       // what is left of the current block
-	room   *[BlockSize]byte
-	ahead  chan loaded // of the block that is being read, or nil
+	pool   *sync.Pool       // of *[BlockSize]byte
+	hasher *blockHasher     // nil unless all is read and its hash looked at
+	next   int64            // the block to be read next
+	skip   int              // bytes of the first block that were not asked for
+	left   int64            // bytes still to be given out
+	block  []byte           // what is left of the current block
+	room   *[BlockSize]byte // that it is in
+	spare  *[BlockSize]byte // for another one
+	ahead  chan loaded      // of the block that is being read, or nil
 	err    error
 }
 
@@ -107,13 +108,15 @@ func (c *content) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (c *content) Close() error {
 	if c.ahead != nil {
-		c.pool.Put((<-c.ahead).room)
+		c.spare = (<-c.ahead).room
 		c.ahead = nil
 	}
-	if c.room != nil {
-		c.pool.Put(c.room)
-		c.room, c.block = nil, nil
+	for _, room := range []*[BlockSize]byte{c.room, c.spare} {
+		if room != nil {
+			c.pool.Put(room)
+		}
 	}
+	c.room, c.spare, c.block = nil, nil, nil
 	if c.hasher != nil {
 		c.hasher.close()
 	}
@@ -128,12 +131,9 @@ func (c *content) turn() error {
 		got = <-c.ahead
 		c.ahead = nil
 	} else {
-		got = c.load()
+		got = c.load(nil)
 	}
-	if c.room != nil {
-		c.pool.Put(c.room)
-	}
-	c.room = got.room
+	c.room, c.spare = got.room, c.room
 	if got.err != nil {
 		return fmt.Errorf("formsvc: read file: %w", got.err)
 	}
@@ -141,16 +141,19 @@ func (c *content) turn() error {
 	c.block = c.block[:min(int64(len(c.block)), c.left)]
 	c.skip = 0
 	if int64(len(c.block)) < c.left {
-		ahead := make(chan loaded, 1)
-		go func() { ahead <- c.load() }()
-		c.ahead = ahead
+		ahead, room := make(chan loaded, 1), c.spare
+		c.ahead, c.spare = ahead, nil
+		go func() { ahead <- c.load(room) }()
 	}
 	return nil
 }
 
-// load reads the next block and checks it.
-func (c *content) load() loaded {
-	b := loaded{room: c.pool.Get().(*[BlockSize]byte)}
+// load reads the next block and checks it. Nil for room means a new one.
+func (c *content) load(room *[BlockSize]byte) loaded {
+	if room == nil {
+		room = c.pool.Get().(*[BlockSize]byte)
+	}
+	b := loaded{room: room}
 	b.size = int(min(BlockSize, c.file.Size-c.next*BlockSize))
 	b.err = c.check(b.room[:b.size])
 	return b
