@@ -26,6 +26,11 @@ func (h *Handler) downloadFile(c *call) error {
 	if err != nil {
 		return err
 	}
+	done, err := h.transfer()
+	if err != nil {
+		return err
+	}
+	defer done()
 	control := http.NewResponseController(c.w)
 	d := &download{
 		call: c, file: &f, header: fileHeader(&f), content: newContent(c.r.Context(), h.svc.Files, &f),

@@ -1,6 +1,23 @@
 package httpx
 
-import "github.com/formsvc/toolkit/formsvc"
+import (
+	"net/http"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// transfer takes one of the places for files on their way; done gives it back.
+func (h *Handler) transfer() (done func(), err error) {
+	select {
+	case h.transfers <- struct{}{}:
+		return func() { <-h.transfers }, nil
+	default:
+		return nil, &problem{
+			status: http.StatusServiceUnavailable, code: "too_many_transfers",
+			detail: "As many files are on their way as may be at once. Nothing was changed; try again.",
+		}
+	}
+}
 
 func (h *Handler) listFiles(c *call) error {
 	q, sum, err := c.listQuery(pageParams)

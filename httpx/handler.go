@@ -18,6 +18,9 @@ import (
 // DefaultMaxBody is the default of [Options.MaxBody]: 4 MiB.
 const DefaultMaxBody = 4 << 20
 
+// DefaultMaxTransfers is the default of [Options.MaxTransfers].
+const DefaultMaxTransfers = 512
+
 // Options changes how a [Handler] works. The zero value is ready for use.
 type Options struct {
 	// BaseURL is the public address of the API, without "/v1", for example
@@ -28,6 +31,10 @@ type Options struct {
 	// MaxBody is how many bytes a JSON body may have. Defaults to
 	// [DefaultMaxBody].
 	MaxBody int64
+	// MaxTransfers is how many files may be on their way at once, in both
+	// directions together; each takes up to 1.2 MiB of memory. One more is answered
+	// 503. Defaults to [DefaultMaxTransfers].
+	MaxTransfers int
 	// Authenticate says who a request speaks for. What is
 	// [formsvc.ErrUnauthenticated] is answered 401. The result is not changed
 	// and may be shared between requests. Defaults to the API key in the
@@ -52,7 +59,8 @@ type Handler struct {
 	ready        func(context.Context) error
 	grace        time.Duration // of clients that send or take files
 	resources    []resource
-	calls        sync.Pool // of *call
+	calls        sync.Pool     // of *call
+	transfers    chan struct{} // has an element for every file on its way
 }
 
 // New returns a Handler for the service. It fails when an option can't be used.
@@ -78,6 +86,13 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if h.maxBody == 0 {
 		h.maxBody = DefaultMaxBody
 	}
+	if o.MaxTransfers < 0 {
+		return nil, errors.New("httpx: options: MaxTransfers must not be negative")
+	}
+	if o.MaxTransfers == 0 {
+		o.MaxTransfers = DefaultMaxTransfers
+	}
+	h.transfers = make(chan struct{}, o.MaxTransfers)
 	if h.authenticate == nil {
 		h.authenticate = h.bearer
 	}

@@ -33,6 +33,11 @@ func (h *Handler) upload(c *call, src *source) (formsvc.File, error) {
 	if err != nil {
 		return formsvc.File{}, err
 	}
+	done, err := h.transfer()
+	if err != nil {
+		return formsvc.File{}, err
+	}
+	defer done()
 	f, err := h.svc.Files.Upload(c.r.Context(), c.responseKey(), in)
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && src.raw {
 		return f, invalidQuery(invalid)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -89,7 +90,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err := n.svc.Ready(ctx); err != nil {
 		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", err))
 	}
-	c.announce(ctx, logger, listener, scrapes)
+	c.announce(ctx, g, logger, listener, scrapes)
 	err = n.run(ctx, listener, scrapes)
 	logger.InfoContext(ctx, "stopped")
 	return err
@@ -108,12 +109,15 @@ func (c *serveCmd) listenMetrics(ctx context.Context) (net.Listener, error) {
 }
 
 // announce logs that the server serves, and what operators should know of it.
-func (c *serveCmd) announce(ctx context.Context, logger *slog.Logger, listener, scrapes net.Listener) {
+func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger, listener, scrapes net.Listener) {
 	if c.Quota != 0 {
 		logger.WarnContext(ctx, "--quota has no effect: this release does not count requests yet")
 	}
 	if len(c.WebhookAllow) > 0 {
 		logger.InfoContext(ctx, "webhooks may be in ranges that are not public", slog.String("ranges", c.WebhookAllow.String()))
+	}
+	if _, s3, _ := g.blobURL(); s3 == nil && strings.HasPrefix(g.DB, "postgres") {
+		logger.InfoContext(ctx, "uploaded files are kept in a directory; several nodes need the same one, or --blobs s3://…")
 	}
 	if scrapes != nil {
 		logger.InfoContext(ctx, "serving metrics", slog.String("metricsAddr", scrapes.Addr().String()))

@@ -58,7 +58,6 @@ func run(ctx context.Context, l net.Listener, path string) (err error) {
 	if err := firstKey(ctx, forms); err != nil {
 		return err
 	}
-
 	mux := http.NewServeMux()
 	mux.Handle("/forms/", http.StripPrefix("/forms", api))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
