@@ -40,7 +40,7 @@ func stopped(t testing.TB, pid int) bool {
 		t.Fatalf("the threads of the S3 server: %v", err)
 	}
 	for _, thread := range threads {
-		b, err := os.ReadFile(thread)
+		b, err := os.ReadFile(thread) //nolint:gosec // a file of the kernel
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it has ended
 		}
