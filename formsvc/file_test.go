@@ -2,6 +2,7 @@ package formsvc_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
@@ -265,6 +268,30 @@ func TestReady(t *testing.T) {
 	}
 	w.shelf.disturb(func(string, string) error { return blobstore.ErrUnavailable })
 	wantError(t, w.svc.Ready(w.ctx), formsvc.ErrUnavailable)
+}
+
+// A silent shelf does not answer until nobody waits any more.
+type silentShelf struct{ *shelf }
+
+func (s silentShelf) Stat(ctx context.Context, _ string) (blobstore.Info, error) {
+	<-ctx.Done()
+	return blobstore.Info{}, ctx.Err()
+}
+
+// Whoever asks whether the service is ready is not kept waiting.
+func TestReadyInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFileWorld(t)
+		svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: silentShelf{w.shelf}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		wantError(t, svc.Ready(t.Context()), context.DeadlineExceeded)
+		if took := time.Since(began); took > 5*time.Second { // on the clock of the bubble
+			t.Errorf("the answer took %v", took)
+		}
+	})
 }
 
 // A response goes with its files; another's stay.
