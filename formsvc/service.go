@@ -32,8 +32,9 @@ type Service struct {
 
 // Options changes how a Service works. The zero value is ready for use.
 type Options struct {
-	// Blobs keeps the bytes of files. Defaults to none, so that [Files] is not
-	// supported.
+	// Blobs keeps the bytes of files. It must belong to this store alone, since
+	// [Files.Sweep] removes what the store doesn't know. Defaults to none, so that
+	// [Files] is not supported.
 	Blobs blobstore.Store
 	// MaxFile is how many bytes a file may have. Defaults to [DefaultMaxFile].
 	MaxFile int64
