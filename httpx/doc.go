@@ -97,9 +97,10 @@
 // A file may take longer than ReadTimeout and WriteTimeout of the [http.Server]:
 // as long as the client neither makes us wait for a minute, nor for a minute and
 // a second more for every 16 KiB altogether, the deadlines of the connection
-// move. They are set like that also on a server without timeouts. A body that
-// comes slower is 408 body_timeout. With as many files on their way as
-// [Options.MaxTransfers] one more is 503 too_many_transfers.
+// move. On a download a wait may be longer, by the time that 10 MiB may take which
+// the systems on both sides hold. They are set like that also on a server without
+// timeouts. A body that comes slower is 408 body_timeout. With as many files on
+// their way as [Options.MaxTransfers] one more is 503 too_many_transfers.
 //
 // # Webhooks
 //

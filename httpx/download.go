@@ -34,7 +34,7 @@ func (h *Handler) downloadFile(c *call) error {
 	control := http.NewResponseController(c.w)
 	d := &download{
 		call: c, file: &f, header: fileHeader(&f), content: newContent(c.r.Context(), h.svc.Files, &f),
-		pace: pace{grace: h.grace, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
+		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
 	defer func() { _ = d.content.close() }() // finish looks at the error; this is for panics
 	http.ServeContent(d, d.request(), "", f.CreatedAt, d.content)

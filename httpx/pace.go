@@ -5,9 +5,15 @@ import "time"
 // How fast a client must be that sends or takes a file. It may keep us waiting
 // for paceGrace at a time, and for paceGrace and a second for every paceBytes
 // moved altogether.
+//
+// What we have written is not yet with the client: the systems on both sides hold
+// up to paceAhead of it (Linux: 4 MiB to be sent and 6 MiB received), and take
+// nothing more until a good part of that is gone. So the waits of a download may
+// be longer by what that takes at the least rate.
 const (
 	paceGrace = 60 * time.Second
 	paceBytes = 16 << 10
+	paceAhead = 10 << 20
 )
 
 // A pace moves the deadline of a transfer while it goes on well, so that a large
@@ -16,6 +22,7 @@ const (
 type pace struct {
 	set    func(time.Time)
 	grace  time.Duration
+	ahead  int64         // bytes that may have been moved without being with the client
 	moved  int64         // bytes
 	waited time.Duration // for the client
 	began  time.Time     // when the wait under way began
@@ -29,9 +36,12 @@ func (p *pace) begin() {
 		return
 	}
 	p.last = p.began
-	left := p.grace + time.Duration(p.moved/paceBytes)*time.Second - p.waited
-	p.set(p.began.Add(min(left, p.grace)))
+	left := p.grace + paceTime(p.moved) - p.waited
+	p.set(p.began.Add(min(left, p.grace+paceTime(min(p.moved, p.ahead)))))
 }
+
+// paceTime is how long a client may take for so many bytes.
+func paceTime(n int64) time.Duration { return time.Duration(n/paceBytes) * time.Second }
 
 // end is called after n bytes were moved.
 func (p *pace) end(n int) {

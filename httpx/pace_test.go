@@ -8,18 +8,22 @@ import (
 // How much time a client gets before the next bytes must have moved.
 func TestPace(t *testing.T) {
 	for _, row := range []struct {
-		moved        int64
+		moved, ahead int64
 		waited, want time.Duration
 	}{
-		{0, 0, paceGrace},
-		{0, 59 * time.Second, time.Second},
-		{30 * paceBytes, 59 * time.Second, 31 * time.Second},
-		{30*paceBytes - 1, 59 * time.Second, 30 * time.Second},
-		{1 << 30, time.Hour, paceGrace}, // what is left over can't be saved up
-		{paceBytes, 2 * time.Minute, -59 * time.Second},
+		{0, 0, 0, paceGrace},
+		{0, paceAhead, 0, paceGrace},
+		{0, 0, 59 * time.Second, time.Second},
+		{30 * paceBytes, 0, 59 * time.Second, 31 * time.Second},
+		{30*paceBytes - 1, 0, 59 * time.Second, 30 * time.Second},
+		{1 << 30, 0, time.Hour, paceGrace}, // what is left over can't be saved up
+		{paceBytes, 0, 2 * time.Minute, -59 * time.Second},
+		{30 * paceBytes, paceAhead, 0, 90 * time.Second}, // it may all be on its way still
+		{1 << 30, paceAhead, time.Hour, paceGrace + 640*time.Second},
+		{30 * paceBytes, paceAhead, 59 * time.Second, 31 * time.Second},
 	} {
 		var deadline time.Time
-		p := pace{grace: paceGrace, moved: row.moved, waited: row.waited, set: func(d time.Time) { deadline = d }}
+		p := pace{grace: paceGrace, ahead: row.ahead, moved: row.moved, waited: row.waited, set: func(d time.Time) { deadline = d }}
 		if p.begin(); deadline.Sub(p.began) != row.want {
 			t.Errorf("%d bytes, %v waited: %v, want %v", row.moved, row.waited, deadline.Sub(p.began), row.want)
 		}
