@@ -95,8 +95,9 @@
 //
 // # Concurrency
 //
-// A [Service] starts no goroutine and is safe for concurrent use, by any number
-// of processes on one store. It remembers two things for a while. A campaign is
+// A [Service] starts no goroutine that outlives a call, or the reader that
+// [Files.Open] returned, and is safe for concurrent use, by any number of
+// processes on one store. It remembers two things for a while. A campaign is
 // remembered in order to judge new responses: a yes holds only if the store
 // finds the campaign unchanged when it writes, and a no is judged again on a
 // campaign that was just read, so that no response is taken or refused on old

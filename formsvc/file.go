@@ -135,6 +135,9 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	})
 	if err != nil {
 		s.s.discard(ctx, id)
+		if errors.Is(err, ErrConflict) { // nobody else has the identifier: a sweep barred it
+			err = fmt.Errorf("%w: the upload took longer than %v: %w", ErrUnavailable, SweepAge, err)
+		}
 		return File{}, err
 	}
 	return f, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// TestMain asserts what the package promises: it starts no goroutines.
+// TestMain asserts what the package promises: it leaves no goroutines behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // start is when the clocks of the tests start.

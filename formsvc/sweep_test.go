@@ -140,6 +140,7 @@ func TestSweepDuringUpload(t *testing.T) {
 	})
 	_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
 	wantError(t, err, formsvc.ErrConflict)
+	wantError(t, err, formsvc.ErrUnavailable) // trying again helps
 	w.store.disturb(nil)
 	w.nothing("swept")
 }

@@ -32,8 +32,8 @@ type Options struct {
 	// [DefaultMaxBody].
 	MaxBody int64
 	// MaxTransfers is how many files may be on their way at once, in both
-	// directions together; each takes up to 1.2 MiB of memory. One more is answered
-	// 503. Defaults to [DefaultMaxTransfers].
+	// directions together; each takes up to 1.2 MiB of memory, besides what the
+	// blob store bounds by itself. One more is answered 503. Defaults to [DefaultMaxTransfers].
 	MaxTransfers int
 	// Authenticate says who a request speaks for. What is
 	// [formsvc.ErrUnauthenticated] is answered 401. The result is not changed

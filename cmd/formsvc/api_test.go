@@ -19,7 +19,7 @@ type client struct {
 // newClient returns a client with connections of its own.
 func newClient(t testing.TB, url, key string) *client {
 	t.Helper()
-	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	transport := &http.Transport{MaxIdleConnsPerHost: 16, ExpectContinueTimeout: patience}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &client{url: url, key: key, http: &http.Client{Transport: transport}}
 }

@@ -32,40 +32,44 @@ func TestFilesWithoutS3(t *testing.T) {
 		},
 	} {
 		t.Run(x.label, func(t *testing.T) {
-			t.Parallel()
-			w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
-			w.serve(t)
-			content := bytesOf(1, 6_000_000)
-			before := w.upload(t, "before", content)
-			x.stop(t, w.place)
-			if a, err := w.send(t.Context(), "during", bytes.NewReader(content), int64(len(content))); err == nil {
-				wantUnavailable(t, "upload", a)
-			} else {
-				t.Logf("upload: the connection broke before the answer was read: %v", err)
-			}
-			a, err := w.download(t, before.UUID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantUnavailable(t, "download", a)
-			a, err = w.do(t.Context(), http.MethodGet, "/readyz", nil)
-			if err != nil || a.status != http.StatusServiceUnavailable {
-				t.Errorf("readyz: status %d, %v", a.status, err)
-			}
-			w.want(t, http.StatusOK, http.MethodGet, w.response, nil, nil)
-			w.submit(t, w.campaign(t, "meanwhile"), "meanwhile")
-			if list := w.listed(t); len(list) != 1 {
-				t.Errorf("files %+v", list)
-			}
-			x.back(t, w.place)
-			eventually(t, "the server is ready again", func() bool {
-				a, err := w.do(t.Context(), http.MethodGet, "/readyz", nil)
-				return err == nil && a.status == http.StatusOK
-			})
-			w.has(t, before.UUID, content)
-			w.has(t, w.upload(t, "after", content).UUID, content)
+			onEachDatabase(t, func(t *testing.T, dsn string) { withoutS3(t, dsn, x.stop, x.back) })
 		})
 	}
+}
+
+// withoutS3 stops the S3 server and brings it back.
+func withoutS3(t *testing.T, dsn string, stop, back func(testing.TB, *place)) {
+	w := &filing{dsn: dsn, place: places()["s3"](t)}
+	w.serve(t)
+	content := bytesOf(1, 6_000_000)
+	before := w.upload(t, "before", content)
+	stop(t, w.place)
+	a, err := w.send(t.Context(), "during", bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantUnavailable(t, "upload", a)
+	a, err = w.download(t, before.UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantUnavailable(t, "download", a)
+	a, err = w.do(t.Context(), http.MethodGet, "/readyz", nil)
+	if err != nil || a.status != http.StatusServiceUnavailable {
+		t.Errorf("readyz: status %d, %v", a.status, err)
+	}
+	w.want(t, http.StatusOK, http.MethodGet, w.response, nil, nil)
+	w.submit(t, w.campaign(t, "meanwhile"), "meanwhile")
+	if list := w.listed(t); len(list) != 1 {
+		t.Errorf("files %+v", list)
+	}
+	back(t, w.place)
+	eventually(t, "the server is ready again", func() bool {
+		a, err := w.do(t.Context(), http.MethodGet, "/readyz", nil)
+		return err == nil && a.status == http.StatusOK
+	})
+	w.has(t, before.UUID, content)
+	w.has(t, w.upload(t, "after", content).UUID, content)
 }
 
 func wantUnavailable(t *testing.T, what string, a answer) {
@@ -77,12 +81,13 @@ func wantUnavailable(t *testing.T, what string, a answer) {
 
 // A server starts although its S3 server is not there yet.
 func TestStartWithoutS3(t *testing.T) {
-	t.Parallel()
-	w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
-	w.place.server.Stop()
-	w.serve(t)
-	w.place.server.Restart()
-	w.has(t, w.upload(t, "late", bytesOf(1, 1000)).UUID, bytesOf(1, 1000))
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		w := &filing{dsn: dsn, place: places()["s3"](t)}
+		w.place.server.Stop()
+		w.serve(t)
+		w.place.server.Restart()
+		w.has(t, w.upload(t, "late", bytesOf(1, 1000)).UUID, bytesOf(1, 1000))
+	})
 }
 
 const (
