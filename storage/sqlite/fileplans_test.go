@@ -40,7 +40,7 @@ func TestFilePlans(t *testing.T) {
 			}
 			open := func(db *bun.DB) sqltest.Store { return sqlite.New(db, nil) }
 			sqltest.FileStatements(t, db, open, func(call, statement string) {
-				for _, step := range steps(t, db, statement) {
+				for _, step := range sqlite.Steps(t, db.DB, statement) {
 					if !fileLookUp.MatchString(step) {
 						t.Errorf("%s: %s\n%s", call, step, statement)
 					}
@@ -59,24 +59,3 @@ var fileLookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SEARCH \w+ USING INDEX formsvc_responses_campaign \(campaign_id=\? AND id=\?\)`,
 	`(CORRELATED )?SCALAR SUBQUERY \d+`, `SCAN \d+-ROW VALUES CLAUSE`,
 }, "|") + `)$`)
-
-func steps(t *testing.T, db *bun.DB, statement string) (list []string) {
-	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, detail)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return list
-}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -77,9 +78,15 @@ var lookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 
 var parameter = regexp.MustCompile(`\?\d`)
 
-func explain(t *testing.T, s *Store, statement string) (steps []string) {
+func explain(t *testing.T, s *Store, statement string) []string {
 	t.Helper()
-	rows, err := s.owned[1].QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+parameter.ReplaceAllString(statement, "1"))
+	return Steps(t, s.owned[1], parameter.ReplaceAllString(statement, "1"))
+}
+
+// Steps returns the plan of a statement.
+func Steps(t *testing.T, db *sql.DB, statement string) (list []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,10 +97,10 @@ func explain(t *testing.T, s *Store, statement string) (steps []string) {
 		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
 			t.Fatal(err)
 		}
-		steps = append(steps, detail)
+		list = append(list, detail)
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return steps
+	return list
 }
