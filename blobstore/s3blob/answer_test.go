@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -370,10 +371,13 @@ func TestDamageOnTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secure := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Host = r.In.Host // it is signed
-	}})
+	secure := httptest.NewTLSServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // it is signed
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // requests are given up on purpose
+	})
 	defer secure.Close()
 	for name, c := range map[string]struct {
 		endpoint string

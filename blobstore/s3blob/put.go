@@ -296,15 +296,24 @@ func (p *put) complete(ctx context.Context) error {
 // blob is there, so it doesn't end with the context.
 func (p *put) confirm(ctx context.Context) error {
 	info, err := p.head(context.WithoutCancel(ctx), p.key)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !p.owns(&info) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil // somebody has deleted it since
-	}
-	if err == nil && info.Size != p.size {
-		p.cleanUp(ctx, func(ctx context.Context) error {
-			return p.core.RemoveObject(ctx, p.bucket, p.object(p.key), minio.RemoveObjectOptions{})
-		})
+	case err != nil:
+		return err
+	case info.UserMetadata[tokenName] == "":
+		// Clean aborted the upload, and parts that were under way brought it back, without what was said of it.
+		err = fmt.Errorf("%w: the upload was aborted", blobstore.ErrUnavailable)
+	case !p.owns(&info):
+		return nil // deleted, and another's by now
+	case info.Size != p.size:
 		err = fmt.Errorf("%w: the server has %d of %d bytes", blobstore.ErrUnavailable, info.Size, p.size)
+	default:
+		return nil
 	}
+	p.cleanUp(ctx, func(ctx context.Context) error {
+		return p.core.RemoveObject(ctx, p.bucket, p.object(p.key), minio.RemoveObjectOptions{})
+	})
 	return err
 }
 

@@ -8,7 +8,8 @@
 //
 // A blob is made exclusively by the condition "If-None-Match: *", which AWS and
 // most servers know, for the last request of a large blob too. With a server
-// that ignores it, two Puts at once under one key may both return nil.
+// that ignores it, two Puts at once under one key may both return nil. The server
+// must keep the metadata of objects: by it a Put knows its own.
 //
 // A Put whose last answer was lost fails with [blobstore.ErrUnavailable], one
 // whose context ended while it waited for that answer with the context's error;
