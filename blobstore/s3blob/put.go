@@ -180,33 +180,35 @@ const partsUnderWay = 2
 // Put keeps one buffer to its end, so that it never waits for others; it has
 // more only while parts are under way, if they are free at once.
 func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
-	sending, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	s := sender{put: p, buf: buf, cancel: cancel, slots: make(chan struct{}, partsUnderWay)}
-	if err := s.run(sending, r, n); err != nil {
-		cancel(err) // what is sent is of no use any more
+	going, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	s := sender{put: p, buf: buf, fail: fail, slots: make(chan struct{}, partsUnderWay)}
+	if err := s.run(ctx, going, r, n); err != nil {
+		fail(err)
 	}
+	// Parts under way are not cut off when another part or the reader failed: the
+	// server may be at work on them, and finish them after the upload was aborted.
 	s.group.Wait()
 	p.buffers.put(s.buf)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	slices.SortFunc(p.parts, func(a, b minio.CompletePart) int { return cmp.Compare(a.PartNumber, b.PartNumber) })
-	return context.Cause(sending)
+	return context.Cause(going)
 }
 
 // A sender sends the parts of a Put.
 type sender struct {
 	*put
 
-	buf    *[]byte                 // the one that is kept
-	cancel context.CancelCauseFunc // ends all with the first error
-	slots  chan struct{}           // has an element for every part that is under way
-	group  sync.WaitGroup
+	buf   *[]byte                 // the one that is kept
+	fail  context.CancelCauseFunc // keeps the first error; nothing is read after it
+	slots chan struct{}           // has an element for every part that is under way
+	group sync.WaitGroup
 }
 
-// run fills and sends part after part, the first one from buf[:n].
-func (s *sender) run(ctx context.Context, r io.Reader, n int) error {
+// run fills, until going ends, and sends part after part, the first one from buf[:n].
+func (s *sender) run(ctx, going context.Context, r io.Reader, n int) error {
 	end := false
 	for number := 1; n > 0; number++ {
 		if number > maxParts {
@@ -221,7 +223,7 @@ func (s *sender) run(ctx context.Context, r io.Reader, n int) error {
 			return nil
 		}
 		var err error
-		if n, end, err = fill(ctx, r, *s.buf); err != nil {
+		if n, end, err = fill(going, r, *s.buf); err != nil {
 			return err
 		}
 	}
@@ -245,7 +247,7 @@ func (s *sender) sendAside(ctx context.Context, number, n int) bool {
 	s.buf = next
 	s.group.Go(func() {
 		if err := s.part(ctx, number, (*full)[:n]); err != nil {
-			s.cancel(err)
+			s.fail(err)
 		}
 		s.buffers.put(full)
 		<-s.slots
