@@ -55,7 +55,7 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Accoun
 		}
 		keys = []Key{key}
 	}
-	if err := a.s.store.CreateAccount(ctx, account, keys); err != nil {
+	if err := a.s.store.CreateAccount(ctx, account, keys, Change{Audit: a.s.audit(account.ID, AuditAccountCreated, account.ID, nil)}); err != nil {
 		return Account{}, Key{}, "", fmt.Errorf("formsvc: create account: %w", err)
 	}
 	return account, key, value, nil

@@ -67,7 +67,7 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (Ca
 	campaign := Campaign{
 		ID: c.s.newID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	if err := c.s.store.CreateCampaign(ctx, campaign); err != nil {
+	if err := c.s.store.CreateCampaign(ctx, campaign, Change{Idempotency: c.s.record(&campaign)}); err != nil {
 		return Campaign{}, fmt.Errorf("formsvc: create campaign: %w", err)
 	}
 	return campaign, nil

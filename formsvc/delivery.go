@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -110,7 +111,13 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (Delivery, error) 
 // with [ErrNotFound], also when its event was pruned, and with [ErrConflict]
 // while an attempt is under way.
 func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (Delivery, error) {
-	delivery, err := d.s.store.Redeliver(ctx, key, d.s.now())
+	delivery, err := d.s.store.Redeliver(ctx, key, d.s.now(), func(delivery *Delivery) (Change, error) {
+		details := map[string]string{"delivery": string(delivery.ID)}
+		return Change{
+			Audit:       d.s.audit(key.AccountID, AuditWebhookRedelivered, delivery.WebhookID, details),
+			Idempotency: d.s.record(delivery),
+		}, nil
+	})
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: redeliver: %w", err)
 	}
@@ -140,6 +147,15 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 		n, err := d.s.store.RedeliverFailed(ctx, RedeliverQuery{
 			Key: key, Since: since, Until: now, At: now.Add(time.Duration(total) * redeliverPace), Pace: redeliverPace,
 			Limit: redeliverBatch,
+		}, func(n int) (Change, error) {
+			if n == redeliverBatch {
+				return Change{}, nil // the last batch tells of all
+			}
+			details := map[string]string{"since": since.UTC().Format(time.RFC3339), "deliveries": strconv.Itoa(total + n)}
+			return Change{
+				Audit:       d.s.audit(key.AccountID, AuditWebhookRedelivered, key.ID, details),
+				Idempotency: d.s.record(new(total + n)),
+			}, nil
 		})
 		total += n
 		if err != nil {

@@ -29,6 +29,16 @@ var (
 	ErrUnauthenticated = errors.New("unauthenticated")
 	// ErrLimit means that an account has as many records of a kind as it may.
 	ErrLimit = errors.New("limit reached")
+	// ErrQuota means that a key, or an account, has made as many requests in this
+	// window of time as it may; the error is a *[QuotaError].
+	ErrQuota = errors.New("quota exceeded")
+	// ErrRepeated means that a call with the same idempotency key was made before;
+	// [Service.Recall] has its answer.
+	ErrRepeated = errors.New("repeated")
+	// ErrInFlight means that a call with the same idempotency key is under way.
+	ErrInFlight = errors.New("a call with the same key is under way")
+	// ErrMismatch means that an idempotency key was used for something else.
+	ErrMismatch = errors.New("the key was used for something else")
 	// ErrTooLarge means that a file is larger than it may be; the error is a
 	// *[FileSizeError].
 	ErrTooLarge = errors.New("too large")
@@ -106,6 +116,19 @@ func (e *FileSizeError) Error() string {
 
 // Is reports whether target is [ErrTooLarge].
 func (e *FileSizeError) Is(target error) bool { return target == ErrTooLarge }
+
+// A QuotaError is a request beyond the quota. It is [ErrQuota].
+type QuotaError struct {
+	QuotaState
+}
+
+// Error names the limit.
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("more than %d requests in %v", e.Limit, e.Window)
+}
+
+// Is reports whether target is [ErrQuota].
+func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
 
 // A TransitionError is a change of status that the [Workflow] does not allow.
 // It is [ErrTransition].

@@ -26,13 +26,6 @@ type Event struct {
 // MaxPayload is the largest webhook body in bytes (specification: 1 MB).
 const MaxPayload = 1_000_000
 
-// A Change is what commits together with a record. Nothing else makes events.
-type Change struct {
-	Events []Event
-}
-
-func (c *Change) add(e Event) { c.Events = append(c.Events, e) }
-
 // eventExtra holds the members that only some events have.
 type eventExtra struct {
 	previousStatus string

@@ -37,27 +37,27 @@ func (w *world) parsed() []webhook.Event {
 
 // The bytes that a receiver gets: members, order and notation.
 const (
-	goldenCampaign = `"data":{"campaign":{"uuid":"01a1fd3a-03bb-7000-8000-000000000002","title":"Grant \"A/B\" <é>\n"},`
-	goldenCreated  = `{"id":"01a1fd3a-03bb-7000-8000-000000000004","event":"response.created",` +
+	goldenCampaign = `"data":{"campaign":{"uuid":"01a1fd3a-03bb-7000-8000-000000000003","title":"Grant \"A/B\" <é>\n"},`
+	goldenCreated  = `{"id":"01a1fd3a-03bb-7000-8000-000000000005","event":"response.created",` +
 		`"timestamp":"2026-11-21T08:30:00.123Z",` + goldenCampaign +
-		`"response":{"uuid":"01a1fd3a-03bb-7000-8000-000000000003","reference":"REF-00001","status":"pending",` +
+		`"response":{"uuid":"01a1fd3a-03bb-7000-8000-000000000004","reference":"REF-00001","status":"pending",` +
 		`"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},` +
 		`"responses":{"a":{"value":["1","\u0001"]},"b/c":{"value":[]}},` +
-		`"createdAt":"2026-11-21T08:30:00.123Z","campaignUuid":"01a1fd3a-03bb-7000-8000-000000000002",` +
+		`"createdAt":"2026-11-21T08:30:00.123Z","campaignUuid":"01a1fd3a-03bb-7000-8000-000000000003",` +
 		`"updatedAt":"2026-11-21T08:30:00.123Z","completedAt":null}}}`
-	goldenUpdated = `{"id":"01a1fd3a-ee1b-7000-8000-000000000005","event":"response.updated",` +
+	goldenUpdated = `{"id":"01a1fd3a-ee1b-7000-8000-000000000006","event":"response.updated",` +
 		`"timestamp":"2026-11-21T08:31:00.123Z",` + goldenCampaign + goldenFinished +
 		`,"changes":["/user/firstName","/responses/b~1c"]}}`
-	goldenStatusChanged = `{"id":"01a1fd3a-ee1b-7000-8000-000000000006","event":"response.status_changed",` +
+	goldenStatusChanged = `{"id":"01a1fd3a-ee1b-7000-8000-000000000007","event":"response.status_changed",` +
 		`"timestamp":"2026-11-21T08:31:00.123Z",` + goldenCampaign + goldenFinished +
 		`,"previousStatus":"pending"}}`
-	goldenCompleted = `{"id":"01a1fd3a-ee1b-7000-8000-000000000007","event":"response.completed",` +
+	goldenCompleted = `{"id":"01a1fd3a-ee1b-7000-8000-000000000008","event":"response.completed",` +
 		`"timestamp":"2026-11-21T08:31:00.123Z",` + goldenCampaign + goldenFinished +
 		`,"previousStatus":"pending"}}`
-	goldenFinished = `"response":{"uuid":"01a1fd3a-03bb-7000-8000-000000000003","reference":"REF-00001","status":"completed",` +
+	goldenFinished = `"response":{"uuid":"01a1fd3a-03bb-7000-8000-000000000004","reference":"REF-00001","status":"completed",` +
 		`"user":{"email":"ada@example.com","firstName":"Augusta","lastName":"Lovelace"},` +
 		`"responses":{"a":{"value":["1","\u0001"]},"b/c":{"value":["🌍"]}},` +
-		`"createdAt":"2026-11-21T08:30:00.123Z","campaignUuid":"01a1fd3a-03bb-7000-8000-000000000002",` +
+		`"createdAt":"2026-11-21T08:30:00.123Z","campaignUuid":"01a1fd3a-03bb-7000-8000-000000000003",` +
 		`"updatedAt":"2026-11-21T08:31:00.123Z","completedAt":"2026-11-21T08:31:00.123Z"}`
 )
 

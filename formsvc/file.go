@@ -119,7 +119,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	}
 	began := s.s.now()
 	id := s.s.newID(began)
-	content := newIntake(in, s.s.maxFile, &s.s.blocks)
+	content := newIntake(in, s.s.maxFile, s.s.blocks)
 	defer content.close()
 	if _, err := s.s.blobs.Put(ctx, BlobKey(id), content); err != nil {
 		return File{}, blobError(err)
@@ -131,7 +131,10 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	}
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
 		extra := eventExtra{member: "file", json: AppendFile(nil, &f)}
-		return Change{Events: []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)}}, nil
+		return Change{
+			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
+			Idempotency: s.s.record(&f),
+		}, nil
 	})
 	if err != nil {
 		s.s.discard(ctx, id)

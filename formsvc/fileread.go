@@ -41,7 +41,7 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64, hash boo
 	if length >= 0 {
 		end = min(offset+length, f.Size)
 	}
-	c := &content{file: f, left: end - offset, table: castagnoli(), pool: &s.s.blocks}
+	c := &content{file: f, left: end - offset, table: castagnoli(), pool: s.s.blocks}
 	if hash && offset == 0 && end == f.Size {
 		c.hasher = newBlockHasher(c.pool)
 	}

@@ -178,7 +178,7 @@ func (s *watchedStore) UpdateResponse(
 }
 
 func (s *watchedStore) UpdateWebhook(
-	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) error,
+	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	if err := s.enter("UpdateWebhook"); err != nil {
 		return formsvc.Webhook{}, err

@@ -131,7 +131,7 @@ func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (Key, string,
 	if err != nil {
 		return Key{}, "", err
 	}
-	if err := k.s.store.CreateKey(ctx, key); err != nil {
+	if err := k.s.store.CreateKey(ctx, key, Change{Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails())}); err != nil {
 		return Key{}, "", fmt.Errorf("formsvc: create key: %w", err)
 	}
 	return key, value, nil
@@ -169,6 +169,15 @@ func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
 	return key, value, nil
 }
 
+// auditDetails returns what the audit trail says of a key.
+func (k *Key) auditDetails() map[string]string {
+	permissions := make([]string, len(k.Permissions))
+	for i, p := range k.Permissions {
+		permissions[i] = string(p)
+	}
+	return map[string]string{"name": k.Name, "prefix": k.Prefix, "permissions": strings.Join(permissions, " ")}
+}
+
 // List returns the account's keys, oldest first, revoked ones included.
 func (k Keys) List(ctx context.Context, account ID) ([]Key, error) {
 	keys, err := k.s.store.Keys(ctx, account)
@@ -181,7 +190,7 @@ func (k Keys) List(ctx context.Context, account ID) ([]Key, error) {
 // Revoke ends a key for good. It fails with [ErrNotFound] when the account has
 // no such key; revoking twice is no error. Nodes notice within [KeyCacheTTL].
 func (k Keys) Revoke(ctx context.Context, account, id ID) error {
-	if err := k.s.store.RevokeKey(ctx, account, id, k.s.now()); err != nil {
+	if err := k.s.store.RevokeKey(ctx, account, id, k.s.now(), Change{Audit: k.s.audit(account, AuditKeyRevoked, id, nil)}); err != nil {
 		return fmt.Errorf("formsvc: revoke key: %w", err)
 	}
 	k.s.keys.clear()

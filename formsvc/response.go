@@ -128,7 +128,10 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 			ID: s.s.newID(now), AccountID: account, CampaignID: campaign, Reference: s.s.newReference(now.Add(elsewhere)),
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
-		change := Change{Events: []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{})}}
+		change := Change{
+			Events:      []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{})},
+			Idempotency: s.s.record(&r),
+		}
 		err = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
 		case err == nil:

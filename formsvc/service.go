@@ -22,10 +22,15 @@ type Service struct {
 	Campaigns  Campaigns
 	Responses  Responses
 	Files      Files
+	Comments   Comments
+	Signatures Signatures
+	Erasure    Erasure
 	Webhooks   Webhooks
 	Deliveries Deliveries
 	Events     Events
 	Notices    Notices
+	Quotas     Quotas
+	Audits     Audits
 
 	core *core
 }
@@ -65,6 +70,15 @@ type Options struct {
 	// by [Service.Run]; at least an hour, and longer than the webhook retries
 	// take. Negative means for ever. Defaults to 30 days.
 	Retention time.Duration
+	// Quota is how many requests a key may make in a window; negative means any
+	// number. Defaults to [DefaultQuota].
+	Quota int
+	// QuotaWindow is how long a window is, in whole seconds; windows begin at
+	// multiples of it since 1970 in UTC. Defaults to [DefaultQuotaWindow].
+	QuotaWindow time.Duration
+	// QuotaPerAccount counts the requests of all keys of an account together.
+	// Defaults to each key by itself.
+	QuotaPerAccount bool
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
@@ -75,7 +89,7 @@ type core struct {
 	bound   bool // to a transaction that may be rolled back
 	blobs   blobstore.Store
 	maxFile int64
-	blocks  sync.Pool // of *[BlockSize]byte
+	blocks  *sync.Pool // of *[BlockSize]byte
 	// Whether reading compares the hash too.
 	hashDownloads bool
 	workflow      *Workflow
@@ -85,8 +99,12 @@ type core struct {
 	checkURL      func(context.Context, string) error
 	retention     time.Duration
 	logger        *slog.Logger
-	keys          keyCache
-	campaigns     campaignCache
+	quota         *quotaLedger
+	once          *Once  // nil unless the call may be repeated
+	actor         string // who calls
+	keys          *keyCache
+	campaigns     *campaignCache
+	inFlight      *inFlight
 }
 
 // New returns a Service over the store. It fails when an option contradicts
@@ -130,21 +148,33 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.NewReference != nil {
 		reference = func(time.Time) string { return o.NewReference() }
 	}
+	quota, err := newQuotaLedger(&o)
+	if err != nil {
+		return nil, fmt.Errorf("formsvc: options: %w", err)
+	}
 	return assemble(&core{
-		store: store, blobs: o.Blobs, maxFile: o.MaxFile, hashDownloads: o.HashDownloads, workflow: o.Workflow, newID: o.NewID, newReference: reference,
-		now:      func() time.Time { return milliseconds(o.Now()) },
-		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger,
+		store: store, blobs: o.Blobs, blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
+		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
+		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota,
+		keys: new(keyCache), campaigns: new(campaignCache), inFlight: new(inFlight),
 	}), nil
 }
 
 // With returns the same Service over another store, usually one that is bound
 // to a transaction of the caller: what the result writes commits with it.
 func (s *Service) With(store Store) *Service {
-	c := s.core
-	return assemble(&core{
-		store: store, bound: true, blobs: c.blobs, maxFile: c.maxFile, hashDownloads: c.hashDownloads, workflow: c.workflow, newID: c.newID, newReference: c.newReference, now: c.now,
-		checkURL: c.checkURL, retention: c.retention, logger: c.logger,
+	return s.view(func(c *core) {
+		c.store, c.bound = store, true
+		// What a transaction reads must not be remembered beyond it.
+		c.keys, c.campaigns = new(keyCache), new(campaignCache)
 	})
+}
+
+// view returns a Service that differs from s in what change changes.
+func (s *Service) view(change func(*core)) *Service {
+	c := *s.core
+	change(&c)
+	return assemble(&c)
 }
 
 // readyTimeout bounds Ready: who asks is a load balancer with little patience.
@@ -169,11 +199,11 @@ func (s *Service) Ready(ctx context.Context) error {
 }
 
 func assemble(c *core) *Service {
-	c.blocks.New = newBlock
 	return &Service{
 		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Files: Files{c},
+		Comments: Comments{c}, Signatures: Signatures{c}, Erasure: Erasure{c},
 		Webhooks: Webhooks{c}, Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
-		core: c,
+		Quotas: Quotas{c}, Audits: Audits{c}, core: c,
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 
 // A Store keeps everything but the bytes of files.
 //
-// Every method that writes is one atomic unit: what it names, the events in its
+// Every method that writes is one atomic unit: what it names, what is in its
 // [Change] and one delivery of each event for every webhook that listens
 // ([Webhook.Listens]) are durable together when it returns nil, and none of
-// them exists when it returns an error, [ErrUnknownOutcome] apart. There is no
+// them exists when it returns an error, [ErrUnknownOutcome] apart. A change with
+// an [IdempotencyRecord] whose key is taken fails its unit with [ErrRepeated],
+// also when both are under way at once, and whatever else is wrong with it. There is no
 // transaction in the contract, so a store may carry many units in one physical
 // commit; a unit that fails never fails its neighbours.
 //
@@ -22,8 +24,9 @@ import (
 // Times are cut to microseconds and come back in UTC. What is no canonical ID
 // names no record.
 //
-// A function that decides an update must not call the store: the store may have
-// one writer, which is waiting for it.
+// A function that decides a unit is given what is written or read, may run more
+// than once, and must not call the store: the store may have one writer, which is
+// waiting for it. Its error ends the unit and is returned.
 //
 // Methods are safe for concurrent use. One whose context ends while its unit
 // waits returns the context's error and has changed nothing; once the unit is
@@ -38,17 +41,23 @@ type Store interface {
 	CampaignStore
 	ResponseStore
 	FileStore
+	CommentStore
+	SignatureStore
+	ErasureStore
 	WebhookStore
 	DeliveryStore
 	EventStore
 	NoticeStore
+	IdempotencyStore
+	QuotaStore
+	AuditStore
 }
 
 // An AccountStore keeps accounts.
 type AccountStore interface {
 	// CreateAccount adds an account with its first keys. ErrConflict: the name, or
 	// a key's hash, is taken.
-	CreateAccount(ctx context.Context, account Account, keys []Key) error
+	CreateAccount(ctx context.Context, account Account, keys []Key, change Change) error
 	// UpdateAccount reads an account, has decide change it, and writes it: one
 	// unit. decide may run more than once; its error ends the unit and is
 	// returned. It must not touch ID or CreatedAt. The result is the account as
@@ -65,19 +74,19 @@ type AccountStore interface {
 // A KeyStore keeps API keys.
 type KeyStore interface {
 	// CreateKey adds a key. ErrNotFound: no such account. ErrConflict: the hash is taken.
-	CreateKey(ctx context.Context, key Key) error
+	CreateKey(ctx context.Context, key Key, change Change) error
 	// KeyByHash returns the key whose value has this SHA-256. ErrNotFound.
 	KeyByHash(ctx context.Context, hash [sha256.Size]byte) (Key, error)
 	// Keys returns the account's keys by ID. An unknown account has none.
 	Keys(ctx context.Context, account ID) ([]Key, error)
-	// RevokeKey sets RevokedAt unless it is set. ErrNotFound.
-	RevokeKey(ctx context.Context, account, id ID, at time.Time) error
+	// RevokeKey sets RevokedAt, with the change, unless it is set. ErrNotFound.
+	RevokeKey(ctx context.Context, account, id ID, at time.Time, change Change) error
 }
 
 // A CampaignStore keeps campaigns.
 type CampaignStore interface {
 	// CreateCampaign adds a campaign. ErrNotFound: no such account.
-	CreateCampaign(ctx context.Context, campaign Campaign) error
+	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
 	// UpdateCampaign reads a campaign, has decide change it, and writes it: one
 	// unit. decide may run more than once; its error ends the unit and is
 	// returned. When it leaves Version as it was, nothing is written. It must
@@ -109,9 +118,9 @@ type ResponseStore interface {
 	// campaign. The total without a filter costs the same for any number of
 	// responses; so does a page chosen by PageQuery.After.
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
-	// DeleteResponse removes a response and its files, of which it returns the
-	// identifiers, and counts it no more in its campaign: one unit. Its reference
-	// may be given again. Events about it stay. ErrNotFound.
+	// DeleteResponse removes a response with its comments, signatures and files, of
+	// which it returns the identifiers, and counts it no more in its campaign: one
+	// unit. Its reference may be given again. Events about it stay. ErrNotFound.
 	DeleteResponse(ctx context.Context, key ResponseKey) (files []ID, err error)
 }
 
@@ -140,28 +149,75 @@ type FileStore interface {
 	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
 }
 
+// A CommentStore keeps comments on responses.
+type CommentStore interface {
+	// CreateComment adds a comment to its response, with the change. ErrNotFound:
+	// no such response. ErrConflict: the identifier is taken.
+	CreateComment(ctx context.Context, c Comment, change Change) error
+	// Comments returns a page of the comments on a response. ErrNotFound: no such
+	// response.
+	Comments(ctx context.Context, q CommentQuery) (Page[Comment], error)
+}
+
+// A SignatureStore keeps signatures of responses.
+type SignatureStore interface {
+	// CreateSignature adds a signature to its response, with the change that decide
+	// returns for the response as it is then. decide may set DocumentSHA256. The
+	// response is not changed. The result is the signature as stored. ErrNotFound:
+	// no such response. ErrConflict: the identifier is taken.
+	CreateSignature(
+		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
+	) (Signature, error)
+	// Signatures returns a page of the signatures of a response. ErrNotFound: no
+	// such response.
+	Signatures(ctx context.Context, q SignatureQuery) (Page[Signature], error)
+	// SignaturesBy returns at most limit signatures in an account whose signer has
+	// that address ([SameEmail]), by ID and after the ID of one; "" is before all.
+	// An unknown account has none.
+	SignaturesBy(ctx context.Context, account ID, email string, after ID, limit int) ([]Signature, error)
+}
+
+// An ErasureStore removes what is kept of people. Each call is one unit, so it is
+// given few records at a time. Records that are not the account's, or not there,
+// are passed over.
+type ErasureStore interface {
+	// EraseResponses removes responses with all that [Erased] counts, and counts
+	// them no more in their campaigns. Records of [IdempotencyStore] about them
+	// stay, without their answers and with the status 410. Attempts under way are
+	// not cut off, and leave no trace.
+	EraseResponses(ctx context.Context, account ID, keys []ResponseKey, change Change) (Erased, error)
+	// EraseSignatures removes signatures, but not the events about them.
+	EraseSignatures(ctx context.Context, account ID, ids []ID, change Change) (Erased, error)
+	// EraseEvents removes events with their deliveries, attempts and notices.
+	EraseEvents(ctx context.Context, account ID, ids []ID, change Change) (Erased, error)
+	// CountErasure returns what EraseResponses would remove.
+	CountErasure(ctx context.Context, account ID, keys []ResponseKey) (Erased, error)
+}
+
 // A WebhookStore keeps webhooks. A store that keeps data on a disk should keep
 // their secrets and the values of their headers encrypted there.
 type WebhookStore interface {
 	// CreateWebhook adds a webhook and returns it with created true. When the
 	// account has one with the same URL, events and campaign it changes nothing
 	// and returns that one, the oldest, with created false, also when both are
-	// made at once. ErrNotFound: no such account. ErrLimit: the account has limit
+	// made at once. decide is given what it returns and says what else is in the
+	// unit. ErrNotFound: no such account. ErrLimit: the account has limit
 	// webhooks already, also when several are made at once.
-	CreateWebhook(ctx context.Context, webhook Webhook, limit int) (stored Webhook, created bool, err error)
-	// UpdateWebhook reads a webhook, has decide change it, and writes it: one
-	// unit. decide may run more than once; its error ends the unit and is
-	// returned. When it leaves Version as it was, nothing is written. It must
-	// not touch the identifiers or CreatedAt. The result is the webhook as
-	// stored. ErrNotFound.
-	UpdateWebhook(ctx context.Context, key WebhookKey, decide func(*Webhook) error) (Webhook, error)
+	CreateWebhook(
+		ctx context.Context, webhook Webhook, limit int, decide func(stored *Webhook, created bool) (Change, error),
+	) (stored Webhook, created bool, err error)
+	// UpdateWebhook reads a webhook, has decide change it, and writes it with the
+	// change: one unit. When decide leaves Version as it was, only the change is
+	// written. It must not touch the identifiers or CreatedAt. The result is the
+	// webhook as stored. ErrNotFound.
+	UpdateWebhook(ctx context.Context, key WebhookKey, decide func(*Webhook) (Change, error)) (Webhook, error)
 	// Webhook returns a webhook. ErrNotFound.
 	Webhook(ctx context.Context, key WebhookKey) (Webhook, error)
 	// Webhooks returns the account's webhooks by ID. An unknown account has none.
 	Webhooks(ctx context.Context, account ID) ([]Webhook, error)
 	// DeleteWebhook removes a webhook; nothing is claimed for it afterwards, so
 	// that at most the attempts already claimed are made. ErrNotFound.
-	DeleteWebhook(ctx context.Context, key WebhookKey) error
+	DeleteWebhook(ctx context.Context, key WebhookKey, change Change) error
 }
 
 // A DeliveryStore keeps what was sent to webhooks and is to be sent again.
@@ -176,14 +232,14 @@ type DeliveryStore interface {
 	// which has one attempt and goes out although the webhook may be disabled;
 	// one that waits for an attempt keeps what it was. ErrConflict: an attempt
 	// is under way. ErrNotFound: also when its event was pruned.
-	Redeliver(ctx context.Context, key DeliveryKey, at time.Time) (Delivery, error)
+	Redeliver(ctx context.Context, key DeliveryKey, at time.Time, decide func(*Delivery) (Change, error)) (Delivery, error)
 	// RedeliverFailed does the same to failed deliveries of a webhook, and
 	// returns to how many. ErrNotFound.
-	RedeliverFailed(ctx context.Context, q RedeliverQuery) (int, error)
+	RedeliverFailed(ctx context.Context, q RedeliverQuery, decide func(n int) (Change, error)) (int, error)
 	// CreateTest keeps a test event and one delivery of it to that webhook, as a
 	// replay that is due at the event's time: one unit. The event's AccountID is
 	// that of the key. ErrNotFound.
-	CreateTest(ctx context.Context, key WebhookKey, event Event) (Delivery, error)
+	CreateTest(ctx context.Context, key WebhookKey, event Event, decide func(*Delivery) (Change, error)) (Delivery, error)
 	// QueueStats returns how much is waiting for all accounts together, at a
 	// bounded cost.
 	QueueStats(ctx context.Context, now time.Time) (QueueStats, error)
@@ -216,4 +272,46 @@ type NoticeStore interface {
 	// FinishDigest tells that a digest was sent at that time. A lease that passed
 	// on, or a digest that was finished already, is ErrStale.
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
+}
+
+// An IdempotencyStore keeps the answers to calls that may be repeated.
+type IdempotencyStore interface {
+	// Remember adds a record that belongs to no other unit. ErrRepeated: the key is
+	// taken.
+	Remember(ctx context.Context, record IdempotencyRecord) error
+	// Recall returns the record of a key of an account if it was made at since or
+	// later. An older one is removed. ErrNotFound.
+	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
+	// Forget deletes at most limit records made before the time, oldest first, and
+	// returns how many.
+	Forget(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// A QuotaStore counts requests in windows of time, which are aligned to the UTC
+// clock: they begin at multiples of their length since 1970.
+type QuotaStore interface {
+	// TakeQuota counts requests in advance in the window of the subject that is
+	// now. It grants q.Need requests, or as many as the window has left, and then
+	// at most q.Spare more, but of what is left no more than a sixteenth, so that
+	// several who take come to the end together. Whoever takes at the same time
+	// can't be granted the same requests. Stores that several machines share use
+	// their own clock instead of q.Now.
+	TakeQuota(ctx context.Context, q QuotaQuery) (QuotaGrant, error)
+	// ReturnQuota uncounts requests that were granted and not used.
+	ReturnQuota(ctx context.Context, list []QuotaReturn) error
+	// QuotaUse returns the windows of a subject that began at since or later and
+	// have a request, oldest first.
+	QuotaUse(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error)
+	// PruneQuota deletes at most limit windows that began before the time, and
+	// returns how many.
+	PruneQuota(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// An AuditStore keeps who did what. There is no way to change or remove an entry.
+type AuditStore interface {
+	// AppendAudit adds an entry that belongs to no other unit. ErrNotFound: no such
+	// account. ErrConflict: the identifier is taken.
+	AppendAudit(ctx context.Context, entry AuditEntry) error
+	// Audit returns a page of an account's entries. An unknown account has none.
+	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -95,17 +96,41 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook
 	}
 	now := w.s.now()
 	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.newID(now), 1, now, now
-	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks)
+	var existing Webhook
+	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks, func(stored *Webhook, created bool) (Change, error) {
+		if !created && (in.Secret != "" && in.Secret != stored.Secret ||
+			len(in.Headers) > 0 && !slices.Equal(hook.Headers, stored.Headers)) {
+			existing = w.current(*stored)
+			return Change{}, fmt.Errorf("%w: webhook %s has the same URL, events and campaign, but another secret or other headers",
+				ErrConflict, stored.ID)
+		}
+		change := Change{Idempotency: w.s.record(new(w.current(*stored)))}
+		if created {
+			change.Audit = w.audit(stored, AuditWebhookCreated)
+		}
+		return change, nil
+	})
 	if err != nil {
-		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", err)
-	}
-	if !created && (in.Secret != "" && in.Secret != stored.Secret ||
-		len(in.Headers) > 0 && !slices.Equal(hook.Headers, stored.Headers)) {
-		return w.current(stored), false, fmt.Errorf(
-			"formsvc: create webhook: %w: webhook %s has the same URL, events and campaign, but another secret or other headers",
-			ErrConflict, stored.ID)
+		return existing, false, fmt.Errorf("formsvc: create webhook: %w", err)
 	}
 	return w.current(stored), created, nil
+}
+
+// audit returns an entry about a webhook. Of its address it names the host alone:
+// paths and queries may hold secrets.
+func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
+	events := make([]string, len(hook.Events))
+	for i, t := range hook.Events {
+		events[i] = string(t)
+	}
+	details := map[string]string{"events": strings.Join(events, " ")}
+	if u, err := url.Parse(hook.URL); err == nil {
+		details["host"] = u.Host
+	}
+	if hook.Disabled {
+		details["disabled"] = "true"
+	}
+	return w.s.audit(hook.AccountID, action, hook.ID, details)
 }
 
 // Replace sets everything the owner decides. A secret in in replaces the current
@@ -119,14 +144,14 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
 	}
-	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) error {
+	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		if ifVersion != 0 && hook.Version != ifVersion {
-			return ErrStale
+			return Change{}, ErrStale
 		}
 		// Only here is known which values there are to keep.
 		headers, err := headersOf(in.Headers, hook.Headers)
 		if err != nil {
-			return err
+			return Change{}, err
 		}
 		hook.URL, hook.Events, hook.CampaignID, hook.Disabled = next.URL, next.Events, next.CampaignID, next.Disabled
 		hook.Headers = headers
@@ -134,7 +159,7 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 			hook.Secret, hook.Previous, hook.PreviousUntil = in.Secret, "", time.Time{}
 		}
 		w.changed(hook)
-		return nil
+		return Change{Audit: w.audit(hook, AuditWebhookUpdated)}, nil
 	})
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
@@ -267,14 +292,17 @@ func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 	if r.Secret == "" {
 		r.Secret = newSecret()
 	}
-	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) error {
+	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		hook.Previous, hook.PreviousUntil = "", time.Time{}
 		if r.Grace > 0 && hook.Secret != "" {
 			hook.Previous, hook.PreviousUntil = hook.Secret, w.s.now().Add(r.Grace)
 		}
 		hook.Secret = r.Secret
 		w.changed(hook)
-		return nil
+		return Change{
+			Audit:       w.audit(hook, AuditWebhookRotated),
+			Idempotency: w.s.record(new(w.current(*hook))),
+		}, nil
 	})
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: rotate: %w", err)
@@ -286,12 +314,13 @@ func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 // events make no deliveries for it and what waits for it rests; what is
 // redelivered by hand goes out. It fails with [ErrNotFound].
 func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (Webhook, error) {
-	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) error {
-		if hook.Disabled != disabled {
-			hook.Disabled = disabled
-			w.changed(hook)
+	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
+		if hook.Disabled == disabled {
+			return Change{}, nil
 		}
-		return nil
+		hook.Disabled = disabled
+		w.changed(hook)
+		return Change{Audit: w.audit(hook, AuditWebhookUpdated)}, nil
 	})
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: webhook: %w", err)
@@ -311,7 +340,9 @@ func (w Webhooks) Test(ctx context.Context, key WebhookKey) (Delivery, error) {
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
 	}
-	delivery, err := w.s.store.CreateTest(ctx, key, event)
+	delivery, err := w.s.store.CreateTest(ctx, key, event, func(d *Delivery) (Change, error) {
+		return Change{Audit: w.audit(&hook, AuditWebhookTested), Idempotency: w.s.record(d)}, nil
+	})
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
 	}
@@ -343,7 +374,7 @@ func (w Webhooks) List(ctx context.Context, account ID) ([]Webhook, error) {
 // attempts under way are not cut off. It fails with [ErrNotFound] when the
 // account has no such webhook.
 func (w Webhooks) Delete(ctx context.Context, key WebhookKey) error {
-	if err := w.s.store.DeleteWebhook(ctx, key); err != nil {
+	if err := w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)}); err != nil {
 		return fmt.Errorf("formsvc: delete webhook: %w", err)
 	}
 	return nil

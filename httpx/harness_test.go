@@ -396,11 +396,13 @@ func (s *faultyStore) Response(ctx context.Context, key formsvc.ResponseKey) (fo
 	return s.Store.Response(ctx, key)
 }
 
-func (s *faultyStore) CreateWebhook(ctx context.Context, hook formsvc.Webhook, limit int) (formsvc.Webhook, bool, error) {
+func (s *faultyStore) CreateWebhook(
+	ctx context.Context, hook formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
+) (formsvc.Webhook, bool, error) {
 	if err := s.fail(); err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	return s.Store.CreateWebhook(ctx, hook, limit)
+	return s.Store.CreateWebhook(ctx, hook, limit, decide)
 }
 
 func (s *faultyStore) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
@@ -411,7 +413,7 @@ func (s *faultyStore) Webhook(ctx context.Context, key formsvc.WebhookKey) (form
 }
 
 func (s *faultyStore) UpdateWebhook(
-	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) error,
+	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	if err := s.fail(); err != nil {
 		return formsvc.Webhook{}, err

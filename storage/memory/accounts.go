@@ -10,7 +10,7 @@ import (
 )
 
 // CreateAccount implements [formsvc.AccountStore].
-func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []formsvc.Key) error {
+func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
 	if err := checkAccount(&a); err != nil {
 		return err
 	}
@@ -36,6 +36,9 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 	if s.names[a.Name] != nil {
 		return formsvc.ErrConflict
 	}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
 	if err := s.accounts.add(a.ID, row); err != nil {
 		return err
 	}
@@ -43,6 +46,7 @@ func (s *Store) CreateAccount(ctx context.Context, a formsvc.Account, keys []for
 	for _, key := range row.keys.rows {
 		s.keys[key.Hash] = key
 	}
+	s.apply(&change)
 	return nil
 }
 
@@ -113,7 +117,7 @@ func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 }
 
 // CreateKey implements [formsvc.KeyStore].
-func (s *Store) CreateKey(ctx context.Context, key formsvc.Key) error {
+func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
 	if err := checkKey(&key); err != nil {
 		return err
 	}
@@ -128,11 +132,15 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key) error {
 	if s.keys[key.Hash] != nil {
 		return formsvc.ErrConflict
 	}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
 	row := new(copyKey(&key))
 	if err := a.keys.add(key.ID, row); err != nil {
 		return err
 	}
 	s.keys[key.Hash] = row
+	s.apply(&change)
 	return nil
 }
 
@@ -163,7 +171,7 @@ func (s *Store) Keys(ctx context.Context, id formsvc.ID) ([]formsvc.Key, error) 
 }
 
 // RevokeKey implements [formsvc.KeyStore].
-func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time.Time) error {
+func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time.Time, change formsvc.Change) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -176,9 +184,14 @@ func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time
 	if !ok {
 		return formsvc.ErrNotFound
 	}
-	if key.RevokedAt.IsZero() {
-		key.RevokedAt = kept(at)
+	if !key.RevokedAt.IsZero() {
+		return nil
 	}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
+	key.RevokedAt = kept(at)
+	s.apply(&change)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // CreateCampaign implements [formsvc.CampaignStore].
-func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign) error {
+func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change formsvc.Change) error {
 	if err := checkCampaign(&c); err != nil {
 		return err
 	}
@@ -21,7 +21,14 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign) error {
 	if err != nil {
 		return err
 	}
-	return a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)})
+	if err := s.admit(&change); err != nil {
+		return err
+	}
+	if err := a.campaigns.add(c.ID, &campaign{Campaign: copyCampaign(&c)}); err != nil {
+		return err
+	}
+	s.apply(&change)
+	return nil
 }
 
 // UpdateCampaign implements [formsvc.CampaignStore].

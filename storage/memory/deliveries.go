@@ -39,7 +39,9 @@ func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.
 }
 
 // Redeliver implements [formsvc.DeliveryStore].
-func (s *Store) Redeliver(ctx context.Context, key formsvc.DeliveryKey, at time.Time) (formsvc.Delivery, error) {
+func (s *Store) Redeliver(
+	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
+) (formsvc.Delivery, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Delivery{}, err
 	}
@@ -51,7 +53,17 @@ func (s *Store) Redeliver(ctx context.Context, key formsvc.DeliveryKey, at time.
 	if d.claimed && d.DueAt.After(at) {
 		return formsvc.Delivery{}, formsvc.ErrConflict
 	}
+	after := copyDelivery(d)
+	after.State, after.DueAt = formsvc.DeliveryPending, kept(at)
+	change, err := decided(&after, decide)
+	if err == nil {
+		err = s.admit(&change)
+	}
+	if err != nil {
+		return formsvc.Delivery{}, err
+	}
 	e.redeliver(d, at)
+	s.apply(&change)
 	s.wakeUp()
 	return copyDelivery(d), nil
 }
@@ -67,7 +79,9 @@ func (e *endpoint) redeliver(d *queued, at time.Time) {
 }
 
 // RedeliverFailed implements [formsvc.DeliveryStore].
-func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (int, error) {
+func (s *Store) RedeliverFailed(
+	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
+) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
@@ -86,6 +100,14 @@ func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (
 		return cmp.Or(a.UpdatedAt.Compare(b.UpdatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	failed = failed[:min(len(failed), max(q.Limit, 0))]
+	change, err := decided(len(failed), decide)
+	if err == nil {
+		err = s.admit(&change)
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.apply(&change)
 	for i, d := range failed {
 		e.redeliver(d, q.At.Add(time.Duration(i)*q.Pace))
 		s.wakeUp()
@@ -94,7 +116,9 @@ func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (
 }
 
 // CreateTest implements [formsvc.DeliveryStore].
-func (s *Store) CreateTest(ctx context.Context, key formsvc.WebhookKey, event formsvc.Event) (formsvc.Delivery, error) {
+func (s *Store) CreateTest(
+	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
+) (formsvc.Delivery, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Delivery{}, err
 	}
@@ -107,6 +131,14 @@ func (s *Store) CreateTest(ctx context.Context, key formsvc.WebhookKey, event fo
 	if err := s.checkEvents([]formsvc.Event{event}); err != nil {
 		return formsvc.Delivery{}, err
 	}
+	change, err := decided(&e.newDelivery(&event).Delivery, decide)
+	if err == nil {
+		err = s.admit(&change)
+	}
+	if err != nil {
+		return formsvc.Delivery{}, err
+	}
+	s.apply(&change)
 	d := e.put(s.keep(&event), delivery.Replay)
 	s.wakeUp()
 	return copyDelivery(d), nil
@@ -152,14 +184,19 @@ func (s *Store) delivery(key formsvc.DeliveryKey) (*endpoint, *queued, error) {
 
 // put queues a delivery of the event, due when the event was made.
 func (e *endpoint) put(event *event, kind delivery.Kind) *queued {
-	d := &queued{kind: kind, size: len(event.Payload), Delivery: formsvc.Delivery{
-		ID: formsvc.DeliveryID(event.ID, e.ID), AccountID: e.AccountID, WebhookID: e.ID, EventID: event.ID,
-		Event: event.Type, Test: event.Test, State: formsvc.DeliveryPending, CreatedAt: event.CreatedAt,
-	}}
+	d := e.newDelivery(&event.Event)
+	d.kind = kind
 	if e.deliveries.add(d.ID, d) == nil {
 		e.wait(d, event.CreatedAt)
 	}
 	return d
+}
+
+func (e *endpoint) newDelivery(event *formsvc.Event) *queued {
+	return &queued{size: len(event.Payload), Delivery: formsvc.Delivery{
+		ID: formsvc.DeliveryID(event.ID, e.ID), AccountID: e.AccountID, WebhookID: e.ID, EventID: event.ID,
+		Event: event.Type, Test: event.Test, State: formsvc.DeliveryPending, DueAt: kept(event.CreatedAt), CreatedAt: kept(event.CreatedAt),
+	}}
 }
 
 // wait puts a pending delivery where it belongs by its new due time.

@@ -28,7 +28,7 @@ func (s *Store) CreateFile(
 	if err != nil {
 		return err
 	}
-	if err := s.checkEvents(change.Events); err != nil {
+	if err := s.admit(&change); err != nil {
 		return err
 	}
 	if s.barred[f.ID] {
@@ -41,7 +41,7 @@ func (s *Store) CreateFile(
 	if err := row.files.add(f.ID, file); err != nil {
 		return err
 	}
-	s.raise(change.Events)
+	s.apply(&change)
 	return nil
 }
 

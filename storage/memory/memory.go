@@ -28,6 +28,8 @@ type Store struct {
 	commits   int64                // the position of the newest event
 	files     table[*formsvc.File] // of all accounts
 	barred    map[formsvc.ID]bool  // identifiers that no file may have
+	records   map[recordKey]*formsvc.IdempotencyRecord
+	audited   map[formsvc.ID]bool // the identifiers of all audit entries
 
 	closed chan struct{}
 	wake   chan struct{} // holds one token while there may be new work
@@ -48,6 +50,7 @@ type account struct {
 	references map[string]bool // those that are taken
 	events     []*event        // in the order of their positions
 	notices    table[*notice]  // by delivery
+	audit      table[*formsvc.AuditEntry]
 }
 
 type campaign struct {
@@ -57,7 +60,9 @@ type campaign struct {
 
 type response struct {
 	formsvc.Response
-	files table[*formsvc.File]
+	files      table[*formsvc.File]
+	comments   table[*formsvc.Comment]
+	signatures table[*formsvc.Signature]
 }
 
 // An event is kept with its place among all events.
@@ -106,12 +111,14 @@ type digest struct {
 // New returns an empty store.
 func New() *Store {
 	return &Store{
-		names:  make(map[string]*account),
-		keys:   make(map[[sha256.Size]byte]*formsvc.Key),
-		events: make(map[formsvc.ID]*event),
-		barred: make(map[formsvc.ID]bool),
-		closed: make(chan struct{}),
-		wake:   make(chan struct{}, 1),
+		names:   make(map[string]*account),
+		keys:    make(map[[sha256.Size]byte]*formsvc.Key),
+		events:  make(map[formsvc.ID]*event),
+		barred:  make(map[formsvc.ID]bool),
+		records: make(map[recordKey]*formsvc.IdempotencyRecord),
+		audited: make(map[formsvc.ID]bool),
+		closed:  make(chan struct{}),
+		wake:    make(chan struct{}, 1),
 	}
 }
 

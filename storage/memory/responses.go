@@ -28,7 +28,7 @@ func (s *Store) CreateResponse(
 	case a.references[r.Reference]:
 		return formsvc.ErrConflict
 	}
-	if err := s.checkEvents(change.Events); err != nil {
+	if err := s.admit(&change); err != nil {
 		return err
 	}
 	if err := c.responses.add(r.ID, &response{Response: copyResponse(&r)}); err != nil {
@@ -36,7 +36,7 @@ func (s *Store) CreateResponse(
 	}
 	a.references[r.Reference] = true
 	c.ResponseCount++
-	s.raise(change.Events)
+	s.apply(&change)
 	return nil
 }
 
@@ -63,11 +63,11 @@ func (s *Store) UpdateResponse(
 	if err := checkResponse(&r); err != nil {
 		return formsvc.Response{}, err
 	}
-	if err := s.checkEvents(change.Events); err != nil {
+	if err := s.admit(&change); err != nil {
 		return formsvc.Response{}, err
 	}
 	row.Response = copyResponse(&r)
-	s.raise(change.Events)
+	s.apply(&change)
 	return row.Response, nil
 }
 

@@ -8,7 +8,9 @@ import (
 )
 
 // CreateWebhook implements [formsvc.WebhookStore].
-func (s *Store) CreateWebhook(ctx context.Context, w formsvc.Webhook, limit int) (formsvc.Webhook, bool, error) {
+func (s *Store) CreateWebhook(
+	ctx context.Context, w formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
+) (formsvc.Webhook, bool, error) {
 	if err := checkWebhook(&w); err != nil {
 		return formsvc.Webhook{}, false, err
 	}
@@ -16,12 +18,26 @@ func (s *Store) CreateWebhook(ctx context.Context, w formsvc.Webhook, limit int)
 		return formsvc.Webhook{}, false, err
 	}
 	defer s.mu.Unlock()
+	change := func(stored formsvc.Webhook, created bool) (change formsvc.Change, err error) {
+		if decide != nil {
+			change, err = decide(&stored, created)
+		}
+		if err == nil {
+			err = s.admit(&change)
+		}
+		return change, err
+	}
 	a, err := s.account(w.AccountID)
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
 	for _, id := range a.webhooks.ids { // the oldest first
 		if e := a.webhooks.rows[id]; sameSubscription(&e.Webhook, &w) {
+			also, err := change(copyWebhook(&e.Webhook), false)
+			if err != nil {
+				return formsvc.Webhook{}, false, err
+			}
+			s.apply(&also)
 			return copyWebhook(&e.Webhook), false, nil
 		}
 	}
@@ -29,12 +45,17 @@ func (s *Store) CreateWebhook(ctx context.Context, w formsvc.Webhook, limit int)
 		return formsvc.Webhook{}, false, formsvc.ErrLimit
 	}
 	row := &endpoint{Webhook: copyWebhook(&w)}
+	also, err := change(copyWebhook(&w), true)
+	if err != nil {
+		return formsvc.Webhook{}, false, err
+	}
 	if err := s.endpoints.add(w.ID, row); err != nil {
 		return formsvc.Webhook{}, false, err
 	}
 	if err := a.webhooks.add(w.ID, row); err != nil {
 		return formsvc.Webhook{}, false, err
 	}
+	s.apply(&also)
 	return copyWebhook(&row.Webhook), true, nil
 }
 
@@ -47,7 +68,7 @@ func sameSubscription(a, b *formsvc.Webhook) bool {
 
 // UpdateWebhook implements [formsvc.WebhookStore].
 func (s *Store) UpdateWebhook(
-	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) error,
+	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Webhook{}, err
@@ -58,16 +79,20 @@ func (s *Store) UpdateWebhook(
 		return formsvc.Webhook{}, err
 	}
 	w := copyWebhook(&e.Webhook)
-	if err := decide(&w); err != nil {
+	change, err := decide(&w)
+	if err != nil {
 		return formsvc.Webhook{}, err
-	}
-	if w.Version == e.Version {
-		return copyWebhook(&e.Webhook), nil
 	}
 	if err := checkWebhook(&w); err != nil {
 		return formsvc.Webhook{}, err
 	}
-	e.Webhook = copyWebhook(&w)
+	if err := s.admit(&change); err != nil {
+		return formsvc.Webhook{}, err
+	}
+	s.apply(&change)
+	if w.Version != e.Version {
+		e.Webhook = copyWebhook(&w)
+	}
 	return copyWebhook(&e.Webhook), nil
 }
 
@@ -98,7 +123,7 @@ func (s *Store) Webhooks(ctx context.Context, id formsvc.ID) ([]formsvc.Webhook,
 }
 
 // DeleteWebhook implements [formsvc.WebhookStore].
-func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey) error {
+func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
@@ -106,6 +131,10 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey) error
 	if _, err := s.endpoint(key); err != nil {
 		return err
 	}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
+	s.apply(&change)
 	s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
 	s.endpoints.remove(key.ID) // its deliveries and digest go with it, its notices with their events
 	return nil

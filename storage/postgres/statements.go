@@ -45,7 +45,29 @@ WITH input AS (
     $21::bigint[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
     answers, version, created_at, updated_at, completed_at)
-), inserted AS (
+), ` + insertResponses + selectInserted
+
+// createKeyedResponses is createResponses with idempotency records, NULL for those
+// that have none. What has a record already is left out, too; when another commits
+// one meanwhile, the statement fails.
+const createKeyedResponses = `
+WITH input AS (
+  SELECT * FROM unnest($8::text[]::uuid[], $9::text[]::uuid[], $10::text[]::uuid[], $11::bigint[], $12::text[],
+    $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[],
+    $21::bigint[], $23::bytea[], $24::bytea[], $25::bigint[], $26::text[], $27::text[], $28::bytea[], $29::text[]::uuid[],
+    $30::bigint[])
+  AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
+    answers, version, created_at, updated_at, completed_at, record, request, record_status, etag, location, body, about,
+    recorded_at)
+  WHERE i.record IS NULL OR NOT EXISTS (SELECT FROM formsvc_idempotency AS k WHERE k.id = i.record)
+), ` + insertResponses + `, remembered AS (
+  INSERT INTO formsvc_idempotency (id, account_id, request, status, etag, location, body, response_id, created_at)
+  SELECT i.record, i.account_id, i.request, i.record_status, i.etag, i.location, i.body, i.about, i.recorded_at
+  FROM input AS i JOIN inserted AS r ON r.id = i.id WHERE i.record IS NOT NULL
+)` + selectInserted
+
+// insertResponses is what both do with the rows of the CTE input.
+const insertResponses = `inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
     version, created_at, updated_at, completed_at)
   SELECT i.id, i.account_id, i.campaign_id, i.reference, i.status, i.email, i.first_name, i.last_name, i.answers,
@@ -60,12 +82,15 @@ WITH input AS (
   ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses
 ), ev AS (
   SELECT e.* FROM ` + eventColumns + ` WHERE e.response_id IN (SELECT id FROM inserted)
-), ` + listening + `
-SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
+), ` + listening
+
+const selectInserted = ` SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
 
 const addCount = `
 INSERT INTO formsvc_counters AS n (campaign_id, shard, responses) VALUES ($1::text::uuid, $2, $3)
 ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses`
+
+const selectRecord = "SELECT EXISTS (SELECT FROM formsvc_idempotency WHERE id = $1)"
 
 // selectVersion says why a response was left out: its campaign's version, if
 // there is such a campaign.

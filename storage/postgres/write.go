@@ -84,7 +84,11 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 func (b *backend) insertResponses(
 	ctx context.Context, c bun.IConn, group []*bunstore.Unit,
 ) (inserted map[string]bool, err error) {
-	rows, err := c.QueryContext(ctx, createResponses, b.creationArgs(group)...)
+	statement, args := createResponses, b.creationArgs(group)
+	if bunstore.Keyed(group) {
+		statement, args = createKeyedResponses, append(args, recordArgs(group)...)
+	}
+	rows, err := c.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +110,15 @@ func (b *backend) insertResponses(
 
 // refusal returns why a response was left out.
 func refusal(ctx context.Context, c bun.IConn, n *bunstore.Creation) (reason, err error) {
+	if r := n.Change.Idempotency; r != nil {
+		var taken bool
+		if err := c.QueryRowContext(ctx, selectRecord, bunstore.RecordHash(r.AccountID, r.Key)).Scan(&taken); err != nil {
+			return nil, err
+		}
+		if taken {
+			return formsvc.ErrRepeated, nil
+		}
+	}
 	var version int64
 	err = c.QueryRowContext(ctx, selectVersion, string(n.Response.CampaignID), string(n.Response.AccountID)).Scan(&version)
 	switch {
@@ -142,4 +155,28 @@ func (b *backend) creationArgs(group []*bunstore.Unit) []any {
 	}
 	return append(eventArgs(events), ids, accounts, campaigns, seen, refs, statuses, emails, firsts, lasts, answers,
 		versions, created, updated, completed, b.shard)
+}
+
+// recordArgs are the columns of the idempotency records of a group, NULL where there
+// is none.
+func recordArgs(group []*bunstore.Unit) []any {
+	n := len(group)
+	var (
+		ids, requests, bodies = make([][]byte, n), make([][]byte, n), make([][]byte, n)
+		statuses, created     = make([]int64, n), make([]int64, n)
+		etags, locations      = texts(n), texts(n)
+		about                 = make([]*string, n)
+	)
+	for i, u := range group {
+		r := u.Creation.Change.Idempotency
+		if r == nil {
+			continue
+		}
+		ids[i], requests[i], bodies[i] = bunstore.RecordHash(r.AccountID, r.Key), r.Request[:], append([]byte{}, r.Body...)
+		statuses[i], created[i], etags[i], locations[i] = int64(r.Status), r.CreatedAt.UnixMicro(), r.ETag, r.Location
+		if r.ResponseID != "" {
+			about[i] = (*string)(&r.ResponseID)
+		}
+	}
+	return []any{ids, requests, statuses, etags, locations, bodies, about, created}
 }

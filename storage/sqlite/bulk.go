@@ -26,6 +26,13 @@ func newBulk(head, row, tail string) bulk {
 	}
 }
 
+// cutValues splits an INSERT at its list of values into the arguments of newBulk.
+func cutValues(statement string) (head, row, tail string) {
+	head, rest, _ := strings.Cut(statement, "(?")
+	row, tail, _ = strings.Cut(rest, ")")
+	return head, "(?" + row + ")", tail
+}
+
 // rows returns room for the arguments of n rows.
 func (b *bulk) rows(n int) []any { return make([]any, 0, n*b.columns) }
 

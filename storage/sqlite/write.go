@@ -14,7 +14,7 @@ import (
 // backend is what SQLite does in its own way. There is one writer at a time, so
 // nothing needs locking, and statements are prepared once.
 type backend struct {
-	responses, events, deliveries, attempts bulk
+	responses, events, deliveries, attempts, records bulk
 }
 
 func (*backend) ForUpdate() string { return "" }
@@ -39,6 +39,7 @@ func newBackend() *backend {
 			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
 		deliveries: newBulk("INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, "+
 			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)", ""),
+		records: newBulk(cutValues(bunstore.InsertRecord)),
 		attempts: newBulk("INSERT INTO formsvc_attempts (delivery_id, number, started_at, duration, status, error, answer) "+
 			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
 	}
@@ -62,8 +63,15 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 			good = append(good, u)
 		}
 	}
+	good, err := leaveRepeated(ctx, c, good)
+	if err != nil {
+		return err
+	}
 	inserted, err := b.insertResponses(ctx, c, good)
 	if err != nil {
+		return err
+	}
+	if err := b.insertRecords(ctx, c, inserted); err != nil {
 		return err
 	}
 	counts := make(map[formsvc.ID]int, 1)
@@ -112,6 +120,50 @@ func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bun
 	}
 	units[0].Err = formsvc.ErrConflict
 	return nil, nil
+}
+
+const selectRecord = "SELECT 1 FROM formsvc_idempotency WHERE id = ?"
+
+// leaveRepeated returns the units whose idempotency key, if they have one, is not
+// taken, and tells the others so. Nobody else writes meanwhile.
+func leaveRepeated(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]*bunstore.Unit, error) {
+	if !bunstore.Keyed(units) {
+		return units, nil
+	}
+	taken := make(map[string]bool, len(units))
+	good := units[:0:0]
+	for _, u := range units {
+		if r := u.Creation.Change.Idempotency; r != nil {
+			hash := bunstore.RecordHash(r.AccountID, r.Key)
+			var found int
+			err := c.QueryRowContext(ctx, selectRecord, hash).Scan(&found)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return nil, err
+			}
+			if found == 1 || taken[string(hash)] {
+				u.Err = formsvc.ErrRepeated
+				continue
+			}
+			taken[string(hash)] = true
+		}
+		good = append(good, u)
+	}
+	return good, nil
+}
+
+// insertRecords writes the idempotency records of units.
+func (b *backend) insertRecords(ctx context.Context, c bun.IConn, units []*bunstore.Unit) error {
+	if !bunstore.Keyed(units) {
+		return nil
+	}
+	rows := b.records.rows(len(units))
+	for _, u := range units {
+		if r := u.Creation.Change.Idempotency; r != nil {
+			rows = append(rows, bunstore.RecordArgs(r)...)
+		}
+	}
+	_, err := b.records.insert(ctx, c, rows)
+	return err
 }
 
 // campaignVersion returns a campaign's version, or 0 when there is none.

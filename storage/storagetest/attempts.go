@@ -131,7 +131,7 @@ func testManyAttempts(w *world) {
 	for i := range 23 {
 		if i > 0 {
 			d := w.delivery(&e, &sc.hook)
-			_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), nextDay())
+			_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), nextDay(), nil)
 			w.must("Redeliver", err)
 		}
 		claim := w.takeOne(nextDay(), &sc.hook)

@@ -137,7 +137,7 @@ func (w *world) addTarget() *target {
 
 func (w *world) callCreateAccount(ctx context.Context, _ *target) (int, error) {
 	a := w.newAccount()
-	return 0, w.store.CreateAccount(ctx, a, []formsvc.Key{w.newKey(a.ID)})
+	return 0, w.store.CreateAccount(ctx, a, []formsvc.Key{w.newKey(a.ID)}, formsvc.Change{})
 }
 
 func (w *world) callAccounts(ctx context.Context, _ *target) (int, error) {
@@ -164,7 +164,7 @@ func (w *world) callUpdateAccount(ctx context.Context, at *target) (int, error) 
 }
 
 func (w *world) callCreateKey(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.CreateKey(ctx, w.newKey(at[accountPart]))
+	return 0, w.store.CreateKey(ctx, w.newKey(at[accountPart]), formsvc.Change{})
 }
 
 func (w *world) callKeyByHash(ctx context.Context, at *target) (int, error) {
@@ -178,11 +178,11 @@ func (w *world) callKeys(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callRevokeKey(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.RevokeKey(ctx, at[accountPart], at[keyPart], nextDay())
+	return 0, w.store.RevokeKey(ctx, at[accountPart], at[keyPart], nextDay(), formsvc.Change{})
 }
 
 func (w *world) callCreateCampaign(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.CreateCampaign(ctx, w.newCampaign(at[accountPart]))
+	return 0, w.store.CreateCampaign(ctx, w.newCampaign(at[accountPart]), formsvc.Change{})
 }
 
 func (w *world) callUpdateCampaign(ctx context.Context, at *target) (int, error) {

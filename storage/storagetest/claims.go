@@ -55,7 +55,7 @@ func testClaimContent(w *world) {
 		}
 		want.Attempts++
 		if kind == delivery.Retry {
-			_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now)
+			_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now, nil)
 			w.must("Redeliver", err)
 		}
 	}
@@ -216,7 +216,7 @@ func (w *world) addMix(sc *scene, now time.Time, due map[delivery.Kind][]time.Du
 			w.finish(o)
 			d := w.delivery(&e, &sc.hook)
 			if kind == delivery.Replay {
-				_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), at)
+				_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), at, nil)
 				w.must("Redeliver", err)
 			}
 			m[kind] = append(m[kind], w.delivery(&e, &sc.hook))
@@ -317,7 +317,7 @@ func testClaimGone(w *world) {
 	w.addMix(deleted, nextDay(), due)
 	w.wantReady("before", nextDay(), &disabled.hook, &deleted.hook)
 	w.change(&disabled.hook, disable)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&deleted.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&deleted.hook), formsvc.Change{}))
 	if claims := w.take(nextDay(), share(&deleted.hook, 10), late(&disabled.hook, 0)); len(claims) != 0 {
 		w.Errorf("%d claims of a deleted webhook", len(claims))
 	}

@@ -24,7 +24,7 @@ func testAccountConflict(w *world) {
 	again := w.newAccount()
 	again.Name = taken.Name
 	key := w.newKey(again.ID)
-	err := w.store.CreateAccount(w.ctx, again, []formsvc.Key{key})
+	err := w.store.CreateAccount(w.ctx, again, []formsvc.Key{key}, formsvc.Change{})
 	w.wantError("CreateAccount with a taken name", err, formsvc.ErrConflict)
 	w.unchanged("CreateAccount with a taken name", &before)
 	_, err = w.store.KeyByHash(w.ctx, key.Hash)
@@ -47,12 +47,12 @@ func testKeyConflict(w *world) {
 	for _, account := range []formsvc.ID{a.ID, b.ID} {
 		key := w.newKey(account)
 		key.Hash = taken.Hash
-		w.wantError("CreateKey with a taken hash", w.store.CreateKey(w.ctx, key), formsvc.ErrConflict)
+		w.wantError("CreateKey with a taken hash", w.store.CreateKey(w.ctx, key, formsvc.Change{}), formsvc.ErrConflict)
 	}
 	account := w.newAccount()
 	free, key := w.newKey(account.ID), w.newKey(account.ID)
 	key.Hash = taken.Hash
-	err := w.store.CreateAccount(w.ctx, account, []formsvc.Key{free, key})
+	err := w.store.CreateAccount(w.ctx, account, []formsvc.Key{free, key}, formsvc.Change{})
 	w.wantError("CreateAccount with a taken hash", err, formsvc.ErrConflict)
 	w.unchanged("keys with a taken hash", &before)
 	_, err = w.store.KeyByHash(w.ctx, free.Hash)
@@ -85,15 +85,15 @@ func testIDConflict(w *world) {
 
 	twice := w.newTestEvent(a.ID)
 	twice.ID = e.ID
-	_, testErr := w.store.CreateTest(w.ctx, webhookKey(&hook), twice)
+	_, testErr := w.store.CreateTest(w.ctx, webhookKey(&hook), twice, nil)
 	account, key, campaign := w.newAccount(), w.newKey(a.ID), w.newCampaign(a.ID)
 	webhook, response := w.newWebhook(a.ID), w.newResponse(&c)
 	event := w.newEvent(&response)
 	account.ID, key.ID, campaign.ID, webhook.ID, response.ID = a.ID, before.Keys[a.ID][0].ID, c.ID, hook.ID, r.ID
 	for name, err := range map[string]error{
-		"CreateAccount":  w.store.CreateAccount(w.ctx, account, nil),
-		"CreateKey":      w.store.CreateKey(w.ctx, key),
-		"CreateCampaign": w.store.CreateCampaign(w.ctx, campaign),
+		"CreateAccount":  w.store.CreateAccount(w.ctx, account, nil, formsvc.Change{}),
+		"CreateKey":      w.store.CreateKey(w.ctx, key, formsvc.Change{}),
+		"CreateCampaign": w.store.CreateCampaign(w.ctx, campaign, formsvc.Change{}),
 		"CreateWebhook":  w.subscribe(webhook, formsvc.MaxWebhooks),
 		"CreateResponse": w.create(response, event),
 		"CreateTest":     testErr,
@@ -114,11 +114,11 @@ func testConflictRace(w *world) {
 		"CreateAccount": func() error {
 			a := w.newAccount()
 			a.Name = account.Name
-			return w.store.CreateAccount(w.ctx, a, nil)
+			return w.store.CreateAccount(w.ctx, a, nil, formsvc.Change{})
 		},
 		"UpdateAccount": func() error {
 			other := w.newAccount()
-			if err := w.store.CreateAccount(w.ctx, other, nil); err != nil {
+			if err := w.store.CreateAccount(w.ctx, other, nil, formsvc.Change{}); err != nil {
 				return fmt.Errorf("CreateAccount: %v", err) //nolint:errorlint // it must not count as a conflict
 			}
 			_, err := w.store.UpdateAccount(w.ctx, other.ID, func(a *formsvc.Account) error {
@@ -130,7 +130,7 @@ func testConflictRace(w *world) {
 		"CreateKey": func() error {
 			k := w.newKey(sc.account.ID)
 			k.Hash = key.Hash
-			return w.store.CreateKey(w.ctx, k)
+			return w.store.CreateKey(w.ctx, k, formsvc.Change{})
 		},
 		"CreateResponse": func() error {
 			r := w.newResponse(&sc.campaign)

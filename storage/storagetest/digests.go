@@ -195,9 +195,9 @@ func testDigestDeleted(w *world) {
 		w.failOnce(sc, nextDay(), 500, "status")
 	}
 	now := nextDay().Add(time.Minute)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&gone.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&gone.hook), formsvc.Change{}))
 	d := w.wantDigests(now, 1)[0]
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&claimed.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&claimed.hook), formsvc.Change{}))
 	w.wantRefused("FinishDigest of a deleted webhook", w.store.FinishDigest(w.ctx, d, now))
 	w.wantDigests(now.Add(1000 * time.Hour))
 }

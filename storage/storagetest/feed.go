@@ -121,7 +121,7 @@ func testFeedOrder(w *world) {
 			want = append(want, late)
 		}
 		if i == 1 {
-			w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+			w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 		}
 	}
 	got, next := w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &want[len(want)-1])
@@ -137,7 +137,7 @@ func testFeedApart(w *world) {
 	for range 4 {
 		want = append(want, w.addEvents(&sc.campaign, webhook.ResponseCreated)...)
 		others = append(others, w.addEvents(&other.campaign, webhook.ResponseCreated)...)
-		_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID))
+		_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
 		w.must("CreateTest", err)
 	}
 	want = append(want, w.addEvents(&sc.campaign, webhook.ResponseCreated)...)
@@ -281,7 +281,7 @@ func testFeedEmpty(w *world) {
 			w.Errorf("Events of account %q: %+v, want none", account, page)
 		}
 	}
-	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID))
+	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
 	w.must("CreateTest", err)
 	_, next := w.rest(formsvc.EventQuery{AccountID: sc.account.ID})
 	events := w.addEvents(&sc.campaign, webhook.ResponseCreated, webhook.ResponseUpdated)

@@ -12,15 +12,15 @@ import (
 // The calls about webhooks and what is sent to them.
 
 func (w *world) callCreateWebhook(ctx context.Context, at *target) (int, error) {
-	_, _, err := w.store.CreateWebhook(ctx, w.newWebhook(at[accountPart]), formsvc.MaxWebhooks)
+	_, _, err := w.store.CreateWebhook(ctx, w.newWebhook(at[accountPart]), formsvc.MaxWebhooks, nil)
 	return 0, err
 }
 
 func (w *world) callUpdateWebhook(ctx context.Context, at *target) (int, error) {
-	_, err := w.store.UpdateWebhook(ctx, at.webhookKey(), func(hook *formsvc.Webhook) error {
+	_, err := w.store.UpdateWebhook(ctx, at.webhookKey(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		hook.Secret += "x"
 		hook.Version++
-		return nil
+		return formsvc.Change{}, nil
 	})
 	return 0, err
 }
@@ -36,7 +36,7 @@ func (w *world) callWebhooks(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callDeleteWebhook(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.DeleteWebhook(ctx, at.webhookKey())
+	return 0, w.store.DeleteWebhook(ctx, at.webhookKey(), formsvc.Change{})
 }
 
 func (w *world) callDeliveries(ctx context.Context, at *target) (int, error) {
@@ -50,19 +50,19 @@ func (w *world) callDelivery(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callRedeliver(ctx context.Context, at *target) (int, error) {
-	_, err := w.store.Redeliver(ctx, at.deliveryKey(), nextDay())
+	_, err := w.store.Redeliver(ctx, at.deliveryKey(), nextDay(), nil)
 	return 0, err
 }
 
 func (w *world) callRedeliverFailed(ctx context.Context, at *target) (int, error) {
 	return w.store.RedeliverFailed(ctx, formsvc.RedeliverQuery{
 		Key: at.webhookKey(), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10,
-	})
+	}, nil)
 }
 
 func (w *world) callCreateTest(ctx context.Context, at *target) (int, error) {
 	e := w.newTestEvent(at[accountPart])
-	_, err := w.store.CreateTest(ctx, at.webhookKey(), e)
+	_, err := w.store.CreateTest(ctx, at.webhookKey(), e, nil)
 	return 0, err
 }
 

@@ -29,7 +29,7 @@ func testIsolation(w *world) {
 	mine, others := w.addTarget(), w.addTarget()
 	mine2 := *mine // another campaign of the same account
 	second := w.newCampaign(mine[accountPart])
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, second))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, second, formsvc.Change{}))
 	r, _ := w.addResponse(&second)
 	mine2[campaignPart], mine2[responsePart] = second.ID, r.ID
 	before := w.snapshot()

@@ -39,7 +39,7 @@ func (w *world) listers() []lister {
 		w.addResponse(&other.campaign)
 		w.addResponse(&second)
 	}
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	hook := w.addWebhook(sc.account.ID)
 	failing := w.addScene()
 	return []lister{
@@ -55,7 +55,7 @@ func (w *world) campaignLister(account formsvc.ID) lister {
 		add: func(id formsvc.ID) formsvc.ID {
 			c := w.newCampaign(account)
 			c.ID = id
-			w.check("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+			w.check("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 			return id
 		},
 		fetch: func(q formsvc.PageQuery) ([]formsvc.ID, int64, bool, error) {
@@ -228,8 +228,8 @@ func testWholeLists(w *world) {
 	for range 20 {
 		a, key, hook := w.newAccount(), w.newKey(sc.account.ID), w.newWebhook(sc.account.ID)
 		a.ID, key.ID, hook.ID = randomID(random), randomID(random), randomID(random)
-		w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, nil))
-		w.must("CreateKey", w.store.CreateKey(w.ctx, key))
+		w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, nil, formsvc.Change{}))
+		w.must("CreateKey", w.store.CreateKey(w.ctx, key, formsvc.Change{}))
 		w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 		accounts, keys, hooks = append(accounts, a.ID), append(keys, key.ID), append(hooks, hook.ID)
 	}

@@ -175,7 +175,7 @@ func testNoticesStay(w *world) {
 	w.addResponse(&sc.campaign)
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	before := w.notices(sc.account.ID)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	w.same("notices after the webhook was deleted", w.notices(sc.account.ID), before)
 	list := w.failures(nextDay().Add(time.Hour), nextDay().Add(2*time.Hour), 10)
 	if len(list) != 1 || list[0].Delivery != string(before[0].DeliveryID) {

@@ -195,7 +195,7 @@ func testFencing(w *world) {
 			w.Errorf("result %d: %+v, want %d attempts", result, list, want)
 		}
 		w.wantFailures(now.Add(time.Second), len(w.notices(sc.account.ID)))
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	}
 }
 
@@ -218,7 +218,7 @@ func testLateFinish(w *world) {
 		if w.finish(o) {
 			w.Errorf("result %d for an ended lease was accepted twice", result)
 		}
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	}
 }
 
@@ -239,7 +239,7 @@ func testFinishTwice(w *world) {
 				w.Errorf("result %d was accepted after result %d of the same claim", second, first)
 			}
 			w.unchanged("a second outcome", &before)
-			w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+			w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 		}
 	}
 }
@@ -267,7 +267,7 @@ func testFinishTwiceAtOnce(w *world) {
 		if got.Attempts != want.Attempts {
 			w.Errorf("result %d, three times in one batch: %d attempts, want %d", result, got.Attempts, want.Attempts)
 		}
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	}
 }
 

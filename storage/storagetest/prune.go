@@ -89,7 +89,7 @@ func testPruneAge(w *world) {
 // failed and noted, waiting, a replay, a test event, one that nobody heard.
 func testPruneBelongings(w *world) {
 	sc, silent := w.addScene(), w.addScene()
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&silent.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&silent.hook), formsvc.Change{}))
 	w.eventAt(&silent.campaign, hours(0))
 	w.eventAt(&sc.campaign, hours(0))
 	w.attend(&sc.hook, hours(0), delivery.Delivered)
@@ -104,7 +104,7 @@ func testPruneBelongings(w *world) {
 	w.eventAt(&sc.campaign, hours(0))
 	e := w.newTestEvent(sc.account.ID)
 	e.ID, e.CreatedAt = idAt(hours(0), w.count.Add(1)), hours(0)
-	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e)
+	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
 	w.must("CreateTest", err)
 	young := w.eventAt(&sc.campaign, hours(2))
 	claims := w.take(hours(2), share(&sc.hook, 100))
@@ -188,7 +188,7 @@ func testPruneDeleted(w *world) {
 	w.attend(&hooks[0], hours(2), delivery.Failed)
 	w.attend(&hooks[1], hours(2), delivery.Postponed)
 	for i := range hooks[:2] {
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[i])))
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[i]), formsvc.Change{}))
 	}
 	w.prune(time.Time{}, 3)
 	w.wantStats("what waits for the webhook that is left", hours(2), 5, hours(2))

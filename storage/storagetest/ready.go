@@ -121,13 +121,13 @@ func testReadyKinds(w *world) {
 		w.wantReady("nothing is due", now.Add(-time.Second))
 		w.wantReady("all is for later", now)
 		d := m[kind][0]
-		_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now)
+		_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now, nil)
 		w.must("Redeliver", err)
 		w.wantReady("one is due", now, &sc.hook)
 		if claim := w.claimOne(now); claim.Kind != kind || claim.ID != string(d.ID) {
 			w.Errorf("claimed %+v, want delivery %s of kind %d", claim, d.ID, kind)
 		}
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	}
 }
 
@@ -142,7 +142,7 @@ func testReadyDisabled(w *world) {
 	w.change(&sc.hook, disable)
 	w.wantReady("disabled, a first attempt and a retry are due", now)
 	d := w.delivery(&done, &sc.hook)
-	_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now)
+	_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now, nil)
 	w.must("Redeliver", err)
 	w.wantReady("disabled, a replay is for later", now.Add(-time.Microsecond))
 	w.wantReady("disabled, a replay is due", now, &sc.hook)
@@ -162,7 +162,7 @@ func testReadyDeleted(w *world) {
 	sc := w.addScene()
 	w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{delivery.First: {0}, delivery.Retry: {0}, delivery.Replay: {0}})
 	w.wantReady("before", nextDay(), &sc.hook)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	w.wantReady("deleted", nextDay())
 }
 

@@ -32,7 +32,7 @@ func testAccounts(w *world) {
 	}
 	reachable := w.newAccount()
 	reachable.Contact = "ada@example.com"
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, reachable, nil))
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, reachable, nil, formsvc.Change{}))
 	added = append(added, reachable)
 	for _, want := range added {
 		got, err := w.store.Account(w.ctx, want.ID)
@@ -52,10 +52,10 @@ func testKeys(w *world) {
 	forever, expiring := w.newKey(a.ID), w.newKey(a.ID)
 	expiring.Permissions = formsvc.AllPermissions()
 	expiring.ExpiresAt = nextDay()
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, []formsvc.Key{forever, expiring}))
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, []formsvc.Key{forever, expiring}, formsvc.Change{}))
 	revoked := w.newKey(a.ID)
 	revoked.RevokedAt = nextDay()
-	w.must("CreateKey", w.store.CreateKey(w.ctx, revoked))
+	w.must("CreateKey", w.store.CreateKey(w.ctx, revoked, formsvc.Change{}))
 
 	want := []formsvc.Key{forever, expiring, revoked}
 	for i := range want {
@@ -71,8 +71,8 @@ func testKeys(w *world) {
 func testRevokeKey(w *world) {
 	a := w.addAccount()
 	key, other := w.addKey(a.ID), w.addKey(a.ID)
-	w.must("RevokeKey", w.store.RevokeKey(w.ctx, a.ID, key.ID, nextDay()))
-	w.must("RevokeKey, again", w.store.RevokeKey(w.ctx, a.ID, key.ID, nextDay().Add(time.Hour)))
+	w.must("RevokeKey", w.store.RevokeKey(w.ctx, a.ID, key.ID, nextDay(), formsvc.Change{}))
+	w.must("RevokeKey, again", w.store.RevokeKey(w.ctx, a.ID, key.ID, nextDay().Add(time.Hour), formsvc.Change{}))
 	key.RevokedAt = nextDay()
 	got, err := w.store.Keys(w.ctx, a.ID)
 	w.must("Keys", err)
@@ -102,7 +102,7 @@ func testCampaigns(w *world) {
 	a := w.addAccount()
 	want := []formsvc.Campaign{w.newCampaign(a.ID), w.fullCampaign(a.ID)}
 	for i := range want {
-		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, want[i]))
+		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, want[i], formsvc.Change{}))
 		got, err := w.store.Campaign(w.ctx, campaignKey(&want[i]))
 		w.must("Campaign", err)
 		w.same("campaign", got, want[i])
@@ -198,7 +198,7 @@ func testWebhooks(w *world) {
 	got, err := w.store.Webhooks(w.ctx, a.ID)
 	w.must("Webhooks", err)
 	w.same("webhooks", got, want)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&plain)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&plain), formsvc.Change{}))
 	_, err = w.store.Webhook(w.ctx, webhookKey(&plain))
 	w.wantError("Webhook after DeleteWebhook", err, formsvc.ErrNotFound)
 	got, err = w.store.Webhooks(w.ctx, a.ID)
@@ -224,13 +224,13 @@ func testTimes(w *world) {
 	} {
 		campaign := w.newCampaign(a.ID)
 		campaign.OpensAt, campaign.CreatedAt = c.in, c.in
-		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, campaign))
+		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, campaign, formsvc.Change{}))
 		response := w.newResponse(&campaign)
 		response.CompletedAt, response.UpdatedAt = c.in, c.in
 		w.must("CreateResponse", w.create(response))
 		hook := w.newWebhook(a.ID)
 		hook.PreviousUntil = c.in
-		gotHook, _, err := w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks)
+		gotHook, _, err := w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks, nil)
 		w.must("CreateWebhook", err)
 		w.same("PreviousUntil", gotHook.PreviousUntil, c.want)
 		gotHook, err = w.store.Webhook(w.ctx, webhookKey(&hook))
@@ -253,7 +253,7 @@ func testInputsCopied(w *world) {
 	key := w.newKey("")
 	a := w.addAccount(key)
 	c := w.fullCampaign(a.ID)
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 	hook := w.fullWebhook(a.ID, "")
 	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 	r := w.newResponse(&c)
@@ -285,7 +285,7 @@ func testInputsCopied(w *world) {
 func testResultsCopied(w *world) {
 	a := w.addAccount(w.newKey(""))
 	c := w.fullCampaign(a.ID)
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 	hook := w.fullWebhook(a.ID, "")
 	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 	_, e := w.addResponse(&c)
@@ -303,7 +303,7 @@ func testResultsCopied(w *world) {
 	one, err := w.store.Webhook(w.ctx, webhookKey(&hook))
 	w.must("Webhook", err)
 	spoilWebhook(&one)
-	again, _, err := w.store.CreateWebhook(w.ctx, w.twin(&hook), formsvc.MaxWebhooks)
+	again, _, err := w.store.CreateWebhook(w.ctx, w.twin(&hook), formsvc.MaxWebhooks, nil)
 	w.must("CreateWebhook", err)
 	spoilWebhook(&again)
 	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})

@@ -32,7 +32,7 @@ func redeliveryTests() []test {
 func (w *world) redeliver(e *formsvc.Event, hook *formsvc.Webhook, at time.Time) formsvc.Delivery {
 	w.Helper()
 	d := w.delivery(e, hook)
-	got, err := w.store.Redeliver(w.ctx, deliveryKey(&d), at)
+	got, err := w.store.Redeliver(w.ctx, deliveryKey(&d), at, nil)
 	w.must("Redeliver", err)
 	w.same("delivery as redelivered", got, w.delivery(e, hook))
 	d.State, d.DueAt = formsvc.DeliveryPending, at
@@ -106,7 +106,7 @@ func testRedeliverClaimed(w *world) {
 		claim := w.takeOne(nextDay(), &sc.hook)
 		before := w.snapshot()
 		for _, at := range []time.Time{nextDay(), nextDay().Add(lease - time.Microsecond)} {
-			_, err := w.store.Redeliver(w.ctx, key, at)
+			_, err := w.store.Redeliver(w.ctx, key, at, nil)
 			w.wantError("Redeliver during an attempt", err, formsvc.ErrConflict)
 		}
 		w.unchanged("Redeliver during an attempt", &before)
@@ -153,22 +153,22 @@ func testRedeliverGone(w *world) {
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	pruned := w.delivery(&e, &sc.hook)
 	w.prune(nextDay(), 100)
-	_, err := w.store.Redeliver(w.ctx, deliveryKey(&pruned), nextDay())
+	_, err := w.store.Redeliver(w.ctx, deliveryKey(&pruned), nextDay(), nil)
 	w.wantError("Redeliver after its event was pruned", err, formsvc.ErrNotFound)
 	q := formsvc.RedeliverQuery{Key: webhookKey(&sc.hook), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10}
-	if n, err := w.store.RedeliverFailed(w.ctx, q); n != 0 || err != nil {
+	if n, err := w.store.RedeliverFailed(w.ctx, q, nil); n != 0 || err != nil {
 		w.Errorf("RedeliverFailed after the events were pruned: %d, %v; want none", n, err)
 	}
 
 	_, e = w.addResponse(&sc.campaign)
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	orphan := w.delivery(&e, &sc.hook)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
-	_, err = w.store.Redeliver(w.ctx, deliveryKey(&orphan), nextDay())
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
+	_, err = w.store.Redeliver(w.ctx, deliveryKey(&orphan), nextDay(), nil)
 	w.wantError("Redeliver to a deleted webhook", err, formsvc.ErrNotFound)
 	_, err = w.store.Delivery(w.ctx, deliveryKey(&orphan))
 	w.wantError("Delivery to a deleted webhook", err, formsvc.ErrNotFound)
-	_, err = w.store.RedeliverFailed(w.ctx, q)
+	_, err = w.store.RedeliverFailed(w.ctx, q, nil)
 	w.wantError("RedeliverFailed to a deleted webhook", err, formsvc.ErrNotFound)
 	w.wantReady("everything is gone", nextDay().Add(time.Hour))
 }
@@ -204,7 +204,7 @@ func testRedeliverTimes(w *world) {
 	w.attend(&sc.hook, nextDay(), delivery.Delivered)
 	d := w.delivery(&e, &sc.hook)
 	at := nextDay().Add(1_999 * time.Nanosecond)
-	got, err := w.store.Redeliver(w.ctx, deliveryKey(&d), at.In(time.FixedZone("", 3600)))
+	got, err := w.store.Redeliver(w.ctx, deliveryKey(&d), at.In(time.FixedZone("", 3600)), nil)
 	w.must("Redeliver", err)
 	w.same("DueAt", got.DueAt, nextDay().Add(time.Microsecond))
 }
@@ -215,7 +215,7 @@ func testRedeliverRace(w *world) {
 	w.attend(&sc.hook, nextDay(), delivery.Delivered)
 	key := formsvc.DeliveryKey{AccountID: sc.account.ID, ID: formsvc.DeliveryID(e.ID, sc.hook.ID)}
 	w.race(16, nil, func() error {
-		_, err := w.store.Redeliver(w.ctx, key, nextDay())
+		_, err := w.store.Redeliver(w.ctx, key, nextDay(), nil)
 		return err
 	})
 	if claims := w.attend(&sc.hook, nextDay(), delivery.Delivered); len(claims) != 1 {
@@ -258,7 +258,7 @@ func testRedeliverBounds(w *world) {
 		}
 		n, err := w.store.RedeliverFailed(w.ctx, formsvc.RedeliverQuery{
 			Key: webhookKey(&sc.hook), Since: x.since, Until: x.until, At: nextDay(), Limit: 100,
-		})
+		}, nil)
 		w.must("RedeliverFailed", err)
 		var got []int
 		for _, c := range w.claim(nextDay()) {
@@ -288,7 +288,7 @@ func testRedeliverPace(w *world) {
 	}
 	for i, want := range []int{3, 2, 0} {
 		q.At = at.Add(time.Duration(i) * time.Minute)
-		n, err := w.store.RedeliverFailed(w.ctx, q)
+		n, err := w.store.RedeliverFailed(w.ctx, q, nil)
 		if n != want || err != nil {
 			w.Errorf("RedeliverFailed, step %d: %d, %v; want %d", i+1, n, err, want)
 		}
@@ -303,7 +303,7 @@ func testRedeliverPace(w *world) {
 	}
 	q.Limit = 0
 	w.failAt(sc, nextDay().Add(time.Second))
-	if n, err := w.store.RedeliverFailed(w.ctx, q); n != 0 || err != nil {
+	if n, err := w.store.RedeliverFailed(w.ctx, q, nil); n != 0 || err != nil {
 		w.Errorf("RedeliverFailed with limit 0: %d, %v; want none", n, err)
 	}
 }
@@ -319,13 +319,13 @@ func testRedeliverFailedOnly(w *world) {
 	w.attend(&other.hook, start(), delivery.Failed)
 	before := w.snapshot()
 	q := formsvc.RedeliverQuery{Key: webhookKey(&sc.hook), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 100}
-	if n, err := w.store.RedeliverFailed(w.ctx, q); n != 0 || err != nil {
+	if n, err := w.store.RedeliverFailed(w.ctx, q, nil); n != 0 || err != nil {
 		w.Errorf("RedeliverFailed: %d, %v; want none", n, err)
 	}
 	w.unchanged("RedeliverFailed of a webhook without failures", &before)
 	w.change(&neighbour, disable)
 	q.Key = webhookKey(&neighbour)
-	n, err := w.store.RedeliverFailed(w.ctx, q)
+	n, err := w.store.RedeliverFailed(w.ctx, q, nil)
 	if claims := w.take(nextDay(), share(&neighbour, 100)); n == 0 || len(claims) != n || err != nil {
 		w.Errorf("RedeliverFailed of a disabled webhook: %d, %v, and %d claims; want as many", n, err, len(claims))
 	}
@@ -350,7 +350,7 @@ func testRedeliverFailedRace(w *world) {
 	)
 	work := func() {
 		for {
-			n, err := w.store.RedeliverFailed(w.ctx, q)
+			n, err := w.store.RedeliverFailed(w.ctx, q, nil)
 			w.check("RedeliverFailed", err)
 			mu.Lock()
 			total += n

@@ -34,7 +34,7 @@ func testRefusedAccounts(w *world) {
 		account := w.newAccount()
 		key := w.newKey(account.ID)
 		change(&account, &key)
-		return w.store.CreateAccount(w.ctx, account, []formsvc.Key{w.newKey(account.ID), key})
+		return w.store.CreateAccount(w.ctx, account, []formsvc.Key{w.newKey(account.ID), key}, formsvc.Change{})
 	}
 	update := func(change func(*formsvc.Account)) error {
 		_, err := w.store.UpdateAccount(w.ctx, a.ID, func(a *formsvc.Account) error {
@@ -65,7 +65,7 @@ func testRefusedAccounts(w *world) {
 		calls["CreateKey: "+name] = func(s string) error {
 			key := w.newKey(a.ID)
 			set(&key, s)
-			return w.store.CreateKey(w.ctx, key)
+			return w.store.CreateKey(w.ctx, key, formsvc.Change{})
 		}
 	}
 	w.refuses(calls)
@@ -90,7 +90,7 @@ func testRefusedCampaigns(w *world) {
 		calls["CreateCampaign: "+name] = func(s string) error {
 			c := w.newCampaign(a.ID)
 			set(&c, s)
-			return w.store.CreateCampaign(w.ctx, c)
+			return w.store.CreateCampaign(w.ctx, c, formsvc.Change{})
 		}
 		calls["UpdateCampaign: "+name] = func(s string) error {
 			_, err := w.store.UpdateCampaign(w.ctx, campaignKey(&stored), func(c *formsvc.Campaign) error {
@@ -164,7 +164,7 @@ func testRefusedWebhooks(w *world) {
 		"CreateTest: event type": func(s string) error {
 			e := w.newTestEvent(sc.account.ID)
 			e.Type = formsvc.EventType(s)
-			_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e)
+			_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
 			return err
 		},
 	}
@@ -181,14 +181,14 @@ func testRefusedWebhooks(w *world) {
 		calls["CreateWebhook: "+name] = func(s string) error {
 			hook := w.newWebhook(sc.account.ID)
 			set(&hook, s)
-			_, _, err := w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks)
+			_, _, err := w.store.CreateWebhook(w.ctx, hook, formsvc.MaxWebhooks, nil)
 			return err
 		}
 		calls["UpdateWebhook: "+name] = func(s string) error {
-			_, err := w.store.UpdateWebhook(w.ctx, webhookKey(&sc.hook), func(hook *formsvc.Webhook) error {
+			_, err := w.store.UpdateWebhook(w.ctx, webhookKey(&sc.hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 				set(hook, s)
 				hook.Version++
-				return nil
+				return formsvc.Change{}, nil
 			})
 			return err
 		}

@@ -46,9 +46,9 @@ func (w *world) closeAndReopen() {
 
 func testSurvivesClose(w *world) {
 	sc := w.addScene()
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, w.fullCampaign(sc.account.ID)))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, w.fullCampaign(sc.account.ID), formsvc.Change{}))
 	key := w.addKey(sc.account.ID)
-	w.must("RevokeKey", w.store.RevokeKey(w.ctx, sc.account.ID, key.ID, nextDay()))
+	w.must("RevokeKey", w.store.RevokeKey(w.ctx, sc.account.ID, key.ID, nextDay(), formsvc.Change{}))
 	r, _ := w.addResponse(&sc.campaign)
 	w.addResponse(&sc.campaign)
 	w.must("update", incrementCampaign(w, w.store, &sc.campaign))
@@ -56,10 +56,10 @@ func testSurvivesClose(w *world) {
 	w.must("update", incrementWebhook(w, w.store, &sc.hook))
 	w.must("update", incrementAccount(w, w.store, sc.account.ID))
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
-	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID))
+	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
 	w.must("CreateTest", err)
 	gone := w.addWebhook(sc.account.ID)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&gone)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&gone), formsvc.Change{}))
 	before := w.snapshot()
 	w.closeAndReopen()
 	w.unchanged("reopening", &before)
@@ -233,7 +233,7 @@ func testHandlesRace(w *world) {
 	a := w.addAccount()
 	const limit = 5
 	if won := w.race(24, formsvc.ErrLimit, func() error {
-		_, _, err := stores[turn.Add(1)%2].CreateWebhook(w.ctx, w.newWebhook(a.ID), limit)
+		_, _, err := stores[turn.Add(1)%2].CreateWebhook(w.ctx, w.newWebhook(a.ID), limit, nil)
 		return err
 	}); won != limit {
 		w.Errorf("%d webhooks under a limit of %d", won, limit)
@@ -308,7 +308,7 @@ func testHandlesRedeliver(w *world) {
 	w.store = first
 	claim := w.claimOne(nextDay())
 	w.store = second
-	_, err := w.store.Redeliver(w.ctx, formsvc.DeliveryKey{AccountID: sc.account.ID, ID: formsvc.ID(claim.ID)}, nextDay())
+	_, err := w.store.Redeliver(w.ctx, formsvc.DeliveryKey{AccountID: sc.account.ID, ID: formsvc.ID(claim.ID)}, nextDay(), nil)
 	w.wantError("Redeliver while the other store's claim lasts", err, formsvc.ErrConflict)
 	if claim.Kind != delivery.Replay || !w.finish(outcome(&claim, delivery.Delivered, nextDay())) {
 		w.Errorf("the claim %+v of the other store is no replay, or was not accepted", claim)

@@ -62,10 +62,10 @@ func testStatsOldest(w *world) {
 	w.wantStats("a retry", hour(9), 2, hour(1))
 	claim = w.takeOne(hour(9), &sc.hook)
 	w.finish(outcome(&claim, delivery.Delivered, hour(9)))
-	_, err := w.store.Redeliver(w.ctx, formsvc.DeliveryKey{AccountID: sc.account.ID, ID: formsvc.ID(claim.ID)}, hour(0))
+	_, err := w.store.Redeliver(w.ctx, formsvc.DeliveryKey{AccountID: sc.account.ID, ID: formsvc.ID(claim.ID)}, hour(0), nil)
 	w.must("Redeliver", err)
 	w.wantStats("a replay", hour(9), 2, hour(0))
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	got, err := w.store.QueueStats(w.ctx, hour(9))
 	if err != nil || !got.OldestDue.Equal(hour(3)) {
 		w.Errorf("after the webhook was deleted: stats %+v, %v; want the other account's, due %v", got, err, hour(3))

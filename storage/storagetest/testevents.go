@@ -24,7 +24,7 @@ func testTestEvent(w *world) {
 	_, real := w.addResponse(&sc.campaign)
 	e := w.newTestEvent(sc.account.ID)
 	e.Payload = []byte("{\"test\":true}\x00\xff")
-	got, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e)
+	got, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
 	w.must("CreateTest", err)
 	w.same("delivery of a test event", got, pending(&e, &sc.hook))
 	w.same("deliveries", w.deliveries(&sc.hook), []formsvc.Delivery{pending(&real, &sc.hook), pending(&e, &sc.hook)})
@@ -65,7 +65,7 @@ func testTestEventAnyway(w *world) {
 	for _, t := range webhook.EventTypes() {
 		e := w.newTestEvent(sc.account.ID)
 		e.Type = t
-		got, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e)
+		got, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
 		w.must("CreateTest", err)
 		w.same("delivery", got, pending(&e, &sc.hook))
 		if claim := w.claimOne(nextDay()); claim.Event != string(t) || claim.EventID != string(e.ID) {
@@ -76,7 +76,7 @@ func testTestEventAnyway(w *world) {
 	e := w.newTestEvent(sc.account.ID)
 	e.Type = webhook.FileUploaded
 	listening := w.addWebhook(sc.account.ID)
-	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e)
+	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
 	w.must("CreateTest", err)
 	w.same("deliveries of a webhook that listens to all", w.deliveries(&listening), []formsvc.Delivery{})
 }
@@ -84,7 +84,7 @@ func testTestEventAnyway(w *world) {
 func testTestEventFails(w *world) {
 	sc := w.addScene()
 	e := w.newTestEvent(sc.account.ID)
-	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e)
+	_, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil)
 	w.must("CreateTest", err)
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	if d := w.delivery(&e, &sc.hook); d.State != formsvc.DeliveryFailed || d.Attempts != 1 {
@@ -104,13 +104,13 @@ func testTestEventUnit(w *world) {
 		"no account":                {AccountID: w.nextID(), ID: sc.hook.ID},
 	} {
 		e := w.newTestEvent(key.AccountID)
-		_, err := w.store.CreateTest(w.ctx, key, e)
+		_, err := w.store.CreateTest(w.ctx, key, e, nil)
 		w.wantError("CreateTest for "+name, err, formsvc.ErrNotFound)
 		w.noEvents("CreateTest for "+name, e)
 	}
 	e := w.newTestEvent(sc.account.ID)
 	e.Type = "\x00"
-	if _, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e); !errors.Is(err, formsvc.ErrInvalid) {
+	if _, err := w.store.CreateTest(w.ctx, webhookKey(&sc.hook), e, nil); !errors.Is(err, formsvc.ErrInvalid) {
 		w.Errorf("CreateTest with a NUL: error %v, want %v", err, formsvc.ErrInvalid)
 	}
 	w.noEvents("CreateTest that failed", e)

@@ -66,9 +66,9 @@ func testExactTexts(w *world) {
 		named.Name, named.Contact = text, text
 		key := w.newKey(named.ID)
 		key.Name, key.Prefix = text, text
-		w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}))
+		w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}, formsvc.Change{}))
 		c, r := w.wordy(a.ID, text)
-		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 		w.must("CreateResponse", w.create(r))
 		hook := w.newWebhook(named.ID)
 		hook.URL, hook.Secret, hook.Previous = text, text, text
@@ -156,7 +156,7 @@ func testTextsFound(w *world) {
 	for _, text := range texts() {
 		named := w.newAccount()
 		named.Name = text
-		w.must(fmt.Sprintf("CreateAccount %+q", text), w.store.CreateAccount(w.ctx, named, nil))
+		w.must(fmt.Sprintf("CreateAccount %+q", text), w.store.CreateAccount(w.ctx, named, nil, formsvc.Change{}))
 		_, r := w.wordy(a.ID, text)
 		r.CampaignID = c.ID
 		w.must(fmt.Sprintf("CreateResponse with reference %+q", text), w.create(r))
@@ -185,7 +185,7 @@ func testLongTexts(w *world) {
 	named.Name = wide(100)
 	key := w.newKey(named.ID)
 	key.Name = wide(100)
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}))
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}, formsvc.Change{}))
 	c := w.newCampaign(named.ID)
 	c.Title, c.Description, c.Metadata = wide(500), wide(10_000), map[string]string{}
 	for i := range 100 {
@@ -199,7 +199,7 @@ func testLongTexts(w *world) {
 	for i := range c.Modules[7].Options {
 		c.Modules[7].Options[i] = fmt.Sprintf("%04d", i) + wide(100)
 	}
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 	hook := w.newWebhook(named.ID)
 	hook.URL = "https://example.com/" + strings.Repeat("x", 2_028)
 	hook.Secret, hook.Previous = strings.Repeat("s", 256), strings.Repeat("é", 128)

@@ -25,10 +25,10 @@ func testWebhookDecideSees(w *world) {
 	sc := w.addScene()
 	hook := w.fullWebhook(sc.account.ID, sc.campaign.ID)
 	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
-	got, err := w.store.UpdateWebhook(w.ctx, webhookKey(&hook), func(got *formsvc.Webhook) error {
+	got, err := w.store.UpdateWebhook(w.ctx, webhookKey(&hook), func(got *formsvc.Webhook) (formsvc.Change, error) {
 		w.same("webhook", *got, hook)
 		got.Version++
-		return nil
+		return formsvc.Change{}, nil
 	})
 	w.must("UpdateWebhook", err)
 	hook.Version++
@@ -38,7 +38,7 @@ func testWebhookDecideSees(w *world) {
 func testAccountDecideSees(w *world) {
 	a := w.newAccount()
 	a.Contact = "ada@example.com"
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, nil))
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, nil, formsvc.Change{}))
 	_, err := w.store.UpdateAccount(w.ctx, a.ID, func(got *formsvc.Account) error {
 		w.same("account", *got, a)
 		return nil
@@ -60,10 +60,10 @@ func testWebhookDecideFails(w *world) {
 	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 	before := w.snapshot()
 	for _, want := range []error{errors.New("refused"), formsvc.ErrStale, &formsvc.TransitionError{From: "a", To: "b"}} {
-		_, err := w.store.UpdateWebhook(w.ctx, webhookKey(&hook), func(hook *formsvc.Webhook) error {
+		_, err := w.store.UpdateWebhook(w.ctx, webhookKey(&hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 			spoilWebhook(hook)
 			hook.Version++
-			return want
+			return formsvc.Change{}, want
 		})
 		w.wantError("UpdateWebhook", err, want)
 		_, err = w.store.UpdateAccount(w.ctx, sc.account.ID, func(a *formsvc.Account) error {
@@ -82,9 +82,9 @@ func testWebhookDecideKeeps(w *world) {
 	hook := w.fullWebhook(sc.account.ID, sc.campaign.ID)
 	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 	before := w.snapshot()
-	got, err := w.store.UpdateWebhook(w.ctx, webhookKey(&hook), func(hook *formsvc.Webhook) error {
+	got, err := w.store.UpdateWebhook(w.ctx, webhookKey(&hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		spoilWebhook(hook)
-		return nil
+		return formsvc.Change{}, nil
 	})
 	w.must("UpdateWebhook", err)
 	w.same("webhook as not updated", got, hook)
@@ -107,9 +107,9 @@ func testUpdateWebhook(w *world) {
 		want.Version++
 		in := want
 		in.Events, in.Headers = slices.Clone(want.Events), slices.Clone(want.Headers)
-		got, err := w.store.UpdateWebhook(w.ctx, webhookKey(&want), func(hook *formsvc.Webhook) error {
+		got, err := w.store.UpdateWebhook(w.ctx, webhookKey(&want), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 			*hook = in
-			return nil
+			return formsvc.Change{}, nil
 		})
 		w.must("UpdateWebhook", err)
 		w.same("webhook as updated", got, want)
@@ -184,12 +184,12 @@ func testUpdateAccount(w *world) {
 }
 
 func incrementWebhook(w *world, store Store, hook *formsvc.Webhook) error {
-	_, err := store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) error {
+	_, err := store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		n, _ := strconv.Atoi(hook.Previous)
 		runtime.Gosched() // a store that lets others in here loses their updates
 		hook.Previous = strconv.Itoa(n + 1)
 		hook.Version++
-		return nil
+		return formsvc.Change{}, nil
 	})
 	return err
 }

@@ -34,7 +34,7 @@ func updateTests() []test {
 func testDecideSees(w *world) {
 	sc := w.addScene()
 	c := w.fullCampaign(sc.account.ID)
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 	r, _ := w.addResponse(&c)
 	c.ResponseCount = 1
 	_, err := w.store.UpdateCampaign(w.ctx, campaignKey(&c), func(got *formsvc.Campaign) error {
@@ -52,7 +52,7 @@ func testDecideSees(w *world) {
 func testDecideFails(w *world) {
 	sc := w.addScene()
 	c := w.fullCampaign(sc.account.ID)
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 	r, _ := w.addResponse(&c)
 	before := w.snapshot()
 	var event formsvc.Event

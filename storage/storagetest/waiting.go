@@ -54,10 +54,10 @@ func testWaitAfterRedeliver(w *world) {
 		w.attend(&sc.hook, nextDay(), delivery.Failed)
 		_, err := w.store.RedeliverFailed(w.ctx, formsvc.RedeliverQuery{
 			Key: webhookKey(&sc.hook), Until: nextDay().Add(time.Hour), At: nextDay(), Limit: 10,
-		})
+		}, nil)
 		w.must("RedeliverFailed", err)
 		w.must("Wait after RedeliverFailed", w.wait())
-		_, err = w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID))
+		_, err = w.store.CreateTest(w.ctx, webhookKey(&sc.hook), w.newTestEvent(sc.account.ID), nil)
 		w.must("CreateTest", err)
 		w.must("Wait after CreateTest", w.wait())
 	}

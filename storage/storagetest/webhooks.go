@@ -37,7 +37,7 @@ func testWebhookLimit(w *world) {
 	}
 	w.must("CreateWebhook in another account", w.subscribe(w.newWebhook(other.ID), 3))
 	w.must("CreateWebhook under a higher limit", w.subscribe(w.newWebhook(mine.ID), 4))
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[0])))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[0]), formsvc.Change{}))
 	w.must("CreateWebhook after DeleteWebhook", w.subscribe(w.newWebhook(mine.ID), 4))
 	list, err := w.store.Webhooks(w.ctx, mine.ID)
 	if err != nil || len(list) != 4 {
@@ -70,7 +70,7 @@ func (w *world) twin(hook *formsvc.Webhook) formsvc.Webhook {
 // there is.
 func (w *world) wantTwin(what string, twin formsvc.Webhook, limit int, want *formsvc.Webhook) {
 	w.Helper()
-	got, created, err := w.store.CreateWebhook(w.ctx, twin, limit)
+	got, created, err := w.store.CreateWebhook(w.ctx, twin, limit, nil)
 	if err != nil || created {
 		w.Errorf("%s: created %t, error %v; want the one that there is", what, created, err)
 	}
@@ -96,7 +96,7 @@ func testSubscribeAgain(w *world) {
 	moved := w.change(&bound, func(hook *formsvc.Webhook) { hook.URL, hook.Disabled = "https://moved.example/", true })
 	w.wantTwin("after an update", w.twin(&moved), formsvc.MaxWebhooks, &moved)
 	w.must("what it was before", w.subscribe(w.twin(&bound), formsvc.MaxWebhooks))
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 	w.must("after it was deleted", w.subscribe(w.twin(&sc.hook), formsvc.MaxWebhooks))
 }
 
@@ -130,7 +130,7 @@ func testSubscribeAtLimit(w *world) {
 	for _, limit := range []int{2, 1, 0} {
 		w.wantTwin("at the limit", w.twin(&second), limit, &second)
 	}
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&second)))
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&second), formsvc.Change{}))
 	w.wantError("CreateWebhook over the limit", w.subscribe(w.twin(&second), 1), formsvc.ErrLimit)
 	w.wantTwin("the one that is left", w.twin(&first), 1, &first)
 }
@@ -143,7 +143,7 @@ func testOldestSubscription(w *world) {
 	}
 	for i := range hooks {
 		w.wantTwin("equal ones", w.twin(&hooks[0]), formsvc.MaxWebhooks, &hooks[i])
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[i])))
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[i]), formsvc.Change{}))
 	}
 }
 
@@ -163,7 +163,7 @@ func (w *world) subscribeTogether(stores []Store, limit int) {
 	for i := range tries {
 		all.Go(func() {
 			var err error
-			stored[i], created[i], err = stores[i%len(stores)].CreateWebhook(w.ctx, w.twin(&model), limit)
+			stored[i], created[i], err = stores[i%len(stores)].CreateWebhook(w.ctx, w.twin(&model), limit, nil)
 			w.check("CreateWebhook", err)
 		})
 	}
@@ -197,8 +197,8 @@ func testDeleteWebhook(w *world) {
 	for range 3 {
 		w.addResponse(&sc.campaign)
 	}
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
-	w.wantError("DeleteWebhook, again", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)), formsvc.ErrNotFound)
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
+	w.wantError("DeleteWebhook, again", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}), formsvc.ErrNotFound)
 	w.addResponse(&sc.campaign)
 	if n := len(w.deliveries(&sc.hook)); n != 0 {
 		w.Errorf("the deleted webhook lists %d deliveries", n)
@@ -220,7 +220,7 @@ func testDeleteClaimed(w *world) {
 		sc := w.addScene()
 		_, e := w.addResponse(&sc.campaign)
 		claim := w.claimOne(nextDay())
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook)))
+		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
 		if result != 0 { // else the lease just ends
 			w.finish(outcome(&claim, result, nextDay()))
 		}

@@ -127,21 +127,21 @@ func (w *world) addAccount(keys ...formsvc.Key) formsvc.Account {
 	for i := range keys {
 		keys[i].AccountID = a.ID
 	}
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, keys))
+	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, keys, formsvc.Change{}))
 	return a
 }
 
 func (w *world) addKey(account formsvc.ID) formsvc.Key {
 	w.Helper()
 	k := w.newKey(account)
-	w.must("CreateKey", w.store.CreateKey(w.ctx, k))
+	w.must("CreateKey", w.store.CreateKey(w.ctx, k, formsvc.Change{}))
 	return k
 }
 
 func (w *world) addCampaign(account formsvc.ID) formsvc.Campaign {
 	w.Helper()
 	c := w.newCampaign(account)
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c))
+	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
 	return c
 }
 
@@ -171,7 +171,7 @@ func (w *world) addWebhook(account formsvc.ID) formsvc.Webhook {
 
 // subscribe stores a webhook that must be new.
 func (w *world) subscribe(hook formsvc.Webhook, limit int) error {
-	stored, created, err := w.store.CreateWebhook(w.ctx, hook, limit)
+	stored, created, err := w.store.CreateWebhook(w.ctx, hook, limit, nil)
 	if err == nil {
 		w.same("webhook as created", stored, hook)
 		if !created {
@@ -184,10 +184,10 @@ func (w *world) subscribe(hook formsvc.Webhook, limit int) error {
 // change updates a webhook and returns it as stored.
 func (w *world) change(hook *formsvc.Webhook, edit func(*formsvc.Webhook)) formsvc.Webhook {
 	w.Helper()
-	changed, err := w.store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) error {
+	changed, err := w.store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		edit(hook)
 		hook.Version++
-		return nil
+		return formsvc.Change{}, nil
 	})
 	w.must("UpdateWebhook", err)
 	return changed

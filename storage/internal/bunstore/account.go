@@ -86,8 +86,11 @@ func (s *Store) notFound(err error) error {
 }
 
 // CreateAccount implements formsvc.AccountStore.
-func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key) error {
+func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
 	row, err := newAccountRow(&account)
+	if err == nil {
+		err = checkChange(&change)
+	}
 	if err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys
 			return err
 		}
 	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
 			return err
 		}
@@ -197,14 +200,14 @@ func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 }
 
 // CreateKey implements formsvc.KeyStore.
-func (s *Store) CreateKey(ctx context.Context, key formsvc.Key) error {
+func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
 	if err := s.ready(ctx, key.AccountID); err != nil {
 		return err
 	}
-	if err := checkKey(&key); err != nil {
+	if err := errors.Join(checkKey(&key), checkChange(&change)); err != nil {
 		return err
 	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
 		_, err := s.build.NewInsert().Conn(c).Model(newKeyRow(&key)).Exec(ctx)
 		return err
 	})
@@ -241,16 +244,25 @@ func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, er
 }
 
 // RevokeKey implements formsvc.KeyStore.
-func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time) error {
+func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time, change formsvc.Change) error {
 	if err := s.ready(ctx, account, id); err != nil {
 		return err
 	}
-	never := micros(time.Time{})
+	if err := checkChange(&change); err != nil {
+		return err
+	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		result, err := s.build.NewUpdate().Conn(c).Model((*keyRow)(nil)).
-			Set("revoked_at = CASE WHEN revoked_at = ? THEN ? ELSE revoked_at END", never, micros(at)).
-			Where("account_id = ? AND id = ?", string(account), string(id)).Exec(ctx)
-		return changedOne(result, err)
+		var row keyRow
+		q := s.build.NewSelect().Conn(c).Model(&row).Where("account_id = ? AND id = ?", string(account), string(id))
+		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil || row.RevokedAt != Never {
+			return err
+		}
+		row.RevokedAt = micros(at)
+		if _, err := s.build.NewUpdate().Conn(c).Model(&row).Column("revoked_at").WherePK().Exec(ctx); err != nil {
+			return err
+		}
+		_, err := s.apply(ctx, c, &change)
+		return err
 	})
 }
 

@@ -110,15 +110,18 @@ func (s *Store) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
 }
 
 // CreateCampaign implements formsvc.CampaignStore.
-func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign) error {
+func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, change formsvc.Change) error {
 	if err := s.ready(ctx, campaign.AccountID); err != nil {
 		return err
 	}
 	row, err := newCampaignRow(&campaign)
+	if err == nil {
+		err = checkChange(&change)
+	}
 	if err != nil {
 		return err
 	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
 		// The count is also the check that the account exists.
 		result, err := s.build.NewUpdate().Conn(c).Table("formsvc_accounts").
 			Set("campaigns = campaigns + 1").Where("id = ?", row.AccountID).Exec(ctx)

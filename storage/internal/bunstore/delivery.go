@@ -162,7 +162,9 @@ func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery)
 }
 
 // Redeliver implements formsvc.DeliveryStore.
-func (s *Store) Redeliver(ctx context.Context, key formsvc.DeliveryKey, at time.Time) (formsvc.Delivery, error) {
+func (s *Store) Redeliver(
+	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
+) (formsvc.Delivery, error) {
 	var d formsvc.Delivery
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return d, err
@@ -190,7 +192,10 @@ func (s *Store) Redeliver(ctx context.Context, key formsvc.DeliveryKey, at time.
 			return err
 		}
 		u.Wake = true
-		d, err = s.oneWithLog(ctx, c, row.delivery(key.AccountID))
+		if d, err = s.oneWithLog(ctx, c, row.delivery(key.AccountID)); err != nil {
+			return err
+		}
+		_, err = decided(ctx, s, c, &d, decide)
 		return err
 	}
 	if err := s.submit(ctx, u); err != nil {
@@ -213,7 +218,9 @@ FROM (
 WHERE d.webhook_id = ? AND d.id = p.id AND d.state = 2`
 
 // RedeliverFailed implements formsvc.DeliveryStore.
-func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (int, error) {
+func (s *Store) RedeliverFailed(
+	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
+) (int, error) {
 	if err := s.ready(ctx, q.Key.AccountID, q.Key.ID); err != nil {
 		return 0, err
 	}
@@ -231,6 +238,10 @@ func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (
 		}
 		affected, err := result.RowsAffected()
 		n, u.Wake = int(affected), affected > 0
+		if err != nil {
+			return err
+		}
+		_, err = decided(ctx, s, c, n, decide)
 		return err
 	}
 	if err := s.submit(ctx, u); err != nil {
@@ -241,7 +252,7 @@ func (s *Store) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery) (
 
 // CreateTest implements formsvc.DeliveryStore.
 func (s *Store) CreateTest(
-	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event,
+	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Delivery{}, err
@@ -263,8 +274,11 @@ func (s *Store) CreateTest(
 		if err := s.backend.InsertEvent(ctx, c, &event); err != nil {
 			return err
 		}
-		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
-		u.Wake = err == nil
+		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+			return err
+		}
+		u.Wake = true
+		_, err := decided(ctx, s, c, new(row.delivery(key.AccountID)), decide)
 		return err
 	}
 	if err := s.submit(ctx, u); err != nil {

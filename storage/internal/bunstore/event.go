@@ -61,12 +61,3 @@ func checkTypes(types ...formsvc.EventType) error {
 func checkEvent(e *formsvc.Event) error {
 	return errors.Join(checkIDs(e.ID, e.AccountID, e.CampaignID, e.ResponseID), checkTypes(e.Type))
 }
-
-func checkChange(change formsvc.Change) error {
-	for i := range change.Events {
-		if err := checkEvent(&change.Events[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -84,13 +84,13 @@ func (s *Store) CreateFile(
 		if err != nil {
 			return err
 		}
-		if err := checkChange(change); err != nil {
+		if err := checkChange(&change); err != nil {
 			return err
 		}
 		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
 			return err
 		}
-		u.Wake, err = s.backend.InsertEvents(ctx, c, change.Events)
+		u.Wake, err = s.apply(ctx, c, &change)
 		return err
 	}
 	return s.submit(ctx, u)

@@ -34,7 +34,7 @@ func scanResponse(row scanner, r *formsvc.Response, more ...any) error {
 	return nil
 }
 
-func checkResponse(r *formsvc.Response, change formsvc.Change) error {
+func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 	if err := checkChange(change); err != nil {
 		return err
 	}
@@ -48,10 +48,20 @@ func (s *Store) CreateResponse(
 	if err := s.ready(ctx, r.AccountID, r.CampaignID); err != nil {
 		return err
 	}
-	if err := errors.Join(checkIDs(r.ID), checkResponse(&r, change)); err != nil {
+	if err := errors.Join(checkIDs(r.ID), checkResponse(&r, &change)); err != nil {
 		return err
 	}
-	return s.submit(ctx, &Unit{Creation: &Creation{Response: r, CampaignVersion: campaignVersion, Change: change}})
+	creation := &Creation{Response: r, CampaignVersion: campaignVersion, Change: change}
+	if change.Audit == nil {
+		return s.submit(ctx, &Unit{Creation: creation})
+	}
+	// Groups have no statement for the audit trail, which responses don't write.
+	return s.submit(ctx, &Unit{Do: func(ctx context.Context, c bun.IConn) error {
+		if err := createAlone(ctx, s.backend, c, creation); err != nil {
+			return err
+		}
+		return s.appendAudit(ctx, c, change.Audit)
+	}})
 }
 
 const (
@@ -100,7 +110,7 @@ func (s *Store) UpdateResponse(
 			r = before
 			return err
 		}
-		if err := checkResponse(&r, change); err != nil {
+		if err := checkResponse(&r, &change); err != nil {
 			return err
 		}
 		if _, err := c.ExecContext(ctx, s.rebind(updateResponse),
@@ -108,7 +118,7 @@ func (s *Store) UpdateResponse(
 			micros(r.UpdatedAt), micros(r.CompletedAt), string(key.CampaignID), string(key.ID)); err != nil {
 			return err
 		}
-		u.Wake, err = s.backend.InsertEvents(ctx, c, change.Events)
+		u.Wake, err = s.apply(ctx, c, &change)
 		return err
 	}
 	if err := s.submit(ctx, u); err != nil {

@@ -237,15 +237,18 @@ func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 // inSavepoint runs a unit of a bound store.
 func inSavepoint(ctx context.Context, b Backend, c bun.IConn, u *Unit) error {
 	if creation := u.Creation; creation != nil {
-		u = &Unit{Do: func(ctx context.Context, c bun.IConn) error {
-			inner := &Unit{Creation: creation}
-			if err := b.CreateResponses(ctx, c, []*Unit{inner}); err != nil {
-				return err
-			}
-			return inner.Err
-		}}
+		u = &Unit{Do: func(ctx context.Context, c bun.IConn) error { return createAlone(ctx, b, c, creation) }}
 	}
 	if err := savepoint(ctx, c, u); err != nil {
+		return err
+	}
+	return u.Err
+}
+
+// createAlone writes a response as a part of the unit that c is in.
+func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation) error {
+	u := &Unit{Creation: creation}
+	if err := b.CreateResponses(ctx, c, []*Unit{u}); err != nil {
 		return err
 	}
 	return u.Err

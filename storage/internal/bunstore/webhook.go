@@ -82,7 +82,7 @@ func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 
 // CreateWebhook implements formsvc.WebhookStore.
 func (s *Store) CreateWebhook(
-	ctx context.Context, hook formsvc.Webhook, limit int,
+	ctx context.Context, hook formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
 ) (stored formsvc.Webhook, created bool, err error) {
 	if err := s.ready(ctx, hook.AccountID); err != nil {
 		return formsvc.Webhook{}, false, err
@@ -90,6 +90,14 @@ func (s *Store) CreateWebhook(
 	row, err := s.newWebhookRow(&hook)
 	if err != nil {
 		return formsvc.Webhook{}, false, err
+	}
+	also := func(ctx context.Context, c bun.IConn) error {
+		if decide == nil {
+			return nil
+		}
+		given := stored
+		_, err := decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
+		return err
 	}
 	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		created = false
@@ -108,7 +116,7 @@ func (s *Store) CreateWebhook(
 		}
 		if i := slices.IndexFunc(rows, same); i >= 0 {
 			stored = s.webhook(&rows[i])
-			return nil
+			return also(ctx, c)
 		}
 		if len(rows) >= limit {
 			return formsvc.ErrLimit
@@ -117,8 +125,10 @@ func (s *Store) CreateWebhook(
 			return err
 		}
 		stored, created = s.webhook(row), true
-		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
-		return err
+		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+			return err
+		}
+		return also(ctx, c)
 	})
 	if err != nil {
 		return formsvc.Webhook{}, false, err
@@ -134,7 +144,7 @@ func (s *Store) webhookRows(ctx context.Context, c bun.IConn, account string) (r
 
 // UpdateWebhook implements formsvc.WebhookStore.
 func (s *Store) UpdateWebhook(
-	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) error,
+	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	var hook formsvc.Webhook
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
@@ -147,8 +157,14 @@ func (s *Store) UpdateWebhook(
 		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
 			return err
 		}
-		changed, err := s.decideWebhook(&row, decide)
+		changed, change, err := s.decideWebhook(&row, decide)
+		if err == nil {
+			err = checkChange(&change)
+		}
 		if err != nil {
+			return err
+		}
+		if _, err := s.apply(ctx, c, &change); err != nil {
 			return err
 		}
 		if hook = s.webhook(changed); changed.Version == row.Version {
@@ -169,7 +185,9 @@ func (s *Store) UpdateWebhook(
 
 // decideWebhook returns the row after decide has changed the webhook. Sealed
 // values that it left alone stay as they are, those that do not open among them.
-func (s *Store) decideWebhook(row *webhookRow, decide func(*formsvc.Webhook) error) (*webhookRow, error) {
+func (s *Store) decideWebhook(
+	row *webhookRow, decide func(*formsvc.Webhook) (formsvc.Change, error),
+) (*webhookRow, formsvc.Change, error) {
 	before := s.webhook(row)
 	if row.Headers != "" && before.Headers == nil {
 		// They do not open. Empty is not nil: setting them to nil removes them.
@@ -177,12 +195,13 @@ func (s *Store) decideWebhook(row *webhookRow, decide func(*formsvc.Webhook) err
 	}
 	after := before
 	after.Events, after.Headers = slices.Clone(before.Events), slices.Clone(before.Headers)
-	if err := decide(&after); err != nil || after.Version == before.Version {
-		return row, err
+	change, err := decide(&after)
+	if err != nil || after.Version == before.Version {
+		return row, change, err
 	}
 	changed, err := s.newWebhookRow(&after)
 	if err != nil {
-		return nil, err
+		return nil, change, err
 	}
 	if after.Secret == before.Secret {
 		changed.Secret = row.Secret
@@ -193,7 +212,7 @@ func (s *Store) decideWebhook(row *webhookRow, decide func(*formsvc.Webhook) err
 	if slices.Equal(after.Headers, before.Headers) && (after.Headers == nil) == (before.Headers == nil) {
 		changed.Headers = row.Headers
 	}
-	return changed, nil
+	return changed, change, nil
 }
 
 // Webhook implements formsvc.WebhookStore.
@@ -228,11 +247,14 @@ func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Web
 
 // DeleteWebhook implements formsvc.WebhookStore. Its deliveries stay until Prune
 // meets them, so that the cost here does not depend on how many there are.
-func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey) error {
+func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return err
 	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	if err := checkChange(&change); err != nil {
+		return err
+	}
+	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
 		result, err := s.build.NewDelete().Conn(c).Model((*webhookRow)(nil)).
 			Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Exec(ctx)
 		if err := changedOne(result, err); err != nil {

@@ -86,7 +86,7 @@ func boundFailure(t *testing.T, d Database) {
 		key := formsvc.Key{ID: s.id(), AccountID: account.ID, Hash: sha256.Sum256(nil), CreatedAt: s.now}
 		twin := key
 		twin.ID = s.id()
-		if err := bound.CreateAccount(ctx, account, []formsvc.Key{key, twin}); !errors.Is(err, formsvc.ErrConflict) {
+		if err := bound.CreateAccount(ctx, account, []formsvc.Key{key, twin}, formsvc.Change{}); !errors.Is(err, formsvc.ErrConflict) {
 			t.Errorf("twin keys: %v, want ErrConflict", err)
 		}
 		if _, err := bound.Account(ctx, account.ID); !errors.Is(err, formsvc.ErrNotFound) {

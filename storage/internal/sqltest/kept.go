@@ -39,7 +39,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	kept := s.addWebhook(t)
 	r, change := s.response("last")
 	must(t, s.CreateResponse(t.Context(), r, 1, change)) // waits for both
-	must(t, s.DeleteWebhook(t.Context(), s.key()))
+	must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
 	if stats, err := s.QueueStats(t.Context(), s.now); err != nil || stats.Pending != 1 {
 		t.Errorf("%d pending (%v), want the one of the other webhook", stats.Pending, err)
 	}
@@ -80,7 +80,7 @@ func pruneDeleted(t *testing.T, d Database) {
 // having found it, and says where to go on.
 func feedLooks(t *testing.T, d Database) {
 	s := newScene(t, d)
-	must(t, s.DeleteWebhook(t.Context(), s.key()))
+	must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
 	r, change := s.response("R1")
 	first := change.Events[0]
 	for range 10_500 {
@@ -123,7 +123,7 @@ func feedTests(t *testing.T, d Database) {
 		r, change := s.response("R" + string(s.id()))
 		test := change.Events[0]
 		test.ID = s.id()
-		_, err := s.CreateTest(t.Context(), s.key(), test)
+		_, err := s.CreateTest(t.Context(), s.key(), test, nil)
 		must(t, err)
 		must(t, s.CreateResponse(t.Context(), r, 1, change))
 		last = change.Events[0]
@@ -213,10 +213,10 @@ func redeliverPruned(t *testing.T, d Database) {
 	_, err = d.DB.NewDelete().Table("formsvc_events").Where("id = ?", c.EventID).Exec(t.Context())
 	must(t, err)
 	key := formsvc.DeliveryKey{AccountID: s.account, ID: formsvc.ID(c.ID)}
-	if _, err := s.Redeliver(t.Context(), key, s.now); !errors.Is(err, formsvc.ErrNotFound) {
+	if _, err := s.Redeliver(t.Context(), key, s.now, nil); !errors.Is(err, formsvc.ErrNotFound) {
 		t.Errorf("Redeliver: %v, want ErrNotFound", err)
 	}
-	n, err := s.RedeliverFailed(t.Context(), formsvc.RedeliverQuery{Key: s.key(), Until: s.now.Add(time.Hour), At: s.now, Limit: 10})
+	n, err := s.RedeliverFailed(t.Context(), formsvc.RedeliverQuery{Key: s.key(), Until: s.now.Add(time.Hour), At: s.now, Limit: 10}, nil)
 	if n != 0 || err != nil {
 		t.Errorf("RedeliverFailed: %d, %v; want none", n, err)
 	}

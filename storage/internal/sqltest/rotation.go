@@ -65,10 +65,10 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 		writers.Go(func() {
 			key := formsvc.WebhookKey{AccountID: s.account, ID: hooks[i].ID}
 			for n := range 20 {
-				hook, err := before.UpdateWebhook(t.Context(), key, func(hook *formsvc.Webhook) error {
+				hook, err := before.UpdateWebhook(t.Context(), key, func(hook *formsvc.Webhook) (formsvc.Change, error) {
 					hook.Version++
 					hook.Secret = fmt.Sprintf("secret %d of %s", n, hook.ID)
-					return nil
+					return formsvc.Change{}, nil
 				})
 				if err != nil {
 					t.Error(err)
@@ -122,10 +122,10 @@ func secretsRotatedBesideBound(t *testing.T, d Database) {
 	must(t, err)
 	bound, err := d.Bind(tx, ring(t, "a", "b"))
 	must(t, err)
-	hook, err := bound.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) error {
+	hook, err := bound.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		hook.Version++
 		hook.Secret = "another secret"
-		return nil
+		return formsvc.Change{}, nil
 	})
 	must(t, err)
 	rotated := make(chan error, 1)

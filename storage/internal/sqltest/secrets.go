@@ -129,10 +129,10 @@ func secretsSealed(t *testing.T, d Database) {
 		if err != nil {
 			return err
 		}
-		bound, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) error {
+		bound, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 			hook.Version++
 			hook.Secret += ", changed"
-			return nil
+			return formsvc.Change{}, nil
 		})
 		return err
 	}))
@@ -188,10 +188,10 @@ func secretsUnread(t *testing.T, d Database) {
 			t.Fatalf("endpoint with error %v, want one, and no secret", e.Err)
 		}
 		noSecrets(t, e.Err.Error(), broken, s.hook.Secret)
-		mended, err := s.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) error {
+		mended, err := s.UpdateWebhook(t.Context(), s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 			hook.Version++
 			hook.Secret, hook.Previous, hook.PreviousUntil, hook.Headers = "another secret", "", time.Time{}, nil
-			return nil
+			return formsvc.Change{}, nil
 		})
 		must(t, err)
 		if e := s.endpoint(t); e.Err != nil || e.Secret != mended.Secret || e.Headers != nil {
@@ -200,7 +200,7 @@ func secretsUnread(t *testing.T, d Database) {
 		if v := stored(t, d, s.hook.ID); v.PreviousSecret != "" || v.Headers != "" {
 			t.Error("what did not open is still there after it was replaced by nothing")
 		}
-		must(t, s.DeleteWebhook(t.Context(), s.key()))
+		must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
 	}
 }
 
@@ -209,12 +209,12 @@ func secretsUnread(t *testing.T, d Database) {
 func secretsKept(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
 	before := stored(t, d, s.hook.ID)
-	disable := func(hook *formsvc.Webhook) error {
+	disable := func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		hook.Version++
 		hook.Disabled = !hook.Disabled
-		return nil
+		return formsvc.Change{}, nil
 	}
-	update := func(decide func(*formsvc.Webhook) error) sealed {
+	update := func(decide func(*formsvc.Webhook) (formsvc.Change, error)) sealed {
 		_, err := s.UpdateWebhook(t.Context(), s.key(), decide)
 		must(t, err)
 		return stored(t, d, s.hook.ID)
@@ -229,10 +229,10 @@ func secretsKept(t *testing.T, d Database) {
 	if update(disable) != lost {
 		t.Error("values that do not open were touched")
 	}
-	got := update(func(hook *formsvc.Webhook) error {
+	got := update(func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		hook.Version++
 		hook.Headers = nil
-		return nil
+		return formsvc.Change{}, nil
 	})
 	if got.Headers != "" || got.Secret != lost.Secret {
 		t.Error("headers that do not open can't be removed, or took the secret along")
@@ -260,10 +260,10 @@ func secretsMissing(t *testing.T, d Database) {
 		if err != nil {
 			return err
 		}
-		_, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) error {
+		_, err = b.UpdateWebhook(ctx, s.key(), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 			hook.Version++
 			hook.Secret += ", changed"
-			return nil
+			return formsvc.Change{}, nil
 		})
 		return err
 	}))

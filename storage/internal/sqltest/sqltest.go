@@ -105,10 +105,10 @@ func newScene(t *testing.T, d Database) *scene {
 func (s *scene) fill(t *testing.T) {
 	t.Helper()
 	s.account = s.id()
-	must(t, s.CreateAccount(t.Context(), formsvc.Account{ID: s.account, Name: "a", CreatedAt: s.now}, nil))
+	must(t, s.CreateAccount(t.Context(), formsvc.Account{ID: s.account, Name: "a", CreatedAt: s.now}, nil, formsvc.Change{}))
 	s.campaign = formsvc.Campaign{ID: s.id(), AccountID: s.account, Version: 1, CreatedAt: s.now, UpdatedAt: s.now,
 		CampaignInput: formsvc.CampaignInput{Title: "c", Status: formsvc.CampaignOpen}}
-	must(t, s.CreateCampaign(t.Context(), s.campaign))
+	must(t, s.CreateCampaign(t.Context(), s.campaign, formsvc.Change{}))
 	s.hook = s.addWebhook(t)
 }
 
@@ -121,7 +121,7 @@ func (s *scene) addWebhook(t testing.TB) formsvc.Webhook {
 		Secret: "secret of " + string(id), Previous: "previous of " + string(id), PreviousUntil: s.now.Add(time.Hour),
 		Headers: []formsvc.Header{{Name: "X-Token", Value: "token of " + string(id)}},
 		Version: 1, CreatedAt: s.now, UpdatedAt: s.now,
-	}, formsvc.MaxWebhooks)
+	}, formsvc.MaxWebhooks, nil)
 	must(t, err)
 	if !created {
 		t.Fatal("there is such a webhook already")

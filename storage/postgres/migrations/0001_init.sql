@@ -100,6 +100,7 @@ CREATE TABLE formsvc_events (
   payload     bytea NOT NULL
 );
 CREATE INDEX formsvc_events_account ON formsvc_events (account_id, xact, seq);
+CREATE INDEX formsvc_events_response ON formsvc_events (response_id);
 
 -- One row: what is added to transaction numbers. It is 0 until the data moves to
 -- a server whose transactions have lower numbers.
@@ -215,3 +216,76 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     6, (get_byte(sha256(uuid_send(event) || uuid_send(webhook)), 6) & 15) | 112),
     8, (get_byte(sha256(uuid_send(event) || uuid_send(webhook)), 8) & 63) | 128), 'hex')::uuid
 $$;
+
+-- Answers to calls that may be repeated, by a hash of account and key.
+CREATE TABLE formsvc_idempotency (
+  id          bytea PRIMARY KEY,
+  account_id  uuid NOT NULL,
+  request     bytea NOT NULL,
+  status      bigint NOT NULL,
+  etag        text NOT NULL,
+  location    text NOT NULL,
+  response_id uuid,
+  created_at  bigint NOT NULL,
+  body        bytea NOT NULL
+);
+CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
+CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;
+
+-- Requests counted by key or account, and window. granted is what the last one who
+-- took was granted.
+CREATE TABLE formsvc_quota (
+  subject uuid NOT NULL,
+  start   bigint NOT NULL,
+  used    bigint NOT NULL,
+  granted bigint NOT NULL,
+  PRIMARY KEY (subject, start)
+);
+
+CREATE TABLE formsvc_comments (
+  id          uuid PRIMARY KEY,
+  account_id  uuid NOT NULL,
+  campaign_id uuid NOT NULL,
+  response_id uuid NOT NULL,
+  body        text NOT NULL,
+  author      text NOT NULL,
+  created_at  bigint NOT NULL
+);
+CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
+
+-- folded is the signer's address with ASCII letters in lower case.
+CREATE TABLE formsvc_signatures (
+  id          uuid PRIMARY KEY,
+  account_id  uuid NOT NULL,
+  campaign_id uuid NOT NULL,
+  response_id uuid NOT NULL,
+  email       text NOT NULL,
+  folded      text NOT NULL,
+  first_name  text NOT NULL,
+  last_name   text NOT NULL,
+  file_id     uuid,
+  provider    text NOT NULL,
+  sha256      bytea NOT NULL,
+  signed_at   bigint NOT NULL,
+  created_at  bigint NOT NULL
+);
+CREATE INDEX formsvc_signatures_response ON formsvc_signatures (campaign_id, response_id, id);
+CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded, id);
+
+-- Who did what. Entries are only added.
+CREATE TABLE formsvc_audit (
+  id         uuid PRIMARY KEY,
+  account_id uuid NOT NULL REFERENCES formsvc_accounts (id),
+  actor      text NOT NULL,
+  action     text NOT NULL,
+  target     text NOT NULL,
+  details    text NOT NULL,
+  created_at bigint NOT NULL
+);
+CREATE INDEX formsvc_audit_account ON formsvc_audit (account_id, id);
+CREATE FUNCTION formsvc_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION '% is append-only', TG_TABLE_NAME;
+END $$;
+CREATE TRIGGER formsvc_audit_append_only BEFORE UPDATE OR DELETE ON formsvc_audit
+FOR EACH STATEMENT EXECUTE FUNCTION formsvc_append_only();

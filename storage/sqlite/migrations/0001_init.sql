@@ -99,6 +99,7 @@ CREATE TABLE formsvc_events (
   payload     BLOB NOT NULL
 ) STRICT;
 CREATE INDEX formsvc_events_account ON formsvc_events (account_id);
+CREATE INDEX formsvc_events_response ON formsvc_events (response_id);
 
 -- events is a set of bits, one per event type. secret, previous_secret and
 -- headers are in the form of package keyring, or '' for none; headers is JSON.
@@ -193,3 +194,76 @@ CREATE TABLE formsvc_failing (
   lease      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX formsvc_failing_untold ON formsvc_failing (first_at) WHERE failures > 0;
+
+-- Answers to calls that may be repeated, by a hash of account and key. seq keeps
+-- them in the order in which they were made.
+CREATE TABLE formsvc_idempotency (
+  seq         INTEGER PRIMARY KEY,
+  id          BLOB NOT NULL UNIQUE,
+  account_id  TEXT NOT NULL,
+  request     BLOB NOT NULL,
+  status      INTEGER NOT NULL,
+  etag        TEXT NOT NULL,
+  location    TEXT NOT NULL,
+  response_id TEXT,
+  created_at  INTEGER NOT NULL,
+  body        BLOB NOT NULL
+) STRICT;
+CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
+CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;
+
+-- Requests counted by key or account, and window. granted is what the last one who
+-- took was granted.
+CREATE TABLE formsvc_quota (
+  subject TEXT NOT NULL,
+  start   INTEGER NOT NULL,
+  used    INTEGER NOT NULL,
+  granted INTEGER NOT NULL,
+  PRIMARY KEY (subject, start)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE formsvc_comments (
+  id          TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL,
+  campaign_id TEXT NOT NULL,
+  response_id TEXT NOT NULL,
+  body        TEXT NOT NULL,
+  author      TEXT NOT NULL,
+  created_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
+
+-- folded is the signer's address with ASCII letters in lower case.
+CREATE TABLE formsvc_signatures (
+  id          TEXT PRIMARY KEY,
+  account_id  TEXT NOT NULL,
+  campaign_id TEXT NOT NULL,
+  response_id TEXT NOT NULL,
+  email       TEXT NOT NULL,
+  folded      TEXT NOT NULL,
+  first_name  TEXT NOT NULL,
+  last_name   TEXT NOT NULL,
+  file_id     TEXT,
+  provider    TEXT NOT NULL,
+  sha256      BLOB NOT NULL,
+  signed_at   INTEGER NOT NULL,
+  created_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX formsvc_signatures_response ON formsvc_signatures (campaign_id, response_id, id);
+CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded, id);
+
+-- Who did what. Entries are only added.
+CREATE TABLE formsvc_audit (
+  id         TEXT PRIMARY KEY,
+  account_id TEXT NOT NULL REFERENCES formsvc_accounts (id),
+  actor      TEXT NOT NULL,
+  action     TEXT NOT NULL,
+  target     TEXT NOT NULL,
+  details    TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX formsvc_audit_account ON formsvc_audit (account_id, id);
+CREATE TRIGGER formsvc_audit_update BEFORE UPDATE ON formsvc_audit
+BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
+CREATE TRIGGER formsvc_audit_delete BEFORE DELETE ON formsvc_audit
+BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;

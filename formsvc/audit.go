@@ -1,0 +1,73 @@
+package formsvc
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// An AuditEntry says who did what, and when. It is never changed or removed, so it
+// carries nothing personal and nothing secret.
+type AuditEntry struct {
+	ID        ID
+	AccountID ID
+	Actor     string // who: see [Service.As]; "" when nobody said
+	Action    AuditAction
+	Target    ID                // of the key, webhook, campaign …; "" for none
+	Details   map[string]string // what else is worth knowing, such as a key's name
+	CreatedAt time.Time
+}
+
+// AuditAction says what was done.
+type AuditAction string
+
+// What is audited.
+const (
+	AuditAccountCreated     AuditAction = "account.created"
+	AuditKeyCreated         AuditAction = "key.created"
+	AuditKeyRevoked         AuditAction = "key.revoked"
+	AuditWebhookCreated     AuditAction = "webhook.created"
+	AuditWebhookUpdated     AuditAction = "webhook.updated"
+	AuditWebhookRotated     AuditAction = "webhook.secret_rotated"
+	AuditWebhookDeleted     AuditAction = "webhook.deleted"
+	AuditWebhookTested      AuditAction = "webhook.tested"
+	AuditWebhookRedelivered AuditAction = "webhook.redelivered"
+	AuditErasureBegun       AuditAction = "erasure.begun"
+	AuditErasureDone        AuditAction = "erasure.done"
+	AuditRetentionBegun     AuditAction = "retention.begun"
+	AuditRetentionDone      AuditAction = "retention.done"
+)
+
+// AuditQuery chooses entries of one account.
+type AuditQuery struct {
+	AccountID ID
+	Action    AuditAction // "" means every action
+	Target    ID          // "" means every target
+	Page      PageQuery
+}
+
+// As returns the same Service for actor, who is named in the audit trail: "key " and
+// the identifier of an API key for requests, and whatever an embedder knows of
+// whoever is signed in, at most 200 bytes of text.
+func (s *Service) As(actor string) *Service { return s.view(func(c *core) { c.actor = actor }) }
+
+// audit returns an entry for a unit.
+func (c *core) audit(account ID, action AuditAction, target ID, details map[string]string) *AuditEntry {
+	now := c.now()
+	return &AuditEntry{
+		ID: c.newID(now), AccountID: account, Actor: c.actor, Action: action, Target: target, Details: details, CreatedAt: now,
+	}
+}
+
+// Audits shows the audit trail. It is safe for concurrent use.
+type Audits struct{ s *core }
+
+// List returns a page of an account's audit trail.
+func (a Audits) List(ctx context.Context, q AuditQuery) (Page[AuditEntry], error) {
+	q.Page = q.Page.Clamped()
+	page, err := a.s.store.Audit(ctx, q)
+	if err != nil {
+		return Page[AuditEntry]{}, fmt.Errorf("formsvc: audit: %w", err)
+	}
+	return page, nil
+}

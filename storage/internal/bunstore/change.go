@@ -1,0 +1,187 @@
+package bunstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// checkChange refuses a change that can't be stored.
+func checkChange(change *formsvc.Change) error {
+	for i := range change.Events {
+		if err := checkEvent(&change.Events[i]); err != nil {
+			return err
+		}
+	}
+	if a := change.Audit; a != nil {
+		if err := checkAudit(a); err != nil {
+			return err
+		}
+	}
+	if r := change.Idempotency; r != nil {
+		return checkRecord(r)
+	}
+	return nil
+}
+
+// apply writes a change as a part of the unit that c is in, and tells whether it
+// left deliveries to send.
+func (s *Store) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (wake bool, err error) {
+	if r := change.Idempotency; r != nil {
+		if err := s.remember(ctx, c, r); err != nil {
+			return false, err
+		}
+	}
+	if a := change.Audit; a != nil {
+		if err := s.appendAudit(ctx, c, a); err != nil {
+			return false, err
+		}
+	}
+	if len(change.Events) == 0 {
+		return false, nil
+	}
+	return s.backend.InsertEvents(ctx, c, change.Events)
+}
+
+// changing commits a unit that runs a function and applies a change.
+func (s *Store) changing(
+	ctx context.Context, change *formsvc.Change, do func(ctx context.Context, c bun.IConn) error,
+) error {
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) (err error) {
+		if err := do(ctx, c); err != nil {
+			return err
+		}
+		u.Wake, err = s.apply(ctx, c, change)
+		return err
+	}
+	return s.submit(ctx, u)
+}
+
+// decided runs a function that decides a unit, nil for an empty change, and applies
+// what it returns.
+func decided[T any](
+	ctx context.Context, s *Store, c bun.IConn, of T, decide func(T) (formsvc.Change, error),
+) (wake bool, err error) {
+	if decide == nil {
+		return false, nil
+	}
+	change, err := decide(of)
+	if err == nil {
+		err = checkChange(&change)
+	}
+	if err != nil {
+		return false, err
+	}
+	return s.apply(ctx, c, &change)
+}
+
+type auditRow struct {
+	bun.BaseModel `bun:"table:formsvc_audit,alias:t"`
+
+	ID        string `bun:",pk"`
+	AccountID string
+	Actor     string
+	Action    string
+	Target    string
+	Details   string // JSON
+	CreatedAt int64
+}
+
+func checkAudit(a *formsvc.AuditEntry) error {
+	texts := []string{a.Actor, string(a.Action), string(a.Target)}
+	for name, value := range a.Details {
+		texts = append(texts, name, value)
+	}
+	return errors.Join(checkIDs(a.ID), formsvc.CheckText(texts...))
+}
+
+func (r *auditRow) entry() (formsvc.AuditEntry, error) {
+	a := formsvc.AuditEntry{
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), Actor: r.Actor, Action: formsvc.AuditAction(r.Action),
+		Target: formsvc.ID(r.Target), CreatedAt: fromMicros(r.CreatedAt),
+	}
+	if r.Details != "{}" {
+		if err := json.Unmarshal([]byte(r.Details), &a.Details); err != nil {
+			return a, fmt.Errorf("bunstore: details of audit entry %s: %w", r.ID, err)
+		}
+	}
+	return a, nil
+}
+
+func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEntry) error {
+	details := []byte("{}")
+	if len(a.Details) > 0 {
+		var err error
+		if details, err = json.Marshal(a.Details); err != nil {
+			return fmt.Errorf("bunstore: details: %w", err)
+		}
+	}
+	_, err := s.build.NewInsert().Conn(c).Model(&auditRow{
+		ID: string(a.ID), AccountID: string(a.AccountID), Actor: a.Actor, Action: string(a.Action), Target: string(a.Target),
+		Details: string(details), CreatedAt: micros(a.CreatedAt),
+	}).Exec(ctx)
+	return err
+}
+
+// AppendAudit implements formsvc.AuditStore.
+func (s *Store) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error {
+	if err := s.ready(ctx, entry.AccountID); err != nil {
+		return err
+	}
+	if err := checkAudit(&entry); err != nil {
+		return err
+	}
+	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error { return s.appendAudit(ctx, c, &entry) })
+}
+
+// Audit implements formsvc.AuditStore.
+func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
+	var page formsvc.Page[formsvc.AuditEntry]
+	if err := s.ready(ctx, q.AccountID); err != nil {
+		return page, noneWhenNotFound(err)
+	}
+	if err := formsvc.CheckText(string(q.Action), string(q.Target)); err != nil {
+		return page, err
+	}
+	q.Page = q.Page.Clamped()
+	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
+		sel = sel.Conn(s.read).Where("t.account_id = ?", string(q.AccountID))
+		if q.Action != "" {
+			sel = sel.Where("t.action = ?", string(q.Action))
+		}
+		if q.Target != "" {
+			sel = sel.Where("t.target = ?", string(q.Target))
+		}
+		return sel
+	}
+	total, err := where(s.build.NewSelect()).Model((*auditRow)(nil)).Count(ctx)
+	if err != nil {
+		return page, s.backend.Classify(err)
+	}
+	page.Total = int64(total)
+	var rows []auditRow
+	if err := paged(where(s.build.NewSelect()).Model(&rows), "t.id", q.Page).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
+	}
+	rows, page.More = cutPage(rows, q.Page)
+	for i := range rows {
+		entry, err := rows[i].entry()
+		if err != nil {
+			return formsvc.Page[formsvc.AuditEntry]{}, err
+		}
+		page.Items = append(page.Items, entry)
+	}
+	return page, nil
+}
+
+// nullable returns NULL for no identifier.
+func nullable(id formsvc.ID) sql.NullString {
+	return sql.NullString{String: string(id), Valid: id != ""}
+}

@@ -1,0 +1,134 @@
+package bunstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// RecordHash returns what an idempotency record is found by: 16 bytes for the
+// account and the key, so that the index, which grows with every call and in no
+// order, is small.
+func RecordHash(account formsvc.ID, key string) []byte {
+	sum := sha256.Sum256([]byte(string(account) + "\x00" + key))
+	return sum[:16]
+}
+
+// Keyed reports whether a unit of the group has an idempotency record.
+func Keyed(group []*Unit) bool {
+	for _, u := range group {
+		if u.Creation.Change.Idempotency != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func checkRecord(r *formsvc.IdempotencyRecord) error {
+	err := errors.Join(checkIDs(r.AccountID), formsvc.CheckText(r.Key, r.ETag, r.Location))
+	if r.ResponseID != "" {
+		err = errors.Join(err, checkIDs(r.ResponseID))
+	}
+	return err
+}
+
+// InsertRecord adds a record unless there is one with that key; its arguments are
+// those of RecordArgs.
+const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, status, etag, location, body, response_id, " +
+	"created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+// RecordArgs returns the columns of a record.
+func RecordArgs(r *formsvc.IdempotencyRecord) []any {
+	body := r.Body
+	if body == nil {
+		body = []byte{}
+	}
+	return []any{
+		RecordHash(r.AccountID, r.Key), string(r.AccountID), r.Request[:], r.Status, r.ETag, r.Location, body,
+		nullable(r.ResponseID), micros(r.CreatedAt),
+	}
+}
+
+// remember adds a record as a part of the unit that c is in.
+func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
+	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r)...)
+	if err := changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) {
+		return formsvc.ErrRepeated
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// Remember implements formsvc.IdempotencyStore.
+func (s *Store) Remember(ctx context.Context, record formsvc.IdempotencyRecord) error {
+	if err := checkRecord(&record); err != nil {
+		return err
+	}
+	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error { return s.remember(ctx, c, &record) })
+}
+
+const (
+	selectRecord = "SELECT request, status, etag, location, body, response_id, created_at FROM formsvc_idempotency WHERE id = ?"
+	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = ? AND created_at < ?"
+)
+
+// Recall implements formsvc.IdempotencyStore.
+func (s *Store) Recall(
+	ctx context.Context, account formsvc.ID, key string, since time.Time,
+) (formsvc.IdempotencyRecord, error) {
+	var none formsvc.IdempotencyRecord
+	if err := s.ready(ctx, account); err != nil {
+		return none, err
+	}
+	hash := RecordHash(account, key)
+	r := formsvc.IdempotencyRecord{AccountID: account, Key: key}
+	var (
+		request  []byte
+		response sql.NullString
+		created  int64
+	)
+	row := s.read.QueryRowContext(ctx, s.rebind(selectRecord), hash)
+	if err := row.Scan(&request, &r.Status, &r.ETag, &r.Location, &r.Body, &response, &created); err != nil {
+		return none, s.notFound(err)
+	}
+	copy(r.Request[:], request)
+	r.ResponseID, r.CreatedAt = formsvc.ID(response.String), fromMicros(created)
+	if !r.CreatedAt.Before(since) {
+		return r, nil
+	}
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		_, err := c.ExecContext(ctx, s.rebind(deleteRecord), hash, micros(since))
+		return err
+	})
+	return none, errors.Join(formsvc.ErrNotFound, err)
+}
+
+// Forget implements formsvc.IdempotencyStore.
+func (s *Store) Forget(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := s.ready(ctx); err != nil || limit <= 0 {
+		return 0, err
+	}
+	n := 0
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		some := s.build.NewSelect().TableExpr("formsvc_idempotency AS i").Column("i.id").
+			Where("i.created_at < ?", micros(before)).Order("i.created_at").Limit(int64(limit))
+		result, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_idempotency").Where("id IN (?)", some).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		affected, err := result.RowsAffected()
+		n = int(affected)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
