@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ const (
 	listWhat   = "list of 20"
 	firstWhat  = "first page"
 	deepWhat   = "deep page"
+	checksWhat = "checked create"
 )
 
 // A cell is one figure of a table, measured once.
@@ -89,11 +91,12 @@ func (b *bench) measure(
 
 // profile names the file of the cell's CPU profile.
 func (c *cell) profile() string {
-	what := map[string]string{getWhat: "get", listWhat: "list", firstWhat: "first", deepWhat: "deep"}[c.What]
+	what := map[string]string{getWhat: "get", listWhat: "list", firstWhat: "first", deepWhat: "deep", checksWhat: "checks"}[c.What]
 	if what == "" {
 		what = c.What
 	}
-	return fmt.Sprintf("%s-%s-%s-%d-%d-round%d.pprof", what, c.Store, c.System, c.Conns, c.Responses, c.Round)
+	system := strings.ReplaceAll(c.System, ", ", "-")
+	return fmt.Sprintf("%s-%s-%s-%d-%d-round%d.pprof", what, c.Store, system, c.Conns, c.Responses, c.Round)
 }
 
 // watched runs the load and reads the CPU times at its beginning and end.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -232,5 +234,45 @@ func TestFlags(t *testing.T) {
 	o, err := parseOptions([]string{"-systems", "each,ceiling", "-conns", "2, 4"}, io.Discard)
 	if err != nil || !slices.Equal(o.Systems, []string{ceilingSystem, eachSystem}) || !slices.Equal(o.Conns, []int{2, 4}) {
 		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	table, r := benchmark(t, "-stores", "sqlite", "-rounds", "1", "-conns", "4", "-only", "checks")
+	for _, system := range []string{groupSystem, quotaSystem, keyedSystem} {
+		if !hasRow(table, checksWhat, 0, 4, system) {
+			t.Errorf("no row for %s", system)
+		}
+	}
+	if len(r.Ratios) != 2 {
+		t.Errorf("got %d ratios, want 2", len(r.Ratios))
+	}
+}
+
+// TestFreshKeys makes sure that no two requests have the same idempotency key: a
+// replay costs less than what is to be measured.
+func TestFreshKeys(t *testing.T) {
+	t.Parallel()
+	w := inventedWorld()
+	load, err := w.keyedCreates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	var buf []byte
+	for i := range 500 {
+		for conn := range 3 {
+			buf = load.fresh(buf, i%len(load.requests), conn, i)
+			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(buf)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := r.Header.Get("Idempotency-Key")
+			if len(key) != len(sampleKey) || seen[key] {
+				t.Fatalf("key %q of request %d on connection %d", key, i, conn)
+			}
+			seen[key] = true
+		}
 	}
 }

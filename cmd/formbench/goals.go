@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A goal is a figure to reach. The median decides; on a machine that does other
@@ -63,6 +64,7 @@ func goals(o *options, cells []cell, list []ratio) []goal {
 			j.halfOfCeiling("list of 20", subject{listWhat, store, conns, o.Fill})
 		}
 		j.depth(o.Large)
+		j.checks(o.Conns)
 		j.memory()
 		all = append(all, j.goals...)
 	}
@@ -116,6 +118,15 @@ func (j *judge) depth(large int) {
 		j.add(goal{Text: what + " of 20: p50 ≤ 1.3 of the small campaign's", Bound: 1.3, decimals: 2},
 			j.ratio(ofDepth, subject{what, j.store, 1, large}))
 	}
+}
+
+// checks judges what the quota and idempotency keys cost at the highest load.
+func (j *judge) checks(conns []int) {
+	s := subject{checksWhat, j.store, slices.Max(conns), 0}
+	j.add(goal{Text: fmt.Sprintf("create, %d connections: with a quota > 0.95 of without", s.Conns), Bound: 0.95, atLeast: true, decimals: 2},
+		j.ratio(ofQuota, s))
+	j.add(goal{Text: fmt.Sprintf("create, %d connections: with a quota and a key > 0.95 of without", s.Conns), Bound: 0.95, atLeast: true, decimals: 2},
+		j.ratio(ofKeyed, s))
 }
 
 // memory judges the most that any server of the API had.

@@ -85,12 +85,14 @@ func (l *load) work(conn net.Conn, number int, s *sample) {
 	reader := newAnswers(conn)
 	// Connections begin at different requests, spread over all of them.
 	next := number * len(l.requests) / l.conns
+	var buf []byte
 	for !l.failed.Load() {
 		start := time.Now()
 		if !start.Before(l.end) {
 			return
 		}
-		if err := l.once(conn, reader, l.requests[next]); err != nil {
+		buf = l.fresh(buf, next, number, s.answered)
+		if err := l.once(conn, reader, buf); err != nil {
 			s.errors, s.err = 1, err
 			l.failed.Store(true)
 			return

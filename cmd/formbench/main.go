@@ -10,9 +10,14 @@
 //     webhook, so that each is a response, an event and a delivery, durable.
 //     Nothing delivers. Every cell has a database of its own, which afterwards
 //     must hold exactly what was acknowledged.
+//
 //   - read: GET of one response, and of the newest 20 with the total.
+//
 //   - depth: the first page of 20 and pages far behind it by cursor, in a small
 //     and in a large campaign, on one connection.
+//
+//   - checks: create once more, without a quota, with one, and with one and an
+//     Idempotency-Key of its own for every request.
 //
 // Three systems take turns within each round, and each cell starts a process of
 // its own: "ceiling" is net/http and encoding/json and stores nothing, "formsvc"

@@ -16,6 +16,9 @@ const (
 	ceilingSystem = "ceiling" // decodes and encodes, stores nothing
 	groupSystem   = "formsvc" // the API, concurrent writes share commits
 	eachSystem    = "each"    // the API, one transaction per request
+
+	quotaSystem = "quota"      // the API with a quota
+	keyedSystem = "quota, key" // … and an Idempotency-Key with each request
 )
 
 // The stores that the API is measured on.
@@ -29,6 +32,7 @@ const (
 	createPart = "create"
 	readPart   = "read"
 	depthPart  = "depth"
+	checksPart = "checks"
 
 	steadyPart    = "steady"
 	drainPart     = "drain"
@@ -116,7 +120,7 @@ func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSys
 
 func allParts() []string { return slices.Concat(requestParts(), deliverParts(), []string{filesPart}) }
 
-func requestParts() []string { return []string{createPart, readPart, depthPart} }
+func requestParts() []string { return []string{createPart, readPart, depthPart, checksPart} }
 
 func deliverParts() []string {
 	return []string{steadyPart, drainPart, latencyPart, isolationPart, backlogPart, idlePart}

@@ -13,7 +13,7 @@ func (b *bench) all(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{createPart, b.create}, {readPart, b.read}, {depthPart, b.depth}} {
+	}{{createPart, b.create}, {readPart, b.read}, {depthPart, b.depth}, {checksPart, b.checks}} {
 		if !slices.Contains(b.Only, part.name) {
 			continue
 		}
@@ -91,11 +91,30 @@ func (b *bench) createCell(ctx context.Context, c cell) (err error) {
 	if w, err = db.withWebhook(ctx, w); err != nil {
 		return err
 	}
-	answered, err := b.measure(ctx, c, db.dsn, func(string) (workload, error) { return w.creates() })
+	answered, err := b.measure(ctx, c, db.dsn, func(string) (workload, error) {
+		if c.System == keyedSystem {
+			return w.keyedCreates()
+		}
+		return w.creates()
+	})
 	if err != nil {
 		return err
 	}
 	return db.holds(ctx, w, answered)
+}
+
+// checks measures new responses without a quota, with one, and with an idempotency
+// key as well.
+func (b *bench) checks(ctx context.Context) error {
+	if !slices.Contains(b.Systems, groupSystem) {
+		return nil
+	}
+	for _, c := range b.plan([]string{checksWhat}, b.Conns, []int{0}, []string{groupSystem, quotaSystem, keyedSystem}) {
+		if err := b.createCell(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
 }
 
 // read measures one response and the newest ones.

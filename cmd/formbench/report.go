@@ -113,6 +113,8 @@ func partOf(what string) string {
 		return createPart
 	case getWhat, listWhat:
 		return readPart
+	case checksWhat:
+		return checksPart
 	}
 	return depthPart
 }

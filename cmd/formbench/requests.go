@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -30,6 +32,22 @@ func inventedWorld() world {
 type workload struct {
 	status   int // that every answer must have
 	requests [][]byte
+	keys     []int // where each request has room for an idempotency key; nil for none
+}
+
+// sampleKey holds the place of an idempotency key, which is as long as a UUID.
+const sampleKey = "00000000-0000-4000-8000-000000000000"
+
+// fresh returns request number i with a key that no other request has, in buf.
+func (w *workload) fresh(buf []byte, i, conn, count int) []byte {
+	if w.keys == nil {
+		return w.requests[i]
+	}
+	buf = append(buf[:0], w.requests[i]...)
+	random := scatter(conn<<40 | count)
+	copy(buf[w.keys[i]:], fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(random), uint16(random>>32), random>>48&0xfff, //nolint:gosec // parts of it
+		random>>60, conn<<32|count))
+	return buf
 }
 
 func (w *world) listPath() string { return "/v1/campaigns/" + string(w.campaign.ID) + "/responses" }
@@ -54,6 +72,19 @@ func (w *world) creates() (workload, error) {
 		load.requests = append(load.requests, w.request("POST", w.listPath(), body))
 	}
 	return load, nil
+}
+
+// keyedCreates are creates with an idempotency key each.
+func (w *world) keyedCreates() (workload, error) {
+	load, err := w.creates()
+	for i, request := range load.requests {
+		const before = "Content-Type: "
+		at := bytes.Index(request, []byte(before))
+		header := "Idempotency-Key: " + sampleKey + "\r\n"
+		load.requests[i] = slices.Concat(request[:at], []byte(header), request[at:])
+		load.keys = append(load.keys, at+len("Idempotency-Key: "))
+	}
+	return load, err
 }
 
 // gets reads single responses of a campaign of n.

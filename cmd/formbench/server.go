@@ -114,7 +114,7 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	closeAll := func() error { return errors.Join(closeBlobs(), s.Close()) }
-	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile})
+	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: c.quota()})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
@@ -123,6 +123,14 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 		return nil, nil, errors.Join(err, closeAll())
 	}
 	return handler, closeAll, nil
+}
+
+// quota is how many requests an hour the key may make.
+func (c *serverConfig) quota() int {
+	if c.System == quotaSystem || c.System == keyedSystem {
+		return 1_000_000_000
+	}
+	return -1
 }
 
 // blobs returns where the API keeps files, if anywhere.

@@ -132,6 +132,8 @@ const (
 	ofCeiling = "formsvc/ceiling requests/s"
 	ofEach    = "formsvc/each requests/s"
 	ofDepth   = "large/small p50"
+	ofQuota   = "quota/formsvc requests/s"
+	ofKeyed   = "quota and key/formsvc requests/s"
 )
 
 // ratios returns every ratio that the cells give.
@@ -146,6 +148,10 @@ func ratios(cells []cell) []ratio {
 		for _, other := range []struct{ of, system string }{{ofCeiling, ceilingSystem}, {ofEach, eachSystem}} {
 			theirs := r.cells[rowKey{key.subject, other.system}]
 			list = appendRatio(list, key.subject, other.of, mine, theirs, func(c *cell) float64 { return c.PerSecond })
+		}
+		for _, other := range []struct{ of, system string }{{ofQuota, quotaSystem}, {ofKeyed, keyedSystem}} {
+			theirs := r.cells[rowKey{key.subject, other.system}]
+			list = appendRatio(list, key.subject, other.of, theirs, mine, func(c *cell) float64 { return c.PerSecond })
 		}
 		if (key.What == firstWhat || key.What == deepWhat) && key.Responses != smallCampaign {
 			small := key
