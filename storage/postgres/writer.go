@@ -17,10 +17,12 @@ import (
 func (s *Store) writeGroup(group []*bunstore.Unit) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	for _, u := range group {
-		u.Err, u.Wake = nil, false
-	}
-	err := s.backend.CreateResponses(ctx, s.hot, group)
+	err := retried(func() error {
+		for _, u := range group {
+			u.Err, u.Wake = nil, false
+		}
+		return s.backend.CreateResponses(ctx, s.hot, group)
+	})
 	switch {
 	case err == nil:
 	case !undone(err):
@@ -42,6 +44,17 @@ func fail(group []*bunstore.Unit, err error) {
 
 // attempts is how often a unit is tried when others make the server undo it.
 const attempts = 4
+
+// retried tries again what the server undid because of others.
+func retried(try func() error) error {
+	for n := 1; ; n++ {
+		err := try()
+		if !retryable(err) || n == attempts {
+			return err
+		}
+		time.Sleep(rand.N(time.Duration(n) * 10 * time.Millisecond)) //nolint:gosec // jitter
+	}
+}
 
 // writeAlone runs a unit in a transaction of its own: Postgres has as many
 // writers as connections, and shares the flush of its log among them.
@@ -67,14 +80,7 @@ func (s *Store) writeAlone(ctx context.Context, u *bunstore.Unit) error {
 	// From here on the unit is under way and its caller is told what became of it.
 	unit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	var err error
-	for n := 1; ; n++ {
-		err = try(unit, u)
-		if !retryable(err) || n == attempts {
-			break
-		}
-		time.Sleep(rand.N(time.Duration(n) * 10 * time.Millisecond)) //nolint:gosec // jitter
-	}
+	err := retried(func() error { return try(unit, u) })
 	if errors.Is(err, context.DeadlineExceeded) {
 		return bunstore.Classified(formsvc.ErrUnavailable, err)
 	}
