@@ -44,9 +44,10 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Accoun
 	now := a.s.now()
 	account := Account{ID: a.s.newID(now), Name: name, CreatedAt: now}
 	var (
-		keys  []Key
-		key   Key
-		value string
+		keys    []Key
+		key     Key
+		value   string
+		details map[string]string
 	)
 	if in != nil {
 		var err error
@@ -54,8 +55,10 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Accoun
 			return Account{}, Key{}, "", err
 		}
 		keys = []Key{key}
+		details = key.auditDetails()
+		details["key"] = string(key.ID)
 	}
-	if err := a.s.store.CreateAccount(ctx, account, keys, Change{Audit: a.s.audit(account.ID, AuditAccountCreated, account.ID, nil)}); err != nil {
+	if err := a.s.store.CreateAccount(ctx, account, keys, Change{Audit: a.s.audit(account.ID, AuditAccountCreated, account.ID, details)}); err != nil {
 		return Account{}, Key{}, "", fmt.Errorf("formsvc: create account: %w", err)
 	}
 	return account, key, value, nil

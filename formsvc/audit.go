@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -43,13 +44,24 @@ type AuditQuery struct {
 	AccountID ID
 	Action    AuditAction // "" means every action
 	Target    ID          // "" means every target
+	Since     time.Time   // made then or later; zero means from the beginning
 	Page      PageQuery
 }
 
 // As returns the same Service for actor, who is named in the audit trail: "key " and
 // the identifier of an API key for requests, and whatever an embedder knows of
-// whoever is signed in, at most 200 bytes of text.
-func (s *Service) As(actor string) *Service { return s.view(func(c *core) { c.actor = actor }) }
+// whoever is signed in. What is no text, and what goes beyond 200 bytes, is left
+// out.
+func (s *Service) As(actor string) *Service {
+	actor = strings.ToValidUTF8(strings.ReplaceAll(actor, "\x00", ""), "")
+	if len(actor) > maxActor {
+		actor = strings.ToValidUTF8(actor[:maxActor], "")
+	}
+	return s.view(func(c *core) { c.actor = actor })
+}
+
+// maxActor is how many bytes an actor has at most.
+const maxActor = 200
 
 // audit returns an entry for a unit.
 func (c *core) audit(account ID, action AuditAction, target ID, details map[string]string) *AuditEntry {

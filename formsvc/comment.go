@@ -1,6 +1,11 @@
 package formsvc
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
 
 // A Comment is what somebody noted about a response. It never changes.
 type Comment struct {
@@ -13,8 +18,17 @@ type Comment struct {
 	CreatedAt  time.Time
 }
 
-// MaxComment is how many characters a comment may have.
-const MaxComment = 10_000
+// Bounds of a comment, in characters.
+const (
+	MaxComment = 10_000
+	maxAuthor  = 200
+)
+
+// CommentInput is what a new comment needs.
+type CommentInput struct {
+	Body   string // not only white space, at most MaxComment characters; kept as it is
+	Author string // at most 200 characters; "" when nobody says
+}
 
 // CommentQuery chooses comments on one response.
 type CommentQuery struct {
@@ -26,3 +40,54 @@ type CommentQuery struct {
 
 // Comments takes and lists comments. It is safe for concurrent use.
 type Comments struct{ s *core }
+
+// Create adds a comment to a response, whatever the status of either that or its
+// campaign. It changes nothing else and raises no event. It fails with a
+// *[ValidationError], and with [ErrNotFound] for an unknown response.
+func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (Comment, error) {
+	if err := in.check(); err != nil {
+		return Comment{}, fmt.Errorf("formsvc: create comment: %w", err)
+	}
+	now := s.s.now()
+	c := Comment{
+		ID: s.s.newID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
+		Body: in.Body, Author: in.Author, CreatedAt: now,
+	}
+	if err := s.s.store.CreateComment(ctx, c, Change{Idempotency: s.s.record(&c)}); err != nil {
+		return Comment{}, fmt.Errorf("formsvc: create comment: %w", err)
+	}
+	return c, nil
+}
+
+func (in *CommentInput) check() error {
+	var v ValidationError
+	if strings.TrimSpace(in.Body) == "" {
+		v.add("/body", "required", "must not be blank")
+	} else {
+		v.checkLine("/body", in.Body, MaxComment)
+	}
+	v.checkLine("/author", in.Author, maxAuthor)
+	return v.err()
+}
+
+// List returns a page of the comments on a response, or [ErrNotFound].
+func (s Comments) List(ctx context.Context, q CommentQuery) (Page[Comment], error) {
+	q.Page = q.Page.Clamped()
+	page, err := s.s.store.Comments(ctx, q)
+	if err != nil {
+		return Page[Comment]{}, fmt.Errorf("formsvc: comments: %w", err)
+	}
+	return page, nil
+}
+
+// AppendComment appends the comment as the JSON object that clients get.
+func AppendComment(b []byte, c *Comment) []byte {
+	b = append(b, `{"uuid":"`...)
+	b = append(b, c.ID...)
+	b = append(b, `","body":`...)
+	b = appendString(b, c.Body)
+	b = append(b, `,"author":`...)
+	b = appendOptional(b, c.Author)
+	b = append(b, `,"createdAt":`...)
+	return append(AppendTime(b, c.CreatedAt), '}')
+}

@@ -135,9 +135,16 @@ const (
 // RedeliverFailed sends every delivery of a webhook again that failed for the
 // last time at since or later, as [Deliveries.Redeliver] does, 50 a second, and
 // returns how many these are. What fails again meanwhile is not among them. When
-// it fails on the way, those counted are under way; calling it again goes on.
-// It fails with [ErrNotFound].
+// it fails on the way, those counted are under way; calling it again goes on, and
+// counts the rest. It fails with [ErrNotFound].
+//
+// They are sent in units of 500, the last of which has the record of [Service.Once].
+// When the same call runs on two nodes at once, both take their share of what there
+// is, one is answered for, and what was in the last unit of the other stays failed.
 func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (int, error) {
+	if err := d.s.repeated(ctx); err != nil {
+		return 0, fmt.Errorf("formsvc: redeliver: %w", err)
+	}
 	if _, err := d.s.store.Webhook(ctx, key); err != nil {
 		return 0, fmt.Errorf("formsvc: redeliver: %w", err)
 	}

@@ -10,7 +10,8 @@
 // after Module the questions it asks; one without modules takes any answers. A
 // [Response] is what one person submitted to a campaign: a [User], [Answers], a
 // status, and a reference that people can read out. A [File] was uploaded to a
-// response; its bytes are in a [blobstore.Store]. An [Event] says that
+// response; its bytes are in a [blobstore.Store]. A [Comment] is a note on a
+// response, and a [Signature] says that somebody signed it. An [Event] says that
 // something happened to a response. A [Webhook] is an address that is told of
 // events, and a [Delivery] is one event on its way to one webhook.
 //
@@ -31,9 +32,9 @@
 // Creating a response raises response.created. An update raises
 // response.updated when user or answers changed, response.status_changed when
 // the status did, and response.completed when that status is final; an update
-// that changes nothing raises nothing. A file raises file.uploaded. The types
-// are in package [github.com/formsvc/toolkit/webhook]; signature.completed is
-// not raised yet.
+// that changes nothing raises nothing. A file raises file.uploaded and a signature
+// signature.completed; a comment raises nothing. The types are in package
+// [github.com/formsvc/toolkit/webhook].
 //
 // The payload of an event is made once, as bytes, and shows the response as the
 // event left it. Every attempt at every delivery sends these bytes. A payload
@@ -66,6 +67,15 @@
 // [Files.Open] reads is checked block by block before it is given out: a damaged
 // content fails with [ErrCorrupt], in whole and in part. [Files.Verify] compares
 // the hashes too, and finds such files before somebody needs them.
+//
+// # Signatures
+//
+// A [Signature] is a record: who signed, when, and the SHA-256 of what. That is a
+// file of the response, which can't change, or else its answers as they are in the
+// unit that records the signature. Answers may change later; whoever compares the
+// hash with that of [CanonicalAnswers], which is a form that any language can make
+// (RFC 8785), sees whether they did. Nothing is verified about the signer: that is
+// for whoever took the signature.
 //
 // # Wiring
 //

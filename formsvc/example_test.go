@@ -2,6 +2,7 @@ package formsvc_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -231,6 +232,43 @@ func ExampleWebhooks_Create() {
 	}
 	// Output:
 	// pending response.created Summer grant REF-1 <nil>
+}
+
+// Answers are signed, and whoever has them can tell later whether it is these that
+// were: by the hash of their canonical form. It is made here by hand, from the JSON
+// that the API gives, as any language can.
+func ExampleSignatures_Create() {
+	ctx := context.Background()
+	svc, _, account := exampleService(nil)
+	campaign, _ := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
+	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com"},
+		Answers: []formsvc.Answer{
+			{Name: "days", Value: []string{"Monday", "Friday"}}, {Name: "amount", Value: []string{"100 €"}}, {Name: "remarks"},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	signature, err := svc.Signatures.Create(ctx, formsvc.ResponseKey{AccountID: account, CampaignID: campaign.ID, ID: r.ID},
+		formsvc.SignatureInput{Signer: formsvc.User{Email: "grace@example.com"}, Provider: "pen"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	// The members sorted, no white space, characters as they are.
+	text := `{"amount":{"value":["100 €"]},"days":{"value":["Monday","Friday"]},"remarks":{"value":[]}}`
+	fmt.Println(sha256.Sum256([]byte(text)) == signature.DocumentSHA256)
+	fmt.Println(string(formsvc.CanonicalAnswers(r.Answers)) == text)
+
+	changed := formsvc.NewAnswers(formsvc.Answer{Name: "amount", Value: []string{"1000"}})
+	fmt.Println(sha256.Sum256(formsvc.CanonicalAnswers(changed)) == signature.DocumentSHA256)
+	// Output:
+	// true
+	// true
+	// false
 }
 
 // A file is uploaded to a response, read back, and goes with the response.

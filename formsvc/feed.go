@@ -18,6 +18,9 @@ type EventQuery struct {
 	// MaxBytes ends the page early: at the event whose payload would exceed it,
 	// but not before the first. 0 means DefaultEventBytes.
 	MaxBytes int
+	// Early also shows events that others may still come before. Who wants all that
+	// there are now needs them; who wants to go on later must do without.
+	Early bool
 }
 
 // DefaultEventBytes is how many bytes of payloads a page of events has at most,

@@ -124,11 +124,8 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	if _, err := s.s.blobs.Put(ctx, BlobKey(id), content); err != nil {
 		return File{}, blobError(err)
 	}
-	f := File{
-		ID: id, AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
-		Name: CleanFileName(in.Name), ContentType: cleanContentType(in.ContentType), Module: in.Module,
-		Size: content.size, SHA256: content.digest, Blocks: content.blocks, CreatedAt: began,
-	}
+	f := content.file()
+	f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.CreatedAt = id, key.AccountID, key.CampaignID, key.ID, began
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
 		extra := eventExtra{member: "file", json: AppendFile(nil, &f)}
 		return Change{
@@ -146,6 +143,32 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	return f, nil
 }
 
+// Examine reads and judges the content of a new file as [Files.Upload] does, and
+// keeps nothing. Of the result only Name, ContentType, Module, Size, SHA256 and Blocks
+// are set. It tells whether an upload repeats an earlier one.
+func (s Files) Examine(ctx context.Context, in FileInput) (File, error) {
+	f, err := s.examine(ctx, &in)
+	if err != nil {
+		return File{}, fmt.Errorf("formsvc: examine file: %w", err)
+	}
+	return f, nil
+}
+
+func (s Files) examine(ctx context.Context, in *FileInput) (File, error) {
+	if s.s.blobs == nil {
+		return File{}, errors.ErrUnsupported
+	}
+	if err := in.check(); err != nil {
+		return File{}, err
+	}
+	content := newIntake(in, s.s.maxFile, s.s.blocks)
+	defer content.close()
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return File{}, err
+	}
+	return content.file(), ctx.Err()
+}
+
 // discard removes the blob of a file that was not made. Whether it was is asked
 // of the store, which may have made it although it failed.
 func (c *core) discard(ctx context.Context, id ID) {
@@ -156,14 +179,16 @@ func (c *core) discard(ctx context.Context, id ID) {
 	}
 }
 
-// removeBlob removes the blob of a file that does not exist. The sweep removes
-// what can't be removed now.
-func (c *core) removeBlob(ctx context.Context, id ID) {
+// removeBlob removes the blob of a file that does not exist, and reports whether it
+// is gone. The sweep removes what can't be removed now.
+func (c *core) removeBlob(ctx context.Context, id ID) bool {
 	err := c.blobs.Delete(ctx, BlobKey(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.logger.LogAttrs(ctx, slog.LevelWarn, "a blob without a file is left to the sweep",
 			slog.String("file", string(id)), slog.Any("error", err))
+		return false
 	}
+	return true
 }
 
 // Get returns what is known of a file, or [ErrNotFound].
@@ -213,11 +238,7 @@ func AppendFile(b []byte, f *File) []byte {
 	b = append(b, `,"contentType":`...)
 	b = appendString(b, f.ContentType)
 	b = fmt.Appendf(b, `,"size":%d,"sha256":"%x","module":`, f.Size, f.SHA256)
-	if f.Module == "" {
-		b = append(b, "null"...)
-	} else {
-		b = appendString(b, f.Module)
-	}
+	b = appendOptional(b, f.Module)
 	b = append(b, `,"responseUuid":"`...)
 	b = append(b, f.ResponseID...)
 	b = append(b, `","campaignUuid":"`...)

@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -41,8 +42,9 @@ type Once struct {
 	AccountID ID
 	Key       string
 	// Reply returns what to remember of the call from its result: a pointer to
-	// what the method returns. It runs inside the unit, perhaps more than once, so
-	// it must not call the service.
+	// what the method returns beside its error; of [Webhooks.Create] that is a
+	// *[Subscription]. It runs inside the unit, perhaps more than once and on another
+	// goroutine, so it must not call the service.
 	Reply func(result any) Reply
 }
 
@@ -93,6 +95,41 @@ func (s *Service) Recall(ctx context.Context, account ID, key string) (Reply, er
 		return Reply{}, fmt.Errorf("formsvc: recall: %w", err)
 	}
 	return record.Reply, nil
+}
+
+// Forget deletes what is remembered for longer than [IdempotencyTTL], and returns
+// how many answers that were. [Service.Run] calls it.
+func (s *Service) Forget(ctx context.Context) (deleted int, err error) {
+	before := s.core.now().Add(-IdempotencyTTL)
+	for {
+		n, err := s.core.store.Forget(ctx, before, pruneBatch)
+		deleted += n
+		if err != nil {
+			return deleted, fmt.Errorf("formsvc: forget: %w", err)
+		}
+		if n < pruneBatch {
+			return deleted, nil
+		}
+		if !pause(ctx, prunePause) {
+			return deleted, ctx.Err()
+		}
+	}
+}
+
+// repeated returns [ErrRepeated] when the call has an answer already. It is for
+// methods that do their work in more than one unit; others learn it from their unit.
+func (c *core) repeated(ctx context.Context) error {
+	if c.once == nil {
+		return nil
+	}
+	_, err := c.store.Recall(ctx, c.once.AccountID, c.once.Key, c.now().Add(-IdempotencyTTL))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return ErrRepeated
 }
 
 // Begin notes that a call with that key is under way in this process, until end is

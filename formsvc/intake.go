@@ -63,5 +63,13 @@ func (t *intake) end() error {
 	return io.EOF
 }
 
+// file returns what is known of the file, after io.EOF.
+func (t *intake) file() File {
+	return File{
+		Name: CleanFileName(t.in.Name), ContentType: cleanContentType(t.in.ContentType), Module: t.in.Module,
+		Size: t.size, SHA256: t.digest, Blocks: t.blocks,
+	}
+}
+
 // close ends the reading, wherever it is.
 func (t *intake) close() { t.hasher.close() }

@@ -16,7 +16,7 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	set("/user/email", &r.User.Email, patch.Email)
 	set("/user/firstName", &r.User.FirstName, patch.FirstName)
 	set("/user/lastName", &r.User.LastName, patch.LastName)
-	v.checkUser(&r.User)
+	v.checkUser("/user", &r.User)
 	if len(patch.Answers) == 0 {
 		return changes, nil
 	}

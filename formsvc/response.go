@@ -61,6 +61,7 @@ type ResponseKey struct{ AccountID, CampaignID, ID ID }
 type ResponseFilter struct {
 	Status        []string  // any of these
 	Email         string    // exactly this address
+	AnyCase       bool      // Email is compared as [SameEmail] does
 	Reference     string    // exactly this reference
 	CreatedAfter  time.Time // created later than this
 	CreatedBefore time.Time // created earlier than this
@@ -81,7 +82,7 @@ func (f *ResponseFilter) Match(r *Response) bool {
 		status = status || s == r.Status
 	}
 	return status &&
-		(f.Email == "" || f.Email == r.User.Email) &&
+		(f.Email == "" || f.Email == r.User.Email || f.AnyCase && SameEmail(f.Email, r.User.Email)) &&
 		(f.Reference == "" || f.Reference == r.Reference) &&
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore)) &&
@@ -94,6 +95,15 @@ type ResponseQuery struct {
 	CampaignID ID
 	Filter     ResponseFilter
 	Page       PageQuery
+	NoTotal    bool // don't count: Total is 0; for who reads page after page
+	MaxBytes   int  // end the page with the response that brings the sum of [Response.Size] to this; 0 means no bound
+}
+
+// Size returns about how many bytes of memory the response takes.
+func (r *Response) Size() int {
+	const fixed = 320 // the struct, and identifiers
+	return fixed + len(r.Reference) + len(r.Status) + len(r.User.Email) + len(r.User.FirstName) + len(r.User.LastName) +
+		len(r.Answers.text)
 }
 
 // Responses takes, changes and lists responses. It is safe for concurrent use.
@@ -112,7 +122,7 @@ const retries = 8
 // [ErrCampaignClosed].
 func (s Responses) Create(ctx context.Context, account, campaign ID, in ResponseInput) (Response, error) {
 	var v ValidationError
-	v.checkUser(&in.User)
+	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
 	key := CampaignKey{AccountID: account, ID: campaign}
 	answers := NewAnswers(in.Answers...)
@@ -177,15 +187,16 @@ func (s Responses) campaignFor(
 	return &c, decide(&c)
 }
 
-func (e *ValidationError) checkUser(u *User) {
+// checkUser notes what is wrong with a person; pointer is where he is.
+func (e *ValidationError) checkUser(pointer string, u *User) {
 	switch {
 	case u.Email == "":
-		e.add("/user/email", "required", "is required")
+		e.add(pointer+"/email", "required", "is required")
 	case !validEmail(u.Email) || CheckText(u.Email) != nil:
-		e.add("/user/email", "invalid_email", "must be an e-mail address")
+		e.add(pointer+"/email", "invalid_email", "must be an e-mail address")
 	}
-	e.checkLine("/user/firstName", u.FirstName, maxName)
-	e.checkLine("/user/lastName", u.LastName, maxName)
+	e.checkLine(pointer+"/firstName", u.FirstName, maxName)
+	e.checkLine(pointer+"/lastName", u.LastName, maxName)
 }
 
 // Update changes a response in one unit, with the events of what changed:
@@ -279,8 +290,8 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
 	return r, nil
 }
 
-// Delete removes a response with its files, or fails with [ErrNotFound]. Events
-// that are under way are still delivered. It raises none, and no endpoint calls
+// Delete removes a response with its files, comments and signatures, or fails with
+// [ErrNotFound]. Events that are under way are still delivered. It raises none, and no endpoint calls
 // it: it is for programs that decide what is kept.
 //
 // The blobs of the files go after the rows; those that can't be removed are left

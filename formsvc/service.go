@@ -73,8 +73,9 @@ type Options struct {
 	// Quota is how many requests a key may make in a window; negative means any
 	// number. Defaults to [DefaultQuota].
 	Quota int
-	// QuotaWindow is how long a window is, in whole seconds; windows begin at
-	// multiples of it since 1970 in UTC. Defaults to [DefaultQuotaWindow].
+	// QuotaWindow is how long a window is, in whole seconds, and at most 100 years;
+	// windows begin at multiples of it since 1970 in UTC. Defaults to
+	// [DefaultQuotaWindow].
 	QuotaWindow time.Duration
 	// QuotaPerAccount counts the requests of all keys of an account together.
 	// Defaults to each key by itself.
@@ -148,7 +149,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.NewReference != nil {
 		reference = func(time.Time) string { return o.NewReference() }
 	}
-	quota, err := newQuotaLedger(&o)
+	quota, err := newQuotaLedger(store, &o)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}

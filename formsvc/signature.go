@@ -1,8 +1,13 @@
 package formsvc
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // A Signature says that somebody signed a response, or a file of it. It never
@@ -22,6 +27,14 @@ type Signature struct {
 	CreatedAt      time.Time
 }
 
+// SignatureInput is what a new signature needs.
+type SignatureInput struct {
+	Signer   User      // held to the rules of [ResponseInput]'s
+	FileID   ID        // a file of the response; "" when its answers were signed
+	Provider string    // at most 200 characters
+	SignedAt time.Time // cut to milliseconds, at most 5 minutes ahead of our clock; zero means now
+}
+
 // SignatureQuery chooses signatures of one response.
 type SignatureQuery struct {
 	AccountID  ID
@@ -30,5 +43,121 @@ type SignatureQuery struct {
 	Page       PageQuery
 }
 
+const (
+	// maxProvider bounds the name of a provider, in characters.
+	maxProvider = 200
+	// signedAhead is how far ahead of our clock somebody may have signed. Clocks
+	// differ by seconds, seldom by minutes; what is later than that is a mistake,
+	// such as a time zone left out, and would stand in a record that can't be mended.
+	signedAhead = 5 * time.Minute
+)
+
 // Signatures takes and lists signatures. It is safe for concurrent use.
 type Signatures struct{ s *core }
+
+// Create records a signature of a response, whatever the status of either that or
+// its campaign, with the event "signature.completed": one unit. The response is
+// not changed. DocumentSHA256 is that of the file, or else of the answers as they
+// are in that unit, so that a later change of theirs shows.
+//
+// It fails with a *[ValidationError], which says unknown_file of a file that isn't
+// one of this response, and with [ErrNotFound] for an unknown response.
+func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (Signature, error) {
+	sig, err := s.create(ctx, key, &in)
+	if err != nil {
+		return Signature{}, fmt.Errorf("formsvc: create signature: %w", err)
+	}
+	return sig, nil
+}
+
+func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureInput) (Signature, error) {
+	now := s.s.now()
+	sum, err := s.s.checkSignature(ctx, key, in, now)
+	if err != nil {
+		return Signature{}, err
+	}
+	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: key.AccountID, ID: key.CampaignID})
+	if err != nil {
+		return Signature{}, err
+	}
+	sig := Signature{
+		ID: s.s.newID(now), AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID,
+		Signer: in.Signer, FileID: in.FileID, Provider: in.Provider, DocumentSHA256: sum,
+		SignedAt: milliseconds(in.SignedAt), CreatedAt: now,
+	}
+	if sig.SignedAt.IsZero() {
+		sig.SignedAt = now
+	}
+	return s.s.store.CreateSignature(ctx, sig, func(r *Response, sig *Signature) (Change, error) {
+		if sig.FileID == "" {
+			text, err := canonicalAnswers(r.Answers)
+			if err != nil {
+				return Change{}, err
+			}
+			sig.DocumentSHA256 = sha256.Sum256(text)
+		}
+		extra := eventExtra{member: "signature", json: AppendSignature(nil, sig)}
+		return Change{
+			Events:      []Event{s.s.newEvent(webhook.SignatureCompleted, &c, r, s.s.now(), extra)},
+			Idempotency: s.s.record(sig),
+		}, nil
+	})
+}
+
+// checkSignature returns a *[ValidationError] of all that is wrong with a
+// signature, or the hash of the file that it names, which can't change.
+func (c *core) checkSignature(
+	ctx context.Context, key ResponseKey, in *SignatureInput, now time.Time,
+) (sum [sha256.Size]byte, err error) {
+	var v ValidationError
+	v.checkUser("/signer", &in.Signer)
+	if in.FileID != "" {
+		f, err := c.store.File(ctx, FileKey{AccountID: key.AccountID, ID: in.FileID})
+		switch {
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return sum, err
+		case err == nil && f.CampaignID == key.CampaignID && f.ResponseID == key.ID:
+			sum = f.SHA256
+		default:
+			// Of a response that isn't there, no file would do.
+			if _, err := c.store.Response(ctx, key); err != nil {
+				return sum, err
+			}
+			v.add("/fileUuid", "unknown_file", "is not a file of this response")
+		}
+	}
+	v.checkLine("/provider", in.Provider, maxProvider)
+	if in.SignedAt.After(now.Add(signedAhead)) {
+		v.add("/signedAt", "in_the_future", "must not be in the future")
+	} else {
+		v.checkTime("/signedAt", in.SignedAt)
+	}
+	return sum, v.err()
+}
+
+// List returns a page of the signatures of a response, or [ErrNotFound].
+func (s Signatures) List(ctx context.Context, q SignatureQuery) (Page[Signature], error) {
+	q.Page = q.Page.Clamped()
+	page, err := s.s.store.Signatures(ctx, q)
+	if err != nil {
+		return Page[Signature]{}, fmt.Errorf("formsvc: signatures: %w", err)
+	}
+	return page, nil
+}
+
+// AppendSignature appends the signature as the JSON object that clients get and
+// webhooks carry.
+func AppendSignature(b []byte, sig *Signature) []byte {
+	b = append(b, `{"uuid":"`...)
+	b = append(b, sig.ID...)
+	b = append(b, `","signer":`...)
+	b = appendUser(b, &sig.Signer)
+	b = append(b, `,"fileUuid":`...)
+	b = appendOptional(b, string(sig.FileID))
+	b = append(b, `,"provider":`...)
+	b = appendOptional(b, sig.Provider)
+	b = fmt.Appendf(b, `,"documentSha256":"%x","signedAt":`, sig.DocumentSHA256)
+	b = AppendTime(b, sig.SignedAt)
+	b = append(b, `,"createdAt":`...)
+	return append(AppendTime(b, sig.CreatedAt), '}')
+}

@@ -12,8 +12,8 @@ import (
 // [Change] and one delivery of each event for every webhook that listens
 // ([Webhook.Listens]) are durable together when it returns nil, and none of
 // them exists when it returns an error, [ErrUnknownOutcome] apart. A change with
-// an [IdempotencyRecord] whose key is taken fails its unit with [ErrRepeated],
-// also when both are under way at once, and whatever else is wrong with it. There is no
+// an [IdempotencyRecord] whose key is taken fails its unit, also when both are under
+// way at once: with [ErrRepeated] unless something else is wrong with it, too. There is no
 // transaction in the contract, so a store may carry many units in one physical
 // commit; a unit that fails never fails its neighbours.
 //
@@ -162,9 +162,11 @@ type CommentStore interface {
 // A SignatureStore keeps signatures of responses.
 type SignatureStore interface {
 	// CreateSignature adds a signature to its response, with the change that decide
-	// returns for the response as it is then. decide may set DocumentSHA256. The
-	// response is not changed. The result is the signature as stored. ErrNotFound:
-	// no such response. ErrConflict: the identifier is taken.
+	// returns for the response as it is then: one unit. decide may set
+	// DocumentSHA256; what else it changes is not kept. It may run more than once; its
+	// error ends the unit and is returned. The response is not changed. The result is
+	// the signature as stored. ErrNotFound: no such response. ErrConflict: the
+	// identifier is taken.
 	CreateSignature(
 		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
 	) (Signature, error)
@@ -178,20 +180,13 @@ type SignatureStore interface {
 }
 
 // An ErasureStore removes what is kept of people. Each call is one unit, so it is
-// given few records at a time. Records that are not the account's, or not there,
-// are passed over.
+// given few records at a time.
 type ErasureStore interface {
-	// EraseResponses removes responses with all that [Erased] counts, and counts
-	// them no more in their campaigns. Records of [IdempotencyStore] about them
-	// stay, without their answers and with the status 410. Attempts under way are
-	// not cut off, and leave no trace.
-	EraseResponses(ctx context.Context, account ID, keys []ResponseKey, change Change) (Erased, error)
-	// EraseSignatures removes signatures, but not the events about them.
-	EraseSignatures(ctx context.Context, account ID, ids []ID, change Change) (Erased, error)
-	// EraseEvents removes events with their deliveries, attempts and notices.
-	EraseEvents(ctx context.Context, account ID, ids []ID, change Change) (Erased, error)
-	// CountErasure returns what EraseResponses would remove.
-	CountErasure(ctx context.Context, account ID, keys []ResponseKey) (Erased, error)
+	// Erase removes what e says, with the change, and returns what was there to
+	// remove. ErrInvalid: AnswersWith is no text.
+	Erase(ctx context.Context, e Erasing, change Change) (Erased, error)
+	// CountErasure returns what Erase would return.
+	CountErasure(ctx context.Context, e Erasing) (Erased, error)
 }
 
 // A WebhookStore keeps webhooks. A store that keeps data on a disk should keep

@@ -3,7 +3,6 @@ package formsvc
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -61,8 +60,8 @@ func testFile(id ID, r *Response) []byte {
 }
 
 func testSignature(id ID, r *Response) []byte {
-	sum := sha256.Sum256([]byte(testDocument))
-	b := fmt.Appendf(nil, `{"uuid":%q,"signer":{"email":%q,"firstName":%q,"lastName":%q},"provider":"test",`+
-		`"documentSha256":%q,"signedAt":`, id, r.User.Email, r.User.FirstName, r.User.LastName, hex.EncodeToString(sum[:]))
-	return append(AppendTime(b, r.CreatedAt), '}')
+	return AppendSignature(nil, &Signature{
+		ID: id, Signer: r.User, Provider: "test", DocumentSHA256: sha256.Sum256([]byte(testDocument)),
+		SignedAt: r.CreatedAt, CreatedAt: r.CreatedAt,
+	})
 }

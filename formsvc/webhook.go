@@ -71,6 +71,12 @@ type HeaderInput struct {
 	Keep        bool
 }
 
+// A Subscription is what [Webhooks.Create] returns, for [Once.Reply].
+type Subscription struct {
+	Webhook Webhook
+	Created bool // false when there was one already
+}
+
 // Webhooks makes and manages webhooks. It is safe for concurrent use.
 type Webhooks struct{ s *core }
 
@@ -104,7 +110,7 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook
 			return Change{}, fmt.Errorf("%w: webhook %s has the same URL, events and campaign, but another secret or other headers",
 				ErrConflict, stored.ID)
 		}
-		change := Change{Idempotency: w.s.record(new(w.current(*stored)))}
+		change := Change{Idempotency: w.s.record(&Subscription{Webhook: w.current(*stored), Created: created})}
 		if created {
 			change.Audit = w.audit(stored, AuditWebhookCreated)
 		}

@@ -20,13 +20,8 @@ func appendResponse(b []byte, r *Response, answers bool) []byte {
 	b = appendString(b, r.Reference)
 	b = append(b, `,"status":`...)
 	b = appendString(b, r.Status)
-	b = append(b, `,"user":{"email":`...)
-	b = appendString(b, r.User.Email)
-	b = append(b, `,"firstName":`...)
-	b = appendString(b, r.User.FirstName)
-	b = append(b, `,"lastName":`...)
-	b = appendString(b, r.User.LastName)
-	b = append(b, '}')
+	b = append(b, `,"user":`...)
+	b = appendUser(b, &r.User)
 	if answers {
 		b = append(b, `,"responses":`...)
 		b = append(b, r.Answers.JSON()...)
@@ -40,6 +35,24 @@ func appendResponse(b []byte, r *Response, answers bool) []byte {
 	b = append(b, `,"completedAt":`...)
 	b = AppendTime(b, r.CompletedAt)
 	return append(b, '}')
+}
+
+func appendUser(b []byte, u *User) []byte {
+	b = append(b, `{"email":`...)
+	b = appendString(b, u.Email)
+	b = append(b, `,"firstName":`...)
+	b = appendString(b, u.FirstName)
+	b = append(b, `,"lastName":`...)
+	b = appendString(b, u.LastName)
+	return append(b, '}')
+}
+
+// appendOptional appends s as a JSON string, "" as null.
+func appendOptional(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return appendString(b, s)
 }
 
 // AppendTime appends t as a JSON string in RFC 3339, in UTC with milliseconds

@@ -7,8 +7,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// getMe tells whose key it is and what it may do, so that a client can try its
-// key without touching anything.
+// getMe tells whose key it is, what it may do and how often, so that a client can
+// try its key without touching anything. It is itself counted.
 func (h *Handler) getMe(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
@@ -41,6 +41,7 @@ func (h *Handler) getMe(c *call) error {
 		}
 		b = appendString(b, string(p))
 	}
-	c.out = append(b, ']', '}')
+	b = appendQuota(append(b, `],"quota":`...), c.quota)
+	c.out = append(b, '}')
 	return c.send(http.StatusOK, noStore)
 }

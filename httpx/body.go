@@ -21,17 +21,24 @@ func (h *Handler) readJSON(c *call) error {
 	if c.r.ContentLength > h.maxBody {
 		return bodyTooLarge(h.maxBody)
 	}
-	if c.r.Body == nil {
-		return nil
+	if c.r.Body != nil {
+		if err := c.body.read(c.r.Body, h.maxBody); err != nil {
+			return err
+		}
 	}
-	return c.body.read(c.r.Body, h.maxBody)
+	c.readWhole()
+	return nil
 }
 
 // readOptionalJSON is readJSON where there may be no body, and then no media
 // type either.
 func (h *Handler) readOptionalJSON(c *call) error {
 	if c.r.ContentLength == 0 {
-		return c.noQuery()
+		if err := c.noQuery(); err != nil {
+			return err
+		}
+		c.readWhole()
+		return nil
 	}
 	return h.readJSON(c)
 }

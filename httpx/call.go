@@ -21,9 +21,11 @@ type call struct {
 	ids       [maxIDs]formsvc.ID // the identifiers in the path, in their order
 	requestID string
 	body      decoder
-	out       []byte   // the answer's body
-	values    []string // room for the values of headers, not used again
-	sent      bool     // whether a part of the answer is out
+	once      onceState
+	quota     formsvc.QuotaState // after the request was counted
+	out       []byte             // the answer's body
+	values    []string           // room for the values of headers, not used again
+	sent      bool               // whether a part of the answer is out
 }
 
 // keep bounds the buffers that are kept for the next call. A list that grows
@@ -35,7 +37,7 @@ const (
 
 func (c *call) begin(w http.ResponseWriter, r *http.Request) {
 	c.w, c.r = w, r
-	c.values = make([]string, 0, 4) // X-Request-Id, Content-Length, Etag, Location
+	c.values = make([]string, 0, 8) // X-Request-Id, three of the quota, Content-Length, Etag, Location
 	c.requestID = requestID(r)
 	c.setHeader("X-Request-Id", c.requestID)
 }
@@ -43,8 +45,9 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) {
 // reset forgets the request, so that a waiting call holds nothing of it.
 func (c *call) reset() {
 	c.w, c.r, c.route, c.who = nil, nil, nil, nil
+	c.quota = formsvc.QuotaState{}
 	c.ids = [maxIDs]formsvc.ID{}
-	c.requestID, c.values, c.sent = "", nil, false
+	c.requestID, c.values, c.sent, c.once = "", nil, false, onceState{}
 	c.body.reset()
 	c.out = c.out[:0]
 	if cap(c.out) > keep {
@@ -156,10 +159,10 @@ func (c *call) sendNoContent() error {
 	return nil
 }
 
-// setLocation names the address of a new record, one segment below the one that
+// location returns the address of a new record, one segment below the one that
 // the request was sent to.
-func (h *Handler) setLocation(c *call, id formsvc.ID) {
-	c.setHeader("Location", h.address(c, c.r.URL.Path)+"/"+string(id))
+func (h *Handler) location(c *call, id formsvc.ID) string {
+	return h.address(c, c.r.URL.Path) + "/" + string(id)
 }
 
 // address returns the public address of a path of ours.

@@ -39,12 +39,14 @@ func (h *Handler) createCampaign(c *call) error {
 	if err != nil {
 		return err
 	}
-	campaign, err := h.svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
-	if err != nil {
-		return err
-	}
-	h.setLocation(c, campaign.ID)
-	return c.sendCampaign(http.StatusCreated, noStore, &campaign)
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
+		return svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
+	}, func(campaign *formsvc.Campaign, b []byte) reply {
+		return reply{
+			status: http.StatusCreated, etag: campaignTag(campaign.Version, campaign.ResponseCount),
+			location: h.location(c, campaign.ID), body: appendCampaign(b, campaign),
+		}
+	})
 }
 
 func (h *Handler) getCampaign(c *call) error {

@@ -43,7 +43,13 @@ func (h *Handler) getDelivery(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendDelivery(http.StatusOK, revalidate, &d)
+	a := deliveryReply(http.StatusOK, &d, c.out)
+	c.setHeader("Etag", a.etag)
+	if c.hasTag(a.etag) {
+		return c.sendNotModified()
+	}
+	c.out = a.body
+	return c.send(a.status, revalidate)
 }
 
 // redeliver sends one delivery again.
@@ -54,17 +60,22 @@ func (h *Handler) redeliver(c *call) error {
 	if err := c.body.nothing(); err != nil {
 		return err
 	}
-	d, err := h.svc.Deliveries.Redeliver(c.r.Context(), c.deliveryKey())
-	if errors.Is(err, formsvc.ErrConflict) {
-		return &problem{
-			status: http.StatusConflict, code: "delivery_in_progress", cause: err,
-			detail: "An attempt is under way. Wait for its result, then try again.",
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
+		d, err := svc.Deliveries.Redeliver(c.r.Context(), c.deliveryKey())
+		if errors.Is(err, formsvc.ErrConflict) {
+			err = &problem{
+				status: http.StatusConflict, code: "delivery_in_progress", passing: true, cause: err,
+				detail: "An attempt is under way. Wait for its result, then try again.",
+			}
 		}
-	}
-	if err != nil {
-		return err
-	}
-	return c.sendDelivery(http.StatusOK, noStore, &d)
+		return d, err
+	}, func(d *formsvc.Delivery, b []byte) reply { return deliveryReply(http.StatusOK, d, b) })
+}
+
+// deliveryReply is an answer with a delivery.
+func deliveryReply(status int, d *formsvc.Delivery, b []byte) reply {
+	b = appendDelivery(b, d, wholeAnswer)
+	return reply{status: status, etag: contentTag(b), body: b}
 }
 
 // redeliverFailed sends the deliveries of a webhook again that failed for the
@@ -77,23 +88,10 @@ func (h *Handler) redeliverFailed(c *call) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.svc.Deliveries.RedeliverFailed(c.r.Context(), c.webhookKey(), since)
-	if err != nil {
-		return err
-	}
-	c.out = append(c.out, `{"redelivered":`...)
-	c.out = append(strconv.AppendInt(c.out, int64(n), 10), '}')
-	return c.send(http.StatusOK, noStore)
-}
-
-// sendDelivery answers with the delivery, or 304 where a cache may ask whether
-// it has it already.
-func (c *call) sendDelivery(status int, cache []string, d *formsvc.Delivery) error {
-	c.out = appendDelivery(c.out, d, wholeAnswer)
-	tag := contentTag(c.out)
-	c.setHeader("Etag", tag)
-	if c.route.Method == http.MethodGet && c.hasTag(tag) {
-		return c.sendNotModified()
-	}
-	return c.send(status, cache)
+	return once(h, c, func(svc *formsvc.Service) (int, error) {
+		return svc.Deliveries.RedeliverFailed(c.r.Context(), c.webhookKey(), since)
+	}, func(n *int, b []byte) reply {
+		b = strconv.AppendInt(append(b, `{"redelivered":`...), int64(*n), 10)
+		return reply{status: http.StatusOK, body: append(b, '}')}
+	})
 }

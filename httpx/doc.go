@@ -8,8 +8,8 @@
 // # Order of checks
 //
 // Every request is judged in the same order, and the first thing that is wrong
-// decides the answer: the path (404), the method (405), the key (401), its
-// permission (403), the media type (415), the query (400), the body (400, 413,
+// decides the answer: the path (404), the method (405), the key (401), how often it
+// is used (429), its permission (403), the media type (415), the query (400), the body (400, 413,
 // 422), the record (404, 409, 412). Within a query and within a body everything
 // that is wrong is told at once.
 //
@@ -66,6 +66,37 @@
 // tells whether a previous secret still signs. DELETE and the rotation of a
 // secret refuse conditions, which they would have to ignore.
 //
+// # Repeating a request
+//
+// Every POST takes an Idempotency-Key, so that it can be sent again until its answer
+// arrives and is done once. The key is 1 to 255 characters of printable ASCII without
+// spaces, best a random UUID; anything else, or two of them, is 400
+// invalid_idempotency_key. Quotes around it, as in
+// draft-ietf-httpapi-idempotency-key-header, are a part of it. Other methods ignore
+// the header, since repeating them is harmless.
+//
+// Who repeats a request within 24 hours gets the first answer once more: its status,
+// its body byte for byte, Location and ETag, whatever became of the record meanwhile,
+// with Idempotent-Replayed: true and an X-Request-Id of its own. That is so on every
+// node, and after a crash: the answer commits with what the call did, so there are both or
+// neither, and nothing is ever stuck under way. An answer of 4xx is remembered, too, where
+// the whole body was read and judged. Not remembered are answers of 5xx, 401, 403 and
+// 429, problems found before the body had been read (405, 408, 413, 415, an unknown
+// parameter), refused uploads, and 409 delivery_in_progress, which passes; such a
+// request is tried anew.
+//
+// A key belongs to the account and to one request: method, path, query and body as
+// they were sent. With another request under the same key the answer is 422
+// idempotency_mismatch. Of an upload the file, its name, its Content-Type and its
+// module count, not the form around it. A request whose twin is being served on the same node is
+// 409 idempotency_in_flight, with Retry-After; on another node one of the two is done,
+// and the other is answered like it.
+//
+// A secret that the first answer showed is not in the repeated one: whoever lost it
+// rotates. An answer about a person whose data was erased is gone, 410 erased. A
+// redelivery of more than 500 deliveries that broke off goes on when it is repeated, and
+// counts the rest.
+//
 // # Files
 //
 // A file is uploaded in one of two ways. The body is multipart/form-data with one
@@ -102,6 +133,59 @@
 // timeouts. A body that comes slower is 408 body_timeout. With as many files on
 // their way as [Options.MaxTransfers] one more is 503 too_many_transfers.
 //
+// # Comments and signatures
+//
+// Both belong to one response, are only added and listed, and have no address of
+// their own: the answer to a POST has no Location. They are taken whatever the
+// status of the response and its campaign. The author of a comment is the name of
+// the API key, which the body can't set; null when whoever was let in has none.
+//
+// documentSha256 of a signature is the hash of the file that fileUuid names, or
+// without one of the member responses as it is then, in the form of RFC 8785:
+// [formsvc.CanonicalAnswers] tells how to make it. A file of anything else than
+// this response is 422 unknown_file, whether it exists or not. signedAt is now
+// unless given, and may be at most five minutes ahead of our clock, since clocks
+// differ; what is later is a mistake, and is 422 in_the_future.
+//
+// # Exports
+//
+// GET …/responses.csv and …/responses.ndjson answer with all responses that the
+// list's filters let through, in its order, and not with those that are made
+// while the answer is on its way. Nothing is held open in the store meanwhile: a
+// response that changes is shown as it is when its turn comes, and one that is
+// deleted before that is left out. Slow clients are treated as on downloads, and
+// an export counts among [Options.MaxTransfers]. HEAD only looks for the campaign.
+//
+// What breaks off can be resumed: cursor takes the uuid of the last response that
+// arrived whole, or the nextCursor of a page of the list with the same filters and
+// order; what follows it is sent. An answer that has begun and can't be finished is
+// cut (HTTP/1 without the last chunk, HTTP/2 with a reset), never ended as if it
+// were whole.
+//
+// NDJSON has one response a line, as GET has it, each ended by a line feed. It is
+// exact.
+//
+// CSV (RFC 4180, UTF-8 without a byte order mark) is for spreadsheets. Its records
+// end in CR LF. The first has the names of the columns, also when the export goes
+// on from a cursor: uuid, reference, status, email, firstName, lastName, createdAt,
+// updatedAt, completedAt, then those under which there are answers, first the
+// modules of the campaign in their order, then all others, sorted. Which these are
+// is decided by every response that the filters let through, so that the parts of
+// a resumed export have the same columns unless an answer gets a new name in
+// between. The responses are read twice for it, and nothing is sent before they
+// were read once; when an answer under a new name comes up after that the export is
+// cut, or 503 when nothing was sent. A name that is one of the fixed columns', or
+// begins with "responses.", has "responses." before it. With more than 10,000 such
+// columns, or 1 MiB of their names, the answer is 422 too_many_columns.
+//
+// A cell has the value of an answer; several are joined by "; ". So a cell doesn't
+// tell two values from one that has a semicolon, nor an answer without a value from
+// none. A value, a name of a column or of a person that a spreadsheet might take for
+// a formula has an apostrophe before it: when its first character other than spaces
+// and apostrophes is = + - @, one of these in full width, a tab, CR or LF. To get
+// the text itself, take one apostrophe from the front of what begins with an
+// apostrophe and has such a first character; nothing else was changed.
+//
 // # Webhooks
 //
 // POST /v1/webhooks subscribes, and doing it again is harmless: where the
@@ -135,6 +219,24 @@
 // but fails to keep the cursor sees them again, with the same id. A page may
 // have fewer items than limit, or none, while more is true. The filter event may
 // change from one request to the next.
+//
+// # Quotas
+//
+// Every request with a good key to a route that is not public counts, whatever its
+// answer is: HEAD as well as GET, what is refused with 403, 404 or 422, an upload
+// that fails. What has no good key, goes to no route, is a replay of an earlier
+// answer or is refused with 429 does not. All answers to what counts, and the refusal
+// for the quota, have X-RateLimit-Limit, X-RateLimit-Remaining and
+// X-RateLimit-Reset (whole seconds until the window ends, rounded up), and the
+// fields of draft-ietf-httpapi-ratelimit-headers-10, RateLimit-Policy and
+// RateLimit, whose policy is named "key" or "account" for what is counted. A
+// request beyond the quota is 429 quota_exceeded, with Retry-After. Remaining is as
+// far as this node knows; a replay beyond the quota is refused like any request.
+//
+// A key that makes requests faster than [Options.Rate] is refused with 429
+// rate_limited before they count. When authentication fails for one address more
+// than 20 times, and then more than once in 3 seconds, it is 429 too_many_failures in
+// place of 401; a good key is never refused for that.
 //
 // # Logging
 //

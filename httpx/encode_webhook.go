@@ -10,9 +10,9 @@ import (
 
 // appendWebhook appends the webhook as clients get it: with every member that
 // they can set, so that what was read can be changed and sent back, but for the
-// secret, which is there only with shown. The values of headers are null, which
-// keeps them when it is sent back.
-func appendWebhook(b []byte, w *formsvc.Webhook, shown bool) []byte {
+// secret ([reply] shows it once). The values of headers are null, which keeps them
+// when it is sent back.
+func appendWebhook(b []byte, w *formsvc.Webhook) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, w.ID...)
 	b = append(b, `","url":`...)
@@ -42,10 +42,6 @@ func appendWebhook(b []byte, w *formsvc.Webhook, shown bool) []byte {
 	b = formsvc.AppendTime(b, w.CreatedAt)
 	b = append(b, `,"updatedAt":`...)
 	b = formsvc.AppendTime(b, w.UpdatedAt)
-	if shown {
-		b = append(b, `,"secret":`...)
-		b = appendString(b, w.Secret)
-	}
 	return append(b, '}')
 }
 

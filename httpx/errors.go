@@ -33,7 +33,9 @@ type problem struct {
 	transition bool                 // whether allowed is shown
 	allowed    []string             // the statuses that may follow
 	allow      string               // header Allow
+	retryAfter string               // header Retry-After with 429, in seconds
 	hangUp     bool                 // whether the connection can't be used again
+	passing    bool                 // whether the same request may succeed soon
 	cause      error                // not for clients
 }
 
@@ -179,6 +181,11 @@ func (c *call) sendProblem(p *problem) {
 	case http.StatusMethodNotAllowed:
 		header["Allow"] = []string{p.allow}
 	case http.StatusServiceUnavailable:
+		header["Retry-After"] = []string{retryAfter}
+	case http.StatusTooManyRequests:
+		header["Retry-After"] = []string{p.retryAfter}
+	}
+	if p.passing {
 		header["Retry-After"] = []string{retryAfter}
 	}
 	if p.hangUp {

@@ -14,7 +14,7 @@ func (h *Handler) transfer() (done func(), err error) {
 	default:
 		return nil, &problem{
 			status: http.StatusServiceUnavailable, code: "too_many_transfers",
-			detail: "As many files are on their way as may be at once. Nothing was changed; try again.",
+			detail: "As many transfers are on their way as may be at once. Nothing was changed; try again.",
 		}
 	}
 }

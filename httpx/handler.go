@@ -21,6 +21,9 @@ const DefaultMaxBody = 4 << 20
 // DefaultMaxTransfers is the default of [Options.MaxTransfers].
 const DefaultMaxTransfers = 512
 
+// MaxRate is the largest [Options.Rate].
+const MaxRate = 1_000_000
+
 // Options changes how a [Handler] works. The zero value is ready for use.
 type Options struct {
 	// BaseURL is the public address of the API, without "/v1", for example
@@ -31,8 +34,8 @@ type Options struct {
 	// MaxBody is how many bytes a JSON body may have. Defaults to
 	// [DefaultMaxBody].
 	MaxBody int64
-	// MaxTransfers is how many files may be on their way at once, in both
-	// directions together; each takes up to 1.2 MiB of memory, besides what the
+	// MaxTransfers is how many files, in both directions together, and exports may
+	// be on their way at once; each takes up to 1.2 MiB of memory, besides what the
 	// blob store bounds by itself. One more is answered 503. Defaults to [DefaultMaxTransfers].
 	MaxTransfers int
 	// Authenticate says who a request speaks for. What is
@@ -40,6 +43,18 @@ type Options struct {
 	// and may be shared between requests. Defaults to the API key in the
 	// Authorization header.
 	Authenticate func(*http.Request) (*formsvc.Principal, error)
+	// ClientAddress returns the address that a request came from, where that is not
+	// who connects, as behind a proxy. What clients can forge lets them fail as
+	// often as they like: how often authentication may fail is limited for each
+	// address. Defaults to the host of RemoteAddr.
+	ClientAddress func(*http.Request) string
+	// Rate is how many requests a second a key may make in the long run, from 0 to
+	// [MaxRate]. It smooths bursts on this Handler alone; what an hour may have is
+	// the quota of the service. Defaults to any number.
+	Rate float64
+	// Burst is how many requests a key may make at once under Rate. Defaults to as
+	// many as Rate allows in a second, and to one at least.
+	Burst int
 	// Logger gets the errors that are not the client's. Defaults to
 	// [slog.Default].
 	Logger *slog.Logger
@@ -57,10 +72,16 @@ type Handler struct {
 	authenticate func(*http.Request) (*formsvc.Principal, error)
 	logger       *slog.Logger
 	ready        func(context.Context) error
-	grace        time.Duration // of clients that send or take files
-	resources    []resource
-	calls        sync.Pool     // of *call
-	transfers    chan struct{} // has an element for every file on its way
+	// Where a request comes from, for failures.
+	clientAddress func(*http.Request) string
+	failures      *limiter // of authentication, by address
+	rates         *limiter // of requests, by key; nil: any number
+	quota         quotaPolicy
+	now           func() time.Time // of the limiters
+	grace         time.Duration    // of clients that send or take files
+	resources     []resource
+	calls         sync.Pool     // of *call
+	transfers     chan struct{} // has an element for every file on its way
 }
 
 // New returns a Handler for the service. It fails when an option can't be used.
@@ -75,6 +96,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	h := &Handler{
 		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger, ready: o.Ready,
 		grace: paceGrace, resources: compile(routes()),
+		clientAddress: o.ClientAddress, failures: newFailures(), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {
@@ -93,6 +115,12 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o.MaxTransfers = DefaultMaxTransfers
 	}
 	h.transfers = make(chan struct{}, o.MaxTransfers)
+	if h.rates, err = o.checkRate(); err != nil {
+		return nil, err
+	}
+	if h.clientAddress == nil {
+		h.clientAddress = remoteHost
+	}
 	if h.authenticate == nil {
 		h.authenticate = h.bearer
 	}
@@ -147,6 +175,9 @@ func (h *Handler) serve(c *call) error {
 		if err := h.admit(c); err != nil {
 			return err
 		}
+	}
+	if c.route.Method == http.MethodPost && len(c.r.Header["Idempotency-Key"]) > 0 {
+		return h.serveOnce(c)
 	}
 	return c.route.handle(h, c)
 }

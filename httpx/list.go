@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -42,7 +43,8 @@ type scope [8]byte
 // listed.
 func (c *call) scope(q *listQuery) scope {
 	var room [512]byte
-	b := append(room[:0], c.route.Pattern...)
+	pattern, _, _ := strings.Cut(c.route.Pattern, ".") // an export goes on where its list ends
+	b := append(room[:0], pattern...)
 	b = append(b, 0)
 	b = append(b, c.who.AccountID...)
 	b = append(b, 0)

@@ -45,11 +45,13 @@ func (w *world) requests(campaign, response string) []sample {
 		"createResponse":  plainResponse,
 		"updateResponse":  `{"status":"validated"}`,
 		"uploadFile":      `{"any":"content"}`,
+		"createComment":   plainComment,
+		"createSignature": plainSignature,
 		"createWebhook":   subscribed,
 		"replaceWebhook":  subscribed,
 		"redeliverFailed": `{"since":"2026-11-21T08:30:00Z"}`,
 	}
-	created := []string{"createCampaign", "createResponse", "uploadFile", "testWebhook"}
+	created := []string{"createCampaign", "createResponse", "uploadFile", "testWebhook", "createComment", "createSignature"}
 	var list []sample
 	for _, route := range httpx.Routes() {
 		s := sample{Route: route, path: route.Pattern, nowhere: route.Pattern, body: bodies[route.Name], status: http.StatusOK}

@@ -41,12 +41,14 @@ func (h *Handler) createResponse(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.svc.Responses.Create(c.r.Context(), c.who.AccountID, c.ids[0], in)
-	if err != nil {
-		return err
-	}
-	h.setLocation(c, r.ID)
-	return c.sendResponse(http.StatusCreated, noStore, &r)
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Response, error) {
+		return svc.Responses.Create(c.r.Context(), c.who.AccountID, c.ids[0], in)
+	}, func(r *formsvc.Response, b []byte) reply {
+		return reply{
+			status: http.StatusCreated, etag: responseTag(r.Version), location: h.location(c, r.ID),
+			body: formsvc.AppendResponse(b, r), about: r.ID,
+		}
+	})
 }
 
 func (h *Handler) getResponse(c *call) error {

@@ -51,14 +51,16 @@ func routes() []route {
 		return route{Route{Name: name, Method: http.MethodGet, Pattern: pattern, Public: true}, handle}
 	}
 	const (
-		campaigns = "/v1/campaigns"
-		campaign  = campaigns + "/{uuid}"
-		responses = campaign + "/responses"
-		response  = responses + "/{response_uuid}"
-		uploads   = response + "/files"
-		webhooks  = "/v1/webhooks"
-		webhook   = webhooks + "/{webhook_uuid}"
-		delivery  = deliveries + "/{delivery_uuid}"
+		campaigns  = "/v1/campaigns"
+		campaign   = campaigns + "/{uuid}"
+		responses  = campaign + "/responses"
+		response   = responses + "/{response_uuid}"
+		uploads    = response + "/files"
+		comments   = response + "/comments"
+		signatures = response + "/signatures"
+		webhooks   = "/v1/webhooks"
+		webhook    = webhooks + "/{webhook_uuid}"
+		delivery   = deliveries + "/{delivery_uuid}"
 	)
 	return []route{
 		op("listCampaigns", http.MethodGet, campaigns, formsvc.CampaignsRead, (*Handler).listCampaigns),
@@ -66,11 +68,17 @@ func routes() []route {
 		op("getCampaign", http.MethodGet, campaign, formsvc.CampaignsRead, (*Handler).getCampaign),
 		op("replaceCampaign", http.MethodPut, campaign, formsvc.CampaignsWrite, (*Handler).replaceCampaign),
 		op("listResponses", http.MethodGet, responses, formsvc.ResponsesRead, (*Handler).listResponses),
+		op("exportResponsesAsCsv", http.MethodGet, responses+".csv", formsvc.ResponsesRead, (*Handler).exportCSV),
+		op("exportResponsesAsNdjson", http.MethodGet, responses+".ndjson", formsvc.ResponsesRead, (*Handler).exportNDJSON),
 		op("createResponse", http.MethodPost, responses, formsvc.ResponsesWrite, (*Handler).createResponse),
 		op("getResponse", http.MethodGet, response, formsvc.ResponsesRead, (*Handler).getResponse),
 		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),
 		op("listFiles", http.MethodGet, uploads, formsvc.FilesRead, (*Handler).listFiles),
 		op("uploadFile", http.MethodPost, uploads, formsvc.ResponsesWrite, (*Handler).uploadFile),
+		op("listComments", http.MethodGet, comments, formsvc.ResponsesRead, (*Handler).listComments),
+		op("createComment", http.MethodPost, comments, formsvc.ResponsesWrite, (*Handler).createComment),
+		op("listSignatures", http.MethodGet, signatures, formsvc.ResponsesRead, (*Handler).listSignatures),
+		op("createSignature", http.MethodPost, signatures, formsvc.ResponsesWrite, (*Handler).createSignature),
 		op("downloadFile", http.MethodGet, files+"/{file_uuid}", formsvc.FilesRead, (*Handler).downloadFile),
 		op("listWebhooks", http.MethodGet, webhooks, formsvc.WebhooksRead, (*Handler).listWebhooks),
 		op("createWebhook", http.MethodPost, webhooks, formsvc.WebhooksWrite, (*Handler).createWebhook),

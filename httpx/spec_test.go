@@ -184,8 +184,8 @@ func TestSpecPermissionsAreDefinedPerKey(t *testing.T) {
 	}{
 		{"campaigns:read", []string{"listCampaigns", "getCampaign"}},
 		{"campaigns:write", []string{"createCampaign", "replaceCampaign"}},
-		{"responses:read", []string{"listResponses", "getResponse"}},
-		{"responses:write", []string{"createResponse", "updateResponse", "uploadFile"}},
+		{"responses:read", []string{"listResponses", "getResponse", "listComments", "listSignatures"}},
+		{"responses:write", []string{"createResponse", "updateResponse", "uploadFile", "createComment", "createSignature"}},
 		{"files:read", []string{"listFiles", "downloadFile"}},
 	}
 	everywhere(t, func(t *testing.T, w *world) {

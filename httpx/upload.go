@@ -2,8 +2,10 @@ package httpx
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -15,20 +17,71 @@ import (
 
 // uploadFile adds a file to a response. The record is looked for before the body
 // is read: what the body has to say is read by [formsvc.Files.Upload].
+//
+// What an upload is is known when it has been received, and two attempts of a client
+// differ in their boundaries; so it is the file that is compared. An upload that is
+// refused changed nothing and is not remembered.
 func (h *Handler) uploadFile(c *call) error {
 	src := h.newSource(c)
-	f, err := h.upload(c, src)
-	if err != nil {
+	if err := h.uploadOnce(c, src); err != nil {
 		return src.fail(c.r.Context(), err)
 	}
-	src.finish()
-	c.setHeader("Etag", fileTag(&f))
-	c.setHeader("Location", h.address(c, files+"/"+string(f.ID)))
-	c.out = formsvc.AppendFile(c.out, &f)
-	return c.send(http.StatusCreated, noStore)
+	return nil
 }
 
-func (h *Handler) upload(c *call, src *source) (formsvc.File, error) {
+func (h *Handler) uploadOnce(c *call, src *source) error {
+	if c.once.key != "" {
+		known, err := h.svc.Recall(c.r.Context(), c.who.AccountID, c.once.key)
+		if err == nil {
+			return h.uploadAgain(c, src, &known)
+		}
+		if !errors.Is(err, formsvc.ErrNotFound) {
+			return err
+		}
+	}
+	return once(h, c, func(svc *formsvc.Service) (formsvc.File, error) {
+		if src.err != nil { // the body is gone
+			return formsvc.File{}, errUnsettled
+		}
+		defer src.finish()
+		return h.upload(c, src, func(in formsvc.FileInput) (formsvc.File, error) {
+			return svc.Files.Upload(c.r.Context(), c.responseKey(), in)
+		})
+	}, func(f *formsvc.File, b []byte) reply {
+		return reply{
+			status: http.StatusCreated, etag: fileTag(f), location: h.address(c, files+"/"+string(f.ID)),
+			body: formsvc.AppendFile(b, f), about: f.ResponseID, sum: c.uploadSum(f),
+		}
+	})
+}
+
+// uploadAgain receives an upload whose key has an answer already, stores nothing, and
+// gives the answer if it was to the same file.
+func (h *Handler) uploadAgain(c *call, src *source, known *formsvc.Reply) error {
+	f, err := h.upload(c, src, func(in formsvc.FileInput) (formsvc.File, error) {
+		return h.svc.Files.Examine(c.r.Context(), in)
+	})
+	if err != nil {
+		return err
+	}
+	src.finish()
+	c.once.sum = c.uploadSum(&f)
+	return h.sendAgain(c, known)
+}
+
+// uploadSum returns the hash of all that an upload asks for, if it has a key.
+func (c *call) uploadSum(f *formsvc.File) (sum [sha256.Size]byte) {
+	if c.once.key == "" {
+		return sum
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%s %s\n%x %q %q %q",
+		c.r.Method, c.r.URL.Path, f.SHA256, f.Name, f.ContentType, f.Module))
+}
+
+// upload reads what the request has to say of a file and has take receive it.
+func (h *Handler) upload(
+	c *call, src *source, take func(formsvc.FileInput) (formsvc.File, error),
+) (formsvc.File, error) {
 	in, err := h.fileInput(c, src)
 	if err != nil {
 		return formsvc.File{}, err
@@ -38,7 +91,7 @@ func (h *Handler) upload(c *call, src *source) (formsvc.File, error) {
 		return formsvc.File{}, err
 	}
 	defer done()
-	f, err := h.svc.Files.Upload(c.r.Context(), c.responseKey(), in)
+	f, err := take(in)
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && src.raw {
 		return f, invalidQuery(invalid)
 	}

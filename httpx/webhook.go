@@ -26,7 +26,7 @@ func (h *Handler) listWebhooks(c *call) error {
 	var last formsvc.ID
 	for i := range page.Items {
 		c.beginItem(i)
-		c.out = appendWebhook(c.out, &page.Items[i], false)
+		c.out = appendWebhook(c.out, &page.Items[i])
 		if page.More {
 			last = page.Items[i].ID
 		}
@@ -61,22 +61,29 @@ func (h *Handler) createWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	hook, created, err := h.svc.Webhooks.Create(c.r.Context(), c.who.AccountID, in)
-	if errors.Is(err, formsvc.ErrConflict) {
-		return &problem{
-			status: http.StatusConflict, code: "webhook_exists", cause: err,
-			detail: "Webhook " + string(hook.ID) + " has the same url, events and campaignUuid, but another secret or other " +
-				"headers. Change that one, or leave secret and headers out.",
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Subscription, error) {
+		hook, created, err := svc.Webhooks.Create(c.r.Context(), c.who.AccountID, in)
+		if errors.Is(err, formsvc.ErrConflict) {
+			err = &problem{
+				status: http.StatusConflict, code: "webhook_exists", cause: err,
+				detail: "Webhook " + string(hook.ID) + " has the same url, events and campaignUuid, but another secret or other " +
+					"headers. Change that one, or leave secret and headers out.",
+			}
 		}
-	}
-	if err != nil {
-		return err
-	}
-	h.setLocation(c, hook.ID)
-	if !created {
-		return h.sendWebhook(c, http.StatusOK, noStore, &hook, false)
-	}
-	return h.sendWebhook(c, http.StatusCreated, noStore, &hook, true)
+		return formsvc.Subscription{Webhook: hook, Created: created}, err
+	}, func(s *formsvc.Subscription, b []byte) reply {
+		a := webhookReply(http.StatusOK, &s.Webhook, b)
+		a.location = h.location(c, s.Webhook.ID)
+		if s.Created {
+			a.status, a.secret = http.StatusCreated, s.Webhook.Secret
+		}
+		return a
+	})
+}
+
+// webhookReply is an answer with a webhook, without its secret.
+func webhookReply(status int, hook *formsvc.Webhook, b []byte) reply {
+	return reply{status: status, etag: webhookTag(hook), body: appendWebhook(b, hook)}
 }
 
 func (h *Handler) getWebhook(c *call) error {
@@ -87,7 +94,7 @@ func (h *Handler) getWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return h.sendWebhook(c, http.StatusOK, revalidate, &hook, false)
+	return c.sendWebhook(http.StatusOK, revalidate, &hook)
 }
 
 func (h *Handler) replaceWebhook(c *call) error {
@@ -109,11 +116,11 @@ func (h *Handler) replaceWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	hook, err := h.svc.Webhooks.Replace(c.r.Context(), c.webhookKey(), in, version)
+	hook, err := h.service(c).Webhooks.Replace(c.r.Context(), c.webhookKey(), in, version)
 	if err != nil {
 		return err
 	}
-	return h.sendWebhook(c, http.StatusOK, noStore, &hook, false)
+	return c.sendWebhook(http.StatusOK, noStore, &hook)
 }
 
 // deleteWebhook answers 204 also when there is no such webhook, so that
@@ -125,7 +132,7 @@ func (h *Handler) deleteWebhook(c *call) error {
 	if err := c.noCondition(); err != nil {
 		return err
 	}
-	err := h.svc.Webhooks.Delete(c.r.Context(), c.webhookKey())
+	err := h.service(c).Webhooks.Delete(c.r.Context(), c.webhookKey())
 	if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
 		return err
 	}
@@ -140,12 +147,13 @@ func (h *Handler) testWebhook(c *call) error {
 	if err := c.body.nothing(); err != nil {
 		return err
 	}
-	d, err := h.svc.Webhooks.Test(c.r.Context(), c.webhookKey())
-	if err != nil {
-		return err
-	}
-	c.setHeader("Location", h.address(c, deliveries)+"/"+string(d.ID))
-	return c.sendDelivery(http.StatusCreated, noStore, &d)
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
+		return svc.Webhooks.Test(c.r.Context(), c.webhookKey())
+	}, func(d *formsvc.Delivery, b []byte) reply {
+		a := deliveryReply(http.StatusCreated, d, b)
+		a.location = h.address(c, deliveries) + "/" + string(d.ID)
+		return a
+	})
 }
 
 // rotateWebhook gives a webhook a new secret.
@@ -160,21 +168,23 @@ func (h *Handler) rotateWebhook(c *call) error {
 	if err := c.noCondition(); err != nil {
 		return err
 	}
-	hook, err := h.svc.Webhooks.Rotate(c.r.Context(), c.webhookKey(), rotation)
-	if err != nil {
-		return err
-	}
-	return h.sendWebhook(c, http.StatusOK, noStore, &hook, true)
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Webhook, error) {
+		return svc.Webhooks.Rotate(c.r.Context(), c.webhookKey(), rotation)
+	}, func(hook *formsvc.Webhook, b []byte) reply {
+		a := webhookReply(http.StatusOK, hook, b)
+		a.secret = hook.Secret
+		return a
+	})
 }
 
 // sendWebhook answers with the webhook, or 304 where a cache may ask whether it
 // has it already.
-func (h *Handler) sendWebhook(c *call, status int, cache []string, hook *formsvc.Webhook, shown bool) error {
+func (c *call) sendWebhook(status int, cache []string, hook *formsvc.Webhook) error {
 	tag := webhookTag(hook)
 	c.setHeader("Etag", tag)
 	if c.route.Method == http.MethodGet && c.hasTag(tag) {
 		return c.sendNotModified()
 	}
-	c.out = appendWebhook(c.out, hook, shown)
+	c.out = appendWebhook(c.out, hook)
 	return c.send(status, cache)
 }

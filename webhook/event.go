@@ -167,6 +167,8 @@ type DocumentSignature struct {
 	DocumentSHA256 string `json:"documentSha256"`
 	// SignedAt is when it was signed.
 	SignedAt time.Time `json:"signedAt,omitzero"`
+	// CreatedAt is when the record was made.
+	CreatedAt time.Time `json:"createdAt,omitzero"`
 }
 
 // ParseEvent reads an event from the body of a delivery. Verify the body first:

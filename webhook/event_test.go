@@ -85,7 +85,8 @@ func TestParsePayloadsByType(t *testing.T) {
 		t.Error("no completedAt")
 	}
 	if e := parse(t, "signature.completed"); e.Data.Signature == nil || e.Data.Signature.Signer.Email != "ada@example.com" ||
-		!e.Data.Signature.SignedAt.Equal(time.Date(2026, 11, 21, 8, 59, 59, 999e6, time.UTC)) {
+		!e.Data.Signature.SignedAt.Equal(time.Date(2026, 11, 21, 8, 59, 59, 999e6, time.UTC)) ||
+		!e.Data.Signature.CreatedAt.Equal(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)) {
 		t.Errorf("signature is %+v", e.Data.Signature)
 	}
 	if e := parse(t, "file.uploaded"); e.Data.File == nil || e.Data.File.Size != 5<<30 || e.Data.File.Name != "Lebenslauf – Ada.pdf" {

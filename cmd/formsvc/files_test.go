@@ -77,7 +77,7 @@ func (w *filing) serve(t testing.TB, flags ...string) {
 	if w.client != nil {
 		key = w.key
 	}
-	w.server = execute(t, w.dsn, w.place.env, slices.Concat(allowLoopback, w.place.flags, flags)...).started(t)
+	w.server = execute(t, w.dsn, w.place.env, slices.Concat(allowLoopback, unlimited, w.place.flags, flags)...).started(t)
 	if key == "" {
 		key = w.firstKey(t)
 	}

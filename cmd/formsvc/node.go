@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -62,19 +63,23 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 		return nil, err
 	}
 	n := &node{logger: logger}
-	if err := c.checkRetention(); err != nil {
+	if err := errors.Join(c.checkRetention(), c.checkQuota()); err != nil {
 		return nil, err
 	}
 	opts := formsvc.Options{
 		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Retention: c.Retention, Logger: logger,
+		Quota: c.Quota, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
 	}
 	if c.Retention == 0 {
 		opts.Retention = -1
 	}
+	if c.Quota == 0 {
+		opts.Quota = -1
+	}
 	if n.svc, err = formsvc.New(s, &opts); err != nil {
 		return nil, usageError{fmt.Errorf("--retention: %w", err)}
 	}
-	handler, err := httpx.New(n.svc, &httpx.Options{BaseURL: c.BaseURL, Logger: logger})
+	handler, err := httpx.New(n.svc, &httpx.Options{BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
@@ -113,6 +118,26 @@ func (c *serveCmd) checkRetention() error {
 		return usageError{errors.New("--retention: must not be negative; 0 keeps events for ever")}
 	case c.Retention > 0 && c.Retention <= schedule:
 		return usageError{fmt.Errorf("--retention: must be longer than --webhook-retries take, which is %v", schedule)}
+	}
+	return nil
+}
+
+// checkQuota refuses what the options would take for their defaults or refuse
+// without naming the flag.
+func (c *serveCmd) checkQuota() error {
+	switch {
+	case c.Quota < 0:
+		return usageError{errors.New("--quota: must not be negative; 0 allows any number of requests")}
+	case c.QuotaWindow < time.Second || c.QuotaWindow%time.Second != 0:
+		return usageError{errors.New("--quota-window: must be whole seconds, and at least one")}
+	case c.Quota > math.MaxInt32:
+		return usageError{fmt.Errorf("--quota: must be at most %d; 0 allows any number of requests", math.MaxInt32)}
+	case !(c.Rate >= 0 && c.Rate <= httpx.MaxRate): // also refuses what is no number
+		return usageError{fmt.Errorf("--rate: must be from 0 to %d", httpx.MaxRate)}
+	case c.Burst < 0:
+		return usageError{errors.New("--burst: must not be negative")}
+	case c.Burst > 0 && c.Rate == 0:
+		return usageError{errors.New("--burst: needs --rate")}
 	}
 	return nil
 }

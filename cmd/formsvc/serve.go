@@ -21,7 +21,11 @@ type serveCmd struct {
 	allowing
 	Addr               string          `default:"127.0.0.1:8080" help:"Where to listen."`
 	BaseURL            string          `name:"base-url" placeholder:"URL" help:"The public address of the API. Defaults to http://ADDR."`
-	Quota              int             `default:"0" help:"Requests a key may make per hour. This release does not count requests yet: it warns and serves without a limit."`
+	Quota              int             `default:"1000" placeholder:"N" help:"How many requests a key may make in --quota-window, over all servers of a database; 0 for any number. Defaults to 1000."`
+	QuotaWindow        time.Duration   `default:"1h" help:"How long a window of the quota is, in whole seconds; windows begin at multiples of it in UTC, those of an hour at full hours."`
+	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to each key by itself."`
+	Rate               float64         `default:"0" placeholder:"N" help:"How many requests a second a key may make on this server in the long run, such as 50 or 0.5. Defaults to any number."`
+	Burst              int             `default:"0" placeholder:"N" help:"How many requests a key may make at once under --rate. Defaults to as many as it allows in a second."`
 	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"How large an uploaded file may be: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
 	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file, which finds out whoever can write to the blob store and makes checksums fit; costs more processor time than all else. Defaults to checksums, which find every accident."`
 	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept; at least an hour, 0 for ever."`
@@ -84,7 +88,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err != nil {
 		return err
 	}
-	if err := c.welcome(ctx, n.svc, std); err != nil {
+	if err := c.welcome(ctx, n.svc.As(serveActor), std); err != nil {
 		return err
 	}
 	if err := n.svc.Ready(ctx); err != nil {
@@ -110,9 +114,6 @@ func (c *serveCmd) listenMetrics(ctx context.Context) (net.Listener, error) {
 
 // announce logs that the server serves, and what operators should know of it.
 func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger, listener, scrapes net.Listener) {
-	if c.Quota != 0 {
-		logger.WarnContext(ctx, "--quota has no effect: this release does not count requests yet")
-	}
 	if len(c.WebhookAllow) > 0 {
 		logger.InfoContext(ctx, "webhooks may be in ranges that are not public", slog.String("ranges", c.WebhookAllow.String()))
 	}

@@ -52,11 +52,15 @@ var (
 // allowLoopback are the flags that let webhooks reach the receivers of tests.
 var allowLoopback = []string{"--webhook-allow", "127.0.0.0/8", "--webhook-allow", "::1/128"}
 
+// unlimited are the flags that let tests make as many requests as they like.
+var unlimited = []string{"--quota", "0"}
+
 // launch starts a server on the database with further flags and does not wait
-// until it serves. It may send to this machine. It is killed when the test ends.
+// until it serves. It may send to this machine, and keys may make any number of
+// requests. It is killed when the test ends.
 func launch(t testing.TB, dsn string, flags ...string) *server {
 	t.Helper()
-	return execute(t, dsn, nil, slices.Concat(allowLoopback, flags)...)
+	return execute(t, dsn, nil, slices.Concat(allowLoopback, unlimited, flags)...)
 }
 
 // execute starts a server with these flags and variables and no others but those

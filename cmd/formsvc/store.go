@@ -110,5 +110,5 @@ func (g *global) with(
 	if err != nil {
 		return err
 	}
-	return do(svc)
+	return do(svc.As(actor()))
 }

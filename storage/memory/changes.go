@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -104,14 +105,18 @@ func (s *Store) Forget(ctx context.Context, before time.Time, limit int) (int, e
 		return 0, err
 	}
 	defer s.mu.Unlock()
-	n := 0
+	var old []recordKey
 	for key, r := range s.records {
-		if n < limit && r.CreatedAt.Before(before) {
-			delete(s.records, key)
-			n++
+		if r.CreatedAt.Before(before) {
+			old = append(old, key)
 		}
 	}
-	return n, nil
+	slices.SortFunc(old, func(a, b recordKey) int { return s.records[a].CreatedAt.Compare(s.records[b].CreatedAt) })
+	old = old[:min(len(old), max(limit, 0))]
+	for _, key := range old {
+		delete(s.records, key)
+	}
+	return len(old), nil
 }
 
 // AppendAudit implements [formsvc.AuditStore].
@@ -142,7 +147,8 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 		return formsvc.Page[formsvc.AuditEntry]{}, nil // an unknown account has none
 	}
 	match := func(e *formsvc.AuditEntry) bool {
-		return (q.Action == "" || e.Action == q.Action) && (q.Target == "" || e.Target == q.Target)
+		return (q.Action == "" || e.Action == q.Action) && (q.Target == "" || e.Target == q.Target) &&
+			!e.CreatedAt.Before(q.Since)
 	}
 	return page(&a.audit, q.Page, match, copyAudit), nil
 }

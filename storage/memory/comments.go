@@ -2,17 +2,53 @@ package memory
 
 import (
 	"context"
-	"errors"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 // CreateComment implements [formsvc.CommentStore].
 func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {
-	return errors.ErrUnsupported
+	if err := formsvc.CheckText(
+		string(c.ID), string(c.AccountID), string(c.CampaignID), string(c.ResponseID), c.Body, c.Author); err != nil {
+		return err
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	row, err := s.response(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.CampaignID, ID: c.ResponseID})
+	if err != nil {
+		return err
+	}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
+	comment := new(copyComment(&c))
+	if err := s.comments.add(c.ID, comment); err != nil {
+		return err
+	}
+	if err := row.comments.add(c.ID, comment); err != nil {
+		return err
+	}
+	s.apply(&change)
+	return nil
 }
 
 // Comments implements [formsvc.CommentStore].
 func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
-	return formsvc.Page[formsvc.Comment]{}, errors.ErrUnsupported
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.Comment]{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
+	if err != nil {
+		return formsvc.Page[formsvc.Comment]{}, err
+	}
+	return page(&r.comments, q.Page, nil, copyComment), nil
+}
+
+func copyComment(comment *formsvc.Comment) formsvc.Comment {
+	c := *comment
+	c.CreatedAt = kept(c.CreatedAt)
+	return c
 }

@@ -25,11 +25,14 @@ type Store struct {
 	keys      map[[sha256.Size]byte]*formsvc.Key
 	endpoints table[*endpoint] // the webhooks of all accounts
 	events    map[formsvc.ID]*event
-	commits   int64                // the position of the newest event
-	files     table[*formsvc.File] // of all accounts
-	barred    map[formsvc.ID]bool  // identifiers that no file may have
+	commits   int64                   // the position of the newest event
+	files     table[*formsvc.File]    // of all accounts
+	barred    map[formsvc.ID]bool     // identifiers that no file may have
+	comments  table[*formsvc.Comment] // of all accounts, like the next
+	signed    table[*formsvc.Signature]
 	records   map[recordKey]*formsvc.IdempotencyRecord
 	audited   map[formsvc.ID]bool // the identifiers of all audit entries
+	quota     map[quotaWindow]int // requests counted
 
 	closed chan struct{}
 	wake   chan struct{} // holds one token while there may be new work

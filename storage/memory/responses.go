@@ -102,9 +102,28 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	if !q.Filter.IsZero() {
 		match = func(row *response) bool { return q.Filter.Match(&row.Response) }
 	}
-	return page(&c.responses, q.Page, match, func(row *response) formsvc.Response {
-		return copyResponse(&row.Response)
-	}), nil
+	out := func(row *response) formsvc.Response { return copyResponse(&row.Response) }
+	var list formsvc.Page[formsvc.Response]
+	if q.NoTotal {
+		list = walk(&c.responses, q.Page, match, out)
+	} else {
+		list = page(&c.responses, q.Page, match, out)
+	}
+	if q.MaxBytes > 0 {
+		cutAt(&list, q.MaxBytes)
+	}
+	return list, nil
+}
+
+// cutAt ends the page with the response that brings their sizes to so much.
+func cutAt(page *formsvc.Page[formsvc.Response], bytes int) {
+	for i := range page.Items {
+		if bytes <= 0 {
+			page.Items, page.More = page.Items[:i], true
+			return
+		}
+		bytes -= page.Items[i].Size()
+	}
 }
 
 // DeleteResponse implements [formsvc.ResponseStore].
@@ -117,15 +136,27 @@ func (s *Store) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]
 	if err != nil {
 		return nil, err
 	}
+	s.remove(row)
+	return row.files.ids, nil
+}
+
+// remove removes a response with its files, comments and signatures, and counts it
+// no more. The caller holds s.mu.
+func (s *Store) remove(row *response) {
 	for _, id := range row.files.ids {
 		s.files.remove(id)
 	}
-	a := s.accounts.rows[key.AccountID]
+	for _, id := range row.comments.ids {
+		s.comments.remove(id)
+	}
+	for _, id := range row.signatures.ids {
+		s.signed.remove(id)
+	}
+	a := s.accounts.rows[row.AccountID]
 	delete(a.references, row.Reference)
-	c := a.campaigns.rows[key.CampaignID]
-	c.responses.remove(key.ID)
+	c := a.campaigns.rows[row.CampaignID]
+	c.responses.remove(row.ID)
 	c.ResponseCount--
-	return row.files.ids, nil
 }
 
 // response returns a response of a campaign of an account. The caller holds s.mu.

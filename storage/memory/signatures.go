@@ -2,7 +2,8 @@ package memory
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -11,15 +12,89 @@ import (
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
-	return formsvc.Signature{}, errors.ErrUnsupported
+	if err := checkSignature(&sig); err != nil {
+		return formsvc.Signature{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Signature{}, err
+	}
+	defer s.mu.Unlock()
+	row, err := s.response(formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID})
+	if err != nil {
+		return formsvc.Signature{}, err
+	}
+	r, given := row.Response, sig
+	change, err := decide(&r, &given)
+	if err != nil {
+		return formsvc.Signature{}, err
+	}
+	if err := s.admit(&change); err != nil {
+		return formsvc.Signature{}, err
+	}
+	sig.DocumentSHA256 = given.DocumentSHA256
+	signature := new(copySignature(&sig))
+	if err := s.signed.add(sig.ID, signature); err != nil {
+		return formsvc.Signature{}, err
+	}
+	if err := row.signatures.add(sig.ID, signature); err != nil {
+		return formsvc.Signature{}, err
+	}
+	s.apply(&change)
+	return *signature, nil
 }
 
 // Signatures implements [formsvc.SignatureStore].
 func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	return formsvc.Page[formsvc.Signature]{}, errors.ErrUnsupported
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.Signature]{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
+	if err != nil {
+		return formsvc.Page[formsvc.Signature]{}, err
+	}
+	return page(&r.signatures, q.Page, nil, copySignature), nil
 }
 
 // SignaturesBy implements [formsvc.SignatureStore].
-func (s *Store) SignaturesBy(ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int) ([]formsvc.Signature, error) {
-	return nil, errors.ErrUnsupported
+func (s *Store) SignaturesBy(
+	ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int,
+) ([]formsvc.Signature, error) {
+	if err := formsvc.CheckText(email); err != nil {
+		return nil, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	start, found := slices.BinarySearch(s.signed.ids, after)
+	if found {
+		start++
+	}
+	var list []formsvc.Signature
+	for _, id := range s.signed.ids[start:] {
+		if len(list) >= limit {
+			break
+		}
+		if sig := s.signed.rows[id]; sig.AccountID == account && formsvc.SameEmail(sig.Signer.Email, email) {
+			list = append(list, copySignature(sig))
+		}
+	}
+	return list, nil
+}
+
+func checkSignature(sig *formsvc.Signature) error {
+	if _, ok := formsvc.ParseID(string(sig.FileID)); !ok && sig.FileID != "" {
+		return fmt.Errorf("memory: a file's identifier that is no canonical UUID: %w", formsvc.ErrInvalid)
+	}
+	return formsvc.CheckText(
+		string(sig.ID), string(sig.AccountID), string(sig.CampaignID), string(sig.ResponseID),
+		sig.Signer.Email, sig.Signer.FirstName, sig.Signer.LastName, sig.Provider,
+	)
+}
+
+func copySignature(signature *formsvc.Signature) formsvc.Signature {
+	sig := *signature
+	sig.SignedAt, sig.CreatedAt = kept(sig.SignedAt), kept(sig.CreatedAt)
+	return sig
 }

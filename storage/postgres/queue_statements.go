@@ -126,10 +126,15 @@ SELECT e.xact, e.seq, e.type, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
   AND e.xact < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)
 ORDER BY e.xact, e.seq LIMIT $4`,
+		LookAtEarlyEvents: `
+SELECT e.xact, e.seq, e.type, octet_length(e.payload) FROM formsvc_events AS e
+WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint) ORDER BY e.xact, e.seq LIMIT $4`,
 		ReadEvents: `
 SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
   AND (e.xact, e.seq) <= ($4::bigint, $5::bigint) AND e.type & $6 <> 0 AND e.type & 65536 = 0
 ORDER BY e.xact, e.seq`,
+		TakeQuota:   takeQuota(),
+		FoldedEmail: `lower(r.email COLLATE "C")`,
 	}
 }

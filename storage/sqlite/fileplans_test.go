@@ -53,7 +53,7 @@ func TestFilePlans(t *testing.T) {
 // fileLookUp matches the steps that may be in a plan. The one scan is AllFiles
 // from the first file on.
 var fileLookUp = regexp.MustCompile(`^(` + strings.Join([]string{
-	`SEARCH \w+ USING (COVERING )?INDEX formsvc_files_response \(campaign_id=\? AND response_id=\?( AND id[<>]\?)?\)`,
+	`SEARCH \w+ USING (COVERING )?INDEX formsvc_(files|comments|signatures)_response \(campaign_id=\? AND response_id=\?( AND id[<>]\?)?\)`,
 	`SEARCH f USING INDEX sqlite_autoindex_formsvc_files_1 \(id[=>]\?\)`,
 	`SCAN f USING INDEX sqlite_autoindex_formsvc_files_1`,
 	`SEARCH \w+ USING INDEX formsvc_responses_campaign \(campaign_id=\? AND id=\?\)`,

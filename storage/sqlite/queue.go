@@ -220,6 +220,9 @@ func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[st
 
 // Statements implements bunstore.Backend.
 func (*backend) Statements() *bunstore.Statements {
+	const lookAtEvents = `
+SELECT e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
+WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`
 	return &bunstore.Statements{
 		Ready: ready,
 		LeaseNotices: `
@@ -230,13 +233,14 @@ RETURNING delivery_id, account_id, webhook_id, event_id, event_type, attempts, s
   coalesce((SELECT w.url FROM formsvc_webhooks AS w WHERE w.id = formsvc_notices.webhook_id), '')`,
 		// There is one writer, so events commit in the order of their numbers; the
 		// second part of a position is not used.
-		LookAtEvents: `
-SELECT e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
-WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`,
+		LookAtEvents:      lookAtEvents,
+		LookAtEarlyEvents: lookAtEvents,
 		ReadEvents: `
 SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload
 FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
   AND e.type & ?6 <> 0 AND e.type & 65536 = 0 ORDER BY e.seq`,
+		TakeQuota:   takeQuota(),
+		FoldedEmail: "lower(r.email)", // which knows ASCII only
 	}
 }

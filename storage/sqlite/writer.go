@@ -16,6 +16,8 @@ import (
 // writer runs functions in write transactions, one at a time.
 type writer interface {
 	inTx(ctx context.Context, do func(c bun.IConn) error) error
+	// alone runs a function on the connection without a transaction.
+	alone(ctx context.Context, do func(c bun.IConn) error) error
 	close() error
 }
 
@@ -32,6 +34,12 @@ func (w *pinnedWriter) inTx(ctx context.Context, do func(c bun.IConn) error) err
 	return inTx(ctx, w.c, do)
 }
 
+func (w *pinnedWriter) alone(_ context.Context, do func(c bun.IConn) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return do(w.conn)
+}
+
 func (w *pinnedWriter) close() error { return w.conn.Close() }
 
 // poolWriter borrows a connection of the caller's pool for each transaction.
@@ -44,7 +52,11 @@ var errNoConnection = errors.New("sqlite: no connection to write on")
 // up stops no request for ever.
 const connTimeout = 10 * time.Second
 
-func (w *poolWriter) inTx(ctx context.Context, do func(c bun.IConn) error) (err error) {
+func (w *poolWriter) inTx(ctx context.Context, do func(c bun.IConn) error) error {
+	return w.alone(ctx, func(c bun.IConn) error { return inTx(ctx, c, do) })
+}
+
+func (w *poolWriter) alone(ctx context.Context, do func(c bun.IConn) error) (err error) {
 	wait, cancel := context.WithTimeout(ctx, connTimeout)
 	defer cancel()
 	c, err := w.db.Conn(wait)
@@ -52,7 +64,7 @@ func (w *poolWriter) inTx(ctx context.Context, do func(c bun.IConn) error) (err 
 		return fmt.Errorf("%w: %w", errNoConnection, err)
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	return inTx(ctx, c, do)
+	return do(c)
 }
 
 func (w *poolWriter) close() error { return nil }

@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -18,11 +19,12 @@ const (
 	webhookPart
 	deliveryPart
 	filePart
+	eventPart
 	parts
 )
 
 func (p part) String() string {
-	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery", "file"}[p]
+	return [...]string{"account", "key", "campaign", "response", "webhook", "delivery", "file", "event"}[p]
 }
 
 // A target names one record of each kind.
@@ -66,7 +68,7 @@ func calls() []call {
 	hook := []part{accountPart, webhookPart}
 	one := []part{accountPart, deliveryPart}
 	file := []part{accountPart, filePart}
-	return []call{
+	return slices.Concat(quotaCalls(), idempotencyCalls(), []call{
 		{name: "CreateAccount", do: (*world).callCreateAccount},
 		{name: "Accounts", do: (*world).callAccounts},
 		{name: "Account", uses: account, do: (*world).callAccount},
@@ -90,6 +92,11 @@ func calls() []call {
 		{name: "AllFiles", do: (*world).callAllFiles},
 		{name: "UnknownFiles", do: (*world).callUnknownFiles},
 		{name: "BarFiles", do: (*world).callBarFiles},
+		{name: "CreateComment", uses: response, do: (*world).callCreateComment},
+		{name: "Comments", uses: response, do: (*world).callComments},
+		{name: "CreateSignature", uses: response, do: (*world).callCreateSignature},
+		{name: "Signatures", uses: response, do: (*world).callSignatures},
+		{name: "SignaturesBy", uses: account, none: true, do: (*world).callSignaturesBy},
 		{name: "CreateWebhook", uses: account, do: (*world).callCreateWebhook},
 		{name: "UpdateWebhook", uses: hook, do: (*world).callUpdateWebhook},
 		{name: "Webhook", uses: hook, do: (*world).callWebhook},
@@ -112,9 +119,13 @@ func calls() []call {
 		{name: "Noted", do: (*world).callNoted},
 		{name: "Wait", do: (*world).callWait},
 		{name: "Prune", do: (*world).callPrune},
+		{name: "AppendAudit", uses: account, do: (*world).callAppendAudit},
+		{name: "Audit", uses: account, none: true, do: (*world).callAudit},
+		{name: "CountErasure", uses: response, none: true, do: (*world).callCountErasure},
+		{name: "Erase", uses: []part{accountPart, eventPart}, none: true, do: (*world).callErase},
 		{name: "DeleteResponse", uses: response, do: (*world).callDeleteResponse},
 		{name: "DeleteWebhook", uses: hook, do: (*world).callDeleteWebhook},
-	}
+	})
 }
 
 // addTarget adds one record of each kind: a delivery that failed, with its
@@ -124,14 +135,19 @@ func (w *world) addTarget() *target {
 	w.Helper()
 	sc := w.addScene()
 	key := w.addKey(sc.account.ID)
-	w.addResponse(&sc.campaign)
+	_, old := w.addResponse(&sc.campaign)
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	r, e := w.addResponse(&sc.campaign)
 	w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &e)
 	f := w.addFile(&r)
+	w.addComment(&r)
+	w.addSignature(&r)
+	w.addAudit(sc.account.ID)
+	w.addRecord(sc.account.ID, targetKey)
 	return &target{
 		accountPart: sc.account.ID, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
 		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID,
+		eventPart: old.ID,
 	}
 }
 

@@ -178,9 +178,12 @@ type snapshot struct {
 	Campaigns  map[formsvc.ID][]formsvc.Campaign
 	Responses  map[formsvc.ID][]formsvc.Response
 	Files      []formsvc.File
+	Comments   map[formsvc.ID][]formsvc.Comment   // by response
+	Signatures map[formsvc.ID][]formsvc.Signature // by response
 	Webhooks   map[formsvc.ID][]formsvc.Webhook
 	Deliveries map[formsvc.ID][]formsvc.Delivery
 	Notices    map[formsvc.ID][]formsvc.Notice
+	Audit      map[formsvc.ID][]formsvc.AuditEntry
 	Payloads   map[string][]byte
 	Stats      formsvc.QueueStats
 }
@@ -193,6 +196,8 @@ func (w *world) snapshot() snapshot {
 		Accounts: accounts, Keys: map[formsvc.ID][]formsvc.Key{}, Campaigns: map[formsvc.ID][]formsvc.Campaign{},
 		Responses: map[formsvc.ID][]formsvc.Response{}, Webhooks: map[formsvc.ID][]formsvc.Webhook{},
 		Deliveries: map[formsvc.ID][]formsvc.Delivery{}, Notices: map[formsvc.ID][]formsvc.Notice{},
+		Comments: map[formsvc.ID][]formsvc.Comment{}, Signatures: map[formsvc.ID][]formsvc.Signature{},
+		Audit: map[formsvc.ID][]formsvc.AuditEntry{},
 	}
 	var events []string
 	for i := range accounts {
@@ -203,6 +208,10 @@ func (w *world) snapshot() snapshot {
 		for j := range s.Campaigns[id] {
 			c := &s.Campaigns[id][j]
 			s.Responses[c.ID] = w.responses(c)
+			for k := range s.Responses[c.ID] {
+				r := &s.Responses[c.ID][k]
+				s.Comments[r.ID], s.Signatures[r.ID] = w.comments(r), w.signatures(r)
+			}
 		}
 		s.Webhooks[id], err = w.store.Webhooks(w.ctx, id)
 		w.must("Webhooks", err)
@@ -214,6 +223,7 @@ func (w *world) snapshot() snapshot {
 			}
 		}
 		s.Notices[id] = w.notices(id)
+		s.Audit[id] = w.audit(formsvc.AuditQuery{AccountID: id})
 	}
 	s.Files = w.allFiles()
 	s.Stats, err = w.store.QueueStats(w.ctx, nextDay())

@@ -19,6 +19,8 @@ func listTests() []test {
 		{"default and largest page", testPageSizes},
 		{"rows added between pages", testPagesWhileAdding},
 		{"rows added all the time", testPagesWhileRacing},
+		{"without a total", testNoTotal},
+		{"bound in bytes", testMaxBytes},
 	}
 }
 
@@ -45,7 +47,8 @@ func (w *world) listers() []lister {
 	return []lister{
 		w.campaignLister(w.addAccount().ID), w.responseLister(&sc.campaign), w.deliveryLister(&second, &hook, ""),
 		w.deliveryLister(&failing.campaign, &failing.hook, formsvc.DeliveryFailed), w.noticeLister(w.addScene(), false),
-		w.noticeLister(w.addScene(), true), w.fileLister(&other.campaign),
+		w.noticeLister(w.addScene(), true), w.fileLister(&other.campaign), w.commentLister(&other.campaign),
+		w.signatureLister(&other.campaign),
 	}
 }
 

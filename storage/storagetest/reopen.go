@@ -19,6 +19,7 @@ func durabilityTests() []test {
 		{"positions are good after Close", testFeedSurvivesClose},
 		{"files, bars and deletions are there after Close", testFilesSurviveClose},
 		{"what was acknowledged during Close is there", testAcknowledgedSurvives},
+		{"answers are there after Close", testRecordsSurviveClose},
 	}
 }
 
@@ -34,6 +35,8 @@ func handleTests() []test {
 		{"what one redelivers the other claims", testHandlesRedeliver},
 		{"a file or a bar", testHandlesFileOrBar},
 		{"no file without a response", testHandlesDelete},
+		{"one key, one unit", testHandlesKey},
+		{"grants of a quota don't overlap", testHandlesQuota},
 	}
 }
 
@@ -51,6 +54,8 @@ func testSurvivesClose(w *world) {
 	w.must("RevokeKey", w.store.RevokeKey(w.ctx, sc.account.ID, key.ID, nextDay(), formsvc.Change{}))
 	r, _ := w.addResponse(&sc.campaign)
 	w.addResponse(&sc.campaign)
+	w.addComment(&r)
+	w.addSignature(&r)
 	w.must("update", incrementCampaign(w, w.store, &sc.campaign))
 	w.must("update", incrementResponse(w, w.store, &r))
 	w.must("update", incrementWebhook(w, w.store, &sc.hook))

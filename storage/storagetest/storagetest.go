@@ -50,6 +50,8 @@ const (
 	Filters      Category = "filters"      // agreement with formsvc.ResponseFilter.Match
 	Updates      Category = "updates"      // reading, deciding and writing as one unit
 	Files        Category = "files"        // what is known of files, and identifiers that none may have
+	Comments     Category = "comments"     // what is noted about responses
+	Signatures   Category = "signatures"   // who signed responses, and what
 	Deletion     Category = "deletion"     // what goes with a response, and what stays
 	Outbox       Category = "outbox"       // events and deliveries commit with the change
 	Webhooks     Category = "webhooks"     // the limit, subscribing twice, and the end of deliveries with the webhook
@@ -62,9 +64,13 @@ const (
 	Notices      Category = "notices"      // what tells of final failures, once
 	Digests      Category = "digests"      // failures summed up, once in a while
 	Feed         Category = "feed"         // events in the order of their commits
+	Idempotency  Category = "idempotency"  // answers to calls that may be repeated
 	Pruning      Category = "pruning"      // what is deleted for its age
 	Stats        Category = "stats"        // how much is waiting
 	Waiting      Category = "waiting"      // no wake-up is lost
+	Erasure      Category = "erasure"      // what goes of people, and what stays
+	Audit        Category = "audit"        // who did what, which only grows
+	Quota        Category = "quota"        // requests are counted, and granted once
 	Concurrency  Category = "concurrency"  // many units at once; each fails alone
 	Cancellation Category = "cancellation" // what a context that ends does
 	Closing      Category = "closing"      // use after Close
@@ -152,6 +158,8 @@ func groups() []group {
 		{Filters, filterTests()},
 		{Updates, updateTests()},
 		{Files, fileTests()},
+		{Comments, commentTests()},
+		{Signatures, signatureTests()},
 		{Deletion, deletionTests()},
 		{Outbox, outboxTests()},
 		{Webhooks, webhookTests()},
@@ -164,9 +172,13 @@ func groups() []group {
 		{Notices, noticeTests()},
 		{Digests, digestTests()},
 		{Feed, feedTests()},
+		{Idempotency, idempotencyTests()},
 		{Pruning, pruneTests()},
 		{Stats, statsTests()},
 		{Waiting, waitTests()},
+		{Erasure, erasureTests()},
+		{Audit, auditTests()},
+		{Quota, quotaTests()},
 		{Concurrency, concurrencyTests()},
 		{Cancellation, cancelTests()},
 		{Closing, closeTests()},

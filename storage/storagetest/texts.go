@@ -173,7 +173,7 @@ func testTextsFound(w *world) {
 			page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{AccountID: a.ID, CampaignID: c.ID, Filter: filter})
 			w.must("Responses", err)
 			if page.Total != 1 || len(page.Items) != 1 || page.Items[0].ID != id {
-				w.Errorf("Responses with filter %+q: %d responses, want the one that has it", filter, page.Total)
+				w.Errorf("Responses with filter %+v: %d responses, want the one that has it", filter, page.Total)
 			}
 		}
 	}

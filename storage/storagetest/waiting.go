@@ -40,6 +40,10 @@ func testWaitAfterCommit(w *world) {
 		w.must("Wait after UpdateResponse", w.wait())
 		w.must("CreateFile", w.createFile(w.newFile(&r), w.newEvent(&r)))
 		w.must("Wait after CreateFile", w.wait())
+		w.must("CreateComment", w.createComment(w.newComment(&r), w.newEvent(&r)))
+		w.must("Wait after CreateComment", w.wait())
+		w.must("CreateSignature", w.createSignature(w.newSignature(&r), w.newEvent(&r)))
+		w.must("Wait after CreateSignature", w.wait())
 	}
 }
 

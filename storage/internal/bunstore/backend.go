@@ -58,10 +58,20 @@ type Statements struct {
 	// LookAtEvents returns position, type and size of at most $4 events of the
 	// account $1 after the position $2, $3.
 	LookAtEvents string
+	// LookAtEarlyEvents also returns those that others may still come before.
+	LookAtEarlyEvents string
 	// ReadEvents returns the events of the account $1 after the position $2, $3
 	// up to $4, $5 that are of one of the types $6 and no tests: identifier,
 	// campaign, response, type, when, payload.
 	ReadEvents string
+	// FoldedEmail is the address of the response r with ASCII letters in lower case.
+	FoldedEmail string
+	// TakeQuota counts up to $4 requests and $5 to come of the subject $1 in the
+	// window, $2 long, that is now, which is $6 unless the database has a clock of
+	// its own, as far as the limit $3 allows; Granted is the rule. It returns how
+	// many are counted in the window, how many of them it granted, when the window
+	// began and how long it still lasts.
+	TakeQuota string
 }
 
 // classified is a driver's error together with what it means.

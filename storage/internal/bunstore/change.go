@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -158,6 +159,10 @@ func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[f
 		}
 		if q.Target != "" {
 			sel = sel.Where("t.target = ?", string(q.Target))
+		}
+		if !q.Since.IsZero() {
+			// Rounded up: the column has no parts of a microsecond to compare.
+			sel = sel.Where("t.created_at >= ?", micros(q.Since.Add(time.Microsecond-time.Nanosecond)))
 		}
 		return sel
 	}

@@ -4,15 +4,62 @@ import (
 	"context"
 	"errors"
 
+	"github.com/uptrace/bun"
+
 	"github.com/formsvc/toolkit/formsvc"
 )
 
+type commentRow struct {
+	bun.BaseModel `bun:"table:formsvc_comments,alias:m"`
+
+	ID         string `bun:",pk"`
+	AccountID  string
+	CampaignID string
+	ResponseID string
+	Body       string
+	Author     string
+	CreatedAt  int64
+
+	Total int64 `bun:",scanonly"`
+}
+
 // CreateComment implements formsvc.CommentStore.
-func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {
-	return errors.ErrUnsupported
+func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
+	key := formsvc.ResponseKey{AccountID: comment.AccountID, CampaignID: comment.CampaignID, ID: comment.ResponseID}
+	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
+		return err
+	}
+	err := errors.Join(checkIDs(comment.ID), formsvc.CheckText(comment.Body, comment.Author), checkChange(&change))
+	if err != nil {
+		return err
+	}
+	row := &commentRow{
+		ID: string(comment.ID), AccountID: string(key.AccountID), CampaignID: string(key.CampaignID), ResponseID: string(key.ID),
+		Body: comment.Body, Author: comment.Author, CreatedAt: micros(comment.CreatedAt),
+	}
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) (err error) {
+		if err := s.holdResponse(ctx, c, key); err != nil {
+			return err
+		}
+		// The change goes first: that its key is taken counts for more than that the
+		// identifier is.
+		if u.Wake, err = s.apply(ctx, c, &change); err != nil {
+			return err
+		}
+		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		return err
+	}
+	return s.submit(ctx, u)
 }
 
 // Comments implements formsvc.CommentStore.
 func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
-	return formsvc.Page[formsvc.Comment]{}, errors.ErrUnsupported
+	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
+	return pageOfResponse(ctx, s, "formsvc_comments", "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
+		return formsvc.Comment{
+			ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
+			ResponseID: formsvc.ID(r.ResponseID), Body: r.Body, Author: r.Author, CreatedAt: fromMicros(r.CreatedAt),
+		}, r.Total
+	})
 }

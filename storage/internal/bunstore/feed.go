@@ -67,7 +67,11 @@ func (l *looked) wanted(stored int64) bool {
 // look goes on through at most limit events, until the page is full, and returns
 // how many it was given.
 func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
-	rows, err := c.QueryContext(ctx, s.statements.LookAtEvents,
+	statement := s.statements.LookAtEvents
+	if l.query.Early {
+		statement = s.statements.LookAtEarlyEvents
+	}
+	rows, err := c.QueryContext(ctx, statement,
 		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
 	if err != nil {
 		return 0, err

@@ -103,11 +103,13 @@ func (s *Store) Recall(
 	if !r.CreatedAt.Before(since) {
 		return r, nil
 	}
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+	if err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		_, err := c.ExecContext(ctx, s.rebind(deleteRecord), hash, micros(since))
 		return err
-	})
-	return none, errors.Join(formsvc.ErrNotFound, err)
+	}); err != nil {
+		return none, err
+	}
+	return none, formsvc.ErrNotFound
 }
 
 // Forget implements formsvc.IdempotencyStore.

@@ -2,24 +2,148 @@ package bunstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"strings"
+
+	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
+
+type signatureRow struct {
+	bun.BaseModel `bun:"table:formsvc_signatures,alias:g"`
+
+	ID         string `bun:",pk"`
+	AccountID  string
+	CampaignID string
+	ResponseID string
+	Email      string
+	Folded     string // see folded
+	FirstName  string
+	LastName   string
+	FileID     sql.NullString
+	Provider   string
+	SHA256     []byte `bun:"sha256"`
+	SignedAt   int64
+	CreatedAt  int64
+
+	Total int64 `bun:",scanonly"`
+}
+
+// newSignatureRow checks a signature and returns its row.
+func newSignatureRow(sig *formsvc.Signature) (*signatureRow, error) {
+	u := &sig.Signer
+	err := errors.Join(checkIDs(sig.ID), formsvc.CheckText(u.Email, u.FirstName, u.LastName, sig.Provider))
+	if sig.FileID != "" {
+		err = errors.Join(err, checkIDs(sig.FileID))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &signatureRow{
+		ID: string(sig.ID), AccountID: string(sig.AccountID), CampaignID: string(sig.CampaignID),
+		ResponseID: string(sig.ResponseID), Email: u.Email, Folded: folded(u.Email), FirstName: u.FirstName,
+		LastName: u.LastName, FileID: nullable(sig.FileID), Provider: sig.Provider, SHA256: sig.DocumentSHA256[:],
+		SignedAt: micros(sig.SignedAt), CreatedAt: micros(sig.CreatedAt),
+	}, nil
+}
+
+func (r *signatureRow) signature() formsvc.Signature {
+	sig := formsvc.Signature{
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
+		ResponseID: formsvc.ID(r.ResponseID),
+		Signer:     formsvc.User{Email: r.Email, FirstName: r.FirstName, LastName: r.LastName},
+		FileID:     formsvc.ID(r.FileID.String), Provider: r.Provider,
+		SignedAt: fromMicros(r.SignedAt), CreatedAt: fromMicros(r.CreatedAt),
+	}
+	copy(sig.DocumentSHA256[:], r.SHA256)
+	return sig
+}
 
 // CreateSignature implements formsvc.SignatureStore.
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
-	return formsvc.Signature{}, errors.ErrUnsupported
+	key := formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID}
+	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
+		return formsvc.Signature{}, err
+	}
+	row, err := newSignatureRow(&sig)
+	if err != nil {
+		return formsvc.Signature{}, err
+	}
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		// The lock holds the answers still until what was signed is written.
+		r, err := s.lockedResponse(ctx, c, key)
+		if err != nil {
+			return err
+		}
+		given := sig
+		change, err := decide(&r, &given)
+		if err != nil {
+			return err
+		}
+		if err := checkChange(&change); err != nil {
+			return err
+		}
+		// The change goes first, as with a comment.
+		if u.Wake, err = s.apply(ctx, c, &change); err != nil {
+			return err
+		}
+		row.SHA256 = given.DocumentSHA256[:]
+		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		return err
+	}
+	if err := s.submit(ctx, u); err != nil {
+		return formsvc.Signature{}, err
+	}
+	return row.signature(), nil
 }
 
 // Signatures implements formsvc.SignatureStore.
 func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
-	return formsvc.Page[formsvc.Signature]{}, errors.ErrUnsupported
+	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
+	return pageOfResponse(ctx, s, "formsvc_signatures", "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
+		return r.signature(), r.Total
+	})
 }
 
 // SignaturesBy implements formsvc.SignatureStore.
-func (s *Store) SignaturesBy(ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int) ([]formsvc.Signature, error) {
-	return nil, errors.ErrUnsupported
+func (s *Store) SignaturesBy(
+	ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int,
+) ([]formsvc.Signature, error) {
+	if err := s.ready(ctx, account); err != nil {
+		return nil, noneWhenNotFound(err)
+	}
+	if err := formsvc.CheckText(email); err != nil || limit <= 0 {
+		return nil, err
+	}
+	var rows []signatureRow
+	sel := s.build.NewSelect().Conn(s.read).Model(&rows).
+		Where("g.account_id = ? AND g.folded = ?", string(account), folded(email))
+	if after != "" {
+		sel = sel.Where("g.id > ?", string(after))
+	}
+	if err := sel.Order("g.id").Limit(int64(limit)).Scan(ctx); err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	list := make([]formsvc.Signature, len(rows))
+	for i := range rows {
+		list[i] = rows[i].signature()
+	}
+	return list, nil
+}
+
+// folded returns an address so that two are the same exactly when
+// [formsvc.SameEmail] says so: with ASCII letters in lower case. Functions of
+// databases fold more, or what their locale says.
+func folded(email string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, email)
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type auditCmd struct {
+	List auditListCmd `cmd:"" help:"List who did what and when, newest first."`
+}
+
+type auditListCmd struct {
+	inAccount
+	output
+	Action string `placeholder:"ACTION" help:"Only this, such as key.created, webhook.deleted or erasure.done."`
+	Since  span   `placeholder:"DUR" help:"Only the last so long, such as 30d or 12h."`
+	Limit  int    `default:"100" help:"How many at most; 0 lists all."`
+}
+
+type auditRecord struct {
+	UUID      formsvc.ID          `json:"uuid"`
+	CreatedAt stamp               `json:"createdAt"`
+	Actor     *string             `json:"actor"`
+	Action    formsvc.AuditAction `json:"action"`
+	Target    *formsvc.ID         `json:"target"`
+	Details   map[string]string   `json:"details"`
+}
+
+func newAuditRecord(e formsvc.AuditEntry) auditRecord {
+	r := auditRecord{e.ID, stamp{e.CreatedAt}, orNull(e.Actor), e.Action, orNull(e.Target), e.Details}
+	if r.Details == nil {
+		r.Details = map[string]string{}
+	}
+	return r
+}
+
+// Run lists the audit trail, page by page.
+func (c *auditListCmd) Run(ctx context.Context, g *global, std streams) error {
+	if c.Limit < 0 {
+		return usageError{errors.New("--limit: must not be negative")}
+	}
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		q := formsvc.AuditQuery{AccountID: id, Action: formsvc.AuditAction(c.Action)}
+		if c.Since > 0 {
+			q.Since = time.Now().Add(-time.Duration(c.Since))
+		}
+		table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+		if !c.JSON {
+			_, _ = fmt.Fprintln(table, "WHEN\tWHO\tWHAT\tTARGET\tDETAILS")
+		}
+		for left := c.Limit; ; {
+			q.Page.Limit = formsvc.MaxLimit
+			if c.Limit > 0 {
+				q.Page.Limit = min(left, formsvc.MaxLimit)
+			}
+			page, err := svc.Audits.List(ctx, q)
+			if err != nil {
+				return err
+			}
+			if err := c.print(std, table, page.Items); err != nil {
+				return err
+			}
+			if left -= len(page.Items); !page.More || left == 0 {
+				return nil
+			}
+			q.Page.After = page.Items[len(page.Items)-1].ID
+		}
+	})
+}
+
+// print prints a page.
+func (c *auditListCmd) print(std streams, table *tabwriter.Writer, page []formsvc.AuditEntry) error {
+	list := mapped(page, newAuditRecord)
+	if c.JSON {
+		return records(c.output, std.out, "", list, nil)
+	}
+	for _, r := range list {
+		who, target := "-", "-"
+		if r.Actor != nil {
+			who = strconv.Quote(*r.Actor)
+		}
+		if r.Target != nil {
+			target = string(*r.Target)
+		}
+		details := make([]string, 0, len(r.Details))
+		for _, name := range slices.Sorted(maps.Keys(r.Details)) {
+			details = append(details, fmt.Sprintf("%s=%q", name, r.Details[name]))
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.CreatedAt, who, r.Action, target, strings.Join(details, " "))
+	}
+	return table.Flush()
+}

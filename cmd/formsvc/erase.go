@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type eraseCmd struct {
+	inAccount
+	output
+	Email  string `required:"" placeholder:"EMAIL" help:"Whose data to remove. The case of letters makes no difference."`
+	DryRun bool   `name:"dry-run" help:"Say what would be removed, and leave it. Do this first: nothing is asked."`
+}
+
+// Help says what goes.
+func (*eraseCmd) Help() string {
+	return `Removes the person's responses with their files, comments, signatures, events and the log of what was sent
+of them, what the person signed in other responses, and events that name the person. What others wrote stays,
+and so does what webhooks got before: the receipt has the number of deliveries. Backups are yours to look after.
+A server may go on running; what is submitted meanwhile may stay. If it is cut off, run it again.`
+}
+
+// Run erases a person's data and prints the receipt.
+func (c *eraseCmd) Run(ctx context.Context, g *global, std streams) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
+		id, err := account(ctx, svc, c.Account)
+		if err != nil {
+			return err
+		}
+		receipt, err := svc.Erasure.Person(ctx, id, c.Email, &formsvc.ErasureOptions{DryRun: c.DryRun})
+		return c.printReceipt(std, &receipt, err)
+	})
+}
+
+// receiptRecord is what was removed. It has no address.
+type receiptRecord struct {
+	Receipt      formsvc.ID  `json:"receipt"`
+	AccountUUID  formsvc.ID  `json:"accountUuid"`
+	CampaignUUID *formsvc.ID `json:"campaignUuid"`
+	Before       stamp       `json:"before"`
+	DryRun       bool        `json:"dryRun"`
+	Complete     bool        `json:"complete"`
+	Responses    int         `json:"responses"`
+	Files        int         `json:"files"`
+	Comments     int         `json:"comments"`
+	Signatures   int         `json:"signatures"`
+	Events       int         `json:"events"`
+	Deliveries   int         `json:"deliveries"`
+	Attempts     int         `json:"attempts"`
+	Notices      int         `json:"notices"`
+	Answers      int         `json:"answers"`
+	BlobsLeft    int         `json:"blobsLeft"`
+	StartedAt    stamp       `json:"startedAt"`
+	FinishedAt   stamp       `json:"finishedAt"`
+}
+
+func newReceiptRecord(r *formsvc.Receipt) receiptRecord {
+	return receiptRecord{
+		Receipt: r.ID, AccountUUID: r.AccountID, CampaignUUID: orNull(r.CampaignID), Before: stamp{r.Before}, DryRun: r.DryRun,
+		Complete: !r.FinishedAt.IsZero(), Responses: r.Responses, Files: r.Files, Comments: r.Comments, Signatures: r.Signatures,
+		Events: r.Events, Deliveries: r.Deliveries, Attempts: r.Attempts, Notices: r.Notices, Answers: r.Answers,
+		BlobsLeft: r.BlobsLeft, StartedAt: stamp{r.StartedAt}, FinishedAt: stamp{r.FinishedAt},
+	}
+}
+
+// printReceipt prints what was removed, also when an error ended it on the way.
+func (o output) printReceipt(std streams, r *formsvc.Receipt, err error) error {
+	if err != nil && (r.ID == "" || r.IsZero()) {
+		return err
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\nThe receipt says what was done by then; run it again to go on", err)
+	}
+	if o.JSON {
+		return errors.Join(err, records(o, std.out, "", []receiptRecord{newReceiptRecord(r)}, nil))
+	}
+	verb := "removed"
+	if r.DryRun {
+		verb = "would be removed"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "receipt     %s\n", r.ID)
+	for _, c := range []struct {
+		name string
+		n    int
+	}{
+		{"responses", r.Responses}, {"files", r.Files}, {"comments", r.Comments}, {"signatures", r.Signatures}, {"events", r.Events},
+		{"deliveries", r.Deliveries}, {"attempts", r.Attempts}, {"notices", r.Notices}, {"answers", r.Answers},
+	} {
+		fmt.Fprintf(&b, "%-11s %d %s\n", c.name, c.n, verb)
+	}
+	if !r.FinishedAt.IsZero() {
+		fmt.Fprintf(&b, "finished    %s\n", stamp{r.FinishedAt})
+	}
+	if r.BlobsLeft > 0 {
+		_, _ = fmt.Fprintf(std.err, "The bytes of %d files could not be removed; \"formsvc files sweep\" does it when they are a day old.\n", r.BlobsLeft)
+	}
+	_, printErr := fmt.Fprint(std.out, b.String())
+	return errors.Join(err, printErr)
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type retentionCmd struct {
+	Run retentionRunCmd `cmd:"" help:"Remove the responses of a campaign that are older than so long, with all that is about them. Made to be run regularly, as by cron."`
+}
+
+type retentionRunCmd struct {
+	inAccount
+	output
+	OlderThan span   `required:"" placeholder:"DUR" help:"How long ago the responses were made, such as 365d or 720h."`
+	Campaign  string `required:"" placeholder:"UUID" help:"The campaign."`
+	DryRun    bool   `name:"dry-run" help:"Say what would be removed, and leave it."`
+}
+
+// Run removes what is old and prints the receipt.
+func (c *retentionRunCmd) Run(ctx context.Context, g *global, std streams) error {
+	campaign, err := parseID(c.Campaign)
+	if err != nil {
+		return usageError{fmt.Errorf("--campaign: %w", err)}
+	}
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
+		id, err := account(ctx, svc, c.Account)
+		if err != nil {
+			return err
+		}
+		key := formsvc.CampaignKey{AccountID: id, ID: campaign}
+		receipt, err := svc.Erasure.Older(ctx, key, time.Duration(c.OlderThan), &formsvc.ErasureOptions{DryRun: c.DryRun})
+		if errors.Is(err, formsvc.ErrNotFound) {
+			return fmt.Errorf("account %q has no campaign %s", c.Account, campaign)
+		}
+		return c.printReceipt(std, &receipt, err)
+	})
+}

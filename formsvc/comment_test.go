@@ -1,0 +1,114 @@
+package formsvc_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (w *world) comments(r *formsvc.Response) []formsvc.Comment {
+	w.tb.Helper()
+	page, err := w.svc.Comments.List(w.ctx, formsvc.CommentQuery{
+		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Ascending: true},
+	})
+	if err != nil || page.Total != int64(len(page.Items)) {
+		w.tb.Fatalf("%+v, %v", page, err)
+	}
+	return page.Items
+}
+
+func TestComment(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	if _, err := w.svc.Campaigns.Replace(w.ctx, campaignKey(&c), formsvc.CampaignInput{Title: "x", Status: formsvc.CampaignClosed}, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.store.take()
+	long := " " + strings.Repeat("\U0001F600", formsvc.MaxComment-2) + "\n"
+	one, err := w.svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: long, Author: strings.Repeat("ä", 200)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := w.svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "<b>\"x\"</b>\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := w.comments(&r); len(list) != 2 || list[0] != one || list[1] != two || one.Body != long || one.CreatedAt != start() {
+		t.Errorf("list %+v", list)
+	}
+	want := `{"uuid":"` + string(two.ID) + `","body":"<b>\"x\"</b>\n","author":null,"createdAt":"2026-11-21T08:30:00.123Z"}`
+	if got := string(formsvc.AppendComment(nil, &two)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if after, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || after != r {
+		t.Errorf("the response is %+v, %v", after, err)
+	}
+	if events := w.events(); len(events) != 1 { // response.created
+		t.Errorf("%d events", len(events))
+	}
+}
+
+// events returns all events that there are.
+func (w *world) events() []formsvc.Event {
+	w.tb.Helper()
+	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return page.Items
+}
+
+func TestBadComments(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	for _, x := range []struct {
+		in   formsvc.CommentInput
+		want []string
+	}{
+		{formsvc.CommentInput{}, []string{"/body required"}},
+		{formsvc.CommentInput{Body: " \t\n\u00a0\u2003"}, []string{"/body required"}},
+		{formsvc.CommentInput{Body: strings.Repeat("ä", formsvc.MaxComment+1)}, []string{"/body too_long"}},
+		{formsvc.CommentInput{Body: "a\x00"}, []string{"/body nul_not_allowed"}},
+		{formsvc.CommentInput{Body: "\xff", Author: strings.Repeat("ä", 201)}, []string{"/body invalid_utf8", "/author too_long"}},
+	} {
+		_, err := w.svc.Comments.Create(w.ctx, responseKey(&r), x.in)
+		wantFaults(t, err, x.want...)
+	}
+	unknown := responseKey(&r)
+	unknown.ID = c.ID
+	_, err := w.svc.Comments.Create(w.ctx, unknown, formsvc.CommentInput{Body: "x"})
+	wantError(t, err, formsvc.ErrNotFound)
+	_, err = w.svc.Comments.List(w.ctx, formsvc.CommentQuery{AccountID: w.account, CampaignID: c.ID, ResponseID: c.ID})
+	wantError(t, err, formsvc.ErrNotFound)
+	if list := w.comments(&r); len(list) != 0 {
+		t.Errorf("%d comments", len(list))
+	}
+}
+
+func TestCommentOnce(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	var seen *formsvc.Comment
+	svc := w.svc.Once(&formsvc.Once{AccountID: w.account, Key: "k", Reply: func(result any) formsvc.Reply {
+		seen, _ = result.(*formsvc.Comment)
+		return formsvc.Reply{Status: 201, Body: []byte("kept")}
+	}})
+	first, err := svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"})
+	if err != nil || seen == nil || *seen != first {
+		t.Fatalf("%+v, %v; seen %+v", first, err, seen)
+	}
+	_, err = svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"})
+	wantError(t, err, formsvc.ErrRepeated)
+	a, err := w.svc.Recall(w.ctx, w.account, "k")
+	if err != nil || string(a.Body) != "kept" || len(w.comments(&r)) != 1 {
+		t.Errorf("%+v, %v, %d comments", a, err, len(w.comments(&r)))
+	}
+	if _, err := w.svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"}); err != nil || errors.Is(err, formsvc.ErrRepeated) {
+		t.Errorf("without a key: %v", err)
+	}
+}

@@ -1,0 +1,180 @@
+package formsvc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"strconv"
+	"time"
+)
+
+// How an erasure works: in units small enough that no request waits for one.
+const (
+	eraseUnit  = 100     // responses, signatures or events in a unit
+	eraseBytes = 4 << 20 // of the responses that are held at once
+	erasePause = 20 * time.Millisecond
+)
+
+// A Scrubber is a store that may keep what was removed readable for a while, in a
+// log of its own, and can be asked to overwrite it.
+type Scrubber interface {
+	// Scrub overwrites what it can. It doesn't wait long for anybody who still
+	// reads it.
+	Scrub(ctx context.Context) error
+}
+
+// eraser does the work of an erasure and writes its receipt.
+type eraser struct {
+	*core
+
+	opts    ErasureOptions
+	receipt Receipt
+}
+
+func (e Erasure) work(account ID, opts *ErasureOptions) *eraser {
+	w := &eraser{core: e.s}
+	if opts != nil {
+		w.opts = *opts
+	}
+	now := w.now()
+	w.receipt = Receipt{ID: w.newID(now), AccountID: account, DryRun: w.opts.DryRun, StartedAt: now}
+	return w
+}
+
+// audited runs an erasure between two entries in the audit trail.
+func (w *eraser) audited(
+	ctx context.Context, begun, done AuditAction, target ID, details map[string]string, erase func() error,
+) error {
+	if !w.opts.DryRun {
+		if err := w.store.AppendAudit(ctx, *w.audit(w.receipt.AccountID, begun, target, details)); err != nil {
+			return err
+		}
+	}
+	if err := erase(); err != nil {
+		return err
+	}
+	if !w.opts.DryRun {
+		w.scrub(ctx)
+		counts := w.receipt.counts()
+		maps.Copy(counts, details)
+		if err := w.store.AppendAudit(ctx, *w.audit(w.receipt.AccountID, done, target, counts)); err != nil {
+			return err
+		}
+	}
+	w.receipt.FinishedAt = w.now()
+	return nil
+}
+
+// counts returns what the audit trail says of what was removed.
+func (t *ErasedTotals) counts() map[string]string {
+	counts := make(map[string]string)
+	for name, n := range map[string]int{
+		"responses": t.Responses, "files": t.Files, "comments": t.Comments, "signatures": t.Signatures, "events": t.Events,
+		"deliveries": t.Deliveries, "attempts": t.Attempts, "notices": t.Notices, "answers": t.Answers,
+	} {
+		counts[name] = strconv.Itoa(n)
+	}
+	return counts
+}
+
+// found removes the responses of a campaign that the filter lets through, oldest
+// first.
+func (w *eraser) found(ctx context.Context, key CampaignKey, filter ResponseFilter) error {
+	q := ResponseQuery{
+		AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, MaxBytes: eraseBytes,
+		Page: PageQuery{Limit: eraseUnit, Ascending: true},
+	}
+	for {
+		page, err := w.store.Responses(ctx, q)
+		if err != nil {
+			return err
+		}
+		var e Erasing
+		for i := range page.Items {
+			e.Responses = append(e.Responses, ResponseKey{AccountID: key.AccountID, CampaignID: key.ID, ID: page.Items[i].ID})
+		}
+		if err := w.unit(ctx, e); err != nil {
+			return err
+		}
+		if !page.More || len(page.Items) == 0 {
+			return nil
+		}
+		q.Page.After = page.Items[len(page.Items)-1].ID
+	}
+}
+
+// unit removes what e says, or counts it, and rests.
+func (w *eraser) unit(ctx context.Context, e Erasing) error {
+	if len(e.Responses)+len(e.Signatures)+len(e.Events) == 0 {
+		return ctx.Err()
+	}
+	e.AccountID = w.receipt.AccountID
+	erase := func() (Erased, error) { return w.store.Erase(ctx, e, Change{}) }
+	if w.opts.DryRun {
+		erase = func() (Erased, error) { return w.store.CountErasure(ctx, e) }
+	}
+	out, err := erase()
+	if err != nil {
+		return err
+	}
+	w.receipt.Add(&out.ErasedTotals)
+	if !w.opts.DryRun {
+		w.removeBlobs(ctx, out.FileIDs)
+	}
+	if w.opts.Progress != nil {
+		w.opts.Progress(w.receipt.ErasedTotals)
+	}
+	if w.opts.DryRun || w.bound || pause(ctx, erasePause) {
+		return nil
+	}
+	return ctx.Err()
+}
+
+// removeBlobs removes the blobs of files whose rows are gone, also when ctx ends.
+func (w *eraser) removeBlobs(ctx context.Context, files []ID) {
+	if w.bound || w.blobs == nil { // the transaction may be rolled back
+		w.receipt.BlobsLeft += len(files)
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	for _, id := range files {
+		if !w.removeBlob(ctx, id) {
+			w.receipt.BlobsLeft++
+		}
+	}
+}
+
+// dropLeftovers removes what is left of deleted webhooks, which has no owner that
+// it could be found by.
+func (w *eraser) dropLeftovers(ctx context.Context) error {
+	for !w.opts.DryRun {
+		n, err := w.store.Prune(ctx, time.Time{}, pruneBatch)
+		if err != nil || n == 0 {
+			return err
+		}
+		if !pause(ctx, prunePause) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// scrub has the store overwrite what was removed.
+func (w *eraser) scrub(ctx context.Context) {
+	s, ok := w.store.(Scrubber)
+	if !ok || w.bound || w.receipt.IsZero() {
+		return
+	}
+	if err := s.Scrub(ctx); err != nil {
+		w.logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
+			slog.Any("error", err))
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

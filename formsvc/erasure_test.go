@@ -1,0 +1,326 @@
+package formsvc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func TestErasePerson(t *testing.T) {
+	g := newGuestbook(t)
+	before, audited, blobs := g.traces(g.svc), len(g.trail()), g.shelf.keys(t)
+	dry := g.erase(&formsvc.ErasureOptions{DryRun: true})
+	if dry.ErasedTotals != g.want || !dry.DryRun || dry.FinishedAt.IsZero() {
+		t.Errorf("a dry run: %+v\nwant %+v", dry, g.want)
+	}
+	if g.traces(g.svc) != before || len(g.shelf.keys(t)) != len(blobs) {
+		t.Errorf("a dry run changed something")
+	}
+
+	var last formsvc.ErasedTotals
+	receipt := g.erase(&formsvc.ErasureOptions{Progress: func(so formsvc.ErasedTotals) { last = so }})
+	if receipt.ErasedTotals != g.want || last != g.want || receipt.DryRun || receipt.BlobsLeft != 0 || receipt.AccountID != g.account {
+		t.Errorf("the receipt is %+v, the progress %+v\nwant %+v", receipt, last, g.want)
+	}
+	g.gone()
+	if keys := g.shelf.keys(t); len(keys) != 0 {
+		t.Errorf("blobs are left: %q", keys)
+	}
+	entries := g.trail()[audited:]
+	if len(entries) != 2 || entries[0].Action != formsvc.AuditErasureBegun || entries[1].Action != formsvc.AuditErasureDone {
+		t.Fatalf("the audit trail has %+v", entries)
+	}
+	for _, e := range entries {
+		if e.Actor != "tester" || e.Target != receipt.ID {
+			t.Errorf("an entry of %q about %s, want tester and %s", e.Actor, e.Target, receipt.ID)
+		}
+	}
+	if d := entries[1].Details; d["responses"] != "3" || d["deliveries"] != "15" || len(d) != 9 {
+		t.Errorf("the entry counts %v", d)
+	}
+	if again := g.erase(nil); !again.IsZero() {
+		t.Errorf("the second time it removed %+v", again)
+	}
+	g.gone()
+}
+
+// Another account's person of that address is another person.
+func TestErasePersonOfOneAccount(t *testing.T) {
+	g := newGuestbook(t)
+	other, err := g.svc.Accounts.Create(g.ctx, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := g.traces(g.svc)
+	receipt, err := g.svc.Erasure.Person(g.ctx, other.ID, eve, nil)
+	if err != nil || !receipt.IsZero() {
+		t.Errorf("receipt %+v, %v", receipt, err)
+	}
+	if g.traces(g.svc) != before {
+		t.Errorf("something of the first account changed")
+	}
+}
+
+func TestEraseRefuses(t *testing.T) {
+	g := newGuestbook(t)
+	audited := len(g.trail())
+	for _, email := range []string{"", "eve", "@", "eve@", "Eve <eve@example.com>", "eve@example.com\x00", "\xff@example.com"} {
+		_, err := g.svc.Erasure.Person(g.ctx, g.account, email, nil)
+		wantFaults(t, errors.Unwrap(err), "/email invalid_email")
+	}
+	_, err := g.svc.Erasure.Person(g.ctx, formsvc.FloorID(start()), eve, nil)
+	wantError(t, err, formsvc.ErrNotFound)
+	for _, age := range []time.Duration{0, -time.Hour} {
+		_, err := g.svc.Erasure.Older(g.ctx, campaignKey(&g.campaigns[0]), age, nil)
+		wantFaults(t, errors.Unwrap(err), "/age invalid_value")
+	}
+	key := campaignKey(&g.campaigns[0])
+	key.ID = formsvc.FloorID(start())
+	_, err = g.svc.Erasure.Older(g.ctx, key, time.Hour, nil)
+	wantError(t, err, formsvc.ErrNotFound)
+	if n := len(g.trail()); n != audited {
+		t.Errorf("%d entries about what was refused", n-audited)
+	}
+}
+
+// A frail store fails at a call, before or after it has had its effect.
+type frail struct {
+	formsvc.Store
+
+	mu    sync.Mutex
+	left  int // calls until one fails
+	after bool
+	calls []string
+}
+
+var errFrail = errors.New("the store failed")
+
+func frailly[T any](s *frail, name string, call func() (T, error)) (T, error) {
+	s.mu.Lock()
+	s.left--
+	fails := s.left == 0
+	s.calls = append(s.calls, name)
+	s.mu.Unlock()
+	var none T
+	if fails && !s.after {
+		return none, errFrail
+	}
+	v, err := call()
+	if fails {
+		return none, errFrail
+	}
+	return v, err
+}
+
+func (s *frail) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Change) (formsvc.Erased, error) {
+	return frailly(s, "Erase", func() (formsvc.Erased, error) { return s.Store.Erase(ctx, e, change) })
+}
+
+func (s *frail) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error {
+	_, err := frailly(s, "AppendAudit", func() (bool, error) { return true, s.Store.AppendAudit(ctx, entry) })
+	return err
+}
+
+func (s *frail) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
+	return frailly(s, "Prune", func() (int, error) { return s.Store.Prune(ctx, before, limit) })
+}
+
+func (s *frail) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
+	return frailly(s, "Campaigns", func() (formsvc.Page[formsvc.Campaign], error) { return s.Store.Campaigns(ctx, q) })
+}
+
+func (s *frail) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
+	return frailly(s, "Responses", func() (formsvc.Page[formsvc.Response], error) { return s.Store.Responses(ctx, q) })
+}
+
+func (s *frail) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	return frailly(s, "Events", func() (formsvc.EventPage, error) { return s.Store.Events(ctx, q) })
+}
+
+func (s *frail) SignaturesBy(ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int) ([]formsvc.Signature, error) {
+	return frailly(s, "SignaturesBy", func() ([]formsvc.Signature, error) {
+		return s.Store.SignaturesBy(ctx, account, email, after, limit)
+	})
+}
+
+// Whatever call of the store fails, what is left goes when it is run again.
+func TestEraseGoesOnAfterFailures(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		for n := 1; ; n++ {
+			g := newGuestbook(t)
+			s := &frail{Store: g.store.Store, left: n, after: after}
+			svc, err := formsvc.New(s, &formsvc.Options{Blobs: g.shelf, Now: g.clock.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, err := svc.Erasure.Person(g.ctx, g.account, eve, nil)
+			if err == nil {
+				if want := 13; n != want+1 { // else a call is not among those that fail
+					t.Errorf("there were %d calls, want %d: %q", n-1, want, s.calls)
+				}
+				break
+			}
+			wantError(t, err, errFrail)
+			if !first.FinishedAt.IsZero() {
+				t.Errorf("call %d, %s: it failed and has an end", n, s.calls[n-1])
+			}
+			second, err := svc.Erasure.Person(g.ctx, g.account, eve, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first.Add(&second.ErasedTotals)
+			if first.ErasedTotals != g.want && !after {
+				t.Errorf("call %d, %s: both removed %+v, want %+v", n, s.calls[n-1], first.ErasedTotals, g.want)
+			}
+			g.gone()
+		}
+	}
+}
+
+// A context that ends stops it between two units.
+func TestEraseEndsWithItsContext(t *testing.T) {
+	g := newGuestbook(t)
+	ctx, cancel := context.WithCancel(g.ctx)
+	defer cancel()
+	receipt, err := g.svc.Erasure.Person(ctx, g.account, eve, &formsvc.ErasureOptions{Progress: func(formsvc.ErasedTotals) { cancel() }})
+	wantError(t, err, context.Canceled)
+	if receipt.Responses != 2 || len(g.shelf.keys(t)) != 1 {
+		t.Errorf("it removed %+v and left the blobs %q; want one campaign's responses with their blobs", receipt.ErasedTotals, g.shelf.keys(t))
+	}
+	g.erase(nil)
+	g.gone()
+}
+
+// What can't be removed of the bytes is counted, and goes with the sweep.
+func TestEraseLeavesBlobsToTheSweep(t *testing.T) {
+	g := newGuestbook(t)
+	g.shelf.disturb(func(method, _ string) error {
+		if method == "Delete" {
+			return errFrail
+		}
+		return nil
+	})
+	if receipt := g.erase(nil); receipt.BlobsLeft != 3 || receipt.Files != 3 {
+		t.Errorf("the receipt is %+v", receipt)
+	}
+	g.shelf.disturb(nil)
+	g.clock.add(2 * formsvc.SweepAge)
+	if r, err := g.svc.Files.Sweep(g.ctx, nil); err != nil || r.Removed != 3 {
+		t.Errorf("the sweep removed %+v, %v", r, err)
+	}
+
+	// In a transaction of the caller, which may be rolled back.
+	g = newGuestbook(t)
+	receipt, err := g.svc.With(g.store.Store).Erasure.Person(g.ctx, g.account, eve, nil)
+	if err != nil || receipt.BlobsLeft != 3 || len(g.shelf.keys(t)) != 3 {
+		t.Errorf("the receipt is %+v, %v", receipt, err)
+	}
+}
+
+// Only the case of ASCII letters makes no difference.
+func TestEraseUnusualAddress(t *testing.T) {
+	const address = "O'&{Éve}/#%+x@exÄmple.com"
+	g := newGuestbook(t)
+	for _, email := range []string{address, strings.ToLower(address)} {
+		in := formsvc.SignatureInput{Signer: formsvc.User{Email: email}}
+		if _, err := g.svc.Signatures.Create(g.ctx, responseKey(&g.others[0]), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receipt, err := g.svc.Erasure.Person(g.ctx, g.account, "o'&{Éve}/#%+X@EXÄMPLE.COM", nil)
+	if want := (formsvc.ErasedTotals{Signatures: 1, Events: 1, Deliveries: 2}); err != nil || receipt.ErasedTotals != want {
+		t.Errorf("the receipt is %+v, %v; want %+v", receipt, err, want)
+	}
+}
+
+// However much there is, a unit is small.
+func TestErasureUnits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign()
+	const n = 250
+	for range n {
+		w.submitted(&c)
+	}
+	var steps []int
+	count := func(so formsvc.ErasedTotals) { steps = append(steps, so.Responses) }
+	for _, dry := range []bool{true, false} {
+		steps = nil
+		receipt, err := w.svc.Erasure.Person(w.ctx, w.account, ada().Email, &formsvc.ErasureOptions{DryRun: dry, Progress: count})
+		if err != nil || receipt.Responses != n || receipt.Events != n || fmt.Sprint(steps) != "[100 200 250]" {
+			t.Errorf("dry %t: %+v, %v, in the steps %v", dry, receipt.ErasedTotals, err, steps)
+		}
+	}
+}
+
+func TestOlder(t *testing.T) {
+	g := newGuestbook(t)
+	c := g.campaign()
+	g.clock.add(time.Hour)
+	var made []formsvc.Response
+	for range 4 {
+		made = append(made, g.submitted(&c))
+		g.clock.add(time.Minute)
+	}
+	g.attach(&made[0])
+	blobs := len(g.shelf.keys(t))
+	g.submitted(&c)
+	age := g.clock.Now().Sub(made[2].CreatedAt) // which is exactly that old and stays
+	audited := len(g.trail())
+	want := formsvc.ErasedTotals{Responses: 2, Files: 1, Comments: 1, Signatures: 1, Events: 4, Deliveries: 5}
+	for _, dry := range []bool{true, false} {
+		receipt, err := g.svc.As("tester").Erasure.Older(g.ctx, campaignKey(&c), age, &formsvc.ErasureOptions{DryRun: dry})
+		if err != nil || receipt.ErasedTotals != want || receipt.DryRun != dry || receipt.CampaignID != c.ID || !receipt.Before.Equal(made[2].CreatedAt) {
+			t.Errorf("dry %t: %+v, %v; want %+v", dry, receipt, err, want)
+		}
+		got, err := g.svc.Campaigns.Get(g.ctx, campaignKey(&c))
+		left, entries, kept := int64(3), 2, blobs-1
+		if dry {
+			left, entries, kept = 5, 0, blobs
+		}
+		if err != nil || got.ResponseCount != left || len(g.trail())-audited != entries || len(g.shelf.keys(t)) != kept {
+			t.Errorf("dry %t: %d responses, %d entries and %d blobs left, %v", dry, got.ResponseCount, len(g.trail())-audited, len(g.shelf.keys(t)), err)
+		}
+	}
+	entries := g.trail()[audited:]
+	begun, done := entries[0], entries[1]
+	if begun.Action != formsvc.AuditRetentionBegun || done.Action != formsvc.AuditRetentionDone || begun.Target != c.ID || done.Target != c.ID ||
+		begun.Actor != "tester" || done.Details["responses"] != "2" || begun.Details["before"] != "2026-11-21T09:32:00Z" {
+		t.Errorf("the audit trail has %+v", entries)
+	}
+	for i, r := range made {
+		_, err := g.svc.Responses.Get(g.ctx, responseKey(&r))
+		if gone := errors.Is(err, formsvc.ErrNotFound); gone != (i < 2) {
+			t.Errorf("response %d: %v", i, err)
+		}
+	}
+	for i := range g.others {
+		if _, err := g.svc.Responses.Get(g.ctx, responseKey(&g.others[i])); err != nil {
+			t.Errorf("a response of another campaign: %v", err)
+		}
+	}
+}
+
+// An actor never fails the call that it is for.
+func TestActorIsText(t *testing.T) {
+	w := newWorld(t)
+	for actor, want := range map[string]string{
+		"cli \x00\xffeve": "cli eve", strings.Repeat("ü", 150): strings.Repeat("ü", 100), "x" + strings.Repeat("ü", 150): "x" + strings.Repeat("ü", 99),
+	} {
+		key, _, err := w.svc.As(actor).Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := w.svc.Audits.List(w.ctx, formsvc.AuditQuery{AccountID: w.account, Target: key.ID})
+		if err != nil || len(page.Items) != 1 || page.Items[0].Actor != want {
+			t.Errorf("the actor %q became %+v, %v; want %q", actor, page.Items, err, want)
+		}
+	}
+}

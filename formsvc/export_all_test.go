@@ -1,0 +1,252 @@
+package formsvc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+// pagedStore watches the pages of responses that are read.
+type pagedStore struct {
+	formsvc.Store
+	pages  []int // how many responses each had
+	before func(pages int) error
+}
+
+func (s *pagedStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
+	if s.before != nil {
+		if err := s.before(len(s.pages)); err != nil {
+			return formsvc.Page[formsvc.Response]{}, err
+		}
+	}
+	page, err := s.Store.Responses(ctx, q)
+	s.pages = append(s.pages, len(page.Items))
+	return page, err
+}
+
+type exporting struct {
+	*testing.T
+	store    *pagedStore
+	svc      *formsvc.Service
+	campaign formsvc.Campaign
+}
+
+func newExporting(t *testing.T, modules ...string) *exporting {
+	t.Helper()
+	x := &exporting{T: t, store: &pagedStore{Store: memory.New()}}
+	var err error
+	if x.svc, err = formsvc.New(x.store, nil); err != nil {
+		t.Fatal(err)
+	}
+	account, err := x.svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := formsvc.CampaignInput{Title: "c"}
+	for _, name := range modules {
+		in.Modules = append(in.Modules, formsvc.Module{Name: name, Type: "text"})
+	}
+	if x.campaign, err = x.svc.Campaigns.Create(t.Context(), account.ID, in); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (x *exporting) add(names ...string) formsvc.ID {
+	x.Helper()
+	in := formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}}
+	for _, name := range names {
+		in.Answers = append(in.Answers, formsvc.Answer{Name: name, Value: []string{"x"}})
+	}
+	r, err := x.svc.Responses.Create(x.Context(), x.campaign.AccountID, x.campaign.ID, in)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return r.ID
+}
+
+func (x *exporting) begin(page formsvc.PageQuery, filter formsvc.ResponseFilter) *formsvc.Export {
+	x.Helper()
+	e, err := x.svc.Responses.Export(x.Context(), formsvc.ResponseQuery{
+		AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, Page: page, Filter: filter,
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return e
+}
+
+func (x *exporting) all(e *formsvc.Export) (ids []formsvc.ID) {
+	x.Helper()
+	for r, err := range e.All(x.Context()) {
+		if err != nil {
+			x.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// An export has what was there when it began, in either order, from any place.
+func TestExport(t *testing.T) {
+	x := newExporting(t)
+	var want []formsvc.ID
+	if got := x.all(x.begin(formsvc.PageQuery{}, formsvc.ResponseFilter{})); len(got) != 0 {
+		t.Errorf("of no responses: %v", got)
+	}
+	for range 3_000 {
+		want = append(want, x.add())
+	}
+	for _, ascending := range []bool{true, false} {
+		for _, at := range []int{-1, 0, 1, 1_234, 2_998, 2_999} {
+			want := slices.Clone(want)
+			if !ascending {
+				slices.Reverse(want)
+			}
+			page := formsvc.PageQuery{Ascending: ascending, Limit: 3, Offset: 5}
+			if at >= 0 {
+				page.After = want[at]
+			}
+			e := x.begin(page, formsvc.ResponseFilter{})
+			x.add("late") // before and between the pages
+			pages := 0
+			x.store.before = func(int) error {
+				if pages++; pages < 10 {
+					x.add("late")
+				}
+				return nil
+			}
+			if got := x.all(e); !slices.Equal(got, want[at+1:]) {
+				t.Errorf("ascending %t after %d: %d responses, want %d", ascending, at, len(got), len(want)-at-1)
+			}
+			x.store.before = nil
+			x.deleteAfter(want[2_999], want[0])
+		}
+	}
+}
+
+// deleteAfter deletes what is newer than both.
+func (x *exporting) deleteAfter(a, b formsvc.ID) {
+	x.Helper()
+	for _, id := range x.all(x.begin(formsvc.PageQuery{Ascending: true, After: max(a, b)}, formsvc.ResponseFilter{})) {
+		key := formsvc.ResponseKey{AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, ID: id}
+		if err := x.svc.Responses.Delete(x.Context(), key); err != nil {
+			x.Fatal(err)
+		}
+	}
+}
+
+// Pages get larger and smaller with the responses.
+func TestExportPages(t *testing.T) {
+	x := newExporting(t)
+	for range 2_000 {
+		x.add()
+	}
+	large := formsvc.Answer{Name: "a", Value: []string{strings.Repeat("x", 200<<10)}}
+	for range 20 {
+		if _, err := x.svc.Responses.Create(t.Context(), x.campaign.AccountID, x.campaign.ID, formsvc.ResponseInput{
+			User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{large},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := x.begin(formsvc.PageQuery{Ascending: true}, formsvc.ResponseFilter{})
+	x.store.pages = nil
+	if got := x.all(e); len(got) != 2_020 {
+		t.Errorf("%d responses", len(got))
+	}
+	largest, smallest := slices.Max(x.store.pages), slices.Min(x.store.pages)
+	if largest < 500 || largest > 1_000 || smallest > 2 || len(x.store.pages) > 30 {
+		t.Errorf("pages of %v", x.store.pages)
+	}
+}
+
+// An error of the store comes once, at the end.
+func TestExportFails(t *testing.T) {
+	x := newExporting(t)
+	for range 100 {
+		x.add()
+	}
+	e := x.begin(formsvc.PageQuery{}, formsvc.ResponseFilter{})
+	x.store.pages = nil
+	x.store.before = func(pages int) error {
+		if pages == 1 {
+			return formsvc.ErrUnavailable
+		}
+		return nil
+	}
+	got, failures := 0, 0
+	for r, err := range e.All(t.Context()) {
+		if err == nil && failures == 0 && r != nil {
+			got++
+		} else if errors.Is(err, formsvc.ErrUnavailable) && r == nil {
+			failures++
+		}
+	}
+	if got == 0 || got >= 100 || failures != 1 {
+		t.Errorf("%d responses, %d errors", got, failures)
+	}
+	x.store.pages = nil
+	if _, ok, err := e.Columns(t.Context(), 10); ok || !errors.Is(err, formsvc.ErrUnavailable) {
+		t.Errorf("Columns: %t, %v", ok, err)
+	}
+	if _, err := x.svc.Responses.Export(t.Context(), formsvc.ResponseQuery{AccountID: x.campaign.AccountID, CampaignID: x.campaign.AccountID}); !errors.Is(err, formsvc.ErrNotFound) {
+		t.Errorf("an unknown campaign: %v", err)
+	}
+}
+
+func TestExportColumns(t *testing.T) {
+	x := newExporting(t)
+	for _, names := range [][]string{{"b", "a"}, {}, {"z", "c"}, {"c", "d"}} {
+		x.add(names...)
+	}
+	last := x.add("only here")
+	if _, err := x.svc.Responses.Update(t.Context(), formsvc.ResponseKey{
+		AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, ID: last,
+	}, formsvc.ResponsePatch{Status: new("validated")}); err != nil {
+		t.Fatal(err)
+	}
+	columns := func(after formsvc.ID, filter formsvc.ResponseFilter, limit int, want ...string) {
+		t.Helper()
+		got, ok, err := x.begin(formsvc.PageQuery{After: after}, filter).Columns(t.Context(), limit)
+		if err != nil || ok != (want != nil) || ok && !slices.Equal(got, want) {
+			t.Errorf("columns %q, %t, %v; want %q", got, ok, err, want)
+		}
+	}
+	everything := formsvc.ResponseFilter{}
+	columns("", everything, 6, "a", "b", "c", "d", "only here", "z")
+	columns("", everything, 5)
+	columns(last, everything, 6, "a", "b", "c", "d", "only here", "z") // as if it were not resumed
+	columns("", formsvc.ResponseFilter{Status: []string{"pending"}}, 5, "a", "b", "c", "d", "z")
+
+	in := x.campaign.CampaignInput
+	for _, name := range []string{"z", "new", "a"} {
+		in.Modules = append(in.Modules, formsvc.Module{Name: name, Type: "text"})
+	}
+	if _, err := x.svc.Campaigns.Replace(t.Context(), formsvc.CampaignKey{AccountID: x.campaign.AccountID, ID: x.campaign.ID}, in, 0); err != nil {
+		t.Fatal(err)
+	}
+	columns("", everything, 7, "z", "new", "a", "b", "c", "d", "only here")
+	columns("", everything, 6)
+}
+
+// Long names take no more memory than many short ones.
+func TestExportColumnsOfLongNames(t *testing.T) {
+	x := newExporting(t)
+	for i := range 20 {
+		var names []string
+		for j := range 200 {
+			names = append(names, fmt.Sprintf("%04d", 200*i+j)+strings.Repeat("\U0001F600", 190))
+		}
+		x.add(names...)
+	}
+	if names, ok, err := x.begin(formsvc.PageQuery{}, formsvc.ResponseFilter{}).Columns(t.Context(), 10_000); ok || err != nil {
+		t.Errorf("%d columns, %v", len(names), err)
+	}
+}

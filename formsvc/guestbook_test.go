@@ -1,0 +1,229 @@
+package formsvc_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// eve is who is erased in these tests.
+const eve = "eve@example.com"
+
+// A guestbook is a service with what eve and others left in it.
+type guestbook struct {
+	*fileWorld
+
+	campaigns []formsvc.Campaign
+	others    []formsvc.Response // that stay
+	want      formsvc.ErasedTotals
+}
+
+// newGuestbook fills a service: eve submitted to two campaigns, signed a response
+// of another person, and was the user of a third one for a while. There are a
+// receiver of all and one of signatures, and attempts at the first events failed.
+func newGuestbook(t *testing.T) *guestbook {
+	t.Helper()
+	g := &guestbook{fileWorld: newFileWorld(t)}
+	g.hook("https://example.com/all", webhook.EventTypes()...)
+	g.hook("https://example.com/signed", webhook.SignatureCompleted)
+	g.campaigns = []formsvc.Campaign{g.campaign(), g.campaign()}
+	g.others = append(g.others, g.response)
+
+	for i, email := range []string{eve, "EVE@Example.com", "eve@EXAMPLE.com"} {
+		r := g.by(&g.campaigns[i%2], email)
+		g.attach(&r)
+		if i == 0 {
+			g.deliver()
+		}
+	}
+	// Three responses, each with a file, a comment and a signature, and 3 events.
+	g.want = formsvc.ErasedTotals{Responses: 3, Files: 3, Comments: 3, Signatures: 3, Events: 9, Deliveries: 9 + 3, Answers: 3}
+
+	signed := g.by(&g.campaigns[0], "bob@example.com")
+	g.sign(&signed, "Eve@example.com")
+	g.sign(&signed, "bob@example.com")
+	g.want.Signatures, g.want.Events, g.want.Deliveries, g.want.Answers = 4, 10, 14, 4
+
+	former := g.by(&g.campaigns[1], eve)
+	bob := "bob@example.com"
+	former = g.updated(&former, formsvc.ResponsePatch{Email: &bob})
+	g.want.Events, g.want.Deliveries = 11, 15 // that it was created, by her
+	g.want.Answers++
+	g.others = append(g.others, signed, former, g.submitted(&g.campaigns[0], answer("about", "I was told by "+eve)))
+	g.want.Attempts, g.want.Notices = 3, 3
+	return g
+}
+
+func (g *guestbook) hook(url string, events ...formsvc.EventType) {
+	g.tb.Helper()
+	if _, _, err := g.svc.Webhooks.Create(g.ctx, g.account, formsvc.WebhookInput{URL: url, Events: events}); err != nil {
+		g.tb.Fatal(err)
+	}
+}
+
+// once returns the service for a call whose answer is kept.
+func (g *guestbook) once(key string, response formsvc.ID) *formsvc.Service {
+	return g.svc.Once(&formsvc.Once{AccountID: g.account, Key: key, Reply: func(result any) formsvc.Reply {
+		reply := formsvc.Reply{Status: 201, ResponseID: response}
+		switch v := result.(type) {
+		case *formsvc.Response:
+			reply.ResponseID, reply.Body = v.ID, formsvc.AppendResponse(nil, v)
+		case *formsvc.Signature:
+			reply.Body = formsvc.AppendSignature(nil, v)
+		}
+		return reply
+	}})
+}
+
+func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
+	g.tb.Helper()
+	key := fmt.Sprintf("r%d", g.store.count("CreateResponse"))
+	r, err := g.once(key, "").Responses.Create(g.ctx, c.AccountID, c.ID, formsvc.ResponseInput{User: formsvc.User{Email: email}})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return r
+}
+
+// attach adds a file, a comment and a signature of somebody else.
+func (g *guestbook) attach(r *formsvc.Response) {
+	g.tb.Helper()
+	_, err := g.svc.Files.Upload(g.ctx, responseKey(r), formsvc.FileInput{Name: "a", Content: strings.NewReader("from " + r.User.Email)})
+	if err == nil {
+		_, err = g.svc.Comments.Create(g.ctx, responseKey(r), formsvc.CommentInput{Body: "of " + r.User.Email})
+	}
+	if err == nil {
+		_, err = g.svc.Signatures.Create(g.ctx, responseKey(r), formsvc.SignatureInput{Signer: ada()})
+	}
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+}
+
+func (g *guestbook) sign(r *formsvc.Response, email string) {
+	g.tb.Helper()
+	svc := g.once("signed by "+email[:3], r.ID)
+	if _, err := svc.Signatures.Create(g.ctx, responseKey(r), formsvc.SignatureInput{Signer: formsvc.User{Email: email}}); err != nil {
+		g.tb.Fatal(err)
+	}
+}
+
+// deliver has what waits for the first webhook fail for good: the three events of
+// eve's first response.
+func (g *guestbook) deliver() {
+	g.tb.Helper()
+	queue, ok := g.store.Store.(delivery.Queue)
+	if !ok {
+		g.tb.Fatal("no queue")
+	}
+	endpoints, err := queue.Ready(g.ctx, g.clock.Now())
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	claims, err := queue.Claim(g.ctx, delivery.ClaimRequest{
+		Now: g.clock.Now(), Lease: time.Minute, Shares: []delivery.Share{{Endpoint: endpoints[0].ID, N: 4}},
+	})
+	if err != nil || len(claims) != 3 {
+		g.tb.Fatalf("%d claims, %v", len(claims), err)
+	}
+	for i := range claims {
+		c := &claims[i]
+		ok, err := queue.Finish(g.ctx, []delivery.Outcome{{ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed, Attempt: delivery.Attempt{
+			Number: 1, StartedAt: g.clock.Now(), Status: 500, Error: "status", Answer: []byte("no such user: " + eve),
+		}}})
+		if err != nil || !ok[0] {
+			g.tb.Fatal(err)
+		}
+	}
+}
+
+// traces returns everything that the store has, as text, without the answers that
+// others gave.
+func (g *guestbook) traces(svc *formsvc.Service) string {
+	g.tb.Helper()
+	var b bytes.Buffer
+	list := func(v any, err error) {
+		if err != nil {
+			g.tb.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%+v\n", v)
+	}
+	campaigns, err := svc.Campaigns.List(g.ctx, formsvc.CampaignQuery{AccountID: g.account})
+	list(campaigns, err)
+	for _, c := range campaigns.Items {
+		page, err := svc.Responses.List(g.ctx, formsvc.ResponseQuery{AccountID: g.account, CampaignID: c.ID})
+		list(len(page.Items), err)
+		for _, r := range page.Items {
+			list(r.User, nil)
+			signatures, err := svc.Signatures.List(g.ctx, formsvc.SignatureQuery{AccountID: g.account, CampaignID: c.ID, ResponseID: r.ID})
+			list(signatures, err)
+		}
+	}
+	events, err := svc.Events.List(g.ctx, formsvc.EventQuery{AccountID: g.account, Limit: 1000})
+	list(len(events.Items), err)
+	for _, e := range events.Items {
+		if !bytes.Contains(e.Payload, []byte("I was told by")) {
+			list(string(e.Payload), nil)
+		}
+	}
+	hooks, err := svc.Webhooks.List(g.ctx, g.account)
+	list(len(hooks), err)
+	for _, h := range hooks {
+		deliveries, err := svc.Deliveries.List(g.ctx, formsvc.DeliveryQuery{AccountID: g.account, WebhookID: h.ID})
+		for _, d := range deliveries.Items {
+			for _, a := range d.Log {
+				list(string(a.Answer), err)
+			}
+		}
+	}
+	for _, key := range []string{"r1", "r2", "r3", "r4", "r5", "signed by Eve", "signed by bob"} {
+		reply, err := svc.Recall(g.ctx, g.account, key)
+		list(string(reply.Body), err)
+	}
+	trail, err := svc.Audits.List(g.ctx, formsvc.AuditQuery{AccountID: g.account})
+	list(trail, err)
+	return strings.ToLower(b.String())
+}
+
+// gone fails the test when anything names eve, or when something of others is
+// missing.
+func (g *guestbook) gone() {
+	g.tb.Helper()
+	svc := g.neighbour()
+	if text := g.traces(svc); strings.Contains(text, eve) {
+		at := strings.Index(text, eve)
+		g.tb.Errorf("something is left: …%s", text[max(0, at-300):at+len(eve)])
+	}
+	for i := range g.others {
+		if _, err := svc.Responses.Get(g.ctx, responseKey(&g.others[i])); err != nil {
+			g.tb.Errorf("a response of another person: %v", err)
+		}
+	}
+	if reply, err := svc.Recall(g.ctx, g.account, "signed by bob"); err != nil || reply.Status != 201 {
+		g.tb.Errorf("the answer to another call is %+v, %v", reply, err)
+	}
+}
+
+func (g *guestbook) erase(opts *formsvc.ErasureOptions) formsvc.Receipt {
+	g.tb.Helper()
+	receipt, err := g.svc.As("tester").Erasure.Person(g.ctx, g.account, "eVe@example.com", opts)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return receipt
+}
+
+func (g *guestbook) trail() []formsvc.AuditEntry {
+	g.tb.Helper()
+	page, err := g.svc.Audits.List(g.ctx, formsvc.AuditQuery{AccountID: g.account, Page: formsvc.PageQuery{Ascending: true}})
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	return page.Items
+}

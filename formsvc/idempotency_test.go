@@ -1,0 +1,250 @@
+package formsvc_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+func TestCheckIdempotencyKey(t *testing.T) {
+	for key, ok := range map[string]bool{
+		"k": true, "!~": true, `"quoted"`: true, strings.Repeat("k", formsvc.MaxIdempotencyKey): true,
+		"": false, " ": false, "a b": false, "a\x7f": false, "ä": false, "\x00": false, "a\n": false,
+		strings.Repeat("k", formsvc.MaxIdempotencyKey+1): false,
+	} {
+		if err := formsvc.CheckIdempotencyKey(key); (err == nil) != ok || !ok && !errors.Is(err, formsvc.ErrInvalid) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+// once returns the service for one call, and what its results are given to.
+func (w *world) once(key string) (svc *formsvc.Service, results *[]any) {
+	results = new([]any)
+	return w.svc.Once(&formsvc.Once{AccountID: w.account, Key: key, Reply: func(result any) formsvc.Reply {
+		*results = append(*results, reflect.ValueOf(result).Elem().Interface())
+		return formsvc.Reply{Status: 200, Body: fmt.Append(nil, "the answer to ", key)}
+	}}), results
+}
+
+// Every method that an endpoint calls with a key does its work once, and what it
+// remembers is made of what it returns.
+func TestOnce(t *testing.T) {
+	w := newFileWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	test, err := w.svc.Webhooks.Test(w.ctx, hookKey(&hook))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscribe := func(svc *formsvc.Service, url string) (formsvc.Subscription, error) {
+		hook, created, err := svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: url, Events: created()})
+		return formsvc.Subscription{Webhook: hook, Created: created}, err
+	}
+	for name, call := range map[string]func(svc *formsvc.Service) (any, error){
+		"campaign": func(svc *formsvc.Service) (any, error) {
+			return svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
+		},
+		"response": func(svc *formsvc.Service) (any, error) {
+			return svc.Responses.Create(w.ctx, w.account, c.ID, formsvc.ResponseInput{User: r.User})
+		},
+		"file": func(svc *formsvc.Service) (any, error) {
+			return svc.Files.Upload(w.ctx, responseKey(&r), formsvc.FileInput{Content: strings.NewReader("x")})
+		},
+		"comment": func(svc *formsvc.Service) (any, error) {
+			return svc.Comments.Create(w.ctx, responseKey(&r), formsvc.CommentInput{Body: "x"})
+		},
+		"signature": func(svc *formsvc.Service) (any, error) {
+			return svc.Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: r.User})
+		},
+		"webhook":      func(svc *formsvc.Service) (any, error) { return subscribe(svc, "https://example.com/new") },
+		"same webhook": func(svc *formsvc.Service) (any, error) { return subscribe(svc, hook.URL) },
+		"rotation": func(svc *formsvc.Service) (any, error) {
+			return svc.Webhooks.Rotate(w.ctx, hookKey(&hook), formsvc.Rotation{})
+		},
+		"test":       func(svc *formsvc.Service) (any, error) { return svc.Webhooks.Test(w.ctx, hookKey(&hook)) },
+		"redelivery": func(svc *formsvc.Service) (any, error) { return svc.Deliveries.Redeliver(w.ctx, deliveryKey(&test)) },
+		"redeliveries": func(svc *formsvc.Service) (any, error) {
+			return svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), w.clock.Now())
+		},
+	} {
+		svc, results := w.once(name)
+		got, err := call(svc)
+		if err != nil || len(*results) != 1 || !reflect.DeepEqual((*results)[0], got) {
+			t.Errorf("%s: %v, %+v, want what it remembered, %+v", name, err, got, *results)
+		}
+		_, err = call(svc)
+		wantError(t, err, formsvc.ErrRepeated)
+		known, err := w.svc.Recall(w.ctx, w.account, name)
+		if err != nil || string(known.Body) != "the answer to "+name {
+			t.Errorf("%s: %s, %v", name, known.Body, err)
+		}
+		if _, err := call(w.svc); err != nil {
+			t.Errorf("%s without a key: %v", name, err)
+		}
+	}
+	page, err := w.svc.Files.List(w.ctx, formsvc.FileQuery{AccountID: w.account, CampaignID: c.ID, ResponseID: r.ID})
+	if err != nil || page.Total != 2 {
+		t.Errorf("%d files, %v", page.Total, err)
+	}
+}
+
+func deliveryKey(d *formsvc.Delivery) formsvc.DeliveryKey {
+	return formsvc.DeliveryKey{AccountID: d.AccountID, ID: d.ID}
+}
+
+// A call that failed is not remembered, and neither is one whose caller rolled back.
+func TestOnceFails(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	svc, _ := w.once("k")
+	_, err := svc.Responses.Create(w.ctx, w.account, c.ID, formsvc.ResponseInput{})
+	wantError(t, err, formsvc.ErrInvalid)
+	_, err = svc.Responses.Create(w.ctx, w.account, w.account, formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
+	wantError(t, err, formsvc.ErrNotFound)
+	_, err = w.svc.Recall(w.ctx, w.account, "k")
+	wantError(t, err, formsvc.ErrNotFound)
+	if err := w.svc.Remember(w.ctx, w.account, "k", formsvc.Reply{Status: 404}); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, w.svc.Remember(w.ctx, w.account, "k", formsvc.Reply{Status: 409}), formsvc.ErrRepeated)
+	_, err = svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
+	wantError(t, err, formsvc.ErrRepeated)
+	known, err := w.svc.Recall(w.ctx, w.account, "k")
+	if err != nil || known.Status != 404 {
+		t.Errorf("%+v, %v", known, err)
+	}
+}
+
+// Redelivering what failed takes several units; repeated, not one of them happens.
+func TestOnceInSeveralUnits(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	since := w.clock.Now()
+	const failed = 1_100
+	for range failed {
+		w.submitted(&c)
+	}
+	w.finish(delivery.Failed)
+	svc, results := w.once("k")
+	n, err := svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
+	if err != nil || n != failed || fmt.Sprint(*results) != fmt.Sprint([]int{failed}) {
+		t.Fatalf("%d, %v, remembered %v", n, err, *results)
+	}
+	w.clock.add(time.Hour)
+	w.finish(delivery.Failed)
+	_, err = svc.Deliveries.RedeliverFailed(w.ctx, hookKey(&hook), since)
+	wantError(t, err, formsvc.ErrRepeated)
+	page, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{
+		AccountID: w.account, WebhookID: hook.ID, State: formsvc.DeliveryFailed,
+	})
+	if err != nil || page.Total != failed {
+		t.Errorf("%d are as they were, %v", page.Total, err)
+	}
+}
+
+func TestBegin(t *testing.T) {
+	w := newWorld(t)
+	end, err := w.svc.Begin(w.account, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, svc := range []*formsvc.Service{w.svc, w.svc.As("somebody"), w.svc.With(w.store)} {
+		_, err = svc.Begin(w.account, "k")
+		wantError(t, err, formsvc.ErrInFlight)
+	}
+	for _, other := range []struct {
+		account formsvc.ID
+		key     string
+	}{{w.account, "l"}, {"another", "k"}} {
+		if _, err := w.svc.Begin(other.account, other.key); err != nil {
+			t.Errorf("%v: %v", other, err)
+		}
+	}
+	end()
+	if _, err := w.svc.Begin(w.account, "k"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Answers are kept for 24 hours; then Run deletes them, however many there are.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	remember := func(key string) {
+		t.Helper()
+		if err := w.svc.Remember(w.ctx, w.account, key, formsvc.Reply{Status: 200}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const old = 1_100
+	for i := range old {
+		remember(fmt.Sprint("old ", i))
+	}
+	w.clock.add(time.Millisecond)
+	remember("young")
+	w.clock.add(formsvc.IdempotencyTTL - time.Millisecond)
+	if n, err := w.svc.Forget(w.ctx); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	w.clock.add(time.Millisecond)
+	if n, err := w.svc.Forget(w.ctx); n != old || err != nil {
+		t.Errorf("%d, %v, want %d", n, err, old)
+	}
+	if _, err := w.svc.Recall(w.ctx, w.account, "young"); err != nil {
+		t.Error(err)
+	}
+	w.clock.add(time.Millisecond)
+	_, err := w.svc.Recall(w.ctx, w.account, "young") // this deletes it as well
+	wantError(t, err, formsvc.ErrNotFound)
+	remember("young")
+	w.clock.add(formsvc.IdempotencyTTL + time.Millisecond)
+	stop := running(w.svc)
+	eventually(t, "Run forgets", func() bool {
+		_, err := w.store.Recall(w.ctx, w.account, "young", time.Time{})
+		return errors.Is(err, formsvc.ErrNotFound)
+	})
+	stop()
+}
+
+// Examine judges a file as Upload does and keeps nothing.
+func TestExamine(t *testing.T) {
+	w := newFileWorld(t)
+	in := func(content io.Reader) formsvc.FileInput {
+		return formsvc.FileInput{Name: "../a.txt", ContentType: "Text/Plain", Module: "m", Content: content}
+	}
+	want, err := w.svc.Files.Upload(w.ctx, responseKey(&w.response), in(strings.NewReader("content")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.svc.Files.Examine(w.ctx, in(strings.NewReader("content")))
+	want.ID, want.AccountID, want.CampaignID, want.ResponseID, want.CreatedAt = "", "", "", "", time.Time{}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n got %+v\nwant %+v", err, got, want)
+	}
+	long := in(strings.NewReader("content"))
+	long.Module = strings.Repeat("m", 201)
+	_, err = w.svc.Files.Examine(w.ctx, long)
+	wantError(t, err, formsvc.ErrInvalid)
+	other := in(strings.NewReader("content"))
+	other.SHA256 = new([32]byte)
+	_, err = w.svc.Files.Examine(w.ctx, other)
+	wantError(t, err, formsvc.ErrDigest)
+	_, err = w.svc.Files.Examine(w.ctx, in(io.LimitReader(zeros{}, w.svc.Files.Limit()+1)))
+	wantError(t, err, formsvc.ErrTooLarge)
+	_, err = newWorld(t).svc.Files.Examine(w.ctx, in(strings.NewReader("content")))
+	wantError(t, err, errors.ErrUnsupported)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -1,0 +1,292 @@
+package formsvc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// QuotaBlock is how many requests of a key a node holds at most beyond those that
+// are being made.
+const QuotaBlock = 1024
+
+const (
+	quotaFirstBlock = 8                // requests to come that a node first asks for
+	quotaFast       = time.Second      // a block that is used up sooner was too small
+	quotaSlow       = 10 * time.Second // and one that lasts longer too large
+	quotaAgain      = time.Second      // when to ask again for what was refused
+	quotaTimeout    = 10 * time.Second // of one question to the store
+	quotaLongest    = 100 * 365 * 24 * time.Hour
+	quotaBalances   = 10_000 // keys after which those are forgotten that hold nothing
+)
+
+// A quotaLedger is what this node was granted and has not used.
+type quotaLedger struct {
+	store      QuotaStore
+	limit      int // 0: there is no quota
+	window     time.Duration
+	perAccount bool
+	now        func() time.Time // may have a monotonic part
+
+	mu       sync.Mutex
+	balances map[ID]*quotaBalance
+	crowd    int // how many balances there may be before those that hold nothing are dropped
+}
+
+// A quotaBalance is that of one subject. Its window is the one that the store
+// answered about last.
+type quotaBalance struct {
+	subject ID
+	start   time.Time // of the window
+	ends    time.Time // of the window, by this node's clock
+	asked   time.Time // when the store was asked last
+	used    time.Time // when a request was counted or refused last
+	own     int       // granted and not used
+	left    int       // what the store had left then
+	empty   bool      // the store had less than what was needed
+	block   int       // requests to come to ask for
+	asking  bool      // somebody asks the store, or is about to
+	waiting []*quotaWaiter
+}
+
+// A quotaWaiter is a request that waits for the store's answer.
+type quotaWaiter struct {
+	signal chan struct{} // holds one token when it is done, or is to ask
+	done   bool
+	state  QuotaState
+	err    error
+}
+
+func newQuotaLedger(store QuotaStore, o *Options) (*quotaLedger, error) {
+	l := &quotaLedger{
+		store: store, limit: o.Quota, window: o.QuotaWindow, perAccount: o.QuotaPerAccount, now: o.Now,
+		balances: make(map[ID]*quotaBalance), crowd: quotaBalances,
+	}
+	switch {
+	case l.limit == 0:
+		l.limit = DefaultQuota
+	case l.limit < 0:
+		l.limit = 0
+	}
+	if l.window == 0 {
+		l.window = DefaultQuotaWindow
+	}
+	if l.window < time.Second || l.window > quotaLongest || l.window%time.Second != 0 {
+		return nil, errors.New("QuotaWindow must be whole seconds, at least one, and at most 100 years")
+	}
+	return l, nil
+}
+
+// subject returns whose requests are counted.
+func (l *quotaLedger) subject(who *Principal) ID {
+	if l.perAccount || who.KeyID == "" { // an embedder's own authentication has no key
+		return who.AccountID
+	}
+	return who.KeyID
+}
+
+// take counts a request, or returns why not.
+func (l *quotaLedger) take(ctx context.Context, subject ID) (QuotaState, error) {
+	l.mu.Lock()
+	b := l.balance(subject)
+	now := l.now()
+	b.used = now
+	if b.good(now) {
+		if b.own > 0 {
+			b.own--
+			defer l.mu.Unlock()
+			return l.state(b, now), nil
+		}
+		if b.empty && now.Sub(b.asked) < quotaAgain {
+			defer l.mu.Unlock()
+			return l.refusal(b, now)
+		}
+	}
+	w := &quotaWaiter{signal: make(chan struct{}, 1)}
+	b.waiting = append(b.waiting, w)
+	if !b.asking {
+		b.asking = true
+		w.signal <- struct{}{}
+	}
+	l.mu.Unlock()
+	return l.wait(ctx, b, w)
+}
+
+// wait returns what becomes of a request. One of those that wait asks the store for
+// all; its own context does not end the question, since others depend on it.
+func (l *quotaLedger) wait(ctx context.Context, b *quotaBalance, w *quotaWaiter) (QuotaState, error) {
+	for {
+		select {
+		case <-w.signal:
+		case <-ctx.Done():
+			if l.withdraw(b, w) {
+				return QuotaState{}, ctx.Err()
+			}
+			<-w.signal
+		}
+		l.mu.Lock()
+		done, state, err := w.done, w.state, w.err
+		l.mu.Unlock()
+		if done {
+			return state, err
+		}
+		if err := ctx.Err(); err != nil && l.withdraw(b, w) {
+			return QuotaState{}, err
+		}
+		l.ask(ctx, b)
+	}
+}
+
+// withdraw takes a request out of those that wait, unless it is done.
+func (l *quotaLedger) withdraw(b *quotaBalance, w *quotaWaiter) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.done {
+		return false
+	}
+	first := b.waiting[0] == w
+	b.waiting = slices.DeleteFunc(b.waiting, func(other *quotaWaiter) bool { return other == w })
+	// The first one that waits is the one that asks, or is about to; this one does
+	// not do so now, as it would be inside ask.
+	if first {
+		b.promote()
+	}
+	return true
+}
+
+// promote has the first one that waits ask the store.
+func (b *quotaBalance) promote() {
+	b.asking = len(b.waiting) > 0
+	if b.asking {
+		select {
+		case b.waiting[0].signal <- struct{}{}:
+		default: // it knows already
+		}
+	}
+}
+
+// ask asks the store for all requests that wait.
+func (l *quotaLedger) ask(ctx context.Context, b *quotaBalance) {
+	l.mu.Lock()
+	before := l.now()
+	q := QuotaQuery{
+		Subject: b.subject, Limit: l.limit, Window: l.window, Need: len(b.waiting), Spare: b.resize(before), Now: before.UTC(),
+	}
+	l.mu.Unlock()
+	grant, err := QuotaGrant{}, error(ErrUnavailable) // for those who wait, in case that the store panics
+	defer func() { l.settle(b, before, q.Need, grant, err) }()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quotaTimeout)
+	defer cancel()
+	grant, err = l.store.TakeQuota(ctx, q)
+}
+
+// settle deals out what the store answered to a question about need requests that
+// was asked before.
+func (l *quotaLedger) settle(b *quotaBalance, before time.Time, need int, grant QuotaGrant, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		for len(b.waiting) > 0 {
+			b.finish(QuotaState{}, err)
+		}
+		b.asking = false
+		return
+	}
+	if !b.start.Equal(grant.Start) {
+		b.start, b.own = grant.Start, 0
+	}
+	b.own += grant.Granted
+	b.left, b.empty = grant.Left, grant.Granted < need
+	b.asked, b.ends = before, before.Add(grant.Ends)
+	// Who waits is served also when the window has ended meanwhile: it was counted there.
+	now := l.now()
+	for len(b.waiting) > 0 && b.own > 0 {
+		b.own--
+		b.finish(l.state(b, now), nil)
+	}
+	for b.empty && b.good(now) && len(b.waiting) > 0 {
+		b.finish(l.refusal(b, now))
+	}
+	b.promote()
+}
+
+// finish tells the first one that waits what became of it.
+func (b *quotaBalance) finish(state QuotaState, err error) {
+	w := b.waiting[0]
+	b.waiting[0] = nil
+	b.waiting = b.waiting[1:]
+	w.done, w.state, w.err = true, state, err
+	select {
+	case w.signal <- struct{}{}:
+	default: // it was about to ask
+	}
+}
+
+// good reports whether the window has not ended. A clock without a monotonic part
+// that was set back says nothing of how long it lasts.
+func (b *quotaBalance) good(now time.Time) bool { return now.Before(b.ends) && !now.Before(b.asked) }
+
+// resize returns how many requests to come to ask for now: twice as many as last
+// time when those did not last, and half as many when they lasted long.
+func (b *quotaBalance) resize(now time.Time) int {
+	switch lasted := now.Sub(b.asked); {
+	case b.asked.IsZero():
+		b.block = quotaFirstBlock
+	case lasted < quotaFast:
+		b.block = min(max(2*b.block, 1), QuotaBlock)
+	case lasted > quotaSlow:
+		b.block /= 2
+	}
+	return b.block
+}
+
+func (l *quotaLedger) state(b *quotaBalance, now time.Time) QuotaState {
+	return QuotaState{
+		Limit: l.limit, Left: b.own + b.left, Window: l.window, Reset: max(b.ends.Sub(now), 0), start: b.start,
+	}
+}
+
+func (l *quotaLedger) refusal(b *quotaBalance, now time.Time) (QuotaState, error) {
+	state := l.state(b, now)
+	state.Left = 0
+	return state, &QuotaError{state}
+}
+
+// give uncounts a request.
+func (l *quotaLedger) give(subject ID, taken QuotaState) QuotaState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.balances[subject]
+	if b == nil || !b.start.Equal(taken.start) {
+		return taken
+	}
+	b.own++
+	return l.state(b, l.now())
+}
+
+// balance returns the balance of a subject.
+func (l *quotaLedger) balance(subject ID) *quotaBalance {
+	b := l.balances[subject]
+	if b == nil {
+		if len(l.balances) >= l.crowd {
+			l.thin()
+		}
+		b = &quotaBalance{subject: subject}
+		l.balances[subject] = b
+	}
+	return b
+}
+
+// thin drops the balances that hold nothing. What is left may double before it is
+// asked again, so that it costs little for each new one.
+func (l *quotaLedger) thin() {
+	now := l.now()
+	for subject, b := range l.balances {
+		if !b.asking && (b.own == 0 || !b.good(now)) {
+			delete(l.balances, subject)
+		}
+	}
+	l.crowd = max(quotaBalances, 2*len(l.balances))
+}

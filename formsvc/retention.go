@@ -1,0 +1,40 @@
+package formsvc
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Older removes the responses of a campaign that were made longer than age ago,
+// oldest first, each with its files, comments, signatures and events, and with the
+// deliveries of these, the log of attempts and the notices. What waits to be
+// delivered of them is not sent anymore.
+//
+// The audit trail has an entry before and one after. A call that fails returns
+// what it had removed by then.
+// It fails with a *[ValidationError] for an age that is not positive, and with
+// [ErrNotFound] for an unknown campaign.
+func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, opts *ErasureOptions) (Receipt, error) {
+	if age <= 0 {
+		var v ValidationError
+		v.add("/age", "invalid_value", "must be longer than 0")
+		return Receipt{}, fmt.Errorf("formsvc: retention: %w", &v)
+	}
+	if _, err := e.s.store.Campaign(ctx, key); err != nil {
+		return Receipt{}, fmt.Errorf("formsvc: retention: %w", err)
+	}
+	w := e.work(key.AccountID, opts)
+	w.receipt.CampaignID, w.receipt.Before = key.ID, w.receipt.StartedAt.Add(-age)
+	details := map[string]string{"receipt": string(w.receipt.ID), "before": w.receipt.Before.Format(time.RFC3339)}
+	err := w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
+		if err := w.dropLeftovers(ctx); err != nil {
+			return err
+		}
+		return w.found(ctx, key, ResponseFilter{CreatedBefore: w.receipt.Before})
+	})
+	if err != nil {
+		return w.receipt, fmt.Errorf("formsvc: retention: %w", err)
+	}
+	return w.receipt, nil
+}

@@ -1,0 +1,48 @@
+package httpx
+
+import (
+	"net/http"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (h *Handler) listComments(c *call) error {
+	q, sum, err := c.listQuery(pageParams)
+	if err != nil {
+		return err
+	}
+	page, err := h.svc.Comments.List(c.r.Context(), formsvc.CommentQuery{
+		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
+	})
+	if err != nil {
+		return err
+	}
+	c.beginList()
+	var last formsvc.ID
+	for i := range page.Items {
+		c.beginItem(i)
+		c.out = formsvc.AppendComment(c.out, &page.Items[i])
+		if page.More {
+			last = page.Items[i].ID
+		}
+	}
+	return c.endList(&q, page.Total, last, sum)
+}
+
+// createComment adds a comment by the key's owner. The answer has no Location: a
+// comment has no address of its own.
+func (h *Handler) createComment(c *call) error {
+	if err := h.readJSON(c); err != nil {
+		return err
+	}
+	in, err := c.body.commentInput()
+	if err != nil {
+		return err
+	}
+	in.Author = c.who.KeyName
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Comment, error) {
+		return svc.Comments.Create(c.r.Context(), c.responseKey(), in)
+	}, func(comment *formsvc.Comment, b []byte) reply {
+		return reply{status: http.StatusCreated, body: formsvc.AppendComment(b, comment), about: comment.ResponseID}
+	})
+}

@@ -1,0 +1,164 @@
+package httpx
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// flushAt is how many bytes of an export are sent at once, about.
+const flushAt = 32 << 10
+
+// Media types of exports. header=present says that the first line of a CSV file
+// has the names of its columns (RFC 4180, §3).
+//
+//nolint:gochecknoglobals // immutable
+var (
+	typeCSV    = []string{"text/csv; charset=utf-8; header=present"}
+	typeNDJSON = []string{"application/x-ndjson"}
+)
+
+// An export sends the responses of a campaign. What is to be sent is appended to
+// the call's buffer, and flush is called now and then.
+type export struct {
+	*call
+	responses *formsvc.Export
+	mediaType []string
+	extension string
+	control   *http.ResponseController
+	pace      pace
+}
+
+// exportNDJSON answers with the responses, one a line.
+func (h *Handler) exportNDJSON(c *call) error {
+	return h.export(c, typeNDJSON, ".ndjson", func(e *export) error {
+		for r, err := range e.responses.All(c.r.Context()) {
+			if err != nil {
+				return err
+			}
+			c.out = append(formsvc.AppendResponse(c.out, r), '\n')
+			if err := e.flush(flushAt); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// exportCSV answers with the responses as a table.
+func (h *Handler) exportCSV(c *call) error {
+	return h.export(c, typeCSV, ".csv", func(e *export) error {
+		// Nothing can be sent before all columns are known, and for that the
+		// client is not to be blamed.
+		_ = e.control.SetWriteDeadline(time.Time{})
+		names, ok, err := e.responses.Columns(c.r.Context(), maxColumns)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return tooManyColumns()
+		}
+		t := newTable(names)
+		c.out = t.appendHeader(c.out)
+		for r, err := range e.responses.All(c.r.Context()) {
+			if err != nil {
+				return err
+			}
+			if err := t.set(r); err != nil {
+				return err
+			}
+			for i := range t.cells {
+				c.out = t.appendCell(c.out, i)
+				if err := e.flush(flushAt); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func tooManyColumns() *problem {
+	return &problem{
+		status: http.StatusUnprocessableEntity, code: "too_many_columns",
+		detail: "The responses have answers under more than " + strconv.Itoa(maxColumns) +
+			" names, or names of more than 1 MiB together, which is too much for a table. Ask for responses.ndjson.",
+	}
+}
+
+// export finds the responses that are asked for and has write append them. HEAD
+// ends before that, since it would cost as much as GET.
+func (h *Handler) export(c *call, mediaType []string, extension string, write func(*export) error) error {
+	q, err := c.exportQuery()
+	if err != nil {
+		return err
+	}
+	responses, err := h.svc.Responses.Export(c.r.Context(), formsvc.ResponseQuery{
+		AccountID: c.who.AccountID, CampaignID: c.ids[0], Filter: q.filter, Page: q.page,
+	})
+	if err != nil {
+		return err
+	}
+	done, err := h.transfer()
+	if err != nil {
+		return err
+	}
+	defer done()
+	control := http.NewResponseController(c.w)
+	e := &export{
+		call: c, responses: responses, mediaType: mediaType, extension: extension, control: control,
+		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
+	}
+	if c.r.Method != http.MethodHead {
+		if err := write(e); err != nil {
+			return err
+		}
+	}
+	return e.flush(0)
+}
+
+// exportQuery reads the query of an export. Its cursor is one of the list's, or
+// the identifier of the response that was the last to arrive.
+func (c *call) exportQuery() (listQuery, error) {
+	q, err := parseQuery(c.r.URL.RawQuery, filterParams|paramOrder|paramCursor)
+	if err != nil || q.cursor == "" {
+		return q, err
+	}
+	var ok bool
+	if q.page.After, ok = formsvc.ParseID(q.cursor); ok {
+		return q, nil
+	}
+	if q.page.After, ok = parseCursor(q.cursor, c.scope(&q)); !ok {
+		return q, badCursor("must be the uuid of a response, or the nextCursor of the list, with the same filters and order")
+	}
+	return q, nil
+}
+
+// flush sends what is in c.out when it is more than so many bytes. The first time
+// the header goes before it: until then an error can be told.
+func (e *export) flush(above int) error {
+	if len(e.out) < above {
+		return nil
+	}
+	if !e.sent {
+		e.w.Header()["Content-Disposition"] = []string{`attachment; filename="responses-` + string(e.ids[0]) + e.extension + `"`}
+		e.start(http.StatusOK, e.mediaType, noStore, -1)
+	}
+	if e.r.Method == http.MethodHead || len(e.out) == 0 {
+		return nil
+	}
+	e.pace.begin()
+	n, err := e.w.Write(e.out)
+	e.pace.end(n)
+	e.out = e.out[:0]
+	if err != nil {
+		return &problem{
+			status: statusClientGone, code: "client_gone", detail: "The client left.",
+			cause: fmt.Errorf("send an export: %w", err),
+		}
+	}
+	return nil
+}

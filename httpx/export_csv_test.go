@@ -1,0 +1,282 @@
+package httpx_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// checkExport checks what is true of every export.
+func (a *answer) checkExport(method string) {
+	a.tb.Helper()
+	kind := "application/x-ndjson"
+	if strings.HasSuffix(a.what, ".csv") {
+		kind = "text/csv; charset=utf-8; header=present"
+	}
+	name := a.what[strings.LastIndexByte(a.what, '.'):]
+	campaign := strings.Split(a.what, "/")[3]
+	for header, want := range map[string]string{
+		"Content-Type": kind, "Cache-Control": "no-store", "Content-Length": "",
+		"Content-Disposition": `attachment; filename="responses-` + campaign + name + `"`,
+	} {
+		if got := a.header.Get(header); got != want {
+			a.errorf("%s = %q, want %q", header, got, want)
+		}
+	}
+	if method == http.MethodHead && a.body != "" {
+		a.errorf("HEAD with a body")
+	}
+}
+
+// respond makes a response with these answers, given as JSON.
+func (w *world) respond(campaign, email, answers string) *answer {
+	w.tb.Helper()
+	w.now = w.now.Add(time.Second)
+	return w.do("POST", campaign+"/responses", fmt.Sprintf(`{"user":{"email":%q},"responses":%s}`, email, answers)).is(201, "")
+}
+
+const tableHeader = "uuid,reference,status,email,firstName,lastName,createdAt,updatedAt,completedAt"
+
+// row is the beginning of a record.
+func row(a *answer) string {
+	email := a.text("user", "email")
+	if strings.HasPrefix(email, "+") {
+		email = "'" + email
+	}
+	return strings.Join([]string{
+		a.text("uuid"), a.text("reference"), a.text("status"), email, a.text("user", "firstName"), a.text("user", "lastName"),
+		a.text("createdAt"), a.text("updatedAt"), "",
+	}, ",")
+}
+
+func TestExportCSV(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		list := campaign + "/responses.csv"
+		if got := w.do("GET", list, "").is(200, "").body; got != tableHeader+"\r\n" {
+			t.Errorf("no responses: %q", got)
+		}
+		first := w.respond(campaign, "+ada@example.com", `{"status":{"value":["=1+1"]},"b,c":{"value":["x","-y"]},"empty":{"value":[]}}`)
+		second := w.respond(campaign, "ada@example.com", `{"a":{"value":["line\r\nbreak \"quoted\""]},"é😀":{"value":["😀; ","\u0001"]},"=x":{"value":[""]}}`)
+		want := tableHeader + `,'=x,a,"b,c",empty,responses.status,é😀` + "\r\n" +
+			row(second) + `,,"line` + "\r\n" + `break ""quoted""",,,,"😀; ; ` + "\x01\"\r\n" +
+			row(first) + `,,,"x; '-y",,'=1+1,` + "\r\n"
+		if got := w.do("GET", list, "").is(200, "").body; got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		w.do("HEAD", list, "").is(200, "")
+
+		// The modules of the campaign come first, in their order.
+		w.do("PUT", campaign, `{"title":"c","modules":[{"name":"zulu"},{"name":"a"}]}`).is(200, "")
+		got := w.do("GET", list+"?reference="+first.text("reference"), "").is(200, "").body
+		want = tableHeader + `,zulu,a,"b,c",empty,responses.status` + "\r\n" + row(first) + `,,,"x; '-y",,'=1+1` + "\r\n"
+		if got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		completed := w.do("PATCH", campaign+"/responses/"+second.text("uuid"), `{"status":"completed"}`).is(200, "")
+		got = w.do("GET", list+"?status=completed", "").is(200, "").body
+		if !strings.Contains(got, ","+completed.text("updatedAt")+","+completed.text("completedAt")+",") {
+			t.Errorf("no completedAt in %s", got)
+		}
+	})
+}
+
+// Python's reader is one that others use.
+func TestExportCSVInPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	w := newWorld(t, openMemory(t), nil)
+	campaign := w.campaign(plainCampaign)
+	values := []string{"a\r\nb", "a\rb", "a\nb", `"`, `""`, `a"b`, ",", ";", " x ", "é", "😀", "", "'", "\t", "'=x", "=x"}
+	for _, value := range values {
+		text, _ := json.Marshal(value)
+		w.respond(campaign, "ada@example.com", fmt.Sprintf(`{"m":{"value":[%s]}}`, text))
+	}
+	program := exec.Command(python, "-c", `import csv, io, json, sys
+text = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="")
+print(json.dumps([row["m"] for row in csv.DictReader(text, strict=True)]))`)
+	program.Stdin = strings.NewReader(w.do("GET", campaign+"/responses.csv?order=asc", "").is(200, "").body)
+	out, err := program.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Clone(values)
+	for _, at := range []int{13, 14, 15} {
+		want[at] = "'" + want[at]
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func TestExportNDJSON(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		list := campaign + "/responses.ndjson"
+		if got := w.do("GET", list, "").is(200, "").body; got != "" {
+			t.Errorf("no responses: %q", got)
+		}
+		want := ""
+		for _, answers := range []string{`{}`, `{"a":{"value":["x\ny\u2028z","=1"]},"b":{"value":[]}}`} {
+			made := w.respond(campaign, "ada@example.com", answers)
+			want += w.do("GET", campaign+"/responses/"+made.text("uuid"), "").is(200, "").body + "\n"
+		}
+		if got := w.do("GET", list+"?order=asc", "").is(200, "").body; got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		w.do("HEAD", list, "").is(200, "")
+	})
+}
+
+// lines returns the lines of an export, without the header of a table.
+func (w *world) lines(path string) []string {
+	w.tb.Helper()
+	list := strings.SplitAfter(w.do("GET", path, "").is(200, "").body, "\n")
+	if strings.Contains(path, ".csv") {
+		list = list[1:]
+	}
+	return list[:len(list)-1]
+}
+
+// Filters and orders are the list's, and an export goes on from where a list or
+// an export ended.
+func TestExportPlaces(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		for i := range 25 {
+			// Every response has a name of its own, which all parts must have columns for.
+			made := w.respond(campaign, fmt.Sprintf("p%d@example.com", i%2), fmt.Sprintf(`{"m%d":{"value":["%d"]}}`, i, i))
+			if i%3 == 0 {
+				w.do("PATCH", campaign+"/responses/"+made.text("uuid"), `{"status":"validated"}`).is(200, "")
+			}
+		}
+		for _, filter := range []string{
+			"order=asc", "order=desc", "email=p1@example.com", "status=validated&status=other&order=asc", "reference=none",
+			"createdAfter=2026-11-21T08:30:05Z&createdBefore=2026-11-21T08:30:20Z", "updatedAfter=2026-11-21T08:30:20Z&order=asc",
+		} {
+			page := w.do("GET", campaign+"/responses?limit=5&"+filter, "").is(200, "")
+			items, _ := page.at("items").([]any)
+			whole := w.total(campaign + "/responses?" + filter)
+			for _, kind := range []string{".csv", ".ndjson"} {
+				list := campaign + "/responses" + kind + "?" + filter
+				all := w.lines(list)
+				if len(all) != whole {
+					t.Errorf("%s: %d lines, want %d", list, len(all), whole)
+				}
+				for i := range items {
+					id, _ := items[i].(map[string]any)["uuid"].(string)
+					if !strings.Contains(all[i], id) {
+						t.Errorf("%s: line %d is %s, want %s", list, i, all[i], id)
+					}
+					if rest := w.lines(list + "&cursor=" + id); !slices.Equal(rest, all[i+1:]) {
+						t.Errorf("%s after %s: %d lines, want %d", list, id, len(rest), len(all)-i-1)
+					}
+				}
+				if next, ok := page.at("nextCursor").(string); ok {
+					if rest := w.lines(list + "&cursor=" + next); !slices.Equal(rest, all[5:]) {
+						t.Errorf("%s after the first page: %d lines, want %d", list, len(rest), len(all)-5)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestExportRefusals(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		w.response(campaign)
+		w.now = w.now.Add(time.Second)
+		w.response(campaign)
+		next := w.do("GET", campaign+"/responses?limit=1", "").is(200, "").text("nextCursor")
+		for _, kind := range []string{".csv", ".ndjson"} {
+			list := campaign + "/responses" + kind
+			w.do("GET", list+"?limit=1&offset=2&bogus=x", "").is(400, "invalid_parameter").
+				faults("limit unknown_parameter", "offset unknown_parameter", "bogus unknown_parameter")
+			w.do("GET", list+"?order=up&status=", "").is(400, "invalid_parameter").faults("order invalid_value", "status required")
+			for _, cursor := range []string{"x", next[1:], "018F0000-0000-7000-8000-000000000000", next + "&order=asc", next + "&status=pending"} {
+				w.do("GET", list+"?cursor="+cursor, "").is(400, "invalid_cursor")
+			}
+			elsewhere := w.campaign(plainCampaign)
+			w.do("GET", elsewhere+"/responses"+kind+"?cursor="+next, "").is(400, "invalid_cursor")
+			theirs := w.campaign(plainCampaign, as(w.other.key))
+			w.do("GET", theirs+"/responses"+kind+"?cursor="+next, "", as(w.other.key)).is(400, "invalid_cursor")
+			w.do("GET", "/v1/campaigns/"+nobody+"/responses"+kind, "").is(404, "not_found")
+			w.do("HEAD", "/v1/campaigns/"+nobody+"/responses"+kind, "").is(404, "")
+			w.do("GET", list, "", as(w.other.key)).is(404, "not_found")
+			w.do("GET", list, "", as(w.key(w.mine, formsvc.CampaignsRead, formsvc.ResponsesWrite))).is(403, "permission_denied")
+			w.do("POST", list, "").is(405, "method_not_allowed")
+			w.do("GET", list+"/", "").is(404, "not_found")
+		}
+	})
+}
+
+func TestExportWithTooManyColumns(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	campaign := w.campaign(plainCampaign)
+	add := func(from, to int) {
+		var list []formsvc.Answer
+		for i := from; i < to; i++ {
+			list = append(list, formsvc.Answer{Name: fmt.Sprint("m", i)})
+		}
+		w.respond(campaign, "ada@example.com", formsvc.NewAnswers(list...).JSON())
+	}
+	for i := range 10 {
+		add(1_000*i, 1_000*(i+1))
+	}
+	if got := len(w.lines(campaign + "/responses.csv")); got != 10 {
+		t.Errorf("%d rows", got)
+	}
+	add(10_000, 10_001)
+	w.do("GET", campaign+"/responses.csv", "").is(422, "too_many_columns")
+	if got := len(w.lines(campaign + "/responses.ndjson")); got != 11 {
+		t.Errorf("%d lines", got)
+	}
+	w.do("GET", campaign+"/responses.csv?reference=none", "").is(200, "")
+}
+
+// An export takes one of the places for transfers, and gives it back.
+func TestExportIsATransfer(t *testing.T) {
+	w := newWorld(t, openMemory(t), &httpx.Options{MaxTransfers: 1})
+	campaign := w.campaign(plainCampaign)
+	w.response(campaign)
+	list := campaign + "/responses.ndjson"
+	turned := 0
+	watched := &watchedWriter{ResponseRecorder: httptest.NewRecorder(), before: func() {
+		turned++
+		w.do("GET", campaign+"/responses.csv", "").is(503, "too_many_transfers")
+	}}
+	w.api.ServeHTTP(watched, w.request("GET", list, ""))
+	if turned != 1 || watched.Body.Len() == 0 {
+		t.Errorf("%d writes, %d bytes", turned, watched.Body.Len())
+	}
+	w.do("GET", list, "").is(200, "")
+	w.do("HEAD", list, "").is(200, "")
+	w.do("GET", list, "").is(200, "")
+}
+
+// watchedWriter calls before ahead of every write.
+type watchedWriter struct {
+	*httptest.ResponseRecorder
+	before func()
+}
+
+func (w *watchedWriter) Write(p []byte) (int, error) {
+	w.before()
+	return w.ResponseRecorder.Write(p)
+}

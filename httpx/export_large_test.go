@@ -1,0 +1,219 @@
+package httpx_test
+
+import (
+	"database/sql"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+	"github.com/formsvc/toolkit/storage/sqlite"
+)
+
+// exportMemory is how much memory an export may add, however large it is.
+const exportMemory = 64 << 20
+
+// largeExport is how many responses TestLargeExports has, and how many bytes each:
+// several times exportMemory together. FORMSVC_TEST_EXPORT_ROWS asks for another
+// number, of responses of 500 bytes.
+func largeExport(t *testing.T) (rows, bytes int) {
+	t.Helper()
+	text := os.Getenv("FORMSVC_TEST_EXPORT_ROWS")
+	if text == "" {
+		return 25_000, 8_000
+	}
+	rows, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows, 500
+}
+
+// A database is what a test looks into beside the store.
+type database struct {
+	*testing.T
+	*sql.DB
+}
+
+func (d database) exec(query string, args ...any) {
+	d.Helper()
+	if _, err := d.ExecContext(d.Context(), query, args...); err != nil {
+		d.Fatalf("%s: %v", query, err)
+	}
+}
+
+// B9: a large export with a slow reader. Memory stays flat, and while the reader
+// stands still nothing is open in the database.
+func TestLargeExports(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "forms.db")
+		store, err := sqlite.Open(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		d := openDatabase(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(1000)")
+		largeExports(t, store, d, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ROWS)
+			INSERT INTO formsvc_responses SELECT printf('018f0000-0000-7000-8000-%012x', i), 'ACCOUNT', 'CAMPAIGN', 'R' || i,
+			  'pending', 'ada@example.com', 'Ada', 'Lovelace', '{"text":{"value":["' || substr(hex(zeroblob(BYTES)), 1, BYTES) || '"]}}',
+			  1, i, i, -62135596800000000 FROM n`, func() {
+			// The log can't be emptied while anybody reads what is in it.
+			d.exec("CREATE TABLE IF NOT EXISTS something (x)")
+			d.exec("INSERT INTO something VALUES (1)")
+			var busy, frames, moved int
+			if err := d.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err != nil || busy != 0 {
+				t.Errorf("checkpoint while the reader stands still: busy %d, %v", busy, err)
+			}
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		dsn := postgrestest.DSN(t)
+		store, err := postgres.Open(t.Context(), dsn, &postgres.Options{MaxConns: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		d := openDatabase(t, "pgx", dsn)
+		largeExports(t, store, d, `INSERT INTO formsvc_responses SELECT ('018f0000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid,
+			'ACCOUNT', 'CAMPAIGN', 'R' || i, 'pending', 'ada@example.com', 'Ada', 'Lovelace',
+			'{"text":{"value":["' || repeat('0', BYTES) || '"]}}', 1, i, i, -62135596800000000 FROM generate_series(1, ROWS) AS i`, func() {
+			var open int
+			if err := d.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+				AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND xact_start IS NOT NULL`).Scan(&open); err != nil || open != 0 {
+				t.Errorf("%d transactions while the reader stands still, %v", open, err)
+			}
+		})
+	})
+}
+
+func openDatabase(t *testing.T, driver, name string) database {
+	t.Helper()
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return database{t, db}
+}
+
+// largeExports fills a campaign by the statement, and looks while readers of it
+// stand still.
+func largeExports(t *testing.T, store formsvc.Store, d database, fill string, look func()) {
+	t.Helper()
+	w := newWorld(t, store, nil)
+	campaign := w.campaign(plainCampaign)
+	rows, bytes := largeExport(t)
+	d.exec(strings.NewReplacer(
+		"ACCOUNT", string(w.mine.account.ID), "CAMPAIGN", strings.TrimPrefix(campaign, "/v1/campaigns/"),
+		"ROWS", strconv.Itoa(rows), "BYTES", strconv.Itoa(bytes),
+	).Replace(fill))
+	var blocked atomic.Int64 // when the write under way began
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		w.api.ServeHTTP(&timedWriter{answer, &blocked}, r)
+	}))
+	server.Start()
+	defer server.Close()
+	for _, kind := range []string{".ndjson", ".csv", ".ndjson?order=asc&status=pending"} {
+		began := time.Now()
+		peak := watchMemory()
+		body := w.slowly(server, campaign+"/responses"+kind, 512<<10)
+		lines := 0
+		buffer := make([]byte, 64<<10)
+		for stalls := 0; ; {
+			n, err := body.Read(buffer)
+			for _, c := range buffer[:n] {
+				if c == '\n' {
+					lines++
+				}
+			}
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s after %d lines: %v", kind, lines, err)
+			}
+			if stalls < 3 && lines >= stalls*rows/3 {
+				stalls++
+				standsStill(t, &blocked)
+				look()
+			}
+		}
+		if kind == ".csv" {
+			lines--
+		}
+		added := peak()
+		if lines != rows || added > exportMemory {
+			t.Errorf("%s: %d lines, want %d; %d MiB of memory added, want at most %d",
+				kind, lines, rows, added>>20, exportMemory>>20)
+		}
+		t.Logf("%s: %d responses in %v, %.1f MiB of memory added", kind, lines, time.Since(began).Round(time.Millisecond), float64(added)/(1<<20))
+	}
+}
+
+// timedWriter notes when the write under way began.
+type timedWriter struct {
+	http.ResponseWriter
+	began *atomic.Int64
+}
+
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *timedWriter) Write(p []byte) (int, error) {
+	w.began.Store(time.Now().UnixNano())
+	defer w.began.Store(0)
+	return w.ResponseWriter.Write(p)
+}
+
+// standsStill waits until the server has been writing for a while.
+func standsStill(t *testing.T, began *atomic.Int64) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if at := began.Load(); at != 0 && time.Since(time.Unix(0, at)) > 200*time.Millisecond {
+			return
+		}
+	}
+	t.Fatal("the server never waits for the reader")
+}
+
+// watchMemory returns a function that ends the watch and says how many bytes the
+// heap and the stacks had at most, more than at first.
+func watchMemory() (peak func() int64) {
+	runtime.GC()
+	used := func() int64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		metrics.Read(sample)
+		return int64(sample[0].Value.Uint64() + sample[1].Value.Uint64())
+	}
+	first := used()
+	most := first
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			most = max(most, used())
+			select {
+			case <-done:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	})
+	return func() int64 {
+		close(done)
+		watch.Wait()
+		return most - first
+	}
+}

@@ -1,0 +1,233 @@
+package httpx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (s *faultyStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
+	if s.pages != nil {
+		if err := s.pages(); err != nil {
+			return formsvc.Page[formsvc.Response]{}, err
+		}
+	}
+	return s.Store.Responses(ctx, q)
+}
+
+// fill makes n responses with as much text.
+func (w *world) fill(campaign string, n, bytes int) {
+	w.tb.Helper()
+	for range n {
+		w.respond(campaign, "ada@example.com", fmt.Sprintf(`{"text":{"value":[%q]}}`, strings.Repeat("x", bytes)))
+	}
+}
+
+// fetch gets a path from a server and returns what arrived.
+func (w *world) fetch(server *httptest.Server, path string) (status int, body string, err error) {
+	w.tb.Helper()
+	r, err := http.NewRequestWithContext(w.tb.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.mine.key)
+	response, err := server.Client().Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	all, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(all), err
+}
+
+// What fails before the first byte is a problem, afterwards a cut connection: no
+// answer looks complete that is not.
+func TestExportsThatFail(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		w.fill(campaign, 40, 10_000)
+		server := httptest.NewServer(w.api)
+		defer server.Close()
+		for _, kind := range []string{".ndjson", ".csv"} {
+			path := campaign + "/responses" + kind
+			pages := 0
+			w.store.pages = func() error { pages++; return nil }
+			status, whole, err := w.fetch(server, path)
+			if status != 200 || err != nil || pages < 3 {
+				t.Fatalf("%s: %d, %v after %d pages", kind, status, err, pages)
+			}
+			cut := 0
+			for fails := 1; fails <= pages; fails++ {
+				page := 0
+				w.store.pages = func() error {
+					if page++; page == fails {
+						return fmt.Errorf("page %d: %w", page, formsvc.ErrUnavailable)
+					}
+					return nil
+				}
+				status, body, err := w.fetch(server, path)
+				switch {
+				case status == 503 && strings.Contains(body, `"unavailable"`) && err == nil:
+				case status == 200 && errors.Is(err, io.ErrUnexpectedEOF) && len(body) < len(whole) && strings.HasPrefix(whole, body):
+					cut++
+				default:
+					t.Errorf("%s: page %d fails: %d, %v, %d of %d bytes", kind, fails, status, err, len(body), len(whole))
+				}
+			}
+			if cut == 0 {
+				t.Errorf("%s: never cut, of %d pages", kind, pages)
+			}
+			w.store.pages = nil
+		}
+	})
+}
+
+// A name that comes up after the columns were told has no column; nothing is left
+// out in silence.
+func TestExportMeetsANewName(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		oldest := w.respond(campaign, "ada@example.com", `{}`).text("uuid")
+		w.fill(campaign, 40, 10_000)
+		newest := w.respond(campaign, "ada@example.com", `{}`).text("uuid")
+		server := httptest.NewServer(w.api)
+		defer server.Close()
+		path := campaign + "/responses.csv"
+		pages := 0
+		w.store.pages = func() error { pages++; return nil }
+		if status, _, err := w.fetch(server, path); status != 200 || err != nil {
+			t.Fatalf("%d, %v", status, err)
+		}
+		again := func(uuid, name string) (int, string, error) {
+			// The columns take half of the pages but the one that finds the newest.
+			page := 0
+			w.store.pages = func() error {
+				if page++; page == 1+(pages-1)/2+1 {
+					w.do("PATCH", campaign+"/responses/"+uuid, `{"responses":{"`+name+`":{"value":["x"]}}}`).is(200, "")
+				}
+				return nil
+			}
+			return w.fetch(server, path)
+		}
+		if status, body, err := again(newest, "early"); status != 503 || err != nil || !strings.Contains(body, `"unavailable"`) {
+			t.Errorf("before the first byte: %d, %v, %s", status, err, body)
+		}
+		if status, body, err := again(oldest, "late"); status != 200 || !errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(body, oldest) {
+			t.Errorf("after it: %d, %v, %d bytes", status, err, len(body))
+		}
+		w.store.pages = nil
+		if status, body, err := w.fetch(server, path); status != 200 || err != nil || !strings.HasPrefix(body, tableHeader+",early,late,text\r\n") {
+			t.Errorf("the next: %d, %v", status, err)
+		}
+	})
+}
+
+// An export may take longer than the server allows for a request, as long as the
+// client goes on reading; one that stops is left.
+func TestSlowExports(t *testing.T) {
+	for _, kind := range []string{".ndjson", ".csv"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, openMemory(t), nil)
+			campaign := w.campaign(plainCampaign)
+			w.fill(campaign, 100, 10_000)
+			path := campaign + "/responses" + kind
+			w.steadily(path, w.do("GET", path, "").is(200, "").body)
+			w.stalled(path)
+		})
+	}
+}
+
+func (w *world) steadily(path, whole string) {
+	w.tb.Helper()
+	w.store.pages = func() error { // the columns alone take longer
+		time.Sleep(100 * time.Millisecond)
+		return nil
+	}
+	w.grace(10 * time.Second)
+	server := httptest.NewUnstartedServer(w.api)
+	server.Config.WriteTimeout = 200 * time.Millisecond
+	server.Config.ConnContext = smallBuffers
+	server.Start()
+	defer server.Close()
+	body := w.slowly(server, path, 64<<10)
+	got := &strings.Builder{}
+	for buffer := make([]byte, 64<<10); ; time.Sleep(20 * time.Millisecond) {
+		n, err := io.ReadFull(body, buffer)
+		got.Write(buffer[:n])
+		if err != nil {
+			break
+		}
+	}
+	if got.String() != whole {
+		w.tb.Errorf("%d bytes, want %d", got.Len(), len(whole))
+	}
+	w.store.pages = nil
+}
+
+func (w *world) stalled(path string) {
+	w.tb.Helper()
+	w.grace(100 * time.Millisecond)
+	server := httptest.NewUnstartedServer(w.api)
+	left := make(chan struct{}, 10)
+	server.Config.ConnContext = tinyBuffers
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			left <- struct{}{}
+		}
+	}
+	server.Start()
+	defer server.Close()
+	body := w.slowly(server, path, 8<<10)
+	select {
+	case <-left:
+	case <-time.After(patience):
+		w.tb.Fatal("the connection stays open")
+	}
+	if n, err := io.Copy(io.Discard, body); err == nil {
+		w.tb.Errorf("%d bytes with a clean end", n)
+	}
+}
+
+// slowly sends a request over a connection that takes in few bytes ahead, and
+// returns the body of the answer.
+func (w *world) slowly(server *httptest.Server, path string, ahead int) io.Reader {
+	w.tb.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(ahead)
+		}
+		return conn, err
+	}}
+	w.tb.Cleanup(transport.CloseIdleConnections)
+	r, err := http.NewRequestWithContext(w.tb.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.mine.key)
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	w.tb.Cleanup(func() { _ = response.Body.Close() })
+	if response.StatusCode != http.StatusOK {
+		w.tb.Fatalf("%s: %d", path, response.StatusCode)
+	}
+	return response.Body
+}
+
+// tinyBuffers keeps a client that stops from being given much more.
+func tinyBuffers(ctx context.Context, conn net.Conn) context.Context {
+	_ = conn.(*net.TCPConn).SetWriteBuffer(8 << 10)
+	return ctx
+}

@@ -1,0 +1,209 @@
+package httpx_test
+
+import (
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// identifier matches what stands for an identifier in a pattern.
+var identifier = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// identifiers makes a record of every kind for the holder of a key, and returns
+// what may stand in its place in a pattern.
+func (w *world) identifiers(key string) map[string]string {
+	w.tb.Helper()
+	campaign := w.campaign(plainCampaign, as(key))
+	response := w.response(campaign, as(key))
+	hook := w.do("POST", "/v1/webhooks", hookBody("isolation"), as(key)).is(201, "").text("uuid")
+	return map[string]string{
+		"{uuid}":          strings.TrimPrefix(campaign, "/v1/campaigns/"),
+		"{response_uuid}": response[strings.LastIndexByte(response, '/')+1:],
+		"{webhook_uuid}":  hook,
+		"{delivery_uuid}": w.do("POST", "/v1/webhooks/"+hook+"/test", "", as(key)).is(201, "").text("uuid"),
+		"{file_uuid}":     w.do("POST", response+"/files", "{}", as(key)).is(201, "").text("uuid"),
+	}
+}
+
+// withoutIdentifiers are the routes that name no record: lists, which have the
+// account's own only, creations, and what is about the key or the service.
+func withoutIdentifiers() []string {
+	return []string{
+		"listCampaigns", "createCampaign", "listWebhooks", "createWebhook", "listEvents", "getMe", "getHealth", "getReadiness",
+	}
+}
+
+// F1: a record of another account is no record, whatever is asked of it and
+// whatever is right beside it: the answer is the same to the byte.
+func TestAnotherAccountsIdentifiers(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		samples := w.requests(campaign, w.response(campaign))
+		theirs, own := w.identifiers(w.mine.key), w.identifiers(w.other.key)
+		before := w.belongings(theirs)
+		asked := 0
+		for _, s := range samples {
+			names := identifier.FindAllString(s.Pattern, -1)
+			if (len(names) == 0) != slices.Contains(withoutIdentifiers(), s.Name) {
+				t.Errorf("%s has %d identifiers: is it in withoutIdentifiers by mistake, or missing?", s.Name, len(names))
+			}
+			for _, name := range names {
+				if own[name] == "" {
+					t.Fatalf("%s: no record for %s", s.Name, name)
+				}
+			}
+			for choice := 1; choice < 1<<len(names); choice++ { // which of them are not the asker's own
+				foreign, nowhere := s.Pattern, s.Pattern
+				for i, name := range names {
+					id, none := own[name], own[name]
+					if choice&(1<<i) != 0 {
+						id, none = theirs[name], nobody
+					}
+					foreign, nowhere = strings.Replace(foreign, name, id, 1), strings.Replace(nowhere, name, none, 1)
+				}
+				w.sameAsNone(s, foreign, nowhere)
+				asked++
+			}
+		}
+		if asked < len(samples) {
+			t.Errorf("only %d requests", asked)
+		}
+		for path, body := range w.belongings(theirs) {
+			if before[path] != body {
+				t.Errorf("%s was\n%s\nand is\n%s", path, before[path], body)
+			}
+		}
+		// The asker's own are found, so that the others were refused for their reason.
+		slices.SortStableFunc(samples, func(a, b sample) int { // what deletes comes last
+			return deletes(a) - deletes(b)
+		})
+		for _, s := range samples {
+			path := s.Pattern
+			for name, id := range own {
+				path = strings.ReplaceAll(path, name, id)
+			}
+			if a := w.do(s.Method, path, s.body, as(w.other.key)); a.status >= 300 {
+				t.Errorf("%s of the own account: %d %s", s.Name, a.status, a.body)
+			}
+		}
+	})
+}
+
+func deletes(s sample) int {
+	if s.Method == http.MethodDelete {
+		return 1
+	}
+	return 0
+}
+
+// sameAsNone compares what another account is told of a record with what it is
+// told where there is none, with and without conditions.
+func (w *world) sameAsNone(s sample, foreign, nowhere string) {
+	w.tb.Helper()
+	status, code := 404, "not_found"
+	if s.Name == "deleteWebhook" { // as it shall be, so it is
+		status, code = 204, ""
+	}
+	methods, conditions := []string{s.Method}, []string{""}
+	switch s.Method { // others refuse conditions before they look for anything
+	case http.MethodGet:
+		methods, conditions = append(methods, http.MethodHead), []string{"", "If-None-Match", "If-Match"}
+	case http.MethodPut, http.MethodPatch:
+		conditions = []string{"", "If-Match"}
+	}
+	for _, method := range methods {
+		for _, condition := range conditions {
+			ask := func(path string) *answer {
+				edits := []func(*http.Request){as(w.other.key), header("X-Request-Id", "same")}
+				if condition != "" {
+					edits = append(edits, header(condition, "*"))
+				}
+				return w.do(method, path, s.body, edits...)
+			}
+			got, want := ask(foreign), ask(nowhere)
+			if method == http.MethodHead {
+				got.is(status, "")
+			} else {
+				got.is(status, code)
+			}
+			if got.status != want.status || got.body != want.body || !maps.EqualFunc(got.header, want.header, slices.Equal) {
+				w.tb.Errorf("%s with %q: %d %v %s\ndiffers from %d %v %s", s.Name, condition,
+					got.status, got.header, got.body, want.status, want.header, want.body)
+			}
+		}
+	}
+}
+
+// belongings returns what the first account reads of its records.
+func (w *world) belongings(ids map[string]string) map[string]string {
+	w.tb.Helper()
+	got := make(map[string]string)
+	for _, r := range httpx.Routes() {
+		if r.Method != http.MethodGet || !strings.Contains(r.Pattern, "{") {
+			continue
+		}
+		path := r.Pattern
+		for name, id := range ids {
+			path = strings.ReplaceAll(path, name, id)
+		}
+		got[path] = w.do("GET", path, "").is(200, "").body
+	}
+	return got
+}
+
+// F1, F4: what names no record shows and makes the account's own only.
+func TestListsOfAnotherAccount(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		theirs := w.identifiers(w.mine.key)
+		own := w.identifiers(w.other.key)
+		for _, r := range httpx.Routes() {
+			if r.Method != http.MethodGet {
+				continue
+			}
+			path := r.Pattern
+			for name, id := range own {
+				path = strings.ReplaceAll(path, name, id)
+			}
+			body := w.do("GET", path, "", as(w.other.key)).is(200, "").body
+			for name, id := range theirs {
+				if strings.Contains(body, id) {
+					t.Errorf("%s has the other account's %s", r.Name, name)
+				}
+			}
+			if strings.Contains(body, string(w.mine.account.ID)) {
+				t.Errorf("%s has the other account's identifier", r.Name)
+			}
+		}
+	})
+}
+
+// F2: another account's record in a body is none either.
+func TestAnotherAccountsRecordsInBodies(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		theirs, own := w.identifiers(w.mine.key), w.identifiers(w.other.key)
+		response := "/v1/campaigns/" + own["{uuid}"] + "/responses/" + own["{response_uuid}"]
+		hook := hookBody("cross", `"campaignUuid":"ID"`)
+		signature := strings.TrimSuffix(plainSignature, "}") + `,"fileUuid":"ID"}`
+		for _, row := range []struct{ method, path, body, name string }{
+			{"POST", "/v1/webhooks", hook, "{uuid}"},
+			{"PUT", "/v1/webhooks/" + own["{webhook_uuid}"], hook, "{uuid}"},
+			{"POST", response + "/signatures", signature, "{file_uuid}"},
+		} {
+			ask := func(id string) *answer {
+				return w.do(row.method, row.path, strings.ReplaceAll(row.body, "ID", id), as(w.other.key), header("X-Request-Id", "same"))
+			}
+			foreign, unknown := ask(theirs[row.name]).is(422, "validation_failed"), ask(nobody)
+			if foreign.body != unknown.body {
+				t.Errorf("%s %s: %s\ndiffers from %s", row.method, row.path, foreign.body, unknown.body)
+			}
+			if a := ask(own[row.name]); a.status >= 300 {
+				t.Errorf("%s %s with the own record: %d %s", row.method, row.path, a.status, a.body)
+			}
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package httpx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+func once(key string) func(*http.Request) { return header("Idempotency-Key", key) }
+
+// fresh checks that the answer is not a replay.
+func (a *answer) fresh() *answer {
+	a.tb.Helper()
+	if got := a.header.Get("Idempotent-Replayed"); got != "" {
+		a.errorf("Idempotent-Replayed: %s", got)
+	}
+	return a
+}
+
+// repeats checks that the answer is a replay of another one, which may have shown
+// a secret.
+func (a *answer) repeats(first *answer) *answer {
+	a.tb.Helper()
+	body, _, secret := strings.Cut(first.body, `,"secret":"`)
+	if secret {
+		body += "}"
+	}
+	if a.status != first.status || a.body != body {
+		a.errorf("%d %s, want %d %s", a.status, a.body, first.status, body)
+	}
+	for _, name := range []string{"Location", "Etag", "Content-Type", "Cache-Control", "Retry-After"} {
+		if got, want := a.header.Get(name), first.header.Get(name); got != want {
+			a.errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if a.header.Get("Idempotent-Replayed") != "true" || a.header.Get("X-Request-Id") == first.header.Get("X-Request-Id") {
+		a.errorf("no replay, or not with its own request ID: %v", a.header)
+	}
+	return a
+}
+
+// Every route that takes a POST is done once, and its key is good for nothing else.
+func TestEveryPostHappensOnce(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		for _, s := range w.requests(w.pair()) {
+			if s.Method != http.MethodPost {
+				continue
+			}
+			key := once("the-key-of-" + s.Name)
+			first := w.do("POST", s.path, s.body, key).is(s.status, "").fresh()
+			w.now = w.now.Add(time.Minute)
+			w.do("POST", s.path, s.body, key).repeats(first)
+			edit := func(r *http.Request) {}
+			if s.Name == "uploadFile" {
+				edit = named("attachment; filename=b.json")
+			}
+			w.do("POST", s.path, s.body+" ", key, edit).is(422, "idempotency_mismatch").fresh()
+			w.do("POST", s.path, s.body, key).repeats(first)
+			w.do("POST", s.path, s.body, once("another-key-of-"+s.Name)).is(s.status, "").fresh()
+		}
+	})
+}
+
+// pair returns the paths of a campaign and a response.
+func (w *world) pair() (campaign, response string) {
+	w.tb.Helper()
+	campaign = w.campaign(plainCampaign)
+	return campaign, w.response(campaign)
+}
+
+// nodes returns n handlers, each with a service of its own, over the same store.
+func (w *world) nodes(n int) []http.Handler {
+	w.tb.Helper()
+	nodes := []http.Handler{w.api}
+	for len(nodes) < n {
+		svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: w.blobs, MaxFile: maxFile, Quota: -1, Now: w.clock})
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		api, err := httpx.New(svc, nil)
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		nodes = append(nodes, api)
+	}
+	return nodes
+}
+
+// E1: the same request a hundred times at once, on one node and on two.
+func TestHundredAtOnceHappenOnce(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign, response := w.pair()
+		for n := range 2 {
+			nodes := w.nodes(n + 1)
+			for list, body := range map[string]string{
+				"/v1/campaigns":         plainCampaign,
+				campaign + "/responses": plainResponse,
+				response + "/files":     `"a file"`,
+				"/v1/webhooks":          hookBody(fmt.Sprint("of", n)),
+			} {
+				before := w.total(list)
+				w.hundred(nodes, list, body, once(fmt.Sprint(n, list)))
+				if made := w.total(list) - before; made != 1 {
+					t.Errorf("%s on %d nodes: %d records", list, n+1, made)
+				}
+			}
+		}
+		if n, blobs := w.total(response+"/files"), w.blobCount(); n != blobs {
+			t.Errorf("%d files, %d blobs", n, blobs)
+		}
+		events := w.do("GET", "/v1/events?event=response.created", "").is(200, "")
+		if items, _ := events.at("items").([]any); len(items) != 3 {
+			t.Errorf("%d events of 3 responses", len(items))
+		}
+	})
+}
+
+// hundred sends a request a hundred times: one is done, the others are its replays or
+// are told that it is under way.
+func (w *world) hundred(nodes []http.Handler, target, body string, key func(*http.Request)) {
+	w.tb.Helper()
+	var (
+		all     sync.WaitGroup
+		mu      sync.Mutex
+		answers []*httptest.ResponseRecorder
+		begin   = make(chan struct{})
+	)
+	for i := range 100 {
+		r := w.request("POST", target, body, key)
+		all.Go(func() {
+			<-begin
+			recorder := httptest.NewRecorder()
+			nodes[i%len(nodes)].ServeHTTP(recorder, r)
+			mu.Lock()
+			defer mu.Unlock()
+			answers = append(answers, recorder)
+		})
+	}
+	close(begin)
+	all.Wait()
+	fresh, locations := 0, map[string]bool{}
+	for _, a := range answers {
+		switch {
+		case a.Code == 201:
+			locations[a.Header().Get("Location")] = true
+			if a.Header().Get("Idempotent-Replayed") == "" {
+				fresh++
+			}
+		case a.Code != 409 || !strings.Contains(a.Body.String(), `"idempotency_in_flight"`) || a.Header().Get("Retry-After") != "1":
+			w.tb.Errorf("%s: %d %s", target, a.Code, a.Body)
+		}
+	}
+	if fresh != 1 || len(locations) != 1 {
+		w.tb.Errorf("%s: done %d times, answers with %v", target, fresh, locations)
+	}
+}
+
+// E2: a key belongs to an account and to one request.
+func TestKeyIsOfOneRequest(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign, other := w.campaign(plainCampaign), w.campaign(plainCampaign)
+		key := once("k")
+		first := w.do("POST", campaign+"/responses", plainResponse, key).is(201, "")
+		w.do("POST", other+"/responses", plainResponse, key).is(422, "idempotency_mismatch")
+		w.do("POST", "/v1/campaigns", plainCampaign, key).is(422, "idempotency_mismatch")
+		w.do("POST", "/v1/campaigns", `{`, key).is(422, "idempotency_mismatch")
+		w.do("POST", campaign+"/responses", plainResponse, once("K")).is(201, "").fresh()
+		theirs := w.do("POST", "/v1/campaigns", plainCampaign, key, as(w.other.key)).is(201, "").fresh()
+		w.do("POST", "/v1/campaigns", plainCampaign, key, as(w.other.key)).repeats(theirs)
+		w.do("POST", campaign+"/responses", plainResponse, key).repeats(first)
+		if n := w.total(other + "/responses"); n != 0 {
+			t.Errorf("%d responses", n)
+		}
+	})
+}
+
+// E3: a bad key is refused before anything happens; other methods don't know it.
+func TestBadKeys(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		for _, values := range [][]string{
+			{""}, {strings.Repeat("k", 256)}, {"k k"}, {" k"}, {"schlüssel"}, {"k\x7f"}, {"k\tk"}, {"k\x00"}, {"k", "k"}, {"k", "l"},
+		} {
+			w.do("POST", "/v1/campaigns", plainCampaign, header("Idempotency-Key", values...)).is(400, "invalid_idempotency_key")
+			for _, method := range []string{"GET", "HEAD"} {
+				w.do(method, "/v1/campaigns", "", header("Idempotency-Key", values...)).is(200, "").fresh()
+			}
+		}
+		if n := w.total("/v1/campaigns"); n != 0 {
+			t.Errorf("%d campaigns", n)
+		}
+		for _, key := range []string{"k", strings.Repeat("~", 255), `"quoted"`, "quoted", "!", "a,b"} {
+			first := w.do("POST", "/v1/campaigns", plainCampaign, once(key)).is(201, "").fresh()
+			w.do("POST", "/v1/campaigns", plainCampaign, once(key)).repeats(first)
+		}
+		path := w.campaign(plainCampaign)
+		for _, title := range []string{"one", "two"} {
+			w.do("PUT", path, `{"title":"`+title+`"}`, once("k")).is(200, "").fresh().has(`"`+title+`"`, "title")
+		}
+	})
+}
+
+// E4: what failed is tried again, and nothing is left under way.
+func TestFailuresAreNotRemembered(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		list, key := w.campaign(plainCampaign)+"/responses", once("k")
+		for _, err := range []error{formsvc.ErrUnavailable, formsvc.ErrNoSpace, formsvc.ErrUnknownOutcome, errors.New("any")} {
+			w.store.err = err
+			if a := w.do("POST", list, plainResponse, key).fresh(); a.status < 500 {
+				t.Errorf("%v: %d", err, a.status)
+			}
+		}
+		w.store.err, w.store.panic = nil, "at the disco"
+		w.do("POST", list, plainResponse, key).is(500, "internal").fresh()
+		w.store.panic = nil
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		w.do("POST", list, `{}`, key, func(r *http.Request) { *r = *r.WithContext(gone) })
+		first := w.do("POST", list, plainResponse, key).is(201, "").fresh()
+		w.store.err = formsvc.ErrUnavailable
+		w.do("POST", list, plainResponse, key).is(503, "unavailable").fresh()
+		w.store.err = nil
+		w.do("POST", list, plainResponse, key).repeats(first)
+		if n := w.total(list); n != 1 {
+			t.Errorf("%d responses", n)
+		}
+	})
+}
+
+// E5: after 24 hours a key is new, whether the record was deleted or not.
+func TestKeysAreNewAfterADay(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		list, key := w.campaign(plainCampaign)+"/responses", once("k")
+		uploads := w.response(strings.TrimSuffix(list, "/responses")) + "/files"
+		file, refused := once("file"), once("refused")
+		for range 3 {
+			first := w.do("POST", list, plainResponse, key).is(201, "").fresh()
+			upload := w.do("POST", uploads, "content", file).is(201, "").fresh()
+			refusal := w.do("POST", list, `{}`, refused).is(422, "").fresh()
+			w.now = w.now.Add(formsvc.IdempotencyTTL)
+			w.do("POST", list, plainResponse, key).repeats(first)
+			w.do("POST", uploads, "content", file).repeats(upload)
+			w.do("POST", list, `{}`, refused).repeats(refusal)
+			w.now = w.now.Add(time.Millisecond)
+		}
+		w.do("POST", list, plainResponse, key).is(201, "").fresh()
+		if n, err := w.svc.Forget(t.Context()); n != 2 || err != nil {
+			t.Errorf("%d records forgotten, %v, want those of the upload and the refusal", n, err)
+		}
+		w.do("POST", list, plainResponse, key).is(201, "")
+		if n := w.total(list); n != 5 {
+			t.Errorf("%d responses, want 5", n)
+		}
+	})
+}
+
+// What is seen of a record later doesn't change the answer to the call that made it,
+// nor does it matter that the same would be refused by now.
+func TestFirstAnswerCounts(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign, key := w.campaign(plainCampaign), once("k")
+		first := w.do("POST", campaign+"/responses", plainResponse, key).is(201, "")
+		w.do("PATCH", campaign+"/responses/"+first.text("uuid"), `{"status":"validated"}`).is(200, "")
+		w.do("PUT", campaign, `{"title":"Closed","status":"closed"}`).is(200, "")
+		w.do("POST", campaign+"/responses", plainResponse, key).repeats(first)
+
+		hook := w.webhook(hookBody("in"))
+		tested := w.do("POST", hook+"/test", "", once("test")).is(201, "")
+		again := "/v1/deliveries/" + tested.text("uuid") + "/redeliver"
+		redelivered := w.do("POST", again, "", once("again")).is(200, "")
+		w.claim()
+		w.do("POST", again, "").is(409, "delivery_in_progress")
+		w.do("POST", again, "", once("again")).repeats(redelivered)
+		w.do("DELETE", hook, "").is(204, "")
+		w.do("POST", hook+"/test", "", once("test")).repeats(tested)
+		w.do("POST", again, "", once("again")).repeats(redelivered)
+	})
+}

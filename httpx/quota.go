@@ -1,0 +1,145 @@
+package httpx
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// Names of headers in the form in which net/http keeps them.
+const (
+	headerLimit     = "X-Ratelimit-Limit"
+	headerRemaining = "X-Ratelimit-Remaining"
+	headerReset     = "X-Ratelimit-Reset"
+	headerRate      = "Ratelimit"
+	headerPolicy    = "Ratelimit-Policy"
+)
+
+// A quotaPolicy is what answers say of the quota that is always the same.
+type quotaPolicy struct {
+	name   string   // of the policy: what is counted, in quotes
+	limit  []string // nil: there is no quota
+	policy []string
+}
+
+// newQuotaPolicy makes the headers of draft-ietf-httpapi-ratelimit-headers-10.
+func newQuotaPolicy(quotas formsvc.Quotas) quotaPolicy {
+	limit, window := quotas.Policy()
+	if limit == 0 {
+		return quotaPolicy{}
+	}
+	p := quotaPolicy{name: `"key"`, limit: []string{strconv.Itoa(limit)}}
+	if quotas.PerAccount() {
+		p.name = `"account"`
+	}
+	p.policy = []string{p.name + ";q=" + p.limit[0] + ";w=" + strconv.Itoa(wholeSeconds(window, 1))}
+	return p
+}
+
+// count counts the request, unless it is beyond the quota.
+func (h *Handler) count(c *call) error {
+	if h.rates != nil {
+		if wait, ok := h.rates.take(subject(c.who), h.now()); !ok {
+			return &problem{
+				status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: seconds(wait),
+				detail: "The key makes requests faster than it may. It may make " +
+					strconv.FormatFloat(float64(h.rates.rate), 'f', -1, 64) + " a second, and " +
+					strconv.Itoa(h.rates.burst) + " at once.",
+			}
+		}
+	}
+	if h.quota.limit == nil {
+		return nil
+	}
+	state, err := h.svc.Quotas.Take(c.r.Context(), c.who)
+	if over, ok := errors.AsType[*formsvc.QuotaError](err); ok {
+		h.showQuota(c, over.QuotaState)
+		return quotaExceeded(over)
+	}
+	if err != nil {
+		return err
+	}
+	h.showQuota(c, state)
+	return nil
+}
+
+// uncount takes back that the request was counted: what it asks for was answered
+// before.
+func (h *Handler) uncount(c *call) {
+	if h.quota.limit != nil && c.quota.Limit > 0 {
+		h.showQuota(c, h.svc.Quotas.Give(c.who, c.quota))
+	}
+}
+
+// subject returns who has a rate of its own.
+func subject(who *formsvc.Principal) string {
+	if who.KeyID == "" { // an embedder's own authentication
+		return string(who.AccountID)
+	}
+	return string(who.KeyID)
+}
+
+// showQuota sets the headers that tell how much of the quota is left. The values
+// that change are parts of one string.
+func (h *Handler) showQuota(c *call, state formsvc.QuotaState) {
+	c.quota = state
+	var room [64]byte
+	b := append(append(room[:0], h.quota.name...), ";r="...)
+	remaining := len(b)
+	b = strconv.AppendInt(b, int64(state.Left), 10)
+	end := len(b)
+	b = append(b, ";t="...)
+	reset := len(b)
+	b = strconv.AppendInt(b, int64(wholeSeconds(state.Reset, 0)), 10)
+	value := string(b)
+	header := c.w.Header()
+	header[headerLimit], header[headerPolicy] = h.quota.limit, h.quota.policy
+	c.setHeader(headerRate, value)
+	c.setHeader(headerRemaining, value[remaining:end])
+	c.setHeader(headerReset, value[reset:])
+}
+
+func quotaExceeded(over *formsvc.QuotaError) *problem {
+	wait := seconds(over.Reset)
+	return &problem{
+		status: http.StatusTooManyRequests, code: "quota_exceeded", retryAfter: wait, cause: over,
+		detail: "The quota of " + strconv.Itoa(over.Limit) + " requests in " + strconv.Itoa(wholeSeconds(over.Window, 1)) +
+			" seconds is used up. There are more in " + wait + " seconds.",
+	}
+}
+
+// appendQuota appends what GET /v1/me says of the quota.
+func appendQuota(b []byte, state formsvc.QuotaState) []byte {
+	if state.Limit == 0 {
+		return append(b, "null"...)
+	}
+	b = strconv.AppendInt(append(b, `{"limit":`...), int64(state.Limit), 10)
+	b = strconv.AppendInt(append(b, `,"remaining":`...), int64(state.Left), 10)
+	b = strconv.AppendInt(append(b, `,"resetSeconds":`...), int64(wholeSeconds(state.Reset, 0)), 10)
+	b = strconv.AppendInt(append(b, `,"windowSeconds":`...), int64(state.Window/time.Second), 10)
+	return append(b, '}')
+}
+
+// checkRate returns the limiter of [Options.Rate], or nil when there is none.
+func (o *Options) checkRate() (*limiter, error) {
+	switch {
+	case !(o.Rate >= 0) || o.Rate > MaxRate: // also refuses what is no number
+		return nil, errors.New("httpx: options: Rate must be from 0 to " + strconv.Itoa(MaxRate))
+	case o.Burst < 0:
+		return nil, errors.New("httpx: options: Burst must not be negative")
+	case o.Rate == 0 && o.Burst > 0:
+		return nil, errors.New("httpx: options: Burst needs a Rate")
+	case o.Rate == 0:
+		return nil, nil //nolint:nilnil // there is none
+	}
+	burst := o.Burst
+	if burst == 0 {
+		burst = wholeSeconds(time.Duration(o.Rate*float64(time.Second)), 1)
+	}
+	return newLimiter(rate.Limit(o.Rate), burst), nil
+}

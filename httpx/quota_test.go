@@ -1,0 +1,368 @@
+package httpx_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// century is a window that no test meets the end of, by whatever clock.
+const century = 50 * 365 * 24 * time.Hour
+
+// limit has the world go on with a service that has a quota.
+func (w *world) limit(n int, opts *httpx.Options, edits ...func(*formsvc.Options)) {
+	w.tb.Helper()
+	w.svc = w.limited(n, edits...)
+	w.serve(opts)
+}
+
+// limited returns a service with a quota over the world's store.
+func (w *world) limited(n int, edits ...func(*formsvc.Options)) *formsvc.Service {
+	w.tb.Helper()
+	o := formsvc.Options{
+		Blobs: w.blobs, MaxFile: maxFile, Now: func() time.Time { return w.clock() }, Quota: n, QuotaWindow: century,
+	}
+	for _, edit := range edits {
+		edit(&o)
+	}
+	svc, err := formsvc.New(w.store, &o)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return svc
+}
+
+// number returns a header that must be a whole number.
+func (a *answer) number(name string) int {
+	a.tb.Helper()
+	n, err := strconv.Atoi(a.header.Get(name))
+	if err != nil {
+		a.tb.Fatalf("%s: %s = %q", a.what, name, a.header.Get(name))
+	}
+	return n
+}
+
+func (a *answer) wantHeader(name, want string) *answer {
+	a.tb.Helper()
+	if got := a.header.Get(name); got != want {
+		a.errorf("%s = %q, want %q", name, got, want)
+	}
+	return a
+}
+
+// left checks the headers about a quota of keys, and that so many are left.
+func (a *answer) left(limit, window, want int) *answer {
+	a.tb.Helper()
+	reset := a.number("X-RateLimit-Reset")
+	if reset < 0 || reset > window {
+		a.errorf("the window of %d s ends in %d", window, reset)
+	}
+	return a.wantHeader("X-RateLimit-Limit", strconv.Itoa(limit)).
+		wantHeader("X-RateLimit-Remaining", strconv.Itoa(want)).
+		wantHeader("RateLimit-Policy", fmt.Sprintf(`"key";q=%d;w=%d`, limit, window)).
+		wantHeader("RateLimit", fmt.Sprintf(`"key";r=%d;t=%d`, want, reset))
+}
+
+func TestQuotaHeaders(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		hour := func(o *formsvc.Options) { o.QuotaWindow = time.Hour }
+		w.do("GET", "/v1/me", "").is(200, "").has("null", "quota")
+		for name := range w.do("GET", "/v1/me", "").header {
+			if strings.Contains(strings.ToLower(name), "ratelimit") {
+				t.Errorf("header %s without a quota", name)
+			}
+		}
+		w.limit(1000, nil, hour)
+		me := w.do("GET", "/v1/me", "").is(200, "").left(1000, 3600, 999)
+		me.has(fmt.Sprintf(`{"limit":1000,"remaining":999,"resetSeconds":%d,"windowSeconds":3600}`, me.number("X-RateLimit-Reset")), "quota")
+		me.text("account", "uuid")
+		w.do("GET", "/v1/campaigns", "").is(200, "").left(1000, 3600, 998)
+		w.do("GET", "/v1/me", "", as(w.other.key)).is(200, "").left(1000, 3600, 999)
+
+		// The window is far from its end in every run.
+		w.limit(3, nil)
+		key := w.key(w.mine, formsvc.CampaignsRead)
+		for left := 2; left >= 0; left-- {
+			w.do("GET", "/v1/campaigns", "", as(key)).is(200, "").left(3, int(century/time.Second), left)
+		}
+		for range 2 {
+			a := w.do("POST", "/v1/campaigns", plainCampaign, as(key)).is(429, "quota_exceeded").left(3, int(century/time.Second), 0)
+			a.wantHeader("Retry-After", a.header.Get("X-RateLimit-Reset"))
+			if a.number("Retry-After") < 1 || !strings.Contains(a.problem().Detail, "quota of 3 requests") {
+				a.errorf("Retry-After %q, %s", a.header.Get("Retry-After"), a.body)
+			}
+		}
+		w.do("GET", "/v1/campaigns", "").is(200, "") // another key
+
+		w.limit(1000, nil, hour, func(o *formsvc.Options) { o.QuotaPerAccount = true })
+		w.do("GET", "/v1/me", "").wantHeader("RateLimit-Policy", `"account";q=1000;w=3600`)
+		w.do("GET", "/v1/me", "", as(w.key(w.mine, formsvc.CampaignsRead))).wantHeader("X-RateLimit-Remaining", "998")
+	})
+}
+
+// The time left is rounded up: whoever waits as long as told is not refused again.
+func TestQuotaReset(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	w.limit(1, nil, func(o *formsvc.Options) { o.QuotaWindow = time.Hour })
+	w.now = time.Date(2026, 11, 21, 8, 59, 57, 1, time.UTC)
+	w.do("GET", "/v1/me", "").is(200, "").wantHeader("X-RateLimit-Reset", "3")
+	w.do("GET", "/v1/me", "").is(429, "quota_exceeded").wantHeader("Retry-After", "3")
+	w.now = w.now.Add(3*time.Second - 2)
+	w.do("GET", "/v1/me", "").is(429, "quota_exceeded").wantHeader("Retry-After", "1")
+	w.now = w.now.Add(time.Nanosecond)
+	w.do("GET", "/v1/me", "").is(200, "").wantHeader("X-RateLimit-Reset", "3600")
+}
+
+// E8: what counts. Every request with a good key to a route that is not public is
+// one, whatever becomes of it; a replay is none.
+func TestWhatCounts(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		response := w.response(campaign)
+		list := w.requests(campaign, response)
+		w.limit(10_000, nil)
+		left := w.do("GET", "/v1/me", "").number("X-RateLimit-Remaining")
+		costs := func(what string, a *answer, cost int) {
+			t.Helper()
+			if got := a.header.Get("X-RateLimit-Remaining"); cost > 0 || got != "" {
+				if left -= cost; got != strconv.Itoa(left) {
+					a.errorf("%s: remaining %q, want %d", what, got, left)
+				}
+			}
+			if got := w.do("GET", "/v1/me", "").number("X-RateLimit-Remaining"); got != left-1 {
+				a.errorf("%s cost %d, want %d", what, left-1-got+cost, cost)
+				left = got + 1
+			}
+			left--
+		}
+		for _, s := range list {
+			if s.Public {
+				costs("a public route", w.do(s.Method, s.path, ""), 0)
+				continue
+			}
+			costs("what is good", w.do(s.Method, s.path, s.body), 1)
+			costs("what is nowhere", w.do(s.Method, s.nowhere, s.body), 1)
+			costs("an unknown parameter", w.do(s.Method, s.path+"?nonsense=1", s.body), 1)
+			costs("another path", w.do(s.Method, s.path+"/nowhere", s.body), 0)
+			costs("a wrong key", w.do(s.Method, s.path, s.body, as("nonsense")), 0)
+			if s.Method == http.MethodGet {
+				costs("HEAD", w.do(http.MethodHead, s.path, ""), 1)
+			} else {
+				costs("a bad body", w.do(s.Method, s.path, `{"nonsense":1}`), 1)
+			}
+			// The same request in other words goes nowhere.
+			costs("upper case", w.do(s.Method, strings.ToUpper(s.path), s.body), 0)
+			costs("two slashes", w.do(s.Method, "/"+s.path, s.body), 0)
+		}
+		failed := w.do("POST", response+"/files", strings.Repeat("x", maxFile+1)).is(413, "")
+		costs("an upload that fails", failed, 1)
+		w.wantForbiddenCounts(campaign)
+
+		once := header("Idempotency-Key", "again")
+		first := w.do("POST", "/v1/campaigns", plainCampaign, once).is(201, "")
+		costs("the first one", first, 1)
+		for range 3 {
+			again := w.do("POST", "/v1/campaigns", plainCampaign, once).is(201, "")
+			if again.header.Get("Idempotent-Replayed") == "" || again.body != first.body {
+				again.errorf("no replay")
+			}
+			costs("a replay", again, 0)
+		}
+		costs("another request under the key", w.do("POST", "/v1/campaigns", `{"title":"x"}`, once).is(422, ""), 1)
+	})
+}
+
+// wantForbiddenCounts checks that what a key may not do counts.
+func (w *world) wantForbiddenCounts(campaign string) {
+	w.tb.Helper()
+	key := w.key(w.mine, formsvc.CampaignsRead)
+	for left := 9_999; left > 9_996; left-- {
+		w.do("PUT", campaign, plainCampaign, as(key)).is(403, "permission_denied").wantHeader("X-RateLimit-Remaining", strconv.Itoa(left))
+	}
+}
+
+// E6, E7: two nodes, whose clocks are windows apart where the store has one of its
+// own, allow exactly the quota.
+func TestQuotaOfTwoNodes(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		const limit = 100
+		off := map[string]time.Duration{"postgres": century}[t.Name()[strings.LastIndexByte(t.Name(), '/')+1:]]
+		var nodes []http.Handler
+		for _, d := range []time.Duration{off, -off} {
+			w.limit(limit, nil, func(o *formsvc.Options) { o.Now = func() time.Time { return time.Now().Add(d) } })
+			nodes = append(nodes, w.api)
+		}
+		for range 10 {
+			key := w.key(w.mine, formsvc.CampaignsRead)
+			statuses := make(map[int]int)
+			var (
+				mu  sync.Mutex
+				all sync.WaitGroup
+			)
+			for i := range 2 * limit {
+				all.Go(func() {
+					status := w.status(nodes[i%2], key)
+					mu.Lock()
+					statuses[status]++
+					mu.Unlock()
+				})
+			}
+			all.Wait()
+			if want := map[int]int{200: limit, 429: limit}; !maps.Equal(statuses, want) {
+				t.Fatalf("got %v, want %v", statuses, want)
+			}
+		}
+	})
+}
+
+func (w *world) status(node http.Handler, key string) int {
+	recorder := httptest.NewRecorder()
+	node.ServeHTTP(recorder, w.request("GET", "/v1/campaigns", "", as(key)))
+	return recorder.Code
+}
+
+// An uncounting store can do everything but count.
+type uncounting struct{ formsvc.Store }
+
+func (*uncounting) TakeQuota(context.Context, formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
+	return formsvc.QuotaGrant{}, formsvc.ErrUnavailable
+}
+
+// When the store can't count, a request fails.
+func TestQuotaWithoutStore(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	svc, err := formsvc.New(&uncounting{w.store}, &formsvc.Options{Quota: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.svc = svc
+	w.serve(nil)
+	w.do("GET", "/v1/me", "").is(503, "unavailable").wantHeader("Retry-After", "1")
+}
+
+func from(address string) func(*http.Request) {
+	return func(r *http.Request) { r.RemoteAddr = address }
+}
+
+// D8: who fails too often is told so, and a good key is accepted all the time.
+func TestTooManyFailures(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		now := time.Now()
+		w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+		elsewhere := newWorld(t, openMemory(t), nil).mine.key // its checksum fits
+		bad := []func(*http.Request){
+			as("nonsense"), as(elsewhere), header("Authorization"), header("Authorization", "Basic abc"), header("Authorization", "Bearer a", "Bearer b"),
+		}
+		for i := range 20 {
+			w.do("GET", "/v1/me", "", bad[i%len(bad)], from("192.0.2.7:99")).is(401, "unauthenticated")
+		}
+		for i := range 50 {
+			a := w.do("GET", "/v1/me", "", bad[i%len(bad)], from(fmt.Sprintf("192.0.2.7:%d", i))).is(429, "too_many_failures")
+			a.wantHeader("Retry-After", "3").wantHeader("Www-Authenticate", "")
+			w.do("GET", "/v1/me", "", from("192.0.2.7:99")).is(200, "")
+			w.do("GET", "/v1/me", "", from("192.0.2.7:99"), as(w.key(w.mine, formsvc.CampaignsRead))).is(200, "") // not seen before
+		}
+		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.8:99")).is(401, "unauthenticated")
+		now = now.Add(2 * time.Second)
+		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(429, "too_many_failures").wantHeader("Retry-After", "1")
+		now = now.Add(time.Second)
+		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(401, "unauthenticated")
+		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(429, "too_many_failures")
+		w.do("GET", "/healthz", "", from("192.0.2.7:99")).is(200, "")
+	})
+}
+
+// An address is one of IPv4, or a network of 64 bits of IPv6.
+func TestAddressesOfFailures(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	now := time.Now()
+	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	fail := func(address string) int {
+		r := w.request("GET", "/v1/me", "", as("nonsense"), from(address))
+		return w.send(r).status
+	}
+	for range 20 {
+		for _, address := range []string{"192.0.2.1:1", "[2001:db8::1]:1", "unix"} {
+			if fail(address) != 401 {
+				t.Fatalf("%s has failed too often too soon", address)
+			}
+		}
+	}
+	for address, want := range map[string]int{
+		"192.0.2.1:2": 429, "[::ffff:192.0.2.1]:2": 429, "192.0.2.2:1": 401,
+		"[2001:db8::ffff:0:0:1]:1": 429, "[2001:db8:0:0:1::]:7": 429, "[2001:db8:0:1::1]:1": 401, "unix": 429, "": 401,
+	} {
+		if got := fail(address); got != want {
+			t.Errorf("%q is answered %d, want %d", address, got, want)
+		}
+	}
+	for i := range 6_000 {
+		fail(fmt.Sprintf("11.0.%d.%d:1", i>>8, i&255))
+	}
+	if got := fail("192.0.2.1:1"); got != 429 {
+		t.Errorf("an address that fails all the time is answered %d after 6,000 others failed", got)
+	}
+	for i := range 30_000 {
+		fail(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
+	}
+	if n := w.api.(*httpx.Handler).Remembered(); n > 10_000 || n < 5_000 {
+		t.Errorf("%d addresses are remembered", n)
+	}
+
+	w.serve(&httpx.Options{ClientAddress: func(r *http.Request) string { return r.Header.Get("X-Client") }})
+	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	for i := range 40 {
+		want := 401
+		if i >= 20 {
+			want = 429
+		}
+		a := w.do("GET", "/v1/me", "", as("nonsense"), header("X-Client", "192.0.2.1"), from(fmt.Sprintf("192.0.2.%d:1", i)))
+		a.is(want, "")
+	}
+}
+
+func TestRate(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	for _, o := range []httpx.Options{{Rate: -1}, {Rate: 1e9}, {Burst: 3}, {Rate: 1, Burst: -1}} {
+		if _, err := httpx.New(w.svc, &o); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	now := time.Now()
+	w.limit(1000, &httpx.Options{Rate: 0.5, Burst: 3})
+	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	for range 3 {
+		w.do("GET", "/v1/me", "").is(200, "")
+	}
+	for range 5 {
+		a := w.do("GET", "/v1/me", "").is(429, "rate_limited").wantHeader("Retry-After", "2")
+		if d := a.problem().Detail; !strings.Contains(d, "0.5 a second") || !strings.Contains(d, "3 at once") {
+			a.errorf("%s", d)
+		}
+	}
+	w.do("GET", "/v1/me", "", as(w.other.key)).is(200, "")
+	now = now.Add(2 * time.Second)
+	w.do("GET", "/v1/me", "").is(200, "").wantHeader("X-RateLimit-Remaining", "996") // what is refused does not count
+	w.do("GET", "/v1/me", "").is(429, "rate_limited")
+
+	w.serve(&httpx.Options{Rate: 2.5})
+	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	statuses := []int{}
+	for range 4 {
+		statuses = append(statuses, w.do("GET", "/v1/me", "").status)
+	}
+	if want := []int{200, 200, 200, 429}; !slices.Equal(statuses, want) {
+		t.Errorf("a rate of 2.5 without a burst: %v, want %v", statuses, want)
+	}
+}

@@ -1,0 +1,47 @@
+package httpx
+
+import (
+	"net/http"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (h *Handler) listSignatures(c *call) error {
+	q, sum, err := c.listQuery(pageParams)
+	if err != nil {
+		return err
+	}
+	page, err := h.svc.Signatures.List(c.r.Context(), formsvc.SignatureQuery{
+		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
+	})
+	if err != nil {
+		return err
+	}
+	c.beginList()
+	var last formsvc.ID
+	for i := range page.Items {
+		c.beginItem(i)
+		c.out = formsvc.AppendSignature(c.out, &page.Items[i])
+		if page.More {
+			last = page.Items[i].ID
+		}
+	}
+	return c.endList(&q, page.Total, last, sum)
+}
+
+// createSignature records a signature. The answer has no Location, as with a
+// comment.
+func (h *Handler) createSignature(c *call) error {
+	if err := h.readJSON(c); err != nil {
+		return err
+	}
+	in, err := c.body.signatureInput()
+	if err != nil {
+		return err
+	}
+	return once(h, c, func(svc *formsvc.Service) (formsvc.Signature, error) {
+		return svc.Signatures.Create(c.r.Context(), c.responseKey(), in)
+	}, func(sig *formsvc.Signature, b []byte) reply {
+		return reply{status: http.StatusCreated, body: formsvc.AppendSignature(b, sig), about: sig.ResponseID}
+	})
+}

@@ -1,0 +1,99 @@
+package sqltest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+)
+
+// How many responses [FillResponses] makes in each of two campaigns, and how many
+// [ResponseStatements] asks for.
+const (
+	responsesOfACampaign = 5_000
+	responsesAsked       = 10
+)
+
+// MostResponses is how many rows a statement of [ResponseStatements] has a reason
+// to look at: what was asked for, of which half passes the filter, and some.
+const MostResponses = 10 * responsesAsked
+
+// responseID is the identifier of a response of [FillResponses], made a second
+// after the one before it.
+func responseID(campaign, n int) formsvc.ID {
+	floor := formsvc.FloorID(time.Unix(int64(n), 0))
+	return floor[:24] + formsvc.ID(fmt.Sprintf("%012x", campaign))
+}
+
+// FillResponses makes an account with two campaigns of many responses.
+func FillResponses(t testing.TB, db *bun.DB) {
+	t.Helper()
+	account := fileID(1 << 24)
+	exec := func(query string) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), query)
+		must(t, err)
+	}
+	exec(fmt.Sprintf("INSERT INTO formsvc_accounts (id, name, contact, created_at) VALUES ('%s', 'a', '', 0)", account))
+	for campaign := range 2 {
+		id := fileID(2<<24 + campaign)
+		exec(fmt.Sprintf("INSERT INTO formsvc_campaigns VALUES ('%s', '%s', '', '', 'open', 0, 0, '[]', '{}', 1, 0, 0)", id, account))
+		rows := make([]string, responsesOfACampaign)
+		for n := range rows {
+			at := time.Unix(int64(n), 0).UnixMicro()
+			rows[n] = fmt.Sprintf("('%s', '%s', '%s', 'R%d-%d', '%s', 'p%d@example.com', '', '', '{}', 1, %d, %d, 0)",
+				responseID(campaign, n), account, id, campaign, n, []string{"pending", "validated"}[n%2], n%2, at, at)
+		}
+		exec("INSERT INTO formsvc_responses VALUES " + strings.Join(rows, ", "))
+	}
+}
+
+// ResponseStatements reads parts of a campaign's list without counting it, on a
+// database that [FillResponses] has filled, and hands each statement that comes of
+// it to look. open returns a store on a database of the caller's.
+func ResponseStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look func(call, statement string)) {
+	t.Helper()
+	r := &recorder{}
+	s := open(db.WithQueryHook(r))
+	account, campaign := fileID(1<<24), fileID(2<<24+1)
+	for _, statement := range bunstore.BarePages() { // bun does not see these
+		args := []any{campaign, account, responseID(1, 2_000), responsesAsked}
+		if strings.Count(statement, "?") == 3 {
+			args = slices.Delete(args, 2, 3)
+		}
+		look("everything", fmt.Sprintf(strings.ReplaceAll(statement, "?", "'%v'"), args...))
+	}
+	middle := time.Unix(responsesOfACampaign/2, 0)
+	for name, filter := range map[string]formsvc.ResponseFilter{
+		"status":         {Status: []string{"pending"}},
+		"statuses":       {Status: []string{"pending", "other"}},
+		"e-mail":         {Email: "p1@example.com"},
+		"created after":  {CreatedAfter: time.Unix(100, 0)},
+		"created before": {CreatedBefore: time.Unix(responsesOfACampaign, 0)},
+		"updated after":  {UpdatedAfter: time.Unix(1, 0), Status: []string{"pending"}},
+	} {
+		for _, ascending := range []bool{true, false} {
+			for _, after := range []formsvc.ID{"", responseID(1, 1_000), formsvc.FloorID(middle), responseID(1, 4_500)} {
+				r.statements = nil
+				page, err := s.Responses(t.Context(), formsvc.ResponseQuery{
+					AccountID: account, CampaignID: campaign, Filter: filter, NoTotal: true,
+					Page: formsvc.PageQuery{Limit: responsesAsked, After: after, Ascending: ascending},
+				})
+				must(t, err)
+				call := fmt.Sprintf("%s, ascending %t after %q", name, ascending, after)
+				if len(page.Items) != responsesAsked || len(r.statements) != 1 {
+					t.Errorf("%s: %d responses, %d statements", call, len(page.Items), len(r.statements))
+				}
+				for _, statement := range r.statements {
+					look(call, statement)
+				}
+			}
+		}
+	}
+}

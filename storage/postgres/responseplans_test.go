@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/formsvc/toolkit/storage/internal/sqltest"
+)
+
+// TestResponsePlans holds the pages of an export to a cost that does not depend on
+// how many responses there are, in our sessions and in those of a caller. It is
+// not run beside other tests, like TestPlans.
+func TestResponsePlans(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after string // run on the empty tables, and on the full ones
+		callers       bool
+	}{
+		{name: "never analyzed"},
+		{name: "analyzed when empty", before: analyzeResponses},
+		{name: "analyzed", after: analyzeResponses},
+		{name: "analyzed, the caller's session", after: analyzeResponses, callers: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlans(t, c.callers)
+			p.exec("ALTER TABLE formsvc_responses SET (autovacuum_enabled = off)")
+			p.exec("TRUNCATE formsvc_accounts CASCADE")
+			p.exec(c.before)
+			pool, err := sql.Open("pgx", p.dsn+"&default_query_exec_mode=exec")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = pool.Close() }()
+			db := bun.NewDB(pool, pgdialect.New())
+			sqltest.FillResponses(t, db)
+			p.exec(c.after)
+			open := func(db *bun.DB) sqltest.Store { return New(db, nil) }
+			sqltest.ResponseStatements(t, db, open, func(call, statement string) {
+				plan := p.explainText(call, statement)
+				if rows := plan.rows("formsvc_responses"); rows > sqltest.MostResponses {
+					t.Errorf("%s looks at %v responses:\n%s\n%s", call, rows, statement, strings.Join(plan.lines(""), "\n"))
+				}
+			})
+		})
+	}
+}
+
+const analyzeResponses = "ANALYZE formsvc_responses"

@@ -1,0 +1,163 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/sqlite"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// statements keeps what a database is sent by bun.
+type statements struct{ list []string }
+
+func (*statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
+
+func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
+	s.list = append(s.list, e.Query)
+}
+
+// searched matches the steps of plans whose cost depends on what is found only.
+var searched = regexp.MustCompile(`^(SEARCH \w+ USING .*(\(|AND )\w*id(=|>)\?.*|MULTI-INDEX OR|INDEX \d+|USE TEMP B-TREE FOR ORDER BY)$`)
+
+// TestErasurePlans holds an erasure to look-ups, whatever SQLite knows of the
+// tables.
+func TestErasurePlans(t *testing.T) {
+	t.Parallel()
+	for _, analyzed := range []bool{false, true} {
+		db := raw(t, filepath.Join(t.TempDir(), "forms.db"))
+		var seen statements
+		s := sqlite.New(db.WithQueryHook(&seen), nil)
+		t.Cleanup(func() { _ = s.Close() })
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e := filled(t, s)
+		if analyzed {
+			if _, err := db.ExecContext(t.Context(), "ANALYZE"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seen.list = nil
+		counted, err := s.CountErasure(t.Context(), e)
+		if err == nil {
+			_, err = s.Erase(t.Context(), e, formsvc.Change{})
+		}
+		if err != nil || counted.Responses == 0 || counted.Signatures == 0 || counted.Deliveries == 0 || len(seen.list) < 20 {
+			t.Fatalf("INVALID: %+v, %v by %d statements", counted, err, len(seen.list))
+		}
+		for _, statement := range seen.list {
+			if strings.HasPrefix(statement, "INSERT") {
+				continue
+			}
+			for _, step := range sqlite.Steps(t, db.DB, statement) {
+				if !searched.MatchString(step) || strings.Contains(step, "(account_id=?)") && !strings.Contains(statement, "formsvc_webhooks") {
+					t.Errorf("analyzed %t: %s\n%s", analyzed, step, statement)
+				}
+			}
+		}
+	}
+}
+
+// filled fills a store and returns what to erase of it.
+func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {
+	t.Helper()
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	account, err := svc.Accounts.Create(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := svc.Webhooks.Create(ctx, account.ID, formsvc.WebhookInput{URL: "https://example.com", Events: webhook.EventTypes()}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := formsvc.Erasing{AccountID: account.ID, AnswersWith: "x"}
+	for i := range 30 {
+		user := formsvc.User{Email: "eve@example.com", LastName: "Unmistakable"}
+		long := formsvc.Answer{Name: "q", Value: []string{strings.Repeat("Unmistakable ", 1000)}}
+		r, err := svc.Responses.Create(ctx, account.ID, c.ID, formsvc.ResponseInput{User: user, Answers: []formsvc.Answer{long}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := formsvc.ResponseKey{AccountID: account.ID, CampaignID: c.ID, ID: r.ID}
+		sig, err := svc.Signatures.Create(ctx, key, formsvc.SignatureInput{Signer: user})
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch i % 15 {
+		case 0:
+			e.Responses = append(e.Responses, key)
+		case 1:
+			e.Signatures, e.AnswersOf = append(e.Signatures, sig.ID), append(e.AnswersOf, r.ID)
+		}
+	}
+	return e
+}
+
+// What was erased is in no file of the database afterwards, unless somebody who
+// still reads keeps the log; then the erasure succeeds all the same.
+func TestErasedIsOverwritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forms.db")
+	s := open(t, path, nil)
+	e := filled(t, s.Store)
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := func() (n int) {
+		t.Helper()
+		for _, file := range []string{path, path + "-wal"} {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += bytes.Count(content, []byte("Unmistakable"))
+		}
+		return n
+	}
+	reader, err := raw(t, path).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Scrub(t.Context()); err == nil {
+		t.Error("the log was emptied although somebody writes")
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if found() == 0 {
+		t.Fatal("INVALID: what is to be erased is not in the files")
+	}
+	receipt, err := svc.Erasure.Person(t.Context(), e.AccountID, "eve@example.com", nil)
+	if err != nil || receipt.Responses != 30 {
+		t.Fatalf("%+v, %v", receipt, err)
+	}
+	if n := found(); n != 0 {
+		t.Errorf("the files have it %d times", n)
+	}
+	if err := s.Scrub(t.Context()); err != nil {
+		t.Errorf("Scrub of an empty log: %v", err)
+	}
+	if s.Close() != nil {
+		t.Error("Close")
+	}
+	if err := s.Scrub(t.Context()); err == nil {
+		t.Error("Scrub after Close")
+	}
+}

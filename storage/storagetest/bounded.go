@@ -1,0 +1,109 @@
+package storagetest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// wantListed fails the test unless the store answers q with what it should of
+// the campaign's rows.
+func (w *world) wantListed(rows []formsvc.Response, q formsvc.ResponseQuery) {
+	w.Helper()
+	matched := make(map[formsvc.ID]formsvc.Response)
+	var order []formsvc.ID
+	for i := range rows {
+		if q.Filter.Match(&rows[i]) {
+			matched[rows[i].ID] = rows[i]
+			order = append(order, rows[i].ID)
+		}
+	}
+	slices.Sort(order)
+	order, more := expect(order, q.Page)
+	want := make([]formsvc.Response, len(order))
+	size := 0
+	for i, id := range order {
+		if q.MaxBytes > 0 && size >= q.MaxBytes {
+			want, more = want[:i], true
+			break
+		}
+		want[i] = matched[id]
+		size += want[i].Size()
+	}
+	total := int64(len(matched))
+	if q.NoTotal {
+		total = 0
+	}
+	got, err := w.store.Responses(w.ctx, q)
+	w.must("Responses", err)
+	if got.Total != total || got.More != more {
+		w.Errorf("Responses %+v: total %d, more %t; want %d, %t", q, got.Total, got.More, total, more)
+	}
+	w.same("responses", got.Items, want)
+}
+
+// testNoTotal reads parts of lists without counting them.
+func testNoTotal(w *world) {
+	a := w.addAccount()
+	c, other, empty := w.addCampaign(a.ID), w.addCampaign(a.ID), w.addCampaign(a.ID)
+	random := rand.New(rand.NewPCG(14, 15))
+	rows := w.fillCampaign(random, &c, 60)
+	w.fillCampaign(random, &other, 20)
+	for i := range 300 {
+		q := formsvc.ResponseQuery{AccountID: a.ID, CampaignID: c.ID, NoTotal: true}
+		q.Page = formsvc.PageQuery{Limit: 1 + random.IntN(70), Ascending: random.IntN(2) == 0}
+		if i%2 == 0 {
+			q.Filter = randomFilter(random, rows)
+		}
+		switch random.IntN(4) {
+		case 0:
+			q.Page.Offset = random.IntN(70)
+		case 1:
+			q.Page.After = w.nextID() // after all
+		case 2:
+			q.Page.After = pick(random, rows...).ID
+		}
+		w.wantListed(rows, q)
+	}
+	none := formsvc.ResponseQuery{AccountID: a.ID, CampaignID: empty.ID, NoTotal: true}
+	w.wantListed(nil, none)
+	for _, page := range []formsvc.PageQuery{{}, {Ascending: true}, {After: w.nextID()}, {After: rows[0].ID, Ascending: true}} {
+		for _, filter := range []formsvc.ResponseFilter{{}, {Status: statuses()}} {
+			for _, q := range []formsvc.ResponseQuery{
+				{AccountID: a.ID, CampaignID: w.nextID()}, {AccountID: w.addAccount().ID, CampaignID: c.ID},
+			} {
+				q.Page, q.Filter, q.NoTotal = page, filter, true
+				_, err := w.store.Responses(w.ctx, q)
+				w.wantError("Responses without a total", err, formsvc.ErrNotFound)
+			}
+		}
+	}
+}
+
+// testMaxBytes reads pages that end where they are large enough.
+func testMaxBytes(w *world) {
+	c := w.addCampaign(w.addAccount().ID)
+	random := rand.New(rand.NewPCG(16, 17))
+	var rows []formsvc.Response
+	for range 30 {
+		r := w.newResponse(&c)
+		r.Answers = formsvc.NewAnswers(formsvc.Answer{Name: "text", Value: []string{strings.Repeat("x", random.IntN(5_000))}})
+		w.must("CreateResponse", w.create(r))
+		rows = append(rows, r)
+	}
+	for _, bytes := range []int{1, rows[0].Size(), rows[29].Size(), rows[29].Size() + 1, 10_000, 20_000, 1 << 20} {
+		for i := range 16 {
+			q := formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, NoTotal: i&1 == 0, MaxBytes: bytes}
+			q.Page = formsvc.PageQuery{Limit: 1 + random.IntN(40), Ascending: i&2 == 0}
+			if i&4 == 0 {
+				q.Page.After = pick(random, rows...).ID
+			}
+			if i&8 == 0 {
+				q.Filter.Status = []string{rows[0].Status}
+			}
+			w.wantListed(rows, q)
+		}
+	}
+}
