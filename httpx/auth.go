@@ -20,8 +20,8 @@ import (
 // one whose checksum fits costs a query. Of addresses the last 5,000 with a failure
 // are remembered at least, and 10,000 at most.
 const (
-	failureBurst = 20
-	failureEvery = 3 * time.Second
+	failureBurst = 120
+	failureEvery = time.Second
 )
 
 func newFailures() *limiter { return newLimiter(rate.Every(failureEvery), failureBurst) }

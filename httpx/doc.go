@@ -235,7 +235,7 @@
 //
 // A key that makes requests faster than [Options.Rate] is refused with 429
 // rate_limited before they count. When authentication fails for one address more
-// than 20 times, and then more than once in 3 seconds, it is 429 too_many_failures in
+// than 120 times, and then more than once a second, it is 429 too_many_failures in
 // place of 401; a good key is never refused for that.
 //
 // # Logging

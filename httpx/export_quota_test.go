@@ -2,6 +2,9 @@ package httpx
 
 import "time"
 
+// FailureBurst is how often authentication may fail before it is limited.
+const FailureBurst = failureBurst
+
 // SetNow changes the clock of the limits.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 

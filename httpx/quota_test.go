@@ -264,19 +264,19 @@ func TestTooManyFailures(t *testing.T) {
 		bad := []func(*http.Request){
 			as("nonsense"), as(elsewhere), header("Authorization"), header("Authorization", "Basic abc"), header("Authorization", "Bearer a", "Bearer b"),
 		}
-		for i := range 20 {
+		for i := range httpx.FailureBurst {
 			w.do("GET", "/v1/me", "", bad[i%len(bad)], from("192.0.2.7:99")).is(401, "unauthenticated")
 		}
 		for i := range 50 {
 			a := w.do("GET", "/v1/me", "", bad[i%len(bad)], from(fmt.Sprintf("192.0.2.7:%d", i))).is(429, "too_many_failures")
-			a.wantHeader("Retry-After", "3").wantHeader("Www-Authenticate", "")
+			a.wantHeader("Retry-After", "1").wantHeader("Www-Authenticate", "")
 			w.do("GET", "/v1/me", "", from("192.0.2.7:99")).is(200, "")
 			w.do("GET", "/v1/me", "", from("192.0.2.7:99"), as(w.key(w.mine, formsvc.CampaignsRead))).is(200, "") // not seen before
 		}
 		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.8:99")).is(401, "unauthenticated")
-		now = now.Add(2 * time.Second)
+		now = now.Add(900 * time.Millisecond)
 		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(429, "too_many_failures").wantHeader("Retry-After", "1")
-		now = now.Add(time.Second)
+		now = now.Add(100 * time.Millisecond)
 		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(401, "unauthenticated")
 		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.7:99")).is(429, "too_many_failures")
 		w.do("GET", "/healthz", "", from("192.0.2.7:99")).is(200, "")
@@ -292,7 +292,7 @@ func TestAddressesOfFailures(t *testing.T) {
 		r := w.request("GET", "/v1/me", "", as("nonsense"), from(address))
 		return w.send(r).status
 	}
-	for range 20 {
+	for range httpx.FailureBurst {
 		for _, address := range []string{"192.0.2.1:1", "[2001:db8::1]:1", "unix"} {
 			if fail(address) != 401 {
 				t.Fatalf("%s has failed too often too soon", address)
@@ -322,9 +322,9 @@ func TestAddressesOfFailures(t *testing.T) {
 
 	w.serve(&httpx.Options{ClientAddress: func(r *http.Request) string { return r.Header.Get("X-Client") }})
 	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
-	for i := range 40 {
+	for i := range httpx.FailureBurst + 20 {
 		want := 401
-		if i >= 20 {
+		if i >= httpx.FailureBurst {
 			want = 429
 		}
 		a := w.do("GET", "/v1/me", "", as("nonsense"), header("X-Client", "192.0.2.1"), from(fmt.Sprintf("192.0.2.%d:1", i)))

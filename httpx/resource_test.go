@@ -338,12 +338,12 @@ func TestIfMatch(t *testing.T) {
 func TestMe(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		a := w.do("GET", "/v1/me", "").is(200, "").has(`{"uuid":"`+string(w.mine.account.ID)+`","name":"mine"}`, "account").
-			has(`"mine key"`, "key", "name").
+			has(`"mine key"`, "key", "name").has("null", "quota").
 			has(`["campaigns:read","campaigns:write","files:read","responses:read","responses:write","webhooks:read","webhooks:write"]`, "permissions")
 		if _, ok := formsvc.ParseID(a.text("key", "uuid")); !ok {
 			t.Errorf("no uuid of the key: %s", a.body)
 		}
-		if strings.Contains(a.body, "formsvc_") || len(a.object()) != 3 {
+		if strings.Contains(a.body, "formsvc_") || len(a.object()) != 4 {
 			t.Errorf("too much: %s", a.body)
 		}
 		w.do("GET", "/v1/me", "", as(w.key(w.other, formsvc.FilesRead))).is(200, "").has(`["files:read"]`, "permissions").

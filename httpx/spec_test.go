@@ -184,7 +184,7 @@ func TestSpecPermissionsAreDefinedPerKey(t *testing.T) {
 	}{
 		{"campaigns:read", []string{"listCampaigns", "getCampaign"}},
 		{"campaigns:write", []string{"createCampaign", "replaceCampaign"}},
-		{"responses:read", []string{"listResponses", "getResponse", "listComments", "listSignatures"}},
+		{"responses:read", []string{"listResponses", "getResponse", "listComments", "listSignatures", "exportResponsesAsCsv", "exportResponsesAsNdjson"}},
 		{"responses:write", []string{"createResponse", "updateResponse", "uploadFile", "createComment", "createSignature"}},
 		{"files:read", []string{"listFiles", "downloadFile"}},
 	}

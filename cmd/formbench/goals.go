@@ -64,7 +64,9 @@ func goals(o *options, cells []cell, list []ratio) []goal {
 			j.halfOfCeiling("list of 20", subject{listWhat, store, conns, o.Fill})
 		}
 		j.depth(o.Large)
-		j.checks(o.Conns)
+		if slices.Contains(o.Only, checksPart) {
+			j.checks(o.Conns)
+		}
 		j.memory()
 		all = append(all, j.goals...)
 	}
