@@ -44,6 +44,7 @@ type quotaBalance struct {
 	asked   time.Time // when the store was asked last
 	used    time.Time // when a request was counted or refused last
 	own     int       // granted and not used
+	most    int       // what that was after the last answer, without those who waited
 	left    int       // what the store had left then
 	empty   bool      // the store had less than what was needed
 	block   int       // requests to come to ask for
@@ -96,8 +97,13 @@ func (l *quotaLedger) take(ctx context.Context, subject ID) (QuotaState, error) 
 	if b.good(now) {
 		if b.own > 0 {
 			b.own--
-			defer l.mu.Unlock()
-			return l.state(b, now), nil
+			state, ahead := l.state(b, now), b.low(now)
+			b.asking = b.asking || ahead
+			l.mu.Unlock()
+			if ahead { // so that the others go on meanwhile
+				l.ask(ctx, b)
+			}
+			return state, nil
 		}
 		if b.empty && now.Sub(b.asked) < quotaAgain {
 			defer l.mu.Unlock()
@@ -172,7 +178,8 @@ func (l *quotaLedger) ask(ctx context.Context, b *quotaBalance) {
 	l.mu.Lock()
 	before := l.now()
 	q := QuotaQuery{
-		Subject: b.subject, Limit: l.limit, Window: l.window, Need: len(b.waiting), Spare: b.resize(before), Now: before.UTC(),
+		Subject: b.subject, Limit: l.limit, Window: l.window, Need: len(b.waiting), Spare: max(b.resize(before)-b.own, 0),
+		Now: before.UTC(),
 	}
 	l.mu.Unlock()
 	grant, err := QuotaGrant{}, error(ErrUnavailable) // for those who wait, in case that the store panics
@@ -198,6 +205,7 @@ func (l *quotaLedger) settle(b *quotaBalance, before time.Time, need int, grant 
 		b.start, b.own = grant.Start, 0
 	}
 	b.own += grant.Granted
+	b.most = b.own - need
 	b.left, b.empty = grant.Left, grant.Granted < need
 	b.asked, b.ends = before, before.Add(grant.Ends)
 	// Who waits is served also when the window has ended meanwhile: it was counted there.
@@ -222,6 +230,12 @@ func (b *quotaBalance) finish(state QuotaState, err error) {
 	case w.signal <- struct{}{}:
 	default: // it was about to ask
 	}
+}
+
+// low reports whether it is time to ask for more before there is nothing: when half
+// of a block went within a second.
+func (b *quotaBalance) low(now time.Time) bool {
+	return !b.asking && b.most > 2*quotaFirstBlock && b.own < b.most/2 && now.Sub(b.asked) < quotaFast
 }
 
 // good reports whether the window has not ended. A clock without a monotonic part

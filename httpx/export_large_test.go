@@ -68,7 +68,7 @@ func TestLargeExports(t *testing.T) {
 		largeExports(t, store, d, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ROWS)
 			INSERT INTO formsvc_responses SELECT printf('018f0000-0000-7000-8000-%012x', i), 'ACCOUNT', 'CAMPAIGN', 'R' || i,
 			  'pending', 'ada@example.com', 'Ada', 'Lovelace', '{"text":{"value":["' || substr(hex(zeroblob(BYTES)), 1, BYTES) || '"]}}',
-			  1, i, i, -62135596800000000 FROM n`, func() {
+			  1, i, i, -62135596800000000, '' FROM n`, func() {
 			// The log can't be emptied while anybody reads what is in it.
 			d.exec("CREATE TABLE IF NOT EXISTS something (x)")
 			d.exec("INSERT INTO something VALUES (1)")
@@ -88,7 +88,7 @@ func TestLargeExports(t *testing.T) {
 		d := openDatabase(t, "pgx", dsn)
 		largeExports(t, store, d, `INSERT INTO formsvc_responses SELECT ('018f0000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid,
 			'ACCOUNT', 'CAMPAIGN', 'R' || i, 'pending', 'ada@example.com', 'Ada', 'Lovelace',
-			'{"text":{"value":["' || repeat('0', BYTES) || '"]}}', 1, i, i, -62135596800000000 FROM generate_series(1, ROWS) AS i`, func() {
+			'{"text":{"value":["' || repeat('0', BYTES) || '"]}}', 1, i, i, -62135596800000000, '' FROM generate_series(1, ROWS) AS i`, func() {
 			var open int
 			if err := d.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'large_exports'
 				AND pid <> pg_backend_pid() AND xact_start IS NOT NULL`).Scan(&open); err != nil || open != 0 {

@@ -4,17 +4,22 @@ package postgres
 // one transaction; see the table formsvc_feed.
 const position = `(SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
 
-// writeEvents is the part of a statement that writes the events of the CTE ev.
-const writeEvents = `
-written AS (
-  INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload)
-  SELECT e.id, e.account_id, e.campaign_id, e.response_id, ` + position + `, e.type, e.created_at, e.payload
-  FROM ev AS e
-)`
+// writeEvents and, for what is made with its response, writeCreated are the part of a
+// statement that writes the events of the CTE ev.
+const (
+	writeEvents  = insertEvent + `, e.response_id` + fromEvents
+	writeCreated = insertEvent + `, NULL::uuid` + fromEvents
 
-// listening is writeEvents with a delivery of each event for every webhook that
-// listens.
-const listening = writeEvents + `, queued AS (
+	insertEvent = `
+written AS (
+  INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload, about)
+  SELECT e.id, e.account_id, e.campaign_id, e.response_id, ` + position + `, e.type, e.created_at, e.payload`
+	fromEvents = ` FROM ev AS e
+)`
+)
+
+// listening writes a delivery of each event for every webhook that listens.
+const listening = `, queued AS (
   INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, attempts, lease,
     due_at, created_at, updated_at)
   SELECT w.id, formsvc_delivery_id(e.id, w.id), e.id, e.type, octet_length(e.payload), 0, 0, 0, 0,
@@ -29,10 +34,10 @@ const listening = writeEvents + `, queued AS (
 const eventColumns = `unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::text[]::uuid[], $4::text[]::uuid[],
     $5::bigint[], $6::bytea[], $7::bigint[]) AS e(id, account_id, campaign_id, response_id, type, payload, created_at)`
 
-const insertEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + listening + `
+const insertEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + writeEvents + listening + `
 SELECT EXISTS (SELECT FROM queued)`
 
-const insertOnlyEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + writeEvents + ` SELECT`
+const insertOnlyEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + writeCreated + ` SELECT`
 
 // createResponses writes a whole group in one statement, which is a
 // transaction by itself: one round trip. A response whose campaign has another
@@ -42,9 +47,9 @@ const createResponses = `
 WITH input AS (
   SELECT * FROM unnest($8::text[]::uuid[], $9::text[]::uuid[], $10::text[]::uuid[], $11::bigint[], $12::text[],
     $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[],
-    $21::bigint[])
+    $21::bigint[], $22::text[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
-    answers, version, created_at, updated_at, completed_at)
+    answers, version, created_at, updated_at, completed_at, events)
 ), ` + insertResponses + selectInserted
 
 // createKeyedResponses is createResponses with idempotency records, NULL for those
@@ -54,12 +59,13 @@ const createKeyedResponses = `
 WITH input AS (
   SELECT * FROM unnest($8::text[]::uuid[], $9::text[]::uuid[], $10::text[]::uuid[], $11::bigint[], $12::text[],
     $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[],
-    $21::bigint[], $23::bytea[], $24::bytea[], $25::bigint[], $26::text[], $27::text[], $28::bytea[], $29::text[]::uuid[],
-    $30::bigint[])
+    $21::bigint[], $22::text[], $24::bytea[], $25::bytea[], $26::bigint[], $27::text[], $28::text[], $29::bytea[],
+    $30::text[]::uuid[], $31::bigint[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
-    answers, version, created_at, updated_at, completed_at, record, request, record_status, etag, location, body, about,
+    answers, version, created_at, updated_at, completed_at, events, record, request, record_status, etag, location, body, about,
     recorded_at)
-  WHERE i.record IS NULL OR NOT EXISTS (SELECT FROM formsvc_idempotency AS k WHERE k.id = i.record)
+  -- A subquery for each row, which NOT EXISTS would not be: it would read the whole table.
+  WHERE (SELECT k.id FROM formsvc_idempotency AS k WHERE k.id = i.record) IS NULL
 ), ` + insertResponses + `, remembered AS (
   INSERT INTO formsvc_idempotency (id, account_id, request, status, etag, location, body, response_id, created_at)
   SELECT i.record, i.account_id, i.request, i.record_status, i.etag, i.location, i.body, i.about, i.recorded_at
@@ -69,20 +75,20 @@ WITH input AS (
 // insertResponses is what both do with the rows of the CTE input.
 const insertResponses = `inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
-    version, created_at, updated_at, completed_at)
+    version, created_at, updated_at, completed_at, events)
   SELECT i.id, i.account_id, i.campaign_id, i.reference, i.status, i.email, i.first_name, i.last_name, i.answers,
-    i.version, i.created_at, i.updated_at, i.completed_at
+    i.version, i.created_at, i.updated_at, i.completed_at, i.events
   FROM input AS i JOIN formsvc_campaigns AS c
     ON c.id = i.campaign_id AND c.account_id = i.account_id AND c.version = i.campaign_version
   ON CONFLICT DO NOTHING
   RETURNING id, campaign_id
 ), counted AS (
   INSERT INTO formsvc_counters AS n (campaign_id, shard, responses)
-  SELECT campaign_id, $22::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
+  SELECT campaign_id, $23::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
   ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses
 ), ev AS (
   SELECT e.* FROM ` + eventColumns + ` WHERE e.response_id IN (SELECT id FROM inserted)
-), ` + listening
+), ` + writeCreated + listening
 
 const selectInserted = ` SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
 

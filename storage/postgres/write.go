@@ -138,7 +138,7 @@ func (b *backend) creationArgs(group []*bunstore.Unit) []any {
 		events                         = make([]*formsvc.Event, 0, n)
 		ids, accounts, campaigns, refs = texts(n), texts(n), texts(n), texts(n)
 		statuses, emails, firsts       = texts(n), texts(n), texts(n)
-		lasts, answers                 = texts(n), texts(n)
+		lasts, answers, with           = texts(n), texts(n), texts(n)
 		seen, versions                 = make([]int64, n), make([]int64, n)
 		created, updated, completed    = make([]int64, n), make([]int64, n), make([]int64, n)
 	)
@@ -147,14 +147,14 @@ func (b *backend) creationArgs(group []*bunstore.Unit) []any {
 		ids[i], accounts[i], campaigns[i] = string(r.ID), string(r.AccountID), string(r.CampaignID)
 		seen[i], refs[i], statuses[i] = u.Creation.CampaignVersion, r.Reference, r.Status
 		emails[i], firsts[i], lasts[i] = r.User.Email, r.User.FirstName, r.User.LastName
-		answers[i], versions[i] = r.Answers.JSON(), r.Version
+		answers[i], versions[i], with[i] = r.Answers.JSON(), r.Version, bunstore.EventIDs(&u.Creation.Change)
 		created[i], updated[i], completed[i] = r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro()
 		for j := range u.Creation.Change.Events {
 			events = append(events, &u.Creation.Change.Events[j])
 		}
 	}
 	return append(eventArgs(events), ids, accounts, campaigns, seen, refs, statuses, emails, firsts, lasts, answers,
-		versions, created, updated, completed, b.shard)
+		versions, created, updated, completed, with, b.shard)
 }
 
 // recordArgs are the columns of the idempotency records of a group, NULL where there

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"github.com/uptrace/bun"
 
@@ -33,10 +34,10 @@ const (
 func newBackend() *backend {
 	return &backend{
 		responses: newBulk("INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, "+
-			"first_name, last_name, answers, version, created_at, updated_at, completed_at) VALUES ",
-			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", " ON CONFLICT DO NOTHING"),
-		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, payload) "+
-			"VALUES ", "(?, ?, ?, ?, ?, ?, ?)", ""),
+			"first_name, last_name, answers, version, created_at, updated_at, completed_at, events) VALUES ",
+			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", " ON CONFLICT DO NOTHING"),
+		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, about, payload) "+
+			"VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?)", ""),
 		deliveries: newBulk("INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, "+
 			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)", ""),
 		records: newBulk(cutValues(bunstore.InsertRecord)),
@@ -75,7 +76,7 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 		return err
 	}
 	counts := make(map[formsvc.ID]int, 1)
-	w := eventWriter{backend: b, c: c}
+	w := eventWriter{backend: b, c: c, created: true}
 	for _, u := range inserted {
 		counts[u.Creation.Response.CampaignID]++
 		if u.Wake, err = w.add(ctx, u.Creation.Change.Events); err != nil {
@@ -109,7 +110,7 @@ func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bun
 		r := &u.Creation.Response
 		rows = append(rows, string(r.ID), string(r.AccountID), string(r.CampaignID),
 			r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(), r.Version,
-			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro())
+			r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), bunstore.EventIDs(&u.Creation.Change))
 	}
 	n, err := b.responses.insert(ctx, c, rows)
 	switch {
@@ -122,7 +123,8 @@ func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bun
 	return nil, nil
 }
 
-const selectRecord = "SELECT 1 FROM formsvc_idempotency WHERE id = ?"
+// findRecords looks for idempotency records, bulkRows at a time.
+const findRecords = "SELECT id FROM formsvc_idempotency WHERE id IN (?, ?, ?, ?, ?, ?, ?, ?)"
 
 // leaveRepeated returns the units whose idempotency key, if they have one, is not
 // taken, and tells the others so. Nobody else writes meanwhile.
@@ -130,25 +132,52 @@ func leaveRepeated(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]
 	if !bunstore.Keyed(units) {
 		return units, nil
 	}
-	taken := make(map[string]bool, len(units))
-	good := units[:0:0]
+	hashes := make([]any, 0, len(units))
 	for _, u := range units {
 		if r := u.Creation.Change.Idempotency; r != nil {
-			hash := bunstore.RecordHash(r.AccountID, r.Key)
-			var found int
-			err := c.QueryRowContext(ctx, selectRecord, hash).Scan(&found)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return nil, err
-			}
-			if found == 1 || taken[string(hash)] {
+			hashes = append(hashes, bunstore.RecordHash(r.AccountID, r.Key))
+		}
+	}
+	taken := make(map[string]bool, len(units))
+	for some := range slices.Chunk(hashes, bulkRows) {
+		for len(some) < bulkRows {
+			some = append(slices.Clip(some), some[0])
+		}
+		if err := markTaken(ctx, c, taken, some); err != nil {
+			return nil, err
+		}
+	}
+	good := units[:0:0]
+	next := 0
+	for _, u := range units {
+		if u.Creation.Change.Idempotency != nil {
+			hash, _ := hashes[next].([]byte)
+			next++
+			if taken[string(hash)] {
 				u.Err = formsvc.ErrRepeated
 				continue
 			}
-			taken[string(hash)] = true
+			taken[string(hash)] = true // another one in the group comes too late
 		}
 		good = append(good, u)
 	}
 	return good, nil
+}
+
+func markTaken(ctx context.Context, c bun.IConn, taken map[string]bool, hashes []any) (err error) {
+	rows, err := c.QueryContext(ctx, findRecords, hashes...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var hash []byte
+		if err := rows.Scan(&hash); err != nil {
+			return err
+		}
+		taken[string(hash)] = true
+	}
+	return rows.Err()
 }
 
 // insertRecords writes the idempotency records of units.
@@ -194,14 +223,14 @@ func (b *backend) InsertEvents(ctx context.Context, c bun.IConn, events []formsv
 
 // InsertEvent implements bunstore.Backend.
 func (b *backend) InsertEvent(ctx context.Context, c bun.IConn, e *formsvc.Event) error {
-	_, err := b.events.insert(ctx, c, appendEvent(nil, e))
+	_, err := b.events.insert(ctx, c, appendEvent(nil, e, nil))
 	return err
 }
 
 // appendEvent appends the columns of an event.
-func appendEvent(rows []any, e *formsvc.Event) []any {
+func appendEvent(rows []any, e *formsvc.Event, about any) []any {
 	return append(rows, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
-		bunstore.TypeOf(e), e.CreatedAt.UnixMicro(), notNull(e.Payload))
+		bunstore.TypeOf(e), e.CreatedAt.UnixMicro(), about, notNull(e.Payload))
 }
 
 // eventWriter gathers events and their deliveries and writes them together. It
@@ -211,6 +240,7 @@ type eventWriter struct {
 	*backend
 
 	c                  bun.IConn
+	created            bool // whether the events are made with their responses
 	listeners          map[formsvc.ID][]listener
 	events, deliveries []any
 }
@@ -226,7 +256,11 @@ func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake boo
 	for i := range events {
 		e := &events[i]
 		bit, at := bunstore.EventBit(e.Type), e.CreatedAt.UnixMicro()
-		w.events = appendEvent(w.events, e)
+		var about any
+		if !w.created {
+			about = string(e.ResponseID)
+		}
+		w.events = appendEvent(w.events, e, about)
 		listeners, err := w.of(ctx, e.AccountID)
 		if err != nil {
 			return false, err

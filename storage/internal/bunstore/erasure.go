@@ -66,6 +66,7 @@ type erasure struct {
 	out     formsvc.Erased
 
 	gone []string // the responses
+	made []string // the events that were made with them
 }
 
 func (r *erasure) run(ctx context.Context, e *formsvc.Erasing) error {
@@ -119,7 +120,11 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) ([]
 	for i := range list {
 		campaign := string(list[i].id)
 		for some := range slices.Chunk(sortedIDs(byCampaign[list[i].id]), eraseBatch) {
-			gone, err := r.take(ctx, "formsvc_responses", "campaign_id = ? AND id IN (?)", campaign, bun.List(some))
+			where, args := "campaign_id = ? AND id IN (?)", []any{campaign, bun.List(some)}
+			if err := r.madeWith(ctx, where, args...); err != nil {
+				return nil, err
+			}
+			gone, err := r.take(ctx, "formsvc_responses", where, args...)
 			if err != nil {
 				return nil, err
 			}
@@ -135,6 +140,24 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) ([]
 		r.out.Responses += list[i].responses
 	}
 	return slices.DeleteFunc(list, func(c emptied) bool { return c.responses == 0 }), nil
+}
+
+// madeWith notes the events that were made with responses.
+func (r *erasure) madeWith(ctx context.Context, where string, args ...any) error {
+	var lists []string
+	q := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_responses").Column("events").Where(where, args...).
+		Where("account_id = ?", r.account)
+	if err := q.Scan(ctx, &lists); err != nil {
+		return err
+	}
+	for _, list := range lists {
+		for id := range strings.SplitSeq(list, ",") {
+			if checkIDs(formsvc.ID(id)) == nil {
+				r.made = append(r.made, id)
+			}
+		}
+	}
+	return nil
 }
 
 // eraseBatch is how many identifiers one statement names.
@@ -176,9 +199,9 @@ func (r *erasure) signatures(ctx context.Context, ids []formsvc.ID) error {
 // events removes the events with those identifiers and those about the responses
 // that are gone, with all that hangs on them.
 func (r *erasure) events(ctx context.Context, ids []formsvc.ID) error {
-	list := sortedIDs(ids)
+	list := append(sortedIDs(ids), r.made...)
 	for some := range slices.Chunk(r.gone, eraseBatch) {
-		about, err := r.find(ctx, "formsvc_events", "response_id IN (?)", bun.List(some))
+		about, err := r.find(ctx, "formsvc_events", "about IN (?)", bun.List(some))
 		if err != nil {
 			return err
 		}

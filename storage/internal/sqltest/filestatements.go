@@ -40,7 +40,7 @@ func FillFiles(t testing.TB, db *bun.DB) {
 	exec(fmt.Sprintf("INSERT INTO formsvc_campaigns VALUES ('%s', '%s', '', '', 'open', 0, 0, '[]', '{}', 1, 0, 0)", campaign, account))
 	responses := make([]string, fileResponses)
 	for i := range responses {
-		responses[i] = fmt.Sprintf("('%s', '%s', '%s', 'R%d', '', '', '', '', '{}', 1, 0, 0, 0)", responseOf(i), account, campaign, i)
+		responses[i] = fmt.Sprintf("('%s', '%s', '%s', 'R%d', '', '', '', '', '{}', 1, 0, 0, 0, '')", responseOf(i), account, campaign, i)
 	}
 	exec("INSERT INTO formsvc_responses VALUES " + strings.Join(responses, ", "))
 	files := make([]string, filesOfOneInsert)

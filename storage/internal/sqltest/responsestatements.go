@@ -47,7 +47,7 @@ func FillResponses(t testing.TB, db *bun.DB) {
 		rows := make([]string, responsesOfACampaign)
 		for n := range rows {
 			at := time.Unix(int64(n), 0).UnixMicro()
-			rows[n] = fmt.Sprintf("('%s', '%s', '%s', 'R%d-%d', '%s', 'p%d@example.com', '', '', '{}', 1, %d, %d, 0)",
+			rows[n] = fmt.Sprintf("('%s', '%s', '%s', 'R%d-%d', '%s', 'p%d@example.com', '', '', '{}', 1, %d, %d, 0, '')",
 				responseID(campaign, n), account, id, campaign, n, []string{"pending", "validated"}[n%2], n%2, at, at)
 		}
 		exec("INSERT INTO formsvc_responses VALUES " + strings.Join(rows, ", "))

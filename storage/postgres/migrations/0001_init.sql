@@ -47,7 +47,8 @@ CREATE TABLE formsvc_counters (
 ) WITH (fillfactor = 50);
 
 -- The campaign is checked by the statement that inserts, so there is no foreign
--- key here, nor on the tables below: they are written with every response.
+-- key here, nor on the tables below: they are written with every response. events
+-- has the identifiers of the events that were made with the response, with commas.
 CREATE TABLE formsvc_responses (
   id           uuid NOT NULL,
   account_id   uuid NOT NULL,
@@ -62,6 +63,7 @@ CREATE TABLE formsvc_responses (
   created_at   bigint NOT NULL,
   updated_at   bigint NOT NULL,
   completed_at bigint NOT NULL,
+  events       text NOT NULL,
   PRIMARY KEY (campaign_id, id)
 );
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
@@ -87,7 +89,9 @@ CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, 
 -- The feed is read in the order of xact, the number of the transaction plus the
 -- offset of formsvc_feed, and of seq within one. Transactions commit in another
 -- order than that of their numbers, so readers stop before the oldest that is
--- still running. type is a bit per event type, and 65536 for a test.
+-- still running. type is a bit per event type, and 65536 for a test. about is the
+-- response again, except in an event that was made with it, which the response
+-- names: so that a new response is in no index more.
 CREATE TABLE formsvc_events (
   id          uuid PRIMARY KEY,
   account_id  uuid NOT NULL,
@@ -97,10 +101,11 @@ CREATE TABLE formsvc_events (
   seq         bigint NOT NULL GENERATED ALWAYS AS IDENTITY (CACHE 50),
   type        bigint NOT NULL,
   created_at  bigint NOT NULL,
+  about       uuid,
   payload     bytea NOT NULL
 );
 CREATE INDEX formsvc_events_account ON formsvc_events (account_id, xact, seq);
-CREATE INDEX formsvc_events_response ON formsvc_events (response_id);
+CREATE INDEX formsvc_events_about ON formsvc_events (about) WHERE about IS NOT NULL;
 
 -- One row: what is added to transaction numbers. It is 0 until the data moves to
 -- a server whose transactions have lower numbers.

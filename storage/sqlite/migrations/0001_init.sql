@@ -47,7 +47,8 @@ CREATE TABLE formsvc_counters (
 ) STRICT, WITHOUT ROWID;
 
 -- The campaign is checked by the statement that inserts, so there is no foreign
--- key here, nor on the tables below: they are written with every response.
+-- key here, nor on the tables below: they are written with every response. events
+-- has the identifiers of the events that were made with the response, with commas.
 CREATE TABLE formsvc_responses (
   id           TEXT NOT NULL,
   account_id   TEXT NOT NULL,
@@ -61,7 +62,8 @@ CREATE TABLE formsvc_responses (
   version      INTEGER NOT NULL,
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL,
-  completed_at INTEGER NOT NULL
+  completed_at INTEGER NOT NULL,
+  events       TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX formsvc_responses_campaign ON formsvc_responses (campaign_id, id);
 CREATE UNIQUE INDEX formsvc_responses_reference ON formsvc_responses (account_id, reference);
@@ -86,7 +88,9 @@ CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, 
 
 -- seq is the order of the feed: there is one writer, so events commit in it.
 -- AUTOINCREMENT keeps the numbers of deleted events from being given again.
--- type is a bit per event type, and 65536 for a test. The payload comes last, so
+-- type is a bit per event type, and 65536 for a test. about is the response again,
+-- except in an event that was made with it, which the response names: so that a new
+-- response is in no index more. The payload comes last, so
 -- that the columns before it can be read without it.
 CREATE TABLE formsvc_events (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -96,10 +100,11 @@ CREATE TABLE formsvc_events (
   response_id TEXT NOT NULL,
   type        INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
+  about       TEXT,
   payload     BLOB NOT NULL
 ) STRICT;
 CREATE INDEX formsvc_events_account ON formsvc_events (account_id);
-CREATE INDEX formsvc_events_response ON formsvc_events (response_id);
+CREATE INDEX formsvc_events_about ON formsvc_events (about) WHERE about IS NOT NULL;
 
 -- events is a set of bits, one per event type. secret, previous_secret and
 -- headers are in the form of package keyring, or '' for none; headers is JSON.
