@@ -187,7 +187,7 @@ func (p *person) own(ctx context.Context, key ResponseKey) (bool, error) {
 
 // named reports whether a payload has the person as user or as signer.
 func (p *person) named(payload []byte) bool {
-	if !bytes.Contains(foldBytes(payload), []byte(foldEmail(p.text))) {
+	if !bytes.Contains(foldBytes(payload), []byte(FoldEmail(p.text))) {
 		return false // the same bytes, since every payload is written the same way
 	}
 	type user struct {

@@ -63,10 +63,11 @@ type Erased struct {
 
 // SameEmail reports whether two addresses are one person's: they differ at most in
 // the case of ASCII letters. Stores that choose by query must agree with it.
-func SameEmail(a, b string) bool { return foldEmail(a) == foldEmail(b) }
+func SameEmail(a, b string) bool { return FoldEmail(a) == FoldEmail(b) }
 
-// foldEmail returns the address with ASCII letters in lower case.
-func foldEmail(s string) string {
+// FoldEmail returns the text with ASCII letters in lower case, for comparing as
+// [SameEmail] does.
+func FoldEmail(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + 'a' - 'A'

@@ -88,12 +88,12 @@ func (s *Store) find(a *account, e *formsvc.Erasing) found {
 			}
 		}
 	}
-	text := lower(e.AnswersWith)
+	text := formsvc.FoldEmail(e.AnswersWith)
 	for _, r := range s.records {
 		if r.AccountID != a.ID || r.ResponseID == "" || r.Status == http.StatusGone {
 			continue
 		}
-		if about[r.ResponseID] || slices.Contains(e.AnswersOf, r.ResponseID) && strings.Contains(lower(string(r.Body)), text) {
+		if about[r.ResponseID] || slices.Contains(e.AnswersOf, r.ResponseID) && strings.Contains(formsvc.FoldEmail(string(r.Body)), text) {
 			f.records = append(f.records, r)
 		}
 	}
@@ -137,14 +137,4 @@ func (f *found) erased() formsvc.Erased {
 		}
 	}
 	return out
-}
-
-// lower returns the text with ASCII letters in lower case.
-func lower(s string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, s)
 }

@@ -26,7 +26,7 @@ func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
 }
 
 // searched matches the steps of plans whose cost depends on what is found only.
-var searched = regexp.MustCompile(`^(SEARCH \w+ USING .*(\(|AND )\w*id(=|>)\?.*|MULTI-INDEX OR|INDEX \d+|USE TEMP B-TREE FOR ORDER BY)$`)
+var searched = regexp.MustCompile(`^(SEARCH \w+ USING .*(\(|AND )(\w*id|about)(=|>)\?.*|MULTI-INDEX OR|INDEX \d+|USE TEMP B-TREE FOR ORDER BY)$`)
 
 // TestErasurePlans holds an erasure to look-ups, whatever SQLite knows of the
 // tables.

@@ -317,7 +317,7 @@ func (r *erasure) answers(ctx context.Context, e *formsvc.Erasing) error {
 		}
 	}
 	const most = 20 // responses whose answers are held at once
-	text := folded(e.AnswersWith)
+	text := formsvc.FoldEmail(e.AnswersWith)
 	others := slices.DeleteFunc(sortedIDs(e.AnswersOf), func(id string) bool { return slices.Contains(r.gone, id) })
 	for some := range slices.Chunk(others, most) {
 		var rows []struct{ ID, Body []byte }
@@ -327,7 +327,7 @@ func (r *erasure) answers(ctx context.Context, e *formsvc.Erasing) error {
 			return err
 		}
 		for i := range rows {
-			if !strings.Contains(folded(string(rows[i].Body)), text) {
+			if !strings.Contains(formsvc.FoldEmail(string(rows[i].Body)), text) {
 				continue
 			}
 			if err := r.empty(ctx, "id = ?", rows[i].ID); err != nil {

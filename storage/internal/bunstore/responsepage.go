@@ -178,7 +178,7 @@ func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	switch {
 	case f.Email == "":
 	case f.AnyCase:
-		sel = sel.Where(s.statements.FoldedEmail+" = ?", folded(f.Email))
+		sel = sel.Where(s.statements.FoldedEmail+" = ?", formsvc.FoldEmail(f.Email))
 	default:
 		sel = sel.Where("r.email = ?", f.Email)
 	}

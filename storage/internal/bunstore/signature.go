@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 
 	"github.com/uptrace/bun"
 
@@ -43,7 +42,7 @@ func newSignatureRow(sig *formsvc.Signature) (*signatureRow, error) {
 	}
 	return &signatureRow{
 		ID: string(sig.ID), AccountID: string(sig.AccountID), CampaignID: string(sig.CampaignID),
-		ResponseID: string(sig.ResponseID), Email: u.Email, Folded: folded(u.Email), FirstName: u.FirstName,
+		ResponseID: string(sig.ResponseID), Email: u.Email, Folded: formsvc.FoldEmail(u.Email), FirstName: u.FirstName,
 		LastName: u.LastName, FileID: nullable(sig.FileID), Provider: sig.Provider, SHA256: sig.DocumentSHA256[:],
 		SignedAt: micros(sig.SignedAt), CreatedAt: micros(sig.CreatedAt),
 	}, nil
@@ -122,7 +121,7 @@ func (s *Store) SignaturesBy(
 	}
 	var rows []signatureRow
 	sel := s.build.NewSelect().Conn(s.read).Model(&rows).
-		Where("g.account_id = ? AND g.folded = ?", string(account), folded(email))
+		Where("g.account_id = ? AND g.folded = ?", string(account), formsvc.FoldEmail(email))
 	if after != "" {
 		sel = sel.Where("g.id > ?", string(after))
 	}
@@ -134,16 +133,4 @@ func (s *Store) SignaturesBy(
 		list[i] = rows[i].signature()
 	}
 	return list, nil
-}
-
-// folded returns an address so that two are the same exactly when
-// [formsvc.SameEmail] says so: with ASCII letters in lower case. Functions of
-// databases fold more, or what their locale says.
-func folded(email string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, email)
 }

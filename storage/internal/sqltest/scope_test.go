@@ -219,7 +219,7 @@ func unscoped() map[string]int {
 			"bunstore.notices notices", "bunstore.empty idempotency", "bunstore.empty idempotency",
 		},
 		"the identifier is a hash of the account and the client's key": {
-			"bunstore.selectRecord idempotency", "bunstore.deleteRecord idempotency", "sqlite.selectRecord idempotency",
+			"bunstore.selectRecord idempotency", "bunstore.deleteRecord idempotency", "sqlite.findRecords idempotency",
 			"postgres.selectRecord idempotency",
 		},
 		"its table is not of records of accounts": {
