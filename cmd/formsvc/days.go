@@ -31,10 +31,10 @@ func (s *span) UnmarshalText(text []byte) error {
 			return bad
 		}
 	}
-	if d < 0 || n > uint64(math.MaxInt64/day)-1 || d > day*time.Duration(math.MaxInt64/day)-time.Duration(n)*day { //nolint:gosec // bounded on this line
+	if d < 0 || n > uint64(math.MaxInt64/day)-1 || d > day*time.Duration(math.MaxInt64/day)-time.Duration(n)*day {
 		return fmt.Errorf("%q is out of range", text)
 	}
-	if d += time.Duration(n) * day; d == 0 { //nolint:gosec // bounded above
+	if d += time.Duration(n) * day; d == 0 {
 		return fmt.Errorf("%q is out of range", text)
 	}
 	*s = span(d)

@@ -86,7 +86,7 @@ func (e *erasing) repeatable(t testing.TB) answer {
 // traces returns what of the person is in the database and in the log.
 func (e *erasing) traces(t testing.TB) (list []string) {
 	t.Helper()
-	all := contents(t, e.filing.dsn)
+	all := contents(t, e.dsn)
 	all["the log"] = []byte(e.log.String())
 	for name, content := range all {
 		for _, text := range []string{eveEmail, eveName, eveAnswer} {
@@ -108,7 +108,7 @@ type receipt struct {
 
 func (e *erasing) run(t testing.TB, args ...string) (r receipt) {
 	t.Helper()
-	got := e.filing.manage(t, append(args, "--json")...)
+	got := e.manage(t, append(args, "--json")...)
 	if got.status != 0 {
 		t.Fatalf("formsvc %s: status %d\n%s", strings.Join(args, " "), got.status, got.err)
 	}
@@ -163,7 +163,7 @@ func TestErase(t *testing.T) {
 		if again := e.run(t, "erase", "--email", eveEmail); again.sum() != (receipt{}) {
 			t.Errorf("the second time: %+v", again)
 		}
-		if got := e.filing.manage(t, "erase", "--email", eveEmail); got.status != 0 || !strings.Contains(got.out, "deliveries  0 removed") {
+		if got := e.manage(t, "erase", "--email", eveEmail); got.status != 0 || !strings.Contains(got.out, "deliveries  0 removed") {
 			t.Errorf("as text: %+v", got)
 		}
 	})
@@ -187,7 +187,7 @@ func (e *erasing) wantTrail(t testing.TB, receipt string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := audit(t, e.filing.dsn)
+	list := audit(t, e.dsn)
 	if len(list) != 6 {
 		t.Fatalf("the audit trail is %+v", list)
 	}
@@ -206,13 +206,13 @@ func (e *erasing) wantTrail(t testing.TB, receipt string) {
 	if list[0].Target != receipt || list[0].Details["deliveries"] != "5" || list[4].Target != e.hook {
 		t.Errorf("the audit trail is %+v", list)
 	}
-	if got := audit(t, e.filing.dsn, "--limit", "2"); !reflect.DeepEqual(got, list[:2]) {
+	if got := audit(t, e.dsn, "--limit", "2"); !reflect.DeepEqual(got, list[:2]) {
 		t.Errorf("two entries: %+v", got)
 	}
-	if got := audit(t, e.filing.dsn, "--action", "webhook.created", "--since", "1d", "--limit", "0"); !reflect.DeepEqual(got, list[3:5]) {
+	if got := audit(t, e.dsn, "--action", "webhook.created", "--since", "1d", "--limit", "0"); !reflect.DeepEqual(got, list[3:5]) {
 		t.Errorf("entries of one kind: %+v", got)
 	}
-	text := manage(t, e.filing.dsn, "audit", "list")
+	text := manage(t, e.dsn, "audit", "list")
 	if !strings.Contains(text, "erasure.done") || strings.Count(text, "\n") != 7 || !strings.Contains(text, `"`+cli+`"`) {
 		t.Errorf("as text: %s", text)
 	}
@@ -223,7 +223,7 @@ func (e *erasing) wantTrail(t testing.TB, receipt string) {
 func TestRetention(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		e := newErasing(t, dsn)
-		e.client.submit(t, e.campaign, "another")
+		e.submit(t, e.campaign, "another")
 		run := []string{"retention", "run", "--campaign", e.campaign, "--older-than"}
 		if young := e.run(t, append(run, "365d")...); young.sum() != (receipt{}) || !young.Complete || young.CampaignUUID != e.campaign {
 			t.Errorf("nothing is that old: %+v", young)
@@ -236,7 +236,7 @@ func TestRetention(t *testing.T) {
 		if done := e.run(t, append(run, "1ms")...); done.sum() != want || done.Before == "" {
 			t.Errorf("the receipt: %+v, want %+v", done, want)
 		}
-		if list := e.client.list(t, e.campaign); len(list) != 0 {
+		if list := e.list(t, e.campaign); len(list) != 0 {
 			t.Errorf("%d responses are left", len(list))
 		}
 		if list := deliveries(t, dsn, e.hook); len(list) != 1 { // of the signature, of another campaign

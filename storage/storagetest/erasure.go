@@ -296,8 +296,8 @@ func testEraseOthers(w *world) {
 func testEraseChange(w *world) {
 	sc := w.addScene()
 	r, _, events := w.addFull(&sc.campaign, nextDay())
-	signed, event := w.newResponse(&sc.campaign), formsvc.Event{}
-	event = w.newEvent(&signed)
+	other := w.newResponse(&sc.campaign)
+	event := w.newEvent(&other)
 	e := w.everything(sc.account.ID, &r, events)
 	taken := w.addAnswer(sc.account.ID, "", "taken", "{}")
 	entry := w.newAudit(sc.account.ID)
