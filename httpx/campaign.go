@@ -19,16 +19,9 @@ func (h *Handler) listCampaigns(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.beginList()
-	var last formsvc.ID
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = appendCampaign(c.out, &page.Items[i])
-		if page.More {
-			last = page.Items[i].ID
-		}
-	}
-	return c.endList(&q, page.Total, last, sum)
+	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Campaign) ([]byte, formsvc.ID) {
+		return appendCampaign(b, x), x.ID
+	})
 }
 
 func (h *Handler) createCampaign(c *call) error {

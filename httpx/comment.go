@@ -17,16 +17,9 @@ func (h *Handler) listComments(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.beginList()
-	var last formsvc.ID
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = formsvc.AppendComment(c.out, &page.Items[i])
-		if page.More {
-			last = page.Items[i].ID
-		}
-	}
-	return c.endList(&q, page.Total, last, sum)
+	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Comment) ([]byte, formsvc.ID) {
+		return formsvc.AppendComment(b, x), x.ID
+	})
 }
 
 // createComment adds a comment by the key's owner. The answer has no Location: a

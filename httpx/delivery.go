@@ -23,16 +23,9 @@ func (h *Handler) listDeliveries(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.beginList()
-	var last formsvc.ID
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = appendDelivery(c.out, &page.Items[i], shortAnswer)
-		if page.More {
-			last = page.Items[i].ID
-		}
-	}
-	return c.endList(&q, page.Total, last, sum)
+	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Delivery) ([]byte, formsvc.ID) {
+		return appendDelivery(b, x, shortAnswer), x.ID
+	})
 }
 
 func (h *Handler) getDelivery(c *call) error {

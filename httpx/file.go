@@ -30,14 +30,7 @@ func (h *Handler) listFiles(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.beginList()
-	var last formsvc.ID
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = formsvc.AppendFile(c.out, &page.Items[i])
-		if page.More {
-			last = page.Items[i].ID
-		}
-	}
-	return c.endList(&q, page.Total, last, sum)
+	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.File) ([]byte, formsvc.ID) {
+		return formsvc.AppendFile(b, x), x.ID
+	})
 }

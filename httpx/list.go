@@ -122,6 +122,22 @@ func (c *call) beginItem(i int) {
 	}
 }
 
+// sendList answers with a page. item appends one of its items and tells its ID.
+func sendList[T any](
+	c *call, q *listQuery, sum scope, page *formsvc.Page[T], item func(b []byte, x *T) ([]byte, formsvc.ID),
+) error {
+	c.beginList()
+	var last formsvc.ID
+	for i := range page.Items {
+		c.beginItem(i)
+		c.out, last = item(c.out, &page.Items[i])
+	}
+	if !page.More {
+		last = ""
+	}
+	return c.endList(q, page.Total, last, sum)
+}
+
 // endList ends the answer. last is the last item on the page when more follow,
 // otherwise empty.
 func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) error {

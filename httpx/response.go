@@ -21,16 +21,9 @@ func (h *Handler) listResponses(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.beginList()
-	var last formsvc.ID
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = formsvc.AppendResponse(c.out, &page.Items[i])
-		if page.More {
-			last = page.Items[i].ID
-		}
-	}
-	return c.endList(&q, page.Total, last, sum)
+	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Response) ([]byte, formsvc.ID) {
+		return formsvc.AppendResponse(b, x), x.ID
+	})
 }
 
 func (h *Handler) createResponse(c *call) error {

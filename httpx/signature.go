@@ -17,16 +17,9 @@ func (h *Handler) listSignatures(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.beginList()
-	var last formsvc.ID
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = formsvc.AppendSignature(c.out, &page.Items[i])
-		if page.More {
-			last = page.Items[i].ID
-		}
-	}
-	return c.endList(&q, page.Total, last, sum)
+	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Signature) ([]byte, formsvc.ID) {
+		return formsvc.AppendSignature(b, x), x.ID
+	})
 }
 
 // createSignature records a signature. The answer has no Location, as with a

@@ -22,16 +22,9 @@ func (h *Handler) listWebhooks(c *call) error {
 		return err
 	}
 	page := pageOfWebhooks(all, q.page)
-	c.beginList()
-	var last formsvc.ID
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = appendWebhook(c.out, &page.Items[i])
-		if page.More {
-			last = page.Items[i].ID
-		}
-	}
-	return c.endList(&q, page.Total, last, sum)
+	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Webhook) ([]byte, formsvc.ID) {
+		return appendWebhook(b, x), x.ID
+	})
 }
 
 // pageOfWebhooks returns a page of an account's webhooks, which are oldest

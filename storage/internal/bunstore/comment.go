@@ -56,7 +56,7 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 // Comments implements formsvc.CommentStore.
 func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "formsvc_comments", "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
+	return pageOfResponse(ctx, s, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
 		return formsvc.Comment{
 			ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 			ResponseID: formsvc.ID(r.ResponseID), Body: r.Body, Author: r.Author, CreatedAt: fromMicros(r.CreatedAt),

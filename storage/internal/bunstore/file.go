@@ -112,43 +112,8 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 
 // Files implements formsvc.FileStore.
 func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
-	var page formsvc.Page[formsvc.File]
-	if err := s.ready(ctx, q.AccountID, q.CampaignID, q.ResponseID); err != nil {
-		return page, err
-	}
-	q.Page = q.Page.Clamped()
-	of := func(sel *bun.SelectQuery) *bun.SelectQuery {
-		return sel.Where("f.campaign_id = ? AND f.response_id = ? AND f.account_id = ?",
-			string(q.CampaignID), string(q.ResponseID), string(q.AccountID))
-	}
-	total := of(s.build.NewSelect().TableExpr("formsvc_files AS f")).ColumnExpr("count(*)")
-	var rows []fileRow
-	sel := of(s.build.NewSelect().Conn(s.read).Model(&rows)).ExcludeColumn("blocks").ColumnExpr("(?) AS total", total)
-	if err := paged(sel, "f.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	if len(rows) == 0 {
-		err := s.emptyFiles(ctx, &q, total, &page)
-		return page, s.notFound(err)
-	}
-	page.Total = rows[0].Total
-	rows, page.More = cutPage(rows, q.Page)
-	page.Items = make([]formsvc.File, len(rows))
-	for i := range rows {
-		page.Items[i] = rows[i].file()
-	}
-	return page, nil
-}
-
-// emptyFiles says for a page without rows, which tell neither, what the total is
-// and whether there is such a response.
-func (s *Store) emptyFiles(
-	ctx context.Context, q *formsvc.FileQuery, total *bun.SelectQuery, page *formsvc.Page[formsvc.File],
-) error {
-	return s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r").ColumnExpr("(?)", total).
-		Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",
-			string(q.CampaignID), string(q.ResponseID), string(q.AccountID)).
-		Scan(ctx, &page.Total)
+	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
+	return pageOfResponse(ctx, s, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total }, "blocks")
 }
 
 // AllFiles implements formsvc.FileStore.

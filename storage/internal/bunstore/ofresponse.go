@@ -15,20 +15,21 @@ func ofResponse(q *bun.SelectQuery, alias string, key formsvc.ResponseKey) *bun.
 }
 
 // pageOfResponse reads a page of what belongs to a response: rows of a model whose
-// table has that name and alias, and a column total that is scanned only.
+// table has that alias, and a column total that is scanned only. Columns named in
+// without are not read.
 func pageOfResponse[R, T any](
-	ctx context.Context, s *Store, table, alias string, key formsvc.ResponseKey, q formsvc.PageQuery,
-	out func(*R) (item T, total int64),
+	ctx context.Context, s *Store, alias string, key formsvc.ResponseKey, q formsvc.PageQuery,
+	out func(*R) (item T, total int64), without ...string,
 ) (formsvc.Page[T], error) {
 	var page formsvc.Page[T]
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return page, err
 	}
 	q = q.Clamped()
-	total := ofResponse(s.build.NewSelect().TableExpr(table+" AS "+alias), alias, key).ColumnExpr("count(*)")
+	total := ofResponse(s.build.NewSelect().Model((*R)(nil)), alias, key).ColumnExpr("count(*)")
 	var rows []R
-	sel := ofResponse(s.build.NewSelect().Conn(s.read).Model(&rows), alias, key).
-		ColumnExpr(alias+".*").ColumnExpr("(?) AS total", total)
+	sel := ofResponse(s.build.NewSelect().Conn(s.read).Model(&rows), alias, key).ExcludeColumn(without...).
+		ColumnExpr("(?) AS total", total)
 	if err := paged(sel, alias+".id", q).Scan(ctx); err != nil {
 		return page, s.backend.Classify(err)
 	}

@@ -104,7 +104,7 @@ func (s *Store) CreateSignature(
 // Signatures implements formsvc.SignatureStore.
 func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "formsvc_signatures", "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
+	return pageOfResponse(ctx, s, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
 		return r.signature(), r.Total
 	})
 }

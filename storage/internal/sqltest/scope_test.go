@@ -205,8 +205,7 @@ func unscoped() map[string]int {
 			"bunstore.skip responses", "sqlite.enabled webhooks", "sqlite.exists webhooks",
 		},
 		"a function that it calls, or that is called with it, adds the account": {
-			"bunstore.Comments comments", "bunstore.Signatures signatures", "bunstore.Files files",
-			"bunstore.Files model", "bunstore.selectCampaigns model",
+			"bunstore.selectCampaigns model",
 		},
 		"it is for rows that were found with the account, in the same unit": {
 			"bunstore.updateResponse responses", "bunstore.DeleteResponse files", "bunstore.DeleteResponse comments",
