@@ -148,16 +148,11 @@ func (w *eraser) removeBlobs(ctx context.Context, files []ID) {
 // dropLeftovers removes what is left of deleted webhooks, which has no owner that
 // it could be found by.
 func (w *eraser) dropLeftovers(ctx context.Context) error {
-	for !w.opts.DryRun {
-		n, err := w.store.Prune(ctx, time.Time{}, pruneBatch)
-		if err != nil || n == 0 {
-			return err
-		}
-		if !pause(ctx, prunePause) {
-			return ctx.Err()
-		}
+	if w.opts.DryRun {
+		return nil
 	}
-	return nil
+	_, err := inUnits(ctx, func() (int, error) { return w.store.Prune(ctx, time.Time{}, pruneBatch) })
+	return err
 }
 
 // scrub has the store overwrite what was removed.

@@ -101,19 +101,11 @@ func (s *Service) Recall(ctx context.Context, account ID, key string) (Reply, er
 // how many answers that were. [Service.Run] calls it.
 func (s *Service) Forget(ctx context.Context) (deleted int, err error) {
 	before := s.core.now().Add(-IdempotencyTTL)
-	for {
-		n, err := s.core.store.Forget(ctx, before, pruneBatch)
-		deleted += n
-		if err != nil {
-			return deleted, fmt.Errorf("formsvc: forget: %w", err)
-		}
-		if n < pruneBatch {
-			return deleted, nil
-		}
-		if !pause(ctx, prunePause) {
-			return deleted, ctx.Err()
-		}
+	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Forget(ctx, before, pruneBatch) })
+	if err != nil {
+		return deleted, fmt.Errorf("formsvc: forget: %w", err)
 	}
+	return deleted, nil
 }
 
 // repeated returns [ErrRepeated] when the call has an answer already. It is for

@@ -25,14 +25,21 @@ func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	if s.core.retention > 0 {
 		before = s.core.now().Add(-s.core.retention)
 	}
+	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, before, pruneBatch) })
+	if err != nil {
+		return deleted, fmt.Errorf("formsvc: prune: %w", err)
+	}
+	return deleted, nil
+}
+
+// inUnits repeats a unit, with pauses, until it deletes nothing, and returns how
+// much all deleted.
+func inUnits(ctx context.Context, unit func() (int, error)) (deleted int, err error) {
 	for {
-		n, err := s.core.store.Prune(ctx, before, pruneBatch)
+		n, err := unit()
 		deleted += n
-		if err != nil {
-			return deleted, fmt.Errorf("formsvc: prune: %w", err)
-		}
-		if n == 0 {
-			return deleted, nil
+		if err != nil || n == 0 {
+			return deleted, err
 		}
 		if !pause(ctx, prunePause) {
 			return deleted, ctx.Err()

@@ -86,13 +86,6 @@ func (l *quotaLedger) restore(list []QuotaReturn) {
 func (s *Service) pruneQuota(ctx context.Context) error {
 	l := s.core.quota
 	before := l.now().Add(-max(quotaKept, 2*l.window))
-	for {
-		n, err := l.store.PruneQuota(ctx, before, pruneBatch)
-		if err != nil || n == 0 {
-			return err
-		}
-		if !pause(ctx, prunePause) {
-			return ctx.Err()
-		}
-	}
+	_, err := inUnits(ctx, func() (int, error) { return l.store.PruneQuota(ctx, before, pruneBatch) })
+	return err
 }
