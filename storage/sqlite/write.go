@@ -180,7 +180,7 @@ func markTaken(ctx context.Context, c bun.IConn, taken map[string]bool, hashes [
 	return rows.Err()
 }
 
-// insertRecords writes the idempotency records of units.
+// insertRecords writes the idempotency records of units, whose keys nobody has.
 func (b *backend) insertRecords(ctx context.Context, c bun.IConn, units []*bunstore.Unit) error {
 	if !bunstore.Keyed(units) {
 		return nil
@@ -191,7 +191,10 @@ func (b *backend) insertRecords(ctx context.Context, c bun.IConn, units []*bunst
 			rows = append(rows, bunstore.RecordArgs(r)...)
 		}
 	}
-	_, err := b.records.insert(ctx, c, rows)
+	n, err := b.records.insert(ctx, c, rows)
+	if err == nil && n*b.records.columns != len(rows) {
+		return errSomeLeftOut // a response without its record could be made again
+	}
 	return err
 }
 
