@@ -54,6 +54,25 @@
 // account, and doesn't find what is another's. Package [github.com/formsvc/toolkit/storage] helps to
 // choose a store or to write one.
 //
+// # Calls that may be repeated
+//
+// [Service.Once] is a view of the service for one call that a client may send again:
+// the answer commits with what the call did, under a key that the client chose, so
+// that the call happens once whatever dies in between, on whatever node it is sent
+// again. [Service.As] is a view for somebody: what he does to accounts, keys and
+// webhooks is in the audit trail ([Audits]), in the same unit as the change.
+//
+// # Quotas
+//
+// [Quotas.Take] counts a request of a key in a window of time, over all nodes of a
+// store and without asking it each time. httpx calls it; programs that call the
+// services themselves need not.
+//
+// # People and time
+//
+// [Erasure] removes one person's data, or what is old, and writes a [Receipt].
+// [Responses.Export] reads a campaign of any size in flat memory.
+//
 // # Files
 //
 // [Files.Upload] first makes the bytes durable, as a blob, and then the file and

@@ -3,10 +3,6 @@ package bunstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -81,109 +77,6 @@ func decided[T any](
 		return false, err
 	}
 	return s.apply(ctx, c, &change)
-}
-
-type auditRow struct {
-	bun.BaseModel `bun:"table:formsvc_audit,alias:t"`
-
-	ID        string `bun:",pk"`
-	AccountID string
-	Actor     string
-	Action    string
-	Target    string
-	Details   string // JSON
-	CreatedAt int64
-}
-
-func checkAudit(a *formsvc.AuditEntry) error {
-	texts := []string{a.Actor, string(a.Action), string(a.Target)}
-	for name, value := range a.Details {
-		texts = append(texts, name, value)
-	}
-	return errors.Join(checkIDs(a.ID), formsvc.CheckText(texts...))
-}
-
-func (r *auditRow) entry() (formsvc.AuditEntry, error) {
-	a := formsvc.AuditEntry{
-		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), Actor: r.Actor, Action: formsvc.AuditAction(r.Action),
-		Target: formsvc.ID(r.Target), CreatedAt: fromMicros(r.CreatedAt),
-	}
-	if r.Details != "{}" {
-		if err := json.Unmarshal([]byte(r.Details), &a.Details); err != nil {
-			return a, fmt.Errorf("bunstore: details of audit entry %s: %w", r.ID, err)
-		}
-	}
-	return a, nil
-}
-
-func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEntry) error {
-	details := []byte("{}")
-	if len(a.Details) > 0 {
-		var err error
-		if details, err = json.Marshal(a.Details); err != nil {
-			return fmt.Errorf("bunstore: details: %w", err)
-		}
-	}
-	_, err := s.build.NewInsert().Conn(c).Model(&auditRow{
-		ID: string(a.ID), AccountID: string(a.AccountID), Actor: a.Actor, Action: string(a.Action), Target: string(a.Target),
-		Details: string(details), CreatedAt: micros(a.CreatedAt),
-	}).Exec(ctx)
-	return err
-}
-
-// AppendAudit implements formsvc.AuditStore.
-func (s *Store) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error {
-	if err := s.ready(ctx, entry.AccountID); err != nil {
-		return err
-	}
-	if err := checkAudit(&entry); err != nil {
-		return err
-	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error { return s.appendAudit(ctx, c, &entry) })
-}
-
-// Audit implements formsvc.AuditStore.
-func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
-	var page formsvc.Page[formsvc.AuditEntry]
-	if err := s.ready(ctx, q.AccountID); err != nil {
-		return page, noneWhenNotFound(err)
-	}
-	if err := formsvc.CheckText(string(q.Action), string(q.Target)); err != nil {
-		return page, err
-	}
-	q.Page = q.Page.Clamped()
-	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
-		sel = sel.Conn(s.read).Where("t.account_id = ?", string(q.AccountID))
-		if q.Action != "" {
-			sel = sel.Where("t.action = ?", string(q.Action))
-		}
-		if q.Target != "" {
-			sel = sel.Where("t.target = ?", string(q.Target))
-		}
-		if !q.Since.IsZero() {
-			// Rounded up: the column has no parts of a microsecond to compare.
-			sel = sel.Where("t.created_at >= ?", micros(q.Since.Add(time.Microsecond-time.Nanosecond)))
-		}
-		return sel
-	}
-	total, err := where(s.build.NewSelect()).Model((*auditRow)(nil)).Count(ctx)
-	if err != nil {
-		return page, s.backend.Classify(err)
-	}
-	page.Total = int64(total)
-	var rows []auditRow
-	if err := paged(where(s.build.NewSelect()).Model(&rows), "t.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q.Page)
-	for i := range rows {
-		entry, err := rows[i].entry()
-		if err != nil {
-			return formsvc.Page[formsvc.AuditEntry]{}, err
-		}
-		page.Items = append(page.Items, entry)
-	}
-	return page, nil
 }
 
 // nullable returns NULL for no identifier.

@@ -1,0 +1,63 @@
+package memory
+
+import (
+	"context"
+	"maps"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (s *Store) append(a *formsvc.AuditEntry) {
+	s.audited[a.ID] = true
+	if row, ok := s.accounts.get(a.AccountID); ok { // it may be in the making
+		_ = row.audit.add(a.ID, new(copyAudit(a))) // it was looked for
+	}
+}
+
+// AppendAudit implements [formsvc.AuditStore].
+func (s *Store) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if _, err := s.account(entry.AccountID); err != nil {
+		return err
+	}
+	change := formsvc.Change{Audit: &entry}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
+	s.apply(&change)
+	return nil
+}
+
+// Audit implements [formsvc.AuditStore].
+func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Page[formsvc.AuditEntry]{}, err
+	}
+	defer s.mu.Unlock()
+	a, err := s.account(q.AccountID)
+	if err != nil {
+		return formsvc.Page[formsvc.AuditEntry]{}, nil // an unknown account has none
+	}
+	match := func(e *formsvc.AuditEntry) bool {
+		return (q.Action == "" || e.Action == q.Action) && (q.Target == "" || e.Target == q.Target) &&
+			!e.CreatedAt.Before(q.Since)
+	}
+	return page(&a.audit, q.Page, match, copyAudit), nil
+}
+
+func checkAudit(a *formsvc.AuditEntry) error {
+	texts := []string{string(a.ID), string(a.AccountID), a.Actor, string(a.Action), string(a.Target)}
+	for name, value := range a.Details {
+		texts = append(texts, name, value)
+	}
+	return formsvc.CheckText(texts...)
+}
+
+func copyAudit(entry *formsvc.AuditEntry) formsvc.AuditEntry {
+	a := *entry
+	a.Details, a.CreatedAt = maps.Clone(a.Details), kept(a.CreatedAt)
+	return a
+}
