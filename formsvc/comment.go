@@ -21,13 +21,13 @@ type Comment struct {
 // Bounds of a comment, in characters.
 const (
 	MaxComment = 10_000
-	maxAuthor  = 200
+	MaxAuthor  = 200
 )
 
 // CommentInput is what a new comment needs.
 type CommentInput struct {
 	Body   string // not only white space, at most MaxComment characters; kept as it is
-	Author string // at most 200 characters; "" when nobody says
+	Author string // at most MaxAuthor characters; "" when nobody says
 }
 
 // CommentQuery chooses comments on one response.
@@ -66,7 +66,7 @@ func (in *CommentInput) check() error {
 	} else {
 		v.checkLine("/body", in.Body, MaxComment)
 	}
-	v.checkLine("/author", in.Author, maxAuthor)
+	v.checkLine("/author", in.Author, MaxAuthor)
 	return v.err()
 }
 

@@ -71,7 +71,9 @@ type Options struct {
 	// take. Negative means for ever. Defaults to 30 days.
 	Retention time.Duration
 	// Quota is how many requests a key may make in a window; negative means any
-	// number. Defaults to [DefaultQuota].
+	// number. Requests of a [Principal] without a KeyID, as an embedder's own
+	// authentication may make them, count for their account. Defaults to
+	// [DefaultQuota].
 	Quota int
 	// QuotaWindow is how long a window is, in whole seconds, and at most 100 years;
 	// windows begin at multiples of it since 1970 in UTC. Defaults to

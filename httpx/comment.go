@@ -22,6 +22,15 @@ func (h *Handler) listComments(c *call) error {
 	})
 }
 
+// author returns who comments. The name of an embedder's own principal may be longer
+// than an author's; the client has no part in that.
+func author(who *formsvc.Principal) string {
+	if name := []rune(who.KeyName); len(name) > formsvc.MaxAuthor {
+		return string(name[:formsvc.MaxAuthor])
+	}
+	return who.KeyName
+}
+
 // createComment adds a comment by the key's owner. The answer has no Location: a
 // comment has no address of its own.
 func (h *Handler) createComment(c *call) error {
@@ -32,7 +41,7 @@ func (h *Handler) createComment(c *call) error {
 	if err != nil {
 		return err
 	}
-	in.Author = c.who.KeyName
+	in.Author = author(c.who)
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Comment, error) {
 		return svc.Comments.Create(c.r.Context(), c.responseKey(), in)
 	}, func(comment *formsvc.Comment, b []byte) reply {

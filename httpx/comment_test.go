@@ -39,14 +39,18 @@ func TestComments(t *testing.T) {
 	})
 }
 
-// Whoever is let in by the embedder may have no name.
-func TestCommentByNobody(t *testing.T) {
+// Whoever is let in by the embedder may have no name, or one that is too long.
+func TestCommentByStrangers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.response(w.campaign(plainCampaign)) + "/comments"
-		w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) {
-			return &formsvc.Principal{AccountID: w.mine.account.ID, Permissions: formsvc.AllPermissions()}, nil
-		}})
-		w.do("POST", list, plainComment).is(201, "").has("null", "author")
+		for name, want := range map[string]string{
+			"": "null", strings.Repeat("é", formsvc.MaxAuthor+1): `"` + strings.Repeat("é", formsvc.MaxAuthor) + `"`,
+		} {
+			w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) {
+				return &formsvc.Principal{AccountID: w.mine.account.ID, KeyName: name, Permissions: formsvc.AllPermissions()}, nil
+			}})
+			w.do("POST", list, plainComment).is(201, "").has(want, "author")
+		}
 	})
 }
 

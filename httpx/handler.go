@@ -40,7 +40,8 @@ type Options struct {
 	MaxTransfers int
 	// Authenticate says who a request speaks for. What is
 	// [formsvc.ErrUnauthenticated] is answered 401. The result is not changed
-	// and may be shared between requests. Defaults to the API key in the
+	// and may be shared between requests. Its KeyID, or its account if it has none,
+	// is whose requests the quota of the service counts. Defaults to the API key in the
 	// Authorization header.
 	Authenticate func(*http.Request) (*formsvc.Principal, error)
 	// ClientAddress returns the address that a request came from, where that is not

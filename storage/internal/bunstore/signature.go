@@ -18,7 +18,7 @@ type signatureRow struct {
 	CampaignID string
 	ResponseID string
 	Email      string
-	Folded     string // see folded
+	Folded     string // see formsvc.FoldEmail
 	FirstName  string
 	LastName   string
 	FileID     sql.NullString
