@@ -200,11 +200,10 @@ CREATE TABLE formsvc_failing (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX formsvc_failing_untold ON formsvc_failing (first_at) WHERE failures > 0;
 
--- Answers to calls that may be repeated, by a hash of account and key. seq keeps
--- them in the order in which they were made.
+-- Answers to calls that may be repeated, by a hash of account and key. The body comes
+-- last, so that the columns before it can be read without it.
 CREATE TABLE formsvc_idempotency (
-  seq         INTEGER PRIMARY KEY,
-  id          BLOB NOT NULL UNIQUE,
+  id          BLOB NOT NULL PRIMARY KEY,
   account_id  TEXT NOT NULL,
   request     BLOB NOT NULL,
   status      INTEGER NOT NULL,
