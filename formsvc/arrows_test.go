@@ -25,7 +25,7 @@ var arrows = map[string][]string{
 	"blobstore/s3blob":        {"blobstore", "minio"},
 	"blobstore/s3blob/s3test": {},
 	"formsvc":                 {"webhook", "blobstore"},
-	"httpx":                   {"formsvc", "webhook", "blobstore", "github.com/go-json-experiment/json", "golang.org/x/time"},
+	"httpx":                   {"formsvc", "webhook", "blobstore", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"storage":                   {},
 	"storage/keyring":           {},

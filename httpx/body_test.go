@@ -211,6 +211,8 @@ func TestMisshapenCampaigns(t *testing.T) {
 		{"rules, all at once", `{"title":" ","status":"ajar","opensAt":"2026-01-02T00:00:00Z","closesAt":"2026-01-01T00:00:00Z",` +
 			`"modules":[{"name":"a"},{"name":"a","type":"x"}]}`, 422, "validation_failed",
 			f("/title required", "/status invalid_value", "/closesAt out_of_range", "/modules/1/name duplicate", "/modules/1/type invalid_value")},
+		{"empty words", `{"title":"x","status":"","modules":[{"name":"a","type":""}]}`, 422, "validation_failed",
+			f("/status invalid_value", "/modules/0/type invalid_value")},
 		{"more than can be listed", `{"title":"x",` + strings.ReplaceAll(manyAnswers(200)[1:], `{"value":[]}`, `1`), 400, "invalid_body", nil},
 	}
 	everywhere(t, func(t *testing.T, w *world) {

@@ -19,7 +19,7 @@ func (d *decoder) campaignMember(in *formsvc.CampaignInput, replace bool) {
 	case "description":
 		in.Description = d.optionalString()
 	case "status":
-		in.Status = formsvc.CampaignStatus(d.optionalString())
+		in.Status = formsvc.CampaignStatus(d.optionalWord())
 	case "opensAt":
 		in.OpensAt = d.optionalTime()
 	case "closesAt":
@@ -67,7 +67,7 @@ func (d *decoder) moduleMember(m *formsvc.Module) {
 	case "label":
 		m.Label = d.optionalString()
 	case "type":
-		m.Type = formsvc.ModuleType(d.optionalString())
+		m.Type = formsvc.ModuleType(d.optionalWord())
 	case "required":
 		m.Required = d.optionalBool()
 	case "options":

@@ -30,7 +30,7 @@ func (d *decoder) webhookMember(in *formsvc.WebhookInput, replace bool) {
 	case "campaignUuid":
 		in.CampaignID = d.optionalID()
 	case "secret":
-		in.Secret = d.optionalSecret()
+		in.Secret = d.optionalWord()
 	case "headers":
 		in.Headers = d.headers()
 	case "disabled":
@@ -44,21 +44,6 @@ func (d *decoder) webhookMember(in *formsvc.WebhookInput, replace bool) {
 	default:
 		d.unknown()
 	}
-}
-
-// optionalSecret reads a secret, or null, which stands for an absent one. An
-// empty one would stand for that too, and the client would sign with another
-// secret than it believes; so it becomes one that the service refuses, along
-// with everything else that it finds.
-func (d *decoder) optionalSecret() string {
-	if d.null() {
-		return ""
-	}
-	s, ok := d.string()
-	if ok && s == "" {
-		return " "
-	}
-	return s
 }
 
 // headers reads an object of strings, in which null stands for the value that
@@ -109,7 +94,7 @@ func (d *decoder) rotation() (formsvc.Rotation, error) {
 		for d.member() {
 			switch string(d.name) {
 			case "secret":
-				r.Secret = d.optionalSecret()
+				r.Secret = d.optionalWord()
 			case "gracePeriodSeconds":
 				if !d.null() {
 					r.Grace = time.Duration(d.optionalInt()) * time.Second

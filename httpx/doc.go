@@ -238,6 +238,17 @@
 // than 120 times, and then more than once a second, it is 429 too_many_failures in
 // place of 401; a good key is never refused for that.
 //
+// # Description
+//
+// GET /openapi.json answers with the description of the API in OpenAPI 3.1, which names
+// [Options.BaseURL], or the path that the Handler is mounted under, as its server.
+// GET /docs is a page for people: how to begin, and Swagger UI over that description,
+// in which a key can be entered and every operation tried. It needs no other host and
+// keeps no key. Both are public.
+//
+// The description is written by hand, in openapi.yaml. Every request and answer of the
+// tests of this package is checked against it, so what it says is what happens.
+//
 // # Logging
 //
 // The [Handler] logs what it can't blame on the client: answers of 500 and

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,13 +17,15 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// receiver is a real one that answers with the statuses in turn and keeps what
-// it got.
+// receiver is a real one that answers with the statuses in turn, checks what it got
+// against the OpenAPI document and keeps it.
 type receiver struct {
 	*httptest.Server
 	statuses []int
-	headers  []http.Header
-	bodies   []string
+
+	mu      sync.Mutex
+	headers []http.Header
+	bodies  []string
 }
 
 func newReceiver(tb testing.TB, statuses ...int) *receiver {
@@ -32,6 +35,9 @@ func newReceiver(tb testing.TB, statuses ...int) *receiver {
 		if err != nil {
 			tb.Error(err)
 		}
+		checkDelivery(tb, req.Header, body)
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.headers, r.bodies = append(r.headers, req.Header), append(r.bodies, string(body))
 		w.WriteHeader(r.statuses[len(r.bodies)-1])
 		_, _ = fmt.Fprintf(w, "answer %d", len(r.bodies))

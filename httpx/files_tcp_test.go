@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx"
 )
 
 // patience only keeps a test that hangs from hanging for ever.
@@ -24,11 +23,7 @@ const patience = 30 * time.Second
 // grace sets how long clients may keep the world's handler waiting.
 func (w *world) grace(d time.Duration) {
 	w.tb.Helper()
-	h, ok := w.api.(*httpx.Handler)
-	if !ok {
-		w.tb.Fatal("the handler is wrapped")
-	}
-	h.SetGrace(d)
+	w.bare.SetGrace(d)
 }
 
 // head returns the header of an upload up to its framing.

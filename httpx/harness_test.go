@@ -27,7 +27,8 @@ type world struct {
 	store *faultyStore
 	blobs *faultyBlobs
 	svc   *formsvc.Service
-	api   http.Handler
+	api   http.Handler   // checked against the OpenAPI document, but in benchmarks
+	bare  *httpx.Handler // the one behind it
 	log   *bytes.Buffer
 	now   time.Time        // of the clock; moved by hand
 	clock func() time.Time // another clock, for benchmarks
@@ -81,7 +82,16 @@ func (w *world) serve(opts *httpx.Options) {
 	if err != nil {
 		w.tb.Fatal(err)
 	}
-	w.api = api
+	w.bare, w.api = api, w.checked(api, opts.Authenticate != nil)
+}
+
+// checked puts a handler behind the check against the OpenAPI document. With open it
+// may let requests in without a key.
+func (w *world) checked(api *httpx.Handler, open bool) http.Handler {
+	if _, ok := w.tb.(*testing.B); ok {
+		return api
+	}
+	return checked(func() testing.TB { return w.tb }, api, open)
 }
 
 func (w *world) tenant(name string) tenant {
@@ -187,6 +197,9 @@ func (a *answer) check(method string) {
 	if a.header.Get("Content-Disposition") != "" {
 		a.checkFile(method)
 		return
+	}
+	if strings.Contains(a.what, " /docs") && a.status < 300 {
+		return // docs_test.go looks at what that is
 	}
 	want := "application/json"
 	if a.status >= 400 {

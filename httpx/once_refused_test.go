@@ -125,23 +125,27 @@ func TestWebhooksAreAudited(t *testing.T) {
 	})
 }
 
-// A record whose person was erased has no answer any more.
+// What was done for a person who was erased since has no answer any more.
 func TestErasedAnswers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		key := once("k")
-		w.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "")
-		known, err := w.svc.Recall(t.Context(), w.mine.account.ID, "k")
-		if err != nil {
+		campaign := w.campaign(plainCampaign)
+		response := w.response(campaign, once("response"))
+		posts := []struct{ key, path, body string }{
+			{"response", campaign + "/responses", plainResponse}, {"file", response + "/files", "{}"},
+			{"comment", response + "/comments", plainComment}, {"signature", response + "/signatures", plainSignature},
+		}
+		for _, p := range posts {
+			w.do("POST", p.path, p.body, once(p.key)).is(201, "")
+		}
+		if _, err := w.svc.Erasure.Person(t.Context(), w.mine.account.ID, "ada@example.com", nil); err != nil {
 			t.Fatal(err)
 		}
-		erased := formsvc.Reply{Request: known.Request, Status: http.StatusGone}
-		if err := w.svc.Remember(t.Context(), w.other.account.ID, "k", erased); err != nil {
-			t.Fatal(err)
+		for _, p := range posts {
+			for range 2 {
+				w.do("POST", p.path, p.body, once(p.key)).is(410, "erased")
+			}
 		}
-		for range 2 {
-			w.do("POST", "/v1/campaigns", plainCampaign, key, as(w.other.key)).is(410, "erased")
-		}
-		w.do("POST", "/v1/campaigns", `{}`, key, as(w.other.key)).is(422, "idempotency_mismatch")
+		w.do("POST", campaign+"/responses", answers(`{}`), once("response")).is(422, "idempotency_mismatch")
 	})
 }
 

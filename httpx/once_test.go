@@ -90,7 +90,7 @@ func (w *world) nodes(n int) []http.Handler {
 		if err != nil {
 			w.tb.Fatal(err)
 		}
-		nodes = append(nodes, api)
+		nodes = append(nodes, w.checked(api, false))
 	}
 	return nodes
 }

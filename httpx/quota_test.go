@@ -259,7 +259,7 @@ func from(address string) func(*http.Request) {
 func TestTooManyFailures(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		now := time.Now()
-		w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+		w.bare.SetNow(func() time.Time { return now })
 		elsewhere := newWorld(t, openMemory(t), nil).mine.key // its checksum fits
 		bad := []func(*http.Request){
 			as("nonsense"), as(elsewhere), header("Authorization"), header("Authorization", "Basic abc"), header("Authorization", "Bearer a", "Bearer b"),
@@ -287,7 +287,7 @@ func TestTooManyFailures(t *testing.T) {
 func TestAddressesOfFailures(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	now := time.Now()
-	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	w.bare.SetNow(func() time.Time { return now })
 	fail := func(address string) int {
 		r := w.request("GET", "/v1/me", "", as("nonsense"), from(address))
 		return w.send(r).status
@@ -316,12 +316,12 @@ func TestAddressesOfFailures(t *testing.T) {
 	for i := range 30_000 {
 		fail(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
 	}
-	if n := w.api.(*httpx.Handler).Remembered(); n > 10_000 || n < 5_000 {
+	if n := w.bare.Remembered(); n > 10_000 || n < 5_000 {
 		t.Errorf("%d addresses are remembered", n)
 	}
 
 	w.serve(&httpx.Options{ClientAddress: func(r *http.Request) string { return r.Header.Get("X-Client") }})
-	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	w.bare.SetNow(func() time.Time { return now })
 	for i := range httpx.FailureBurst + 20 {
 		want := 401
 		if i >= httpx.FailureBurst {
@@ -341,7 +341,7 @@ func TestRate(t *testing.T) {
 	}
 	now := time.Now()
 	w.limit(1000, &httpx.Options{Rate: 0.5, Burst: 3})
-	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	w.bare.SetNow(func() time.Time { return now })
 	for range 3 {
 		w.do("GET", "/v1/me", "").is(200, "")
 	}
@@ -357,7 +357,7 @@ func TestRate(t *testing.T) {
 	w.do("GET", "/v1/me", "").is(429, "rate_limited")
 
 	w.serve(&httpx.Options{Rate: 2.5})
-	w.api.(*httpx.Handler).SetNow(func() time.Time { return now })
+	w.bare.SetNow(func() time.Time { return now })
 	statuses := []int{}
 	for range 4 {
 		statuses = append(statuses, w.do("GET", "/v1/me", "").status)

@@ -95,12 +95,15 @@ func routes() []route {
 		op("getMe", http.MethodGet, "/v1/me", "", (*Handler).getMe),
 		public("getHealth", "/healthz", (*Handler).getHealth),
 		public("getReadiness", "/readyz", (*Handler).getReadiness),
+		public("getOpenAPI", openAPIPath, (*Handler).getOpenAPI),
+		public("getDocs", docsPath, (*Handler).getDocs),
+		public("getDocsFile", docsPath+"/{name}", (*Handler).getDocsFile),
 	}
 }
 
 // A resource is the routes of one path.
 type resource struct {
-	segments []string // "" is an identifier
+	segments []string // "" is an identifier, anyName whatever is there
 	routes   []route
 	allow    string // the methods, as in the header Allow
 }
@@ -132,10 +135,17 @@ func compile(table []route) []resource {
 	return list
 }
 
+// anyName stands for a segment that the handler looks at itself. No path of ours has
+// an asterisk.
+const anyName = "*"
+
 func segments(pattern string) []string {
 	list := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	for i, s := range list {
-		if strings.HasPrefix(s, "{") {
+		switch {
+		case s == "{name}":
+			list[i] = anyName
+		case strings.HasPrefix(s, "{"):
 			list[i] = ""
 		}
 	}
@@ -173,7 +183,7 @@ func (x *resource) match(path string, ids *[maxIDs]formsvc.ID) bool {
 		segment := path[1:end]
 		path = path[end:]
 		if want != "" {
-			if segment != want {
+			if segment != want && want != anyName {
 				return false
 			}
 			continue

@@ -203,6 +203,21 @@ func (d *decoder) optionalInt() int {
 	return int(n)
 }
 
+// optionalWord reads a string that must not be empty, or null, which stands for an
+// absent one. An empty one would stand for that too, and what the client meant would
+// be lost: it would sign with another secret than it believes. So it becomes one that
+// the service refuses, along with everything else that it finds.
+func (d *decoder) optionalWord() string {
+	if d.null() {
+		return ""
+	}
+	s, ok := d.string()
+	if ok && s == "" {
+		return " "
+	}
+	return s
+}
+
 // optionalTime reads a timestamp, or null, which stands for an absent one.
 func (d *decoder) optionalTime() time.Time {
 	if d.null() {
