@@ -20,12 +20,18 @@ func TestFirstStartPrintsAccountAndKeyOnce(t *testing.T) {
 		if strings.Contains(s.log.String(), key) {
 			t.Errorf("the key is in the log")
 		}
-		for _, want := range []string{`account "default"`, s.url + "/v1/campaigns"} {
+		for _, want := range []string{`account "default"`, s.url + "/v1/campaigns", s.url + "/docs"} {
 			if !strings.Contains(s.out.String(), want) {
 				t.Errorf("the first start does not print %q:\n%s", want, s.out.String())
 			}
 		}
 		newClient(t, s.url, key).want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
+		nobody := newClient(t, s.url, "")
+		nobody.want(t, http.StatusOK, http.MethodGet, "/docs", nil, nil)
+		description := nobody.want(t, http.StatusOK, http.MethodGet, "/openapi.json", nil, nil)
+		if want := `"url": "` + s.url + `"`; !strings.Contains(string(description.body), want) {
+			t.Errorf("/openapi.json does not name the server: no %s", want)
+		}
 		s.terminate(t)
 		s.stopped(t)
 

@@ -79,6 +79,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if c.BaseURL == "" {
 		c.BaseURL = "http://" + listener.Addr().String()
 	}
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	b, err := g.openBlobs()
 	if err != nil {
 		return err
@@ -152,6 +153,9 @@ Create a campaign with it:
   curl -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \
     -d '{"title":"My first campaign"}' %s/v1/campaigns
 
-`, defaultAccount, key, key, c.BaseURL)
+The API is at       %s
+Its documentation   %s/docs
+
+`, defaultAccount, key, key, c.BaseURL, c.BaseURL, c.BaseURL)
 	return err
 }

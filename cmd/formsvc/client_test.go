@@ -1,0 +1,111 @@
+package main_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// errNoModules means that what the generator and its code need can't be fetched.
+var errNoModules = errors.New("the modules of testdata/client cannot be fetched")
+
+// A client that oapi-codegen generates from the document that the server serves can
+// do all that the document tells of, and finds in every answer what it promises.
+// What it does is in testdata/client, a module of its own: whoever uses this one
+// needs neither the generator nor its code.
+func TestGeneratedClient(t *testing.T) {
+	var (
+		once    sync.Once
+		path    string
+		failure error
+	)
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		flags := []string{"--quota", "500", "--webhook-retries", "100ms", "--max-upload", "100KB"}
+		s := execute(t, dsn, nil, slices.Concat(allowLoopback, flags)...).started(t)
+		key := s.firstKey(t)
+		narrow := strings.TrimSpace(manage(t, dsn, "keys", "create", "--name", "narrow", "--permissions", "campaigns:read"))
+
+		once.Do(func() { path, failure = buildClient(t.Context(), s.url) })
+		switch {
+		case errors.Is(failure, errNoModules) && os.Getenv("CI") != "true":
+			t.Skipf("SKIPPED: %v", failure)
+		case failure != nil:
+			t.Fatal(failure)
+		}
+		cmd := exec.CommandContext(t.Context(), path)
+		cmd.Env = environment("FORMSVC_URL="+s.url, "FORMSVC_KEY="+key, "FORMSVC_NARROW_KEY="+narrow)
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("the generated client: %v\n%s", err, out)
+		}
+	})
+}
+
+// buildClient generates the client from the document of the server and builds the
+// program that uses it. It returns the path of the program.
+func buildClient(ctx context.Context, url string) (string, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
+	}
+	if dir, err = os.MkdirTemp(dir, "client-"); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(dir, os.DirFS("testdata/client")); err != nil {
+		return "", err
+	}
+	if err := download(ctx, url+"/openapi.json", filepath.Join(dir, "openapi.json")); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "api"), 0o750); err != nil {
+		return "", err
+	}
+	if err := inClient(ctx, dir, "mod", "download"); err != nil {
+		return "", fmt.Errorf("%w: %w", errNoModules, err)
+	}
+	if err := inClient(ctx, dir, "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "openapi.json"); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "driver"), inClient(ctx, dir, "build", "-o", "driver", ".")
+}
+
+// inClient runs the go command in the module of the client.
+func inClient(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	// go.mod and go.sum are to be complete, whatever flags this test is run with.
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// download writes what is at the URL to a file.
+func download(ctx context.Context, url, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	content, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}

@@ -1,0 +1,107 @@
+package main_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+// What the page of the documentation tells people to type works as it is, but for the
+// values that are theirs.
+func TestDocsCommands(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("SKIPPED: no curl here")
+	}
+	dsn := databases()[0].dsn(t)
+	s := start(t, dsn)
+	r := webhooktest.NewReceiver(t, []string{"of no use here"}, nil)
+	shown := commands(t, s.url)
+
+	key := strings.TrimSpace(manage(t, dsn, strings.Fields(shown["make-key"])[1:]...))
+	var me struct {
+		Permissions []string `json:"permissions"`
+	}
+	newClient(t, s.url, key).want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, &me)
+	if got := strings.Join(me.Permissions, ","); !strings.HasSuffix(shown["make-key"], " "+got) {
+		t.Errorf("the key may do %s", got)
+	}
+
+	key = s.firstKey(t)
+	curl := func(id, campaign, status string) map[string]any {
+		t.Helper()
+		line, ok := strings.CutPrefix(shown[id], "curl ")
+		if !ok || !strings.Contains(line, s.url+"/v1/") {
+			t.Fatalf("%s: %s", id, shown[id])
+		}
+		line = strings.ReplaceAll(line, "https://forms.example.com/hooks", r.URL())
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", `curl -sS -w '\n%{http_code}' `+line)
+		cmd.Env = environment("FORMSVC_KEY="+key, "CAMPAIGN="+campaign)
+		out, err := cmd.CombinedOutput()
+		body, code, _ := strings.Cut(string(out), "\n")
+		if err != nil || code != status {
+			t.Fatalf("%s: %v: %s, want %s", id, err, out, status)
+		}
+		return object(t, []byte(body))
+	}
+	campaign, _ := curl("curl-campaign", "", "201")["uuid"].(string)
+	created := curl("curl-response", campaign, "201")
+	if again := curl("curl-response", campaign, "201"); again["uuid"] != created["uuid"] {
+		t.Error("the same call again makes another response")
+	}
+	list := curl("curl-list", campaign, "200")
+	items, _ := list["items"].([]any)
+	if first, _ := json.Marshal(items); len(items) != 1 || !strings.Contains(string(first), created["uuid"].(string)) {
+		t.Errorf("the list is %v", list)
+	}
+	if secret, _ := curl("curl-webhook", campaign, "201")["secret"].(string); secret == "" {
+		t.Error("the webhook has no secret")
+	}
+}
+
+// commands returns what the elements with identifiers have for text, on the page of the
+// server, and with its address as scripts put it in.
+func commands(t *testing.T, origin string) map[string]string {
+	t.Helper()
+	answer, err := http.Get(origin + "/docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := html.Parse(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make(map[string]string)
+	for n := range page.Descendants() {
+		for _, a := range n.Attr {
+			if a.Key == "id" {
+				texts[a.Val] = textOf(n, origin)
+			}
+		}
+	}
+	return texts
+}
+
+// textOf returns the text of an element.
+func textOf(n *html.Node, origin string) string {
+	if n.Type == html.TextNode {
+		return n.Data
+	}
+	for _, a := range n.Attr {
+		if a.Key == "data-base" {
+			return origin
+		}
+	}
+	var b strings.Builder
+	for child := range n.ChildNodes() {
+		b.WriteString(textOf(child, origin))
+	}
+	return b.String()
+}
