@@ -1,5 +1,5 @@
 # `make` lists the targets. Needed: Go and bash. Everything else is fetched (linters and an S3 server into .cache/bin, at the
-# versions below) or optional (PostgreSQL, see .ci/with-postgres).
+# versions below; with Node.js, what .ci/judges names) or optional (PostgreSQL, see .ci/with-postgres).
 
 GO         ?= go
 PKGS       ?= ./...
@@ -26,7 +26,7 @@ WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test race bench microbench check fmt vet tidy lint vuln fuzz clean
+.PHONY: help build test race bench microbench check fmt vet tidy lint judges vuln fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -49,7 +49,7 @@ bench: ## requests and files beside their limits, deliveries beside River, in on
 microbench: ## run the benchmarks of the packages
 	@$(WITH_S3) $(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(PKGS)
 
-check: fmt vet tidy lint race vuln ## everything a change must pass
+check: fmt vet tidy lint judges race vuln ## everything a change must pass
 	@echo 'check: ok'
 
 fmt: ## name the files gofmt would change
@@ -67,6 +67,9 @@ lint: ## run golangci-lint
 	else \
 		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
 	fi
+
+judges: ## have redocly and prism judge the OpenAPI document and the service (minutes; needs Node.js)
+	@bash .ci/judges/run
 
 # The database is https://vuln.go.dev, or the one in GOVULNDB (file:///some/directory). Being offline is no failure; a
 # GOVULNDB that cannot be read is.
