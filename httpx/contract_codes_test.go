@@ -61,6 +61,7 @@ func TestOpenAPICodes(t *testing.T) {
 		}
 	}
 	delete(finder.found, "client_gone") // nobody sees it
+	delete(finder.found, "conflict")    // of stores; what clients can cause has codes of its own
 	if len(finder.found) < 10 {
 		t.Errorf("only %d codes found in the source", len(finder.found))
 	}

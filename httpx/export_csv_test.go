@@ -264,6 +264,7 @@ func TestExportIsATransfer(t *testing.T) {
 	watched := &watchedWriter{ResponseRecorder: httptest.NewRecorder(), before: func() {
 		turned++
 		w.do("GET", campaign+"/responses.csv", "").is(503, "too_many_transfers")
+		w.do("GET", list, "").is(503, "too_many_transfers")
 	}}
 	w.api.ServeHTTP(watched, w.request("GET", list, ""))
 	if turned != 1 || watched.Body.Len() == 0 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMain fails when the tests, which all passed, have not seen enough of what the
-// OpenAPI document promises.
+// TestMain fails when the tests, which all passed, have not seen all that the OpenAPI
+// document promises.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && wholePackage() {

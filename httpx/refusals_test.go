@@ -55,6 +55,24 @@ func TestEveryOperationRefusesKeysThatAreTooFast(t *testing.T) {
 	})
 }
 
+func TestEveryOperationCountsForTheQuota(t *testing.T) {
+	everyRequest(t, withKey, func(_ *testing.T, w *world, s sample) {
+		w.limit(1, nil)
+		w.do("GET", "/v1/me", "") // the first of all is the only one
+		w.do(s.Method, s.path, s.body).is(429, "quota_exceeded")
+	})
+}
+
+func TestEveryOperationRefusesGuesses(t *testing.T) {
+	everyRequest(t, withKey, func(_ *testing.T, w *world, s sample) {
+		w.serve(nil)
+		for range httpx.FailureBurst {
+			w.do(s.Method, s.path, s.body, as("nonsense")).is(401, "unauthenticated")
+		}
+		w.do(s.Method, s.path, s.body, as("nonsense")).is(429, "too_many_failures")
+	})
+}
+
 // Whatever keeps the service from looking at a key keeps it from answering.
 func TestEveryOperationSaysWhenItCannotAnswer(t *testing.T) {
 	everyRequest(t, withKey, func(_ *testing.T, w *world, s sample) {
@@ -94,6 +112,32 @@ func TestEveryBodyMayBeOfTheWrongType(t *testing.T) {
 		}
 		w.do(s.Method, s.path, "text", plain).is(415, "unsupported_media_type")
 		w.do(s.Method, s.path, "{}", header("Content-Encoding", "gzip")).is(415, "unsupported_content_encoding")
+	})
+}
+
+// A broken is a body that ends too early.
+type broken struct{ io.Reader }
+
+func (b broken) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func TestEveryBodyMayBeMalformed(t *testing.T) {
+	decodes := func(r httpx.Route) bool { return takesBody(r) && theContract(t).operation(r.Name).body["application/json"] != nil }
+	everyRequest(t, decodes, func(_ *testing.T, w *world, s sample) {
+		for body, code := range map[string]string{
+			"\uFEFF{}": "byte_order_mark", `{"a":"` + "\xff" + `"}`: "invalid_utf8", `{"a":1,"a":1}`: "duplicate_member",
+			strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65): "too_deep", `{`: "malformed_json",
+		} {
+			w.do(s.Method, s.path, body).is(400, code)
+		}
+		w.do(s.Method, s.path, "", func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(broken{strings.NewReader("{")}), -1
+		}).is(400, "body_incomplete")
 	})
 }
 
