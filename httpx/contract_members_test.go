@@ -20,7 +20,7 @@ func TestOpenAPIMembers(t *testing.T) {
 	names := append(memberNames(t), "zzz")
 	found := 0
 	for _, s := range w.requests(campaign, w.response(campaign)) {
-		schema := theContract(t).operation(s.Name).get("requestBody", "content", "application/json", "schema")
+		schema := documentOf(t, s.Route).get("requestBody", "content", "application/json", "schema")
 		if !schema.there() {
 			continue
 		}

@@ -96,11 +96,7 @@ func TestOpenAPIQueries(t *testing.T) {
 	campaign := w.campaign(plainCampaign)
 	names := parameterNames(t)
 	for _, s := range w.requests(campaign, w.response(campaign)) {
-		o := theContract(t).operation(s.Name)
-		if o == nil {
-			t.Errorf("%s is not documented", s.Name)
-			continue
-		}
+		o := documentOf(t, s.Route)
 		looks := o.answers[http.StatusBadRequest] != nil && slices.Contains(o.answers[http.StatusBadRequest].codes, "invalid_parameter")
 		for _, name := range append([]string{"zzz"}, names...) {
 			p := o.parameter("query", name)
@@ -140,14 +136,15 @@ func (d *documented) sample() string {
 	return fmt.Sprint(examples[0].v)
 }
 
-// operation returns the operation of that name, or nil.
-func (c *contract) operation(id string) *operation {
-	for _, o := range c.operations {
-		if o.id == id {
-			return o
-		}
+// documentOf returns the operation of a route, or ends the test.
+func documentOf(tb testing.TB, r httpx.Route) *operation {
+	tb.Helper()
+	c := theContract(tb)
+	i := slices.IndexFunc(c.operations, func(o *operation) bool { return o.id == r.Name })
+	if i < 0 {
+		tb.Fatalf("%s is not documented", r.Name)
 	}
-	return nil
+	return c.operations[i]
 }
 
 // examples returns the examples beside a schema.
