@@ -16,7 +16,6 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-//nolint:gochecknoglobals // a flag
 var update = flag.Bool("update", false, "write openapi.json anew from openapi.yaml")
 
 // What is served is what is written by hand.
@@ -36,7 +35,7 @@ func TestOpenAPIJSON(t *testing.T) {
 	}
 	want.WriteByte('\n')
 	if *update {
-		if err := os.WriteFile("openapi.json", want.Bytes(), 0o644); err != nil { //nolint:gosec // a source file
+		if err := os.WriteFile("openapi.json", want.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
