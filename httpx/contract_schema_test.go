@@ -19,24 +19,12 @@ func (c *contract) closeAnswers() {
 	for name, schema := range map[string]string{"x-problem": "Problem", "x-line": "Response"} {
 		top[name] = map[string]any{"$ref": "#/components/schemas/" + schema}
 	}
-	seen := map[string]bool{}
-	var walk func(n node, whole bool)
-	walk = func(n node, whole bool) {
+	walk := (&schemaWalk{look: func(n node, whole bool) {
 		own, ok := n.v.(map[string]any)
 		if ok && whole && own["additionalProperties"] == nil && own["unevaluatedProperties"] == nil {
 			own["unevaluatedProperties"] = false
 		}
-		if seen[n.at] {
-			return
-		}
-		seen[n.at] = true
-		for _, p := range n.subschemas() {
-			walk(p.node, p.whole)
-		}
-		if target := n.follow(); target.at != n.at {
-			walk(target, false) // it was closed with what stands beside the reference
-		}
-	}
+	}}).walk
 	content := func(n node) {
 		for _, m := range n.get("content").members() {
 			if schema := m.get("schema"); schema.there() {
@@ -56,6 +44,29 @@ func (c *contract) closeAnswers() {
 	}
 	for _, item := range root.get("webhooks").members() {
 		content(item.get("post", "requestBody"))
+	}
+}
+
+// A schemaWalk looks at schemas and all that is in them, and once into each.
+type schemaWalk struct {
+	look func(n node, whole bool)
+	seen map[string]bool
+}
+
+func (w *schemaWalk) walk(n node, whole bool) {
+	w.look(n, whole)
+	if w.seen[n.at] {
+		return
+	}
+	if w.seen == nil {
+		w.seen = map[string]bool{}
+	}
+	w.seen[n.at] = true
+	for _, p := range n.subschemas() {
+		w.walk(p.node, p.whole)
+	}
+	if target := n.follow(); target.at != n.at {
+		w.walk(target, false) // it was looked at with what stands beside the reference
 	}
 }
 
@@ -94,31 +105,19 @@ func (n node) subschemas() []subschema {
 // Every object that clients send is closed: the service refuses what it doesn't know.
 func TestOpenAPIRequestsAreClosed(t *testing.T) {
 	c := theContract(t)
-	seen := map[string]bool{}
-	var walk func(n node, whole bool)
-	walk = func(n node, whole bool) {
+	w := &schemaWalk{look: func(n node, whole bool) {
 		if whole && !n.closed() {
 			t.Errorf("%s: an open object", n.at)
 		}
-		if seen[n.at] {
-			return
-		}
-		seen[n.at] = true
-		for _, p := range n.subschemas() {
-			walk(p.node, p.whole)
-		}
-		if target := n.follow(); target.at != n.at {
-			walk(target, false) // it was judged with what stands beside the reference
-		}
-	}
+	}}
 	for _, o := range c.operations {
 		for mediaType, m := range o.get("requestBody", "content").members() {
 			if schema := m.get("schema"); mediaType == "application/json" || mediaType == "multipart/form-data" {
-				walk(schema, true)
+				w.walk(schema, true)
 			}
 		}
 	}
-	if len(seen) == 0 {
+	if len(w.seen) == 0 {
 		t.Error("no schemas of requests")
 	}
 }

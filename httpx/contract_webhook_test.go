@@ -3,19 +3,15 @@ package httpx_test
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // checkDelivery checks what a receiver got against the section webhooks of the document.
@@ -97,13 +93,7 @@ func TestOpenAPIWebhooks(t *testing.T) {
 // checks each, and the list of events has the same.
 func TestEveryDeliveryIsAsDocumented(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		engine, err := delivery.New(w.queue(), &delivery.Options{
-			Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-			Control: func(string, string, syscall.RawConn) error { return nil }, // the receiver is on this machine
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := w.engine()
 		r := newReceiver(t, slices.Repeat([]int{204}, 100)...)
 		var events []string
 		for _, event := range webhook.EventTypes() {

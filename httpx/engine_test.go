@@ -54,17 +54,25 @@ func (w *world) run(engine *delivery.Engine, want int) {
 	}
 }
 
+// engine sends what is due by the world's clock, also to this machine, where receivers
+// are.
+func (w *world) engine() *delivery.Engine {
+	w.tb.Helper()
+	engine, err := delivery.New(w.queue(), &delivery.Options{
+		Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Control: func(string, string, syscall.RawConn) error { return nil },
+	})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return engine
+}
+
 // The whole way: a subscription, an event, attempts that fail, one that is
 // asked for by hand, and what the API tells of them.
 func TestWayOfADelivery(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		engine, err := delivery.New(w.queue(), &delivery.Options{
-			Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-			Control: func(string, string, syscall.RawConn) error { return nil }, // the receiver is on this machine
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := w.engine()
 		r := newReceiver(t, 500, 302, 404, 503, 200, 200, 200)
 		hook := w.do("POST", "/v1/webhooks", hookTo(r.URL+"/in?token=x", `"headers":{"X-Token":"for the receiver"}`)).is(201, "")
 		path := hook.header.Get("Location")

@@ -4,16 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 const plainSignature = `{"signer":{"email":"grace@example.com","firstName":"Grace","lastName":"Hopper"}}`
@@ -122,13 +119,7 @@ func TestBadSignatures(t *testing.T) {
 // A signature reaches receivers as the API shows it.
 func TestDeliveryOfSignature(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		engine, err := delivery.New(w.queue(), &delivery.Options{
-			Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-			Control: func(string, string, syscall.RawConn) error { return nil }, // the receiver is on this machine
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := w.engine()
 		r := newReceiver(t, 200)
 		hook := w.do("POST", "/v1/webhooks", `{"url":"`+r.URL+`","events":["signature.completed"]}`).is(201, "")
 		response := w.response(w.campaign(plainCampaign))
