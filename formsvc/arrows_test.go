@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"blobstore/s3blob/s3test": {},
 	"formsvc":                 {"webhook", "blobstore"},
 	"httpx":                   {"formsvc", "webhook", "blobstore", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
+	"httpx/settings":          {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"storage":                   {},
 	"storage/keyring":           {},

@@ -37,6 +37,9 @@ const (
 	AuditErasureDone        AuditAction = "erasure.done"
 	AuditRetentionBegun     AuditAction = "retention.begun"
 	AuditRetentionDone      AuditAction = "retention.done"
+	AuditLinkCreated        AuditAction = "link.created"
+	AuditSignedIn           AuditAction = "session.created"
+	AuditSignedOut          AuditAction = "session.ended"
 )
 
 // AuditQuery chooses entries of one account.

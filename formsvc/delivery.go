@@ -54,6 +54,7 @@ type DeliveryQuery struct {
 	WebhookID ID
 	State     DeliveryState // "" means every state
 	Page      PageQuery
+	NoTotal   bool // don't count, which costs the more the more there are: Total is 0
 }
 
 // RedeliverQuery chooses failed deliveries of one webhook for a store.
@@ -74,6 +75,9 @@ type QueueStats struct {
 	// not disabled is due; zero when none is.
 	OldestDue time.Time
 }
+
+// MaxWaiting is where counting what waits for one webhook ends.
+const MaxWaiting = 10_000
 
 // MaxCounted is where counting what waits ends, so that it never costs more.
 const MaxCounted = 1_000_000
@@ -172,6 +176,16 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 			return total, nil
 		}
 	}
+}
+
+// Waiting returns how many deliveries of a webhook wait for an attempt or are in one,
+// up to [MaxWaiting]. An unknown webhook has none.
+func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (int64, error) {
+	n, err := d.s.store.CountPending(ctx, key, MaxWaiting)
+	if err != nil {
+		return 0, fmt.Errorf("formsvc: waiting: %w", err)
+	}
+	return n, nil
 }
 
 // Stats returns how much is waiting, for all accounts together.

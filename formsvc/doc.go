@@ -62,6 +62,18 @@
 // again. [Service.As] is a view for somebody: what he does to accounts, keys and
 // webhooks is in the audit trail ([Audits]), in the same unit as the change.
 //
+// # Signing in
+//
+// Keys are for programs. A person signs in to the settings of an account with a link
+// that somebody who may make one hands over ([Sessions.NewLink]): it is good once, and
+// becomes a [Session], which its value shows in each request. Of both the store has
+// hashes only. [Sessions.Authenticate] asks the store each time, so that a session that
+// was ended is over on every node.
+//
+// What such a person is shown costs the same however much there is:
+// [Events.Recent], [Events.About], and [Deliveries.Sample], which looks at a few
+// deliveries of each part of time. [Key.LastUsedAt] is written by [Service.Run].
+//
 // # Quotas
 //
 // [Quotas.Take] counts a request of a key in a window of time, over all nodes of a
@@ -126,12 +138,13 @@
 //
 // A [Service] starts no goroutine that outlives a call, or the reader that
 // [Files.Open] returned, and is safe for concurrent use, by any number of
-// processes on one store. It remembers two things for a while. A campaign is
+// processes on one store. It goes by two things that it remembers. A campaign is
 // remembered in order to judge new responses: a yes holds only if the store
 // finds the campaign unchanged when it writes, and a no is judged again on a
 // campaign that was just read, so that no response is taken or refused on old
 // grounds. A key is remembered for [KeyCacheTTL], which is how long
-// another node may go on accepting one that was revoked.
+// another node may go on accepting one that was revoked. Uses of keys, which it gathers
+// for a minute, are lost when the process is killed.
 //
 // An update is applied to the record as it is by then, or refused with
 // [ErrStale] when the caller said which version it has seen and that is another.

@@ -24,8 +24,9 @@ var (
 	// ErrTransition means that the workflow does not allow the change of
 	// status; the error is a *[TransitionError].
 	ErrTransition = errors.New("transition not allowed")
-	// ErrUnauthenticated means that the API key is missing, malformed,
-	// unknown, expired or revoked; which of these is not told.
+	// ErrUnauthenticated means that the API key, or the link or session of
+	// somebody who signs in, is missing, malformed, unknown, expired, used or
+	// revoked; which of these is not told.
 	ErrUnauthenticated = errors.New("unauthenticated")
 	// ErrLimit means that an account has as many records of a kind as it may.
 	ErrLimit = errors.New("limit reached")

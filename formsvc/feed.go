@@ -59,3 +59,43 @@ func (e Events) List(ctx context.Context, q EventQuery) (EventPage, error) {
 	}
 	return page, nil
 }
+
+// How many events people are shown at a time.
+const (
+	maxRecent = 100
+	maxAbout  = 1000
+)
+
+// Recent returns the newest events of an account, test events apart, newest first:
+// at most limit, which is cut to 1 to 100, and fewer when their payloads would have
+// more than [DefaultEventBytes]. It is for people to look at, and costs the same
+// however many events there are; whoever must miss none uses [Events.List]. An
+// unknown account has none.
+func (e Events) Recent(ctx context.Context, account ID, limit int) ([]Event, error) {
+	events, err := e.s.store.RecentEvents(ctx, account, min(max(limit, 1), maxRecent))
+	if err != nil {
+		return nil, fmt.Errorf("formsvc: recent events: %w", err)
+	}
+	return events, nil
+}
+
+// Get returns an event, which may be a test, or [ErrNotFound].
+func (e Events) Get(ctx context.Context, account, id ID) (Event, error) {
+	event, err := e.s.store.Event(ctx, account, id)
+	if err != nil {
+		return Event{}, fmt.Errorf("formsvc: event: %w", err)
+	}
+	return event, nil
+}
+
+// About returns the events about a response that are still kept, oldest first: at
+// most limit, which is cut to 1 to 1000, and fewer when their payloads would have
+// more than [DefaultEventBytes]. It fails with [ErrNotFound] when there is no such
+// response; events about one that was deleted are found by [Events.List] only.
+func (e Events) About(ctx context.Context, key ResponseKey, limit int) ([]Event, error) {
+	events, err := e.s.store.EventsAbout(ctx, key, min(max(limit, 1), maxAbout))
+	if err != nil {
+		return nil, fmt.Errorf("formsvc: events about a response: %w", err)
+	}
+	return events, nil
+}

@@ -82,6 +82,7 @@ type watchedStore struct {
 	mu      sync.Mutex
 	calls   map[string]int
 	written []formsvc.Event
+	uses    []formsvc.KeyUse // all that were written
 }
 
 func (s *watchedStore) enter(method string) error {

@@ -46,6 +46,10 @@ type Key struct {
 	CreatedAt   time.Time
 	ExpiresAt   time.Time // zero: never
 	RevokedAt   time.Time // zero: in force
+	// LastUsedAt is when the key was last accepted, to about a minute; zero: never.
+	// What was noted within the last minute is lost when a process is killed, and
+	// nothing is written where no [Service.Run] runs.
+	LastUsedAt time.Time
 }
 
 // usable reports whether the key opens anything at that time.
@@ -131,7 +135,8 @@ func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (Key, string,
 	if err != nil {
 		return Key{}, "", err
 	}
-	if err := k.s.store.CreateKey(ctx, key, Change{Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails())}); err != nil {
+	change := Change{Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Idempotency: k.s.record(&key)}
+	if err := k.s.store.CreateKey(ctx, key, change); err != nil {
 		return Key{}, "", fmt.Errorf("formsvc: create key: %w", err)
 	}
 	return key, value, nil
@@ -221,7 +226,11 @@ func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error
 		AccountID: key.AccountID, KeyID: key.ID, KeyName: key.Name, Permissions: key.Permissions,
 	}, until: now.Add(KeyCacheTTL)}
 	k.s.keys.put(hash, cached)
-	return cached.principalAt(now)
+	who, err := cached.principalAt(now)
+	if err == nil {
+		k.s.uses.note(KeyUse{AccountID: key.AccountID, ID: key.ID, At: now})
+	}
+	return who, err
 }
 
 // KeyCacheTTL is how long a node may go on accepting a key that was revoked on

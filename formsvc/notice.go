@@ -26,6 +26,7 @@ type NoticeQuery struct {
 	AccountID ID
 	WebhookID ID // "" means all
 	Page      PageQuery
+	NoTotal   bool // don't count, which costs the more the more there are: Total is 0
 }
 
 // A Digest sums up the failures of a webhook that nobody was written about yet.

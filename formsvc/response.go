@@ -199,6 +199,12 @@ func (e *ValidationError) checkUser(pointer string, u *User) {
 	e.checkLine(pointer+"/lastName", u.LastName, maxName)
 }
 
+// Statuses returns the statuses that may follow one, sorted, and whether any other
+// may follow, too, as where the [Workflow] names none.
+func (s Responses) Statuses(from string) (statuses []string, others bool) {
+	return s.s.workflow.next(from)
+}
+
 // Update changes a response in one unit, with the events of what changed:
 // "response.updated" for content, "response.status_changed" for the status and
 // "response.completed" when that status is final. A patch that changes nothing

@@ -15,16 +15,18 @@ const (
 
 // Run does the regular work of a service until ctx ends, and then returns nil:
 // at once and then every hour it deletes what is older than
-// [Options.Retention] and answers that need not be remembered any more
-// ([Service.Forget]), and once a day, first after an hour, it sweeps the blobs
-// ([Files.Sweep]). Beside that it returns granted requests of keys that rest, and
-// when ctx ends all of them ([Quotas.Release]), which may take 5 seconds; let
-// requests end before. Several nodes may run it on one store. Errors are logged;
-// the next round tries again.
+// [Options.Retention], answers that need not be remembered any more
+// ([Service.Forget]), and links and sessions that are over; once a day, first after
+// an hour, it sweeps the blobs ([Files.Sweep]). Beside that it writes every minute
+// when keys were used ([Keys.WriteUses]), and returns granted requests of keys that
+// rest; when ctx ends it does both for the last time ([Quotas.Release]), which may
+// take 5 seconds; let requests end before. Several nodes may run it on one store.
+// Errors are logged; the next round tries again.
 func (s *Service) Run(ctx context.Context) error {
-	var returning sync.WaitGroup
-	returning.Go(func() { s.core.quota.run(ctx, s.core.logger) })
-	defer returning.Wait()
+	var beside sync.WaitGroup
+	beside.Go(func() { s.core.quota.run(ctx, s.core.logger) })
+	beside.Go(func() { s.Keys.writeUses(ctx) })
+	defer beside.Wait()
 	swept := s.core.now().Add(pruneInterval - sweepInterval)
 	for {
 		if _, err := s.Prune(ctx); err != nil && ctx.Err() == nil {
@@ -35,6 +37,9 @@ func (s *Service) Run(ctx context.Context) error {
 		}
 		if err := s.pruneQuota(ctx); err != nil && ctx.Err() == nil {
 			s.core.logger.LogAttrs(ctx, slog.LevelError, "pruning quotas failed", slog.Any("error", err))
+		}
+		if err := s.pruneSessions(ctx); err != nil && ctx.Err() == nil {
+			s.core.logger.LogAttrs(ctx, slog.LevelError, "pruning sessions failed", slog.Any("error", err))
 		}
 		if now := s.core.now(); s.core.blobs != nil && now.Sub(swept) >= sweepInterval {
 			swept = now

@@ -31,6 +31,7 @@ type Service struct {
 	Notices    Notices
 	Quotas     Quotas
 	Audits     Audits
+	Sessions   Sessions
 
 	core *core
 }
@@ -106,6 +107,7 @@ type core struct {
 	once          *Once  // nil unless the call may be repeated
 	actor         string // who calls
 	keys          *keyCache
+	uses          *keyUses
 	campaigns     *campaignCache
 	inFlight      *inFlight
 }
@@ -159,7 +161,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		store: store, blobs: o.Blobs, blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
 		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota,
-		keys: new(keyCache), campaigns: new(campaignCache), inFlight: new(inFlight),
+		keys: new(keyCache), uses: new(keyUses), campaigns: new(campaignCache), inFlight: new(inFlight),
 	}), nil
 }
 
@@ -206,7 +208,7 @@ func assemble(c *core) *Service {
 		Accounts: Accounts{c}, Keys: Keys{c}, Campaigns: Campaigns{c}, Responses: Responses{c}, Files: Files{c},
 		Comments: Comments{c}, Signatures: Signatures{c}, Erasure: Erasure{c},
 		Webhooks: Webhooks{c}, Deliveries: Deliveries{c}, Events: Events{c}, Notices: Notices{c},
-		Quotas: Quotas{c}, Audits: Audits{c}, core: c,
+		Quotas: Quotas{c}, Audits: Audits{c}, Sessions: Sessions{c}, core: c,
 	}
 }
 

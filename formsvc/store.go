@@ -51,6 +51,7 @@ type Store interface {
 	IdempotencyStore
 	QuotaStore
 	AuditStore
+	SessionStore
 }
 
 // An AccountStore keeps accounts.
@@ -81,6 +82,9 @@ type KeyStore interface {
 	Keys(ctx context.Context, account ID) ([]Key, error)
 	// RevokeKey sets RevokedAt, with the change, unless it is set. ErrNotFound.
 	RevokeKey(ctx context.Context, account, id ID, at time.Time, change Change) error
+	// UseKeys sets LastUsedAt of keys to the time of the use where that is later than
+	// what is stored: one unit. Keys that the account doesn't have are left out.
+	UseKeys(ctx context.Context, uses []KeyUse) error
 }
 
 // A CampaignStore keeps campaigns.
@@ -235,6 +239,9 @@ type DeliveryStore interface {
 	// replay that is due at the event's time: one unit. The event's AccountID is
 	// that of the key. ErrNotFound.
 	CreateTest(ctx context.Context, key WebhookKey, event Event, decide func(*Delivery) (Change, error)) (Delivery, error)
+	// CountPending returns how many deliveries of a webhook wait for an attempt or are
+	// in one, up to limit. An unknown webhook has none.
+	CountPending(ctx context.Context, key WebhookKey, limit int) (int64, error)
 	// QueueStats returns how much is waiting for all accounts together, at a
 	// bounded cost.
 	QueueStats(ctx context.Context, now time.Time) (QueueStats, error)
@@ -252,6 +259,19 @@ type EventStore interface {
 	// limit rows of each in one unit. It returns how many rows it deleted;
 	// 0 means that nothing is left to delete.
 	Prune(ctx context.Context, before time.Time, limit int) (int, error)
+	// Event returns an event; it may be a test. ErrNotFound.
+	Event(ctx context.Context, account, id ID) (Event, error)
+	// RecentEvents returns the newest events of an account, test events apart, at
+	// most limit and at most as many as DefaultEventBytes allow (EventQuery.MaxBytes),
+	// in the reverse of the order of Events, without waiting for any that may still
+	// come before. Its cost doesn't depend on how many events there are: where
+	// thousands of test events are the newest it may find fewer than there are. An
+	// unknown account has none.
+	RecentEvents(ctx context.Context, account ID, limit int) ([]Event, error)
+	// EventsAbout returns the oldest events about a response, test events apart, in
+	// the order of Events and under the same bounds as RecentEvents. ErrNotFound: no
+	// such response.
+	EventsAbout(ctx context.Context, key ResponseKey, limit int) ([]Event, error)
 }
 
 // A NoticeStore keeps the notices of final failures, which the delivery queue
@@ -309,4 +329,36 @@ type AuditStore interface {
 	AppendAudit(ctx context.Context, entry AuditEntry) error
 	// Audit returns a page of an account's entries. An unknown account has none.
 	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
+}
+
+// A SessionStore keeps who is signed in to the settings of accounts, and the links
+// that people sign in with. It returns what is over as well, until that is pruned:
+// the caller has the clock.
+type SessionStore interface {
+	// CreateLink adds a link, with the change. ErrNotFound: no such account.
+	// ErrConflict: the identifier or the hash is taken.
+	CreateLink(ctx context.Context, link Link, change Change) error
+	// RedeemLink removes the link whose token has this SHA-256 and adds the session
+	// that decide makes of it, with the change: one unit, so that a link that is
+	// redeemed twice at once gives one session. decide may run more than once; its
+	// error ends the unit, which keeps the link, and is returned. The session is of
+	// the link's account, whatever decide says. The result is the session as stored.
+	// ErrNotFound. ErrConflict: the session's identifier or hash is taken.
+	RedeemLink(
+		ctx context.Context, hash [sha256.Size]byte, decide func(*Link) (Session, Change, error),
+	) (Session, error)
+	// SessionByHash returns the session whose value has this SHA-256. ErrNotFound.
+	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
+	// EndSession removes the session whose value has this SHA-256, with the change
+	// that decide returns for it: one unit. decide may run more than once; its error
+	// ends the unit and is returned. ErrNotFound.
+	EndSession(ctx context.Context, hash [sha256.Size]byte, decide func(*Session) (Change, error)) error
+	// EndSessions removes all links and sessions of an account, with the change; a
+	// link that is redeemed at the same time gives no session that stays. ErrNotFound:
+	// no such account.
+	EndSessions(ctx context.Context, account ID, change Change) error
+	// PruneSessions deletes at most limit links and at most limit sessions that
+	// expired before the time, and returns how many. 0 means that nothing is left to
+	// delete.
+	PruneSessions(ctx context.Context, before time.Time, limit int) (int, error)
 }

@@ -68,3 +68,17 @@ func (w *Workflow) allow(from, to string) error {
 	}
 	return &TransitionError{From: from, To: to, Allowed: slices.Sorted(slices.Values(allowed))}
 }
+
+// next returns the statuses that may follow, sorted, and whether any other may, too.
+func (w *Workflow) next(from string) (statuses []string, others bool) {
+	known := w.Statuses
+	if w.Transitions != nil {
+		return slices.Sorted(slices.Values(w.Transitions[from])), false
+	}
+	if len(known) == 0 {
+		known, others = []string{StatusValidated, StatusCompleted}, true
+	}
+	statuses = slices.Concat([]string{StatusPending}, known)
+	slices.Sort(statuses)
+	return slices.DeleteFunc(slices.Compact(statuses), func(s string) bool { return s == from }), others
+}

@@ -221,3 +221,36 @@ func TestTransitionErrorText(t *testing.T) {
 		t.Error("it is ErrInvalid")
 	}
 }
+
+// The statuses that people may choose are those that an update takes.
+func TestStatusesThatMayFollow(t *testing.T) {
+	for _, flow := range []*formsvc.Workflow{
+		{}, review(), {Statuses: []string{"b", "a"}}, {Transitions: map[string][]string{"pending": {"b", "a"}}},
+	} {
+		w := newWorld(t, withWorkflow(flow))
+		c := w.campaign()
+		known := []string{"pending", "a", "b", "review", "accepted", "refused", "archived", "validated", "completed", "other"}
+		for _, from := range known {
+			r := w.submitted(&c)
+			if from != r.Status {
+				if _, err := w.update(&r, formsvc.ResponsePatch{Status: &from}); err != nil {
+					continue
+				}
+			}
+			next, others := w.svc.Responses.Statuses(from)
+			if !slices.IsSorted(next) || slices.Contains(next, from) {
+				t.Errorf("%+v: from %s: %q", flow, from, next)
+			}
+			for _, to := range known {
+				fresh := w.submitted(&c)
+				if from != "pending" {
+					fresh = w.updated(&fresh, formsvc.ResponsePatch{Status: &from})
+				}
+				_, err := w.update(&fresh, formsvc.ResponsePatch{Status: &to})
+				if may := to == from || others || slices.Contains(next, to); may != (err == nil) {
+					t.Errorf("%+v: from %s to %s: %v, but the choice is %q, others %t", flow, from, to, err, next, others)
+				}
+			}
+		}
+	}
+}

@@ -195,6 +195,24 @@ func (s *Store) RevokeKey(ctx context.Context, accountID, id formsvc.ID, at time
 	return nil
 }
 
+// UseKeys implements [formsvc.KeyStore].
+func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, use := range uses {
+		a, err := s.account(use.AccountID)
+		if err != nil {
+			continue
+		}
+		if key, ok := a.keys.get(use.ID); ok && use.At.After(key.LastUsedAt) {
+			key.LastUsedAt = kept(use.At)
+		}
+	}
+	return nil
+}
+
 // account returns the account with that ID. The caller holds s.mu.
 func (s *Store) account(id formsvc.ID) (*account, error) {
 	a, ok := s.accounts.get(id)
@@ -220,5 +238,6 @@ func copyKey(key *formsvc.Key) formsvc.Key {
 	k := *key
 	k.Permissions = slices.Clone(k.Permissions)
 	k.CreatedAt, k.ExpiresAt, k.RevokedAt = kept(k.CreatedAt), kept(k.ExpiresAt), kept(k.RevokedAt)
+	k.LastUsedAt = kept(k.LastUsedAt)
 	return k
 }

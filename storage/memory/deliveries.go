@@ -22,6 +22,9 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 		return formsvc.Page[formsvc.Delivery]{}, nil // an unknown webhook has none
 	}
 	match := func(d *queued) bool { return q.State == "" || d.State == q.State }
+	if q.NoTotal {
+		return walk(&e.deliveries, q.Page, match, copyDelivery), nil
+	}
 	return page(&e.deliveries, q.Page, match, copyDelivery), nil
 }
 
@@ -142,6 +145,23 @@ func (s *Store) CreateTest(
 	d := e.put(s.keep(&event), delivery.Replay)
 	s.wakeUp()
 	return copyDelivery(d), nil
+}
+
+// CountPending implements [formsvc.DeliveryStore].
+func (s *Store) CountPending(ctx context.Context, key formsvc.WebhookKey, limit int) (int64, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	e, err := s.endpoint(key)
+	if err != nil {
+		return 0, nil //nolint:nilerr // an unknown webhook has none
+	}
+	n := 0
+	for _, waiting := range e.waiting {
+		n += len(waiting)
+	}
+	return int64(max(min(n, limit), 0)), nil
 }
 
 // QueueStats implements [formsvc.DeliveryStore].

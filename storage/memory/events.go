@@ -88,6 +88,73 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	return page, nil
 }
 
+// Event implements [formsvc.EventStore].
+func (s *Store) Event(ctx context.Context, accountID, id formsvc.ID) (formsvc.Event, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Event{}, err
+	}
+	defer s.mu.Unlock()
+	e := s.events[id]
+	if e == nil || e.AccountID != accountID {
+		return formsvc.Event{}, formsvc.ErrNotFound
+	}
+	return copyEvent(&e.Event), nil
+}
+
+// RecentEvents implements [formsvc.EventStore].
+func (s *Store) RecentEvents(ctx context.Context, accountID formsvc.ID, limit int) ([]formsvc.Event, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	a, err := s.account(accountID)
+	if err != nil {
+		return nil, nil // an unknown account has none
+	}
+	b := bounded{limit: limit}
+	for _, e := range slices.Backward(a.events) {
+		if !e.Test && !b.add(&e.Event) {
+			break
+		}
+	}
+	return b.events, nil
+}
+
+// EventsAbout implements [formsvc.EventStore].
+func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit int) ([]formsvc.Event, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if _, err := s.response(key); err != nil {
+		return nil, err
+	}
+	b := bounded{limit: limit}
+	for _, e := range s.accounts.rows[key.AccountID].events {
+		if e.CampaignID == key.CampaignID && e.ResponseID == key.ID && !e.Test && !b.add(&e.Event) {
+			break
+		}
+	}
+	return b.events, nil
+}
+
+// bounded is a list of events with a bound for their number, and one for the bytes
+// of their payloads that the first may exceed.
+type bounded struct {
+	limit, bytes int
+	events       []formsvc.Event
+}
+
+// add adds a copy of an event, or reports that there is no room.
+func (b *bounded) add(e *formsvc.Event) bool {
+	b.bytes += len(e.Payload)
+	if len(b.events) >= b.limit || len(b.events) > 0 && b.bytes > formsvc.DefaultEventBytes {
+		return false
+	}
+	b.events = append(b.events, copyEvent(e))
+	return true
+}
+
 // Prune implements [formsvc.EventStore]. Nothing is left of deleted webhooks
 // but notices, which go with their events.
 func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (int, error) {

@@ -33,6 +33,8 @@ type Store struct {
 	records   map[recordKey]*formsvc.IdempotencyRecord
 	audited   map[formsvc.ID]bool // the identifiers of all audit entries
 	quota     map[quotaWindow]int // requests counted
+	links     table[*formsvc.Link]
+	sessions  table[*formsvc.Session]
 
 	closed chan struct{}
 	wake   chan struct{} // holds one token while there may be new work

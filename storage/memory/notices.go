@@ -33,7 +33,11 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 		return formsvc.Page[formsvc.Notice]{}, nil // an unknown account has none
 	}
 	match := func(n *notice) bool { return q.WebhookID == "" || n.WebhookID == q.WebhookID }
-	return page(&a.notices, q.Page, match, func(n *notice) formsvc.Notice { return n.Notice }), nil
+	show := func(n *notice) formsvc.Notice { return n.Notice }
+	if q.NoTotal {
+		return walk(&a.notices, q.Page, match, show), nil
+	}
+	return page(&a.notices, q.Page, match, show), nil
 }
 
 // Failures implements [delivery.Queue].

@@ -52,7 +52,7 @@ func TestConformanceWithoutGroupCommit(t *testing.T) {
 	for _, c := range []storagetest.Category{
 		storagetest.Comments, storagetest.Signatures, storagetest.Webhooks, storagetest.Ready, storagetest.Claims,
 		storagetest.Outcomes, storagetest.Attempts, storagetest.Redelivery, storagetest.TestEvents, storagetest.Notices,
-		storagetest.Digests, storagetest.Pruning, storagetest.Stats, storagetest.Audit, storagetest.Quota, storagetest.Files,
+		storagetest.Digests, storagetest.Pruning, storagetest.Stats, storagetest.Audit, storagetest.Quota, storagetest.Files, storagetest.Sessions,
 	} {
 		except[c] = "it does the same with a response that was written in a group"
 	}

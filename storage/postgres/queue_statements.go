@@ -109,6 +109,18 @@ const (
 	selectPayloads = "SELECT id, payload FROM formsvc_events WHERE id = ANY ($1::text[]::uuid[])"
 )
 
+// lookAtEventsAbout finds events by the two things that are indexed, and looks at
+// what else is asked for in what it has found: OFFSET keeps that apart.
+const lookAtEventsAbout = `
+SELECT e.id, e.xact, e.seq, e.type, octet_length(e.payload) FROM (
+  SELECT m.* FROM unnest(string_to_array($4::text, ',')::uuid[]) AS made(id)
+  CROSS JOIN LATERAL (SELECT * FROM formsvc_events AS m WHERE m.id = made.id LIMIT 1) AS m
+  UNION ALL
+  SELECT a.* FROM (SELECT * FROM formsvc_events AS a WHERE a.about = $3::text::uuid OFFSET 0) AS a
+) AS e
+WHERE e.account_id = $1::text::uuid AND e.campaign_id = $2::text::uuid AND e.response_id = $3::text::uuid
+  AND e.type & 65536 = 0 ORDER BY e.xact, e.seq LIMIT $5`
+
 // Statements implements bunstore.Backend.
 func (*backend) Statements() *bunstore.Statements {
 	return &bunstore.Statements{
@@ -134,7 +146,12 @@ SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload FROM 
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
   AND (e.xact, e.seq) <= ($4::bigint, $5::bigint) AND e.type & $6 <> 0 AND e.type & 65536 = 0
 ORDER BY e.xact, e.seq`,
-		TakeQuota:   takeQuota(),
-		FoldedEmail: `lower(r.email COLLATE "C")`,
+		LookBackAtEvents: `
+SELECT e.id, e.xact, e.seq, e.type, octet_length(e.payload) FROM formsvc_events AS e
+WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) < ($2::bigint, $3::bigint) ORDER BY e.xact DESC, e.seq DESC LIMIT $4`,
+		LookAtEventsAbout: lookAtEventsAbout,
+		TakeQuota:         takeQuota(),
+		UseKeys:           useKeys,
+		FoldedEmail:       `lower(r.email COLLATE "C")`,
 	}
 }

@@ -240,7 +240,22 @@ SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload
 FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
   AND e.type & ?6 <> 0 AND e.type & 65536 = 0 ORDER BY e.seq`,
-		TakeQuota:   takeQuota(),
+		LookBackAtEvents: `
+SELECT e.id, e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
+WHERE e.account_id = ?1 AND e.seq < ?2 AND ?3 IS NOT NULL ORDER BY e.seq DESC LIMIT CAST(?4 AS BIGINT)`,
+		LookAtEventsAbout: `
+SELECT e.id, e.seq, 0, e.type, length(e.payload)
+FROM json_each('["' || replace(?4, ',', '","') || '"]') AS j CROSS JOIN formsvc_events AS e ON e.id = j.value
+WHERE e.account_id = ?1 AND e.campaign_id = ?2 AND e.response_id = ?3 AND e.type & 65536 = 0
+UNION ALL
+SELECT e.id, e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_about
+WHERE e.about = ?3 AND e.account_id = ?1 AND e.campaign_id = ?2 AND e.type & 65536 = 0
+ORDER BY 2 LIMIT CAST(?5 AS BIGINT)`,
+		TakeQuota: takeQuota(),
+		UseKeys: `
+UPDATE formsvc_keys AS k SET used_at = u.used_at
+FROM (SELECT value ->> 0 AS account_id, value ->> 1 AS id, value ->> 2 AS used_at FROM json_each(?1)) AS u
+WHERE k.id = u.id AND k.account_id = u.account_id AND k.used_at < u.used_at`,
 		FoldedEmail: "lower(r.email)", // which knows ASCII only
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // wantListed fails the test unless the store answers q with what it should of
@@ -79,6 +80,48 @@ func testNoTotal(w *world) {
 				w.wantError("Responses without a total", err, formsvc.ErrNotFound)
 			}
 		}
+	}
+}
+
+// testDeliveriesNoTotal reads parts of the deliveries of a webhook without counting them.
+func testDeliveriesNoTotal(w *world) {
+	sc, other := w.addScene(), w.addScene()
+	random := rand.New(rand.NewPCG(18, 19))
+	results := []delivery.Result{delivery.Delivered, delivery.Failed, delivery.Postponed}
+	for range 40 {
+		w.addResponse(&other.campaign)
+		w.addResponse(&sc.campaign)
+		if random.IntN(4) > 0 {
+			w.attend(&sc.hook, nextDay(), pick(random, results...))
+		}
+	}
+	every := w.deliveries(&sc.hook)
+	for range 300 {
+		q := formsvc.DeliveryQuery{AccountID: sc.account.ID, WebhookID: sc.hook.ID}
+		q.Page = formsvc.PageQuery{Limit: 1 + random.IntN(50), Ascending: random.IntN(2) == 0}
+		q.State = pick(random, "", formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed)
+		switch random.IntN(4) {
+		case 0:
+			q.Page.Offset = random.IntN(50)
+		case 1:
+			q.Page.After = w.nextID() // after all
+		case 2:
+			q.Page.After = pick(random, every...).ID
+		}
+		want, err := w.store.Deliveries(w.ctx, q)
+		w.must("Deliveries", err)
+		q.NoTotal = true
+		got, err := w.store.Deliveries(w.ctx, q)
+		w.must("Deliveries without a total", err)
+		want.Total = 0
+		w.same("page without a total", got, want)
+	}
+	for _, key := range []formsvc.WebhookKey{
+		{AccountID: sc.account.ID, ID: w.nextID()}, {AccountID: sc.account.ID, ID: other.hook.ID}, {AccountID: w.nextID(), ID: sc.hook.ID},
+	} {
+		page, err := w.store.Deliveries(w.ctx, formsvc.DeliveryQuery{AccountID: key.AccountID, WebhookID: key.ID, NoTotal: true})
+		w.must("Deliveries of an unknown webhook", err)
+		w.same("page of an unknown webhook", page, formsvc.Page[formsvc.Delivery]{})
 	}
 }
 

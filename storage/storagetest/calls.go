@@ -68,7 +68,7 @@ func calls() []call {
 	hook := []part{accountPart, webhookPart}
 	one := []part{accountPart, deliveryPart}
 	file := []part{accountPart, filePart}
-	return slices.Concat(quotaCalls(), idempotencyCalls(), []call{
+	return slices.Concat(quotaCalls(), idempotencyCalls(), sessionCalls(), []call{
 		{name: "CreateAccount", do: (*world).callCreateAccount},
 		{name: "Accounts", do: (*world).callAccounts},
 		{name: "Account", uses: account, do: (*world).callAccount},
@@ -78,6 +78,7 @@ func calls() []call {
 		{name: "KeyByHash", do: (*world).callKeyByHash},
 		{name: "Keys", uses: account, none: true, do: (*world).callKeys},
 		{name: "RevokeKey", uses: key, do: (*world).callRevokeKey},
+		{name: "UseKeys", do: (*world).callUseKeys},
 		{name: "CreateCampaign", uses: account, do: (*world).callCreateCampaign},
 		{name: "Campaign", uses: campaign, do: (*world).callCampaign},
 		{name: "Campaigns", uses: account, none: true, do: (*world).callCampaigns},
@@ -102,10 +103,14 @@ func calls() []call {
 		{name: "Webhook", uses: hook, do: (*world).callWebhook},
 		{name: "Webhooks", uses: account, none: true, do: (*world).callWebhooks},
 		{name: "Events", uses: account, none: true, do: (*world).callEvents},
+		{name: "Event", uses: []part{accountPart, eventPart}, do: (*world).callEvent},
+		{name: "RecentEvents", uses: account, none: true, do: (*world).callRecentEvents},
+		{name: "EventsAbout", uses: response, do: (*world).callEventsAbout},
 		{name: "Notices", uses: account, none: true, do: (*world).callNotices},
 		{name: "ClaimDigests", do: (*world).callClaimDigests},
 		{name: "FinishDigest", do: (*world).callFinishDigest},
 		{name: "QueueStats", do: (*world).callQueueStats},
+		{name: "CountPending", uses: hook, none: true, do: (*world).callCountPending},
 		{name: "Deliveries", uses: hook, none: true, do: (*world).callDeliveries},
 		{name: "Delivery", uses: one, do: (*world).callDelivery},
 		{name: "Redeliver", uses: one, do: (*world).callRedeliver},
@@ -144,6 +149,7 @@ func (w *world) addTarget() *target {
 	w.addSignature(&r)
 	w.addAudit(sc.account.ID)
 	w.addRecord(sc.account.ID, targetKey)
+	w.addTargetSession(sc.account.ID)
 	return &target{
 		accountPart: sc.account.ID, keyPart: key.ID, campaignPart: sc.campaign.ID, responsePart: r.ID, webhookPart: sc.hook.ID,
 		deliveryPart: formsvc.DeliveryID(e.ID, sc.hook.ID), filePart: f.ID,
@@ -195,6 +201,10 @@ func (w *world) callKeys(ctx context.Context, at *target) (int, error) {
 
 func (w *world) callRevokeKey(ctx context.Context, at *target) (int, error) {
 	return 0, w.store.RevokeKey(ctx, at[accountPart], at[keyPart], nextDay(), formsvc.Change{})
+}
+
+func (w *world) callUseKeys(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.UseKeys(ctx, []formsvc.KeyUse{{AccountID: at[accountPart], ID: at[keyPart], At: nextDay()}})
 }
 
 func (w *world) callCreateCampaign(ctx context.Context, at *target) (int, error) {

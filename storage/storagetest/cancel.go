@@ -33,6 +33,10 @@ func testCancelledBefore(w *world) {
 		w.wantError(c.name+" with an expired context", err, context.DeadlineExceeded)
 	}
 	w.unchanged("calls whose context had ended", &before)
+	_, err := w.callSessionByHash(w.ctx, at)
+	w.must("SessionByHash of what a cancelled call would have ended", err)
+	_, err = w.callRedeemLink(w.ctx, at)
+	w.must("RedeemLink with what a cancelled call would have redeemed", err)
 	if claims := w.claim(nextDay()); len(claims) != 1 {
 		w.Errorf("%d claims, want the one that a cancelled Claim left", len(claims))
 	}

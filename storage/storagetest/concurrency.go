@@ -125,7 +125,7 @@ func testEverythingAtOnce(w *world) {
 	var all sync.WaitGroup
 	for _, c := range calls() {
 		switch c.name {
-		case "Wait", "CreateWebhook", "DeleteWebhook", "DeleteResponse":
+		case "Wait", "CreateWebhook", "DeleteWebhook", "DeleteResponse", "RedeemLink", "EndSession":
 			continue // these fail or end for reasons of their own
 		}
 		for range 2 {

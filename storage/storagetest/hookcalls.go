@@ -66,6 +66,11 @@ func (w *world) callCreateTest(ctx context.Context, at *target) (int, error) {
 	return 0, err
 }
 
+func (w *world) callCountPending(ctx context.Context, at *target) (int, error) {
+	n, err := w.store.CountPending(ctx, at.webhookKey(), 10)
+	return int(n), err
+}
+
 func (w *world) callQueueStats(ctx context.Context, _ *target) (int, error) {
 	_, err := w.store.QueueStats(ctx, nextDay())
 	return 0, err
@@ -74,6 +79,21 @@ func (w *world) callQueueStats(ctx context.Context, _ *target) (int, error) {
 func (w *world) callEvents(ctx context.Context, at *target) (int, error) {
 	page, err := w.store.Events(ctx, formsvc.EventQuery{AccountID: at[accountPart]})
 	return len(page.Items), err
+}
+
+func (w *world) callEvent(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.Event(ctx, at[accountPart], at[eventPart])
+	return 0, err
+}
+
+func (w *world) callRecentEvents(ctx context.Context, at *target) (int, error) {
+	events, err := w.store.RecentEvents(ctx, at[accountPart], 10)
+	return len(events), err
+}
+
+func (w *world) callEventsAbout(ctx context.Context, at *target) (int, error) {
+	events, err := w.store.EventsAbout(ctx, at.responseKey(), 10)
+	return len(events), err
 }
 
 func (w *world) callPrune(ctx context.Context, _ *target) (int, error) {

@@ -20,6 +20,7 @@ func listTests() []test {
 		{"rows added between pages", testPagesWhileAdding},
 		{"rows added all the time", testPagesWhileRacing},
 		{"without a total", testNoTotal},
+		{"deliveries without a total", testDeliveriesNoTotal},
 		{"bound in bytes", testMaxBytes},
 	}
 }

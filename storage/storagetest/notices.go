@@ -110,6 +110,10 @@ func testNoticesOfWebhook(w *world) {
 		if err != nil || page.Total != x.want || int64(len(page.Items)) != x.want || page.More {
 			w.Errorf("Notices of webhook %q: %+v, %v; want %d", x.hook, page, err, x.want)
 		}
+		bare, err := w.store.Notices(w.ctx, formsvc.NoticeQuery{AccountID: x.account, WebhookID: x.hook, NoTotal: true})
+		w.must("Notices without a total", err)
+		page.Total = 0
+		w.same("notices without a total", bare, page)
 		for _, n := range page.Items {
 			if n.AccountID != x.account || x.hook != "" && n.WebhookID != x.hook {
 				w.Errorf("Notices of webhook %q of account %s: %+v", x.hook, x.account, n)

@@ -12,6 +12,8 @@ func recordTests() []test {
 		{"accounts", testAccounts},
 		{"keys", testKeys},
 		{"key is revoked once", testRevokeKey},
+		{"use of keys", testUseKeys},
+		{"use of many keys at once", testUseKeysTogether},
 		{"campaigns", testCampaigns},
 		{"responses", testResponses},
 		{"responses are counted", testResponseCount},
@@ -54,7 +56,7 @@ func testKeys(w *world) {
 	expiring.ExpiresAt = nextDay()
 	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, []formsvc.Key{forever, expiring}, formsvc.Change{}))
 	revoked := w.newKey(a.ID)
-	revoked.RevokedAt = nextDay()
+	revoked.RevokedAt, revoked.LastUsedAt = nextDay(), nextDay().Add(-time.Hour)
 	w.must("CreateKey", w.store.CreateKey(w.ctx, revoked, formsvc.Change{}))
 
 	want := []formsvc.Key{forever, expiring, revoked}

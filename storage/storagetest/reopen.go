@@ -20,6 +20,7 @@ func durabilityTests() []test {
 		{"files, bars and deletions are there after Close", testFilesSurviveClose},
 		{"what was acknowledged during Close is there", testAcknowledgedSurvives},
 		{"answers are there after Close", testRecordsSurviveClose},
+		{"links and sessions are there after Close", testSessionsSurviveClose},
 	}
 }
 
@@ -32,11 +33,13 @@ func handleTests() []test {
 		{"a lost lease finishes nothing", testHandlesFence},
 		{"one notice, one lease", testHandlesNotices},
 		{"events followed through both", testHandlesFeed},
+		{"events raised through both", testHandlesEvents},
 		{"what one redelivers the other claims", testHandlesRedeliver},
 		{"a file or a bar", testHandlesFileOrBar},
 		{"no file without a response", testHandlesDelete},
 		{"one key, one unit", testHandlesKey},
 		{"grants of a quota don't overlap", testHandlesQuota},
+		{"one link, one session", testHandlesRedeem},
 	}
 }
 
@@ -52,6 +55,7 @@ func testSurvivesClose(w *world) {
 	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, w.fullCampaign(sc.account.ID), formsvc.Change{}))
 	key := w.addKey(sc.account.ID)
 	w.must("RevokeKey", w.store.RevokeKey(w.ctx, sc.account.ID, key.ID, nextDay(), formsvc.Change{}))
+	w.must("UseKeys", w.store.UseKeys(w.ctx, []formsvc.KeyUse{{AccountID: sc.account.ID, ID: key.ID, At: nextDay()}}))
 	r, _ := w.addResponse(&sc.campaign)
 	w.addResponse(&sc.campaign)
 	w.addComment(&r)

@@ -11,6 +11,7 @@ func statsTests() []test {
 	return []test{
 		{"what waits and what is under way", testStatsPending},
 		{"the longest waiting", testStatsOldest},
+		{"what waits for one webhook", testCountPending},
 	}
 }
 
@@ -70,4 +71,34 @@ func testStatsOldest(w *world) {
 	if err != nil || !got.OldestDue.Equal(hour(3)) {
 		w.Errorf("after the webhook was deleted: stats %+v, %v; want the other account's, due %v", got, err, hour(3))
 	}
+}
+
+func testCountPending(w *world) {
+	sc, other := w.addScene(), w.addScene()
+	want := func(what string, hook *formsvc.Webhook, limit int, n int64) {
+		w.Helper()
+		got, err := w.store.CountPending(w.ctx, webhookKey(hook), limit)
+		w.must("CountPending", err)
+		w.same(what+": waiting", got, n)
+	}
+	want("none", &sc.hook, 10, 0)
+	w.addDue(&sc.campaign, nextDay())
+	for range 2 {
+		w.addDue(&sc.campaign, nextDay().Add(time.Hour))
+	}
+	w.addDue(&other.campaign, nextDay().Add(time.Hour))
+	want("three", &sc.hook, 10, 3)
+	want("as many as are counted", &sc.hook, 3, 3)
+	want("no more than are counted", &sc.hook, 2, 2)
+	want("nothing is counted", &sc.hook, 0, 0)
+	want("less than nothing", &sc.hook, -1, 0)
+	want("another webhook", &other.hook, 10, 1)
+	claim := w.takeOne(nextDay(), &sc.hook)
+	want("one is under way", &sc.hook, 10, 3)
+	w.finish(outcome(&claim, delivery.Delivered, nextDay()))
+	want("one is delivered", &sc.hook, 10, 2)
+	w.change(&sc.hook, disable)
+	want("disabled", &sc.hook, 10, 2)
+	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
+	want("deleted", &sc.hook, 10, 0)
 }

@@ -64,6 +64,7 @@ const (
 	Notices      Category = "notices"      // what tells of final failures, once
 	Digests      Category = "digests"      // failures summed up, once in a while
 	Feed         Category = "feed"         // events in the order of their commits
+	Events       Category = "events"       // one event, the newest, and those about a response
 	Idempotency  Category = "idempotency"  // answers to calls that may be repeated
 	Pruning      Category = "pruning"      // what is deleted for its age
 	Stats        Category = "stats"        // how much is waiting
@@ -71,6 +72,7 @@ const (
 	Erasure      Category = "erasure"      // what goes of people, and what stays
 	Audit        Category = "audit"        // who did what, which only grows
 	Quota        Category = "quota"        // requests are counted, and granted once
+	Sessions     Category = "sessions"     // who is signed in, and the links that sign in
 	Concurrency  Category = "concurrency"  // many units at once; each fails alone
 	Cancellation Category = "cancellation" // what a context that ends does
 	Closing      Category = "closing"      // use after Close
@@ -172,6 +174,7 @@ func groups() []group {
 		{Notices, noticeTests()},
 		{Digests, digestTests()},
 		{Feed, feedTests()},
+		{Events, eventTests()},
 		{Idempotency, idempotencyTests()},
 		{Pruning, pruneTests()},
 		{Stats, statsTests()},
@@ -179,6 +182,7 @@ func groups() []group {
 		{Erasure, erasureTests()},
 		{Audit, auditTests()},
 		{Quota, quotaTests()},
+		{Sessions, sessionTests()},
 		{Concurrency, concurrencyTests()},
 		{Cancellation, cancelTests()},
 		{Closing, closeTests()},

@@ -48,6 +48,7 @@ type keyRow struct {
 	CreatedAt   int64
 	ExpiresAt   int64
 	RevokedAt   int64
+	UsedAt      int64
 }
 
 func newKeyRow(k *formsvc.Key) *keyRow {
@@ -59,6 +60,7 @@ func newKeyRow(k *formsvc.Key) *keyRow {
 		ID: string(k.ID), AccountID: string(k.AccountID), Name: k.Name, Prefix: k.Prefix, Hash: k.Hash[:],
 		Permissions: strings.Join(permissions, " "),
 		CreatedAt:   micros(k.CreatedAt), ExpiresAt: micros(k.ExpiresAt), RevokedAt: micros(k.RevokedAt),
+		UsedAt: micros(k.LastUsedAt),
 	}
 }
 
@@ -66,6 +68,7 @@ func (r *keyRow) key() formsvc.Key {
 	k := formsvc.Key{
 		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), Name: r.Name, Prefix: r.Prefix,
 		CreatedAt: fromMicros(r.CreatedAt), ExpiresAt: fromMicros(r.ExpiresAt), RevokedAt: fromMicros(r.RevokedAt),
+		LastUsedAt: fromMicros(r.UsedAt),
 	}
 	copy(k.Hash[:], r.Hash)
 	for p := range strings.FieldsSeq(r.Permissions) {

@@ -64,6 +64,13 @@ type Statements struct {
 	// up to $4, $5 that are of one of the types $6 and no tests: identifier,
 	// campaign, response, type, when, payload.
 	ReadEvents string
+	// LookBackAtEvents returns identifier, position, type and size of at most $4
+	// events of the account $1 before the position $2, $3, the last of them first.
+	LookBackAtEvents string
+	// LookAtEventsAbout returns the same of the first $5 events that are no tests and
+	// about the response $3 of the campaign $2 and account $1, which was made with the
+	// events $4, separated by commas.
+	LookAtEventsAbout string
 	// FoldedEmail is the address of the response r with ASCII letters in lower case.
 	FoldedEmail string
 	// TakeQuota counts up to $4 requests and $5 to come of the subject $1 in the
@@ -72,6 +79,9 @@ type Statements struct {
 	// many are counted in the window, how many of them it granted, when the window
 	// began and how long it still lasts.
 	TakeQuota string
+	// UseKeys sets when keys were used where that is later than what they have: $1 is
+	// a JSON array of an array for each, with account, key and time.
+	UseKeys string
 }
 
 // classified is a driver's error together with what it means.

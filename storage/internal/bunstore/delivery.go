@@ -114,10 +114,11 @@ func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsv
 		}
 		return sel
 	}
-	var err error
-	page.Total, err = where(s.build.NewSelect()).Model((*deliveryRow)(nil)).Count(ctx)
-	if err != nil {
-		return page, s.backend.Classify(err)
+	if !q.NoTotal {
+		var err error
+		if page.Total, err = where(s.build.NewSelect()).Model((*deliveryRow)(nil)).Count(ctx); err != nil {
+			return page, s.backend.Classify(err)
+		}
 	}
 	var rows []deliveryRow
 	if err := paged(where(s.build.NewSelect()).Model(&rows), "d.id", q.Page).Scan(ctx); err != nil {
@@ -311,6 +312,23 @@ SELECT min(x.due_at) FROM (
   CROSS JOIN (SELECT 0 AS kind UNION ALL SELECT 1 UNION ALL SELECT 2) AS k
   WHERE NOT w.disabled
 ) AS x WHERE x.due_at <= ?`
+
+// countWaiting counts as countPending does, for one webhook.
+const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = " +
+	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?) LIMIT ?) AS waiting"
+
+// CountPending implements formsvc.DeliveryStore.
+func (s *Store) CountPending(ctx context.Context, key formsvc.WebhookKey, limit int) (int64, error) {
+	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
+		return 0, noneWhenNotFound(err)
+	}
+	var n int64
+	err := s.read.QueryRowContext(ctx, s.rebind(countWaiting), string(key.AccountID), string(key.ID), max(limit, 0)).Scan(&n)
+	if err != nil {
+		return 0, s.backend.Classify(err)
+	}
+	return n, nil
+}
 
 // QueueStats implements formsvc.DeliveryStore.
 func (s *Store) QueueStats(ctx context.Context, now time.Time) (formsvc.QueueStats, error) {

@@ -50,10 +50,11 @@ func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Pag
 		}
 		return sel
 	}
-	var err error
-	page.Total, err = where(s.build.NewSelect()).Model((*noticeRow)(nil)).Count(ctx)
-	if err != nil {
-		return page, s.backend.Classify(err)
+	if !q.NoTotal {
+		var err error
+		if page.Total, err = where(s.build.NewSelect()).Model((*noticeRow)(nil)).Count(ctx); err != nil {
+			return page, s.backend.Classify(err)
+		}
 	}
 	var rows []noticeRow
 	if err := paged(where(s.build.NewSelect()).Model(&rows), "n.delivery_id", q.Page).Scan(ctx); err != nil {

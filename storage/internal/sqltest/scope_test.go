@@ -211,7 +211,7 @@ func unscoped() map[string]int {
 			"bunstore.updateResponse responses", "bunstore.DeleteResponse files", "bunstore.DeleteResponse comments",
 			"bunstore.DeleteResponse signatures", "bunstore.DeleteWebhook failing", "bunstore.redeliverFailed events",
 			"bunstore.RevokeKey model", "bunstore.UpdateCampaign model", "bunstore.Redeliver model", "bunstore.UpdateWebhook model",
-			"bunstore.withLog model",
+			"bunstore.withLog model", "bunstore.RedeemLink model", "bunstore.EndSession model",
 		},
 		"an erasure names the account, or looks at it in the rows, before it removes any": {
 			"bunstore.take responses", "bunstore.belongings comments", "bunstore.belongings signatures", "bunstore.events events",
@@ -223,9 +223,11 @@ func unscoped() map[string]int {
 		},
 		"its table is not of records of accounts": {
 			"bunstore.UpdateAccount model", "bunstore.UpdateAccount model", "bunstore.accountWhere model", "bunstore.Accounts model", "bunstore.forgetKeys model",
-			"bunstore.register model", "bunstore.CheckKeys model",
+			"bunstore.register model", "bunstore.CheckKeys model", "bunstore.EndSessions model",
 		},
-		"it finds out who somebody is": {"bunstore.KeyByHash model"},
+		"it finds out who somebody is": {
+			"bunstore.KeyByHash model", "bunstore.SessionByHash model", "bunstore.RedeemLink model", "bunstore.EndSession model",
+		},
 		"the delivery engine works for all accounts": {
 			"bunstore.countPending webhooks", "bunstore.oldestDue webhooks", "bunstore.ClaimDigests failing",
 			"sqlite.noteNotice notices", "sqlite.selectPayloads events", "postgres.claimDue webhooks", "postgres.noteNotices notices",
@@ -236,6 +238,7 @@ func unscoped() map[string]int {
 			"bunstore.run failing", "bunstore.run failing", "bunstore.run webhooks",
 			"bunstore.run events", "bunstore.run events", "bunstore.run events",
 			"bunstore.run notices", "bunstore.run notices", "bunstore.findFiles files",
+			"bunstore.PruneSessions links", "bunstore.PruneSessions sessions",
 		},
 		"it opens or seals the secrets of one row, or of all accounts, or locks a table": {
 			"bunstore.sealBatch webhooks", "bunstore.sealOne webhooks", "bunstore.openOne webhooks", "bunstore.sealedRows model",

@@ -17,7 +17,8 @@ CREATE TABLE formsvc_keys (
   permissions text NOT NULL,
   created_at  bigint NOT NULL,
   expires_at  bigint NOT NULL,
-  revoked_at  bigint NOT NULL
+  revoked_at  bigint NOT NULL,
+  used_at     bigint NOT NULL
 );
 CREATE INDEX formsvc_keys_account ON formsvc_keys (account_id, id);
 
@@ -276,6 +277,28 @@ CREATE TABLE formsvc_signatures (
 );
 CREATE INDEX formsvc_signatures_response ON formsvc_signatures (campaign_id, response_id, id);
 CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded, id);
+
+-- Links that sign somebody in, once, and who is signed in. hash is the SHA-256 of the
+-- token of a link, or of the value of a session.
+CREATE TABLE formsvc_links (
+  id         uuid PRIMARY KEY,
+  account_id uuid NOT NULL REFERENCES formsvc_accounts (id),
+  hash       bytea NOT NULL UNIQUE,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL
+);
+CREATE INDEX formsvc_links_account ON formsvc_links (account_id);
+CREATE INDEX formsvc_links_expires ON formsvc_links (expires_at);
+
+CREATE TABLE formsvc_sessions (
+  id         uuid PRIMARY KEY,
+  account_id uuid NOT NULL REFERENCES formsvc_accounts (id),
+  hash       bytea NOT NULL UNIQUE,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL
+);
+CREATE INDEX formsvc_sessions_account ON formsvc_sessions (account_id);
+CREATE INDEX formsvc_sessions_expires ON formsvc_sessions (expires_at);
 
 -- Who did what. Entries are only added.
 CREATE TABLE formsvc_audit (

@@ -1,0 +1,241 @@
+package formsvc_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+func (s *watchedStore) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
+	if err := s.enter("Deliveries"); err != nil {
+		return formsvc.Page[formsvc.Delivery]{}, err
+	}
+	if !q.NoTotal {
+		if err := s.enter("Deliveries counted"); err != nil {
+			return formsvc.Page[formsvc.Delivery]{}, err
+		}
+	}
+	return s.Store.Deliveries(ctx, q)
+}
+
+func (w *world) sample(hook *formsvc.Webhook, from, to time.Time, parts, each int) []formsvc.DeliverySample {
+	w.tb.Helper()
+	samples, err := w.svc.Deliveries.Sample(w.ctx, hookKey(hook), from, to, parts, each)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return samples
+}
+
+// attempt gives what is due of a webhook one attempt that took so long.
+func (w *world) attempt(hook *formsvc.Webhook, result delivery.Result, took time.Duration) {
+	w.tb.Helper()
+	now := w.clock.Now()
+	claims, err := w.queue().Claim(w.ctx, delivery.ClaimRequest{
+		Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(hook.ID), N: 1_000}},
+	})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	outcomes := make([]delivery.Outcome, len(claims))
+	for i, c := range claims {
+		outcomes[i] = delivery.Outcome{
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: now.Add(time.Hour),
+			Attempt: delivery.Attempt{Number: c.Attempts + 1, StartedAt: now, Duration: took, Status: 200},
+		}
+	}
+	if _, err := w.queue().Finish(w.ctx, outcomes); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// sampleOf says what a sample of that list is to be: by looking at all of it.
+func sampleOf(list []formsvc.Delivery, from, to time.Time, each int) formsvc.DeliverySample {
+	s := formsvc.DeliverySample{From: from}
+	var took []time.Duration
+	n := 0
+	for _, d := range list {
+		if d.CreatedAt.Before(from) || !d.CreatedAt.Before(to) {
+			continue
+		}
+		if n++; n > each {
+			s.More = true
+			break
+		}
+		switch d.State {
+		case formsvc.DeliveryDelivered:
+			s.Delivered++
+		case formsvc.DeliveryFailed:
+			s.Failed++
+		default:
+			s.Pending++
+		}
+		if len(d.Log) > 0 {
+			took = append(took, d.Log[len(d.Log)-1].Duration)
+		}
+	}
+	slices.Sort(took)
+	for i, d := range took { // the first that so many don't exceed
+		if s.Median == 0 && (i+1)*2 >= len(took) {
+			s.Median = d
+		}
+		if s.P95 == 0 && (i+1)*100 >= len(took)*95 {
+			s.P95 = d
+		}
+	}
+	return s
+}
+
+// A sample says the same as looking at every delivery, wherever it begins and ends.
+func TestDeliverySample(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	random := rand.New(rand.NewPCG(20, 21))
+	const span = 48 * time.Hour
+	for w.clock.Now().Before(start().Add(span)) {
+		for range random.IntN(12) { // some at the same time
+			w.submitted(&c)
+		}
+		if result := random.IntN(4); result < 3 {
+			w.attempt(&hook, []delivery.Result{delivery.Delivered, delivery.Failed, delivery.Postponed}[result],
+				time.Duration(1+random.IntN(30_000))*time.Millisecond)
+		}
+		w.clock.add(time.Duration(random.IntN(int(30 * time.Minute))).Truncate(time.Millisecond))
+		if random.IntN(10) == 0 {
+			w.clock.add(3 * time.Hour)
+		}
+	}
+	all, err := w.store.Deliveries(w.ctx, formsvc.DeliveryQuery{
+		AccountID: w.account, WebhookID: hook.ID, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true},
+	})
+	if err != nil || all.More || len(all.Items) < 100 {
+		t.Fatalf("%d deliveries, %v", len(all.Items), err)
+	}
+	for range 500 {
+		from := start().Add(time.Duration(random.Int64N(int64(span))) - span/4)
+		if random.IntN(2) == 0 { // where one was made
+			from = all.Items[random.IntN(len(all.Items))].CreatedAt
+		}
+		length := time.Millisecond * time.Duration(1+random.Int64N(int64(span/time.Millisecond)>>random.IntN(24)))
+		parts, each := 1+random.IntN(96), 1+random.IntN(50)
+		samples := w.sample(&hook, from, from.Add(length), parts, each)
+		if len(samples) != parts {
+			t.Fatalf("%d parts, want %d", len(samples), parts)
+		}
+		for i, got := range samples {
+			begin, end := partAt(from, length, i, parts), partAt(from, length, i+1, parts)
+			if want := sampleOf(all.Items, begin, end, each); got != want {
+				t.Fatalf("part %d of %d from %v, %v long, at most %d:\n%+v, want\n%+v", i, parts, from, length, each, got, want)
+			}
+		}
+	}
+}
+
+// partAt returns where a part begins, in whole milliseconds.
+func partAt(from time.Time, length time.Duration, i, parts int) time.Time {
+	from = from.Truncate(time.Millisecond)
+	return from.Add(length * time.Duration(i) / time.Duration(parts)).Truncate(time.Millisecond)
+}
+
+// The first millisecond of a part belongs to it, and that of the next one does not.
+func TestDeliverySampleEnds(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	for range 5 {
+		w.submitted(&c)
+		w.clock.add(time.Millisecond)
+	}
+	for i, s := range w.sample(&hook, start(), start().Add(5*time.Millisecond), 5, 10) {
+		if s.Pending != 1 || s.More || !s.From.Equal(start().Add(time.Duration(i)*time.Millisecond)) {
+			t.Errorf("part %d is %+v", i, s)
+		}
+	}
+	for _, at := range []struct{ from, to, want int }{{-1, 0, 0}, {-1, 1, 1}, {0, 1, 1}, {1, 4, 3}, {4, 5, 1}, {5, 6, 0}} {
+		from, to := start().Add(time.Duration(at.from)*time.Millisecond), start().Add(time.Duration(at.to)*time.Millisecond)
+		if s := w.sample(&hook, from, to, 1, 10); s[0].Pending != at.want {
+			t.Errorf("from %d to %d ms: %d, want %d", at.from, at.to, s[0].Pending, at.want)
+		}
+	}
+	// Parts that are shorter than a millisecond are empty, or have all of one.
+	pending := 0
+	for _, s := range w.sample(&hook, start(), start().Add(5*time.Millisecond), 96, 10) {
+		pending += s.Pending
+	}
+	if pending != 5 {
+		t.Errorf("%d deliveries in parts of less than a millisecond, want 5", pending)
+	}
+}
+
+// A sample takes as many questions as there are parts with deliveries, and one more;
+// none of them counts.
+func TestDeliverySampleAsksLittle(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	asked := func(want int) {
+		t.Helper()
+		w.store.disturb(nil)
+		samples := w.sample(&hook, start(), start().Add(24*time.Hour), 1_000, 1_000)
+		if n := w.store.count("Deliveries"); n != want || w.store.count("Deliveries counted") != 0 {
+			t.Errorf("asked %d times, want %d; counted %d times", n, want, w.store.count("Deliveries counted"))
+		}
+		if len(samples) != formsvc.MaxSampleParts {
+			t.Errorf("%d parts, want %d", len(samples), formsvc.MaxSampleParts)
+		}
+	}
+	asked(1)
+	w.submitted(&c)
+	asked(1)
+	w.clock.add(6 * time.Hour)
+	w.submitted(&c)
+	asked(2)
+	w.clock.add(6 * time.Hour)
+	for range formsvc.MaxSampleEach + 1 {
+		w.submitted(&c)
+	}
+	asked(3)
+	for range formsvc.MaxSampleEach {
+		w.submitted(&c)
+	}
+	asked(4) // nobody knows what follows the 51st
+	samples := w.sample(&hook, start(), start().Add(24*time.Hour), 0, 0)
+	if len(samples) != 1 || samples[0].Pending != 1 || !samples[0].More {
+		t.Errorf("the least sample is %+v", samples)
+	}
+}
+
+func TestDeliverySampleRefuses(t *testing.T) {
+	w := newWorld(t)
+	hook := w.hook()
+	now := w.clock.Now()
+	for _, to := range []time.Time{now, now.Add(-time.Hour), now.Add(time.Microsecond), {}} {
+		_, err := w.svc.Deliveries.Sample(w.ctx, hookKey(&hook), now, to, 1, 1)
+		wantFaults(t, err, "/to out_of_range")
+	}
+	for _, key := range []formsvc.WebhookKey{
+		{AccountID: w.account, ID: someID}, {AccountID: w.second(), ID: hook.ID}, {},
+	} {
+		_, err := w.svc.Deliveries.Sample(w.ctx, key, now, now.Add(time.Hour), 1, 1)
+		wantError(t, err, formsvc.ErrNotFound)
+	}
+	fault := errors.New("broken pipe")
+	w.store.disturb(func(string, int) error { return fault })
+	_, err := w.svc.Deliveries.Sample(w.ctx, hookKey(&hook), now, now.Add(time.Hour), 1, 1)
+	wantError(t, err, fault)
+	w.store.disturb(nil)
+	// Three centuries are longer than a Duration.
+	samples := w.sample(&hook, time.Date(1800, 1, 1, 0, 0, 0, 0, time.UTC), now, 96, 50)
+	for i := range samples[1:] {
+		if !samples[i+1].From.After(samples[i].From) {
+			t.Errorf("part %d begins at %v, after %v", i+1, samples[i+1].From, samples[i].From)
+		}
+	}
+}

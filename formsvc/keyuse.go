@@ -1,0 +1,84 @@
+package formsvc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A KeyUse says when a key was used.
+type KeyUse struct {
+	AccountID ID
+	ID        ID // of the key
+	At        time.Time
+}
+
+const (
+	useInterval = time.Minute     // how often uses are written
+	useGoodbye  = 5 * time.Second // for the last time
+	keyUsesSize = 10_000          // keys whose use is remembered
+)
+
+// keyUses remembers when keys were used last, until that is written. A busy key is
+// noted once in [KeyCacheTTL], when it is read from the store.
+type keyUses struct {
+	mu   sync.Mutex
+	byID map[ID]KeyUse
+}
+
+// note remembers a use unless there was a later one. Where more keys are in use than
+// it has room for it forgets them all rather than grow: it is for people to look at.
+func (u *keyUses) note(use KeyUse) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	last, known := u.byID[use.ID]
+	if u.byID == nil || !known && len(u.byID) >= keyUsesSize {
+		u.byID = make(map[ID]KeyUse)
+	}
+	if !known || use.At.After(last.At) {
+		u.byID[use.ID] = use
+	}
+}
+
+// take returns what was noted since the last take.
+func (u *keyUses) take() []KeyUse {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := slices.Collect(maps.Values(u.byID))
+	u.byID = nil
+	return list
+}
+
+// WriteUses writes when keys were used last ([Key.LastUsedAt]). [Service.Run] calls it
+// every minute, and when it ends. What it can't write is left for the next call.
+func (k Keys) WriteUses(ctx context.Context) error {
+	list := k.s.uses.take()
+	if len(list) == 0 {
+		return nil
+	}
+	if err := k.s.store.UseKeys(ctx, list); err != nil {
+		for _, use := range list {
+			k.s.uses.note(use)
+		}
+		return fmt.Errorf("formsvc: uses of keys: %w", err)
+	}
+	return nil
+}
+
+// writeUses writes uses of keys until ctx ends, and then what is left.
+func (k Keys) writeUses(ctx context.Context) {
+	for pause(ctx, useInterval) {
+		if err := k.WriteUses(ctx); err != nil && ctx.Err() == nil {
+			k.s.logger.LogAttrs(ctx, slog.LevelError, "writing when keys were used failed", slog.Any("error", err))
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), useGoodbye)
+	defer cancel()
+	if err := k.WriteUses(last); err != nil {
+		k.s.logger.LogAttrs(ctx, slog.LevelError, "writing when keys were used failed; it is lost", slog.Any("error", err))
+	}
+}

@@ -1,0 +1,221 @@
+package formsvc_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (s *watchedStore) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
+	if err := s.enter("UseKeys"); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.uses = append(s.uses, uses...)
+	s.mu.Unlock()
+	return s.Store.UseKeys(ctx, uses)
+}
+
+func (w *world) authenticated(svc *formsvc.Service, value string) {
+	w.tb.Helper()
+	if _, err := svc.Keys.Authenticate(w.ctx, value); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// wantUsed fails the test unless the key was last used that long after start; negative
+// means never.
+func (w *world) wantUsed(what string, key *formsvc.Key, after time.Duration) {
+	w.tb.Helper()
+	list, err := w.svc.Keys.List(w.ctx, w.account)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	want := start().Add(after)
+	if after < 0 {
+		want = time.Time{}
+	}
+	for i := range list {
+		if list[i].ID == key.ID && !list[i].LastUsedAt.Equal(want) {
+			w.tb.Errorf("%s: last used at %v, want %v", what, list[i].LastUsedAt, want)
+		}
+	}
+}
+
+func (w *world) writeUses(svc *formsvc.Service) {
+	w.tb.Helper()
+	if err := svc.Keys.WriteUses(w.ctx); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+func TestKeyUse(t *testing.T) {
+	w := newWorld(t)
+	key, value := w.key(formsvc.FilesRead)
+	idle, _ := w.key(formsvc.FilesRead)
+	w.writeUses(w.svc)
+	if n := w.store.count("UseKeys"); n != 0 {
+		t.Errorf("nothing was written %d times", n)
+	}
+	w.authenticated(w.svc, value)
+	w.wantUsed("not written yet", &key, -1)
+	w.writeUses(w.svc)
+	w.wantUsed("written", &key, 0)
+
+	// What is remembered is not read, nor noted.
+	w.clock.set(start().Add(formsvc.KeyCacheTTL - time.Millisecond))
+	w.authenticated(w.svc, value)
+	w.writeUses(w.svc)
+	if n := w.store.count("UseKeys"); n != 1 {
+		t.Errorf("uses were written %d times, want once", n)
+	}
+	w.clock.set(start().Add(formsvc.KeyCacheTTL))
+	w.authenticated(w.svc, value)
+	w.clock.set(start().Add(time.Minute))
+	w.authenticated(w.svc, value)
+	w.writeUses(w.svc)
+	w.wantUsed("used again", &key, time.Minute)
+	w.wantUsed("never used", &idle, -1)
+
+	// A node that is late, or has another clock, doesn't set it back.
+	node := w.neighbour()
+	w.clock.set(start().Add(30 * time.Second))
+	w.authenticated(node, value)
+	w.writeUses(node)
+	w.wantUsed("by a node that is late", &key, time.Minute)
+	w.clock.set(start().Add(time.Hour))
+	w.authenticated(node, value)
+	w.clock.set(start().Add(time.Second))
+	w.authenticated(node, value)
+	w.writeUses(node)
+	w.wantUsed("by a node whose clock steps back", &key, time.Hour)
+}
+
+// Only a key that opens something is used.
+func TestKeyUseOfRefusedKeys(t *testing.T) {
+	w := newWorld(t)
+	revoked, value := w.key(formsvc.FilesRead)
+	if err := w.svc.Keys.Revoke(w.ctx, w.account, revoked.ID); err != nil {
+		t.Fatal(err)
+	}
+	expired, old, err := w.svc.Keys.Create(w.ctx, w.account,
+		formsvc.KeyInput{Name: "old", Permissions: formsvc.AllPermissions(), Expires: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.clock.add(time.Hour)
+	for _, value := range []string{value, old} {
+		_, err := w.svc.Keys.Authenticate(w.ctx, value)
+		wantError(t, err, formsvc.ErrUnauthenticated)
+	}
+	w.writeUses(w.svc)
+	w.wantUsed("revoked", &revoked, -1)
+	w.wantUsed("expired", &expired, -1)
+}
+
+// What can't be written is written the next time, unless there is a later use by then.
+func TestKeyUseKept(t *testing.T) {
+	w := newWorld(t)
+	first, value := w.key(formsvc.FilesRead)
+	second, other := w.key(formsvc.FilesRead)
+	w.authenticated(w.svc, value)
+	w.authenticated(w.svc, other)
+	fault := errors.New("broken pipe")
+	w.store.disturb(func(method string, call int) error {
+		if method == "UseKeys" && call == 1 {
+			w.clock.add(time.Minute)
+			w.authenticated(w.svc, value) // while it is being written
+			return fault
+		}
+		return nil
+	})
+	wantError(t, w.svc.Keys.WriteUses(w.ctx), fault)
+	w.wantUsed("not written", &first, -1)
+	w.writeUses(w.svc)
+	w.wantUsed("used meanwhile", &first, time.Minute)
+	w.wantUsed("not used meanwhile", &second, 0)
+}
+
+// Uses of more than 10,000 keys are forgotten rather than held.
+func TestKeyUseIsBounded(t *testing.T) {
+	w := newWorld(t)
+	const most = 10_000
+	var last formsvc.Key
+	for range most + 2 {
+		key, value := w.key(formsvc.FilesRead)
+		w.authenticated(w.svc, value)
+		last = key
+	}
+	w.writeUses(w.svc)
+	if n := len(w.store.uses); n != 2 || w.store.uses[0].ID != last.ID && w.store.uses[1].ID != last.ID {
+		t.Errorf("%d uses are left, want the last two", n)
+	}
+}
+
+func TestKeyUseConcurrently(t *testing.T) {
+	w := newWorld(t)
+	var all sync.WaitGroup
+	for range 8 {
+		_, value := w.key(formsvc.FilesRead)
+		all.Go(func() {
+			for range 100 {
+				w.clock.add(time.Second)
+				if _, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil {
+					t.Error(err)
+				}
+				if err := w.svc.Keys.WriteUses(w.ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	list, err := w.svc.Keys.List(w.ctx, w.account)
+	for i := range list {
+		if list[i].LastUsedAt.IsZero() {
+			t.Errorf("key %d was never used", i)
+		}
+	}
+	if err != nil || len(list) != 8 {
+		t.Errorf("%d keys, %v", len(list), err)
+	}
+}
+
+// Run writes every minute, says when it could not, and writes once more when it ends.
+func TestRunWritesUses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		key, value := w.key(formsvc.FilesRead)
+		stop := running(w.svc)
+		w.authenticated(w.svc, value)
+		time.Sleep(time.Minute - time.Second)
+		w.wantUsed("within a minute", &key, -1)
+		time.Sleep(2 * time.Second)
+		w.wantUsed("after a minute", &key, 0)
+
+		w.clock.set(start().Add(time.Hour))
+		w.authenticated(w.svc, value)
+		w.store.disturb(func(method string, _ int) error {
+			if method == "UseKeys" {
+				return errors.New("broken pipe")
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		if !strings.Contains(log.String(), "writing when keys were used failed") {
+			t.Error("the fault is not logged:", log.String())
+		}
+		w.store.disturb(nil)
+		w.wantUsed("when it failed", &key, 0)
+		stop()
+		w.wantUsed("at the end", &key, time.Hour)
+	})
+}

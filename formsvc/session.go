@@ -1,0 +1,164 @@
+package formsvc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// How long a link is good for, and how long a session lasts.
+const (
+	LinkTTL    = 15 * time.Minute
+	SessionTTL = 12 * time.Hour // from when it began, whatever is done in it
+)
+
+// A Link signs somebody in, once: whoever may do so for an account makes it and
+// hands its token over. The token is shown once; only its hash is kept.
+type Link struct {
+	ID        ID
+	AccountID ID
+	Hash      [sha256.Size]byte // of the token
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// A Session is somebody who is signed in to the settings of an account, without
+// the secret value that he shows with each request.
+type Session struct {
+	ID        ID // not secret: the audit trail has it
+	AccountID ID
+	Hash      [sha256.Size]byte // of the value
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// inForce reports whether the session lasts at that time.
+func (s *Session) inForce(now time.Time) bool { return now.Before(s.ExpiresAt) }
+
+// Sessions signs people in to the settings of an account, and out. It is safe for
+// concurrent use.
+type Sessions struct{ s *core }
+
+// NewLink makes a link that signs somebody in to the settings of an account, once
+// and until expires, which is [LinkTTL] from now. Its token can't be read again.
+// It fails with [ErrNotFound] when there is no such account.
+func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expires time.Time, err error) {
+	now := s.s.now()
+	token, hash := newToken()
+	link := Link{ID: s.s.newID(now), AccountID: account, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(LinkTTL)}
+	change := Change{Audit: s.s.audit(account, AuditLinkCreated, link.ID, nil)}
+	if err := s.s.store.CreateLink(ctx, link, change); err != nil {
+		return "", time.Time{}, fmt.Errorf("formsvc: link: %w", err)
+	}
+	return token, link.ExpiresAt, nil
+}
+
+// SignIn exchanges the token of a link for a session and its value, which can't be
+// read again. Of any number of calls with one token, at once or later, on whatever
+// node, one succeeds. It fails with [ErrUnauthenticated] when the link is unknown,
+// was used or has expired; which of these is not told.
+func (s Sessions) SignIn(ctx context.Context, token string) (session Session, value string, err error) {
+	if len(token) != tokenLength {
+		return Session{}, "", ErrUnauthenticated
+	}
+	now := s.s.now()
+	value, hash := newToken()
+	session, err = s.s.store.RedeemLink(ctx, sha256.Sum256([]byte(token)), func(link *Link) (Session, Change, error) {
+		if !now.Before(link.ExpiresAt) {
+			return Session{}, Change{}, ErrUnauthenticated
+		}
+		session := Session{
+			ID: s.s.newID(now), AccountID: link.AccountID, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(SessionTTL),
+		}
+		details := map[string]string{"link": string(link.ID)}
+		return session, Change{Audit: s.s.audit(link.AccountID, AuditSignedIn, session.ID, details)}, nil
+	})
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnauthenticated) {
+		return Session{}, "", ErrUnauthenticated
+	}
+	if err != nil {
+		return Session{}, "", fmt.Errorf("formsvc: sign in: %w", err)
+	}
+	return session, value, nil
+}
+
+// Authenticate returns the session that a value belongs to. It fails with
+// [ErrUnauthenticated] when there is none, or when it has expired, and with another
+// error when the store can't say. The store is asked each time, so that what ended
+// on one node has ended on all.
+func (s Sessions) Authenticate(ctx context.Context, value string) (Session, error) {
+	if len(value) != tokenLength {
+		return Session{}, ErrUnauthenticated
+	}
+	session, err := s.s.store.SessionByHash(ctx, sha256.Sum256([]byte(value)))
+	if errors.Is(err, ErrNotFound) {
+		return Session{}, ErrUnauthenticated
+	}
+	if err != nil {
+		return Session{}, fmt.Errorf("formsvc: session: %w", err)
+	}
+	if !session.inForce(s.s.now()) {
+		return Session{}, ErrUnauthenticated
+	}
+	return session, nil
+}
+
+// SignOut ends the session that a value belongs to. That there is none, or none any
+// more, is no error.
+func (s Sessions) SignOut(ctx context.Context, value string) error {
+	if len(value) != tokenLength {
+		return nil
+	}
+	now := s.s.now()
+	err := s.s.store.EndSession(ctx, sha256.Sum256([]byte(value)), func(session *Session) (Change, error) {
+		if !session.inForce(now) {
+			return Change{}, nil // it had ended by itself
+		}
+		return Change{Audit: s.s.audit(session.AccountID, AuditSignedOut, session.ID, nil)}, nil
+	})
+	if err := ignoreNotFound(err); err != nil {
+		return fmt.Errorf("formsvc: sign out: %w", err)
+	}
+	return nil
+}
+
+// SignOutAll ends every session of an account, and voids the links that nobody has
+// used yet. It fails with [ErrNotFound] when there is no such account.
+func (s Sessions) SignOutAll(ctx context.Context, account ID) error {
+	details := map[string]string{"sessions": "all"}
+	change := Change{Audit: s.s.audit(account, AuditSignedOut, account, details)}
+	if err := s.s.store.EndSessions(ctx, account, change); err != nil {
+		return fmt.Errorf("formsvc: sign out: %w", err)
+	}
+	return nil
+}
+
+// sessionKept is how long what is over stays in the store: as far as the clocks of
+// nodes may be apart, so that none removes what lasts for another.
+const sessionKept = time.Hour
+
+// pruneSessions deletes links and sessions that are over.
+func (s *Service) pruneSessions(ctx context.Context) error {
+	before := s.core.now().Add(-sessionKept)
+	_, err := inUnits(ctx, func() (int, error) { return s.core.store.PruneSessions(ctx, before, pruneBatch) })
+	return err
+}
+
+// A token, and the value of a session, is 256 random bits in base64url, so that
+// nobody can guess one, and a fast hash of it gives nothing away.
+const (
+	tokenBytes  = 32
+	tokenLength = 43
+)
+
+// newToken returns a fresh secret and its hash.
+func newToken() (value string, hash [sha256.Size]byte) {
+	var random [tokenBytes]byte
+	_, _ = rand.Read(random[:]) // never fails since Go 1.24
+	value = base64.RawURLEncoding.EncodeToString(random[:])
+	return value, sha256.Sum256([]byte(value))
+}

@@ -1,0 +1,382 @@
+package formsvc_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+func (s *watchedStore) RedeemLink(
+	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
+) (formsvc.Session, error) {
+	if err := s.enter("RedeemLink"); err != nil {
+		return formsvc.Session{}, err
+	}
+	return s.Store.RedeemLink(ctx, hash, func(link *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
+		if s.twice {
+			trial := *link
+			if _, _, err := decide(&trial); err != nil {
+				return formsvc.Session{}, formsvc.Change{}, err
+			}
+		}
+		return decide(link)
+	})
+}
+
+func (s *watchedStore) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
+	if err := s.enter("SessionByHash"); err != nil {
+		return formsvc.Session{}, err
+	}
+	return s.Store.SessionByHash(ctx, hash)
+}
+
+func (s *watchedStore) EndSession(
+	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Session) (formsvc.Change, error),
+) error {
+	if err := s.enter("EndSession"); err != nil {
+		return err
+	}
+	return s.Store.EndSession(ctx, hash, decide)
+}
+
+var tokenPattern = regexp.MustCompile(`^[0-9A-Za-z_-]{43}$`)
+
+func (w *world) link(account formsvc.ID) string {
+	w.tb.Helper()
+	token, _, err := w.svc.Sessions.NewLink(w.ctx, account)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return token
+}
+
+// signedIn returns a new session of an account and its value.
+func (w *world) signedIn(account formsvc.ID) (formsvc.Session, string) {
+	w.tb.Helper()
+	session, value, err := w.svc.Sessions.SignIn(w.ctx, w.link(account))
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return session, value
+}
+
+func (w *world) second() formsvc.ID {
+	w.tb.Helper()
+	account, err := w.svc.Accounts.Create(w.ctx, "second")
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return account.ID
+}
+
+// refused fails the test unless err is exactly ErrUnauthenticated, which tells nothing
+// more.
+func refused(tb testing.TB, what string, err error) {
+	tb.Helper()
+	if err != formsvc.ErrUnauthenticated { //nolint:errorlint // it must not be wrapped: the text would tell more
+		tb.Errorf("%s: error %v, want %v", what, err, formsvc.ErrUnauthenticated)
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	w := newWorld(t)
+	w.store.twice = true
+	token, expires, err := w.svc.Sessions.NewLink(w.ctx, w.account)
+	if err != nil || !tokenPattern.MatchString(token) || !expires.Equal(start().Add(15*time.Minute)) {
+		t.Fatalf("a token of %d characters, good until %v, %v", len(token), expires, err)
+	}
+	w.clock.add(time.Minute)
+	session, value, err := w.svc.Sessions.SignIn(w.ctx, token)
+	if err != nil || !tokenPattern.MatchString(value) || value == token {
+		t.Fatalf("a value of %d characters, %v", len(value), err)
+	}
+	if _, ok := formsvc.ParseID(string(session.ID)); !ok {
+		t.Errorf("the session is %q", session.ID)
+	}
+	want := formsvc.Session{
+		ID: session.ID, AccountID: w.account, Hash: sha256.Sum256([]byte(value)),
+		CreatedAt: w.clock.Now(), ExpiresAt: w.clock.Now().Add(12 * time.Hour),
+	}
+	if session != want {
+		t.Errorf("the session is %+v, want %+v", session, want)
+	}
+	if got, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || got != want {
+		t.Errorf("authenticated as %+v, %v", got, err)
+	}
+	_, _, err = w.svc.Sessions.SignIn(w.ctx, token)
+	refused(t, "a link that was used", err)
+	_, err = w.svc.Sessions.Authenticate(w.ctx, token)
+	refused(t, "a token for a value", err)
+	_, _, err = w.svc.Sessions.SignIn(w.ctx, value)
+	refused(t, "a value for a token", err)
+
+	other, otherValue := w.signedIn(w.account)
+	if other.ID == session.ID || otherValue == value {
+		t.Error("two sessions are alike")
+	}
+	_, _, err = w.svc.Sessions.NewLink(w.ctx, session.ID)
+	wantError(t, err, formsvc.ErrNotFound)
+}
+
+func TestLinkExpires(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		good  bool
+	}{{0, true}, {formsvc.LinkTTL - time.Millisecond, true}, {formsvc.LinkTTL, false}, {24 * time.Hour, false}} {
+		w := newWorld(t)
+		token := w.link(w.account)
+		w.clock.add(c.after)
+		_, value, err := w.svc.Sessions.SignIn(w.ctx, token)
+		if c.good && err != nil {
+			t.Errorf("after %v: %v", c.after, err)
+		}
+		if !c.good {
+			refused(t, c.after.String(), err)
+			if value != "" {
+				t.Errorf("after %v: a value comes with the error", c.after)
+			}
+		}
+	}
+}
+
+// A session lasts 12 hours, also when it is used all the time.
+func TestSessionExpires(t *testing.T) {
+	w := newWorld(t)
+	_, value := w.signedIn(w.account)
+	for range 11 {
+		w.clock.add(time.Hour)
+		if _, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.clock.set(start().Add(formsvc.SessionTTL - time.Millisecond))
+	if _, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil {
+		t.Error(err)
+	}
+	w.clock.set(start().Add(formsvc.SessionTTL))
+	_, err := w.svc.Sessions.Authenticate(w.ctx, value)
+	refused(t, "a session of 12 hours", err)
+}
+
+// What ends on one node has ended on all at once.
+func TestSignOut(t *testing.T) {
+	w := newWorld(t)
+	node := w.neighbour()
+	_, value := w.signedIn(w.account)
+	_, stays := w.signedIn(w.account)
+	if _, err := node.Sessions.Authenticate(w.ctx, value); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.svc.Sessions.SignOut(w.ctx, value); err != nil {
+			t.Error(err)
+		}
+		for _, svc := range []*formsvc.Service{w.svc, node} {
+			_, err := svc.Sessions.Authenticate(w.ctx, value)
+			refused(t, "a session that was ended", err)
+			if _, err := svc.Sessions.Authenticate(w.ctx, stays); err != nil {
+				t.Errorf("another session: %v", err)
+			}
+		}
+	}
+	for _, value := range []string{"", "nonsense", strings.Repeat("x", 43)} {
+		if err := w.svc.Sessions.SignOut(w.ctx, value); err != nil {
+			t.Errorf("signing out %q: %v", value, err)
+		}
+	}
+}
+
+func TestSignOutAll(t *testing.T) {
+	w := newWorld(t)
+	second := w.second()
+	var values, tokens []string
+	for range 3 {
+		_, value := w.signedIn(w.account)
+		values, tokens = append(values, value), append(tokens, w.link(w.account))
+	}
+	_, theirs := w.signedIn(second)
+	link := w.link(second)
+	if err := w.neighbour().Sessions.SignOutAll(w.ctx, w.account); err != nil {
+		t.Fatal(err)
+	}
+	for i := range values {
+		_, err := w.svc.Sessions.Authenticate(w.ctx, values[i])
+		refused(t, "a session after all were ended", err)
+		_, _, err = w.svc.Sessions.SignIn(w.ctx, tokens[i])
+		refused(t, "a link after all was ended", err)
+	}
+	if _, err := w.svc.Sessions.Authenticate(w.ctx, theirs); err != nil {
+		t.Errorf("another account's session: %v", err)
+	}
+	if _, _, err := w.svc.Sessions.SignIn(w.ctx, link); err != nil {
+		t.Errorf("another account's link: %v", err)
+	}
+	w.signedIn(w.account)
+	wantError(t, w.svc.Sessions.SignOutAll(w.ctx, "01890000-0000-7000-8000-000000000000"), formsvc.ErrNotFound)
+}
+
+func TestSignInConcurrently(t *testing.T) {
+	w := newWorld(t)
+	nodes := []*formsvc.Service{w.svc, w.neighbour()}
+	for range 20 {
+		token := w.link(w.account)
+		var all sync.WaitGroup
+		var won atomic.Int64
+		for i := range 8 {
+			all.Go(func() {
+				_, value, err := nodes[i%2].Sessions.SignIn(w.ctx, token)
+				if err != nil {
+					refused(t, "a link that another used", err)
+					return
+				}
+				won.Add(1)
+				if _, err := nodes[(i+1)%2].Sessions.Authenticate(w.ctx, value); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if won.Load() != 1 {
+			t.Fatalf("%d of 8 signed in with one link", won.Load())
+		}
+	}
+}
+
+// What can be no token never costs a question to the store, and a store that can't
+// answer says neither yes nor no.
+func TestSessionsAskTheStore(t *testing.T) {
+	w := newWorld(t)
+	_, value := w.signedIn(w.account)
+	token := w.link(w.account)
+	fault := errors.New("broken pipe")
+	w.store.disturb(func(string, int) error { return fault })
+	for _, bad := range []string{"", "x", value[:42], value + "x", strings.Repeat("x", 1<<20)} {
+		_, err := w.svc.Sessions.Authenticate(w.ctx, bad)
+		refused(t, "no value", err)
+		_, _, err = w.svc.Sessions.SignIn(w.ctx, bad)
+		refused(t, "no token", err)
+		if err := w.svc.Sessions.SignOut(w.ctx, bad); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := w.svc.Sessions.Authenticate(w.ctx, value)
+	wantError(t, err, fault)
+	_, _, err = w.svc.Sessions.SignIn(w.ctx, token)
+	wantError(t, err, fault)
+	wantError(t, w.svc.Sessions.SignOut(w.ctx, value), fault)
+	for _, method := range []string{"SessionByHash", "RedeemLink", "EndSession"} {
+		if n := w.store.count(method); n != 1 {
+			t.Errorf("%d calls of %s, want 1", n, method)
+		}
+	}
+	w.store.disturb(nil)
+	for n := 1; n <= 3; n++ { // there is no cache
+		if _, err := w.svc.Sessions.Authenticate(w.ctx, value); err != nil || w.store.count("SessionByHash") != n {
+			t.Errorf("asked %d times, want %d; %v", w.store.count("SessionByHash"), n, err)
+		}
+	}
+}
+
+func TestSessionsAudited(t *testing.T) {
+	w := newWorld(t)
+	svc := w.svc.As("somebody")
+	since := w.clock.Now().Add(time.Second)
+	w.clock.set(since)
+	token, _, err := svc.Sessions.NewLink(w.ctx, w.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, value, err := svc.Sessions.SignIn(w.ctx, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expired, old := w.signedIn(w.account)
+	_, _, err = svc.Sessions.SignIn(w.ctx, token)
+	refused(t, "a link that was used", err)
+	for range 2 {
+		if err := svc.Sessions.SignOut(w.ctx, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.clock.add(formsvc.SessionTTL)
+	if err := svc.Sessions.SignOut(w.ctx, old); err != nil { // it ended by itself
+		t.Fatal(err)
+	}
+	if err := svc.Sessions.SignOutAll(w.ctx, w.account); err != nil {
+		t.Fatal(err)
+	}
+	page, err := w.svc.Audits.List(w.ctx, formsvc.AuditQuery{
+		AccountID: w.account, Since: since, Page: formsvc.PageQuery{Ascending: true},
+	})
+	if err != nil || len(page.Items) != 6 {
+		t.Fatalf("%d entries, %v", len(page.Items), err)
+	}
+	link, other := page.Items[0].Target, page.Items[2].Target
+	for i, want := range []formsvc.AuditEntry{
+		{Actor: "somebody", Action: "link.created", Target: link},
+		{Actor: "somebody", Action: "session.created", Target: session.ID, Details: map[string]string{"link": string(link)}},
+		{Action: "link.created", Target: other},
+		{Action: "session.created", Target: expired.ID, Details: map[string]string{"link": string(other)}},
+		{Actor: "somebody", Action: "session.ended", Target: session.ID},
+		{Actor: "somebody", Action: "session.ended", Target: w.account, Details: map[string]string{"sessions": "all"}},
+	} {
+		got := page.Items[i]
+		if got.Actor != want.Actor || got.Action != want.Action || got.Target != want.Target || len(got.Details) != len(want.Details) ||
+			got.Details["link"] != want.Details["link"] || got.Details["sessions"] != want.Details["sessions"] {
+			t.Errorf("entry %d is %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+// Run removes what is over, some time after.
+func TestRunPrunesSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		_, value := w.signedIn(w.account)
+		token := w.link(w.account)
+		session, link := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(token))
+		done := make(chan error, 1)
+		go func() { done <- w.svc.Run(t.Context()) }()
+		synctest.Wait()
+		looking := errors.New("only looking")
+		there := func() (sessions, links bool) {
+			_, err := w.store.SessionByHash(w.ctx, session)
+			_, redeemed := w.store.RedeemLink(w.ctx, link, func(*formsvc.Link) (formsvc.Session, formsvc.Change, error) {
+				return formsvc.Session{}, formsvc.Change{}, looking
+			})
+			return err == nil, errors.Is(redeemed, looking)
+		}
+		for _, c := range []struct {
+			at              time.Duration
+			sessions, links bool
+		}{
+			{formsvc.LinkTTL + time.Minute, true, true}, // for another node it may not be over
+			{formsvc.LinkTTL + time.Hour + time.Minute, true, false},
+			{formsvc.SessionTTL + time.Minute, true, false},
+			{formsvc.SessionTTL + time.Hour + time.Minute, false, false},
+		} {
+			w.clock.set(start().Add(c.at))
+			time.Sleep(time.Hour + time.Minute)
+			if sessions, links := there(); sessions != c.sessions || links != c.links {
+				t.Errorf("after %v: the session is there: %t, the link: %t", c.at, sessions, links)
+			}
+		}
+		_ = w.queue().Close()
+		time.Sleep(time.Hour + time.Minute)
+		synctest.Wait()
+		if !strings.Contains(log.String(), "pruning sessions failed") {
+			t.Error("the fault is not logged:", log.String())
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package bunstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// Event implements formsvc.EventStore.
+func (s *Store) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Event, error) {
+	if err := s.ready(ctx, account, id); err != nil {
+		return formsvc.Event{}, err
+	}
+	events, err := s.eventsByID(ctx, account, []string{string(id)})
+	if err != nil {
+		return formsvc.Event{}, s.backend.Classify(err)
+	}
+	if len(events) == 0 {
+		return formsvc.Event{}, formsvc.ErrNotFound
+	}
+	return events[0], nil
+}
+
+// RecentEvents implements formsvc.EventStore. It looks at the newest events without
+// their payloads first, and then reads those that there is room for.
+func (s *Store) RecentEvents(ctx context.Context, account formsvc.ID, limit int) ([]formsvc.Event, error) {
+	if err := s.ready(ctx, account); err != nil || limit <= 0 {
+		return nil, noneWhenNotFound(err)
+	}
+	const last = 1<<63 - 1
+	p, before := picked{limit: limit}, formsvc.EventPosition{Commit: last, Row: last}
+	// The first time, some more than are asked for: a few may be tests.
+	for seen, step := 0, limit+10; !p.full && seen < feedLook; step *= 4 {
+		n := min(step, feedLook-seen)
+		got, err := s.pick(ctx, &p, s.statements.LookBackAtEvents, string(account), before.Commit, before.Row, n)
+		if err != nil {
+			return nil, s.backend.Classify(err)
+		}
+		if seen += got; got < n {
+			break
+		}
+		before = p.last
+	}
+	return s.pickedEvents(ctx, account, &p)
+}
+
+const selectMadeWith = "SELECT r.events FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
+
+// EventsAbout implements formsvc.EventStore. The events that were made with the
+// response are named by it, all others name it.
+func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit int) ([]formsvc.Event, error) {
+	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
+		return nil, err
+	}
+	account, campaign, response := string(key.AccountID), string(key.CampaignID), string(key.ID)
+	var made string
+	row := s.read.QueryRowContext(ctx, s.rebind(selectMadeWith), campaign, response, account)
+	if err := row.Scan(&made); err != nil {
+		return nil, s.notFound(err)
+	}
+	p := picked{limit: limit}
+	_, err := s.pick(ctx, &p, s.statements.LookAtEventsAbout, account, campaign, response, made, max(limit, 0))
+	if err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	return s.pickedEvents(ctx, key.AccountID, &p)
+}
+
+// picked are the events that there is room for.
+type picked struct {
+	limit int
+	bytes int // of their payloads
+	ids   []string
+	last  formsvc.EventPosition // of the last event that was looked at
+	full  bool
+}
+
+// pick goes on through the events that a statement finds, identifier, position, type
+// and size of each, and picks those that are no tests until there is no room. It
+// returns how many it was given.
+func (s *Store) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
+	rows, err := s.read.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		n++
+		var (
+			id     string
+			stored int64
+			size   int
+		)
+		if err := rows.Scan(&id, &p.last.Commit, &p.last.Row, &stored, &size); err != nil {
+			return 0, err
+		}
+		if stored&TestBit != 0 {
+			continue
+		}
+		if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+size > formsvc.DefaultEventBytes {
+			p.full = true
+			return n, nil
+		}
+		p.ids, p.bytes = append(p.ids, id), p.bytes+size
+	}
+	return n, rows.Err()
+}
+
+// pickedEvents reads what was picked. What was deleted meanwhile is left out.
+func (s *Store) pickedEvents(ctx context.Context, account formsvc.ID, p *picked) ([]formsvc.Event, error) {
+	events, err := s.eventsByID(ctx, account, p.ids)
+	if err != nil {
+		return nil, s.backend.Classify(err)
+	}
+	return events, nil
+}
+
+// eventsByID returns those of the events that are of the account, in the order of
+// their identifiers in the list. Neither the account nor the order is a part of the
+// query, so that no index is taken for them.
+func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string) ([]formsvc.Event, error) {
+	events := make([]formsvc.Event, 0, len(ids))
+	for some := range slices.Chunk(ids, eventBatch) {
+		var rows []struct {
+			ID, AccountID, CampaignID, ResponseID string
+			Type, CreatedAt                       int64
+			Payload                               []byte
+		}
+		q := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_events").
+			Column("id", "account_id", "campaign_id", "response_id", "type", "created_at", "payload")
+		if err := q.Where("id IN (?)", bun.List(some)).Scan(ctx, &rows); err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			r := &rows[i]
+			if r.AccountID != string(account) {
+				continue
+			}
+			e := formsvc.Event{
+				ID: formsvc.ID(r.ID), AccountID: account, CampaignID: formsvc.ID(r.CampaignID),
+				ResponseID: formsvc.ID(r.ResponseID), Payload: r.Payload, CreatedAt: fromMicros(r.CreatedAt),
+			}
+			e.Type, e.Test = eventOf(r.Type)
+			events = append(events, e)
+		}
+	}
+	place := make(map[formsvc.ID]int, len(ids))
+	for i, id := range ids {
+		place[formsvc.ID(id)] = i
+	}
+	slices.SortFunc(events, func(a, b formsvc.Event) int { return place[a.ID] - place[b.ID] })
+	return events, nil
+}
+
+// eventBatch is how many events one statement reads by their identifiers.
+const eventBatch = 200

@@ -1,0 +1,195 @@
+package bunstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// signRow is the row of a link or of a session, which have the same members.
+type signRow struct {
+	ID        string `bun:",pk"`
+	AccountID string
+	Hash      []byte
+	CreatedAt int64
+	ExpiresAt int64
+}
+
+type linkRow struct {
+	bun.BaseModel `bun:"table:formsvc_links,alias:l"`
+
+	signRow
+}
+
+type sessionRow struct {
+	bun.BaseModel `bun:"table:formsvc_sessions,alias:s"`
+
+	signRow
+}
+
+func newSignRow(l *formsvc.Link) signRow {
+	return signRow{
+		ID: string(l.ID), AccountID: string(l.AccountID), Hash: l.Hash[:],
+		CreatedAt: micros(l.CreatedAt), ExpiresAt: micros(l.ExpiresAt),
+	}
+}
+
+func (r *signRow) link() formsvc.Link {
+	l := formsvc.Link{
+		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID),
+		CreatedAt: fromMicros(r.CreatedAt), ExpiresAt: fromMicros(r.ExpiresAt),
+	}
+	copy(l.Hash[:], r.Hash)
+	return l
+}
+
+func (r *signRow) session() formsvc.Session { return formsvc.Session(r.link()) }
+
+// CreateLink implements formsvc.SessionStore.
+func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
+	if err := s.ready(ctx, link.AccountID); err != nil {
+		return err
+	}
+	if err := errors.Join(checkIDs(link.ID), checkChange(&change)); err != nil {
+		return err
+	}
+	row := &linkRow{signRow: newSignRow(&link)}
+	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+		_, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
+		return err
+	})
+}
+
+// RedeemLink implements formsvc.SessionStore. Whoever redeems the same link waits
+// for the row, and then doesn't find it.
+func (s *Store) RedeemLink(
+	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
+) (formsvc.Session, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.Session{}, err
+	}
+	row := &sessionRow{}
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		var used linkRow
+		q := s.build.NewSelect().Conn(c).Model(&used).Where("hash = ?", hash[:])
+		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+			return err
+		}
+		session, change, err := decide(new(used.link()))
+		if err == nil {
+			err = errors.Join(checkIDs(session.ID), checkChange(&change))
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.build.NewDelete().Conn(c).Model(&used).WherePK().Exec(ctx); err != nil {
+			return err
+		}
+		session.AccountID = formsvc.ID(used.AccountID)
+		row.signRow = newSignRow((*formsvc.Link)(&session))
+		if _, err := s.build.NewInsert().Conn(c).Model(row).Exec(ctx); err != nil {
+			return err
+		}
+		u.Wake, err = s.apply(ctx, c, &change)
+		return err
+	}
+	if err := s.submit(ctx, u); err != nil {
+		return formsvc.Session{}, err
+	}
+	return row.session(), nil
+}
+
+// SessionByHash implements formsvc.SessionStore.
+func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.Session{}, err
+	}
+	var row sessionRow
+	if err := s.build.NewSelect().Conn(s.read).Model(&row).Where("hash = ?", hash[:]).Scan(ctx); err != nil {
+		return formsvc.Session{}, s.notFound(err)
+	}
+	return row.session(), nil
+}
+
+// EndSession implements formsvc.SessionStore.
+func (s *Store) EndSession(
+	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Session) (formsvc.Change, error),
+) error {
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		var row sessionRow
+		q := s.build.NewSelect().Conn(c).Model(&row).Where("hash = ?", hash[:])
+		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
+			return err
+		}
+		if _, err := s.build.NewDelete().Conn(c).Model(&row).WherePK().Exec(ctx); err != nil {
+			return err
+		}
+		var err error
+		u.Wake, err = decided(ctx, s, c, new(row.session()), decide)
+		return err
+	}
+	return s.submit(ctx, u)
+}
+
+const (
+	deleteLinks    = "DELETE FROM formsvc_links WHERE account_id = ?"
+	deleteSessions = "DELETE FROM formsvc_sessions WHERE account_id = ?"
+)
+
+// EndSessions implements formsvc.SessionStore. Links go first: one that is being
+// redeemed is waited for, and its session is found after that.
+func (s *Store) EndSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
+	if err := s.ready(ctx, account); err != nil {
+		return err
+	}
+	if err := checkChange(&change); err != nil {
+		return err
+	}
+	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", string(account)).Exists(ctx)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return formsvc.ErrNotFound
+		}
+		for _, statement := range []string{deleteLinks, deleteSessions} {
+			if _, err := c.ExecContext(ctx, s.rebind(statement), string(account)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// PruneSessions implements formsvc.SessionStore.
+func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := s.ready(ctx); err != nil || limit <= 0 {
+		return 0, err
+	}
+	p := &pruning{Store: s, limit: limit}
+	deleted := 0
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		deleted = 0
+		for _, table := range []string{"formsvc_links", "formsvc_sessions"} {
+			over := s.build.NewSelect().TableExpr(table+" AS o").Where("o.expires_at < ?", micros(before)).Order("o.expires_at")
+			n, err := p.delete(ctx, c, table, "id", over)
+			if err != nil {
+				return err
+			}
+			deleted += n
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return deleted, nil
+}

@@ -1,0 +1,175 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// CreateLink implements [formsvc.SessionStore].
+func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
+	if err := formsvc.CheckText(string(link.ID), string(link.AccountID)); err != nil {
+		return err
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if _, err := s.account(link.AccountID); err != nil {
+		return err
+	}
+	if s.link(link.Hash) != nil {
+		return formsvc.ErrConflict
+	}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
+	link.CreatedAt, link.ExpiresAt = kept(link.CreatedAt), kept(link.ExpiresAt)
+	if err := s.links.add(link.ID, &link); err != nil {
+		return err
+	}
+	s.apply(&change)
+	return nil
+}
+
+// RedeemLink implements [formsvc.SessionStore].
+func (s *Store) RedeemLink(
+	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
+) (formsvc.Session, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Session{}, err
+	}
+	defer s.mu.Unlock()
+	link := s.link(hash)
+	if link == nil {
+		return formsvc.Session{}, formsvc.ErrNotFound
+	}
+	session, change, err := decide(new(*link))
+	if err == nil {
+		err = formsvc.CheckText(string(session.ID))
+	}
+	if err != nil {
+		return formsvc.Session{}, err
+	}
+	if s.session(session.Hash) != nil {
+		return formsvc.Session{}, formsvc.ErrConflict
+	}
+	if err := s.admit(&change); err != nil {
+		return formsvc.Session{}, err
+	}
+	session.AccountID = link.AccountID
+	session.CreatedAt, session.ExpiresAt = kept(session.CreatedAt), kept(session.ExpiresAt)
+	if err := s.sessions.add(session.ID, new(session)); err != nil {
+		return formsvc.Session{}, err
+	}
+	s.links.remove(link.ID)
+	s.apply(&change)
+	return session, nil
+}
+
+// SessionByHash implements [formsvc.SessionStore].
+func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.Session{}, err
+	}
+	defer s.mu.Unlock()
+	session := s.session(hash)
+	if session == nil {
+		return formsvc.Session{}, formsvc.ErrNotFound
+	}
+	return *session, nil
+}
+
+// EndSession implements [formsvc.SessionStore].
+func (s *Store) EndSession(
+	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Session) (formsvc.Change, error),
+) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	session := s.session(hash)
+	if session == nil {
+		return formsvc.ErrNotFound
+	}
+	change, err := decided(new(*session), decide)
+	if err == nil {
+		err = s.admit(&change)
+	}
+	if err != nil {
+		return err
+	}
+	s.sessions.remove(session.ID)
+	s.apply(&change)
+	return nil
+}
+
+// EndSessions implements [formsvc.SessionStore].
+func (s *Store) EndSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if _, err := s.account(account); err != nil {
+		return err
+	}
+	if err := s.admit(&change); err != nil {
+		return err
+	}
+	for id, link := range s.links.rows {
+		if link.AccountID == account {
+			s.links.remove(id)
+		}
+	}
+	for id, session := range s.sessions.rows {
+		if session.AccountID == account {
+			s.sessions.remove(id)
+		}
+	}
+	s.apply(&change)
+	return nil
+}
+
+// PruneSessions implements [formsvc.SessionStore].
+func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	links, sessions := 0, 0
+	for id, link := range s.links.rows {
+		if links < limit && link.ExpiresAt.Before(before) {
+			s.links.remove(id)
+			links++
+		}
+	}
+	for id, session := range s.sessions.rows {
+		if sessions < limit && session.ExpiresAt.Before(before) {
+			s.sessions.remove(id)
+			sessions++
+		}
+	}
+	return links + sessions, nil
+}
+
+// link returns the link with that hash, or nil. The caller holds s.mu.
+func (s *Store) link(hash [sha256.Size]byte) *formsvc.Link {
+	for _, link := range s.links.rows {
+		if link.Hash == hash {
+			return link
+		}
+	}
+	return nil
+}
+
+// session returns the session with that hash, or nil. The caller holds s.mu.
+func (s *Store) session(hash [sha256.Size]byte) *formsvc.Session {
+	for _, session := range s.sessions.rows {
+		if session.Hash == hash {
+			return session
+		}
+	}
+	return nil
+}
