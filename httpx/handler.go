@@ -56,6 +56,9 @@ type Options struct {
 	// Burst is how many requests a key may make at once under Rate. Defaults to as
 	// many as Rate allows in a second, and to one at least.
 	Burst int
+	// NoQuota leaves the quota of the service alone: requests are not counted. Defaults
+	// to counting them.
+	NoQuota bool
 	// Logger gets the errors that are not the client's. Defaults to
 	// [slog.Default].
 	Logger *slog.Logger
@@ -98,6 +101,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger, ready: o.Ready,
 		grace: paceGrace, resources: compile(routes()),
 		clientAddress: o.ClientAddress, failures: newFailures(), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
+	}
+	if o.NoQuota {
+		h.quota = quotaPolicy{}
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {

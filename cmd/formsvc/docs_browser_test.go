@@ -1,21 +1,10 @@
 package main_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	cdppage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -31,7 +20,7 @@ func TestDocsInBrowser(t *testing.T) {
 	campaign := c.campaign(t, "Bicycle survey – Übermut")
 
 	t.Run("mouse", func(t *testing.T) {
-		d := browser.open(t, s.url, "light", 0)
+		d := openDocs(t, browser, s.url, "light", 0)
 		d.authorize(c.key)
 		if got := d.try("listCampaigns").execute("200"); !strings.Contains(got, "Bicycle survey – Übermut") {
 			t.Errorf("listCampaigns shows %s", got)
@@ -51,7 +40,7 @@ func TestDocsInBrowser(t *testing.T) {
 	})
 
 	t.Run("keyboard", func(t *testing.T) {
-		d := browser.open(t, s.url, "dark", 0)
+		d := openDocs(t, browser, s.url, "dark", 0)
 		d.tabTo(".skip")
 		if got := d.eval(`document.activeElement.getBoundingClientRect().left >= 0`); got != "true" {
 			t.Error("the link past the contents is not to be seen")
@@ -75,135 +64,27 @@ func TestDocsInBrowser(t *testing.T) {
 
 	t.Run("phone", func(t *testing.T) {
 		const width = 360
-		d := browser.open(t, s.url, "light", width)
-		d.fits(width)
+		d := openDocs(t, browser, s.url, "light", width)
+		d.fits("/docs", width)
 		d.authorize(c.key)
 		d.try("listCampaigns").execute("200")
 		for _, operation := range []string{"uploadFile", "exportResponsesAsCsv"} {
 			d.try(operation)
 		}
-		d.fits(width)
+		d.fits("/docs", width)
 		d.screenshot()
 		d.finish()
 	})
 }
 
-// A lonelyBrowser is one for which no other host has an address.
-type lonelyBrowser struct{ ctx context.Context }
+// docs is the page of the documentation.
+type docs struct{ *tab }
 
-func launchBrowser(t *testing.T) lonelyBrowser {
+func openDocs(t *testing.T, b lonelyBrowser, origin, scheme string, width int64) *docs {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("disable-component-update", true))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil { // without a deadline, which would be the browser's
-		t.Fatal(err)
-	}
-	return lonelyBrowser{ctx}
-}
-
-// A docs is the page in a tab of its own.
-type docs struct {
-	t      *testing.T
-	ctx    context.Context
-	origin string
-
-	mu       sync.Mutex
-	problems []string // what was asked of others, and errors on the console
-	asked    int      // how many requests there were
-}
-
-// open opens the page, and notes from the beginning what must not be. A width makes it a
-// phone.
-func (b lonelyBrowser) open(t *testing.T, origin, scheme string, width int64) *docs {
-	t.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
-	t.Cleanup(cancel)
-	d := &docs{t: t, ctx: ctx, origin: origin}
-	if err := chromedp.Listen(ctx, d.watch); err != nil {
-		t.Fatal(err)
-	}
-	if width > 0 {
-		d.do(chromedp.EmulateViewport(width, 740, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulatePortrait))
-	} else {
-		d.do(chromedp.EmulateViewport(1200, 900))
-	}
-	called(d, log.Enable, cdp.Empty{})
-	called(d, network.Enable, network.EnableParams{})
-	called(d, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	})
-	called(d, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{
-		Source: `window.violations = [];
-			addEventListener("securitypolicyviolation", (e) => violations.push(e.effectiveDirective + " " + e.blockedURI));`,
-	})
-	d.do(chromedp.Navigate(origin + "/docs"))
+	d := &docs{b.open(t, origin, "/docs", scheme, width)}
 	d.wait(d.on("listCampaigns").at)
 	return d
-}
-
-// watch notes what the browser tells of the page. It is called in order with what the
-// test does.
-func (d *docs) watch(event any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch event := event.(type) {
-	case *network.EventRequestWillBeSent:
-		d.asked++
-		if u := event.Request.URL; !strings.HasPrefix(u, d.origin+"/") && !strings.HasPrefix(u, "data:") {
-			d.problems = append(d.problems, "the page asks for "+u)
-		}
-	case *log.EventEntryAdded:
-		if event.Entry.Level == log.EntryLevelError || event.Entry.Level == log.EntryLevelWarning {
-			d.problems = append(d.problems, "the browser says: "+event.Entry.Text)
-		}
-	case *runtime.EventConsoleAPICalled:
-		if event.Type == runtime.ConsoleAPICalledTypeError || event.Type == runtime.ConsoleAPICalledTypeWarning {
-			d.problems = append(d.problems, fmt.Sprintf("the page says: %s", event.Args[0].Value))
-		}
-	case *runtime.EventExceptionThrown:
-		d.problems = append(d.problems, fmt.Sprintf("a script failed: %s", event.ExceptionDetails.Text))
-	}
-}
-
-// called sends a command to the browser.
-func called[P, R any](d *docs, command cdp.Command[P, R], params P) {
-	d.t.Helper()
-	if _, err := chromedp.Call(d.ctx, command, params); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-// do takes steps, each of which waits for what it is about.
-func (d *docs) do(steps ...chromedp.Action[chromedp.Void]) {
-	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.ctx, 3*patience) // a browser is slow beside other tests
-	defer cancel()
-	for i, step := range steps {
-		if err := chromedp.Do(ctx, step); err != nil {
-			d.finish()
-			d.t.Fatalf("step %d: %v", i+1, err)
-		}
-	}
-}
-
-// eval returns what an expression is, as JSON.
-func (d *docs) eval(expression string) string {
-	d.t.Helper()
-	v, err := chromedp.Run(d.ctx, chromedp.Evaluate[string](`JSON.stringify(`+expression+`)`))
-	if err != nil {
-		d.t.Fatalf("%s: %v", expression, err)
-	}
-	return v
-}
-
-// wait waits until there is an element to be seen.
-func (d *docs) wait(selector string) {
-	d.t.Helper()
-	d.do(chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
 // authorize gives the key to the page.
@@ -212,77 +93,6 @@ func (d *docs) authorize(key string) {
 	d.do(chromedp.Click(chromedp.CSS(".btn.authorize")), chromedp.SendKeys(chromedp.CSS(".modal-ux input"), key),
 		chromedp.Click(chromedp.CSS(".modal-ux .auth.authorize")), chromedp.Click(chromedp.CSS(".modal-ux .btn-done")),
 		chromedp.WaitNotPresent(chromedp.CSS(".modal-ux")))
-}
-
-// press presses keys, wherever the focus is.
-func (d *docs) press(keys string) {
-	d.t.Helper()
-	d.do(chromedp.KeyEvent(keys))
-}
-
-// tabTo presses Tab until an element has the focus, and shows all the way where the
-// focus is.
-func (d *docs) tabTo(selector string) *docs {
-	d.t.Helper()
-	for range 300 {
-		d.press(kb.Tab)
-		at := d.eval(fmt.Sprintf(`((e) => [
-			e.matches(%q) ? "there" : "",
-			e === document.body || getComputedStyle(e).outlineStyle !== "none" ? "" : e.outerHTML.slice(0, 200),
-		])(document.activeElement)`, selector))
-		var state [2]string
-		if err := json.Unmarshal([]byte(at), &state); err != nil {
-			d.t.Fatal(err)
-		}
-		if state[1] != "" {
-			d.t.Errorf("nobody sees that this has the focus: %s", state[1])
-		}
-		if state[0] != "" {
-			return d
-		}
-	}
-	d.t.Fatalf("the keyboard does not reach %s", selector)
-	return nil
-}
-
-// fits checks that the page is no wider than the screen.
-func (d *docs) fits(width int) {
-	d.t.Helper()
-	if got, want := d.eval(`[innerWidth, document.scrollingElement.scrollWidth]`), fmt.Sprintf("[%d,%d]", width, width); got != want {
-		d.t.Errorf("the screen and the page are %s wide, want %s", got, want)
-	}
-}
-
-// screenshot keeps a picture of the page where "go test -artifacts" wants it.
-func (d *docs) screenshot() {
-	d.t.Helper()
-	picture, err := chromedp.Run(d.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(d.t.ArtifactDir(), "docs.png"), picture, 0o600); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-// finish checks that nothing happened meanwhile that must not, and that the key is kept
-// nowhere.
-func (d *docs) finish() {
-	d.t.Helper()
-	if got := d.eval(`violations`); got != "[]" {
-		d.t.Errorf("the policy forbade %s", got)
-	}
-	if got := d.eval(`[{...localStorage}, {...sessionStorage}, document.cookie]`); got != `[{},{},""]` {
-		d.t.Errorf("the page stores %s", got)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, problem := range d.problems {
-		d.t.Error(problem)
-	}
-	if d.asked < 6 { // the page and what it uses
-		d.t.Errorf("only %d requests were noticed", d.asked)
-	}
 }
 
 // An operation is one of the reference.

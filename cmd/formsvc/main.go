@@ -81,17 +81,18 @@ func run(ctx context.Context, args []string, std streams) int {
 type cli struct {
 	global
 
-	Serve     serveCmd     `cmd:"" help:"Serve the API and deliver webhooks."`
-	Accounts  accountsCmd  `cmd:"" help:"Create and list accounts."`
-	Keys      keysCmd      `cmd:"" help:"Create, list and revoke API keys."`
-	Webhooks  webhooksCmd  `cmd:"" help:"Manage webhooks, and see and repeat what was sent to them."`
-	Files     filesCmd     `cmd:"" help:"Find files that are damaged, and remove stored bytes that belong to no file."`
-	Erase     eraseCmd     `cmd:"" help:"Remove what an account has of a person; with --dry-run, say what there is."`
-	Retention retentionCmd `cmd:"" help:"Remove responses that are old."`
-	Audit     auditCmd     `cmd:"" help:"Show who did what: keys, webhooks, erasures."`
-	Secrets   secretsCmd   `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
-	Migrate   migrateCmd   `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
-	Sign      signCmd      `cmd:"" help:"Print the webhook signature of standard input."`
-	Verify    verifyCmd    `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
-	Listen    listenCmd    `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
+	Serve        serveCmd        `cmd:"" help:"Serve the API and deliver webhooks."`
+	Accounts     accountsCmd     `cmd:"" help:"Create and list accounts."`
+	Keys         keysCmd         `cmd:"" help:"Create, list and revoke API keys."`
+	SettingsLink settingsLinkCmd `cmd:"" name:"settings-link" help:"Print a link that signs in to the settings of an account, once."`
+	Webhooks     webhooksCmd     `cmd:"" help:"Manage webhooks, and see and repeat what was sent to them."`
+	Files        filesCmd        `cmd:"" help:"Find files that are damaged, and remove stored bytes that belong to no file."`
+	Erase        eraseCmd        `cmd:"" help:"Remove what an account has of a person; with --dry-run, say what there is."`
+	Retention    retentionCmd    `cmd:"" help:"Remove responses that are old."`
+	Audit        auditCmd        `cmd:"" help:"Show who did what: keys, webhooks, erasures."`
+	Secrets      secretsCmd      `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
+	Migrate      migrateCmd      `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
+	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`
+	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
+	Listen       listenCmd       `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
 }

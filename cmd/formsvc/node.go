@@ -97,13 +97,18 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 	if n.engine, err = delivery.New(s, sending); err != nil {
 		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}
 	}
+	var m *mailer
 	if c.SMTP != "" {
-		m, err := newMailer(c.SMTP, c.MailFrom)
-		if err != nil {
+		if m, err = newMailer(c.SMTP, c.MailFrom); err != nil {
 			return nil, usageError{err}
 		}
 		n.digester = newDigester(n.svc, m, logger)
 	}
+	pages, err := c.settings(n, m)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
+	}
+	n.handler = withSettings(n.handler, pages)
 	return n, nil
 }
 

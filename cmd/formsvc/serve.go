@@ -134,12 +134,16 @@ func (c *serveCmd) welcome(ctx context.Context, svc *formsvc.Service, std stream
 	if err != nil || len(accounts) > 0 {
 		return err
 	}
-	_, _, key, err := svc.Accounts.CreateWithKey(ctx, defaultAccount, formsvc.KeyInput{
+	account, _, key, err := svc.Accounts.CreateWithKey(ctx, defaultAccount, formsvc.KeyInput{
 		Name: "first key", Permissions: formsvc.AllPermissions(),
 	})
 	if errors.Is(err, formsvc.ErrConflict) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	token, _, err := svc.Sessions.NewLink(ctx, account.ID)
 	if err != nil {
 		return err
 	}
@@ -155,7 +159,9 @@ Create a campaign with it:
 
 The API is at       %s
 Its documentation   %s/docs
+Account settings    %s
+                    (this link works once, for 15 minutes; "formsvc settings-link" makes another)
 
-`, defaultAccount, key, key, c.BaseURL, c.BaseURL, c.BaseURL)
+`, defaultAccount, key, key, c.BaseURL, c.BaseURL, c.BaseURL, signInLink(c.BaseURL, token))
 	return err
 }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/settings"
+)
+
+// settingsPath is where the pages are, below the base URL.
+const settingsPath = "/settings"
+
+type settingsLinkCmd struct {
+	inAccount
+	BaseURL string `name:"base-url" placeholder:"URL" help:"The public address of the API, as the server has it. Defaults to http://ADDR."`
+	Addr    string `default:"127.0.0.1:8080" help:"Where the server listens."`
+}
+
+// Run prints a link, and nothing else, to standard output.
+func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
+		token, until, err := svc.Sessions.NewLink(ctx, id)
+		if err != nil {
+			return err
+		}
+		base := strings.TrimRight(c.BaseURL, "/")
+		if base == "" {
+			base = "http://" + c.Addr
+		}
+		_, _ = fmt.Fprintf(std.err, "This link signs in to the settings of the account %q, once, until %s:\n", c.Account, until.Local().Format("15:04:05"))
+		_, err = fmt.Fprintln(std.out, signInLink(base, token))
+		return err
+	})
+}
+
+// signInLink returns the link with a token.
+func signInLink(base, token string) string { return base + settingsPath + "/sign-in/" + token }
+
+// settings returns the pages for account settings, which mail links if there is a mailer.
+func (c *serveCmd) settings(n *node, m *mailer) (http.Handler, error) {
+	opts := &settings.Options{Logger: n.logger}
+	if c.BaseURL != "" {
+		opts.BaseURL, opts.APIURL = c.BaseURL+settingsPath, c.BaseURL
+	}
+	if m != nil && c.BaseURL != "" {
+		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
+			return m.send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in, once, until %s:\n\n%s\n\n"+
+				"If you did not ask for it, somebody else typed your address; nothing has happened.\n", until.UTC().Format("15:04 UTC"), link))
+		}
+	}
+	pages, err := settings.New(n.svc, opts)
+	if err != nil {
+		return nil, err
+	}
+	return http.StripPrefix(settingsPath, pages), nil
+}
+
+// withSettings serves the pages beside the API, which has no such path.
+func withSettings(api, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == settingsPath:
+			w.Header().Set("Location", "."+settingsPath+"/") // whatever a proxy has before it
+			w.WriteHeader(http.StatusPermanentRedirect)
+		case strings.HasPrefix(r.URL.Path, settingsPath+"/"):
+			pages.ServeHTTP(w, r)
+		default:
+			api.ServeHTTP(w, r)
+		}
+	})
+}

@@ -1,0 +1,226 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A lonelyBrowser is one for which no other host has an address.
+type lonelyBrowser struct{ ctx context.Context }
+
+func launchBrowser(t *testing.T) lonelyBrowser {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("disable-component-update", true))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil { // without a deadline, which would be the browser's
+		t.Fatal(err)
+	}
+	return lonelyBrowser{ctx}
+}
+
+// A tab shows a page, in a browser that can reach nothing but one server.
+type tab struct {
+	t      *testing.T
+	ctx    context.Context
+	origin string
+
+	mu       sync.Mutex
+	problems []string // what was asked of others, and errors on the console
+	asked    int      // how many requests there were
+}
+
+// open opens a page, and notes from the beginning what must not be. A width makes it a
+// phone.
+func (b lonelyBrowser) open(t *testing.T, origin, path, scheme string, width int64) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	t.Cleanup(cancel)
+	d := &tab{t: t, ctx: ctx, origin: origin}
+	if err := chromedp.Listen(ctx, d.watch); err != nil {
+		t.Fatal(err)
+	}
+	if width > 0 {
+		d.do(chromedp.EmulateViewport(width, 740, chromedp.EmulateMobile, chromedp.EmulateTouch, chromedp.EmulatePortrait))
+	} else {
+		d.do(chromedp.EmulateViewport(1200, 900))
+	}
+	called(d, log.Enable, cdp.Empty{})
+	called(d, network.Enable, network.EnableParams{})
+	called(d, cdppage.Enable, cdppage.EnableParams{})
+	called(d, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	called(d, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `window.violations = [];
+			addEventListener("securitypolicyviolation", (e) => violations.push(e.effectiveDirective + " " + e.blockedURI));`,
+	})
+	d.do(chromedp.Navigate(origin + path))
+	return d
+}
+
+// watch notes what the browser tells of the page. It is called in order with what the
+// test does.
+func (d *tab) watch(event any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch event := event.(type) {
+	case *network.EventRequestWillBeSent:
+		d.asked++
+		if u := event.Request.URL; !strings.HasPrefix(u, d.origin+"/") && !strings.HasPrefix(u, "data:") {
+			d.problems = append(d.problems, "the page asks for "+u)
+		}
+	case *log.EventEntryAdded:
+		if event.Entry.Level == log.EntryLevelError || event.Entry.Level == log.EntryLevelWarning {
+			d.problems = append(d.problems, "the browser says: "+event.Entry.Text)
+		}
+	case *runtime.EventConsoleAPICalled:
+		if event.Type == runtime.ConsoleAPICalledTypeError || event.Type == runtime.ConsoleAPICalledTypeWarning {
+			d.problems = append(d.problems, fmt.Sprintf("the page says: %s", event.Args[0].Value))
+		}
+	case *cdppage.EventJavascriptDialogOpening:
+		d.problems = append(d.problems, "a dialog: "+event.Message)
+	case *runtime.EventExceptionThrown:
+		d.problems = append(d.problems, fmt.Sprintf("a script failed: %s", event.ExceptionDetails.Text))
+	}
+}
+
+// called sends a command to the browser.
+func called[P, R any](d *tab, command cdp.Command[P, R], params P) {
+	d.t.Helper()
+	if _, err := chromedp.Call(d.ctx, command, params); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// do takes steps, each of which waits for what it is about.
+func (d *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.ctx, 3*patience) // a browser is slow beside other tests
+	defer cancel()
+	for i, step := range steps {
+		if err := chromedp.Do(ctx, step); err != nil {
+			d.finish()
+			d.t.Fatalf("step %d: %v", i+1, err)
+		}
+	}
+}
+
+// eval returns what an expression is, as JSON.
+func (d *tab) eval(expression string) string {
+	d.t.Helper()
+	v, err := chromedp.Run(d.ctx, chromedp.Evaluate[string](`JSON.stringify(`+expression+`)`))
+	if err != nil {
+		d.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// wait waits until there is an element to be seen.
+func (d *tab) wait(selector string) {
+	d.t.Helper()
+	d.do(chromedp.WaitVisible(chromedp.CSS(selector)))
+}
+
+// press presses keys, wherever the focus is.
+func (d *tab) press(keys string) {
+	d.t.Helper()
+	d.do(chromedp.KeyEvent(keys))
+}
+
+// tabTo presses Tab until an element has the focus, and shows all the way where the
+// focus is.
+func (d *tab) tabTo(selector string) *tab {
+	d.t.Helper()
+	for range 300 {
+		d.press(kb.Tab)
+		at := d.eval(fmt.Sprintf(`((e) => [
+			e.matches(%q) ? "there" : "",
+			e === document.body || getComputedStyle(e).outlineStyle !== "none" ? "" : e.outerHTML.slice(0, 200),
+		])(document.activeElement)`, selector))
+		var state [2]string
+		if err := json.Unmarshal([]byte(at), &state); err != nil {
+			d.t.Fatal(err)
+		}
+		if state[1] != "" {
+			d.t.Errorf("nobody sees that this has the focus: %s", state[1])
+		}
+		if state[0] != "" {
+			return d
+		}
+	}
+	d.t.Fatalf("the keyboard does not reach %s", selector)
+	return nil
+}
+
+// fits checks that the page is no wider than the screen.
+func (d *tab) fits(page string, width int) {
+	d.t.Helper()
+	if got, want := d.eval(`[innerWidth, document.scrollingElement.scrollWidth]`), fmt.Sprintf("[%d,%d]", width, width); got != want {
+		d.t.Errorf("%s: the screen and the page are %s wide, want %s", page, got, want)
+	}
+}
+
+// screenshot keeps a picture of the page where "go test -artifacts" wants it.
+func (d *tab) screenshot() {
+	d.t.Helper()
+	d.keep("docs.png")
+}
+
+// keep keeps a picture under a name.
+func (d *tab) keep(name string) {
+	d.t.Helper()
+	picture, err := chromedp.Run(d.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.t.ArtifactDir(), name), picture, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// forgetConsole forgets what the browser said so far, which was meant to happen.
+func (d *tab) forgetConsole() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.problems = slices.DeleteFunc(d.problems, func(p string) bool { return strings.HasPrefix(p, "the browser says: Failed to load resource") })
+}
+
+// finish checks that nothing happened meanwhile that must not, and that the key is kept
+// nowhere.
+func (d *tab) finish() {
+	d.t.Helper()
+	if got := d.eval(`violations`); got != "[]" {
+		d.t.Errorf("the policy forbade %s", got)
+	}
+	if got := d.eval(`[{...localStorage}, {...sessionStorage}, document.cookie]`); got != `[{},{},""]` {
+		d.t.Errorf("the page stores %s", got)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, problem := range d.problems {
+		d.t.Error(problem)
+	}
+	if d.asked < 3 { // the page and what it uses
+		d.t.Errorf("only %d requests were noticed", d.asked)
+	}
+}

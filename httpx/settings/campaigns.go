@@ -1,0 +1,143 @@
+package settings
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type campaignsPage struct {
+	Campaigns []formsvc.Campaign
+	Total     int64
+	Pager     pager
+	APIURL    string
+}
+
+// campaigns lists the campaigns of the account.
+func (v *visit) campaigns() error {
+	list, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: v.page()})
+	if err != nil {
+		return err
+	}
+	p := campaignsPage{Campaigns: list.Items, Total: list.Total, APIURL: v.apiURL()}
+	if n := len(list.Items); n > 0 {
+		p.Pager = v.pager(list.More, list.Items[n-1].ID)
+	}
+	return v.show(http.StatusOK, "campaigns", "Campaigns", p)
+}
+
+type campaignPage struct {
+	Campaign  formsvc.Campaign
+	Responses []formsvc.Response
+	Pager     pager
+	Filter    filterForm
+	Filtered  bool
+	Export    string // the query of the filter
+	APIURL    string
+}
+
+// A filterForm is what responses are filtered by, as it was typed.
+type filterForm struct{ Status, Email, Reference, After, Before string }
+
+// campaign shows a campaign and its responses, newest first.
+func (v *visit) campaign() error {
+	key := formsvc.CampaignKey{AccountID: v.account(), ID: v.id("campaign")}
+	campaign, err := v.svc.Campaigns.Get(v.ctx(), key)
+	if err != nil {
+		return err
+	}
+	form := filterForm{v.query("status"), v.query("email"), v.query("reference"), v.query("createdAfter"), v.query("createdBefore")}
+	p := campaignPage{Campaign: campaign, Filter: form, APIURL: v.apiURL()}
+	filter, export, ok := form.read()
+	if !ok {
+		v.wrong = map[string]string{"filter": "Dates are like 2026-11-21, or with a time like 2026-11-21T08:30, in UTC."}
+	}
+	if err := formsvc.CheckText(form.Status, form.Email, form.Reference); err != nil {
+		return &refusal{http.StatusBadRequest, "The filter can't be read", "It has text that is not UTF-8, or a NUL character."}
+	}
+	p.Filtered, p.Export = !filter.IsZero(), export
+	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
+		AccountID: v.account(), CampaignID: campaign.ID, Filter: filter, Page: v.page(), NoTotal: true, MaxBytes: 1 << 20,
+	})
+	if err != nil {
+		return err
+	}
+	p.Responses = list.Items
+	if n := len(list.Items); n > 0 {
+		p.Pager = v.pager(list.More, list.Items[n-1].ID)
+	}
+	return v.show(http.StatusOK, "campaign", campaign.Title, p)
+}
+
+// read returns the filter, and the query with which the API exports what it lets
+// through.
+func (f *filterForm) read() (filter formsvc.ResponseFilter, export string, ok bool) {
+	query := url.Values{}
+	filter.Email, filter.Reference = f.Email, f.Reference
+	if f.Status != "" {
+		filter.Status = []string{f.Status}
+	}
+	for name, text := range map[string]string{"status": f.Status, "email": f.Email, "reference": f.Reference} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	ok = true
+	for name, text := range map[string]string{"createdAfter": f.After, "createdBefore": f.Before} {
+		if text == "" {
+			continue
+		}
+		at, good := day(text)
+		if !good {
+			ok = false
+			continue
+		}
+		query.Set(name, isoTime(at))
+		if name == "createdAfter" {
+			filter.CreatedAfter = at
+		} else {
+			filter.CreatedBefore = at
+		}
+	}
+	if encoded := query.Encode(); encoded != "" {
+		export = "?" + encoded
+	}
+	return filter, export, ok
+}
+
+// day reads a date, or a date and a time, in UTC.
+func day(text string) (time.Time, bool) {
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1970 {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// export sends all responses of a campaign that the filter lets through.
+func (v *visit) export() error {
+	file := v.r.PathValue("file")
+	if !slices.Contains([]string{"responses.csv", "responses.ndjson"}, file) {
+		return formsvc.ErrNotFound
+	}
+	v.w.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
+	return v.ask("/v1/campaigns/"+string(v.id("campaign"))+"/"+file, formsvc.ResponsesRead)
+}
+
+// file sends a file.
+func (v *visit) file() error { return v.ask("/v1/files/"+string(v.id("file")), formsvc.FilesRead) }
+
+// ask has the API answer, for the visitor.
+func (v *visit) ask(path string, permission formsvc.Permission) error {
+	ctx := context.WithValue(v.ctx(), principalKey{}, &formsvc.Principal{AccountID: v.account(), Permissions: []formsvc.Permission{permission}})
+	r := v.r.Clone(ctx)
+	r.URL = &url.URL{Path: path, RawQuery: v.r.URL.RawQuery}
+	r.RequestURI = path
+	v.h.api.ServeHTTP(v.w, r)
+	return nil
+}

@@ -1,0 +1,122 @@
+package settings
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type keysPage struct {
+	Keys        []keyRow
+	Permissions []permissionChoice
+	Form        keyForm
+	Expiries    []expiry
+}
+
+type keyRow struct {
+	formsvc.Key
+	State string
+}
+
+// A keyForm is what was typed, to be typed no second time.
+type keyForm struct{ Name, Expires string }
+
+type permissionChoice struct {
+	formsvc.Permission
+	About  string
+	Chosen bool
+}
+
+// permissionTexts say what each permission allows.
+var permissionTexts = map[formsvc.Permission]string{ //nolint:gochecknoglobals // immutable
+	formsvc.CampaignsRead: "Read campaigns", formsvc.CampaignsWrite: "Create and modify campaigns",
+	formsvc.ResponsesRead: "Read responses, comments, signatures and events", formsvc.ResponsesWrite: "Create and modify responses, upload files",
+	formsvc.FilesRead: "Download files", formsvc.WebhooksRead: "Read webhooks and their deliveries", formsvc.WebhooksWrite: "Manage webhooks, send deliveries again",
+}
+
+type expiry struct{ Value, Text string }
+
+// expiries are what a key may last.
+var expiries = []expiry{ //nolint:gochecknoglobals // immutable
+	{"", "Never"}, {"168h", "In 7 days"}, {"720h", "In 30 days"}, {"2160h", "In 90 days"}, {"8760h", "In a year"},
+}
+
+// keyState says whether a key opens anything.
+func keyState(k *formsvc.Key, now time.Time) string {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return "revoked"
+	case !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt):
+		return "expired"
+	}
+	return "in force"
+}
+
+// keys lists the keys of the account, newest first, and what it takes to make one.
+func (v *visit) keys() error { return v.showKeys(http.StatusOK, keyForm{}, nil) }
+
+func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) error {
+	list, err := v.svc.Keys.List(v.ctx(), v.account())
+	if err != nil {
+		return err
+	}
+	slices.Reverse(list)
+	p := keysPage{Form: form, Expiries: expiries}
+	for _, k := range list {
+		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
+	}
+	for _, permission := range formsvc.AllPermissions() {
+		p.Permissions = append(p.Permissions, permissionChoice{permission, permissionTexts[permission], slices.Contains(chosen, permission)})
+	}
+	return v.show(status, "keys", "API keys", p)
+}
+
+type keyMadePage struct {
+	Key    formsvc.Key
+	Value  string
+	APIURL string
+	Path   string // of a call that the key may make
+}
+
+// createKey makes a key and shows its value, this once.
+func (v *visit) createKey() error {
+	form := keyForm{Name: v.field("name"), Expires: v.field("expires")}
+	var chosen []formsvc.Permission
+	for _, name := range v.r.PostForm["permissions"] {
+		chosen = append(chosen, formsvc.Permission(name))
+	}
+	expires, err := time.ParseDuration(form.Expires)
+	if err != nil && form.Expires != "" || expires < 0 {
+		return &refusal{http.StatusBadRequest, "The form can't be read", "When the key expires is none of the choices."}
+	}
+	key, value, err := v.once().Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
+	if v.invalid(err, firstSegment) {
+		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
+	}
+	if err != nil {
+		return err
+	}
+	return v.show(http.StatusOK, "key-made", "Your new API key", keyMadePage{Key: key, Value: value, APIURL: v.apiURL(), Path: firstCall(&key)})
+}
+
+// firstCall returns the path of a call that the key may make.
+func firstCall(k *formsvc.Key) string {
+	switch {
+	case slices.Contains(k.Permissions, formsvc.CampaignsRead):
+		return "/v1/campaigns"
+	case slices.Contains(k.Permissions, formsvc.WebhooksRead):
+		return "/v1/webhooks"
+	}
+	return "/v1/me"
+}
+
+// revokeKey ends a key for good.
+func (v *visit) revokeKey() error {
+	if err := v.svc.Keys.Revoke(v.ctx(), v.account(), v.id("key")); err != nil {
+		return err
+	}
+	return v.redirect("/keys", url.Values{"note": {"revoked"}})
+}

@@ -1,0 +1,255 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// chartHours is how far back the charts go.
+const chartHours = 24
+
+// maxKeysCounted bounds how many keys' windows an overview reads.
+const maxKeysCounted = 100
+
+type overviewPage struct {
+	Quota     quotaUse
+	Keys      int // that are in force
+	Hooks     []hookState
+	Waiting   int64
+	Failing   int
+	Recent    []recent
+	APIURL    string
+	Campaigns int64
+}
+
+// A quotaUse is how much of the quota is used.
+type quotaUse struct {
+	Limit   int // 0: there is none
+	Window  string
+	Used    int       // of the window that is now, by whoever used most
+	By      string    // who that is
+	Until   time.Time // when the window ends
+	Account bool      // whether all keys count together
+	Chart   chart
+}
+
+// A hookState is what an overview says of a webhook.
+type hookState struct {
+	Webhook  formsvc.Webhook
+	Waiting  int64
+	Failures int            // in the last day, as far as they are counted
+	More     bool           // whether there may be more
+	Last     formsvc.Notice // of these
+}
+
+// A recent is a response that something happened to.
+type recent struct {
+	Event    formsvc.Event
+	Response formsvc.Response
+	Campaign formsvc.Campaign
+}
+
+// FailuresText is how many failures there were, as far as they are counted.
+func (h hookState) FailuresText() string {
+	if h.More {
+		return strconv.Itoa(h.Failures) + " or more"
+	}
+	return strconv.Itoa(h.Failures)
+}
+
+// Used64 and Limit64 are for templates.
+func (u quotaUse) Used64() int64 { return int64(u.Used) }
+
+// Limit64 is the limit.
+func (u quotaUse) Limit64() int64 { return int64(u.Limit) }
+
+// overview shows how the account is doing.
+func (v *visit) overview() error {
+	p := overviewPage{APIURL: v.apiURL()}
+	keys, err := v.svc.Keys.List(v.ctx(), v.account())
+	if err != nil {
+		return err
+	}
+	now := v.h.now()
+	keys = slices.DeleteFunc(keys, func(k formsvc.Key) bool { return keyState(&k, now) != "in force" })
+	p.Keys = len(keys)
+	if p.Quota, err = v.quotaUse(keys); err != nil {
+		return err
+	}
+	if p.Hooks, err = v.hookStates(); err != nil {
+		return err
+	}
+	for _, h := range p.Hooks {
+		p.Waiting += h.Waiting
+		if h.Failures > 0 {
+			p.Failing++
+		}
+	}
+	campaigns, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 1}})
+	if err != nil {
+		return err
+	}
+	p.Campaigns = campaigns.Total
+	if p.Recent, err = v.recent(); err != nil {
+		return err
+	}
+	return v.show(http.StatusOK, "overview", "Overview", p)
+}
+
+// quotaUse counts the requests of the last day.
+func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
+	limit, window := v.svc.Quotas.Policy()
+	u := quotaUse{Limit: limit, Window: windowName(window), Account: v.svc.Quotas.PerAccount()}
+	if limit == 0 {
+		return u, nil
+	}
+	now := v.h.now()
+	start := formsvc.QuotaStart(now, window)
+	u.Until = start.Add(window)
+	first := now.Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
+	subjects := map[formsvc.ID]string{v.account(): "all keys together"}
+	if !u.Account {
+		subjects = map[formsvc.ID]string{}
+		for _, k := range keys[:min(len(keys), maxKeysCounted)] {
+			subjects[k.ID] = k.Name
+		}
+	}
+	hours := make([]int, chartHours)
+	for subject, name := range subjects {
+		windows, err := v.svc.Quotas.Use(v.ctx(), subject, formsvc.QuotaStart(first, window))
+		if err != nil {
+			return u, err
+		}
+		for _, w := range windows {
+			if i := int(w.Start.Sub(first) / time.Hour); i >= 0 && i < chartHours {
+				hours[i] += w.Used
+			}
+			if w.Start.Equal(start) && w.Used > u.Used {
+				u.Used, u.By = w.Used, name
+			}
+		}
+	}
+	u.Chart = hourChart(first, hours)
+	return u, nil
+}
+
+// hourChart draws how many requests there were in each hour.
+func hourChart(first time.Time, hours []int) chart {
+	most, sum := max(slices.Max(hours), 1), 0
+	var rows [][]value
+	var texts []string
+	for i, n := range hours {
+		sum += n
+		rows = append(rows, []value{{"neutral", float64(n)}})
+		texts = append(texts, fmt.Sprintf("%s: %s requests", first.Add(time.Duration(i)*time.Hour).UTC().Format("15:04 UTC"), thousands(int64(n))))
+	}
+	c := newChart(fmt.Sprintf("Requests in each of the last %d hours, %s in all", len(hours), thousands(int64(sum))), float64(most), rows, texts)
+	c.Top = thousands(int64(most))
+	return c
+}
+
+func windowName(d time.Duration) string {
+	switch d {
+	case time.Hour:
+		return "hour"
+	case time.Minute:
+		return "minute"
+	case 24 * time.Hour:
+		return "day"
+	}
+	return d.String()
+}
+
+// noticesLooked bounds how many notices an overview reads.
+const noticesLooked = 200
+
+// hookStates looks at all webhooks of the account, of which there are 50 at most.
+func (v *visit) hookStates() ([]hookState, error) {
+	hooks, err := v.svc.Webhooks.List(v.ctx(), v.account())
+	if err != nil {
+		return nil, err
+	}
+	list := make([]hookState, len(hooks))
+	byID := map[formsvc.ID]*hookState{}
+	for i, hook := range hooks {
+		list[i].Webhook = hook
+		byID[hook.ID] = &list[i]
+		if list[i].Waiting, err = v.svc.Deliveries.Waiting(v.ctx(), formsvc.WebhookKey{AccountID: v.account(), ID: hook.ID}); err != nil {
+			return nil, err
+		}
+	}
+	notices, err := v.svc.Notices.List(v.ctx(), formsvc.NoticeQuery{
+		AccountID: v.account(), Page: formsvc.PageQuery{Limit: noticesLooked}, NoTotal: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	yesterday := v.h.now().Add(-24 * time.Hour)
+	for _, n := range notices.Items {
+		state := byID[n.WebhookID]
+		if state == nil || !n.At.After(yesterday) {
+			continue
+		}
+		state.Failures++
+		state.More = notices.More
+		if n.At.After(state.Last.At) {
+			state.Last = n
+		}
+	}
+	return list, nil
+}
+
+// recent returns the responses that something happened to last.
+func (v *visit) recent() ([]recent, error) {
+	const shown, looked = 10, 50
+	events, err := v.svc.Events.Recent(v.ctx(), v.account(), looked)
+	if err != nil {
+		return nil, err
+	}
+	var list []recent
+	seen := map[formsvc.ID]bool{}
+	campaigns := map[formsvc.ID]formsvc.Campaign{}
+	for _, e := range events {
+		if seen[e.ResponseID] || len(list) == shown {
+			continue
+		}
+		seen[e.ResponseID] = true
+		r, err := v.svc.Responses.Get(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: e.CampaignID, ID: e.ResponseID})
+		if errors.Is(err, formsvc.ErrNotFound) {
+			continue // erased since
+		}
+		if err != nil {
+			return nil, err
+		}
+		campaign, ok := campaigns[e.CampaignID]
+		if !ok {
+			if campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: e.CampaignID}); err != nil {
+				return nil, err
+			}
+			campaigns[e.CampaignID] = campaign
+		}
+		list = append(list, recent{e, r, campaign})
+	}
+	return list, nil
+}
+
+// apiURL returns the address of the API, for commands to copy.
+func (v *visit) apiURL() string {
+	if v.h.apiURL != "" {
+		return v.h.apiURL
+	}
+	pages := "http://" + v.r.Host + v.base
+	if v.secure() {
+		pages = "https://" + v.r.Host + v.base
+	}
+	if v.h.baseURL != nil {
+		pages = v.h.baseURL.String()
+	}
+	return parent(pages)
+}

@@ -1,0 +1,296 @@
+package settings_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx/settings"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+// I2: a link works once; opening it is not using it; the session is a new one.
+func TestSignIn(t *testing.T) {
+	for name, open := range backends {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, open(t), nil)
+			w.get("/").is(401).says("Sign in", "formsvc settings-link")
+			link := "/sign-in/" + w.link(w.account.ID)
+			for range 3 { // programs that look into mail
+				w.get(link).is(200)
+			}
+			page := w.get(link)
+			w.cookie("formsvc_session", "an attacker's")
+			a := w.submit(page, "/sign-in", nil).is(303)
+			cookie := onlyCookie(t, a)
+			if cookie.Name != "formsvc_session" || len(cookie.Value) < 32 || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
+				cookie.Path != "/" || cookie.Secure {
+				t.Errorf("cookie %v", cookie)
+			}
+			a.leadsTo("/").is(200).says("Overview")
+			w.submit(page, "/sign-in", nil).is(401).says("used already")
+			w.get("/").is(200)
+
+			w.signIn() // whoever signs in again leaves the session before
+			w.cookie("formsvc_session", cookie.Value)
+			w.get("/").is(401)
+		})
+	}
+}
+
+func onlyCookie(t *testing.T, a *answer) *http.Cookie {
+	t.Helper()
+	cookies := (&http.Response{Header: a.header}).Cookies()
+	if len(cookies) != 1 {
+		t.Fatalf("%s: cookies %v", a.what, cookies)
+	}
+	return cookies[0]
+}
+
+// cookie gives the client a cookie.
+func (w *world) cookie(name, value string) {
+	u, _ := url.Parse(w.base + "/")
+	w.client.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: value, Path: "/"}})
+}
+
+func TestLinksThatAreNone(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	page := w.get("/sign-in/" + w.link(w.account.ID))
+	w.wait(15*time.Minute + time.Second)
+	w.submit(page, "/sign-in", nil).is(401).says("older than 15 minutes")
+	for _, link := range []string{"", "x", strings.Repeat("x", 43)} {
+		w.submit(page, "/sign-in", url.Values{"link": {link}}).is(401)
+	}
+}
+
+// I3: what ends here is at an end everywhere, whoever else has the cookie.
+func TestSignOut(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		u, _ := url.Parse(w.base + "/")
+		first := w.client.Jar.Cookies(u)[0].Value
+		stolen := func(value string) int {
+			svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock}) // another node
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages, err := settings.New(svc, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequest("GET", "/", nil)
+			r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: value})
+			recorder := httptest.NewRecorder()
+			pages.ServeHTTP(recorder, r)
+			return recorder.Code
+		}
+		if stolen(first) != 200 {
+			t.Error("another node doesn't know the session")
+		}
+		a := w.submit(w.get("/"), "/sign-out", nil).is(303)
+		if c := onlyCookie(t, a); c.MaxAge >= 0 || c.Value != "" {
+			t.Errorf("cookie %v", c)
+		}
+		a.leadsTo("/sign-in").is(200)
+		w.get("/").is(401)
+		if stolen(first) != 401 {
+			t.Error("another node still knows the session")
+		}
+
+		w.signIn()
+		second := w.client.Jar.Cookies(u)[0].Value
+		w.client = newClient(t)
+		w.signIn()
+		w.submit(w.get("/"), "/sign-out", url.Values{"everywhere": {"1"}}).is(303)
+		if stolen(second) != 401 {
+			t.Error("a session is left")
+		}
+
+		w.signIn()
+		w.wait(12*time.Hour - time.Minute)
+		w.get("/").is(200)
+		w.wait(time.Minute)
+		w.get("/").is(401)
+	})
+}
+
+// I1: forms are taken from our own pages only.
+func TestFormsOfOthers(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		page := w.get("/keys")
+		fields := url.Values{"name": {"forged"}, "permissions": {"campaigns:read"}}
+		origin := func(value string) func(*http.Request) {
+			return func(r *http.Request) { r.Header.Set("Origin", value) }
+		}
+		fetch := func(value string) func(*http.Request) {
+			return func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", value) }
+		}
+		form := page.form("/keys")
+		for name, values := range fields {
+			form[name] = values
+		}
+		for _, edit := range []func(*http.Request){
+			origin("https://evil.example"), origin("null"), origin("http://sub.127.0.0.1"), fetch("cross-site"), fetch("same-site"),
+		} {
+			w.do("POST", "/keys", form, edit).is(403).says("another site")
+		}
+		for _, token := range [][]string{nil, {""}, {"x"}, {form.Get("token") + "x"}} {
+			w.submit(page, "/keys", url.Values{"name": {"forged"}, "token": token}).is(403).says("expired")
+		}
+		if keys, err := w.svc.Keys.List(t.Context(), w.account.ID); err != nil || len(keys) != 0 {
+			t.Errorf("%d keys, %v", len(keys), err)
+		}
+		w.submit(page, "/keys", fields).is(200)
+
+		// The token is the session's.
+		w.client = newClient(t)
+		w.signIn()
+		w.submit(page, "/keys", fields).is(403)
+		w.do("POST", "/keys", url.Values{"name": {strings.Repeat("x", 300_000)}}, origin(w.server.URL)).is(400)
+		w.submit(w.get("/keys"), "/keys", url.Values{"name": {"a\x00"}}).is(400)
+		w.submit(w.get("/keys"), "/keys", url.Values{"name": {"a\xff"}}).is(400)
+	})
+}
+
+// A form of somebody who isn't signed in any more does nothing.
+func TestFormsWithoutASession(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	w.signIn()
+	page := w.get("/keys")
+	w.submit(w.get("/"), "/sign-out", nil)
+	w.submit(page, "/keys", url.Values{"name": {"late"}}).is(401)
+	if keys, _ := w.svc.Keys.List(t.Context(), w.account.ID); len(keys) != 0 {
+		t.Errorf("%d keys", len(keys))
+	}
+}
+
+// On TLS the cookie is for this host alone, and for TLS.
+func TestCookieOnTLS(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	for what, serve := range map[string]func(r *http.Request){
+		"TLS itself": func(*http.Request) {},
+		"a proxy":    func(r *http.Request) { r.TLS = nil },
+	} {
+		opts := &settings.Options{}
+		if what == "a proxy" {
+			opts.BaseURL = "https://forms.example.com/settings/"
+		}
+		pages, err := settings.New(w.svc, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := url.Values{"link": {w.link(w.account.ID)}}
+		r := httptest.NewRequest("POST", "https://forms.example.com/sign-in", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "https://forms.example.com")
+		serve(r)
+		recorder := httptest.NewRecorder()
+		pages.ServeHTTP(recorder, r)
+		c := onlyCookie(t, &answer{header: recorder.Result().Header})
+		if recorder.Code != 303 || c.Name != "__Host-formsvc_session" || !c.Secure || !c.HttpOnly || c.Path != "/" || c.Domain != "" {
+			t.Errorf("%s: %d %v", what, recorder.Code, c)
+		}
+		r = httptest.NewRequest("GET", "https://forms.example.com/", nil)
+		serve(r)
+		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: c.Value})
+		recorder = httptest.NewRecorder()
+		if pages.ServeHTTP(recorder, r); recorder.Code != 401 {
+			t.Errorf("%s: a cookie that a neighbour may have set is taken: %d", what, recorder.Code)
+		}
+	}
+}
+
+// The embedding program says who is signed in.
+func TestAuthenticate(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	var failure error
+	who := &settings.Visitor{AccountID: w.account.ID, Name: "Grace"}
+	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return who, failure }})
+	w.get("/").is(200).lacks("Sign out")
+	w.get("/sign-in/" + w.link(w.account.ID)).is(404)
+	w.do("POST", "/sign-in", url.Values{"link": {w.link(w.account.ID)}}).is(404)
+	w.do("POST", "/sign-in/mail", url.Values{}).is(404)
+	w.submit(w.get("/keys"), "/keys", url.Values{"name": {"embedded"}, "permissions": {"files:read"}}).is(200)
+	page, err := w.svc.Audits.List(t.Context(), formsvc.AuditQuery{AccountID: w.account.ID, Action: formsvc.AuditKeyCreated})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Actor != "Grace" {
+		t.Errorf("audit %+v, %v", page.Items, err)
+	}
+	failure = formsvc.ErrUnauthenticated
+	w.get("/").is(401).says("not signed in").lacks("settings-link")
+	failure = errors.New("secret cause")
+	if a := w.get("/").is(500).says("not your fault"); strings.Contains(a.body, "secret") || !strings.Contains(w.log.String(), "secret cause") {
+		t.Errorf("%s\n%s", a.body, w.log)
+	}
+	failure, who = nil, nil
+	w.get("/").is(401)
+}
+
+// Links by mail: to the contact of an account, and the answer doesn't tell whether
+// there is one.
+func TestMailedLinks(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	type mail struct {
+		to, link string
+		until    time.Time
+	}
+	var mails []mail
+	var failure error
+	if _, err := w.svc.Accounts.SetContact(t.Context(), w.account.ID, "ops@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	send := func(address string) {
+		t.Helper()
+		w.submit(w.get("/sign-in"), "/sign-in/mail", url.Values{"email": {address}}).is(303).leadsTo("/sign-in").is(200).says("on its way")
+	}
+	const base = "http://forms.example.com/admin/settings"
+	w.serve(&settings.Options{BaseURL: base})
+	w.get("/sign-in").is(200).lacks("/sign-in/mail")
+	w.serve(&settings.Options{BaseURL: base, SendLink: func(_ context.Context, to, link string, until time.Time) error {
+		mails = append(mails, mail{to, link, until})
+		return failure
+	}})
+	send("nobody@example.com")
+	send("")
+	if len(mails) != 0 {
+		t.Fatalf("mails %v", mails)
+	}
+	send("OPS@example.com ")
+	send("ops@example.com") // too soon
+	if len(mails) != 1 || mails[0].to != "ops@example.com" || !mails[0].until.After(w.clock()) {
+		t.Fatalf("mails %v", mails)
+	}
+	token, ok := strings.CutPrefix(mails[0].link, base+"/sign-in/")
+	if !ok {
+		t.Fatalf("link %s", mails[0].link)
+	}
+	w.submit(w.get("/sign-in/"+token).is(200), "/sign-in", nil).is(303).leadsTo("/").is(200)
+	failure = errors.New("no server")
+	w.client = newClient(t)
+	w.wait(time.Minute)
+	send("ops@example.com")
+	if len(mails) != 2 || !strings.Contains(w.log.String(), "no server") || strings.Contains(w.log.String(), mails[1].link) {
+		t.Errorf("mails %v, log %s", mails, w.log)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	send := func(context.Context, string, string, time.Time) error { return nil }
+	nobody := func(*http.Request) (*settings.Visitor, error) { return nil, formsvc.ErrUnauthenticated }
+	for _, o := range []settings.Options{
+		{BaseURL: "forms.example.com"}, {BaseURL: "ftp://example.com"}, {BaseURL: "https://a@example.com"}, {BaseURL: "https://example.com?x"},
+		{SendLink: send}, {SendLink: send, BaseURL: "https://example.com", Authenticate: nobody},
+	} {
+		if _, err := settings.New(w.svc, &o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+	if _, err := settings.New(nil, nil); err == nil {
+		t.Error("no service is needed")
+	}
+}
