@@ -45,7 +45,8 @@ func (x *passage) filter() {
 	}
 	body, whole := x.body.whole()
 	mediaType := x.header.Get("Content-Type")
-	isJSON := mediaType == "application/json" || mediaType == "application/problem+json"
+	_, described := o.answers[x.status].content[mediaType] // or it is a file, of whatever type
+	isJSON := described && (mediaType == "application/json" || mediaType == "application/problem+json")
 	response := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: request, Status: x.status, Header: x.header, Body: io.NopCloser(bytes.NewReader(body)),
 		Options: &openapi3filter.Options{

@@ -188,20 +188,20 @@ func (e *erasing) wantTrail(t testing.TB, receipt string) {
 		t.Fatal(err)
 	}
 	list := audit(t, e.dsn)
-	if len(list) != 6 {
+	if len(list) != 7 {
 		t.Fatalf("the audit trail is %+v", list)
 	}
 	cli := "cli " + me.Username
 	for i, want := range []struct{ actor, action string }{
 		{cli, "erasure.done"}, {cli, "erasure.begun"}, {cli, "webhook.deleted"}, {cli, "webhook.created"}, {cli, "webhook.created"},
-		{"serve", "account.created"},
+		{"serve", "link.created"}, {"serve", "account.created"},
 	} {
 		if list[i].Actor != want.actor || list[i].Action != want.action || list[i].CreatedAt == "" {
 			t.Errorf("entry %d is %+v, want %+v", i, list[i], want)
 		}
 	}
-	if list[5].Details["key"] == "" || list[5].Details["name"] != "first key" {
-		t.Errorf("the first key is not in the audit trail: %+v", list[5])
+	if list[6].Details["key"] == "" || list[6].Details["name"] != "first key" {
+		t.Errorf("the first key is not in the audit trail: %+v", list[6])
 	}
 	if list[0].Target != receipt || list[0].Details["deliveries"] != "5" || list[4].Target != e.hook {
 		t.Errorf("the audit trail is %+v", list)
@@ -213,7 +213,7 @@ func (e *erasing) wantTrail(t testing.TB, receipt string) {
 		t.Errorf("entries of one kind: %+v", got)
 	}
 	text := manage(t, e.dsn, "audit", "list")
-	if !strings.Contains(text, "erasure.done") || strings.Count(text, "\n") != 7 || !strings.Contains(text, `"`+cli+`"`) {
+	if !strings.Contains(text, "erasure.done") || strings.Count(text, "\n") != 8 || !strings.Contains(text, `"`+cli+`"`) {
 		t.Errorf("as text: %s", text)
 	}
 }

@@ -58,7 +58,7 @@ func (v *visit) cookieName() string {
 
 // setCookie gives the browser a session until the time; "" takes it away.
 func (v *visit) setCookie(value string, until time.Time) {
-	cookie := &http.Cookie{
+	cookie := &http.Cookie{ //nolint:gosec // without TLS there is no other way
 		Name: v.cookieName(), Value: value, Path: "/", Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode, Expires: until,
 	}
 	if value == "" {

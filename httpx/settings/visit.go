@@ -153,6 +153,8 @@ type refusal struct {
 func (e *refusal) Error() string { return e.title }
 
 // kinds are the errors that visitors can do something about.
+//
+//nolint:gochecknoglobals // immutable
 var kinds = []struct {
 	err           error
 	status        int

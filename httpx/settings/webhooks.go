@@ -34,7 +34,7 @@ func (v *visit) webhookKey() formsvc.WebhookKey {
 // are looked at, so that the page costs the same for any number.
 const (
 	chartParts  = 48
-	chartSample = 20
+	chartSample = 50
 )
 
 type webhookPage struct {

@@ -125,6 +125,33 @@ func testDeliveriesNoTotal(w *world) {
 	}
 }
 
+// testManyPending lists what waits where that is so much that a store may look for it in
+// another way.
+func testManyPending(w *world) {
+	sc := w.addScene()
+	for i := range 1010 {
+		w.addResponse(&sc.campaign)
+		if i < 5 {
+			w.attend(&sc.hook, nextDay(), delivery.Delivered)
+		}
+	}
+	q := formsvc.DeliveryQuery{AccountID: sc.account.ID, WebhookID: sc.hook.ID, State: formsvc.DeliveryPending}
+	for _, q.Page = range []formsvc.PageQuery{
+		{Limit: formsvc.MaxLimit}, {Limit: formsvc.MaxLimit, Ascending: true}, {Limit: 10, Offset: 1000}, {Limit: 10, Offset: 1000, Ascending: true},
+	} {
+		q.NoTotal = false
+		want, err := w.store.Deliveries(w.ctx, q)
+		w.must("Deliveries", err)
+		if want.Total != 1005 {
+			w.Errorf("%d deliveries wait, want 1005", want.Total)
+		}
+		q.NoTotal, want.Total = true, 0
+		got, err := w.store.Deliveries(w.ctx, q)
+		w.must("Deliveries without a total", err)
+		w.same("deliveries that wait", got, want)
+	}
+}
+
 // testMaxBytes reads pages that end where they are large enough.
 func testMaxBytes(w *world) {
 	c := w.addCampaign(w.addAccount().ID)

@@ -21,6 +21,7 @@ func listTests() []test {
 		{"rows added all the time", testPagesWhileRacing},
 		{"without a total", testNoTotal},
 		{"deliveries without a total", testDeliveriesNoTotal},
+		{"many deliveries that wait", testManyPending},
 		{"bound in bytes", testMaxBytes},
 	}
 }

@@ -1,7 +1,7 @@
 "use strict";
 
 // Pages work without this: it shows times in the reader's zone, and copies.
-const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 for (const time of document.querySelectorAll("time[datetime]")) {
   time.textContent = zone.format(new Date(time.dateTime));
 }

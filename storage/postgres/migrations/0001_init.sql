@@ -163,6 +163,7 @@ CREATE TABLE formsvc_deliveries (
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX formsvc_deliveries_due ON formsvc_deliveries (webhook_id, kind, due_at) WHERE state = 0;
 CREATE INDEX formsvc_deliveries_failed ON formsvc_deliveries (webhook_id, updated_at) WHERE state = 2;
+CREATE INDEX formsvc_deliveries_failures ON formsvc_deliveries (webhook_id, id) WHERE state = 2;
 
 CREATE TABLE formsvc_attempts (
   delivery_id uuid NOT NULL,

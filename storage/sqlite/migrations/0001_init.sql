@@ -153,6 +153,7 @@ CREATE TABLE formsvc_deliveries (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX formsvc_deliveries_due ON formsvc_deliveries (webhook_id, kind, due_at) WHERE state = 0;
 CREATE INDEX formsvc_deliveries_failed ON formsvc_deliveries (webhook_id, updated_at) WHERE state = 2;
+CREATE INDEX formsvc_deliveries_failures ON formsvc_deliveries (webhook_id, id) WHERE state = 2;
 
 CREATE TABLE formsvc_attempts (
   delivery_id TEXT NOT NULL,

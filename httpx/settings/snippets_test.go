@@ -1,0 +1,115 @@
+package settings_test
+
+import (
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// What a receiver adds to the snippets: a body and a signature to look at, and an exit
+// status of 0 for what is authentic and 1 for what is not.
+var receivers = map[string]receiver{
+	"Go": {"go", "main.go", `package main
+import ("crypto/hmac"; "crypto/sha256"; "encoding/hex"; "net/http"; "net/http/httptest"; "os")
+func main() {
+	body := []byte(os.Getenv("BODY"))
+	r := httptest.NewRequest("POST", "/", nil)
+	if s := os.Getenv("SIGNATURE"); s != "" { r.Header.Set("x-service-signature", s) }
+	w := httptest.NewRecorder()
+	receive(w, r, body)
+	if w.Code != 200 { os.Exit(1) }
+}
+func receive(w http.ResponseWriter, r *http.Request, body []byte) {
+`, "\n}\n"},
+	"Node": {"node", "receiver.cjs", `const crypto = require("node:crypto");
+const body = Buffer.from(process.env.BODY), request = { headers: {} };
+if (process.env.SIGNATURE) request.headers["x-service-signature"] = process.env.SIGNATURE;
+const response = { writeHead: (status) => { process.exitCode = 1; return { end: () => {} }; } };
+(() => {
+`, "\n})();\n"},
+	"Python": {"python3", "receiver.py", `import hashlib, hmac, os, sys
+body = os.environb[b"BODY"]
+headers = {"x-service-signature": os.environ["SIGNATURE"]} if os.environ.get("SIGNATURE") else {}
+def receive():
+`, "\nsys.exit(1 if receive() == 401 else 0)\n"},
+}
+
+// The snippets that pages show, put into receivers, take what is signed and nothing else.
+func TestSnippets(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	w.signIn()
+	page := w.submit(w.get("/webhooks/new"), "/webhooks", url.Values{"url": {"https://example.com/"}}).is(200)
+	const secret, body = "whsec_5f1c0b9e4d7a42d3-ü", `{"event":"response.created","note":"Übermut"}`
+	good := webhook.Sign([]byte(secret), []byte(body))
+	for name, r := range receivers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(r.program); err != nil {
+				t.Skipf("SKIPPED: no %s here", r.program)
+			}
+			run := r.start(t, page.pre("Verification in "+name))
+			for _, row := range []struct {
+				what, body, signature string
+				authentic             bool
+			}{
+				{"authentic", body, good, true}, {"changed", body + " ", good, false}, {"unsigned", body, "", false},
+				{"another secret", body, webhook.Sign([]byte("guessed"), []byte(body)), false}, {"upper case", body, strings.ToUpper(good), false},
+				{"cut", body, good[:63], false}, {"more", body, good + "00", false}, {"not ASCII", body, strings.Repeat("é", 32), false},
+			} {
+				if got := run("WEBHOOK_SECRET="+secret, "BODY="+row.body, "SIGNATURE="+row.signature); got != row.authentic {
+					t.Errorf("%s: taken: %t", row.what, got)
+				}
+			}
+		})
+	}
+}
+
+// pre returns the text of the block with that label.
+func (a *answer) pre(label string) string {
+	a.w.t.Helper()
+	for n := range a.page.Descendants() {
+		if n.Data == "pre" && attribute(n, "aria-label") == label {
+			return textOf(n)
+		}
+	}
+	a.w.t.Fatalf("%s has no block %q", a.what, label)
+	return ""
+}
+
+// A receiver is what is around a snippet.
+type receiver struct{ program, file, before, after string }
+
+// start makes a program of a snippet. What it returns runs it, and reports whether the
+// program took what is in its environment.
+func (r receiver) start(t *testing.T, snippet string) func(env ...string) bool {
+	t.Helper()
+	if r.program == "python3" {
+		snippet = "    " + strings.ReplaceAll(snippet, "\n", "\n    ")
+	}
+	file := filepath.Join(t.TempDir(), r.file)
+	if err := os.WriteFile(file, []byte(r.before+snippet+r.after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{r.program, file}
+	if r.program == "go" {
+		args = []string{strings.TrimSuffix(file, ".go")}
+		if out, err := exec.Command("go", "build", "-o", args[0], file).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	return func(env ...string) bool {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.CombinedOutput()
+		if err != nil && cmd.ProcessState.ExitCode() != 1 || len(out) > 0 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return err == nil
+	}
+}
