@@ -34,6 +34,7 @@ func TestSettingsInBrowser(t *testing.T) {
 			p.lookAtAll(t, browser, []string{
 				"/", "/keys", "/webhooks", "/webhooks/new", "/failures", "/campaigns", "/campaigns/" + campaign, p.response, hook, hook + "/edit", p.delivery,
 			})
+			p.takesBack(c, hook)
 			p.signsOut()
 			p.finish()
 		})
@@ -91,7 +92,7 @@ func (p *person) types(field, text string) {
 // says waits until that can be read on the page.
 func (p *person) says(text string) {
 	p.t.Helper()
-	p.until(fmt.Sprintf(`document.readyState === "complete" && document.body.innerText.includes(%q)`, text))
+	p.until(fmt.Sprintf(`document.readyState === "complete" && !!document.body?.innerText.includes(%q)`, text))
 }
 
 func (p *person) path() string {
@@ -135,16 +136,31 @@ func (p *person) generatesKey() (value string) {
 	}
 	p.says("Copy it now")
 	newClient(p.t, p.server.url, value).want(p.t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
+	gone := fmt.Sprintf(`!document.documentElement.outerHTML.includes(%q)`, value)
+	p.do(chromedp.Reload()) // sends the form again
+	p.sees("This was done already")
+	p.until(gone)
 	p.do(chromedp.NavigateBack())
 	p.sees("API keys")
-	gone := fmt.Sprintf(`!document.documentElement.outerHTML.includes(%q)`, value)
 	p.until(gone)
 	p.says("Website")
-	p.eval(`(history.forward(), true)`) // the browser asks before it sends a form again, or shows nothing
-	p.opens("/keys", "API keys")
-	p.until(gone)
-	p.forgetConsole()
+	p.forgetConsole() // of the form that was sent again
 	return value
+}
+
+// takesBack revokes the key and deletes the webhook.
+func (p *person) takesBack(c *client, hook string) {
+	p.t.Helper()
+	p.opens("/keys", "API keys")
+	p.clicks("summary", "Revoke Website")
+	p.clicks("button", "Revoke for good")
+	p.says("The key is revoked.")
+	c.want(p.t, http.StatusUnauthorized, http.MethodGet, "/v1/me", nil, nil)
+	p.opens(hook, "/hooks")
+	p.clicks("summary", "Delete")
+	p.clicks("button", "Delete for good")
+	p.says("The webhook is deleted.")
+	p.says("No webhook yet")
 }
 
 // hostileTexts makes records whose texts would do something if a page took them for its
@@ -242,7 +258,8 @@ func (p *person) readsDeliveries(c *client, hook string) {
 func (p *person) reloadUntil(text string) {
 	p.t.Helper()
 	for range 200 {
-		if p.eval(fmt.Sprintf(`document.body.innerText.includes(%q)`, text)) == "true" {
+		there, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](fmt.Sprintf(`!!document.body?.innerText.includes(%q)`, text)))
+		if err == nil && there {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -259,7 +276,7 @@ func (p *person) readsResponses(c *client, campaign string) {
 	p.sees("Campaigns")
 	p.opens("/campaigns/"+campaign, "")
 	p.types("#reference", reference+kb.Enter)
-	p.until(`location.search.includes("reference=")`)
+	p.until(`document.readyState === "complete" && location.search.includes("reference=")`)
 	p.clicks("a", reference)
 	p.sees(reference)
 	p.response = p.path()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -118,7 +119,16 @@ func (d *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	ctx, cancel := context.WithTimeout(d.ctx, 3*patience) // a browser is slow beside other tests
 	defer cancel()
 	for i, step := range steps {
-		if err := chromedp.Do(ctx, step); err != nil {
+		err := chromedp.Do(ctx, step)
+		for range 20 {
+			// One page was giving way to the next; nothing was done yet.
+			if err == nil || !strings.Contains(err.Error(), "Not attached to an active page") && !strings.Contains(err.Error(), "net::ERR_ABORTED") {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+			err = chromedp.Do(ctx, step)
+		}
+		if err != nil {
 			d.finish()
 			d.t.Fatalf("step %d: %v", i+1, err)
 		}
