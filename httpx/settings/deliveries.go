@@ -202,5 +202,5 @@ func (v *visit) failures() error {
 	return v.show(http.StatusOK, "failures", "Failures", p)
 }
 
-// Duration is how long the attempt took, for people.
+// Took is how long the attempt took, for people.
 func (a attempt) Took() string { return millis(a.Duration.Truncate(time.Millisecond)) }

@@ -44,6 +44,9 @@ var expiries = []expiry{ //nolint:gochecknoglobals // immutable
 	{"", "Never"}, {"168h", "In 7 days"}, {"720h", "In 30 days"}, {"2160h", "In 90 days"}, {"8760h", "In a year"},
 }
 
+// keyInForce is the state of a key that opens something.
+const keyInForce = "in force"
+
 // keyState says whether a key opens anything.
 func keyState(k *formsvc.Key, now time.Time) string {
 	switch {
@@ -52,7 +55,7 @@ func keyState(k *formsvc.Key, now time.Time) string {
 	case !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt):
 		return "expired"
 	}
-	return "in force"
+	return keyInForce
 }
 
 // keys lists the keys of the account, newest first, and what it takes to make one.

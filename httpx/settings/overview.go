@@ -30,9 +30,9 @@ type overviewPage struct {
 
 // A quotaUse is how much of the quota is used.
 type quotaUse struct {
-	Limit   int // 0: there is none
+	Limit   int64 // 0: there is none
 	Window  string
-	Used    int       // of the window that is now, by whoever used most
+	Used    int64     // of the window that is now, by whoever used most
 	By      string    // who that is
 	Until   time.Time // when the window ends
 	Account bool      // whether all keys count together
@@ -63,12 +63,6 @@ func (h hookState) FailuresText() string {
 	return strconv.Itoa(h.Failures)
 }
 
-// Used64 and Limit64 are for templates.
-func (u quotaUse) Used64() int64 { return int64(u.Used) }
-
-// Limit64 is the limit.
-func (u quotaUse) Limit64() int64 { return int64(u.Limit) }
-
 // overview shows how the account is doing.
 func (v *visit) overview() error {
 	p := overviewPage{APIURL: v.apiURL()}
@@ -76,9 +70,11 @@ func (v *visit) overview() error {
 	if err != nil {
 		return err
 	}
-	now := v.h.now()
-	keys = slices.DeleteFunc(keys, func(k formsvc.Key) bool { return keyState(&k, now) != "in force" })
-	p.Keys = len(keys)
+	for _, k := range keys {
+		if keyState(&k, v.h.now()) == keyInForce {
+			p.Keys++
+		}
+	}
 	if p.Quota, err = v.quotaUse(keys); err != nil {
 		return err
 	}
@@ -105,7 +101,7 @@ func (v *visit) overview() error {
 // quotaUse counts the requests of the last day.
 func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	limit, window := v.svc.Quotas.Policy()
-	u := quotaUse{Limit: limit, Window: windowName(window), Account: v.svc.Quotas.PerAccount()}
+	u := quotaUse{Limit: int64(limit), Window: windowName(window), Account: v.svc.Quotas.PerAccount()}
 	if limit == 0 {
 		return u, nil
 	}
@@ -116,8 +112,11 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	subjects := map[formsvc.ID]string{v.account(): "all keys together"}
 	if !u.Account {
 		subjects = map[formsvc.ID]string{}
-		for _, k := range keys[:min(len(keys), maxKeysCounted)] {
+		for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // the newest
 			subjects[k.ID] = k.Name
+			if keyState(&k, now) != keyInForce {
+				subjects[k.ID] = "" // has made requests, and will make no more
+			}
 		}
 	}
 	hours := make([]int, chartHours)
@@ -130,8 +129,8 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 			if i := int(w.Start.Sub(first) / time.Hour); i >= 0 && i < chartHours {
 				hours[i] += w.Used
 			}
-			if w.Start.Equal(start) && w.Used > u.Used {
-				u.Used, u.By = w.Used, name
+			if used := int64(w.Used); w.Start.Equal(start) && name != "" && used > u.Used {
+				u.Used, u.By = used, name
 			}
 		}
 	}

@@ -196,13 +196,13 @@ type pager struct {
 	Newer bool   // whether this is not the first page
 }
 
-// older returns the query of a page and where the pages after it are. Parameters of
-// the address are kept.
+// page returns which part of a list the address asks for.
 func (v *visit) page() formsvc.PageQuery {
 	id, _ := formsvc.ParseID(v.query("after")) // what is none is the beginning
 	return formsvc.PageQuery{Limit: pageSize, After: id}
 }
 
+// pager returns where the list goes on, with what else is in the address.
 func (v *visit) pager(more bool, last formsvc.ID) pager {
 	p := pager{Newer: v.query("after") != ""}
 	if more {
