@@ -12,14 +12,14 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A hookForm is the form for a webhook, new or not.
+// A hookForm is the form for a webhook, new or not. The secret that was typed is not in
+// it: what is in a page is in more places than what is sent.
 type hookForm struct {
 	ID         formsvc.ID // "" for a new one
 	URL        string
 	Events     []eventChoice
 	CampaignID formsvc.ID
 	Campaigns  []formsvc.Campaign // to choose from
-	Secret     string             // as typed
 	Headers    string             // a line each
 	Disabled   bool
 	Version    int64
@@ -91,11 +91,11 @@ func (v *visit) showForm(status int, form hookForm, chosen []formsvc.EventType) 
 // one made.
 func (v *visit) readWebhook() (form hookForm, in formsvc.WebhookInput) {
 	form = hookForm{
-		ID: v.id("webhook"), URL: v.field("url"), CampaignID: formsvc.ID(v.field("campaign")), Secret: v.r.PostForm.Get("secret"),
+		ID: v.id("webhook"), URL: v.field("url"), CampaignID: formsvc.ID(v.field("campaign")),
 		Headers: v.r.PostForm.Get("headers"), Disabled: v.field("disabled") != "",
 	}
 	form.Version, _ = strconv.ParseInt(v.field("version"), 10, 64)
-	in = formsvc.WebhookInput{URL: form.URL, CampaignID: form.CampaignID, Secret: form.Secret, Disabled: form.Disabled}
+	in = formsvc.WebhookInput{URL: form.URL, CampaignID: form.CampaignID, Secret: v.r.PostForm.Get("secret"), Disabled: form.Disabled}
 	for _, name := range v.r.PostForm["events"] {
 		in.Events = append(in.Events, formsvc.EventType(name))
 	}
@@ -142,7 +142,6 @@ func (v *visit) refused(err error, form hookForm, in *formsvc.WebhookInput) erro
 	default:
 		return err
 	}
-	form.Secret = "" // is not sent to browsers
 	return v.showForm(status, form, in.Events)
 }
 
