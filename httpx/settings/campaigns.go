@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -34,6 +36,8 @@ type campaignPage struct {
 	Campaign  formsvc.Campaign
 	Responses []formsvc.Response
 	Pager     pager
+	Further   string // where looking goes on, if not all responses were looked at
+	Looked    int64  // how many were
 	Filter    filterForm
 	Filtered  bool
 	Export    string // the query of the filter
@@ -60,6 +64,10 @@ func (v *visit) campaign() error {
 		return &refusal{http.StatusBadRequest, "The filter can't be read", "It has text that is not UTF-8, or a NUL character."}
 	}
 	p.Filtered, p.Export = !filter.IsZero(), export
+	further, err := v.narrow(key, &filter)
+	if err != nil {
+		return err
+	}
 	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
 		AccountID: v.account(), CampaignID: campaign.ID, Filter: filter, Page: v.page(), NoTotal: true, MaxBytes: 1 << 20,
 	})
@@ -70,7 +78,44 @@ func (v *visit) campaign() error {
 	if n := len(list.Items); n > 0 {
 		p.Pager = v.pager(list.More, list.Items[n-1].ID)
 	}
+	if further != "" && !list.More {
+		p.Further, p.Looked = v.pager(true, further).Older, int64(v.h.searched)
+	}
 	return v.show(http.StatusOK, "campaign", campaign.Title, p)
+}
+
+// searched is how many responses a page looks at for those of a status or an address,
+// for which stores have no index.
+const searched = 20_000
+
+// narrow has the filter look at so many responses only, from where the page begins, and
+// returns after which one to go on; "" when that is all there are.
+func (v *visit) narrow(key formsvc.CampaignKey, filter *formsvc.ResponseFilter) (further formsvc.ID, err error) {
+	if len(filter.Status) == 0 && filter.Email == "" {
+		return "", nil
+	}
+	all := formsvc.ResponseQuery{
+		AccountID: key.AccountID, CampaignID: key.ID, Page: formsvc.PageQuery{Limit: 1, Offset: v.h.searched}, NoTotal: true,
+		Filter: formsvc.ResponseFilter{CreatedAfter: filter.CreatedAfter, CreatedBefore: filter.CreatedBefore},
+	}
+	if after := v.page().After; after != "" {
+		if before := madeAt(after).Add(time.Millisecond); all.Filter.CreatedBefore.IsZero() || before.Before(all.Filter.CreatedBefore) {
+			all.Filter.CreatedBefore = before
+		}
+	}
+	list, err := v.svc.Responses.List(v.ctx(), all)
+	if err != nil || len(list.Items) == 0 {
+		return "", err
+	}
+	// Those of the same moment are looked at twice rather than not at all.
+	filter.CreatedAfter = list.Items[0].CreatedAt.Add(-time.Millisecond)
+	return list.Items[0].ID, nil
+}
+
+// madeAt returns the time in an identifier, to the millisecond (RFC 9562 §5.7).
+func madeAt(id formsvc.ID) time.Time {
+	n, _ := strconv.ParseInt(strings.Replace(string(id[:13]), "-", "", 1), 16, 64) // it is a UUID
+	return time.UnixMilli(n)
 }
 
 // read returns the filter, and the query with which the API exports what it lets

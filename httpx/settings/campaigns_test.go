@@ -2,6 +2,7 @@ package settings_test
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"testing"
@@ -147,5 +148,46 @@ func TestLargeResponse(t *testing.T) {
 		if len(a.body) > 120_000 {
 			t.Errorf("%d bytes", len(a.body))
 		}
+	})
+}
+
+// A filter looks at so many responses at a time, and misses none.
+func TestFilterLooksFurtherBack(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		w.pages.SetSearched(10)
+		campaign := w.campaign("Long")
+		want := map[string]bool{}
+		for i := range 95 {
+			r := w.response(&campaign, "Ada")
+			if i%20 == 3 || i > 30 && i < 60 {
+				status := "validated"
+				if _, err := w.svc.Responses.Update(t.Context(), formsvc.ResponseKey{AccountID: w.account.ID, CampaignID: campaign.ID, ID: r.ID}, formsvc.ResponsePatch{Status: &status}); err != nil {
+					t.Fatal(err)
+				}
+				want[r.Reference] = true
+			}
+		}
+		path := "/campaigns/" + string(campaign.ID)
+		seen, pages := map[string]bool{}, 0
+		for next := path + "?status=validated"; next != ""; pages++ {
+			a := w.get(next).is(200)
+			next = ""
+			for n := range a.page.Descendants() {
+				if attribute(n, "rel") == "next" {
+					next = path + attribute(n, "href")
+				}
+				if strings.Contains(attribute(n, "href"), "/responses/") {
+					seen[textOf(n)] = true
+				}
+			}
+			if pages > 20 {
+				t.Fatal("there is no end")
+			}
+		}
+		if !maps.Equal(seen, want) || pages < 9 {
+			t.Errorf("%d pages: %d of %d", pages, len(seen), len(want))
+		}
+		w.get(path+"?status=none").says("10 responses were looked at", "None of these is like that")
+		w.get(path + "?status=none&createdBefore=2020-01-01").says("No response is like that")
 	})
 }

@@ -61,6 +61,7 @@ type Handler struct {
 	mux          *http.ServeMux
 	mails        *mailLimit
 	now          func() time.Time
+	searched     int // see the constant
 }
 
 //go:embed templates/*.html
@@ -80,7 +81,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, authenticate: o.Authenticate, apiURL: strings.TrimRight(o.APIURL, "/"), sendLink: o.SendLink,
-		logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now,
+		logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched,
 	}
 	if h.logger == nil {
 		h.logger = slog.Default()
