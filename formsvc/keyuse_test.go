@@ -210,6 +210,7 @@ func TestRunWritesUses(t *testing.T) {
 			return nil
 		})
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if !strings.Contains(log.String(), "writing when keys were used failed") {
 			t.Error("the fault is not logged:", log.String())
 		}
