@@ -90,9 +90,9 @@ func openDocs(t *testing.T, b lonelyBrowser, origin, scheme string, width int64)
 // authorize gives the key to the page.
 func (d *docs) authorize(key string) {
 	d.t.Helper()
-	d.do(chromedp.Click(chromedp.CSS(".btn.authorize")), chromedp.SendKeys(chromedp.CSS(".modal-ux input"), key),
-		chromedp.Click(chromedp.CSS(".modal-ux .auth.authorize")), chromedp.Click(chromedp.CSS(".modal-ux .btn-done")),
-		chromedp.WaitNotPresent(chromedp.CSS(".modal-ux")))
+	d.clickFor(".btn.authorize", ".modal-ux input")
+	d.do(chromedp.SendKeys(chromedp.CSS(".modal-ux input"), key), chromedp.Click(chromedp.CSS(".modal-ux .auth.authorize")),
+		chromedp.Click(chromedp.CSS(".modal-ux .btn-done")), chromedp.WaitNotPresent(chromedp.CSS(".modal-ux")))
 }
 
 // An operation is one of the reference.
@@ -110,8 +110,8 @@ func (d *docs) on(name string) operation {
 func (d *docs) try(name string) operation {
 	d.t.Helper()
 	o := d.on(name)
-	d.do(chromedp.Click(chromedp.CSS(o.at+" .opblock-summary-control")), chromedp.Click(chromedp.CSS(o.at+" .try-out__btn")))
-	d.wait(o.at + " .execute")
+	d.clickFor(o.at+" .opblock-summary-control", o.at+" .try-out__btn")
+	d.clickFor(o.at+" .try-out__btn", o.at+" .execute")
 	return o
 }
 
@@ -125,7 +125,7 @@ func (o operation) fill(parameter, value string) operation {
 // execute makes the call and returns what it shows of the answer.
 func (o operation) execute(status string) string {
 	o.t.Helper()
-	o.do(chromedp.Click(chromedp.CSS(o.at + " .execute")))
+	o.clickFor(o.at+" .execute", o.at+" .live-responses-table .response-col_status")
 	return o.answer(status)
 }
 

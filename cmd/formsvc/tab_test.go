@@ -151,6 +151,23 @@ func (d *tab) wait(selector string) {
 	d.do(chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
+// clickFor clicks on what makes an element come, as a person does: again when nothing
+// came of it, because the page moved under the mouse.
+func (d *tab) clickFor(selector, wanted string) {
+	d.t.Helper()
+	for range 6 {
+		d.do(chromedp.Click(chromedp.CSS(selector)))
+		for range 300 {
+			if d.eval(fmt.Sprintf(`document.querySelector(%q)?.checkVisibility() ?? false`, wanted)) == "true" {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	d.finish()
+	d.t.Fatalf("no %s comes of %s", wanted, selector)
+}
+
 // press presses keys, wherever the focus is.
 func (d *tab) press(keys string) {
 	d.t.Helper()
