@@ -91,8 +91,8 @@ const searched = 20_000
 // narrow has the filter look at so many responses only, from where the page begins, and
 // returns after which one to go on; "" when that is all there are.
 func (v *visit) narrow(key formsvc.CampaignKey, filter *formsvc.ResponseFilter) (further formsvc.ID, err error) {
-	if len(filter.Status) == 0 && filter.Email == "" {
-		return "", nil
+	if filter.Reference != "" || len(filter.Status) == 0 && filter.Email == "" {
+		return "", nil // there is an index, or nothing to look for
 	}
 	all := formsvc.ResponseQuery{
 		AccountID: key.AccountID, CampaignID: key.ID, Page: formsvc.PageQuery{Limit: 1, Offset: v.h.searched}, NoTotal: true,

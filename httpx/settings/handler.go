@@ -61,7 +61,8 @@ type Handler struct {
 	mux          *http.ServeMux
 	mails        *mailLimit
 	now          func() time.Time
-	searched     int // see the constant
+	searched     int    // see the constant
+	version      string // of the assets
 }
 
 //go:embed templates/*.html
@@ -81,7 +82,7 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		svc: svc, authenticate: o.Authenticate, apiURL: strings.TrimRight(o.APIURL, "/"), sendLink: o.SendLink,
-		logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched,
+		logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched, version: assetVersion(),
 	}
 	if h.logger == nil {
 		h.logger = slog.Default()

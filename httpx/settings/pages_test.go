@@ -227,6 +227,20 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A link that could not be redeemed still works later, so the log must not have it.
+func TestLinksAreNotLogged(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	token := w.link(w.account.ID)
+	page := w.get("/sign-in/" + token)
+	_ = w.store.Close()
+	w.submit(page, "/sign-in", nil).is(500)
+	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return nil, errors.New("broken") }})
+	w.get("/keys?link=" + token).is(500)
+	if strings.Contains(w.log.String(), token) || !strings.Contains(w.log.String(), "broken") {
+		t.Errorf("log: %s", w.log)
+	}
+}
+
 // Links and forms lead back to where the pages are, under any prefix, and to no other
 // host.
 func TestPrefixes(t *testing.T) {

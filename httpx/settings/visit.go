@@ -127,7 +127,7 @@ func (v *visit) redirect(path string, query url.Values) error {
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
 		Base: v.base, Name: name, Title: title, Section: sections[name], Token: v.token(), Once: newOnce(), Note: v.note(),
-		Wrong: v.wrong, Version: assetVersion(), Data: data,
+		Wrong: v.wrong, Version: v.h.version, Data: data,
 	}
 	if v.who != nil {
 		p.Who, p.SignsOut = v.who.Name, v.session != ""
@@ -170,7 +170,8 @@ var kinds = []struct {
 }
 
 // fail answers with the page that err is. Of what is not the visitor's fault it shows
-// only an identifier, under which the log has the rest.
+// only an identifier, under which the log has the rest, but not the address: that of a
+// sign-in link is a secret.
 func (v *visit) fail(err error) {
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		v.who = nil
@@ -192,7 +193,7 @@ func (v *visit) fail(err error) {
 	}
 	if refused.status >= http.StatusInternalServerError && v.ctx().Err() == nil {
 		v.h.logger.LogAttrs(v.ctx(), slog.LevelError, "settings page failed", slog.String("method", v.r.Method),
-			slog.String("path", v.r.URL.Path), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("id", id))
+			slog.String("page", v.r.Pattern), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("id", id))
 	}
 	if err := v.show(refused.status, "refused", refused.title, refusedPage{Detail: refused.detail, ID: id}); err != nil {
 		http.Error(v.w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
