@@ -53,7 +53,7 @@ check: fmt vet tidy lint judges race vuln ## everything a change must pass
 	@echo 'check: ok'
 
 fmt: ## name the files gofmt would change
-	@bad=$$(gofmt -l .) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
+	@bad=$$(find . -name node_modules -prune -o -name '*.go' -print0 | xargs -0 gofmt -l) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
 
 vet: ## run go vet
 	@$(GO) vet ./...
@@ -105,7 +105,7 @@ $(VERSITYGW):
 	@mv '$@.new' $@
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
-	@find . -name '*_test.go' -not -path './.cache/*' -exec grep -H '^func Fuzz' {} + | \
+	@find . -name '*_test.go' -not -path './.cache/*' -not -path '*/node_modules/*' -exec grep -H '^func Fuzz' {} + | \
 	sed -E 's|^(.*)/[^/]*:func (Fuzz[A-Za-z0-9_]*).*|\1 \2|' | sort | \
 	while read -r dir target; do \
 		echo "$$dir $$target"; \

@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -43,7 +44,23 @@ type CampaignKey struct{ AccountID, ID ID }
 // CampaignQuery chooses campaigns of one account.
 type CampaignQuery struct {
 	AccountID ID
-	Page      PageQuery
+	// Search leaves only campaigns whose title contains it, whether in capitals or
+	// not; "" leaves all. It costs a look at every title of the account.
+	Search string
+	Page   PageQuery
+}
+
+// Finds returns what Search means, for stores: whether a campaign of that title is
+// in the list. It is nil when all are.
+func (q *CampaignQuery) Finds() func(title string) bool {
+	if q.Search == "" {
+		return nil
+	}
+	// Up first: some letters have two small forms, such as the sigma at the end of a
+	// word, but one capital.
+	fold := func(s string) string { return strings.ToLower(strings.ToUpper(s)) }
+	wanted := fold(q.Search)
+	return func(title string) bool { return strings.Contains(fold(title), wanted) }
 }
 
 // accepts reports whether a new response may be submitted at that time.

@@ -13,7 +13,7 @@ const someID formsvc.ID = "01890000-0000-7000-8000-000000000000"
 
 func (w *world) recent(limit int) []formsvc.Event {
 	w.tb.Helper()
-	events, err := w.svc.Events.Recent(w.ctx, w.account, limit)
+	events, err := w.svc.Events.Recent(w.ctx, formsvc.RecentQuery{AccountID: w.account, Limit: limit})
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestEventsForPeopleOfOthers(t *testing.T) {
 		wantError(t, err, formsvc.ErrNotFound)
 	}
 	for _, account := range []formsvc.ID{second, someID, "nope"} {
-		if events, err := w.svc.Events.Recent(w.ctx, account, 10); err != nil || len(events) != 0 {
+		if events, err := w.svc.Events.Recent(w.ctx, formsvc.RecentQuery{AccountID: account, Limit: 10}); err != nil || len(events) != 0 {
 			t.Errorf("the newest events of %q: %d, %v", account, len(events), err)
 		}
 	}

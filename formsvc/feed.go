@@ -11,10 +11,11 @@ type EventPosition struct{ Commit, Row int64 }
 
 // EventQuery chooses events of one account.
 type EventQuery struct {
-	AccountID ID
-	Types     []EventType   // none means all
-	After     EventPosition // where to go on
-	Limit     int           // 1 to MaxLimit; 0 means DefaultLimit, more is cut to MaxLimit
+	AccountID  ID
+	CampaignID ID            // "" means all
+	Types      []EventType   // none means all
+	After      EventPosition // where to go on
+	Limit      int           // 1 to MaxLimit; 0 means DefaultLimit, more is cut to MaxLimit
 	// MaxBytes ends the page early: at the event whose payload would exceed it,
 	// but not before the first. 0 means DefaultEventBytes.
 	MaxBytes int
@@ -60,19 +61,28 @@ func (e Events) List(ctx context.Context, q EventQuery) (EventPage, error) {
 	return page, nil
 }
 
-// How many events people are shown at a time.
-const (
-	maxRecent = 100
-	maxAbout  = 1000
-)
+// RecentQuery chooses the newest events of one account.
+type RecentQuery struct {
+	AccountID  ID
+	CampaignID ID          // "" means all
+	Types      []EventType // none means all
+	Limit      int         // cut to 1 to MaxRecent
+}
 
-// Recent returns the newest events of an account, test events apart, newest first:
-// at most limit, which is cut to 1 to 100, and fewer when their payloads would have
-// more than [DefaultEventBytes]. It is for people to look at, and costs the same
-// however many events there are; whoever must miss none uses [Events.List]. An
-// unknown account has none.
-func (e Events) Recent(ctx context.Context, account ID, limit int) ([]Event, error) {
-	events, err := e.s.store.RecentEvents(ctx, account, min(max(limit, 1), maxRecent))
+// MaxRecent is how many of the newest events are shown at most.
+const MaxRecent = 100
+
+const maxAbout = 1000
+
+// Recent returns the newest events that are asked for, test events apart, newest
+// first, and fewer than the limit when their payloads would have more than
+// [DefaultEventBytes]. It is for people to look at and for tools that want a sample,
+// and costs the same however many events there are: an event with thousands of others
+// after it may not be found. Whoever must miss none uses [Events.List]. An unknown
+// account or campaign has none.
+func (e Events) Recent(ctx context.Context, q RecentQuery) ([]Event, error) {
+	q.Limit = min(max(q.Limit, 1), MaxRecent)
+	events, err := e.s.store.RecentEvents(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: recent events: %w", err)
 	}

@@ -99,7 +99,8 @@ type CampaignStore interface {
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
 	// Campaign returns a campaign. ErrNotFound.
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
-	// Campaigns returns a page of an account's campaigns. An unknown account has none.
+	// Campaigns returns a page of an account's campaigns, of those that
+	// [CampaignQuery.Finds] lets through. An unknown account has none.
 	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
 }
 
@@ -261,13 +262,13 @@ type EventStore interface {
 	Prune(ctx context.Context, before time.Time, limit int) (int, error)
 	// Event returns an event; it may be a test. ErrNotFound.
 	Event(ctx context.Context, account, id ID) (Event, error)
-	// RecentEvents returns the newest events of an account, test events apart, at
-	// most limit and at most as many as DefaultEventBytes allow (EventQuery.MaxBytes),
-	// in the reverse of the order of Events, without waiting for any that may still
-	// come before. Its cost doesn't depend on how many events there are: where
-	// thousands of test events are the newest it may find fewer than there are. An
-	// unknown account has none.
-	RecentEvents(ctx context.Context, account ID, limit int) ([]Event, error)
+	// RecentEvents returns the newest events that are asked for, test events apart, at
+	// most as many as the limit and DefaultEventBytes allow (EventQuery.MaxBytes), in
+	// the reverse of the order of Events, without waiting for any that may still come
+	// before. Its cost doesn't depend on how many events there are: where thousands of
+	// others or of test events are newer it may find fewer than there are. An unknown
+	// account or campaign has none.
+	RecentEvents(ctx context.Context, q RecentQuery) ([]Event, error)
 	// EventsAbout returns the oldest events about a response, test events apart, in
 	// the order of Events and under the same bounds as RecentEvents. ErrNotFound: no
 	// such response.

@@ -11,11 +11,13 @@ func (c *call) campaignKey() formsvc.CampaignKey {
 }
 
 func (h *Handler) listCampaigns(c *call) error {
-	q, sum, err := c.listQuery(pageParams)
+	q, sum, err := c.listQuery(pageParams | paramSearch)
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Campaigns.List(c.r.Context(), formsvc.CampaignQuery{AccountID: c.who.AccountID, Page: q.page})
+	page, err := h.svc.Campaigns.List(c.r.Context(), formsvc.CampaignQuery{
+		AccountID: c.who.AccountID, Search: q.search, Page: q.page,
+	})
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,16 @@ import (
 )
 
 // listEvents answers with the events after a position, as they were sent to
-// webhooks.
+// webhooks, or with the newest.
 func (h *Handler) listEvents(c *call) error {
-	q, err := parseQuery(c.r.URL.RawQuery, paramLimit|paramCursor|paramEvent)
+	q, err := parseQuery(c.r.URL.RawQuery, paramLimit|paramCursor|paramEvent|paramCampaign|paramOrder)
 	if err != nil {
 		return err
 	}
+	if q.order == "desc" {
+		return h.listNewestEvents(c, &q)
+	}
+	q.page.Ascending = false // so that cursors are the same whether the order is named or not
 	// The events asked for are no part of it: a reader can go on with others.
 	sum := c.scope(&q)
 	var after formsvc.EventPosition
@@ -25,24 +29,49 @@ func (h *Handler) listEvents(c *call) error {
 		}
 	}
 	page, err := h.svc.Events.List(c.r.Context(), formsvc.EventQuery{
-		AccountID: c.who.AccountID, Types: q.events, After: after, Limit: q.page.Limit,
+		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, After: after, Limit: q.page.Limit,
 	})
 	if err != nil {
 		return err
 	}
-	c.beginList()
-	for i := range page.Items {
-		c.beginItem(i)
-		c.out = append(c.out, page.Items[i].Payload...)
-	}
-	b := append(c.out, `],"limit":`...)
-	b = strconv.AppendInt(b, int64(q.page.Limit), 10)
-	b = append(b, `,"nextCursor":"`...)
+	c.appendEvents(page.Items, q.page.Limit)
+	b := append(c.out, `,"nextCursor":"`...)
 	b = appendPosition(b, page.Next, sum)
 	b = append(b, `","more":`...)
 	b = strconv.AppendBool(b, page.More)
 	c.out = append(b, '}')
 	return c.finishList()
+}
+
+// listNewestEvents answers with samples: there is no going on from them, since those
+// that come later may be older.
+func (h *Handler) listNewestEvents(c *call, q *listQuery) error {
+	if q.cursor != "" {
+		return invalidParameter([]formsvc.FieldError{
+			{Pointer: "cursor", Code: "not_applicable", Detail: "can't be combined with order=desc"},
+		})
+	}
+	limit := min(q.page.Limit, formsvc.MaxRecent)
+	events, err := h.svc.Events.Recent(c.r.Context(), formsvc.RecentQuery{
+		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, Limit: limit,
+	})
+	if err != nil {
+		return err
+	}
+	c.appendEvents(events, limit)
+	c.out = append(c.out, '}')
+	return c.finishList()
+}
+
+// appendEvents begins a list with these items and that limit.
+func (c *call) appendEvents(events []formsvc.Event, limit int) {
+	c.beginList()
+	for i := range events {
+		c.beginItem(i)
+		c.out = append(c.out, events[i].Payload...)
+	}
+	c.out = append(c.out, `],"limit":`...)
+	c.out = strconv.AppendInt(c.out, int64(limit), 10)
 }
 
 // A position's cursor is a version, its two numbers and the scope, in base64

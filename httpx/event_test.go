@@ -212,6 +212,53 @@ func TestFilterOfEvents(t *testing.T) {
 	})
 }
 
+// The newest events are what the feed ends with, in reverse.
+func TestNewestEvents(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		first, second := w.campaign(plainCampaign), w.campaign(plainCampaign)
+		for range 3 {
+			for _, campaign := range []string{first, second} {
+				w.do("PATCH", w.response(campaign), `{"status":"completed"}`).is(200, "")
+			}
+		}
+		w.settle(18)
+		newest := func(query string) (items []string) {
+			t.Helper()
+			var f feed
+			if err := json.Unmarshal([]byte(w.do("GET", "/v1/events?order=desc"+query, "").is(200, "").body), &f); err != nil {
+				t.Fatal(err)
+			}
+			if f.NextCursor != nil || f.More != nil {
+				t.Errorf("%s: there is no going on from samples", query)
+			}
+			for _, item := range f.Items {
+				items = append(items, string(item))
+			}
+			return items
+		}
+		of := func(campaign string) string { return "&campaignUuid=" + campaign[strings.LastIndexByte(campaign, '/')+1:] }
+		for _, query := range []string{"", of(first), of(second) + "&event=response.completed", "&event=response.created&event=response.completed", of(w.campaign(plainCampaign))} {
+			want, _ := w.follow(query, "")
+			if ascending, _ := w.follow(query+"&order=asc", ""); !slices.Equal(ascending, want) {
+				t.Errorf("%s: order=asc is not the order of the feed", query)
+			}
+			slices.Reverse(want)
+			for _, limit := range []int{1, 2, 100} {
+				if got := newest(query + fmt.Sprintf("&limit=%d", limit)); !slices.Equal(got, want[:min(limit, len(want))]) {
+					t.Errorf("%s, limit %d: %v", query, limit, got)
+				}
+			}
+		}
+		w.do("GET", "/v1/events?order=desc&limit=101", "").is(200, "").has("100", "limit")
+		if items := newest(of(first)); len(items) != 9 {
+			t.Errorf("%d events of the campaign, want 9", len(items))
+		}
+		if a := w.do("GET", "/v1/events?order=desc"+of(first), "", as(w.other.key)).is(200, ""); !strings.Contains(a.body, `"items":[]`) {
+			a.errorf("shows another account's")
+		}
+	})
+}
+
 func TestBadQueriesOfEvents(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
@@ -239,7 +286,8 @@ func TestBadQueriesOfEvents(t *testing.T) {
 		for query, fault := range map[string]string{
 			"event=response.deleted": "event unknown_event", "event=all": "event unknown_event", "event=": "event required",
 			"event=response.created,response.updated": "event unknown_event", "limit=0": "limit invalid_value",
-			"offset=0": "offset unknown_parameter", "order=asc": "order unknown_parameter", "state=failed": "state unknown_parameter",
+			"offset=0": "offset unknown_parameter", "order=newest": "order invalid_value", "campaignUuid=x": "campaignUuid invalid_uuid",
+			"campaignUuid=": "campaignUuid required", "order=desc&cursor=" + good: "cursor not_applicable", "state=failed": "state unknown_parameter",
 			"cursor=x&cursor=y": "cursor repeated_parameter", "since=2026-11-21T08:30:00Z": "since unknown_parameter",
 		} {
 			w.do("GET", "/v1/events?"+query, "").is(400, "invalid_parameter").faults(fault)

@@ -68,6 +68,9 @@ func (c *call) scope(q *listQuery) scope {
 	if q.state != "" {
 		b = append(append(b, 0, 5), q.state...)
 	}
+	if q.search != "" {
+		b = append(append(b, 0, 6), q.search...)
+	}
 	sum := sha256.Sum256(b)
 	return scope(sum[:8])
 }

@@ -290,6 +290,28 @@ func TestFilters(t *testing.T) {
 }
 
 // B1 to B5 and B8: queries that must not be taken.
+func TestSearch(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		var made []string
+		for _, title := range []string{"Été", "Visitors", "ÉTÉ 2", "été & 3"} {
+			made = append(made, w.do("POST", "/v1/campaigns", fmt.Sprintf(`{"title":%q}`, title)).is(201, "").text("uuid"))
+		}
+		page, cursor := w.page("/v1/campaigns?search=%C3%A9t%C3%A9&limit=2&order=asc")
+		if !slices.Equal(page, f(made[0], made[2])) {
+			t.Errorf("found %v of %v", page, made)
+		}
+		w.do("GET", "/v1/campaigns?search=%C3%A9t%C3%A9&limit=1", "").is(200, "").has("3", "total")
+		if page, _ = w.page("/v1/campaigns?search=%C3%A9t%C3%A9&order=asc&cursor=" + cursor); !slices.Equal(page, made[3:]) {
+			t.Errorf("the next page has %v of %v", page, made)
+		}
+		w.do("GET", "/v1/campaigns?search=visit&order=asc&cursor="+cursor, "").is(400, "invalid_cursor")
+		w.do("GET", "/v1/campaigns?search=nothing", "").is(200, "").has("0", "total")
+		w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 200), "").is(200, "").has("0", "total")
+		w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 201), "").is(400, "invalid_parameter").faults("search too_long")
+		w.do("GET", "/v1/campaigns?search=", "").is(400, "invalid_parameter").faults("search required")
+	})
+}
+
 func TestBadQueries(t *testing.T) {
 	rows := []struct {
 		query  string

@@ -13,9 +13,10 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// Bounds of a query, in bytes or values.
+// Bounds of a query, in bytes or values, of a search in characters.
 const (
 	maxParameter       = 256
+	maxSearch          = 200
 	maxCursor          = 512
 	maxStatuses        = 20
 	maxParameterNamed  = 64 // a longer name is not repeated
@@ -43,6 +44,8 @@ const (
 	paramState
 	paramEvent
 	paramModule
+	paramSearch
+	paramCampaign
 
 	pageParams   = paramLimit | paramOffset | paramOrder | paramCursor
 	filterParams = paramStatus | paramEmail | paramReference |
@@ -78,18 +81,25 @@ func parameterNamed(name string) parameter {
 		return paramEvent
 	case "module":
 		return paramModule
+	case "search":
+		return paramSearch
+	case "campaignUuid":
+		return paramCampaign
 	}
 	return 0
 }
 
 // A listQuery is what a client asks of a list, or says in another query.
 type listQuery struct {
-	page   formsvc.PageQuery // After is not set
-	filter formsvc.ResponseFilter
-	state  formsvc.DeliveryState
-	events []formsvc.EventType
-	cursor string
-	module string
+	page     formsvc.PageQuery // After is not set
+	order    string            // "" is the list's own
+	filter   formsvc.ResponseFilter
+	state    formsvc.DeliveryState
+	events   []formsvc.EventType
+	campaign formsvc.ID
+	search   string
+	cursor   string
+	module   string
 }
 
 // noQuery refuses every parameter.
@@ -169,6 +179,8 @@ func (q *listQuery) take(f *faults, p parameter, name, escaped string) {
 		bound = maxCursor
 	case paramModule:
 		bound = maxModulePart
+	case paramSearch:
+		bound = maxSearch * utf8.UTFMax
 	}
 	switch {
 	case !ok:
@@ -202,7 +214,7 @@ func (q *listQuery) set(f *faults, p parameter, name, value string) {
 		if value != "asc" && value != "desc" {
 			f.add(name, "invalid_value", "must be asc or desc")
 		}
-		q.page.Ascending = value == "asc"
+		q.order, q.page.Ascending = value, value == "asc"
 	case paramCursor:
 		q.cursor = value
 	case paramStatus:
@@ -221,6 +233,17 @@ func (q *listQuery) set(f *faults, p parameter, name, value string) {
 		q.filter.Reference = value
 	case paramModule:
 		q.module = value
+	case paramSearch:
+		if utf8.RuneCountInString(value) > maxSearch {
+			f.add(name, "too_long", "is too long")
+		}
+		q.search = value
+	case paramCampaign:
+		id, ok := formsvc.ParseID(value)
+		if !ok {
+			f.add(name, "invalid_uuid", "must be a UUID in lower case")
+		}
+		q.campaign = id
 	default:
 		q.setTime(f, p, name, value)
 	}

@@ -207,7 +207,7 @@ func (v *visit) hookStates() ([]hookState, error) {
 // recent returns the responses that something happened to last.
 func (v *visit) recent() ([]recent, error) {
 	const shown, looked = 10, 50
-	events, err := v.svc.Events.Recent(v.ctx(), v.account(), looked)
+	events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: looked})
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func TestDeliveries(t *testing.T) {
 // payload returns the bytes of the newest event.
 func (w *world) payload() []byte {
 	w.t.Helper()
-	events, err := w.svc.Events.Recent(w.t.Context(), w.account.ID, 1)
+	events, err := w.svc.Events.Recent(w.t.Context(), formsvc.RecentQuery{AccountID: w.account.ID, Limit: 1})
 	if err != nil || len(events) != 1 {
 		w.t.Fatalf("%d events, %v", len(events), err)
 	}

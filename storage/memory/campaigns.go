@@ -80,7 +80,11 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 	if err != nil {
 		return formsvc.Page[formsvc.Campaign]{}, nil // an unknown account has none
 	}
-	return page(&a.campaigns, q.Page, nil, func(row *campaign) formsvc.Campaign {
+	var match func(*campaign) bool
+	if finds := q.Finds(); finds != nil {
+		match = func(row *campaign) bool { return finds(row.Title) }
+	}
+	return page(&a.campaigns, q.Page, match, func(row *campaign) formsvc.Campaign {
 		return copyCampaign(&row.Campaign)
 	}), nil
 }

@@ -75,7 +75,7 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	})
 	size := 0
 	for _, e := range a.events[start:] {
-		if !e.Test && (len(q.Types) == 0 || slices.Contains(q.Types, e.Type)) {
+		if wanted(e, q.CampaignID, q.Types) {
 			size += len(e.Payload)
 			if len(page.Items) == q.Limit || len(page.Items) > 0 && size > q.MaxBytes {
 				page.More = true
@@ -86,6 +86,12 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		page.Next.Commit = e.position
 	}
 	return page, nil
+}
+
+// wanted reports whether an event is of the campaign and of one of the types, where
+// nothing means all, and no test.
+func wanted(e *event, campaign formsvc.ID, types []formsvc.EventType) bool {
+	return !e.Test && (campaign == "" || campaign == e.CampaignID) && (len(types) == 0 || slices.Contains(types, e.Type))
 }
 
 // Event implements [formsvc.EventStore].
@@ -102,18 +108,18 @@ func (s *Store) Event(ctx context.Context, accountID, id formsvc.ID) (formsvc.Ev
 }
 
 // RecentEvents implements [formsvc.EventStore].
-func (s *Store) RecentEvents(ctx context.Context, accountID formsvc.ID, limit int) ([]formsvc.Event, error) {
+func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]formsvc.Event, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	a, err := s.account(accountID)
+	a, err := s.account(q.AccountID)
 	if err != nil {
 		return nil, nil // an unknown account has none
 	}
-	b := bounded{limit: limit}
+	b := bounded{limit: q.Limit}
 	for _, e := range slices.Backward(a.events) {
-		if !e.Test && !b.add(&e.Event) {
+		if wanted(e, q.CampaignID, q.Types) && !b.add(&e.Event) {
 			break
 		}
 	}

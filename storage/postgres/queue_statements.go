@@ -112,7 +112,7 @@ const (
 // lookAtEventsAbout finds events by the two things that are indexed, and looks at
 // what else is asked for in what it has found: OFFSET keeps that apart.
 const lookAtEventsAbout = `
-SELECT e.id, e.xact, e.seq, e.type, octet_length(e.payload) FROM (
+SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM (
   SELECT m.* FROM unnest(string_to_array($4::text, ',')::uuid[]) AS made(id)
   CROSS JOIN LATERAL (SELECT * FROM formsvc_events AS m WHERE m.id = made.id LIMIT 1) AS m
   UNION ALL
@@ -134,20 +134,21 @@ RETURNING n.delivery_id, n.account_id, n.webhook_id, n.event_id, n.event_type, n
 		// What is before the oldest transaction that is still running cannot get
 		// company anymore.
 		LookAtEvents: `
-SELECT e.xact, e.seq, e.type, octet_length(e.payload) FROM formsvc_events AS e
+SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
   AND e.xact < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)
 ORDER BY e.xact, e.seq LIMIT $4`,
 		LookAtEarlyEvents: `
-SELECT e.xact, e.seq, e.type, octet_length(e.payload) FROM formsvc_events AS e
+SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint) ORDER BY e.xact, e.seq LIMIT $4`,
 		ReadEvents: `
 SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
   AND (e.xact, e.seq) <= ($4::bigint, $5::bigint) AND e.type & $6 <> 0 AND e.type & 65536 = 0
+  AND ($7::text = '' OR e.campaign_id::text = $7::text)
 ORDER BY e.xact, e.seq`,
 		LookBackAtEvents: `
-SELECT e.id, e.xact, e.seq, e.type, octet_length(e.payload) FROM formsvc_events AS e
+SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) < ($2::bigint, $3::bigint) ORDER BY e.xact DESC, e.seq DESC LIMIT $4`,
 		LookAtEventsAbout: lookAtEventsAbout,
 		TakeQuota:         takeQuota(),

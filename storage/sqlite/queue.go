@@ -221,7 +221,7 @@ func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[st
 // Statements implements bunstore.Backend.
 func (*backend) Statements() *bunstore.Statements {
 	const lookAtEvents = `
-SELECT e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
+SELECT e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`
 	return &bunstore.Statements{
 		Ready: ready,
@@ -239,16 +239,16 @@ RETURNING delivery_id, account_id, webhook_id, event_id, event_type, attempts, s
 SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload
 FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
-  AND e.type & ?6 <> 0 AND e.type & 65536 = 0 ORDER BY e.seq`,
+  AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,
 		LookBackAtEvents: `
-SELECT e.id, e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
+SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq < ?2 AND ?3 IS NOT NULL ORDER BY e.seq DESC LIMIT CAST(?4 AS BIGINT)`,
 		LookAtEventsAbout: `
-SELECT e.id, e.seq, 0, e.type, length(e.payload)
+SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload)
 FROM json_each('["' || replace(?4, ',', '","') || '"]') AS j CROSS JOIN formsvc_events AS e ON e.id = j.value
 WHERE e.account_id = ?1 AND e.campaign_id = ?2 AND e.response_id = ?3 AND e.type & 65536 = 0
 UNION ALL
-SELECT e.id, e.seq, 0, e.type, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_about
+SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_about
 WHERE e.about = ?3 AND e.account_id = ?1 AND e.campaign_id = ?2 AND e.type & 65536 = 0
 ORDER BY 2 LIMIT CAST(?5 AS BIGINT)`,
 		TakeQuota: takeQuota(),

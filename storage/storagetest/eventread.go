@@ -14,6 +14,7 @@ func eventTests() []test {
 		{"one by its identifier", testEvent},
 		{"the newest", testRecentEvents},
 		{"the newest behind many tests", testRecentBehindTests},
+		{"the newest of some types and campaigns", testRecentChosen},
 		{"about a response", testEventsAbout},
 		{"about responses with the same identifier", testEventsAboutTwins},
 		{"about a response that goes", testEventsAboutGone},
@@ -25,7 +26,7 @@ func eventTests() []test {
 // recent returns the newest events of an account.
 func (w *world) recent(account formsvc.ID, limit int) []formsvc.Event {
 	w.Helper()
-	events, err := w.store.RecentEvents(w.ctx, account, limit)
+	events, err := w.store.RecentEvents(w.ctx, formsvc.RecentQuery{AccountID: account, Limit: limit})
 	w.must("RecentEvents", err)
 	return events
 }
@@ -148,6 +149,37 @@ func testRecentBehindTests(w *world) {
 	}
 	for limit := 1; limit <= 4; limit++ {
 		w.same("newest events", w.recent(sc.account.ID, limit), newestOf(want, limit))
+	}
+}
+
+// testRecentChosen has two campaigns with all types of events, and another account.
+func testRecentChosen(w *world) {
+	sc, other := w.addScene(), w.addScene()
+	second := w.addCampaign(sc.account.ID)
+	types := webhook.EventTypes()
+	var all []formsvc.Event
+	for range 3 {
+		all = append(all, w.addEvents(&sc.campaign, types...)...)
+		all = append(all, w.addEvents(&second, types[1:]...)...)
+		w.addEvents(&other.campaign, types...)
+		w.addTest(&sc.hook)
+	}
+	for _, campaign := range []formsvc.ID{"", sc.campaign.ID, second.ID, other.campaign.ID, w.nextID(), "nope"} {
+		for _, chosen := range [][]formsvc.EventType{nil, types[:1], types[4:], {types[3], types[1]}} {
+			var want []formsvc.Event
+			for i := range all {
+				if (campaign == "" || all[i].CampaignID == campaign) && (chosen == nil || slices.Contains(chosen, all[i].Type)) {
+					want = append(want, all[i])
+				}
+			}
+			for _, limit := range []int{1, 2, 100} {
+				got, err := w.store.RecentEvents(w.ctx, formsvc.RecentQuery{
+					AccountID: sc.account.ID, CampaignID: campaign, Types: chosen, Limit: limit,
+				})
+				w.must("RecentEvents", err)
+				w.same("newest of "+string(campaign), got, newestOf(want, limit))
+			}
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ func feedTests() []test {
 		{"without test events and those of others", testFeedApart},
 		{"page by page", testFeedPages},
 		{"of some types", testFeedTypes},
+		{"of some campaigns", testFeedCampaigns},
 		{"bytes of a page", testFeedBytes},
 		{"default and largest page", testFeedSizes},
 		{"nothing there yet", testFeedEmpty},
@@ -156,7 +157,7 @@ func (w *world) wantPages(q formsvc.EventQuery, events []formsvc.Event) formsvc.
 	size, limits := 0, q.Clamped()
 	for i := range events {
 		e := &events[i]
-		if len(q.Types) > 0 && !slices.Contains(q.Types, e.Type) {
+		if len(q.Types) > 0 && !slices.Contains(q.Types, e.Type) || q.CampaignID != "" && q.CampaignID != e.CampaignID {
 			continue
 		}
 		if len(page) == limits.Limit || len(page) > 0 && size+len(e.Payload) > limits.MaxBytes {
@@ -229,6 +230,30 @@ func testFeedTypes(w *world) {
 	more := w.addEvents(&sc.campaign, types[0], types[5], types[1], types[5])
 	got, _ := w.feed(formsvc.EventQuery{AccountID: sc.account.ID, Types: types[5:], After: q}, &more[3])
 	w.same("events of the type", got, []formsvc.Event{more[1], more[3]})
+}
+
+// testFeedCampaigns wants what is of other campaigns to be passed, too.
+func testFeedCampaigns(w *world) {
+	sc := w.addScene()
+	second, silent := w.addCampaign(sc.account.ID), w.addCampaign(sc.account.ID)
+	types := webhook.EventTypes()
+	var events []formsvc.Event
+	for range 10 {
+		events = append(events, w.addEvents(&sc.campaign, types[0], types[1])...)
+		events = append(events, w.addEvents(&second, types[1], types[2])...)
+	}
+	w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &events[len(events)-1])
+	for _, campaign := range []formsvc.ID{sc.campaign.ID, second.ID, silent.ID, w.nextID(), "nope"} {
+		for _, filter := range [][]formsvc.EventType{nil, types[1:2], types[2:]} {
+			for _, limit := range []int{1, 3, 100} {
+				q := formsvc.EventQuery{AccountID: sc.account.ID, CampaignID: campaign, Types: filter, Limit: limit}
+				q.After = w.wantPages(q, events)
+				if page := w.events(formsvc.EventQuery{AccountID: sc.account.ID, After: w.events(q).Next}); len(page.Items) != 0 {
+					w.Errorf("campaign %q: %d events are not passed, though none is asked for", campaign, len(page.Items))
+				}
+			}
+		}
+	}
 }
 
 func testFeedBytes(w *world) {

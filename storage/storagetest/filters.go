@@ -12,6 +12,42 @@ func filterTests() []test {
 		{"as Match decides", testFilters},
 		{"times at the limit", testFilterTimes},
 		{"after an update", testFilterAfterUpdate},
+		{"campaigns by a part of their title", testSearch},
+	}
+}
+
+// testSearch has titles that a search by the database's own means would find wrongly.
+func testSearch(w *world) {
+	account, other := w.addAccount().ID, w.addAccount().ID
+	titles := []string{
+		"Été 2026", "ÉTÉ 2027", "ΟΔΟΣ", "οδος", "100 % sure", "100 of them", "under_score", "underscore", `back\slash`, "it's", "Ё", "ё",
+	}
+	var added []formsvc.ID
+	for _, title := range titles {
+		for _, account := range []formsvc.ID{account, other} {
+			c := w.newCampaign(account)
+			c.Title = title
+			w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
+			if account != other {
+				added = append(added, c.ID)
+			}
+		}
+	}
+	for search, want := range map[string][]int{
+		"été": {0, 1}, "T\u00c9 2": {0, 1}, "οδοσ": {2, 3}, "ΔΟς": {2, 3}, "%": {4}, "100": {4, 5}, "R_s": {6}, "rs": {7},
+		`\S`: {8}, "'": {9}, "ё": {10, 11}, "e": {4, 5, 6, 7}, "nothing": nil, `"`: nil, "10_": nil,
+	} {
+		page, err := w.store.Campaigns(w.ctx, formsvc.CampaignQuery{
+			AccountID: account, Search: search, Page: formsvc.PageQuery{Ascending: true},
+		})
+		w.must("Campaigns", err)
+		var expected []formsvc.ID
+		for _, i := range want {
+			expected = append(expected, added[i])
+		}
+		found := ids(&page, func(c *formsvc.Campaign) formsvc.ID { return c.ID })
+		w.same("campaigns with "+search, found, append([]formsvc.ID{}, expected...))
+		w.same("total of campaigns with "+search, page.Total, int64(len(want)))
 	}
 }
 

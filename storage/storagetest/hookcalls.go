@@ -87,7 +87,7 @@ func (w *world) callEvent(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callRecentEvents(ctx context.Context, at *target) (int, error) {
-	events, err := w.store.RecentEvents(ctx, at[accountPart], 10)
+	events, err := w.store.RecentEvents(ctx, formsvc.RecentQuery{AccountID: at[accountPart], Limit: 10})
 	return len(events), err
 }
 

@@ -47,7 +47,7 @@ func (w *world) listers() []lister {
 	hook := w.addWebhook(sc.account.ID)
 	failing := w.addScene()
 	return []lister{
-		w.campaignLister(w.addAccount().ID), w.responseLister(&sc.campaign), w.deliveryLister(&second, &hook, ""),
+		w.campaignLister(w.addAccount().ID), w.foundCampaignLister(), w.responseLister(&sc.campaign), w.deliveryLister(&second, &hook, ""),
 		w.deliveryLister(&failing.campaign, &failing.hook, formsvc.DeliveryFailed), w.noticeLister(w.addScene(), false),
 		w.noticeLister(w.addScene(), true), w.fileLister(&other.campaign), w.commentLister(&other.campaign),
 		w.signatureLister(&other.campaign),
@@ -65,6 +65,29 @@ func (w *world) campaignLister(account formsvc.ID) lister {
 		},
 		fetch: func(q formsvc.PageQuery) ([]formsvc.ID, int64, bool, error) {
 			page, err := w.store.Campaigns(w.ctx, formsvc.CampaignQuery{AccountID: account, Page: q})
+			return ids(&page, func(c *formsvc.Campaign) formsvc.ID { return c.ID }), page.Total, page.More, err
+		},
+	}
+}
+
+// foundCampaignLister lists the campaigns of some titles; between them lie others.
+func (w *world) foundCampaignLister() lister {
+	w.Helper()
+	account := w.addAccount().ID
+	add := func(id formsvc.ID, title string) {
+		c := w.newCampaign(account)
+		c.ID, c.Title = id, title
+		w.check("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
+	}
+	return lister{
+		name: "Campaigns found",
+		add: func(id formsvc.ID) formsvc.ID {
+			add(w.nextID(), "Visitors' books")
+			add(id, "A GUEST book")
+			return id
+		},
+		fetch: func(q formsvc.PageQuery) ([]formsvc.ID, int64, bool, error) {
+			page, err := w.store.Campaigns(w.ctx, formsvc.CampaignQuery{AccountID: account, Search: "gueST", Page: q})
 			return ids(&page, func(c *formsvc.Campaign) formsvc.ID { return c.ID }), page.Total, page.More, err
 		},
 	}

@@ -55,17 +55,17 @@ type Statements struct {
 	// account, webhook, event, its type, attempts, status, error, when, and the
 	// webhook's url or "".
 	LeaseNotices string
-	// LookAtEvents returns position, type and size of at most $4 events of the
-	// account $1 after the position $2, $3.
+	// LookAtEvents returns position, type, campaign and size of at most $4 events of
+	// the account $1 after the position $2, $3.
 	LookAtEvents string
 	// LookAtEarlyEvents also returns those that others may still come before.
 	LookAtEarlyEvents string
 	// ReadEvents returns the events of the account $1 after the position $2, $3
-	// up to $4, $5 that are of one of the types $6 and no tests: identifier,
-	// campaign, response, type, when, payload.
+	// up to $4, $5 that are of one of the types $6, of the campaign $7 unless that is
+	// "", and no tests: identifier, campaign, response, type, when, payload.
 	ReadEvents string
-	// LookBackAtEvents returns identifier, position, type and size of at most $4
-	// events of the account $1 before the position $2, $3, the last of them first.
+	// LookBackAtEvents returns identifier, position, type, campaign and size of at most
+	// $4 events of the account $1 before the position $2, $3, the last of them first.
 	LookBackAtEvents string
 	// LookAtEventsAbout returns the same of the first $5 events that are no tests and
 	// about the response $3 of the campaign $2 and account $1, which was made with the

@@ -198,6 +198,9 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 		return page, noneWhenNotFound(err)
 	}
 	q.Page = q.Page.Clamped()
+	if finds := q.Finds(); finds != nil {
+		return s.searchCampaigns(ctx, q, finds)
+	}
 	err := s.build.NewSelect().Conn(s.read).Table("formsvc_accounts").Column("campaigns").
 		Where("id = ?", string(q.AccountID)).Scan(ctx, &page.Total)
 	if err != nil {
@@ -209,27 +212,94 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 		return page, s.backend.Classify(err)
 	}
 	rows, page.More = cutPage(rows, q.Page)
+	page.Items, err = campaignsOf(rows)
+	return page, err
+}
+
+func campaignsOf(rows []campaignRow) ([]formsvc.Campaign, error) {
+	var list []formsvc.Campaign
 	for i := range rows {
 		c, err := rows[i].campaign()
 		if err != nil {
-			return page, err
+			return nil, err
 		}
-		page.Items = append(page.Items, c)
+		list = append(list, c)
 	}
-	return page, nil
+	return list, nil
+}
+
+// searchCampaigns looks at all titles and then reads the campaigns of the page. What
+// is a capital letter is known to Go: databases differ in it, and one knows ASCII only.
+func (s *Store) searchCampaigns(
+	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
+) (page formsvc.Page[formsvc.Campaign], err error) {
+	var ids []string
+	if ids, page.Total, page.More, err = s.findTitles(ctx, q, finds); err != nil || len(ids) == 0 {
+		return page, s.backend.Classify(err)
+	}
+	var rows []campaignRow
+	sel := s.selectCampaigns(s.read, &rows).Where("c.account_id = ?", string(q.AccountID)).Where("c.id IN (?)", bun.List(ids))
+	if err := ordered(sel, "c.id", q.Page).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
+	}
+	page.Items, err = campaignsOf(rows)
+	return page, err
+}
+
+// findTitles returns the identifiers of the page, how many campaigns are found on all
+// pages, and whether more follow.
+func (s *Store) findTitles(
+	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
+) (ids []string, total int64, more bool, err error) {
+	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_campaigns AS c").Column("c.id", "c.title").
+		Where("c.account_id = ?", string(q.AccountID))
+	rows, err := ordered(sel, "c.id", q.Page).Rows(ctx)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	skip := q.Page.Offset
+	for rows.Next() {
+		var id, title string
+		if err := rows.Scan(&id, &title); err != nil {
+			return nil, 0, false, err
+		}
+		if !finds(title) {
+			continue
+		}
+		total++
+		after := q.Page.After == "" || id != string(q.Page.After) && (id > string(q.Page.After)) == q.Page.Ascending
+		switch {
+		case !after:
+		case skip > 0:
+			skip--
+		case len(ids) == q.Page.Limit:
+			more = true
+		default:
+			ids = append(ids, id)
+		}
+	}
+	return ids, total, more, rows.Err()
 }
 
 // paged orders and bounds a query. It asks for one row more than the page has,
 // to learn whether another page follows.
 func paged(q *bun.SelectQuery, id string, p formsvc.PageQuery) *bun.SelectQuery {
-	order, compare := " DESC", " < ?"
+	compare := " < ?"
 	if p.Ascending {
-		order, compare = " ASC", " > ?"
+		compare = " > ?"
 	}
 	if p.After != "" {
 		q = q.Where(id+compare, string(p.After))
 	}
-	return q.OrderExpr(id + order).Limit(int64(p.Limit) + 1).Offset(int64(p.Offset))
+	return ordered(q, id, p).Limit(int64(p.Limit) + 1).Offset(int64(p.Offset))
+}
+
+func ordered(q *bun.SelectQuery, id string, p formsvc.PageQuery) *bun.SelectQuery {
+	if p.Ascending {
+		return q.OrderExpr(id + " ASC")
+	}
+	return q.OrderExpr(id + " DESC")
 }
 
 // cutPage drops the extra row of [paged].

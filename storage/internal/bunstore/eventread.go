@@ -27,16 +27,20 @@ func (s *Store) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Even
 
 // RecentEvents implements formsvc.EventStore. It looks at the newest events without
 // their payloads first, and then reads those that there is room for.
-func (s *Store) RecentEvents(ctx context.Context, account formsvc.ID, limit int) ([]formsvc.Event, error) {
-	if err := s.ready(ctx, account); err != nil || limit <= 0 {
+func (s *Store) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]formsvc.Event, error) {
+	if err := s.ready(ctx, q.AccountID); err != nil || q.Limit <= 0 {
 		return nil, noneWhenNotFound(err)
 	}
+	if err := checkTypes(q.Types...); err != nil {
+		return nil, err
+	}
 	const last = 1<<63 - 1
-	p, before := picked{limit: limit}, formsvc.EventPosition{Commit: last, Row: last}
+	p := picked{limit: q.Limit, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}}
+	before := formsvc.EventPosition{Commit: last, Row: last}
 	// The first time, some more than are asked for: a few may be tests.
-	for seen, step := 0, limit+10; !p.full && seen < feedLook; step *= 4 {
+	for seen, step := 0, q.Limit+10; !p.full && seen < feedLook; step *= 4 {
 		n := min(step, feedLook-seen)
-		got, err := s.pick(ctx, &p, s.statements.LookBackAtEvents, string(account), before.Commit, before.Row, n)
+		got, err := s.pick(ctx, &p, s.statements.LookBackAtEvents, string(q.AccountID), before.Commit, before.Row, n)
 		if err != nil {
 			return nil, s.backend.Classify(err)
 		}
@@ -45,7 +49,7 @@ func (s *Store) RecentEvents(ctx context.Context, account formsvc.ID, limit int)
 		}
 		before = p.last
 	}
-	return s.pickedEvents(ctx, account, &p)
+	return s.pickedEvents(ctx, q.AccountID, &p)
 }
 
 const selectMadeWith = "SELECT r.events FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
@@ -72,6 +76,7 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 
 // picked are the events that there is room for.
 type picked struct {
+	wanted
 	limit int
 	bytes int // of their payloads
 	ids   []string
@@ -79,8 +84,8 @@ type picked struct {
 	full  bool
 }
 
-// pick goes on through the events that a statement finds, identifier, position, type
-// and size of each, and picks those that are no tests until there is no room. It
+// pick goes on through the events that a statement finds, identifier, position, type,
+// campaign and size of each, and picks those that are wanted until there is no room. It
 // returns how many it was given.
 func (s *Store) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
 	rows, err := s.read.QueryContext(ctx, statement, args...)
@@ -91,14 +96,14 @@ func (s *Store) pick(ctx context.Context, p *picked, statement string, args ...a
 	for rows.Next() {
 		n++
 		var (
-			id     string
-			stored int64
-			size   int
+			id, campaign string
+			stored       int64
+			size         int
 		)
-		if err := rows.Scan(&id, &p.last.Commit, &p.last.Row, &stored, &size); err != nil {
+		if err := rows.Scan(&id, &p.last.Commit, &p.last.Row, &stored, &campaign, &size); err != nil {
 			return 0, err
 		}
-		if stored&TestBit != 0 {
+		if !p.has(stored, campaign) {
 			continue
 		}
 		if len(p.ids) >= p.limit || len(p.ids) > 0 && p.bytes+size > formsvc.DefaultEventBytes {

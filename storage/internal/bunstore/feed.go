@@ -24,7 +24,7 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
-	l := looked{query: &q, bits: eventBits(q.Types), next: q.After}
+	l := looked{query: &q, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
 	// The first time, one more than the page has, to learn whether others follow.
 	for seen, step := 0, max(q.Limit+1, 100); seen < feedLook; step *= 4 {
 		limit := min(step, feedLook-seen)
@@ -51,7 +51,7 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 // looked is what a page is known to have.
 type looked struct {
 	query *formsvc.EventQuery
-	bits  int64                 // of the types that are asked for; 0 means all
+	wanted
 	next  formsvc.EventPosition // of the last event that was looked at
 	items int
 	bytes int
@@ -59,9 +59,14 @@ type looked struct {
 	more  bool // there were more events than those looked at
 }
 
-// wanted reports whether an event of that type is to be in the page.
-func (l *looked) wanted(stored int64) bool {
-	return stored&TestBit == 0 && (l.bits == 0 || stored&l.bits != 0)
+// wanted are the events that are asked for. Tests never are.
+type wanted struct {
+	bits     int64  // of their types; 0 means all
+	campaign string // "" means all
+}
+
+func (w *wanted) has(stored int64, campaign string) bool {
+	return stored&TestBit == 0 && (w.bits == 0 || stored&w.bits != 0) && (w.campaign == "" || w.campaign == campaign)
 }
 
 // look goes on through at most limit events, until the page is full, and returns
@@ -80,14 +85,15 @@ func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n 
 	for rows.Next() {
 		n++
 		var (
-			at     formsvc.EventPosition
-			stored int64
-			size   int
+			at       formsvc.EventPosition
+			stored   int64
+			campaign string
+			size     int
 		)
-		if err := rows.Scan(&at.Commit, &at.Row, &stored, &size); err != nil {
+		if err := rows.Scan(&at.Commit, &at.Row, &stored, &campaign, &size); err != nil {
 			return 0, err
 		}
-		if l.wanted(stored) {
+		if l.has(stored, campaign) {
 			if l.items == l.query.Limit || l.items > 0 && l.bytes+size > l.query.MaxBytes {
 				l.full = true
 				return n, nil
@@ -109,7 +115,7 @@ func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items [
 	}
 	from, to := l.query.After, l.next
 	rows, err := c.QueryContext(ctx, s.statements.ReadEvents,
-		string(l.query.AccountID), from.Commit, from.Row, to.Commit, to.Row, bits)
+		string(l.query.AccountID), from.Commit, from.Row, to.Commit, to.Row, bits, l.campaign)
 	if err != nil {
 		return nil, err
 	}

@@ -126,8 +126,11 @@ func (e *EventScene) EventStatements(t *testing.T, db *bun.DB, open func(*bun.DB
 	}
 	middle := formsvc.DeliveryID(e.event, e.hook)
 	for name, call := range map[string]func() (int, error){
-		"Event":                      func() (int, error) { _, err := s.Event(ctx, e.Account, e.event); return eventsAsked, err },
-		"RecentEvents":               func() (int, error) { got, err := s.RecentEvents(ctx, e.Account, eventsAsked); return len(got), err },
+		"Event": func() (int, error) { _, err := s.Event(ctx, e.Account, e.event); return eventsAsked, err },
+		"RecentEvents": func() (int, error) {
+			got, err := s.RecentEvents(ctx, formsvc.RecentQuery{AccountID: e.Account, Limit: eventsAsked})
+			return len(got), err
+		},
 		"SessionByHash":              func() (int, error) { _, err := s.SessionByHash(ctx, e.hash); return eventsAsked, err },
 		"Deliveries":                 deliveries(formsvc.PageQuery{}),
 		"Deliveries ascending":       deliveries(formsvc.PageQuery{Ascending: true}),
