@@ -236,11 +236,18 @@ func TestNewestEvents(t *testing.T) {
 			}
 			return items
 		}
-		of := func(campaign string) string { return "&campaignUuid=" + campaign[strings.LastIndexByte(campaign, '/')+1:] }
+		of := func(campaign string) string {
+			return "&campaignUuid=" + campaign[strings.LastIndexByte(campaign, '/')+1:]
+		}
 		for _, query := range []string{"", of(first), of(second) + "&event=response.completed", "&event=response.created&event=response.completed", of(w.campaign(plainCampaign))} {
 			want, _ := w.follow(query, "")
 			if ascending, _ := w.follow(query+"&order=asc", ""); !slices.Equal(ascending, want) {
 				t.Errorf("%s: order=asc is not the order of the feed", query)
+			}
+			if part := w.feed("limit=1" + query); len(want) > 0 {
+				if rest, _ := w.follow(query+"&order=asc", *part.NextCursor); !slices.Equal(rest, want[1:]) {
+					t.Errorf("%s: order=asc goes on elsewhere", query)
+				}
 			}
 			slices.Reverse(want)
 			for _, limit := range []int{1, 2, 100} {
