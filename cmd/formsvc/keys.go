@@ -21,6 +21,7 @@ type keyRecord struct {
 	Prefix      string               `json:"prefix"`
 	Permissions []formsvc.Permission `json:"permissions"`
 	CreatedAt   stamp                `json:"createdAt"`
+	LastUsedAt  stamp                `json:"lastUsedAt"` // to about a minute
 	ExpiresAt   stamp                `json:"expiresAt"`
 	RevokedAt   stamp                `json:"revokedAt"`
 	Key         string               `json:"key,omitempty"`
@@ -28,7 +29,7 @@ type keyRecord struct {
 
 func newKeyRecord(k formsvc.Key) keyRecord {
 	return keyRecord{
-		k.ID, k.Name, k.Prefix, k.Permissions, stamp{k.CreatedAt}, stamp{k.ExpiresAt}, stamp{k.RevokedAt}, "",
+		k.ID, k.Name, k.Prefix, k.Permissions, stamp{k.CreatedAt}, stamp{k.LastUsedAt}, stamp{k.ExpiresAt}, stamp{k.RevokedAt}, "",
 	}
 }
 
@@ -78,10 +79,10 @@ func (c *keyListCmd) Run(ctx context.Context, g *global, std streams) error {
 		if err != nil {
 			return err
 		}
-		return records(c.output, std.out, "UUID\tNAME\tPREFIX\tPERMISSIONS\tCREATED\tEXPIRES\tREVOKED", mapped(keys, newKeyRecord),
+		return records(c.output, std.out, "UUID\tNAME\tPREFIX\tPERMISSIONS\tCREATED\tLAST USED\tEXPIRES\tREVOKED", mapped(keys, newKeyRecord),
 			func(k keyRecord) string {
-				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", k.UUID, k.Name, k.Prefix, joined(k.Permissions),
-					k.CreatedAt, k.ExpiresAt, k.RevokedAt)
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", k.UUID, k.Name, k.Prefix, joined(k.Permissions),
+					k.CreatedAt, k.LastUsedAt, k.ExpiresAt, k.RevokedAt)
 			})
 	})
 }

@@ -170,7 +170,6 @@ func (v *visit) export() error {
 	if !slices.Contains([]string{"responses.csv", "responses.ndjson"}, file) {
 		return formsvc.ErrNotFound
 	}
-	v.w.Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
 	return v.ask("/v1/campaigns/"+string(v.id("campaign"))+"/"+file, formsvc.ResponsesRead)
 }
 

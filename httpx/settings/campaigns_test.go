@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,29 @@ func TestCampaignsAndResponses(t *testing.T) {
 		w.get(path + "/export/responses.xml").is(404)
 		if csv.header.Get("X-Ratelimit-Limit") != "" {
 			t.Error("looking at pages counts for the quota")
+		}
+	})
+}
+
+// What went wrong is not saved as if it were the export, and an export has the name
+// that the API gives it.
+func TestExportThatFails(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign("Export")
+		w.response(&campaign, "Ada")
+		path := "/campaigns/" + string(campaign.ID) + "/export/responses"
+		for _, kind := range []string{".csv", ".ndjson"} {
+			want := `attachment; filename="responses-` + string(campaign.ID) + kind + `"`
+			if got := w.get(path + kind).is(200).header.Values("Content-Disposition"); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: %q, want %q", kind, got, want)
+			}
+			for failing, status := range map[string]int{
+				path + kind + "?createdAfter=soon": 400, path + kind + "?nothing=else": 400, "/campaigns/018f0000-0000-7000-8000-000000000000/export/responses" + kind: 404,
+			} {
+				if got := w.get(failing).is(status).header.Values("Content-Disposition"); len(got) > 0 {
+					t.Errorf("%s: is saved as %q", failing, got)
+				}
+			}
 		}
 	})
 }

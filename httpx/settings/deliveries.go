@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -13,17 +14,31 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// shownBody is how many bytes of a request's body a page shows; all of it can be
-// downloaded.
-const shownBody = 32 << 10
+// Bounds of what a page shows of a delivery. All of a body can be downloaded, and the
+// API has every attempt.
+const (
+	shownBody     = 32 << 10 // bytes of the request's body
+	shownAttempts = 10
+)
+
+// Bytes of HTML that a delivery has: in all, but for its headers and what any page has,
+// and for certain, however much comes before. An attempt counts with what is around it.
+const (
+	deliveryBytes = 130_000
+	bodyBytes     = 60_000
+	attemptBytes  = 3_000
+	attemptMarkup = 600 // at most
+)
 
 type deliveryPage struct {
 	Delivery formsvc.Delivery
 	Webhook  formsvc.Webhook
 	Host     string
 	Attempts []attempt
+	Earlier  int64            // attempts that are not shown
 	Headers  []formsvc.Header // of the request
 	Body     string           // what is shown of it
+	Cut      bool             // whether that is not all
 	Size     int64            // of the whole
 	Pruned   bool             // whether the event is gone
 	Open     bool             // whether an attempt is still to come
@@ -32,7 +47,8 @@ type deliveryPage struct {
 type attempt struct {
 	formsvc.Attempt
 	What   string // what came of it
-	Answer string
+	Answer string // what is shown of it
+	Cut    bool   // whether that is not all of what is kept
 	Binary bool
 }
 
@@ -72,9 +88,8 @@ func (v *visit) delivery() error {
 		return err
 	}
 	p := deliveryPage{Delivery: d, Webhook: hook, Host: host(hook.URL), Open: d.State == formsvc.DeliveryPending}
-	for _, a := range d.Log {
-		p.Attempts = append(p.Attempts, newAttempt(a))
-	}
+	b := &budget{left: deliveryBytes}
+	p.readAttempts(b)
 	event, err := v.svc.Events.Get(v.ctx(), v.account(), d.EventID)
 	switch {
 	case errors.Is(err, formsvc.ErrNotFound):
@@ -82,21 +97,56 @@ func (v *visit) delivery() error {
 	case err != nil:
 		return err
 	default:
-		p.Size, p.Body = int64(len(event.Payload)), whole(event.Payload, shownBody)
+		b.kept = 0
+		p.Size = int64(len(event.Payload))
+		p.Body, _ = b.text(whole(event.Payload, shownBody))
+		p.Cut = len(p.Body) < len(event.Payload)
 		p.Headers = requestHeaders(&hook, &d, event.Payload)
 	}
 	return v.show(http.StatusOK, "delivery", "Delivery", p)
 }
 
+// readAttempts chooses the attempts that are shown: the newest, of whose answers the
+// last ones have the most room.
+func (p *deliveryPage) readAttempts(b *budget) {
+	first := max(len(p.Delivery.Log)-shownAttempts, 0)
+	p.Earlier = int64(first)
+	log := p.Delivery.Log[first:]
+	p.Attempts = make([]attempt, len(log))
+	for i, a := range slices.Backward(log) {
+		b.kept = bodyBytes + i*attemptBytes
+		b.take(attemptMarkup) // which was kept
+		row := newAttempt(a)
+		answer, all := b.text(row.Answer)
+		row.Answer, row.Cut = answer, !all
+		p.Attempts[i] = row
+	}
+}
+
 func newAttempt(a formsvc.Attempt) attempt {
-	row := attempt{Attempt: a, What: "Answered " + strconv.Itoa(a.Status), Binary: !utf8.Valid(a.Answer)}
+	row := attempt{Attempt: a, What: "Answered " + strconv.Itoa(a.Status)}
 	if a.Error != "" {
 		row.What = failureText(a.Error, a.Status)
 	}
-	if !row.Binary {
-		row.Answer = string(a.Answer)
+	text := unbroken(a.Answer)
+	if row.Binary = !utf8.Valid(text); !row.Binary {
+		row.Answer = string(text)
 	}
 	return row
+}
+
+// unbroken returns an answer without the first bytes of a character that are its last:
+// of a longer answer only so many bytes are kept.
+func unbroken(b []byte) []byte {
+	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				return b[:i]
+			}
+			break
+		}
+	}
+	return b
 }
 
 // whole cuts a text to so many bytes, but not within a character.

@@ -11,6 +11,7 @@ import (
 
 type keysPage struct {
 	Keys        []keyRow
+	Pager       pager
 	Permissions []permissionChoice
 	Form        keyForm
 	Expiries    []expiry
@@ -68,6 +69,7 @@ func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) 
 	}
 	slices.Reverse(list)
 	p := keysPage{Form: form, Expiries: expiries}
+	list, p.Pager = v.keysOfPage(list)
 	for _, k := range list {
 		p.Keys = append(p.Keys, keyRow{k, keyState(&k, v.h.now())})
 	}
@@ -75,6 +77,21 @@ func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) 
 		p.Permissions = append(p.Permissions, permissionChoice{permission, permissionTexts[permission], slices.Contains(chosen, permission)})
 	}
 	return v.show(status, "keys", "API keys", p)
+}
+
+// keysOfPage returns those of all keys that the address asks for: an account has few,
+// but those that are revoked stay.
+func (v *visit) keysOfPage(list []formsvc.Key) ([]formsvc.Key, pager) {
+	query := v.page()
+	// What is no key of the account is the beginning.
+	first := slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == query.After }) + 1
+	list = list[first:]
+	more := len(list) > query.Limit
+	list = list[:min(len(list), query.Limit)]
+	if len(list) == 0 {
+		return nil, v.pager(false, "")
+	}
+	return list, v.pager(more, list[len(list)-1].ID)
 }
 
 type keyMadePage struct {

@@ -1,8 +1,10 @@
 package settings_test
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +99,56 @@ func TestLastUseIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.get("/keys").says("last used: " + at.Format("2006-01-02 15:04:05 UTC"))
+	})
+}
+
+// An account may have had many keys: all of them are there, newest first, and one that
+// is revoked stays where it is.
+func TestManyKeys(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		var want []string
+		for i := range 60 {
+			k, _, err := w.svc.Keys.Create(t.Context(), w.account.ID, formsvc.KeyInput{Name: fmt.Sprint("k-", i), Permissions: formsvc.AllPermissions()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want = append(want, k.Prefix+"…"); i == 40 {
+				if err := w.svc.Keys.Revoke(t.Context(), w.account.ID, k.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		slices.Reverse(want)
+		var got []string
+		var sizes []int
+		for next := "/keys"; next != ""; {
+			a := w.get(next).is(200)
+			next = ""
+			before := len(got)
+			for n := range a.page.Descendants() {
+				if n.Data == "code" && strings.HasSuffix(textOf(n), "…") {
+					got = append(got, textOf(n))
+				}
+				if attribute(n, "rel") == "next" {
+					next = "/keys" + attribute(n, "href")
+				}
+			}
+			sizes = append(sizes, len(got)-before)
+			if len(sizes) > 1 && !strings.Contains(a.text(), "Newest") {
+				t.Errorf("nothing leads back: %s", a.text())
+			}
+		}
+		if !slices.Equal(got, want) || !slices.Equal(sizes, []int{25, 25, 10}) {
+			t.Errorf("%d keys on pages of %v: %v", len(got), sizes, got)
+		}
+		keys, err := w.svc.Keys.List(t.Context(), w.account.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.get("/keys?after=" + string(keys[0].ID)).is(200).says("No older keys").lacks("No key yet")
+		w.get("/keys?after=x").is(200).says("k-59")
+		second := w.get("/keys?after=" + string(keys[35].ID))
+		w.submit(second, "/keys/"+string(keys[20].ID)+"/revoke", nil).is(303)
+		w.submit(second, "/keys", url.Values{"name": {"k-60"}, "permissions": {"files:read"}}).is(200).secret()
 	})
 }

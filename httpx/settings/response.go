@@ -10,12 +10,30 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// Bounds of what a page shows of a response: what is more is in the export.
+// Bounds of what a page shows of a response: the API has the rest.
 const (
-	shownAnswers = 200
-	shownValue   = 500 // characters of a value
-	shownBytes   = 48 << 10
-	shownHistory = 100
+	shownAnswers  = 200
+	shownValue    = 500 // characters of a value
+	shownRecords  = 100 // files, and signatures
+	shownComments = 50
+	shownComment  = 4000 // characters of one
+	shownHistory  = 100
+)
+
+// Bytes of HTML that a response has: in all, but for its history and what any page has,
+// and for certain, however much comes before. One comment always fits.
+const (
+	responseBytes  = 110_000
+	signatureBytes = 8_000
+	fileBytes      = 8_000
+	commentBytes   = 28_000
+)
+
+// Bytes of HTML around the texts of one answer, and at most around those of another
+// record, but for the path that the pages are under.
+const (
+	answerMarkup = len("\n<dt> <code></code></dt>\n")
+	recordMarkup = 300
 )
 
 type responsePage struct {
@@ -26,10 +44,15 @@ type responsePage struct {
 	Files      []formsvc.File
 	Comments   []formsvc.Comment
 	Signatures []formsvc.Signature
+	Older      older
 	History    []happening
+	Later      bool     // whether there may be events after the last of the history
 	Statuses   []string // that may follow
 	AnyStatus  bool     // whether others may follow, too
 }
+
+// older says how many records there are that are not shown.
+type older struct{ Files, Comments, Signatures, History int64 }
 
 type shownAnswer struct {
 	Label  string
@@ -60,32 +83,16 @@ func (v *visit) showResponse(status int) error {
 	if p.Campaign, err = v.svc.Campaigns.Get(v.ctx(), formsvc.CampaignKey{AccountID: v.account(), ID: key.CampaignID}); err != nil {
 		return err
 	}
-	page := formsvc.PageQuery{Limit: 100, Ascending: true}
-	files, err := v.svc.Files.List(v.ctx(), formsvc.FileQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	b := &budget{left: responseBytes, kept: fileBytes + signatureBytes + commentBytes}
+	if err = p.readAnswers(b); err != nil {
 		return err
 	}
-	comments, err := v.svc.Comments.List(v.ctx(), formsvc.CommentQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
-	if err != nil {
-		return err
-	}
-	signatures, err := v.svc.Signatures.List(v.ctx(), formsvc.SignatureQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: page})
-	if err != nil {
-		return err
-	}
-	p.Files, p.Comments, p.Signatures = files.Items, comments.Items, signatures.Items
-	events, err := v.svc.Events.About(v.ctx(), key, shownHistory)
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
-		h := happening{Event: e}
-		if parsed, err := webhook.ParseEvent(e.Payload); err == nil {
-			h.Status = parsed.Data.Response.Status
+	for _, read := range []func(*budget, *responsePage) error{v.readFiles, v.readSignatures, v.readComments} {
+		if err = read(b, &p); err != nil {
+			return err
 		}
-		p.History = append(p.History, h)
 	}
-	if err := p.readAnswers(); err != nil {
+	if err = v.readHistory(&p); err != nil {
 		return err
 	}
 	p.Statuses, p.AnyStatus = v.svc.Responses.Statuses(p.Response.Status)
@@ -93,32 +100,118 @@ func (v *visit) showResponse(status int) error {
 }
 
 // readAnswers chooses what is shown of the answers, in the order of the modules.
-func (p *responsePage) readAnswers() error {
+func (p *responsePage) readAnswers(b *budget) error {
 	labels := map[string]string{}
 	for _, m := range p.Campaign.Modules {
 		labels[m.Name] = m.Label
 	}
-	room := shownBytes
 	return p.Response.Answers.Each(func(name string, values []string) error {
-		if len(p.Answers) == shownAnswers || room <= 0 {
+		a := shownAnswer{Label: short(200, labels[name]), Name: short(120, name)}
+		if len(p.Answers) == shownAnswers || !b.take(answerMarkup+escaped(a.Label, a.Name)) {
 			p.Cut = true
 			return nil
 		}
-		a := shownAnswer{Label: labels[name], Name: name}
 		for _, value := range values {
-			if room <= 0 {
+			shown := short(shownValue, value)
+			p.Cut = p.Cut || shown != value
+			if !b.take(len("<dd></dd>") + escaped(shown)) {
 				p.Cut = true
 				break
 			}
-			cut := short(shownValue, value)
-			p.Cut = p.Cut || cut != value
-			a.Values = append(a.Values, cut)
-			room -= len(cut)
+			a.Values = append(a.Values, shown)
 		}
-		room -= len(name) + len(a.Label)
-		p.Answers = append(p.Answers, a)
+		if len(a.Values) > 0 || len(values) == 0 {
+			p.Answers = append(p.Answers, a)
+		}
 		return nil
 	})
+}
+
+// readFiles chooses the files that are shown.
+func (v *visit) readFiles(b *budget, p *responsePage) error {
+	r := &p.Response
+	b.kept -= fileBytes
+	list, err := v.svc.Files.List(v.ctx(), formsvc.FileQuery{
+		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Limit: shownRecords},
+	})
+	if err != nil {
+		if errors.Is(err, errors.ErrUnsupported) {
+			return nil // there is no blob store, and so no file
+		}
+		return err
+	}
+	for i := range list.Items {
+		f := &list.Items[i]
+		f.Name, f.Module = short(120, f.Name), short(60, f.Module)
+	}
+	p.Files = newest(b, list.Items, func(f *formsvc.File) int { return recordMarkup + len(v.base) + escaped(f.Name, f.Module) })
+	p.Older.Files = list.Total - int64(len(p.Files))
+	return nil
+}
+
+// readSignatures chooses the signatures that are shown.
+func (v *visit) readSignatures(b *budget, p *responsePage) error {
+	r := &p.Response
+	b.kept -= signatureBytes
+	list, err := v.svc.Signatures.List(v.ctx(), formsvc.SignatureQuery{
+		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Limit: shownRecords},
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		s := &list.Items[i]
+		s.Signer.FirstName, s.Signer.LastName, s.Provider = short(60, s.Signer.FirstName), short(60, s.Signer.LastName), short(60, s.Provider)
+	}
+	p.Signatures = newest(b, list.Items, func(s *formsvc.Signature) int {
+		return recordMarkup + escaped(s.Signer.FirstName, s.Signer.LastName, s.Signer.Email, s.Provider)
+	})
+	p.Older.Signatures = list.Total - int64(len(p.Signatures))
+	return nil
+}
+
+// readComments chooses the comments that are shown.
+func (v *visit) readComments(b *budget, p *responsePage) error {
+	r := &p.Response
+	b.kept -= commentBytes
+	list, err := v.svc.Comments.List(v.ctx(), formsvc.CommentQuery{
+		AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: formsvc.PageQuery{Limit: shownComments},
+	})
+	if err != nil {
+		return err
+	}
+	for i := range list.Items {
+		c := &list.Items[i]
+		c.Body, c.Author = short(shownComment, c.Body), short(100, c.Author)
+	}
+	p.Comments = newest(b, list.Items, func(c *formsvc.Comment) int { return recordMarkup + escaped(c.Body, c.Author) })
+	p.Older.Comments = list.Total - int64(len(p.Comments))
+	return nil
+}
+
+// readHistory reads the events that are shown. Those that a store gives are the oldest,
+// so that of a long history the newest may be missing.
+func (v *visit) readHistory(p *responsePage) error {
+	const most = 1000 // that can be asked for
+	events, err := v.svc.Events.About(v.ctx(), v.responseKey(), most)
+	if err != nil {
+		return err
+	}
+	size := formsvc.MaxPayload // of one more
+	for _, e := range events {
+		size += len(e.Payload)
+	}
+	p.Later = len(events) == most || size > formsvc.DefaultEventBytes
+	first := max(len(events)-shownHistory, 0)
+	p.Older.History = int64(first)
+	for _, e := range events[first:] {
+		h := happening{Event: e}
+		if parsed, err := webhook.ParseEvent(e.Payload); err == nil {
+			h.Status = parsed.Data.Response.Status
+		}
+		p.History = append(p.History, h)
+	}
+	return nil
 }
 
 func (v *visit) responsePath() string {
