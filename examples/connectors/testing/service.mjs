@@ -3,7 +3,7 @@
 // FORMSVC_BIN names the binary, FORMSVC_TEST_POSTGRES a Postgres database (make test-connectors sets both).
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,8 +13,8 @@ import { promisify } from 'node:util'
 const binary = process.env.FORMSVC_BIN
 assert.ok(binary, 'FORMSVC_BIN must name the formsvc binary; "make test-connectors" builds it')
 
-// One for all servers, since they may work on the same Postgres database.
-const secretKeys = randomBytes(32).toString('hex')
+// One for all servers: they work on the same Postgres database, also those that other tests start.
+const secretKeys = createHash('sha256').update('the connectors').digest('hex')
 
 // Returns the databases to test on. In continuous integration none may be missing.
 export function databases() {
