@@ -26,10 +26,10 @@ WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test race bench microbench check fmt vet tidy lint judges vuln fuzz clean
+.PHONY: help build test test-connectors test-n8n race bench microbench check fmt vet tidy lint judges vuln fuzz clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 	@echo '  PKGS=./webhook TESTFLAGS="-run Verify -v" narrow test and race; BENCH, BENCHFLAGS="-rounds 1" and FUZZTIME likewise'
 
 build: ## compile everything
@@ -37,6 +37,12 @@ build: ## compile everything
 
 test: ## run the tests, with PostgreSQL and S3 servers for the time they take
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+
+test-connectors: ## test the connectors of examples/connectors, one of them in a real Node-RED (a minute; needs Node.js)
+	@$(WITH_POSTGRES) bash examples/connectors/testing/run
+
+test-n8n: ## test the connector for n8n in a real n8n (minutes, and gigabytes in .cache the first time; needs Node.js)
+	@$(WITH_POSTGRES) bash examples/connectors/n8n/test/run
 
 race: ## run the tests with the race detector
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
@@ -113,5 +119,5 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	done
 
 clean: ## remove what the other targets leave behind
-	@rm -rf .cache
+	@rm -rf .cache examples/connectors/*/node_modules examples/connectors/*/dist
 	@find . -type f \( -name '*.test' -o -name '*.prof' -o -name 'coverage.*' \) -not -path './.git/*' -delete

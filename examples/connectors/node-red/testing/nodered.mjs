@@ -1,0 +1,241 @@
+// Node-RED, for the tests: the real one, with this package installed as users install it.
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import http from 'node:http'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { eventually, startService } from '../../testing/service.mjs'
+
+export const folder = fileURLToPath(new URL('..', import.meta.url))
+const program = createRequire(import.meta.url).resolve('node-red/red.js')
+const npm = (args, cwd) => promisify(execFile)('npm', [...args, '--silent', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd })
+
+let installed
+// Packs this package and installs the tarball into an empty folder, once for all servers of a test file.
+function install() {
+  installed ??= (async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'formsvc-nodered-package-'))
+    process.once('exit', () => execFile('rm', ['-rf', dir]).unref())
+    const { stdout } = await npm(['pack', '--json', '--pack-destination', dir], folder)
+    await writeFile(join(dir, 'package.json'), '{"name":"node-red-project","private":true}')
+    await npm(['install', '--offline', join(dir, JSON.parse(stdout)[0].filename)], dir)
+    return dir
+  })()
+  return installed
+}
+
+// Returns a port that nobody listens on, below those that outgoing connections and other tests' servers get.
+async function freePort() {
+  for (;;) {
+    const port = 15_000 + Math.floor(Math.random() * 17_000)
+    const server = createServer()
+    const free = await new Promise(resolve => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true))
+    })
+    if (!free) continue
+    await new Promise(resolve => server.close(resolve))
+    return port
+  }
+}
+
+// Starts Node-RED. Its stop() must be called at the end.
+async function startNodeRed() {
+  const userDir = await mkdtemp(join(tmpdir(), 'formsvc-nodered-'))
+  await cp(await install(), userDir, { recursive: true })
+  const port = await freePort()
+  const settings = {
+    uiHost: '127.0.0.1', uiPort: port, httpAdminRoot: '/admin', httpNodeRoot: '/nodes', flowFile: 'flows.json',
+    credentialSecret: 'a secret for tests', telemetry: { enabled: false, updateNotification: false },
+    externalModules: { palette: { allowInstall: false } },
+    logging: { console: { level: 'info', metrics: false, audit: false } },
+  }
+  await writeFile(join(userDir, 'settings.js'), `module.exports = ${JSON.stringify(settings)}\n`)
+  const server = new NodeRed(userDir, `http://127.0.0.1:${port}`)
+  await server.start().catch(async error => {
+    await server.stop()
+    throw error
+  })
+  return server
+}
+
+// Starts the service and Node-RED, and leaves neither behind when the other does not start.
+export async function startBoth(database, ...flags) {
+  const both = await Promise.allSettled([startService(database, ...flags), startNodeRed()])
+  const failed = both.find(({ status }) => status === 'rejected')
+  if (!failed) return both.map(({ value }) => value)
+  await Promise.all(both.map(({ value }) => value?.stop()))
+  throw failed.reason
+}
+
+class NodeRed {
+  constructor(userDir, url) {
+    this.userDir = userDir
+    this.url = url
+    this.publicUrl = `${url}/nodes`
+    this.output = ''
+  }
+
+  async start() {
+    const child = spawn(process.execPath, [program, '-u', this.userDir, '-s', join(this.userDir, 'settings.js')],
+      { cwd: this.userDir, env: { PATH: process.env.PATH, HOME: this.userDir }, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.child = child
+    this.ended = new Promise(resolve => child.once('exit', resolve))
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', text => { this.output += text })
+    await eventually('Node-RED serves', async () => {
+      assert.equal(child.exitCode, null, `Node-RED ended:\n${this.output}`)
+      return fetch(`${this.url}/admin/settings`, { signal: AbortSignal.timeout(10_000) }).then(answer => answer.ok, () => false)
+    })
+  }
+
+  async end(signal = 'SIGTERM') {
+    this.child.kill(signal)
+    await this.ended
+  }
+
+  async stop() {
+    await this.end('SIGKILL')
+    await rm(this.userDir, { recursive: true, force: true })
+  }
+
+  // Makes a request to the admin API.
+  async admin(method, path, body, headers = {}) {
+    const answer = await fetch(`${this.url}/admin${path}`, {
+      method, headers: { 'content-type': 'application/json', ...headers }, body: body && JSON.stringify(body),
+    })
+    const text = await answer.text()
+    const type = answer.headers.get('content-type') ?? ''
+    return { status: answer.status, body: type.includes('json') ? JSON.parse(text) : text }
+  }
+
+  // Deploys flows: everything starts anew, or, with the type "nodes", what changed.
+  async deploy(nodes, type = 'full') {
+    // Nodes without a place are taken for configuration.
+    const flows = nodes.map(node => (node.z ? { x: 0, y: 0, ...node } : node))
+    const answer = await this.admin('POST', '/flows', { flows },
+      { 'Node-RED-API-Version': 'v2', 'Node-RED-Deployment-Type': type })
+    assert.equal(answer.status, 200, JSON.stringify(answer.body))
+  }
+
+  // Presses the button of an inject node.
+  async inject(id) {
+    const answer = await eventually(`inject ${id}`, async () => {
+      const got = await this.admin('POST', `/inject/${id}`)
+      return got.status !== 404 && got
+    })
+    assert.equal(answer.status, 200)
+  }
+
+  // Posts to an HTTP node and returns {status, headers, body}; body is decoded when it is JSON.
+  async post(path, body, headers = {}) {
+    const json = body !== undefined && !(body instanceof Uint8Array)
+    const send = () => fetch(this.publicUrl + path, {
+      method: 'POST', headers: { ...(json && { 'content-type': 'application/json' }), ...headers },
+      body: json ? JSON.stringify(body) : body,
+    })
+    // Flows start after the answer to their deployment.
+    const answer = await eventually(`POST ${path}`, async () => {
+      const got = await send()
+      return got.status !== 404 && got
+    })
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    const decoded = (answer.headers.get('content-type') ?? '').includes('json') ? JSON.parse(bytes) : bytes
+    return { status: answer.status, headers: answer.headers, body: decoded }
+  }
+
+  // Returns the messages that flows wrote with the nodes of record(), without those that are only half there.
+  async messages(name = 'messages') {
+    const text = await readFile(this.file(name), 'utf8').catch(() => '')
+    return text.split('\n').slice(0, -1).map(line => JSON.parse(line))
+  }
+
+  file(name) {
+    return join(this.userDir, `${name}.jsonl`)
+  }
+
+  // Returns nodes that append what reaches the first one to a file.
+  record(id, name = 'messages', z = 'flow') {
+    return [
+      {
+        id, z, type: 'function', outputs: 1, wires: [[`${id}-file`]],
+        func: 'const {req, res, ...rest} = msg; return {payload: JSON.stringify(rest)}',
+      },
+      { id: `${id}-file`, z, type: 'file', filename: this.file(name), filenameType: 'str', appendNewline: true, overwriteFile: 'false', wires: [[]] },
+    ]
+  }
+}
+
+export const tab = (more = {}) => ({ id: 'flow', type: 'tab', label: 'Test', ...more })
+
+// Returns an account node for a service, or for a relay before it.
+export const account = (service, more = {}) =>
+  ({ id: 'account', type: 'formsvc-account', name: '', baseUrl: service.url, credentials: { apiKey: service.key }, ...more })
+
+export const trigger = (server, more = {}) => ({
+  id: 'trigger', z: 'flow', type: 'formsvc-in', account: 'account', events: ['response.created'], campaign: '',
+  publicUrl: server.publicUrl, path: '', wires: [['record']], ...more,
+})
+
+// Returns nodes of an action between HTTP nodes: POST /<operation> runs it, and is answered with the message that comes out,
+// or with 500 and the message that a Catch node got.
+export function action(operation, more = {}, before = '') {
+  const id = more.id ?? operation
+  const common = { z: 'flow' }
+  return [
+    { ...common, id: `${id}-in`, type: 'http in', url: `/${id}`, method: 'post', wires: [[`${id}-before`]] },
+    { ...common, id: `${id}-before`, type: 'function', outputs: 1, func: `${before}; return msg`, wires: [[id]] },
+    { ...common, type: 'formsvc', account: 'account', operation, wires: [[`${id}-out`]], ...more, id },
+    { ...common, id: `${id}-catch`, type: 'catch', scope: [id], uncaught: false, wires: [[`${id}-failed`]] },
+    {
+      ...common, id: `${id}-failed`, type: 'function', outputs: 1, wires: [[`${id}-out`]],
+      func: 'msg.statusCode = 500; msg.payload = {error: msg.error, problem: msg.problem}; return msg',
+    },
+    { ...common, id: `${id}-out`, type: 'http response', wires: [] },
+  ]
+}
+
+// Starts a relay to a service. It keeps what passes; relay.meddle(request, forward) may answer in place of forward().
+export async function startRelay(target) {
+  const relay = { requests: [], meddle: null }
+  const server = http.createServer((req, res) => {
+    const chunks = []
+    req.on('data', chunk => chunks.push(chunk)).on('end', async () => {
+      const request = { method: req.method, path: req.url, headers: req.headers, body: Buffer.concat(chunks) }
+      relay.requests.push(request)
+      const forward = () => pass(target(), request)
+      try {
+        const answer = await (relay.meddle ? relay.meddle(request, forward) : forward())
+        if (!answer) return req.socket.destroy()
+        res.writeHead(answer.status, answer.headers)
+        res.end(answer.body)
+      } catch {
+        req.socket.destroy()
+      }
+    })
+  })
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve))
+  relay.url = `http://127.0.0.1:${server.address().port}`
+  relay.stop = () => {
+    server.closeAllConnections()
+    return new Promise(resolve => server.close(resolve))
+  }
+  return relay
+}
+
+// Makes a request with exactly these headers, which fetch would change.
+export function pass(base, { method, path, headers, body }) {
+  return new Promise((resolve, reject) => {
+    const { host, connection, ...rest } = headers
+    const request = http.request(base + path, { method, headers: rest, agent: false }, answer => {
+      const chunks = []
+      answer.on('data', chunk => chunks.push(chunk)).on('error', reject)
+        .on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(chunks) }))
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
