@@ -1,0 +1,106 @@
+import type {
+  IDataObject,
+  IHookFunctions,
+  INodeType,
+  INodeTypeDescription,
+  IWebhookFunctions,
+  IWebhookResponseData,
+} from 'n8n-workflow'
+import { NodeConnectionTypes } from 'n8n-workflow'
+
+import { campaignProperty, searchCampaigns } from '../shared/campaigns'
+import { remember } from '../shared/duplicates'
+import { events } from '../shared/events'
+import { whyRefused } from '../shared/signature'
+import { isSubscribed, subscribe, unsubscribe } from '../shared/subscription'
+import { credential } from '../shared/transport'
+
+export class FormsvcTrigger implements INodeType {
+  description: INodeTypeDescription = {
+    displayName: 'Forms Campaign Service Trigger',
+    name: 'formsvcTrigger',
+    icon: { light: 'file:../../icons/formsvc.svg', dark: 'file:../../icons/formsvc.dark.svg' },
+    group: ['trigger'],
+    version: 1,
+    subtitle: '={{$parameter["events"].join(", ")}}',
+    description: 'Starts a workflow when a response is submitted or changes, or a document is signed',
+    defaults: { name: 'Forms Campaign Service Trigger' },
+    inputs: [],
+    outputs: [NodeConnectionTypes.Main],
+    credentials: [{ name: credential, required: true }],
+    webhooks: [
+      {
+        name: 'default',
+        httpMethod: 'POST',
+        responseMode: 'onReceived',
+        responseData: 'received',
+        path: 'webhook',
+      },
+    ],
+    properties: [
+      {
+        displayName: 'Events',
+        name: 'events',
+        type: 'multiOptions',
+        options: events,
+        default: ['response.created'],
+        required: true,
+        description: 'What starts the workflow',
+      },
+      campaignProperty({
+        description: 'Only events of this campaign; of all campaigns when it is left empty',
+      }),
+      {
+        displayName:
+          "Deliveries without a valid signature of this workflow's own secret are refused. An event that is delivered twice starts the workflow once, as far as the last 1000 events since n8n was started are concerned; beyond that, compare the ID of the event, for example with a Remove Duplicates node.",
+        name: 'notice',
+        type: 'notice',
+        default: '',
+      },
+    ],
+  }
+
+  methods = { listSearch: { searchCampaigns } }
+
+  webhookMethods = {
+    default: {
+      async checkExists(this: IHookFunctions): Promise<boolean> {
+        return await isSubscribed.call(this)
+      },
+      async create(this: IHookFunctions): Promise<boolean> {
+        return await subscribe.call(this)
+      },
+      async delete(this: IHookFunctions): Promise<boolean> {
+        return await unsubscribe.call(this)
+      },
+    },
+  }
+
+  async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
+    const { secret } = this.getWorkflowStaticData('node')
+    const { rawBody } = this.getRequestObject() as { rawBody?: Buffer }
+    const reason = whyRefused(secret, this.getHeaderData(), rawBody)
+    if (reason) return answer.call(this, 401, reason)
+
+    const event = this.getBodyData()
+    if (typeof event.id !== 'string' || typeof event.event !== 'string') {
+      return answer.call(this, 400, 'the body is no event: it has no id, or no event')
+    }
+    const trigger = [this.getMode(), this.getWorkflow().id, this.getNode().id].join('/')
+    switch (remember(trigger, event.id, this.getResponseObject())) {
+      case 'accepted':
+        return answer.call(this, 200, 'received before')
+      case 'starting':
+        // Whether it can be started is not known yet, so it must come again.
+        return answer.call(this, 503, 'the same event is being worked on')
+      default:
+        return { workflowData: [[{ json: event as IDataObject }]] }
+    }
+  }
+}
+
+// Answers a delivery without starting the workflow.
+function answer(this: IWebhookFunctions, status: number, message: string): IWebhookResponseData {
+  this.getResponseObject().status(status).json({ message })
+  return { noWebhookResponse: true }
+}

@@ -1,0 +1,121 @@
+import type {
+  IDataObject,
+  ILoadOptionsFunctions,
+  INodeListSearchResult,
+  INodeProperties,
+  ResourceMapperField,
+  ResourceMapperFields,
+} from 'n8n-workflow'
+
+import { json } from './transport'
+import type { Page } from './transport'
+
+export interface Module {
+  name: string
+  label: string
+  type: string
+  required: boolean
+  options: string[]
+  multiple: boolean
+}
+
+interface Campaign {
+  uuid: string
+  title: string
+  modules: Module[]
+}
+
+const uuidPattern = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
+
+// The parameter that names a campaign: a list that can be searched, or an identifier.
+export function campaignProperty(more: Partial<INodeProperties>): INodeProperties {
+  return {
+    displayName: 'Campaign',
+    name: 'campaign',
+    type: 'resourceLocator',
+    default: { mode: 'list', value: '' },
+    description: 'The campaign, chosen from the list or named by its UUID',
+    modes: [
+      {
+        displayName: 'From List',
+        name: 'list',
+        type: 'list',
+        placeholder: 'Select a campaign…',
+        typeOptions: { searchListMethod: 'searchCampaigns', searchable: true },
+      },
+      {
+        displayName: 'By ID',
+        name: 'id',
+        type: 'string',
+        placeholder: '01a1fd3a-135b-7000-8000-000000000007',
+        validation: [
+          {
+            type: 'regex',
+            properties: { regex: `^${uuidPattern}$`, errorMessage: 'A campaign is named by its UUID' },
+          },
+        ],
+      },
+    ],
+    ...more,
+  }
+}
+
+// One page of the campaigns whose title contains the filter.
+export async function searchCampaigns(
+  this: ILoadOptionsFunctions,
+  filter?: string,
+  paginationToken?: string,
+): Promise<INodeListSearchResult> {
+  const query: IDataObject = { limit: 50 }
+  if (filter) query.search = filter
+  if (paginationToken) query.cursor = paginationToken
+  const page = await json<Page<Campaign>>(this, 'GET', '/v1/campaigns', { query })
+  return {
+    results: page.items.map(({ title, uuid }) => ({ name: title, value: uuid })),
+    paginationToken: page.nextCursor ?? undefined,
+  }
+}
+
+// The questions of the chosen campaign, as fields to fill in.
+export async function getModules(this: ILoadOptionsFunctions): Promise<ResourceMapperFields> {
+  const chosen = this.getNodeParameter('campaign', undefined, { extractValue: true })
+  if (typeof chosen !== 'string' || !new RegExp(`^${uuidPattern}$`).test(chosen)) {
+    return {
+      fields: [],
+      emptyFieldsNotice: 'Choose a campaign from the list or by its UUID first. Where an expression chooses it, give the answers as JSON.',
+    }
+  }
+  const campaign = await json<Campaign>(this, 'GET', `/v1/campaigns/${chosen}`)
+  return {
+    fields: campaign.modules.map(asField),
+    emptyFieldsNotice: 'This campaign names no questions. Give the answers as names and values, or as JSON.',
+  }
+}
+
+function asField(module: Module): ResourceMapperField {
+  return {
+    id: module.name,
+    displayName: module.label || module.name,
+    required: module.required,
+    defaultMatch: false,
+    canBeUsedToMatch: false,
+    display: true,
+    ...typeOf(module),
+  }
+}
+
+function typeOf({ type, multiple, options }: Module): Pick<ResourceMapperField, 'type' | 'options'> {
+  if (multiple) return { type: 'array' }
+  switch (type) {
+    case 'number':
+      return { type: 'number' }
+    case 'boolean':
+      return { type: 'boolean' }
+    case 'date':
+      return { type: 'dateTime' }
+    case 'choice':
+      return { type: 'options', options: options.map((value) => ({ name: value, value })) }
+    default:
+      return { type: 'string' }
+  }
+}

@@ -1,0 +1,35 @@
+import type { INodePropertyOptions } from 'n8n-workflow'
+
+// What a trigger can be told of. The first three are those that most workflows want.
+export const events: INodePropertyOptions[] = [
+  {
+    name: 'New Response',
+    value: 'response.created',
+    description: 'A new response was submitted',
+  },
+  {
+    name: 'Status Changed',
+    value: 'response.status_changed',
+    description: 'The status of a response changed; data.previousStatus is the one before',
+  },
+  {
+    name: 'Document Signed',
+    value: 'signature.completed',
+    description: 'A document was signed; data.signature tells by whom',
+  },
+  {
+    name: 'Response Changed',
+    value: 'response.updated',
+    description: 'The content of a response was changed; data.changes tells where',
+  },
+  {
+    name: 'Response Completed',
+    value: 'response.completed',
+    description: 'A response got a final status',
+  },
+  {
+    name: 'File Uploaded',
+    value: 'file.uploaded',
+    description: 'A file was uploaded to a response; data.file describes it',
+  },
+]
