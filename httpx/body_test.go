@@ -3,6 +3,7 @@ package httpx_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,31 @@ func TestMalformedBodiesOfPatches(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		w.refuses(t, "PATCH", w.response(campaign), campaign+"/responses", malformedBodies())
+	})
+}
+
+// Every operation that takes JSON refuses what is no JSON object, before anything else
+// is known of it.
+func TestMalformedBodiesEverywhere(t *testing.T) {
+	bodies := map[string]string{
+		`{"a":1,"a":2}`: "duplicate_member", `{} {}`: "trailing_data", "\uFEFF{}": "byte_order_mark", `{"a":"` + "\xff" + `"}`: "invalid_utf8",
+		`{"a":"\ud800"}`: "lone_surrogate", "{\"a\":\"\x00\"}": "invalid_body", "[]": "not_an_object", "{": "malformed_json",
+		strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65): "too_deep",
+	}
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		for _, r := range w.requests(campaign, w.response(campaign)) {
+			mayBeEmpty := slices.Contains(f("testWebhook", "rotateWebhook", "redeliver"), r.Name)
+			if r.body == "" && !mayBeEmpty || r.Name == "uploadFile" {
+				continue
+			}
+			if !mayBeEmpty {
+				w.do(r.Method, r.path, "", header("Content-Type", "application/json")).is(400, "empty_body")
+			}
+			for body, code := range bodies {
+				w.do(r.Method, r.path, body).is(400, code)
+			}
+		}
 	})
 }
 

@@ -64,9 +64,19 @@ func (d *driver) events(ctx context.Context) {
 			}
 			listed = append(listed, d.checkEvent(value))
 		}
-		params.Cursor, more = &list.JSON200.NextCursor, list.JSON200.More
+		params.Cursor, more = list.JSON200.NextCursor, *list.JSON200.More
 	}
 	equal("listEvents: how many", len(listed), want)
+	newest, err := d.ListEventsWithResponse(ctx, &api.ListEventsParams{Limit: new(2), Order: new(api.SortOrderDesc)})
+	d.check(newest, err, http.StatusOK)
+	for i, event := range newest.JSON200.Items {
+		value, err := opened(event)
+		if err != nil {
+			fail("listEvents: the newest: %v", err)
+		}
+		equal("listEvents: the newest", d.checkEvent(value), listed[len(listed)-1-i])
+	}
+	equal("listEvents: how many of the newest", len(newest.JSON200.Items), 2)
 	var arrived []api.EventUuid
 	for range listed {
 		a := d.receiver.next(ctx, "one of the events that are listed")
