@@ -2,9 +2,6 @@ module github.com/formsvc/toolkit
 
 go 1.26.0
 
-// Some npm packages carry Go files.
-ignore node_modules
-
 require (
 	code.dny.dev/ssrf v0.3.0
 	github.com/alecthomas/kong v1.17.0
