@@ -138,8 +138,12 @@ module.exports = function (RED) {
   // Node-RED does not tell the nodes of a subflow that its instance was removed, and a trigger may have lost its account. So,
   // when the flows have started, whoever has not come back has gone. (They do not start when Node-RED ends, is stopped by hand,
   // or lacks a type of node: all webhooks stay then.)
+  // A deployment in between begins that anew: its nodes are away for a moment only.
+  let timer
+  RED.events.on('flows:stopping', () => clearTimeout(timer))
   RED.events.on('flows:started', () => {
-    const timer = setTimeout(() => {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
       for (const [id, subscription] of subscriptions) {
         if (subscription.open || !subscription.where) continue
         unsubscribe(subscription, error => RED.log.error(`[formsvc-in:${id}] ${error}`))
