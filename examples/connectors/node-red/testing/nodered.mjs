@@ -116,9 +116,12 @@ class NodeRed {
   async deploy(nodes, type = 'full') {
     // Nodes without a place are taken for configuration.
     const flows = nodes.map(node => (node.z ? { x: 0, y: 0, ...node } : node))
+    const from = this.output.length
     const answer = await this.admin('POST', '/flows', { flows },
       { 'Node-RED-API-Version': 'v2', 'Node-RED-Deployment-Type': type })
     assert.equal(answer.status, 200, JSON.stringify(answer.body))
+    // Flows start after the answer. A deployment before they have would leave nodes behind that Node-RED has lost sight of.
+    await eventually('flows have started', () => /\] Started /.test(this.output.slice(from)))
   }
 
   // Presses the button of an inject node.
