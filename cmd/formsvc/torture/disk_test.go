@@ -1,0 +1,172 @@
+package torture_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/load"
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/service"
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
+)
+
+// missing skips a test for want of something, except in CI, where nothing may be
+// skipped.
+func missing(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s, and in CI no fault may be skipped", what)
+	}
+	t.Skipf("SKIPPED: %s", what)
+}
+
+// underStrace returns the command that runs a node with one system call failing or
+// ending it.
+func underStrace(t testing.TB, injection, log string) []string {
+	t.Helper()
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		missing(t, "no strace here")
+	}
+	call, _, _ := strings.Cut(injection, ":")
+	return []string{path, "-f", "-qq", "--seccomp-bpf", "-e", "signal=none", "-o", log, "-e", "trace=" + call, "-e", "inject=" + injection}
+}
+
+// The node is killed at a system call that writes: before it, since the signal comes
+// first. So every state of the files between two of them is one that a node finds.
+func TestKillAtSystemCall(t *testing.T) {
+	calls := []string{"fsync", "fdatasync", "pwrite64", "write", "renameat", "linkat", "unlinkat", "ftruncate", "mkdirat"}
+	w := world.New(t, world.Options{Program: program(t), DSN: sqliteDSN(t)})
+	began, r := time.Now(), newRounds(8)
+	l := w.Load(nil)
+	reached := make(map[string]int)
+	for r.next() {
+		call := calls[r.done%len(calls)]
+		log := filepath.Join(t.TempDir(), "strace")
+		setup := w.Setup
+		setup.Under = underStrace(t, fmt.Sprintf("%s:signal=KILL:when=%d", call, 1+rand.IntN(1<<rand.IntN(7))), log)
+		p := service.Launch(t, &setup)
+		if p.Await() {
+			w.Adopt(0, p)
+		}
+		select {
+		case <-p.Done():
+			reached[call]++
+		case <-time.After(time.Second): // the load is too small for that many
+		}
+		w.Lose(0, p)
+	}
+	w.Stop(l)
+	s := w.Check()
+	report(t, r, "kills at system calls", began, &s)
+	t.Logf("reached: %v", reached)
+	if len(reached) == 0 {
+		t.Error("INVALID: no system call was reached")
+	}
+}
+
+// A system call fails once, at any moment: the disk could not write, or not flush.
+// What was answered 2xx is there all the same, also after a crash.
+func TestDiskErrors(t *testing.T) {
+	calls := []string{"fsync:error=EIO", "pwrite64:error=EIO", "pwrite64:error=ENOSPC", "fdatasync:error=EIO", "renameat:error=EIO", "ftruncate:error=EIO"}
+	w := world.New(t, world.Options{Program: program(t), DSN: sqliteDSN(t)})
+	began, r := time.Now(), newRounds(6)
+	l := w.Load(nil)
+	hit := make(map[string]int)
+	for r.next() {
+		call := calls[r.done%len(calls)]
+		log := filepath.Join(t.TempDir(), "strace")
+		setup := w.Setup
+		setup.Under = underStrace(t, fmt.Sprintf("%s:when=%d", call, 1+rand.IntN(40)), log)
+		p := service.Launch(t, &setup)
+		if p.Await() {
+			w.Adopt(0, p)
+		}
+		select {
+		case <-p.Done(): // it may end by itself, but must not go on with what it can't write
+		case <-time.After(time.Second):
+		}
+		w.Lose(0, p)
+		if trace, err := os.ReadFile(log); err == nil && bytes.Contains(trace, []byte("(INJECTED)")) {
+			hit[call]++
+		}
+	}
+	w.Stop(l)
+	s := w.Check()
+	report(t, r, "failing system calls", began, &s)
+	t.Logf("hit: %v", hit)
+	if len(hit) == 0 {
+		t.Error("INVALID: no system call failed")
+	}
+}
+
+// The disk is full for a while, again and again. Writes are refused, and taken again
+// when there is space, without a restart.
+func TestDiskFull(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=96m"); err != nil {
+		missing(t, fmt.Sprintf("a small file system can't be mounted: %v", err))
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	data := filepath.Join(dir, "data")
+	w := world.New(t, world.Options{Program: program(t), DSN: "sqlite:" + filepath.Join(dir, "formsvc.db"), Data: data})
+	began, r := time.Now(), newRounds(4)
+	w.StartAll()
+	l := w.Load(func(o *load.Options) { o.Rate = 300 })
+	refused := 0
+	for r.next() {
+		time.Sleep(rand.N(200 * time.Millisecond))
+		before := l.Result()
+		filler := fill(t, dir)
+		time.Sleep(200*time.Millisecond + rand.N(300*time.Millisecond))
+		full := l.Result()
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+		refused += full.Failed - before.Failed
+		waitFor(t, "writes are taken again", func() bool { return l.Acked() > full.Acked+20 })
+	}
+	w.Stop(l)
+	s := w.Check()
+	report(t, r, "full disks", began, &s)
+	if refused == 0 {
+		t.Error("INVALID: no write was refused")
+	}
+}
+
+// fill leaves no space in dir and returns the file that takes it.
+func fill(t testing.TB, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for block := make([]byte, 1<<20); ; {
+		if _, err := f.Write(block); err != nil {
+			if len(block) == 4096 {
+				return path // full to the last page
+			}
+			block = block[:4096]
+		}
+	}
+}
+
+// waitFor waits until done, which is asked again and again. Only a failing test
+// takes long.
+func waitFor(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}

@@ -1,0 +1,243 @@
+// Package check compares what clients know, what the service has, what receivers
+// got and what is in the blob store. It is a plain comparison of four records, so
+// that it can be tried out on records with planted faults.
+package check
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/inbox"
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/ledger"
+)
+
+// Stored is what the service says it has.
+type Stored struct {
+	Responses []Response
+	// Count is the number of responses that the campaign gives.
+	Count    int
+	Files    []File
+	Comments []Comment
+	// Events are the feed's, each with the bytes that it is sent with.
+	Events []json.RawMessage
+}
+
+// A Response as the API lists it.
+type Response struct {
+	UUID   string `json:"uuid"`
+	Status string `json:"status"`
+	User   struct {
+		Email string `json:"email"`
+	} `json:"user"`
+	Responses map[string]struct {
+		Value []string `json:"value"`
+	} `json:"responses"`
+}
+
+// A File as the API lists it, with the hash of what was downloaded.
+type File struct {
+	UUID       string `json:"uuid"`
+	Name       string `json:"name"`
+	SHA256     string `json:"sha256"`
+	Response   string `json:"responseUuid"`
+	Downloaded string `json:"-"` // SHA-256 in hexadecimal, or why there is none
+}
+
+// A Comment as the API lists it.
+type Comment struct {
+	UUID     string `json:"uuid"`
+	Body     string `json:"body"`
+	Response string `json:"-"`
+}
+
+// A Happening is an event by what it tells.
+type Happening struct {
+	Event, Response string
+	File            string // of file.uploaded
+}
+
+// A Verdict is what the comparison found.
+type Verdict struct {
+	Faults []string // empty: every promise was kept
+	// How many records there are, for a report.
+	Responses, Completed, Files, Comments, Events int
+	// Unknown is how many requests had no answer that says what became of them,
+	// and Happened how many of those did happen.
+	Unknown, Happened int
+}
+
+func (v *Verdict) fault(format string, args ...any) {
+	v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
+}
+
+// Compare applies the rules: what was acknowledged is stored, what is stored was
+// asked for, nothing is there twice, every change has its events and no others,
+// each event arrived with the very bytes that the feed shows, and the bytes of
+// every file are those that were sent. arrived may be nil where there is no
+// receiver.
+func Compare(l *ledger.Ledger, s *Stored, arrived map[string]inbox.Arrival) Verdict {
+	v := Verdict{Responses: len(s.Responses), Files: len(s.Files), Comments: len(s.Comments), Events: len(s.Events)}
+	v.Faults = l.Faults()
+	want := make(map[string]*wanted)
+	for _, e := range l.Entries() {
+		want[e.Marker] = &wanted{Entry: e}
+	}
+	happened := make(map[Happening]int)
+	completing := make(map[string]*wanted)
+	for _, w := range want {
+		if w.Kind == ledger.Complete {
+			completing[w.Of] = w
+		}
+	}
+	for i := range s.Responses {
+		v.response(&s.Responses[i], want, completing, happened)
+	}
+	for i := range s.Files {
+		v.file(&s.Files[i], want, happened)
+	}
+	for i := range s.Comments {
+		v.comment(&s.Comments[i], want)
+	}
+	for marker, w := range want {
+		v.entry(marker, w)
+	}
+	if s.Count != len(s.Responses) {
+		v.fault("responseCount is %d, %d are listed", s.Count, len(s.Responses))
+	}
+	v.events(s.Events, happened, arrived)
+	return v
+}
+
+// A wanted is an entry of the ledger and what is stored of it.
+type wanted struct {
+	ledger.Entry
+
+	stored []string // UUIDs, or for Complete the response's
+}
+
+// found notes that a record is there, and says what is wrong with that.
+func (v *Verdict) found(kind ledger.Kind, marker, uuid, of string, want map[string]*wanted) *wanted {
+	w := want[marker]
+	if w == nil || w.Kind != kind || w.Of != of {
+		v.fault("invented: %s %s is %q of %s, which nobody sent", kind, uuid, marker, of)
+		return nil
+	}
+	w.stored = append(w.stored, uuid)
+	return w
+}
+
+func (v *Verdict) response(r *Response, want, completing map[string]*wanted, happened map[Happening]int) {
+	m := r.Responses["marker"].Value
+	if len(r.Responses) != 1 || len(m) != 1 || r.User.Email != "ada@example.com" {
+		v.fault("response %s is not as it was sent: %+v", r.UUID, *r)
+		return
+	}
+	v.found(ledger.Create, m[0], r.UUID, "", want)
+	happened[Happening{Event: "response.created", Response: r.UUID}]++
+	switch w := completing[r.UUID]; {
+	case r.Status == "completed" && w != nil:
+		w.stored = append(w.stored, r.UUID)
+		v.Completed++
+		happened[Happening{Event: "response.status_changed", Response: r.UUID}]++
+		happened[Happening{Event: "response.completed", Response: r.UUID}]++
+	case r.Status != "pending":
+		v.fault("invented: response %s has the status %q", r.UUID, r.Status)
+	}
+}
+
+func (v *Verdict) file(f *File, want map[string]*wanted, happened map[Happening]int) {
+	w := v.found(ledger.Upload, f.Name, f.UUID, f.Response, want)
+	happened[Happening{Event: "file.uploaded", Response: f.Response, File: f.UUID}]++
+	if w != nil && (f.SHA256 != w.SHA256 || f.Downloaded != w.SHA256) {
+		v.fault("wrong bytes: file %s was sent with the hash %s, the service says %s, the download has %s",
+			f.UUID, w.SHA256, f.SHA256, f.Downloaded)
+	}
+}
+
+func (v *Verdict) comment(c *Comment, want map[string]*wanted) {
+	v.found(ledger.Comment, c.Body, c.UUID, c.Response, want)
+}
+
+// entry compares an entry with what is stored of it.
+func (v *Verdict) entry(marker string, w *wanted) {
+	uuid := w.UUID
+	if w.Kind == ledger.Complete {
+		uuid = w.Of
+	}
+	switch {
+	case len(w.stored) > 1:
+		v.fault("duplicated: %s %q is stored as %v", w.Kind, marker, w.stored)
+	case w.Outcome == ledger.Done && len(w.stored) == 0:
+		v.fault("lost: %s %q was answered %d as %s, and is not there", w.Kind, marker, w.Status, uuid)
+	case w.Outcome == ledger.Done && w.stored[0] != uuid:
+		v.fault("%s %q was answered as %s, and is stored as %s", w.Kind, marker, uuid, w.stored[0])
+	case w.Outcome == ledger.Refused && len(w.stored) > 0:
+		v.fault("half work: %s %q was refused with %d, and is stored as %s", w.Kind, marker, w.Status, w.stored[0])
+	case w.Outcome == ledger.Unknown:
+		v.Unknown++
+		v.Happened += len(w.stored)
+	}
+}
+
+// events compares what happened with the feed, and the feed with what arrived.
+func (v *Verdict) events(feed []json.RawMessage, happened map[Happening]int, arrived map[string]inbox.Arrival) {
+	listed := make(map[string]bool, len(feed))
+	for _, raw := range feed {
+		id, h, err := read(raw)
+		if err != nil || listed[id] {
+			v.fault("the feed has an event that is none or is there twice: %.300s", raw)
+			continue
+		}
+		listed[id] = true
+		switch happened[h] {
+		case 0:
+			v.fault("invented: event %s tells of %+v, which did not happen or was told before", id, h)
+		default:
+			happened[h]--
+		}
+		if arrived == nil {
+			continue
+		}
+		switch a, ok := arrived[id]; {
+		case !ok || a.Times == 0:
+			v.fault("undelivered: event %s, %+v", id, h)
+		case a.Body != sha256.Sum256(raw):
+			v.fault("wrong bytes: event %s arrived with other bytes than the feed shows", id)
+		}
+	}
+	for h, n := range happened {
+		if n > 0 {
+			v.fault("unlisted: %+v has no event", h)
+		}
+	}
+	for id := range arrived {
+		if !listed[id] {
+			v.fault("invented: event %s arrived and is not in the feed", id)
+		}
+	}
+}
+
+func read(raw json.RawMessage) (id string, h Happening, err error) {
+	var e struct {
+		ID    string `json:"id"`
+		Event string `json:"event"`
+		Data  struct {
+			Response struct {
+				UUID string `json:"uuid"`
+			} `json:"response"`
+			File struct {
+				UUID string `json:"uuid"`
+			} `json:"file"`
+		} `json:"data"`
+	}
+	err = json.Unmarshal(raw, &e)
+	return e.ID, Happening{Event: e.Event, Response: e.Data.Response.UUID, File: e.Data.File.UUID}, err
+}
+
+// Hash returns a hash as files have it.
+func Hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

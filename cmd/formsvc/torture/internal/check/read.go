@@ -1,0 +1,113 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/api"
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/ledger"
+)
+
+// readers is how many files are downloaded and responses asked for at a time.
+const readers = 8
+
+// Read asks the service at url for all it has of a campaign: lists, feed, and for
+// every response that the ledger knows of a file or a comment of, those. Every file
+// is downloaded.
+func Read(ctx context.Context, c *api.Client, url, campaign string, l *ledger.Ledger) (*Stored, error) {
+	s := new(Stored)
+	base := url + "/v1/campaigns/" + campaign
+	var about struct {
+		Count int `json:"responseCount"`
+	}
+	if err := c.Get(ctx, base, &about); err != nil {
+		return nil, err
+	}
+	s.Count = about.Count
+	var err error
+	if s.Responses, err = api.List[Response](ctx, c, base+"/responses"); err != nil {
+		return nil, err
+	}
+	if s.Events, err = api.List[json.RawMessage](ctx, c, url+"/v1/events"); err != nil {
+		return nil, err
+	}
+	files, comments := make(map[string]bool), make(map[string]bool)
+	for _, e := range l.Entries() {
+		switch e.Kind {
+		case ledger.Upload:
+			files[e.Of] = true
+		case ledger.Comment:
+			comments[e.Of] = true
+		case ledger.Create, ledger.Complete:
+		}
+	}
+	stored := make(map[string]bool, len(s.Responses))
+	for i := range s.Responses {
+		stored[s.Responses[i].UUID] = true
+	}
+	var mu sync.Mutex
+	err = each(files, stored, func(uuid string) error {
+		list, err := readFiles(ctx, c, url, base+"/responses/"+uuid)
+		mu.Lock()
+		defer mu.Unlock()
+		s.Files = append(s.Files, list...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, each(comments, stored, func(uuid string) error {
+		list, err := api.List[Comment](ctx, c, base+"/responses/"+uuid+"/comments")
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range list {
+			list[i].Response = uuid
+		}
+		s.Comments = append(s.Comments, list...)
+		return err
+	})
+}
+
+// each calls do for every response that is stored, several at a time, and returns
+// the first error.
+func each(uuids, stored map[string]bool, do func(uuid string) error) (first error) {
+	var (
+		mu    sync.Mutex
+		group sync.WaitGroup
+		work  = make(chan string)
+	)
+	for range readers {
+		group.Go(func() {
+			for uuid := range work {
+				if err := do(uuid); err != nil {
+					mu.Lock()
+					first = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for uuid := range uuids {
+		if stored[uuid] { // else the comparison finds that it is lost
+			work <- uuid
+		}
+	}
+	close(work)
+	group.Wait()
+	return first
+}
+
+func readFiles(ctx context.Context, c *api.Client, url, response string) ([]File, error) {
+	list, err := api.List[File](ctx, c, response+"/files")
+	for i := range list {
+		f := &list[i]
+		a, err := c.Do(ctx, api.Request{Method: http.MethodGet, URL: url + "/v1/files/" + f.UUID})
+		if f.Downloaded = Hash(a.Body); err != nil || a.Status != http.StatusOK {
+			f.Downloaded = fmt.Sprintf("status %d (%v)", a.Status, err)
+		}
+	}
+	return list, err
+}

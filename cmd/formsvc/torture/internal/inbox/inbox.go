@@ -1,0 +1,173 @@
+// Package inbox receives webhooks and remembers what came, for more of them than
+// one would want to keep. It shares no code with the sender.
+package inbox
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Secret is what deliveries must be signed with.
+const Secret = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdG9ydHVyZSBjaGFtYmVyIQ=="
+
+// An Inbox is a receiver. It is safe for concurrent use.
+type Inbox struct {
+	URL string
+	// Delay is the longest that an answer takes; each takes its own time.
+	Delay time.Duration
+	// Refuse makes it refuse one in 16 first attempts, so that there are retries too.
+	Refuse bool
+
+	gate atomic.Pointer[chan struct{}]
+	held atomic.Int64
+
+	mu       sync.Mutex
+	arrived  map[string]*Arrival // by event
+	taken    int
+	repeated int
+	faults   []string
+}
+
+// An Arrival is an event that came.
+type Arrival struct {
+	Body  [sha256.Size]byte // the hash of its bytes, which are the same each time
+	Times int               // how often it was taken
+}
+
+// New starts a receiver, which ends with the test.
+func New(t testing.TB) *Inbox {
+	t.Helper()
+	b := &Inbox{arrived: make(map[string]*Arrival)}
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	t.Cleanup(b.Open) // before the server waits for its answers
+	b.URL = server.URL
+	return b
+}
+
+// Shut holds all answers back until Open.
+func (b *Inbox) Shut() {
+	gate := make(chan struct{})
+	if !b.gate.CompareAndSwap(nil, &gate) {
+		panic("inbox: shut twice")
+	}
+}
+
+// Open lets go what Shut held back.
+func (b *Inbox) Open() {
+	if gate := b.gate.Swap(nil); gate != nil {
+		close(*gate)
+	}
+}
+
+// Held returns how many deliveries are held back.
+func (b *Inbox) Held() int { return int(b.held.Load()) }
+
+// ServeHTTP takes a delivery. It is counted before it is answered.
+func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the sender was killed before it had sent everything
+	}
+	if gate := b.gate.Load(); gate != nil {
+		b.held.Add(1)
+		<-*gate
+		b.held.Add(-1)
+	}
+	status := b.take(body, r.Header)
+	if status == http.StatusOK && b.Delay > 0 {
+		time.Sleep(rand.N(b.Delay)) //nolint:gosec // a receiver that does something
+	}
+	w.WriteHeader(status)
+}
+
+// take counts a delivery and returns the status to answer.
+func (b *Inbox) take(body []byte, header http.Header) int {
+	mac := hmac.New(sha256.New, []byte(Secret))
+	mac.Write(body)
+	signed := hex.EncodeToString(mac.Sum(nil))
+	var e struct {
+		ID string `json:"id"`
+	}
+	err := json.Unmarshal(body, &e)
+	sum := sha256.Sum256(body)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if got := header.Values("x-service-signature"); len(got) != 1 || got[0] != signed {
+		b.fault("a delivery is not signed as the specification says: %.200s", body)
+		return http.StatusUnauthorized
+	}
+	if err != nil || e.ID == "" {
+		b.fault("a delivery is not an event: %.200s", body)
+		return http.StatusBadRequest
+	}
+	a := b.arrived[e.ID]
+	switch {
+	case a == nil:
+		a = &Arrival{Body: sum}
+		b.arrived[e.ID] = a
+	case a.Body != sum:
+		b.fault("event %s came again with other bytes", e.ID)
+	}
+	if b.Refuse && sum[0] < 16 && header.Get("X-Service-Attempt") == "1" {
+		return http.StatusServiceUnavailable
+	}
+	a.Times++
+	b.taken++
+	if a.Times > 1 {
+		b.repeated++
+	}
+	return http.StatusOK
+}
+
+func (b *Inbox) fault(format string, args ...any) {
+	if len(b.faults) < 20 {
+		b.faults = append(b.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// Has reports whether an event was taken.
+func (b *Inbox) Has(event string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := b.arrived[event]
+	return a != nil && a.Times > 0
+}
+
+// Arrived returns what came, by event. An event that was only refused has been
+// taken 0 times.
+func (b *Inbox) Arrived() map[string]Arrival {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := make(map[string]Arrival, len(b.arrived))
+	for id, a := range b.arrived {
+		m[id] = *a
+	}
+	return m
+}
+
+// Count returns how many deliveries were taken, and how many of them had been
+// taken before.
+func (b *Inbox) Count() (taken, repeated int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.taken, b.repeated
+}
+
+// Faults returns what was wrong with deliveries.
+func (b *Inbox) Faults() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.faults...)
+}

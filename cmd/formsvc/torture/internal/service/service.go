@@ -1,0 +1,258 @@
+// Package service runs the binary: it builds it once, starts it, hurts it and reads
+// what it says.
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait for something that should happen soon. Only a
+// failing test takes as long.
+const patience = 60 * time.Second
+
+// A Program is a build of the binary.
+type Program struct {
+	path string
+}
+
+// Build builds the binary of this checkout in dir, with the build tags given.
+func Build(dir string, tags ...string) (Program, error) {
+	p := Program{path: filepath.Join(dir, strings.Join(append([]string{"formsvc"}, tags...), "-"))}
+	cmd := exec.Command("go", "build", "-tags", strings.Join(tags, ","), "-o", p.path, "./cmd/formsvc")
+	cmd.Dir = filepath.Join("..", "..", "..") // of the tests: the root of the main module
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return Program{}, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return p, nil
+}
+
+// Setup says what data a binary works on, and how it is started.
+type Setup struct {
+	Program Program
+	DSN     string   // for --db
+	Data    string   // for --data; the same for all nodes of a database
+	Blobs   string   // for --blobs; "" for files below Data
+	Env     []string // NAME=VALUE
+	Flags   []string // of serve
+	Addr    string   // to listen on. Defaults to a free port of 127.0.0.1
+	// Under is a program to start it with, such as strace and its flags. It must end
+	// when its child does.
+	Under []string
+}
+
+// common are the flags of every command.
+func (s *Setup) common() []string {
+	args := []string{"--db", s.DSN, "--data", s.Data}
+	if s.Blobs != "" {
+		args = append(args, "--blobs", s.Blobs)
+	}
+	return args
+}
+
+func (s *Setup) environment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "FORMSVC_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, s.Env...)
+}
+
+// A Process is a running "formsvc serve".
+type Process struct {
+	URL string // without /v1, once it serves
+
+	cmd  *exec.Cmd
+	out  output
+	log  output
+	done chan struct{}
+}
+
+// output is what a process writes. It is safe for concurrent use.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// Launch starts a process and doesn't wait until it serves. It is killed when the
+// test ends.
+func Launch(t testing.TB, s *Setup) *Process {
+	t.Helper()
+	addr := s.Addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	args := slices.Concat(s.Under, []string{s.Program.path, "serve", "--addr", addr, "--log-format", "json"}, s.common(), s.Flags)
+	p := &Process{cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})} //nolint:gosec // our own binary
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = s.environment(), &p.out, &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed with what it runs under
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start formsvc: %v", err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // the state says how it ended
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		if log := p.log.String(); strings.Contains(log, "DATA RACE") || strings.Contains(log, `"msg":"panic"`) {
+			t.Errorf("formsvc raced or panicked:\n%s", log)
+		} else if t.Failed() {
+			t.Logf("the end of the log of process %d:\n%s", p.cmd.Process.Pid, tail(log, 15))
+		}
+	})
+	return p
+}
+
+// Start starts a process and waits until it serves.
+func Start(t testing.TB, s *Setup) *Process {
+	t.Helper()
+	p := Launch(t, s)
+	if !p.Await() {
+		t.Fatalf("formsvc does not serve: %v\n%s", p.cmd.ProcessState, tail(p.log.String(), 40))
+	}
+	return p
+}
+
+var serving = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
+
+// Await waits until the process serves and reports whether it does; false when it
+// has ended before.
+func (p *Process) Await() bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if m := serving.FindStringSubmatch(p.log.String()); m != nil {
+			p.URL = "http://" + m[1]
+			return true
+		}
+		if p.Ended() {
+			return false
+		}
+	}
+	return false
+}
+
+// Ended reports whether the process is gone.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Done is closed when the process is gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Status returns the exit status of a process that is gone, and the signal that
+// ended it, or 0.
+func (p *Process) Status() (code int, signal syscall.Signal) {
+	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return -1, ws.Signal()
+	}
+	return p.cmd.ProcessState.ExitCode(), 0
+}
+
+// Kill ends the process without any warning and waits until it is gone.
+func (p *Process) Kill() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails when it is gone already
+	<-p.done
+}
+
+// Signal sends a signal to the process and what it runs under.
+func (p *Process) Signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(-p.cmd.Process.Pid, s); err != nil {
+		t.Fatalf("%v: %v", s, err)
+	}
+}
+
+// Terminate asks the process to end, waits until it has and checks that it did so
+// with status 0.
+func (p *Process) Terminate(t testing.TB) {
+	t.Helper()
+	p.Signal(t, syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		t.Fatalf("formsvc does not end %v after SIGTERM\n%s", patience, tail(p.log.String(), 40))
+	}
+	if code, signal := p.Status(); code != 0 {
+		t.Errorf("formsvc ended with status %d (%v), want 0\n%s", code, signal, tail(p.log.String(), 10))
+	}
+}
+
+// Pid returns the number of the process, or of what it runs under.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Log returns what the process has logged, as lines of JSON.
+func (p *Process) Log() string { return p.log.String() }
+
+var keyPattern = regexp.MustCompile(`\bformsvc_[0-9A-Za-z]{49}\b`)
+
+// FirstKey returns the key that the first start on a new store prints.
+func (p *Process) FirstKey(t testing.TB) string {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if key := keyPattern.FindString(p.out.String()); key != "" {
+			return key
+		}
+	}
+	t.Fatalf("formsvc printed no key:\n%s", p.out.String())
+	return ""
+}
+
+// Command runs a management command, which must succeed, and returns what it
+// printed on standard output.
+func Command(t testing.TB, s *Setup, args ...string) string {
+	t.Helper()
+	out, err := TryCommand(t.Context(), s, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TryCommand is Command for one that may fail.
+func TryCommand(ctx context.Context, s *Setup, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.Program.path, append(slices.Clone(args), s.common()...)...) //nolint:gosec // our own binary
+	var stdout, stderr bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.environment(), &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return stdout.String(), errors.Join(fmt.Errorf("formsvc %s: %w", strings.Join(args, " "), err), errors.New(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// tail returns the last lines of s.
+func tail(s string, lines int) string {
+	list := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(list[max(0, len(list)-lines):], "\n")
+}
