@@ -4,11 +4,13 @@ package world
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,9 +48,6 @@ type Options struct {
 	Env     []string // of all nodes
 	Flags   []string // of all nodes, after those of the package
 	Nodes   int      // Defaults to one
-	// Check is what to look at the database with in the end, if it is not where
-	// nodes look, such as behind a proxy. Defaults to DSN.
-	Check string
 	// NoRefusals lets the receiver take everything at once. Defaults to one refusal
 	// in 16 first attempts.
 	NoRefusals bool
@@ -241,16 +240,14 @@ func (w *World) Stop(l *load.Load) load.Result {
 type Summary struct {
 	check.Verdict
 
-	Acked, Failed     int
-	PerSecond         float64 // acknowledged writes, while there was load
-	Gap               time.Duration
-	Delivered, Again  int // deliveries, and how many of them had arrived before
-	SlowestStart      time.Duration
-	Waited            time.Duration // for the last events
-	Starts            int
-	FailedForGood     int
-	DamagedBlobs      string
-	DatabaseIntegrity string
+	Acked, Failed    int
+	PerSecond        float64 // acknowledged writes, while there was load
+	Gap              time.Duration
+	Delivered, Again int // deliveries, and how many of them had arrived before
+	SlowestStart     time.Duration
+	Waited           time.Duration // for the last events
+	Starts           int
+	FailedForGood    int
 }
 
 // Check starts the nodes that don't run, waits until all events have arrived, and
@@ -327,23 +324,33 @@ func (w *World) checkStores(s *Summary) {
 	if !ok {
 		return
 	}
-	if verdict := integrity(path); verdict != "ok" {
+	if verdict := w.integrity(path); verdict != "ok" {
 		s.Faults = append(s.Faults, "the database is damaged: "+verdict)
 	}
 }
 
-// integrity has SQLite check a file.
-func integrity(path string) (verdict string) {
-	db, err := sql.Open("sqlite", "file:"+path)
+// integrity has SQLite check a copy of a file: where it is may be a file system that
+// this process serves itself.
+func (w *World) integrity(path string) (verdict string) {
+	dir := w.t.TempDir()
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + suffix)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "copy"+suffix), b, 0o600)
+		} else if suffix != "" && errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil {
+			return err.Error()
+		}
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "copy"))
 	if err != nil {
 		return err.Error()
 	}
 	defer func() { _ = db.Close() }()
-	if err := db.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil {
+	if err := db.QueryRowContext(context.Background(), "PRAGMA integrity_check").Scan(&verdict); err != nil {
 		return err.Error()
 	}
 	return verdict
 }
-
-// Name returns a name that was not used before.
-func Name() string { return strings.ToLower(rand.Text())[:12] }
