@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/service"
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
@@ -30,6 +32,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy tells every step
 	code := m.Run()
 	if dir, err := buildDir(); err == nil {
 		_ = os.RemoveAll(dir)

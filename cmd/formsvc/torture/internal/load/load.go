@@ -41,8 +41,8 @@ type Options struct {
 	Rate float64
 	// Large makes one file in eight a megabyte or two. Defaults to at most 32 KiB.
 	Large bool
-	// NoFiles leaves files out. Defaults to one file for 16 responses.
-	NoFiles bool
+	// MoreFiles adds a file to every other response. Defaults to one in 16.
+	MoreFiles bool
 	// Strict makes every answer but 2xx, and every request without an answer, a
 	// fault: nothing happens that clients should notice. Defaults to false.
 	Strict bool
@@ -121,7 +121,7 @@ func (l *Load) work(name string) {
 			l.complete(marker, uuid)
 		case n < 6:
 			l.comment(marker, uuid)
-		case n < 7 && !l.o.NoFiles:
+		case n < 7, n < 14 && l.o.MoreFiles:
 			l.upload(marker, uuid, random)
 		}
 	}
