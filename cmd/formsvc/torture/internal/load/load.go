@@ -9,8 +9,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +64,7 @@ type Load struct {
 	gap     time.Duration
 	acked   int
 	failed  int
+	why     map[string]int
 }
 
 // Start sets clients to work until Stop.
@@ -71,7 +75,7 @@ func Start(o Options) *Load {
 	if o.Rate == 0 {
 		o.Rate = 400
 	}
-	l := &Load{o: o, limit: rate.NewLimiter(rate.Limit(o.Rate), o.Clients), began: time.Now(), lastAck: time.Now()}
+	l := &Load{o: o, limit: rate.NewLimiter(rate.Limit(o.Rate), o.Clients), began: time.Now(), lastAck: time.Now(), why: make(map[string]int)}
 	for i := range o.Clients {
 		l.workers.Go(func() { l.work(fmt.Sprintf("%s-%d", o.Name, i)) })
 	}
@@ -85,6 +89,9 @@ type Result struct {
 	Acked, Failed int
 	// Gap is the longest time without any request answered 2xx.
 	Gap time.Duration
+	// Why counts what failed by the code of the problem, or by the last words of the
+	// error where there was no answer.
+	Why map[string]int
 }
 
 // Stop lets every client end what it does and returns when all have. What has no
@@ -101,7 +108,7 @@ func (l *Load) Result() Result {
 	defer l.mu.Unlock()
 	return Result{
 		Took: time.Since(l.began), Acked: l.acked, Failed: l.failed,
-		Gap: max(l.gap, time.Since(l.lastAck)),
+		Gap: max(l.gap, time.Since(l.lastAck)), Why: maps.Clone(l.why),
 	}
 }
 
@@ -225,7 +232,7 @@ func (l *Load) request(ctx context.Context, e *ledger.Entry, r api.Request) (uui
 	if e.Kind == ledger.Complete {
 		uuid = ""
 	}
-	l.count(status)
+	l.count(&a, err)
 	if err := l.o.Ledger.Answer(e.Marker, status, uuid); err != nil {
 		l.o.Ledger.Fault("%v", err)
 	}
@@ -241,11 +248,12 @@ func (l *Load) request(ctx context.Context, e *ledger.Entry, r api.Request) (uui
 	return uuid, status
 }
 
-func (l *Load) count(status int) {
+func (l *Load) count(a *api.Answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if status < 200 || status > 299 {
+	if a.Status < 200 || a.Status > 299 {
 		l.failed++
+		l.why[reason(a, err)]++
 		return
 	}
 	l.acked++
@@ -253,14 +261,28 @@ func (l *Load) count(status int) {
 	l.gap, l.lastAck = max(l.gap, now.Sub(l.lastAck)), now
 }
 
+func reason(a *api.Answer, err error) string {
+	if err != nil {
+		text := err.Error()
+		return text[strings.LastIndex(text, ": ")+1:]
+	}
+	var problem struct {
+		Code string `json:"code"`
+	}
+	_ = json.Unmarshal(a.Body, &problem) // what is no problem has no code
+	return strconv.Itoa(a.Status) + " " + problem.Code
+}
+
 // target waits until there is a node to ask and returns one of them; an address
 // where nobody is when the load ends before.
 func (l *Load) target() string {
-	for !l.stop.Load() {
+	for ; ; time.Sleep(time.Millisecond) {
 		if list := l.o.Targets(); len(list) > 0 {
 			return list[rand.IntN(len(list))] //nolint:gosec // no secret
 		}
-		time.Sleep(time.Millisecond)
+		if l.stop.Load() {
+			break
+		}
 	}
 	return "http://127.0.0.1:1"
 }

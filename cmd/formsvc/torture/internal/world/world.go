@@ -233,6 +233,12 @@ func (w *World) Stop(l *load.Load) load.Result {
 	w.wrote.Acked += r.Acked
 	w.wrote.Failed += r.Failed
 	w.wrote.Gap = max(w.wrote.Gap, r.Gap)
+	if w.wrote.Why == nil {
+		w.wrote.Why = make(map[string]int)
+	}
+	for reason, n := range r.Why {
+		w.wrote.Why[reason] += n
+	}
 	return r
 }
 
@@ -241,7 +247,8 @@ type Summary struct {
 	check.Verdict
 
 	Acked, Failed    int
-	PerSecond        float64 // acknowledged writes, while there was load
+	Why              map[string]int // what failed, by reason
+	PerSecond        float64        // acknowledged writes, while there was load
 	Gap              time.Duration
 	Delivered, Again int // deliveries, and how many of them had arrived before
 	SlowestStart     time.Duration
@@ -255,7 +262,7 @@ type Summary struct {
 func (w *World) Check() Summary {
 	w.t.Helper()
 	w.StartAll()
-	s := Summary{Acked: w.wrote.Acked, Failed: w.wrote.Failed, Gap: w.wrote.Gap, SlowestStart: w.slowest, Starts: w.restarts}
+	s := Summary{Acked: w.wrote.Acked, Failed: w.wrote.Failed, Why: w.wrote.Why, Gap: w.wrote.Gap, SlowestStart: w.slowest, Starts: w.restarts}
 	if w.took > 0 {
 		s.PerSecond = float64(s.Acked) / w.took.Seconds()
 	}
@@ -287,11 +294,7 @@ func (w *World) settled() *check.Stored {
 	}
 	missing := make(map[string]bool)
 	for _, raw := range stored.Events {
-		var e struct {
-			ID string `json:"id"`
-		}
-		_ = json.Unmarshal(raw, &e) // the comparison finds what is no event
-		missing[e.ID] = true
+		missing[EventID(raw)] = true
 	}
 	for progress := time.Now(); time.Since(progress) < Quiet; time.Sleep(50 * time.Millisecond) {
 		before := len(missing)
@@ -308,6 +311,16 @@ func (w *World) settled() *check.Stored {
 		}
 	}
 	return stored
+}
+
+// EventID returns the identifier of an event as the feed has it, or "" for what is
+// none.
+func EventID(raw json.RawMessage) string {
+	var e struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(raw, &e) // the comparison finds what is no event
+	return e.ID
 }
 
 // checkStores has the binary verify files, ends the nodes and looks at the database.
