@@ -51,6 +51,15 @@ var build = sync.OnceValues(func() (service.Program, error) {
 	return service.Build(dir)
 })
 
+// buildTagged builds it with its failpoints.
+var buildTagged = sync.OnceValues(func() (service.Program, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return service.Program{}, err
+	}
+	return service.Build(dir, "failpoints")
+})
+
 func program(t testing.TB) service.Program {
 	t.Helper()
 	p, err := build()
@@ -102,10 +111,10 @@ func report(t testing.TB, r *rounds, unit string, began time.Time, s *world.Summ
 		share = 100 * float64(s.Again) / float64(s.Delivered)
 	}
 	t.Logf("%d %s in %v: %d writes acknowledged (%.0f/s), %d failed %v, of %d without a clear answer %d had happened; "+
-		"%d responses, %d files, %d comments, %d events, %d deliveries, %d of them again (%.2f %%); "+
+		"%d responses, %d files, %d comments, %d signatures, %d events, %d deliveries, %d of them again (%.2f %%); "+
 		"longest gap %v, slowest start %v, last event %v after the end; %d faults",
 		r.done, unit, time.Since(began).Round(time.Second), s.Acked, s.PerSecond, s.Failed, s.Why, s.Unknown, s.Happened,
-		s.Responses, s.Files, s.Comments, s.Events, s.Delivered, s.Again, share,
+		s.Responses, s.Files, s.Comments, s.Signatures, s.Events, s.Delivered, s.Again, share,
 		s.Gap.Round(time.Millisecond), s.SlowestStart.Round(time.Millisecond), s.Waited.Round(100*time.Millisecond), len(s.Faults))
 	if s.Acked == 0 || s.Events == 0 {
 		t.Error("INVALID: nothing was written, which proves nothing")

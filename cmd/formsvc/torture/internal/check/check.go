@@ -17,9 +17,10 @@ import (
 type Stored struct {
 	Responses []Response
 	// Count is the number of responses that the campaign gives.
-	Count    int
-	Files    []File
-	Comments []Comment
+	Count      int
+	Files      []File
+	Comments   []Comment
+	Signatures []Signature
 	// Events are the feed's, each with the bytes that it is sent with.
 	Events []json.RawMessage
 }
@@ -52,17 +53,26 @@ type Comment struct {
 	Response string `json:"-"`
 }
 
+// A Signature as the API lists it.
+type Signature struct {
+	UUID   string `json:"uuid"`
+	Signer struct {
+		FirstName string `json:"firstName"`
+	} `json:"signer"`
+	Response string `json:"-"`
+}
+
 // A Happening is an event by what it tells.
 type Happening struct {
 	Event, Response string
-	File            string // of file.uploaded
+	Record          string // of file.uploaded and signature.completed: the file, the signature
 }
 
 // A Verdict is what the comparison found.
 type Verdict struct {
 	Faults []string // empty: every promise was kept
 	// How many records there are, for a report.
-	Responses, Completed, Files, Comments, Events int
+	Responses, Completed, Files, Comments, Signatures, Events int
 	// Unknown is how many requests had no answer that says what became of them,
 	// and Happened how many of those did happen.
 	Unknown, Happened int
@@ -78,7 +88,9 @@ func (v *Verdict) fault(format string, args ...any) {
 // every file are those that were sent. arrived may be nil where there is no
 // receiver.
 func Compare(l *ledger.Ledger, s *Stored, arrived map[string]inbox.Arrival) Verdict {
-	v := Verdict{Responses: len(s.Responses), Files: len(s.Files), Comments: len(s.Comments), Events: len(s.Events)}
+	v := Verdict{
+		Responses: len(s.Responses), Files: len(s.Files), Comments: len(s.Comments), Signatures: len(s.Signatures), Events: len(s.Events),
+	}
 	v.Faults = l.Faults()
 	want := make(map[string]*wanted)
 	for _, e := range l.Entries() {
@@ -97,8 +109,12 @@ func Compare(l *ledger.Ledger, s *Stored, arrived map[string]inbox.Arrival) Verd
 	for i := range s.Files {
 		v.file(&s.Files[i], want, happened)
 	}
-	for i := range s.Comments {
-		v.comment(&s.Comments[i], want)
+	for _, c := range s.Comments {
+		v.found(ledger.Comment, c.Body, c.UUID, c.Response, want)
+	}
+	for _, g := range s.Signatures {
+		v.found(ledger.Sign, g.Signer.FirstName, g.UUID, g.Response, want)
+		happened[Happening{Event: "signature.completed", Response: g.Response, Record: g.UUID}]++
 	}
 	for marker, w := range want {
 		v.entry(marker, w)
@@ -149,15 +165,11 @@ func (v *Verdict) response(r *Response, want, completing map[string]*wanted, hap
 
 func (v *Verdict) file(f *File, want map[string]*wanted, happened map[Happening]int) {
 	w := v.found(ledger.Upload, f.Name, f.UUID, f.Response, want)
-	happened[Happening{Event: "file.uploaded", Response: f.Response, File: f.UUID}]++
+	happened[Happening{Event: "file.uploaded", Response: f.Response, Record: f.UUID}]++
 	if w != nil && (f.SHA256 != w.SHA256 || f.Downloaded != w.SHA256) {
 		v.fault("wrong bytes: file %s was sent with the hash %s, the service says %s, the download has %s",
 			f.UUID, w.SHA256, f.SHA256, f.Downloaded)
 	}
-}
-
-func (v *Verdict) comment(c *Comment, want map[string]*wanted) {
-	v.found(ledger.Comment, c.Body, c.UUID, c.Response, want)
 }
 
 // entry compares an entry with what is stored of it.
@@ -220,20 +232,20 @@ func (v *Verdict) events(feed []json.RawMessage, happened map[Happening]int, arr
 }
 
 func read(raw json.RawMessage) (id string, h Happening, err error) {
+	type record struct {
+		UUID string `json:"uuid"`
+	}
 	var e struct {
 		ID    string `json:"id"`
 		Event string `json:"event"`
 		Data  struct {
-			Response struct {
-				UUID string `json:"uuid"`
-			} `json:"response"`
-			File struct {
-				UUID string `json:"uuid"`
-			} `json:"file"`
+			Response  record `json:"response"`
+			File      record `json:"file"`
+			Signature record `json:"signature"`
 		} `json:"data"`
 	}
 	err = json.Unmarshal(raw, &e)
-	return e.ID, Happening{Event: e.Event, Response: e.Data.Response.UUID, File: e.Data.File.UUID}, err
+	return e.ID, Happening{Event: e.Event, Response: e.Data.Response.UUID, Record: e.Data.File.UUID + e.Data.Signature.UUID}, err
 }
 
 // Hash returns a hash as files have it.

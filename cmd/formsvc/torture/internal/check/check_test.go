@@ -38,6 +38,7 @@ func newScene(t *testing.T) *scene {
 	s.entry(ledger.Entry{Kind: ledger.Complete, Marker: "a-done", Of: "ua"}, 200, "")
 	s.entry(ledger.Entry{Kind: ledger.Upload, Marker: "a-file", Of: "ua", SHA256: fileHash}, 201, "fa")
 	s.entry(ledger.Entry{Kind: ledger.Comment, Marker: "a-note", Of: "ua"}, 201, "ca")
+	s.entry(ledger.Entry{Kind: ledger.Sign, Marker: "a-sign", Of: "ua"}, 201, "ga")
 	s.entry(ledger.Entry{Kind: ledger.Create, Marker: "b"}, 503, "")
 	s.entry(ledger.Entry{Kind: ledger.Create, Marker: "c"}, 0, "")
 	s.entry(ledger.Entry{Kind: ledger.Create, Marker: "d"}, 409, "")
@@ -45,11 +46,14 @@ func newScene(t *testing.T) *scene {
 	s.response("ub", "pending", "b")
 	s.stored.Files = []check.File{{UUID: "fa", Name: "a-file", SHA256: fileHash, Response: "ua", Downloaded: fileHash}}
 	s.stored.Comments = []check.Comment{{UUID: "ca", Body: "a-note", Response: "ua"}}
+	s.stored.Signatures = make([]check.Signature, 1)
+	s.stored.Signatures[0].UUID, s.stored.Signatures[0].Response, s.stored.Signatures[0].Signer.FirstName = "ga", "ua", "a-sign"
 	s.event("1", "response.created", "ua", "")
 	s.event("2", "response.created", "ub", "")
 	s.event("3", "response.status_changed", "ua", "")
 	s.event("4", "response.completed", "ua", "")
 	s.event("5", "file.uploaded", "ua", "fa")
+	s.event("6", "signature.completed", "ua", "ga")
 	return s
 }
 
@@ -98,7 +102,7 @@ func TestCompareFindsNothing(t *testing.T) {
 		if len(v.Faults) > 0 {
 			t.Errorf("%q", v.Faults)
 		}
-		if v.Responses != 2 || v.Completed != 1 || v.Files != 1 || v.Comments != 1 || v.Events != 5 || v.Unknown != 2 || v.Happened != 1 {
+		if v.Responses != 2 || v.Completed != 1 || v.Files != 1 || v.Comments != 1 || v.Events != 6 || v.Unknown != 2 || v.Happened != 1 {
 			t.Errorf("%+v", v)
 		}
 	}
@@ -111,11 +115,12 @@ func TestCompareFindsEachFault(t *testing.T) {
 		`lost: complete "a-done"`:            func(s *scene) { s.stored.Responses[0].Status = "pending" },
 		`lost: upload "a-file"`:              func(s *scene) { s.stored.Files = nil; s.dropEvent(4) },
 		`lost: comment "a-note"`:             func(s *scene) { s.stored.Comments = nil },
+		`lost: sign "a-sign"`:                func(s *scene) { s.stored.Signatures = nil; s.dropEvent(5) },
 		`invented: create ux`:                func(s *scene) { s.response("ux", "pending", "x"); s.event("9", "response.created", "ux", "") },
 		`invented: response ub has the`:      func(s *scene) { s.stored.Responses[1].Status = "completed" },
 		`invented: comment cx`:               func(s *scene) { s.stored.Comments = append(s.stored.Comments, check.Comment{UUID: "cx", Body: "x"}) },
 		`invented: event 9`:                  func(s *scene) { s.event("9", "response.completed", "ub", "") },
-		`invented: event 9 arrived`:          func(s *scene) { s.event("9", "test", "ub", ""); s.stored.Events = s.stored.Events[:5] },
+		`invented: event 9 arrived`:          func(s *scene) { s.event("9", "test", "ub", ""); s.stored.Events = s.stored.Events[:6] },
 		`duplicated: create "a"`:             func(s *scene) { s.response("ua2", "pending", "a"); s.event("9", "response.created", "ua2", "") },
 		`half work: create "d"`:              func(s *scene) { s.response("ud", "pending", "d"); s.event("9", "response.created", "ud", "") },
 		`create "a" was answered twice`:      func(s *scene) { s.answer("a", 201, "ua2") },

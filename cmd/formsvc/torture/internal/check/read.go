@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -17,16 +18,16 @@ const readers = 8
 // Read asks the service at url for all it has of a campaign: lists, feed, and for
 // every response that the ledger knows of a file or a comment of, those. Every file
 // is downloaded.
-func Read(ctx context.Context, c *api.Client, url, campaign string, l *ledger.Ledger) (*Stored, error) {
+func Read(ctx context.Context, c *api.Client, url, campaignID string, l *ledger.Ledger) (*Stored, error) {
 	s := new(Stored)
-	base := url + "/v1/campaigns/" + campaign
-	var about struct {
+	base := url + "/v1/campaigns/" + campaignID
+	var campaign struct {
 		Count int `json:"responseCount"`
 	}
-	if err := c.Get(ctx, base, &about); err != nil {
+	if err := c.Get(ctx, base, &campaign); err != nil {
 		return nil, err
 	}
-	s.Count = about.Count
+	s.Count = campaign.Count
 	var err error
 	if s.Responses, err = api.List[Response](ctx, c, base+"/responses"); err != nil {
 		return nil, err
@@ -34,41 +35,47 @@ func Read(ctx context.Context, c *api.Client, url, campaign string, l *ledger.Le
 	if s.Events, err = api.List[json.RawMessage](ctx, c, url+"/v1/events"); err != nil {
 		return nil, err
 	}
-	files, comments := make(map[string]bool), make(map[string]bool)
+	about := make(map[ledger.Kind]map[string]bool) // responses, by what there may be of them
 	for _, e := range l.Entries() {
-		switch e.Kind {
-		case ledger.Upload:
-			files[e.Of] = true
-		case ledger.Comment:
-			comments[e.Of] = true
-		case ledger.Create, ledger.Complete:
+		if about[e.Kind] == nil {
+			about[e.Kind] = make(map[string]bool)
 		}
+		about[e.Kind][e.Of] = true
 	}
 	stored := make(map[string]bool, len(s.Responses))
 	for i := range s.Responses {
 		stored[s.Responses[i].UUID] = true
 	}
 	var mu sync.Mutex
-	err = each(files, stored, func(uuid string) error {
-		list, err := readFiles(ctx, c, url, base+"/responses/"+uuid)
-		mu.Lock()
-		defer mu.Unlock()
-		s.Files = append(s.Files, list...)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s, each(comments, stored, func(uuid string) error {
-		list, err := api.List[Comment](ctx, c, base+"/responses/"+uuid+"/comments")
-		mu.Lock()
-		defer mu.Unlock()
-		for i := range list {
-			list[i].Response = uuid
-		}
-		s.Comments = append(s.Comments, list...)
-		return err
-	})
+	return s, errors.Join(
+		each(about[ledger.Upload], stored, func(uuid string) error {
+			list, err := readFiles(ctx, c, url, base+"/responses/"+uuid)
+			mu.Lock()
+			defer mu.Unlock()
+			s.Files = append(s.Files, list...)
+			return err
+		}),
+		each(about[ledger.Comment], stored, func(uuid string) error {
+			list, err := api.List[Comment](ctx, c, base+"/responses/"+uuid+"/comments")
+			mu.Lock()
+			defer mu.Unlock()
+			for _, v := range list {
+				v.Response = uuid
+				s.Comments = append(s.Comments, v)
+			}
+			return err
+		}),
+		each(about[ledger.Sign], stored, func(uuid string) error {
+			list, err := api.List[Signature](ctx, c, base+"/responses/"+uuid+"/signatures")
+			mu.Lock()
+			defer mu.Unlock()
+			for _, v := range list {
+				v.Response = uuid
+				s.Signatures = append(s.Signatures, v)
+			}
+			return err
+		}),
+	)
 }
 
 // each calls do for every response that is stored, several at a time, and returns

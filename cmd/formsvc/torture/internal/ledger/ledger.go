@@ -22,6 +22,7 @@ const (
 	Complete Kind = "complete" // its status
 	Upload   Kind = "upload"   // a file of it
 	Comment  Kind = "comment"  // on it
+	Sign     Kind = "sign"     // it
 )
 
 // An Outcome is what the client knows of a request.

@@ -128,6 +128,8 @@ func (l *Load) work(name string) {
 			l.complete(marker, uuid)
 		case n < 6:
 			l.comment(marker, uuid)
+		case n == 15:
+			l.sign(marker, uuid)
 		case n < 7, n < 14 && l.o.MoreFiles:
 			l.upload(marker, uuid, random)
 		}
@@ -160,6 +162,13 @@ func (l *Load) comment(marker, uuid string) {
 	marker += "-note"
 	l.write(ledger.Entry{Kind: ledger.Comment, Marker: marker, Of: uuid, Key: marker}, http.MethodPost,
 		l.path("/"+uuid+"/comments"), marshal(map[string]string{"body": marker}), nil)
+}
+
+// sign has the marker in the signer's name.
+func (l *Load) sign(marker, uuid string) {
+	marker += "-sign"
+	l.write(ledger.Entry{Kind: ledger.Sign, Marker: marker, Of: uuid, Key: marker}, http.MethodPost, l.path("/"+uuid+"/signatures"),
+		marshal(map[string]any{"signer": map[string]string{"email": "ada@example.com", "firstName": marker, "lastName": "Lovelace"}}), nil)
 }
 
 func (l *Load) upload(marker, uuid string, random *rand.Rand) {

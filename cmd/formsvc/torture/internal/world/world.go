@@ -4,6 +4,7 @@ package world
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -210,7 +211,13 @@ func (w *World) Pause(i int, d time.Duration, meanwhile func()) {
 func (w *World) Targets() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(w.urls), func(u string) bool { return u == "" })
+	var list []string
+	for i, p := range w.nodes {
+		if p != nil && !p.Ended() {
+			list = append(list, w.urls[i])
+		}
+	}
+	return list
 }
 
 // Load sets clients to work on all nodes. change may be nil.
@@ -367,3 +374,6 @@ func (w *World) integrity(path string) (verdict string) {
 	}
 	return verdict
 }
+
+// Name returns a name that was not used before.
+func Name() string { return strings.ToLower(rand.Text()[:12]) }
