@@ -1,0 +1,114 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn" //nolint:depguard // for tests of a command, where everything meets
+)
+
+// Pooler starts PgBouncer in front of a server, in transaction mode, and returns
+// the data source name of the role and the database formsvc through it, with
+// default_query_exec_mode=exec: PgBouncer before 1.21 can't keep prepared
+// statements. It lives as long as the test, and finds the server again after a
+// restart. Where there is no PgBouncer the test is skipped, except under CI=true,
+// where it fails.
+func Pooler(t testing.TB, s *Server) string {
+	t.Helper()
+	program := "/usr/sbin/pgbouncer" // where Debian has it, which is not in every PATH
+	if found, err := exec.LookPath("pgbouncer"); err == nil {
+		program = found
+	}
+	if _, err := os.Stat(program); err != nil {
+		need(t, "PgBouncer")
+	}
+	dir, err := os.MkdirTemp(s.dir, "pooler.") //nolint:usetesting // the account may not enter that of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.programs.account.own(dir); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dir, "log")
+	for range 20 {
+		pooler := &Server{port: freePort()}
+		config := filepath.Join(dir, "pgbouncer.ini")
+		s.write(t, filepath.Join(dir, "users.txt"), "\"formsvc\" \"\"\n")
+		s.write(t, config, poolerConfig(s.port, pooler.port, dir))
+		p := s.programs.launch(t, log, program, config)
+		t.Cleanup(func() {
+			_ = p.Kill()
+			<-p.ended
+		})
+		name := pooler.DSN()
+		if connects(t, p, name) {
+			return name + "&default_query_exec_mode=exec"
+		}
+		if !strings.Contains(tail(log), "Address already in use") {
+			break
+		}
+	}
+	t.Fatalf("PgBouncer did not start; the end of its log:\n%s", tail(log))
+	return ""
+}
+
+func poolerConfig(server, port int, dir string) string {
+	return fmt.Sprintf(`[databases]
+* = host=127.0.0.1 port=%d
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s/users.txt
+pool_mode = transaction
+default_pool_size = 20
+max_client_conn = 1000
+ignore_startup_parameters = extra_float_digits
+server_login_retry = 1
+`, server, port, dir)
+}
+
+// write makes a file of the account that runs the server.
+func (s *Server) write(t testing.TB, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.programs.account.own(file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// connects waits until a process answers for its server, and reports whether it
+// does before it ends.
+func connects(t testing.TB, p *process, dsn string) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for {
+		if conn, err := pgconn.Connect(ctx, dsn); err == nil {
+			_ = conn.Close(ctx)
+			// Another program may have had the port; ours ends then.
+			select {
+			case <-p.ended:
+				return false
+			case <-time.After(20 * time.Millisecond):
+				return true
+			}
+		}
+		select {
+		case <-p.ended:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
