@@ -74,16 +74,18 @@ func broken(err error) bool {
 	)
 	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
-		errors.Is(err, net.ErrClosed)
+		errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // undone reports whether the server certainly did nothing of what failed: it
-// said so itself while staying up, or was never asked.
+// said so itself while staying up, or was never asked. pgx 5.12 also says
+// [pgconn.ErrConnClosed], and that it is safe to try again, when the connection of a
+// statement without arguments, as a commit is, broke while the answer was awaited.
 func undone(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		class := e.Code[:2]
 		return e.Severity != "FATAL" && e.Severity != "PANIC" && class != "08" && class != "57" && class != "58"
 	}
-	return pgconn.SafeToRetry(err)
+	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }

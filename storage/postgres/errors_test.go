@@ -38,3 +38,16 @@ func TestClassify(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectionClosed holds pgx's "conn closed" for what it is at a commit: the
+// connection broke, and nobody knows what the server did.
+func TestConnectionClosed(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("commit: %w", pgconn.ErrConnClosed)
+	if undone(err) {
+		t.Errorf("%v is taken for something that did not happen", err)
+	}
+	if !errors.Is((*backend)(nil).Classify(err), formsvc.ErrUnavailable) {
+		t.Errorf("%v is not taken for a failure of the connection", err)
+	}
+}

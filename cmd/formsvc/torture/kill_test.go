@@ -31,7 +31,8 @@ func TestKillOneOfThree(t *testing.T) {
 	killing(t, w, 8)
 }
 
-// killing kills a node each round, at a random moment under load, and starts it again.
+// killing kills a node each round, at a random moment under load, and starts it again;
+// in every fourth round it is killed once more while it starts.
 func killing(t *testing.T, w *world.World, few int) {
 	t.Helper()
 	began, r := time.Now(), newRounds(few)
@@ -45,6 +46,9 @@ func killing(t *testing.T, w *world.World, few int) {
 		w.Kill(i)
 		if len(w.Targets()) > 0 {
 			time.Sleep(rand.N(200 * time.Millisecond)) // the others do without it
+		}
+		if r.done%4 == 0 {
+			w.KillStarting(i, rand.N(60*time.Millisecond))
 		}
 		w.Start(i)
 	}

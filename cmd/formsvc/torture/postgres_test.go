@@ -24,7 +24,7 @@ func TestCommitCut(t *testing.T) {
 	positions := []wire.Position{wire.Before, wire.After, wire.During}
 	began, r := time.Now(), newRounds(27)
 	w.StartAll()
-	l := w.Load(nil)
+	l := w.Load(func(o *load.Options) { o.MoreFiles = true })
 	for r.next() {
 		n := r.done - 1
 		proxy.Arm(positions[n%3], statements[n/3%3])

@@ -249,6 +249,8 @@ func (l *Load) request(ctx context.Context, e *ledger.Entry, r api.Request) (uui
 	switch {
 	case status >= 400 && status < 500 && status != http.StatusTooManyRequests && !twin:
 		l.o.Ledger.Fault("%s %s of %q was answered with %d: %.300s", r.Method, e.Kind, e.Marker, status, a.Body)
+	case status == http.StatusInternalServerError:
+		l.o.Ledger.Fault("%s %s of %q was answered with a bare 500: %.300s", r.Method, e.Kind, e.Marker, a.Body)
 	case l.o.Strict && (err != nil || status >= 300):
 		l.o.Ledger.Fault("%s %s of %q failed, %v, status %d: %.300s", r.Method, e.Kind, e.Marker, err, status, a.Body)
 	case err == nil && status == http.StatusCreated && !bytes.Contains(a.Body, []byte(`"uuid":"`+uuid+`"`)):

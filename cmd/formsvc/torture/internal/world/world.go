@@ -179,6 +179,15 @@ func (w *World) Kill(i int) {
 	w.forget(i)
 }
 
+// KillStarting starts a process that is killed after a time, whether it serves by then
+// or not.
+func (w *World) KillStarting(i int, after time.Duration) {
+	w.t.Helper()
+	p := service.Launch(w.t, &w.Setup)
+	time.Sleep(after)
+	w.Lose(i, p)
+}
+
 // Lose makes sure that a process is gone that was or was to become node i.
 func (w *World) Lose(i int, p *service.Process) {
 	p.Kill()
@@ -296,8 +305,12 @@ func (w *World) settled() *check.Stored {
 	w.t.Helper()
 	ctx := context.Background()
 	stored, err := check.Read(ctx, w.Client, w.Targets()[0], w.Campaign, w.Ledger)
-	if err != nil {
-		w.t.Fatalf("read what is stored: %v", err)
+	for deadline := time.Now().Add(time.Minute); err != nil; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("read what is stored: %v", err)
+		}
+		// A node may still have to find out that a connection is dead.
+		stored, err = check.Read(ctx, w.Client, w.Targets()[0], w.Campaign, w.Ledger)
 	}
 	missing := make(map[string]bool)
 	for _, raw := range stored.Events {
