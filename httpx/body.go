@@ -21,10 +21,8 @@ func (h *Handler) readJSON(c *call) error {
 	if c.r.ContentLength > h.maxBody {
 		return bodyTooLarge(h.maxBody)
 	}
-	if c.r.Body != nil {
-		if err := c.body.read(c.r.Body, h.maxBody); err != nil {
-			return err
-		}
+	if err := h.readBody(c); err != nil {
+		return err
 	}
 	c.readWhole()
 	return nil
@@ -108,8 +106,11 @@ func (d *decoder) read(body io.Reader, limit int64) error {
 	}
 }
 
-// unreadable returns the problem of a body that broke off.
+// unreadable returns the problem of a body that broke off, or that there is no room for.
 func unreadable(err error) error {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge
 	}

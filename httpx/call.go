@@ -26,6 +26,8 @@ type call struct {
 	out       []byte             // the answer's body
 	values    []string           // room for the values of headers, not used again
 	sent      bool               // whether a part of the answer is out
+	place     *gate              // where it has a place; nil: nowhere
+	weight    int64              // bytes of room that its body has
 }
 
 // keep bounds the buffers that are kept for the next call. A list that grows
@@ -109,7 +111,8 @@ func (c *call) send(status int, cache []string) error {
 }
 
 // start sends the status and the headers that all answers with a body have.
-// size is the length of the body, or -1 when it is not known yet.
+// size is the length of the body, or -1 when it is not known yet. By then the work is
+// done, and the client may take its time to read: the place goes to somebody else.
 func (c *call) start(status int, mediaType, cache []string, size int) {
 	header := c.w.Header()
 	header["Content-Type"] = mediaType
@@ -119,6 +122,7 @@ func (c *call) start(status int, mediaType, cache []string, size int) {
 		c.setHeader("Content-Length", strconv.Itoa(size))
 	}
 	c.sent = true
+	c.leave()
 	c.w.WriteHeader(status)
 }
 

@@ -8,8 +8,8 @@
 // # Order of checks
 //
 // Every request is judged in the same order, and the first thing that is wrong
-// decides the answer: the path (404), the method (405), the key (401), how often it
-// is used (429), its permission (403), the media type (415), the query (400), the body (400, 413,
+// decides the answer: the path (404), the method (405), whether there is room for it
+// (503), the key (401), how often it is used (429), its permission (403), the media type (415), the query (400), the body (400, 413,
 // 422), the record (404, 409, 412). Within a query and within a body everything
 // that is wrong is told at once.
 //
@@ -225,7 +225,7 @@
 // Every request with a good key to a route that is not public counts, whatever its
 // answer is: HEAD as well as GET, what is refused with 403, 404 or 422, an upload
 // that fails. What has no good key, goes to no route, is a replay of an earlier
-// answer or is refused with 429 does not. All answers to what counts, and the refusal
+// answer or is refused with 429 or for overload does not. All answers to what counts, and the refusal
 // for the quota, have X-RateLimit-Limit, X-RateLimit-Remaining and
 // X-RateLimit-Reset (whole seconds until the window ends, rounded up), and the
 // fields of draft-ietf-httpapi-ratelimit-headers-10, RateLimit-Policy and
@@ -249,9 +249,26 @@
 // The description is written by hand, in openapi.yaml. Every request and answer of the
 // tests of this package is checked against it, so what it says is what happens.
 //
+// # Overload
+//
+// [Options.MaxRequests] are worked on at once. Whoever comes meanwhile waits, before
+// anything is known of him, for [Options.MaxWait] at most, and is then answered 503
+// unavailable with Retry-After. To refuse him at once would bring his next request at
+// once, and no refusal is so cheap that a server could give ten of them for each request
+// that it serves; one that waits costs no more than an idle connection, and keeps its
+// client from sending more. Only where [Options.MaxWaiting] wait already the answer comes
+// at once, and the connection is closed. A server should bound its connections as well,
+// since each takes memory.
+//
+// A place is for work and not for waiting on clients: a request has none while its body
+// arrives, from where its answer begins, or while it transfers a file. So slow clients
+// keep nobody out. The bodies that are held have [Options.MaxBodies] together. What is
+// refused has changed nothing and does not count for the quota. Public routes always answer.
+//
 // # Logging
 //
 // The [Handler] logs what it can't blame on the client: answers of 500 and
-// above, and panics. A record has the request's id, its method and the pattern
+// above, and panics; of what it refuses for overload every ten seconds how much that
+// was. A record has the request's id, its method and the pattern
 // of its route, and the cause; never a body, a key, an address or a query.
 package httpx

@@ -26,7 +26,7 @@ func (h *Handler) downloadFile(c *call) error {
 	if err != nil {
 		return err
 	}
-	done, err := h.transfer()
+	done, err := h.transfer(c)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type problem struct {
 	retryAfter string               // header Retry-After with 429, in seconds
 	hangUp     bool                 // whether the connection can't be used again
 	passing    bool                 // whether the same request may succeed soon
+	told       bool                 // whether the log has it already
 	cause      error                // not for clients
 }
 

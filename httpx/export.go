@@ -102,7 +102,7 @@ func (h *Handler) export(c *call, mediaType []string, extension string, write fu
 	if err != nil {
 		return err
 	}
-	done, err := h.transfer()
+	done, err := h.transfer(c)
 	if err != nil {
 		return err
 	}

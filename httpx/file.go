@@ -6,10 +6,12 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// transfer takes one of the places for files on their way; done gives it back.
-func (h *Handler) transfer() (done func(), err error) {
+// transfer takes one of the places for files on their way, in exchange for that among
+// the other requests; done gives it back.
+func (h *Handler) transfer(c *call) (done func(), err error) {
 	select {
 	case h.transfers <- struct{}{}:
+		c.leave()
 		return func() { <-h.transfers }, nil
 	default:
 		return nil, &problem{

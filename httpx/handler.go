@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,20 @@ type Options struct {
 	// be on their way at once; each takes up to 1.2 MiB of memory, besides what the
 	// blob store bounds by itself. One more is answered 503. Defaults to [DefaultMaxTransfers].
 	MaxTransfers int
+	// MaxRequests is how many requests may be worked on at once. One more waits for
+	// its turn, as the package's documentation tells under Overload. Public routes and
+	// transfers don't count. Defaults to [DefaultMaxRequests].
+	MaxRequests int
+	// MaxWaiting is how many requests may wait for that. One more is answered 503 at
+	// once. Defaults to [DefaultMaxWaiting].
+	MaxWaiting int
+	// MaxWait is how long a request may wait before it is answered 503. Defaults to
+	// [DefaultMaxWait].
+	MaxWait time.Duration
+	// MaxBodies is how many bytes of JSON bodies are held at once, without the first
+	// 16 KiB of each, and at least MaxBody; what is made of them takes a few times as
+	// much. A body beyond it is answered 503. Defaults to [DefaultMaxBodies].
+	MaxBodies int64
 	// Authenticate says who a request speaks for. What is
 	// [formsvc.ErrUnauthenticated] is answered 401. The result is not changed
 	// and may be shared between requests. Its KeyID, or its account if it has none,
@@ -86,6 +101,9 @@ type Handler struct {
 	resources     []resource
 	calls         sync.Pool     // of *call
 	transfers     chan struct{} // has an element for every file on its way
+	gate          *gate         // before all other requests that need a key
+	bodies        bodies
+	refusals      refusals
 }
 
 // New returns a Handler for the service. It fails when an option can't be used.
@@ -115,13 +133,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if h.maxBody == 0 {
 		h.maxBody = DefaultMaxBody
 	}
-	if o.MaxTransfers < 0 {
-		return nil, errors.New("httpx: options: MaxTransfers must not be negative")
+	if err = h.bound(&o); err != nil {
+		return nil, err
 	}
-	if o.MaxTransfers == 0 {
-		o.MaxTransfers = DefaultMaxTransfers
-	}
-	h.transfers = make(chan struct{}, o.MaxTransfers)
 	if h.rates, err = o.checkRate(); err != nil {
 		return nil, err
 	}
@@ -138,6 +152,17 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		h.ready = svc.Ready
 	}
 	return h, nil
+}
+
+// bound sets how much may be under way at once.
+func (h *Handler) bound(o *Options) error {
+	if o.MaxTransfers < 0 || o.MaxRequests < 0 || o.MaxWaiting < 0 || o.MaxWait < 0 || o.MaxBodies < 0 {
+		return errors.New("httpx: options: MaxTransfers, MaxRequests, MaxWaiting, MaxWait and MaxBodies must not be negative")
+	}
+	h.transfers = make(chan struct{}, cmp.Or(o.MaxTransfers, DefaultMaxTransfers))
+	h.gate = newGate(cmp.Or(o.MaxRequests, DefaultMaxRequests), cmp.Or(o.MaxWaiting, DefaultMaxWaiting), cmp.Or(o.MaxWait, DefaultMaxWait))
+	h.bodies.limit = max(cmp.Or(o.MaxBodies, DefaultMaxBodies), h.maxBody)
+	return nil
 }
 
 // checkBaseURL returns the address without its trailing slash.
@@ -179,6 +204,9 @@ func (h *Handler) serve(c *call) error {
 		}
 	}
 	if !c.route.Public {
+		if err := h.enter(c); err != nil {
+			return err
+		}
 		if err := h.admit(c); err != nil {
 			return err
 		}
@@ -192,7 +220,7 @@ func (h *Handler) serve(c *call) error {
 // fail answers with the problem that err is.
 func (h *Handler) fail(c *call, err error) {
 	p := problemOf(c.r.Context(), err)
-	if p.status >= http.StatusInternalServerError || p.status == statusClientGone {
+	if (p.status >= http.StatusInternalServerError || p.status == statusClientGone) && !p.told {
 		level := slog.LevelError
 		if p.status == statusClientGone {
 			level = slog.LevelDebug
@@ -210,6 +238,9 @@ func (h *Handler) fail(c *call, err error) {
 // panicked is not used again.
 func (h *Handler) end(c *call) {
 	v := recover()
+	c.leave()
+	h.bodies.give(c.weight)
+	c.weight = 0
 	if v == nil {
 		c.reset()
 		h.calls.Put(c)

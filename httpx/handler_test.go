@@ -38,8 +38,12 @@ func TestOptions(t *testing.T) {
 	if _, err := httpx.New(svc, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := httpx.New(svc, &httpx.Options{MaxBody: -1}); err == nil {
-		t.Error("negative MaxBody: no error")
+	for _, negative := range []httpx.Options{
+		{MaxBody: -1}, {MaxTransfers: -1}, {MaxRequests: -1}, {MaxWaiting: -1}, {MaxWait: -1}, {MaxBodies: -1},
+	} {
+		if _, err := httpx.New(svc, &negative); err == nil {
+			t.Errorf("%+v: no error", negative)
+		}
 	}
 	for _, base := range []string{
 		"forms.example.com", "/api", "ftp://x", "https://", "https://x?y", "https://x?", "https://x#y", "https://u:p@x", "https://%zz",

@@ -384,8 +384,9 @@ type faultyStore struct {
 	formsvc.Store
 	err   error
 	panic any
-	calls atomic.Int64 // of KeyByHash
-	pages func() error // before Responses
+	calls atomic.Int64           // of KeyByHash
+	hold  atomic.Pointer[func()] // called before Response, by whoever takes it
+	pages func() error           // before Responses
 }
 
 func (s *faultyStore) fail() error {
@@ -408,6 +409,9 @@ func (s *faultyStore) AccountByName(ctx context.Context, name string) (formsvc.A
 }
 
 func (s *faultyStore) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
+	if hold := s.hold.Swap(nil); hold != nil {
+		(*hold)()
+	}
 	if err := s.fail(); err != nil {
 		return formsvc.Response{}, err
 	}

@@ -86,7 +86,7 @@ func (h *Handler) upload(
 	if err != nil {
 		return formsvc.File{}, err
 	}
-	done, err := h.transfer()
+	done, err := h.transfer(c)
 	if err != nil {
 		return formsvc.File{}, err
 	}

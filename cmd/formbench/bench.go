@@ -33,6 +33,8 @@ type result struct {
 
 	Files []fileCell `json:"files"`
 
+	Overloads []overloadCell `json:"overloads"`
+
 	Ratios []ratio `json:"ratios"`
 	Goals  []goal  `json:"goals"`
 	Error  string  `json:"error,omitempty"`
@@ -57,6 +59,7 @@ func runBench(ctx context.Context, opts options, std streams) error {
 	}
 	b.Goals = append(b.Goals, deliverGoals(&b.options, b.Deliveries)...)
 	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
+	b.Goals = append(b.Goals, overloadGoals(&b.options, b.Overloads)...)
 	return errors.Join(err, b.report(std.out), b.writeJSON())
 }
 

@@ -56,6 +56,15 @@
 //     the memory of the API's server grows for one file of 1 GiB, and for 50 uploads
 //     at once.
 //
+// And overload: what is left of the goodput, which is responses made, when clients ask
+// for more than the server can: with connections that send their next request at once
+// when one is refused, that wait for Retry-After, and with requests that come at ten
+// times the rate that 64 connections reach, whatever the answers, and are given up after
+// a second without a free connection. The capacity is bounded by one processor, which
+// leaves the others to the clients, or by a database that takes 2 ms for a response, so
+// that clients really can send ten times as much. "unbounded" works on all requests at
+// once. It is measured on SQLite.
+//
 // Files are kept beside an SQLite store, whatever -stores says. Every acknowledged
 // upload must have the hash of what was sent, and every download the length; one
 // of them is compared as a whole. Otherwise the run fails.

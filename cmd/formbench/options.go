@@ -44,6 +44,8 @@ const (
 	deliverPart = "deliver" // stands for all that deliver
 
 	filesPart = "files"
+
+	overloadPart = "overload"
 )
 
 // options are the flags.
@@ -68,6 +70,7 @@ type options struct {
 	FileSize  int64         `json:"fileSize"`
 	FileLarge int64         `json:"fileLarge"`
 	FileBurst int           `json:"fileBurst"`
+	OverConns []int         `json:"overloadConns"`
 
 	dir      string
 	jsonFile string
@@ -98,6 +101,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.Int64Var(&o.FileSize, "file-size", 100_000_000, "`bytes` of each of them; those that go at once have a fifth")
 	fs.Int64Var(&o.FileLarge, "file-large", 1<<30, "`bytes` of the file with which memory is measured")
 	fs.IntVar(&o.FileBurst, "file-burst", 50, "how many files go at once")
+	overConns := fs.String("over-conns", "640,2000", "connections of the overload cells")
 	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
 	fs.StringVar(&o.jsonFile, "json", "", "write everything to this `file` too")
 	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
@@ -107,18 +111,21 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
-	var errs [5]error
+	var errs [6]error
 	o.Conns, errs[0] = counts("conns", *conns)
 	o.ReadConns, errs[1] = counts("read-conns", *readConns)
 	o.Stores, errs[2] = choice("stores", *stores, []string{sqliteStore, postgresStore})
 	o.Systems, errs[3] = choice("systems", *systems, allSystems())
 	o.Only, errs[4] = choice("only", expand(*only), allParts())
+	o.OverConns, errs[5] = counts("over-conns", *overConns)
 	return o, errors.Join(append(errs[:], o.check())...)
 }
 
 func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSystem} }
 
-func allParts() []string { return slices.Concat(requestParts(), deliverParts(), []string{filesPart}) }
+func allParts() []string {
+	return slices.Concat(requestParts(), deliverParts(), []string{filesPart, overloadPart})
+}
 
 func requestParts() []string { return []string{createPart, readPart, depthPart, checksPart} }
 

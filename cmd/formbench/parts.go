@@ -26,11 +26,16 @@ func (b *bench) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if !slices.Contains(b.Only, filesPart) {
-		return nil
-	}
-	if err := b.files(ctx); err != nil {
-		return fmt.Errorf("%s: %w", filesPart, err)
+	for _, part := range []struct {
+		name string
+		run  func(context.Context) error
+	}{{filesPart, b.files}, {overloadPart, b.overload}} {
+		if !slices.Contains(b.Only, part.name) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ func (b *bench) report(out io.Writer) error {
 	w.ratios(b.Ratios)
 	w.deliveries(&b.options, b.Deliveries)
 	w.files(&b.options, b.Files)
+	w.overloads(b.Overloads)
 	w.goals(b.Goals)
 	if b.Error != "" {
 		w.printf("\nFAILED: %s\n", b.Error)

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
 	"time"
@@ -36,6 +38,9 @@ type serverConfig struct {
 	Files     string // directory of files; "" for none
 	Endpoint  string // of the S3 server that has the files; "" for none
 	MaxFile   int64  // bytes
+
+	Processors int           // that it may use; 0 for all
+	SlowWrite  time.Duration // how long the database takes for a response, one after the other
 }
 
 // A serverReady says where.
@@ -63,6 +68,9 @@ func serve(ctx context.Context, std streams) (err error) {
 	var cfg serverConfig
 	if err := in.Decode(&cfg); err != nil {
 		return fmt.Errorf("configuration: %w", err)
+	}
+	if cfg.Processors > 0 {
+		runtime.GOMAXPROCS(cfg.Processors)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,6 +117,9 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 	if err != nil {
 		return nil, nil, err
 	}
+	if c.SlowWrite > 0 {
+		s = &slowStore{store: s, took: c.SlowWrite}
+	}
 	blobs, closeBlobs, err := c.blobs()
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
@@ -118,11 +129,19 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
-	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping})
+	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping, MaxRequests: c.maxRequests()})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
 	return handler, closeAll, nil
+}
+
+// maxRequests is how many requests the API works on at once.
+func (c *serverConfig) maxRequests() int {
+	if c.System == unboundedSystem {
+		return math.MaxInt32
+	}
+	return 0 // its default
 }
 
 // quota is how many requests an hour the key may make.

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// unboundedSystem is the API with no bound on the requests that are worked on.
+const unboundedSystem = "unbounded"
+
+// What the clients of an overload cell do.
+const (
+	peakWhat   = "peak"   // as many as are served best
+	eagerWhat  = "eager"  // who is refused asks again at once
+	politeWhat = "polite" // who is refused waits for Retry-After
+	openWhat   = "open"   // requests come at ten times the peak rate, whatever the answers
+)
+
+// What bounds the capacity of the server.
+const (
+	processorPlace = "one processor"
+	databasePlace  = "slow database"
+)
+
+const (
+	peakConns  = 64
+	overFactor = 10                   // of the peak rate
+	slowWrite  = 2 * time.Millisecond // that every response takes a slow database, one after the other
+)
+
+// An overloadCell is one figure of the table, measured once.
+type overloadCell struct {
+	What      string  `json:"what"`
+	Place     string  `json:"place"`
+	System    string  `json:"system"`
+	Conns     int     `json:"conns"`
+	Round     int     `json:"round"`
+	Offered   float64 `json:"offeredPerSecond"` // by the clients, also what found no connection to be sent on
+	Sent      float64 `json:"sentPerSecond"`
+	Goodput   float64 `json:"goodputPerSecond"` // responses that were made
+	OfPeak    float64 `json:"ofPeak"`           // of the same system in the same round
+	Refused   float64 `json:"refusedShare"`     // of the answers
+	Broken    int     `json:"brokenConnections"`
+	P50       float64 `json:"p50Milliseconds"` // of the goodput
+	P99       float64 `json:"p99Milliseconds"`
+	PeakMB    float64 `json:"peakMegabytes"` // resident memory of the server
+	ServerCPU float64 `json:"serverCores"`
+}
+
+// String names the cell in progress lines.
+func (c *overloadCell) String() string {
+	return fmt.Sprintf("round %d, %s, %s, %s, connections %d", c.Round, c.What, c.Place, c.System, c.Conns)
+}
+
+// overload measures what the API still does when it is asked for more than it can.
+func (b *bench) overload(ctx context.Context) error {
+	cells := []overloadCell{{What: peakWhat, Conns: peakConns}}
+	for _, n := range b.OverConns {
+		cells = append(cells, overloadCell{What: eagerWhat, Conns: n}, overloadCell{What: politeWhat, Conns: n})
+	}
+	cells = append(cells, overloadCell{What: openWhat, Conns: slices.Max(b.OverConns)})
+	for round := range b.Rounds {
+		for _, place := range []string{processorPlace, databasePlace} {
+			for _, system := range rotated([]string{groupSystem, unboundedSystem}, round) {
+				var peak float64
+				for _, c := range cells {
+					c.Place, c.System, c.Round = place, system, round+1
+					if err := b.overloadCell(ctx, &c, peak); err != nil {
+						return fmt.Errorf("%s: %w", &c, err)
+					}
+					if c.What == peakWhat {
+						peak = c.Goodput
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// overloadCell measures and notes one cell, given the peak rate.
+func (b *bench) overloadCell(ctx context.Context, c *overloadCell, peak float64) (err error) {
+	db, err := newDatabase(ctx, sqliteStore, b.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.drop()) }()
+	w, err := db.account(ctx)
+	if err != nil {
+		return err
+	}
+	if w, err = db.withWebhook(ctx, w); err != nil {
+		return err
+	}
+	work, err := w.creates()
+	if err != nil {
+		return err
+	}
+	cfg := serverConfig{System: c.System, DSN: db.dsn, Processors: 1}
+	if c.Place == databasePlace {
+		cfg.SlowWrite = slowWrite
+	}
+	srv, err := startServer(ctx, b.self, cfg, b.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	begin := time.Now().Add(b.Warmup)
+	p := &pressure{workload: work, addr: srv.addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration), polite: c.What == politeWhat}
+	if c.What == openWhat {
+		p.rate = overFactor * peak
+	}
+	s, before, after, err := p.watched(ctx, srv.pid)
+	if err != nil {
+		return err
+	}
+	memory, err := peakMemory(srv.pid)
+	if err != nil {
+		return err
+	}
+	c.fill(&s, b.Duration, peak)
+	c.PeakMB = float64(memory) / 1e6
+	c.ServerCPU = (after.server - before.server).Seconds() / after.at.Sub(before.at).Seconds()
+	b.Overloads = append(b.Overloads, *c)
+	_, _ = fmt.Fprintf(b.log, "%s: %.0f/s\n", c, c.Goodput)
+	return db.made(ctx, w, s.made)
+}
+
+// fill computes the figures from what the clients saw.
+func (c *overloadCell) fill(s *pressed, d time.Duration, peak float64) {
+	seconds := d.Seconds()
+	c.Offered, c.Sent = float64(s.sent+s.unsent)/seconds, float64(s.sent)/seconds
+	c.Goodput = float64(len(s.latencies)) / seconds
+	c.OfPeak = 1
+	if c.What != peakWhat && peak > 0 {
+		c.OfPeak = c.Goodput / peak
+	}
+	if answers := len(s.latencies) + s.refused; answers > 0 {
+		c.Refused = float64(s.refused) / float64(answers)
+	}
+	c.Broken = s.broken
+	c.P50, c.P99 = milliseconds(percentile(s.latencies, 50)), milliseconds(percentile(s.latencies, 99))
+}
+
+// made checks that the database has the responses that were acknowledged and no others.
+// Who broke a connection may have made one without knowing.
+func (d *database) made(ctx context.Context, w world, t tally) error {
+	return d.with(ctx, func(_ store, svc *formsvc.Service) error {
+		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.campaign.AccountID, ID: w.campaign.ID})
+		if err != nil {
+			return err
+		}
+		if c.ResponseCount < int64(t.sure) || c.ResponseCount > int64(t.sure+t.unsure) {
+			return fmt.Errorf("%d responses were acknowledged and %d may have been made; the database has %d", t.sure, t.unsure, c.ResponseCount)
+		}
+		return nil
+	})
+}
+
+// A slowStore makes responses one after the other, each in a time that does not depend
+// on the processor.
+type slowStore struct {
+	store
+
+	took time.Duration
+	mu   sync.Mutex
+}
+
+// CreateResponse implements formsvc.Store.
+func (s *slowStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, c formsvc.Change) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	time.Sleep(s.took)
+	return s.store.CreateResponse(ctx, r, version, c)
+}

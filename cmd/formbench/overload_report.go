@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// overloadRows are the cells of overload.
+type overloadRows struct {
+	grouping[overloadKey, overloadCell]
+}
+
+type overloadKey struct {
+	what, place, system string
+	conns               int
+}
+
+func newOverloadRows(cells []overloadCell) overloadRows {
+	return overloadRows{grouped(cells, func(c *overloadCell) overloadKey {
+		return overloadKey{c.What, c.Place, c.System, c.Conns}
+	})}
+}
+
+// overloads writes a table.
+func (w *report) overloads(cells []overloadCell) {
+	if len(cells) == 0 {
+		return
+	}
+	w.printf("\noverload: creates; the server has one processor, or a database that takes %v for each; %s: no bound on requests in progress;\n"+
+		"refused: share of the answers; latencies and goodput: of what was served\n", slowWrite, unboundedSystem)
+	table := [][]string{{
+		"", "", "", "connections", "offered/s", "sent/s", "goodput/s", "of peak", "refused", "p50 ms", "p99 ms", "broken", "server cores", "peak MB",
+	}}
+	rows := newOverloadRows(cells)
+	for _, key := range rows.keys {
+		table = append(table, rows.line(key))
+	}
+	w.table(3, table)
+}
+
+// line returns the row as text.
+func (r *overloadRows) line(key overloadKey) []string {
+	text := func(decimals int, figure func(*overloadCell) float64) string {
+		return r.spread(key, figure).text(decimals)
+	}
+	highest := func(figure func(*overloadCell) float64) string {
+		return strconv.FormatFloat(r.spread(key, figure).Highest, 'f', 0, 64)
+	}
+	return []string{
+		key.what, key.place, key.system, strconv.Itoa(key.conns),
+		text(0, func(c *overloadCell) float64 { return c.Offered }),
+		text(0, func(c *overloadCell) float64 { return c.Sent }),
+		text(0, func(c *overloadCell) float64 { return c.Goodput }),
+		text(2, ofPeak),
+		text(2, func(c *overloadCell) float64 { return c.Refused }),
+		text(1, func(c *overloadCell) float64 { return c.P50 }),
+		text(0, func(c *overloadCell) float64 { return c.P99 }),
+		highest(func(c *overloadCell) float64 { return float64(c.Broken) }),
+		text(2, func(c *overloadCell) float64 { return c.ServerCPU }),
+		highest(func(c *overloadCell) float64 { return c.PeakMB }),
+	}
+}
+
+func ofPeak(c *overloadCell) float64 { return c.OfPeak }
+
+// leastOfPeak is what must be left of the goodput under any load.
+const leastOfPeak = 0.8
+
+// overloadGoals compares the figures with what they should be. There are none unless
+// overload was to be measured.
+func overloadGoals(o *options, cells []overloadCell) (list []goal) {
+	if !slices.Contains(o.Only, overloadPart) {
+		return nil
+	}
+	r := newOverloadRows(cells)
+	for _, key := range r.keys {
+		if key.system != groupSystem || key.what == peakWhat {
+			continue
+		}
+		g := goal{
+			Text: fmt.Sprintf("overload, %s, %d connections: goodput ≥ %g of the peak", key.what, key.conns, leastOfPeak), Store: key.place,
+			Bound: leastOfPeak, atLeast: true, decimals: 2,
+		}
+		list = append(list, g.met(r.spread(key, ofPeak)))
+	}
+	return list
+}
