@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// leaseEnds is when the deliveries of a stopped or killed server are surely taken up
+// again: their leases last 10 seconds at most.
+const leaseEnds = 30 * time.Second
+
 // A server that stops for longer than its lease and goes on later neither loses
 // nor confuses what another one has done meanwhile: every event arrives, every
 // attempt has a number of its own, and what the first one still has to tell is

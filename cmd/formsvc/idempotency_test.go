@@ -83,7 +83,7 @@ func TestKilledCallsAreDoneOnce(t *testing.T) {
 		for life := range lives {
 			before := k.acknowledged()
 			var clients sync.WaitGroup
-			for i := range killClients {
+			for i := range 8 {
 				c := newClient(t, s.url, key)
 				clients.Go(func() { k.work(t, c, fmt.Sprint(life, "-", i)) })
 			}

@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, std streams) int {
 		kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
 		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.Writers(std.out, std.err),
 		kong.Exit(func(code int) { status = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std), failpointsCommand(),
 	)
 	if err != nil {
 		_, _ = fmt.Fprintln(std.err, "formsvc:", err)

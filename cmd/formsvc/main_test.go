@@ -3,8 +3,8 @@
 // signals. Each runs on every database of databases.
 //
 // FORMSVC_TEST_POSTGRES names the Postgres server to test on; ".ci/with-postgres
-// COMMAND" starts one and sets it. FORMSVC_TEST_KILLS raises the number of kills
-// of TestKillLosesNothing.
+// COMMAND" starts one and sets it. What kills the program and breaks what it stands on
+// is in torture, a module of its own.
 package main_test
 
 import (

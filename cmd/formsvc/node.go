@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
@@ -37,7 +38,14 @@ type node struct {
 	digester *digester // nil without --smtp
 	metrics  *metrics  // nil without --metrics-addr
 	logger   *slog.Logger
+	sending  func(context.Context) context.Context // makes the context that the engine runs in
+
+	drainDelay time.Duration
+	leaving    atomic.Bool // whether it serves only until proxies have seen that it ends
 }
+
+// errLeaving is why a node that ends is not ready.
+var errLeaving = errors.New("the server is stopping")
 
 // backend is the part of a store that a node works on.
 type backend interface {
@@ -62,8 +70,8 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 	if err != nil {
 		return nil, err
 	}
-	n := &node{logger: logger}
-	if err := errors.Join(c.checkRetention(), c.checkQuota()); err != nil {
+	n := &node{logger: logger, drainDelay: c.DrainDelay}
+	if err := errors.Join(c.checkRetention(), c.checkQuota(), c.checkLimits(), c.checkDrain()); err != nil {
 		return nil, err
 	}
 	opts := formsvc.Options{
@@ -76,10 +84,16 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 	if c.Quota == 0 {
 		opts.Quota = -1
 	}
+	if s, n.sending, err = withFailpoints(s, &opts); err != nil {
+		return nil, err
+	}
 	if n.svc, err = formsvc.New(s, &opts); err != nil {
 		return nil, usageError{fmt.Errorf("--retention: %w", err)}
 	}
-	handler, err := httpx.New(n.svc, &httpx.Options{BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst})
+	handler, err := httpx.New(n.svc, &httpx.Options{
+		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst, Ready: n.ready,
+		MaxRequests: c.MaxRequests, MaxWait: c.MaxWait, MaxWaiting: c.MaxConnections, // so that whoever is connected may wait
+	})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
@@ -108,7 +122,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
-	n.handler = withSettings(n.handler, pages)
+	n.handler = n.partingFrom(withSettings(n.handler, pages))
 	return n, nil
 }
 
@@ -147,6 +161,56 @@ func (c *serveCmd) checkQuota() error {
 	return nil
 }
 
+// checkLimits refuses what the options would take for their defaults.
+func (c *serveCmd) checkLimits() error {
+	switch {
+	case c.MaxRequests < 1:
+		return usageError{errors.New("--max-requests: must be at least 1")}
+	case c.MaxWait <= 0:
+		return usageError{errors.New("--max-wait: must be positive")}
+	case c.MaxConnections < 1:
+		return usageError{errors.New("--max-connections: must be at least 1")}
+	}
+	return nil
+}
+
+// checkDrain refuses a delay that is none.
+func (c *serveCmd) checkDrain() error {
+	if c.DrainDelay < 0 {
+		return usageError{errors.New("--drain-delay: must not be negative")}
+	}
+	return nil
+}
+
+// ready says whether GET /readyz answers 200.
+func (n *node) ready(ctx context.Context) error {
+	if n.leaving.Load() {
+		return errLeaving
+	}
+	return n.svc.Ready(ctx)
+}
+
+// partingFrom has clients of a node that ends close their connections behind the
+// answer. A connection that the node closed while it was idle could be the one that
+// a request is just being sent on, which then fails without an answer.
+func (n *node) partingFrom(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.leaving.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// leave goes on serving until proxies that ask /readyz have sent their requests
+// elsewhere, and clients have parted. A second signal ends the program meanwhile.
+func (n *node) leave() {
+	if n.drainDelay > 0 {
+		n.leaving.Store(true)
+		time.Sleep(n.drainDelay)
+	}
+}
+
 // failed gives notice of a delivery that failed for the last time.
 func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 	n.logger.LogAttrs(ctx, slog.LevelWarn, "webhook delivery failed for the last time",
@@ -160,20 +224,20 @@ func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 	return nil
 }
 
-// run serves HTTP, delivers webhooks and does the regular work until ctx ends or
+// run serves HTTP, delivers webhooks and does the regular work until asked ends or
 // one of them fails. Requests end first, since they make deliveries.
-func (n *node) run(ctx context.Context, listener, scrapes net.Listener) error {
+func (n *node) run(asked context.Context, listener, scrapes net.Listener) error {
 	server := &http.Server{
 		Handler: n.handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelDebug),
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(asked)
 	defer cancel()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
 	var work tasks
-	work.start(cancel, func() error { return n.engine.Run(working) })
+	work.start(cancel, func() error { return n.engine.Run(n.sending(working)) })
 	work.start(cancel, func() error { return n.svc.Run(working) })
 	if n.digester != nil {
 		work.start(cancel, func() error { return n.digester.run(working) })
@@ -191,6 +255,9 @@ func (n *node) run(ctx context.Context, listener, scrapes net.Listener) error {
 
 	<-ctx.Done()
 	n.logger.InfoContext(ctx, "stopping")
+	if asked.Err() != nil {
+		n.leave()
+	}
 	patience, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer done()
 	err := server.Shutdown(patience)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -26,6 +28,9 @@ type serveCmd struct {
 	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to each key by itself."`
 	Rate               float64         `default:"0" placeholder:"N" help:"How many requests a second a key may make on this server in the long run, such as 50 or 0.5. Defaults to any number."`
 	Burst              int             `default:"0" placeholder:"N" help:"How many requests a key may make at once under --rate. Defaults to as many as it allows in a second."`
+	MaxRequests        int             `default:"256" placeholder:"N" help:"How many requests are worked on at once; further ones wait for their turn. Files on their way do not count."`
+	MaxWait            time.Duration   `default:"1s" help:"How long a request may wait for its turn before it is answered 503."`
+	MaxConnections     int             `default:"10000" placeholder:"N" help:"How many connections may be open at once; further ones wait in the system's queue. Each takes some 30 kB while it rests, and 150 kB while it works."`
 	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"How large an uploaded file may be: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
 	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file, which finds out whoever can write to the blob store and makes checksums fit; costs more processor time than all else. Defaults to checksums, which find every accident."`
 	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept; at least an hour, 0 for ever."`
@@ -33,6 +38,7 @@ type serveCmd struct {
 	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"The delays after each failed attempt; there is one attempt more."`
 	WebhookLease       time.Duration   `default:"0" help:"For how long a delivery under way is kept from other servers, and so how long it rests after a crash; 5 seconds more than --webhook-timeout at least. Defaults to a minute, or to 30 seconds more than --webhook-timeout."`
 	WebhookConcurrency int             `default:"0" help:"How many deliveries are begun at once. Defaults to 64."`
+	DrainDelay         time.Duration   `default:"0s" help:"How long to go on serving after SIGTERM, while /readyz answers 503 and connections are closed behind their answers: longer than a proxy in front takes to see that. Defaults to not at all."`
 	MetricsAddr        string          `placeholder:"ADDR" help:"Where Prometheus may scrape /metrics; not open to the public. Defaults to nowhere."`
 	SMTP               string          `name:"smtp" placeholder:"URL" help:"The server for mail about webhooks that fail, to the contacts of accounts: smtp://USER:PASSWORD@HOST:PORT (with STARTTLS; ?starttls=optional or off) or smtps://…. Better set in the environment. Defaults to no mail."`
 	MailFrom           string          `placeholder:"EMAIL" help:"Who mail is from; needed with --smtp."`
@@ -96,7 +102,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", err))
 	}
 	c.announce(ctx, g, logger, listener, scrapes)
-	err = n.run(ctx, listener, scrapes)
+	err = n.run(ctx, netutil.LimitListener(listener, c.MaxConnections), scrapes)
 	logger.InfoContext(ctx, "stopped")
 	return err
 }

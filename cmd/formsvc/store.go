@@ -106,7 +106,11 @@ func (g *global) with(
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	svc, err := formsvc.New(s, opts)
+	worked, _, err := withFailpoints(s, opts)
+	if err != nil {
+		return err
+	}
+	svc, err := formsvc.New(worked, opts)
 	if err != nil {
 		return err
 	}

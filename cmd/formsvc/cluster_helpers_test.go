@@ -1,0 +1,383 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/csv"
+	"encoding/hex"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// clusterDir has the files that operators of several nodes begin with.
+const clusterDir = "../../examples/cluster"
+
+// clusterNodes is how many servers haproxy.cfg has.
+const clusterNodes = 3
+
+// A cluster is three nodes on one database and one place for files.
+type cluster struct {
+	*place
+
+	dsn, key string
+	public   string // where HAProxy listens, if there is one
+	env      []string
+	flags    []string
+	addrs    []string // where the nodes listen, whoever runs there
+	nodes    []*server
+}
+
+// newCluster starts the nodes, with the environment of formsvc.env.example as far
+// as it does not say where things are.
+func newCluster(t testing.TB, where string, flags ...string) *cluster {
+	t.Helper()
+	p, addrs := places()[where](t), freeAddrs(t, clusterNodes+1)
+	c := &cluster{
+		place: p, dsn: clusterDSN(t), public: addrs[clusterNodes],
+		flags: slices.Concat(allowLoopback, unlimited, p.flags, flags), env: append(exampleEnv(t), p.env...),
+		addrs: addrs[:clusterNodes], nodes: make([]*server, clusterNodes),
+	}
+	c.env = append(c.env, "FORMSVC_BASE_URL=http://"+c.public)
+	c.key = c.start(t, 0).firstKey(t)
+	for i := 1; i < clusterNodes; i++ {
+		c.start(t, i)
+	}
+	return c
+}
+
+// clusterDSN makes an empty Postgres database.
+func clusterDSN(t testing.TB) string {
+	t.Helper()
+	dbs := databases()
+	return dbs[slices.IndexFunc(dbs, func(d database) bool { return d.name == "postgres" })].dsn(t)
+}
+
+// start starts a node and waits until it serves.
+func (c *cluster) start(t testing.TB, i int) *server {
+	t.Helper()
+	c.nodes[i] = execute(t, c.dsn, c.env, append(slices.Clone(c.flags), "--addr", c.addrs[i])...).started(t)
+	return c.nodes[i]
+}
+
+// client returns a client of one node.
+func (c *cluster) client(t testing.TB, i int) *client {
+	t.Helper()
+	return newClient(t, c.nodes[i].url, c.key)
+}
+
+// manage runs a management command with the environment of the nodes.
+func (c *cluster) manage(t testing.TB, args ...string) string {
+	t.Helper()
+	r := invocation{args: on(t, c.dsn, args), env: c.env}.run(t)
+	if r.status != 0 {
+		t.Fatalf("formsvc %s: status %d\n%s", strings.Join(args, " "), r.status, r.err)
+	}
+	return r.out
+}
+
+// hook makes a webhook and returns its UUID.
+func (c *cluster) hook(t testing.TB, url, events string) string {
+	t.Helper()
+	args := append([]string{"webhooks", "create", "--url", url, "--events", events, "--secret", secret, "--json"}, allowLoopback...)
+	uuid, _ := object(t, []byte(c.manage(t, args...)))["uuid"].(string)
+	return uuid
+}
+
+// exampleEnv returns the variables of formsvc.env.example, without those that say
+// where things are and with a key in place of the gap for it.
+func exampleEnv(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(clusterDir, "formsvc.env.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var env []string
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if !ok || strings.HasPrefix(name, "#") {
+			continue
+		}
+		value = strings.Trim(value, "'")
+		switch name {
+		case "FORMSVC_DB", "FORMSVC_BLOBS", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "FORMSVC_BASE_URL":
+			continue
+		case "FORMSVC_SECRET_KEYS":
+			var key [32]byte
+			_, _ = rand.Read(key[:]) // never fails
+			value = hex.EncodeToString(key[:])
+		}
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// freeAddrs returns addresses that nobody listens on. They are below the range from
+// which outgoing connections take theirs: nobody takes one while a node is away.
+func freeAddrs(t testing.TB, n int) []string {
+	t.Helper()
+	var list []string
+	for tries := 0; len(list) < n; tries++ {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+mathrand.IntN(17000)))
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+		if err != nil {
+			if tries > 100 {
+				t.Fatal(err)
+			}
+			continue
+		}
+		defer func() { _ = l.Close() }() // when all are found
+		list = append(list, addr)
+	}
+	return list
+}
+
+// A balancer is HAProxy with the configuration of the examples.
+type balancer struct {
+	url    string
+	socket string // of its commands
+	log    *output
+	addrs  []string      // of the nodes, in their order
+	done   chan struct{} // closed when it has ended
+}
+
+// serversOfExample are the nodes in haproxy.cfg: their names and their addresses.
+var serversOfExample = []struct{ name, addr string }{
+	{"a", "10.0.0.11:8080"}, {"b", "10.0.0.12:8080"}, {"c", "10.0.0.13:8080"},
+}
+
+// balance starts HAProxy in front of the nodes and waits until it sends requests to
+// each.
+func (c *cluster) balance(t testing.TB) *balancer {
+	t.Helper()
+	path := haproxy(t)
+	log, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &balancer{socket: filepath.Join(t.TempDir(), "s"), log: new(output), addrs: c.addrs, done: make(chan struct{})}
+	b.url = "http://" + c.public
+	config := filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(config, b.config(t, c.public, log.LocalAddr().String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said output
+	cmd := exec.Command(path, "-db", "-f", config)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(b.done)
+		_ = cmd.Wait()
+	}()
+	go b.collect(log)
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-b.done
+		_ = log.Close()
+		if t.Failed() {
+			t.Logf("haproxy said:\n%s\nand logged:\n%s", said.String(), tail(b.log.String(), 40))
+		}
+	})
+	for i := range b.addrs {
+		b.up(t, i)
+	}
+	return b
+}
+
+// haproxy returns the path of the program.
+func haproxy(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"haproxy", "/usr/sbin/haproxy"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("there is no haproxy, and in CI nothing may be skipped: install Debian's package haproxy")
+	}
+	t.Skip("SKIPPED: there is no haproxy")
+	return ""
+}
+
+// config returns haproxy.cfg with other addresses, and without what only the
+// superuser can do where that is not who we are.
+func (b *balancer) config(t testing.TB, public, log string) []byte {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join(clusterDir, "haproxy.cfg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace := map[string]string{"bind :80\n": "bind " + public + "\n", "log /dev/log": "log " + log, "/run/haproxy/admin.sock": b.socket}
+	for i, s := range serversOfExample {
+		replace["server "+s.name+" "+s.addr+"\n"] = "server " + s.name + " " + b.addrs[i] + "\n"
+	}
+	if os.Getuid() != 0 {
+		replace["\tchroot /var/lib/haproxy\n"], replace["\tuser haproxy\n"], replace["\tgroup haproxy\n"] = "", "", ""
+	}
+	text := string(file)
+	for old, fresh := range replace {
+		if !strings.Contains(text, old) {
+			t.Fatalf("haproxy.cfg has no %q", old)
+		}
+		text = strings.ReplaceAll(text, old, fresh)
+	}
+	return []byte(text)
+}
+
+// collect reads the log until the connection is closed.
+func (b *balancer) collect(log net.PacketConn) {
+	line := make([]byte, 64<<10)
+	for {
+		n, _, err := log.ReadFrom(line)
+		if err != nil {
+			return
+		}
+		_, _ = b.log.Write(append(bytes.TrimSpace(line[:n]), '\n'))
+	}
+}
+
+// stats returns what HAProxy knows of the servers of a backend: by the server's
+// name, the values by the names of their columns. It is nil while HAProxy starts.
+func (b *balancer) stats(t testing.TB, backend string) map[string]map[string]string {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", b.socket)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "show stat\n"); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(conn)
+	_, _ = in.Discard(len("# ")) // the rest says what is missing
+	rows, err := csv.NewReader(in).ReadAll()
+	if err != nil || len(rows) == 0 {
+		t.Fatalf("show stat: %v", err)
+	}
+	servers := make(map[string]map[string]string)
+	for _, row := range rows[1:] {
+		if row[0] != backend {
+			continue
+		}
+		values := make(map[string]string)
+		for i, column := range rows[0] {
+			values[column] = row[i]
+		}
+		servers[row[1]] = values
+	}
+	return servers
+}
+
+// status returns what HAProxy takes a node for, such as UP.
+func (b *balancer) status(t testing.TB, backend string, node int) string {
+	t.Helper()
+	return b.stats(t, backend)[serversOfExample[node].name]["status"]
+}
+
+// up waits until HAProxy sends requests to a node, and knows so by its checks.
+func (b *balancer) up(t testing.TB, node int) {
+	t.Helper()
+	eventually(t, "haproxy takes node "+serversOfExample[node].name+" for ready", func() bool {
+		select {
+		case <-b.done:
+			t.Fatal("haproxy ended")
+		default:
+		}
+		s := b.stats(t, "ready")[serversOfExample[node].name]
+		return s["status"] == "UP" && s["check_status"] == "L7OK"
+	})
+}
+
+// total adds up a column of the servers of a backend.
+func (b *balancer) total(t testing.TB, column string) (sum int) {
+	t.Helper()
+	for name, values := range b.stats(t, "ready") {
+		if name == "BACKEND" {
+			continue
+		}
+		n, _ := strconv.Atoi(values[column])
+		sum += n
+	}
+	return sum
+}
+
+// A holder is an inbox that can be shut: then what is sent waits, and is forgotten
+// when its sender goes away. It is safe for concurrent use.
+type holder struct {
+	*inbox
+
+	mu   sync.Mutex
+	gate chan struct{} // nil: open
+	held int           // requests that wait
+	left int           // those whose sender went away
+}
+
+func newHolder(t testing.TB) *holder {
+	t.Helper()
+	h := &holder{inbox: newInbox(t, 0, false)}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	t.Cleanup(h.open) // before that waits for what is held
+	h.url = server.URL
+	return h
+}
+
+func (h *holder) shut() { h.set(func() { h.gate = make(chan struct{}) }) }
+
+func (h *holder) open() {
+	h.set(func() {
+		if h.gate != nil {
+			close(h.gate)
+		}
+		h.gate = nil
+	})
+}
+
+func (h *holder) set(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+// count returns how many wait, and how many waited until their sender went away.
+func (h *holder) count() (held, left int) {
+	h.set(func() { held, left = h.held, h.left })
+	return held, left
+}
+
+func (h *holder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var gate chan struct{}
+	h.set(func() {
+		if gate = h.gate; gate != nil {
+			h.held++
+		}
+	})
+	if gate != nil {
+		select {
+		case <-gate:
+			h.set(func() { h.held-- })
+		case <-r.Context().Done():
+			h.set(func() { h.held--; h.left++ })
+			return
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	h.inbox.ServeHTTP(w, r)
+}

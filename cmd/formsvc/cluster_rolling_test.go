@@ -1,0 +1,249 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// rollingRounds is how often every node is restarted.
+	rollingRounds = 2
+	// rollingClients use the API meanwhile.
+	rollingClients = 24
+	// rollingDrain is for how long a node goes on: longer than the second and two
+	// checks that haproxy.cfg needs to see that it leaves.
+	rollingDrain = 3 * time.Second
+	// rollingLoad is how many requests must have been made during a restart for the
+	// test to say anything.
+	rollingLoad = 200
+)
+
+// Every node is restarted, one after the other, behind the HAProxy of the examples
+// and by SIGTERM alone: no client has a request fail, or needs to send one again,
+// and every event arrives.
+func TestRollingRestartFailsNoRequest(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "s3", "--drain-delay", rollingDrain.String())
+	b := c.balance(t)
+	box := newInbox(t, 20*time.Millisecond, false)
+	c.hook(t, box.url, "all")
+	l := newLoad(t, b.url, c.key)
+	for i := range rollingClients {
+		l.start(t, fmt.Sprint(i))
+	}
+	for range rollingRounds {
+		for i, node := range c.nodes {
+			before := l.requests.Load()
+			node.terminate(t)
+			took := node.stopped(t)
+			c.start(t, i)
+			b.up(t, i)
+			n := l.requests.Load() - before
+			t.Logf("node %d ended %v after SIGTERM; %d requests until it was back", i, took.Round(time.Millisecond), n)
+			if n < rollingLoad {
+				t.Errorf("INVALID: only %d requests during a restart", n)
+			}
+		}
+	}
+	l.end()
+	t.Logf("%d requests, the slowest took %v; of haproxy: %d connections made anew, %d requests sent to another node",
+		l.requests.Load(), l.slowest.Round(time.Millisecond), b.total(t, "wretr"), b.total(t, "wredis"))
+	l.check(t, newClient(t, b.url, c.key), box)
+}
+
+// A load is clients that use the API through one address, for as long as every
+// request succeeds.
+type load struct {
+	*ledger
+
+	url, key string
+	requests atomic.Int64
+	stopping chan struct{}
+	clients  sync.WaitGroup
+
+	uploaded []string // the responses with a file; guarded by ledger.mu
+	slowest  time.Duration
+}
+
+func newLoad(t testing.TB, url, key string) *load {
+	t.Helper()
+	l := &load{url: url, key: key, stopping: make(chan struct{})}
+	l.ledger = newLedger(newClient(t, url, key).campaign(t, "Load"))
+	t.Cleanup(sync.OnceFunc(func() {
+		select {
+		case <-l.stopping:
+		default:
+			l.end()
+		}
+	}))
+	return l
+}
+
+// end has the clients end when their requests are answered.
+func (l *load) end() {
+	close(l.stopping)
+	l.clients.Wait()
+}
+
+// start starts a client, whose name nobody else has.
+func (l *load) start(t testing.TB, name string) {
+	t.Helper()
+	c := newClient(t, l.url, l.key)
+	c.http.Transport = &counted{c.http.Transport, l}
+	l.clients.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-l.stopping:
+				return
+			case <-time.After(rand.N(10 * time.Millisecond)): // somebody thinks, and the connection is idle
+			}
+			if !l.visit(t, c, name, i) {
+				l.fault("client %s gave up in round %d", name, i)
+				return
+			}
+		}
+	})
+}
+
+// visit creates a response, reads it, and does more with some. It reports whether
+// all of that succeeded.
+func (l *load) visit(t testing.TB, c *client, name string, i int) bool {
+	uuid, ok := l.create(t.Context(), c, name+"-"+strconv.Itoa(i))
+	if !ok || (i%3 == 0 && !l.complete(t.Context(), c, uuid)) {
+		return false
+	}
+	a, err := c.do(t.Context(), http.MethodGet, responsePath(l.campaign, uuid), nil)
+	if err != nil || a.status != http.StatusOK || !bytes.Contains(a.body, []byte(uuid)) {
+		l.fault("reading %s: %v, %d %.200s", uuid, err, a.status, a.body)
+		return false
+	}
+	return i%4 != 0 || l.file(t, c, uuid, byte(i))
+}
+
+// file adds a file to a response, half of them when the server asks for it, and
+// reads it again.
+func (l *load) file(t testing.TB, c *client, response string, seed byte) bool {
+	content, path := bytesOf(seed, 200_000), responsePath(l.campaign, response)
+	a, err := c.once(t.Context(), path+"/files", "none", content, func(r *http.Request) {
+		r.Header.Del("Idempotency-Key")
+		r.Header.Set("Content-Disposition", "attachment; filename=a.json")
+		if seed%8 == 0 {
+			r.Header.Set("Expect", "100-continue")
+		}
+	})
+	var f fileRecord
+	if err != nil || a.status != http.StatusCreated || json.Unmarshal(a.body, &f) != nil {
+		l.fault("a file for %s: %v, %d %.200s", response, err, a.status, a.body)
+		return false
+	}
+	l.note(func() { l.uploaded = append(l.uploaded, response) })
+	a, err = c.do(t.Context(), http.MethodGet, "/v1/files/"+f.UUID, nil)
+	if err != nil || a.status != http.StatusOK || !bytes.Equal(a.body, content) {
+		l.fault("file %s came as %d bytes of %d with status %d, %v", f.UUID, len(a.body), len(content), a.status, err)
+		return false
+	}
+	return true
+}
+
+// check checks that no request failed and that clients, service and receiver agree.
+func (l *load) check(t *testing.T, c *client, box *inbox) {
+	t.Helper()
+	for _, fault := range append(l.faults, l.cut...) {
+		t.Error(fault)
+	}
+	if l.unanswered > 0 {
+		t.Errorf("%d requests got no answer", l.unanswered)
+	}
+	l.readEach(t, c)
+	happened, markers := l.ledger.check(t, c)
+	if len(markers) != len(l.acked) {
+		t.Errorf("%d responses are stored, %d were acknowledged", len(markers), len(l.acked))
+	}
+	for _, response := range l.uploaded {
+		happened = append(happened, happening{"file.uploaded", response})
+	}
+	box.wait(t, beforeLeasesEnd, happened)
+	if repeated := box.check(t, happened, markers); repeated > 0 {
+		t.Errorf("%d deliveries were repeated, although no node died", repeated)
+	}
+	t.Logf("%d responses, %d files, %d events", len(markers), len(l.uploaded), len(happened))
+}
+
+// counted counts requests, and finds those that net/http sent again by itself,
+// which not every client would.
+type counted struct {
+	http.RoundTripper
+
+	load *load
+}
+
+func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	var connections atomic.Int64
+	began := time.Now()
+	resp, err := c.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connections.Add(1) },
+	})))
+	c.load.requests.Add(1)
+	c.load.note(func() { c.load.slowest = max(c.load.slowest, time.Since(began)) })
+	if n := connections.Load(); n > 1 {
+		c.load.fault("%s %s was sent %d times", r.Method, r.URL.Path, n)
+	}
+	return resp, err
+}
+
+// A node that is told to end serves on for its drain delay and says so: /readyz
+// answers 503, and connections are closed behind their answers, new ones too.
+func TestDrainDelay(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		s := start(t, dsn, "--drain-delay", "1h")
+		c := newClient(t, s.url, s.firstKey(t))
+		campaign := c.campaign(t, "Drain")
+		status := func() int {
+			a, err := c.do(t.Context(), http.MethodGet, "/readyz", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.status != http.StatusOK && !strings.Contains(string(a.body), `"not_ready"`) {
+				t.Fatalf("/readyz answers %s", a.body)
+			}
+			return a.status
+		}
+		if got := status(); got != http.StatusOK {
+			t.Fatalf("/readyz answers %d before SIGTERM", got)
+		}
+		s.terminate(t)
+		eventually(t, "the node is not ready", func() bool { return status() == http.StatusServiceUnavailable })
+		for range 3 {
+			reused := true
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+				GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
+			})
+			a, err := c.do(ctx, http.MethodPost, responsesPath(campaign), submission("late"))
+			if err != nil || a.status != http.StatusCreated || reused {
+				t.Errorf("a request while the node leaves: %v, %d %s; over a connection that stayed open: %t", err, a.status, a.body, reused)
+			}
+			c.want(t, http.StatusOK, http.MethodGet, "/healthz", nil, nil)
+		}
+		if s.ended() {
+			t.Error("the node ended within its drain delay")
+		}
+		s.terminate(t)
+		eventually(t, "the second signal ends it", s.ended)
+	})
+	for _, value := range []string{"-1s", "soon"} {
+		r := invocation{args: []string{"serve", "--addr", "127.0.0.1:0", "--drain-delay=" + value}}.run(t)
+		if r.status != 2 || !strings.Contains(r.err, "--drain-delay") {
+			t.Errorf("--drain-delay=%s: status %d, %q", value, r.status, r.err)
+		}
+	}
+}

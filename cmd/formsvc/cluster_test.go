@@ -1,0 +1,396 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// What a node that is killed was delivering is delivered by another one when its
+// lease has ended, as the attempt that it was.
+func TestKilledNodesDeliveriesAreTakenOver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "disk", "--webhook-timeout", "5s", "--webhook-lease", "10s",
+		"--webhook-retries", "200ms,200ms,200ms,200ms,200ms,200ms,200ms,200ms")
+	box := newHolder(t)
+	hook := c.hook(t, box.url, "response.created")
+	campaign := c.client(t, 0).campaign(t, "Taken over")
+	var happened []happening
+	markers := make(map[string]string)
+	submit := func() {
+		for i := range 60 {
+			r := c.client(t, i%clusterNodes).submit(t, campaign, "x")
+			happened = append(happened, happening{"response.created", r.UUID})
+			markers[r.UUID] = "x"
+		}
+	}
+	submit() // each node earns the right to send several at once
+	box.wait(t, beforeLeasesEnd, happened)
+	box.shut()
+	submit()
+	eventually(t, "deliveries are in flight", func() bool { held, _ := box.count(); return held >= 3*clusterNodes })
+	held, before := box.count()
+	killed := time.Now()
+	c.nodes[0].kill()
+	eventually(t, "the deliveries of the killed node break off", func() bool { _, left := box.count(); return left > before })
+	box.open()
+	box.wait(t, leaseEnds, happened)
+	t.Logf("%d in flight, all of the killed node's arrived after %v", held, time.Since(killed).Round(time.Millisecond))
+	box.check(t, happened, markers)
+	var list []delivery
+	eventually(t, "all are recorded as delivered", func() bool {
+		list = decoded[delivery](t, c.manage(t, "webhooks", "deliveries", hook, "--json", "--limit", "1000", "--state", "delivered"))
+		return len(list) == len(happened)
+	})
+	checkNumbers(t, list)
+	for _, d := range list {
+		if n := len(d.Attempts); n == 0 || d.Attempts[n-1].Status != http.StatusOK {
+			t.Errorf("delivered by %+v", d.Attempts)
+		}
+	}
+}
+
+// quotaOfCluster is the quota of the nodes, and what one that is killed takes along
+// of it at most.
+const (
+	quotaOfCluster = 500
+	quotaLost      = quotaOfCluster / formsvc.QuotaShare
+)
+
+// Three nodes that are asked until each refuses allow exactly the quota, and never
+// more, when one is killed meanwhile.
+func TestThreeNodesAllowExactlyTheQuota(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "disk", "--quota", strconv.Itoa(quotaOfCluster), "--quota-window", quotaWindow)
+	newKey := openedKeys(t, c.dsn)
+	for round := range 3 {
+		if allowed, lost := c.hammer(t, newKey(), nil); allowed != quotaOfCluster || lost > 0 {
+			t.Errorf("round %d: %d requests are allowed and %d not answered, want %d and 0", round, allowed, lost, quotaOfCluster)
+		}
+	}
+	key := newKey()
+	allowed, lost := c.hammer(t, key, c.nodes[2])
+	if least := quotaOfCluster - quotaLost - lost; allowed < least || allowed > quotaOfCluster {
+		t.Errorf("%d requests are allowed while a node is killed, want %d to %d", allowed, least, quotaOfCluster)
+	}
+	t.Logf("%d requests are allowed while a node is killed, %d not answered", allowed, lost)
+	c.start(t, 2)
+	if more, lost := c.hammer(t, key, nil); more > 0 || lost > 0 {
+		t.Errorf("%d more are allowed when all had refused and the node is back; %d not answered", more, lost)
+	}
+}
+
+// hammer makes requests with the key to all nodes at once until each refuses, and
+// returns how many were allowed, and how many got no answer. A node in victim is
+// killed while a good part of the quota is left.
+func (c *cluster) hammer(t *testing.T, key string, victim *server) (allowed, lost int) {
+	t.Helper()
+	var (
+		crowd   = newCrowd(t)
+		all     sync.WaitGroup
+		yes, no atomic.Int64
+		kill    = sync.OnceFunc(func() { victim.kill() })
+	)
+	for _, node := range slices.Repeat(c.nodes, 16) {
+		all.Go(func() {
+			caller := &client{url: node.url, key: key, http: crowd.http}
+			for {
+				a, err := caller.do(t.Context(), http.MethodGet, "/v1/me", nil)
+				switch {
+				case err != nil:
+					no.Add(1)
+					return
+				case a.status == http.StatusTooManyRequests:
+					return
+				case a.status != http.StatusOK:
+					t.Errorf("%d %s", a.status, a.body)
+					return
+				}
+				if yes.Add(1) > quotaOfCluster/3 && victim != nil {
+					kill()
+				}
+			}
+		})
+	}
+	all.Wait()
+	return int(yes.Load()), int(no.Load())
+}
+
+// What one node does, the others know: revoked keys, sessions, idempotency keys; and
+// what HAProxy adds to that.
+func TestNodesAgree(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "s3", "--drain-delay", "0s")
+	b := c.balance(t)
+	t.Run("revoked keys", func(t *testing.T) { c.revokes(t) })
+	t.Run("sessions", func(t *testing.T) { c.signsInAndOut(t, b) })
+	t.Run("idempotency keys", func(t *testing.T) {
+		clients := []*client{c.client(t, 0), c.client(t, 1), c.client(t, 2)}
+		campaign := clients[0].campaign(t, "Once")
+		body, err := json.Marshal(submission("once"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		together(t, clients, responsesPath(campaign), "key", body, nil)
+		if n := len(clients[2].list(t, campaign)); n != 1 {
+			t.Errorf("%d responses, want 1", n)
+		}
+	})
+	t.Run("request identifiers", func(t *testing.T) { b.identifies(t, c.key) })
+	t.Run("no node is ready", func(t *testing.T) { c.losesItsBucket(t, b) })
+	t.Run("a node hangs up", func(t *testing.T) { c.hangsUp(t, b) })
+}
+
+// revokes makes a key that all nodes know, and revokes it.
+func (c *cluster) revokes(t *testing.T) {
+	made := object(t, []byte(c.manage(t, "keys", "create", "--name", "short-lived", "--permissions", "campaigns:read", "--json")))
+	key, _ := made["key"].(string)
+	uuid, _ := made["uuid"].(string)
+	clients := make([]*client, clusterNodes)
+	for i, node := range c.nodes {
+		clients[i] = newClient(t, node.url, key)
+		clients[i].want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
+	}
+	c.manage(t, "keys", "revoke", uuid)
+	began := time.Now()
+	for i, client := range clients {
+		eventually(t, "the revoked key is refused", func() bool {
+			a, err := client.do(t.Context(), http.MethodGet, "/v1/me", nil)
+			return err == nil && a.status == http.StatusUnauthorized
+		})
+		t.Logf("node %d refused the revoked key after %v (the contract says 2s)", i, time.Since(began).Round(time.Millisecond))
+	}
+	for _, client := range slices.Repeat(clients, 3) { // no cache lets it in again
+		client.want(t, http.StatusUnauthorized, http.MethodGet, "/v1/me", nil, nil)
+	}
+}
+
+// signsInAndOut begins a session on one node and ends it through HAProxy.
+func (c *cluster) signsInAndOut(t *testing.T, b *balancer) {
+	v := newVisitor(t, c.nodes[0].url)
+	if status := v.signIn(c.manage(t, "settings-link", "--base-url", c.nodes[0].url)); status != http.StatusOK {
+		t.Fatalf("signing in: %d %s", status, v.body)
+	}
+	page, err := url.Parse(v.site + "/settings/keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Somebody who keeps the cookie, which a browser forgets on signing out.
+	other := newVisitor(t, "")
+	other.client.Jar.SetCookies(page, v.client.Jar.Cookies(page))
+	known := func(want int) {
+		for _, other.site = range []string{b.url, b.url, b.url, c.nodes[0].url, c.nodes[1].url, c.nodes[2].url} {
+			if status := other.get("/keys"); status != want {
+				t.Errorf("%s: %d, want %d", other.site, status, want)
+			}
+		}
+	}
+	known(http.StatusOK)
+	v.site = b.url
+	v.get("/keys")
+	if status := v.post("/sign-out", url.Values{}); status != http.StatusOK {
+		t.Fatalf("signing out: %d %s", status, v.body)
+	}
+	known(http.StatusUnauthorized)
+}
+
+// identifies checks which identifiers of requests are kept.
+func (b *balancer) identifies(t *testing.T, key string) {
+	c := newClient(t, b.url, key)
+	for id, kept := range map[string]bool{
+		"mine-1.A_b": true, strings.Repeat("a", 128): true, strings.Repeat("a", 129): false, `"}`: false, "a b": false, "": false,
+	} {
+		for _, path := range []string{"/v1/me", "/nowhere"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+key)
+			req.Header.Set("X-Request-Id", id)
+			a, err := c.answered(req)
+			got := a.header.Values("X-Request-Id")
+			if err != nil || len(got) != 1 || got[0] == "" || (got[0] == id) != kept {
+				t.Errorf("%q came back as %q (%v), want it kept: %t", id, got, err, kept)
+				continue
+			}
+			if path == "/nowhere" && !strings.Contains(string(a.body), `"requestId":"`+got[0]+`"`) {
+				t.Errorf("the identifier is %q, the node says %s", got[0], a.body)
+			}
+			eventually(t, "haproxy logs the identifier", func() bool { return strings.Contains(b.log.String(), "{"+got[0]+"}") })
+		}
+	}
+}
+
+// losesItsBucket takes the bucket away from all nodes: what needs no files goes on.
+func (c *cluster) losesItsBucket(t *testing.T, b *balancer) {
+	client := newClient(t, b.url, c.key)
+	campaign := client.campaign(t, "No bucket")
+	c.server.Stop()
+	for i := range c.nodes {
+		eventually(t, "haproxy sees that no node is ready", func() bool {
+			return strings.HasPrefix(b.status(t, "ready", i), "DOWN") && b.status(t, "alive", i) == "UP"
+		})
+	}
+	r := client.submit(t, campaign, "x")
+	w := &filing{client: client, response: responsePath(campaign, r.UUID)}
+	a, err := w.send(t.Context(), "a", strings.NewReader("a"), 1)
+	if err != nil || a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
+		t.Errorf("an upload without a bucket: %v, %d %s", err, a.status, a.body)
+	}
+	c.server.Restart()
+	for i := range c.nodes {
+		b.up(t, i)
+	}
+	w.upload(t, "a", []byte("a"))
+}
+
+// hangsUp kills nodes: reads, and POSTs with an Idempotency-Key, succeed whatever
+// they were killed in; in the end HAProxy says that there is none.
+func (c *cluster) hangsUp(t *testing.T, b *balancer) {
+	clients := make([]*client, 12)
+	for i := range clients {
+		clients[i] = newClient(t, b.url, c.key)
+	}
+	campaign := clients[0].campaign(t, "Hang up")
+	ctx, end := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var served atomic.Int64
+	for i, client := range clients {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				body := fmt.Appendf(nil, `{"user":{"email":"ada@example.com"},"responses":{"n":{"value":["%d-%d"]}}}`, i, n)
+				a, err := client.once(t.Context(), responsesPath(campaign), fmt.Sprintf("%d-%d", i, n), body, nil)
+				if err != nil || a.status != http.StatusCreated {
+					t.Errorf("a POST with an Idempotency-Key: %v, %d %s", err, a.status, a.body)
+				}
+				a, err = client.do(t.Context(), http.MethodGet, "/v1/campaigns/"+campaign, nil)
+				if err != nil || a.status != http.StatusOK {
+					t.Errorf("a GET: %v, %d %s", err, a.status, a.body)
+				}
+				served.Add(1)
+			}
+		})
+	}
+	for i := range clusterNodes - 1 {
+		before := served.Load()
+		eventually(t, "there is load", func() bool { return served.Load() > before+100 || t.Failed() })
+		c.nodes[i].kill()
+		eventually(t, "haproxy sees that a node died", func() bool { return strings.HasPrefix(b.status(t, "ready", i), "DOWN") })
+	}
+	before := served.Load()
+	eventually(t, "the last node serves", func() bool { return served.Load() > before+100 || t.Failed() })
+	end()
+	all.Wait()
+	if n := len(c.client(t, clusterNodes-1).list(t, campaign)); int64(n) != served.Load() {
+		t.Errorf("%d responses, want %d", n, served.Load())
+	}
+	c.nodes[clusterNodes-1].kill()
+	a, err := newClient(t, b.url, c.key).do(t.Context(), http.MethodGet, "/v1/me", nil)
+	if err != nil || a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") != "1" ||
+		a.header.Get("Content-Type") != "application/problem+json" || object(t, a.body)["requestId"] != a.header.Get("X-Request-Id") {
+		t.Errorf("without nodes: %v, %d %v %s", err, a.status, a.header, a.body)
+	}
+}
+
+// HAProxy repeats what nodes may have done already only where that is safe, says
+// where requests come from, and leaves answers alone.
+func TestProxyRepeatsOnlyWhatIsSafe(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	arrived := make(map[string][]http.Header) // by path
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" || r.URL.Path == "/healthz" {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		mu.Lock()
+		arrived[r.URL.Path] = append(arrived[r.URL.Path], r.Header)
+		mu.Unlock()
+		if r.Header.Get("X-Answer") == "" {
+			panic(http.ErrAbortHandler) // the node dies
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	c := &cluster{public: freeAddrs(t, 1)[0]}
+	for range clusterNodes {
+		node := httptest.NewServer(handler)
+		t.Cleanup(node.Close)
+		c.addrs = append(c.addrs, strings.TrimPrefix(node.URL, "http://"))
+	}
+	b := c.balance(t)
+	for i, x := range []struct {
+		method, key, answer string
+		size                int
+		repeated            bool
+		status              int
+	}{
+		{http.MethodGet, "", "", 0, true, http.StatusBadGateway},
+		{http.MethodPost, "k", "", 1000, true, http.StatusBadGateway},
+		{http.MethodPost, "", "", 1000, false, http.StatusBadGateway},
+		{http.MethodPost, "", "", 0, false, http.StatusBadGateway},
+		{http.MethodPut, "k", "", 1000, false, http.StatusBadGateway},
+		{http.MethodPatch, "k", "", 1000, false, http.StatusBadGateway},
+		{http.MethodDelete, "k", "", 0, false, http.StatusBadGateway},
+		{http.MethodGet, "", "503", 0, false, http.StatusServiceUnavailable},
+		{http.MethodPost, "k", "503", 1000, false, http.StatusServiceUnavailable},
+	} {
+		path := fmt.Sprint("/", i)
+		req, err := http.NewRequestWithContext(t.Context(), x.method, b.url+path, strings.NewReader(strings.Repeat("x", x.size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Forwarded-For", "192.0.2.1")
+		req.Header.Set("Forwarded", "for=192.0.2.1")
+		req.Header.Set("X-Answer", x.answer)
+		if x.key != "" {
+			req.Header.Set("Idempotency-Key", x.key)
+		}
+		a, err := newClient(t, b.url, "").answered(req)
+		if err != nil || a.status != x.status || (x.answer == "" && object(t, a.body)["code"] != "outcome_unknown") {
+			t.Errorf("%+v: %v, %d %s", x, err, a.status, a.body)
+		}
+		mu.Lock()
+		if n := len(arrived[path]); n == 0 || (n > 1) != x.repeated {
+			t.Errorf("%+v was sent to nodes %d times", x, n)
+		}
+		for _, header := range arrived[path] {
+			if from := header["X-Forwarded-For"]; len(from) != 1 || from[0] != "127.0.0.1" || header["Forwarded"] != nil {
+				t.Errorf("%+v came from %q and %q", x, from, header["Forwarded"])
+			}
+		}
+		mu.Unlock()
+	}
+}
+
+// The examples name flags that there are.
+func TestClusterExampleNamesFlags(t *testing.T) {
+	t.Parallel()
+	help := invocation{args: []string{"serve", "--help"}}.run(t).out
+	for _, file := range []string{"formsvc.env.example", "formsvc@.service", "README.md"} {
+		text, err := os.ReadFile(filepath.Join(clusterDir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := strings.FieldsFunc(string(text), func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') })
+		for _, name := range names {
+			if strings.HasPrefix(name, "FORMSVC_") && !strings.Contains(help, "($"+name+")") {
+				t.Errorf("%s names %s, which serve does not have", file, name)
+			}
+		}
+	}
+}
