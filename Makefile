@@ -26,7 +26,7 @@ WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test test-connectors test-n8n race bench microbench check fmt vet tidy lint judges vuln fuzz clean
+.PHONY: help build test torture torture-long mutants test-connectors test-n8n race bench microbench check fmt vet tidy lint judges vuln fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -35,8 +35,32 @@ help: ## list the targets
 build: ## compile everything
 	@$(GO) build ./...
 
+# What attacks the binary is a module of its own, so that nobody else downloads what that needs.
+TORTURE := cmd/formsvc/torture
+
 test: ## run the tests, with PostgreSQL and S3 servers for the time they take
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+ifeq ($(PKGS),./...)
+	@$(GO) test -timeout 5m -tags failpoints -run Failpoint $(TESTFLAGS) ./cmd/formsvc
+	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 10m $(TESTFLAGS) ./...
+endif
+
+# FOR=10m ROUNDS=300 RUN='TestKill$$' narrow it; figures go to REPORT, a line of JSON for each fault.
+FOR    ?= 10m
+RUN    ?= .
+ROUNDS ?=
+REPORT ?= $(CURDIR)/.cache/torture.jsonl
+
+torture: ## hurt the binary in every way there is, for ten minutes, and check that nothing is lost (FOR, RUN, ROUNDS)
+	@mkdir -p '$(dir $(REPORT))'
+	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 6h -count 1 -parallel 1 -v -run '$(RUN)' . \
+		$(if $(ROUNDS),-rounds $(ROUNDS),-for $(FOR)) -report '$(REPORT)'
+
+torture-long: ## the same for an hour
+	@$(MAKE) --no-print-directory torture FOR=1h
+
+mutants: ## plant bugs, one after the other, and see the tests catch each (about 20 minutes)
+	@$(WITH_S3) $(WITH_POSTGRES) bash .ci/mutants/run $(MUTANTS)
 
 test-connectors: ## test the connectors of examples/connectors, one of them in a real Node-RED (a minute; needs Node.js)
 	@$(WITH_POSTGRES) bash examples/connectors/testing/run
@@ -62,14 +86,14 @@ fmt: ## name the files gofmt would change
 	@bad=$$(find . -name node_modules -prune -o -name '*.go' -print0 | xargs -0 gofmt -l) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
 
 vet: ## run go vet
-	@$(GO) vet ./...
+	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./...
 
 tidy: ## compare go.mod and go.sum with what the code needs
-	@$(GO) mod tidy -diff
+	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff
 
 lint: ## run golangci-lint
 	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \
-		$(GOLANGCI_LINT) run ./...; \
+		$(GOLANGCI_LINT) run ./... && cd $(TORTURE) && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...; \
 	else \
 		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
 	fi
