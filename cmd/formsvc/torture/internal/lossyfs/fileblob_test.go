@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,8 @@ const (
 	putters = 3
 )
 
-func blobKey(number uint64) string { return fmt.Sprintf("%02x/%d", number%7, number) }
+// blobKey returns a key in one of three directories of its round.
+func blobKey(number uint64) string { return fmt.Sprintf("%x-%x/%d", number/1000, number%3, number) }
 
 // putBlobs puts blobs from a number on until it is killed, and says the number of
 // each when it is there.
@@ -107,10 +109,8 @@ func wantBlobs(t *testing.T, dir string, put []uint64, from uint64) {
 	for info, err := range s.List(t.Context(), "") {
 		must(t, err)
 		there[info.Key] = true
-		var bucket, n uint64
-		if _, err := fmt.Sscanf(info.Key, "%x/%d", &bucket, &n); err != nil {
-			t.Fatal(err)
-		}
+		n, err := strconv.ParseUint(path.Base(info.Key), 10, 64)
+		must(t, err)
 		if n < from {
 			continue
 		}
