@@ -94,7 +94,7 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status := b.take(body, r.Header)
 	if status == http.StatusOK && b.Delay > 0 {
-		time.Sleep(rand.N(b.Delay)) //nolint:gosec // a receiver that does something
+		time.Sleep(rand.N(b.Delay)) // a receiver that does something
 	}
 	w.WriteHeader(status)
 }

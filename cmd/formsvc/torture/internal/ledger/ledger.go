@@ -29,12 +29,12 @@ const (
 type Outcome string
 
 const (
-	// Unknown: no answer, a broken one, or one that says so (5xx). It may have
+	// Unknown is what no answer says, a broken one, or one of 5xx. It may have
 	// happened, once.
 	Unknown Outcome = ""
-	// Done: answered 2xx. It happened.
+	// Done was answered 2xx. It happened.
 	Done Outcome = "done"
-	// Refused: answered 4xx. It did not happen.
+	// Refused was answered 4xx. It did not happen.
 	Refused Outcome = "refused"
 )
 

@@ -116,7 +116,7 @@ func (l *Load) Result() Result {
 func (l *Load) Acked() int { return l.Result().Acked }
 
 func (l *Load) work(name string) {
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) // no secret
 	for i := 0; !l.stop.Load(); i++ {
 		marker := fmt.Sprintf("%s-%d", name, i)
 		uuid, ok := l.create(marker, random.IntN(2) == 0)
@@ -289,7 +289,7 @@ func reason(a *api.Answer, err error) string {
 func (l *Load) target() string {
 	for ; ; time.Sleep(time.Millisecond) {
 		if list := l.o.Targets(); len(list) > 0 {
-			return list[rand.IntN(len(list))] //nolint:gosec // no secret
+			return list[rand.IntN(len(list))] // no secret
 		}
 		if l.stop.Load() {
 			break

@@ -76,7 +76,7 @@ func Mount(t testing.TB, seed uint64) *FS {
 	t.Helper()
 	f := &FS{
 		Dir:    mountPoint(t),
-		random: rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // nobody gains by guessing it
+		random: rand.New(rand.NewPCG(seed, seed)), // nobody gains by guessing it
 	}
 	f.root = f.newInode(fuse.S_IFDIR|0o755, fuse.CurrentOwner())
 	f.root.links = 1

@@ -25,7 +25,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn" //nolint:depguard // for tests of a command, where everything meets
+	"github.com/jackc/pgx/v5/pgconn" // for tests of a command, where everything meets
 )
 
 // limit bounds everything that is waited for: only what is broken takes so long.
@@ -87,7 +87,7 @@ func newServer(t testing.TB, p *programs, durable bool) *Server {
 // freePort returns a port that is likely free and stays so while the server is
 // stopped: it lies below those from which outgoing connections take theirs.
 func freePort() int {
-	return 15000 + rand.IntN(17000) //nolint:gosec // nobody gains by guessing it
+	return 15000 + rand.IntN(17000) // nobody gains by guessing it
 }
 
 func (s *Server) initialize(t testing.TB) {
@@ -132,7 +132,7 @@ func (s *Server) configure(t testing.TB, settings map[string]string) {
 // appendTo adds lines to a file of the server's data.
 func (s *Server) appendTo(t testing.TB, name, lines string) {
 	t.Helper()
-	f, err := os.OpenFile(filepath.Join(s.data, name), os.O_APPEND|os.O_WRONLY, 0) //nolint:gosec // one of ours
+	f, err := os.OpenFile(filepath.Join(s.data, name), os.O_APPEND|os.O_WRONLY, 0) // one of ours
 	if err != nil {
 		t.Fatal(err)
 	}

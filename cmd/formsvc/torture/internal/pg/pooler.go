@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn" //nolint:depguard // for tests of a command, where everything meets
+	"github.com/jackc/pgx/v5/pgconn" // for tests of a command, where everything meets
 )
 
 // Pooler starts PgBouncer in front of a server, in transaction mode, and returns

@@ -152,7 +152,7 @@ func (s *Server) logFile() string { return filepath.Join(s.dir, "server.log") }
 func (s *Server) log() string { return tail(s.logFile()) }
 
 func tail(file string) string {
-	b, err := os.ReadFile(file) //nolint:gosec // one of ours
+	b, err := os.ReadFile(file) // one of ours
 	if err != nil {
 		return err.Error()
 	}
@@ -205,7 +205,7 @@ func version(dir string) int {
 			return 0
 		}
 	}
-	out, _ := exec.Command(filepath.Join(dir, "postgres"), "--version").Output() //nolint:gosec,noctx // it ends at once
+	out, _ := exec.Command(filepath.Join(dir, "postgres"), "--version").Output() // it ends at once
 	match := regexp.MustCompile(`\) (\d+)`).FindSubmatch(out)
 	if match == nil {
 		return 0
@@ -229,7 +229,7 @@ func (p *programs) directory(t testing.TB) string {
 		t.Fatal(err)
 	}
 	const script = `trap '' HUP INT QUIT TERM; cat >/dev/null; for try in 1 2 3 4 5; do rm -rf "$1" && break; sleep $try; done`
-	cleaner := exec.Command("/bin/sh", "-c", script, "sh", dir) //nolint:gosec,noctx // it outlives the test
+	cleaner := exec.Command("/bin/sh", "-c", script, "sh", dir) // it outlives the test
 	cleaner.Dir, cleaner.SysProcAttr = "/", detached()
 	end, err := cleaner.StdinPipe()
 	if err == nil {
@@ -257,7 +257,7 @@ func (p *programs) run(t testing.TB, name string, args ...string) (string, error
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...) //nolint:gosec // a program of PostgreSQL
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...) // a program of PostgreSQL
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", p.environment(), p.account.attributes()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -266,12 +266,12 @@ func (p *programs) run(t testing.TB, name string, args ...string) (string, error
 // launch starts a program that goes on; what it says is added to a file.
 func (p *programs) launch(t testing.TB, log, program string, args ...string) *process {
 	t.Helper()
-	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // one of ours
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) // one of ours
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()      // the program has its own
-	cmd := exec.Command(program, args...) //nolint:gosec,noctx // a program of PostgreSQL; whoever starts it ends it
+	cmd := exec.Command(program, args...) // a program of PostgreSQL; whoever starts it ends it
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", p.environment(), p.account.attributes()
 	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Start(); err != nil {

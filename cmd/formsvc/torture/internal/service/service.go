@@ -109,7 +109,7 @@ func Launch(t testing.TB, s *Setup) *Process {
 		addr = "127.0.0.1:0"
 	}
 	args := slices.Concat(s.Under, []string{s.Program.path, "serve", "--addr", addr, "--log-format", "json"}, s.common(), s.Flags)
-	p := &Process{cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})} //nolint:gosec // our own binary
+	p := &Process{cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})} // our own binary
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = s.environment(), &p.out, &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed with what it runs under
 	p.cmd.WaitDelay = time.Second
@@ -242,7 +242,7 @@ func Command(t testing.TB, s *Setup, args ...string) string {
 
 // TryCommand is Command for one that may fail.
 func TryCommand(ctx context.Context, s *Setup, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, s.Program.path, append(slices.Clone(args), s.common()...)...) //nolint:gosec // our own binary
+	cmd := exec.CommandContext(ctx, s.Program.path, append(slices.Clone(args), s.common()...)...) // our own binary
 	var stdout, stderr bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = s.environment(), &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -63,7 +63,7 @@ func New(t testing.TB, upstream string) *Proxy {
 	var err error
 	for range 20 {
 		// Below the ports from which outgoing connections take theirs: nobody takes it while connections are refused.
-		p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000))) //nolint:gosec // nobody gains by guessing it
+		p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000))) // nobody gains by guessing it
 		if err = p.listen(); err == nil {
 			t.Cleanup(func() {
 				p.close()
