@@ -38,6 +38,7 @@ func (c *clock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c
 // waiting. Nothing is lost, nothing is given up early, and identifiers stay unique.
 // The clock is that of the options, so this is the library, in one process.
 func TestClockSteps(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"sqlite", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			dsn := sqliteDSN(t)

@@ -42,6 +42,7 @@ func underStrace(t testing.TB, injection, log string) []string {
 // The node is killed at a system call that writes: before it, since the signal comes
 // first. So every state of the files between two of them is one that a node finds.
 func TestKillAtSystemCall(t *testing.T) {
+	t.Parallel()
 	calls := []string{"fsync", "fdatasync", "pwrite64", "write", "renameat", "linkat", "unlinkat", "ftruncate", "mkdirat"}
 	w := world.New(t, world.Options{Program: program(t), DSN: sqliteDSN(t)})
 	began, r := time.Now(), newRounds(8)
@@ -75,6 +76,7 @@ func TestKillAtSystemCall(t *testing.T) {
 // A system call fails once, at any moment: the disk could not write, or not flush.
 // What was answered 2xx is there all the same, also after a crash.
 func TestDiskErrors(t *testing.T) {
+	t.Parallel()
 	calls := []string{"fsync:error=EIO", "pwrite64:error=EIO", "pwrite64:error=ENOSPC", "fdatasync:error=EIO", "renameat:error=EIO", "ftruncate:error=EIO"}
 	w := world.New(t, world.Options{Program: program(t), DSN: sqliteDSN(t)})
 	began, r := time.Now(), newRounds(6)
@@ -110,6 +112,7 @@ func TestDiskErrors(t *testing.T) {
 // The disk is full for a while, again and again. Writes are refused, and taken again
 // when there is space, without a restart.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=96m"); err != nil {
 		missing(t, fmt.Sprintf("a small file system can't be mounted: %v", err))

@@ -24,6 +24,7 @@ import (
 // The node dies at a named point: before or after a commit, a claim, a request, an
 // outcome, a blob. The names come from the binary, so that none is left out.
 func TestFailpoints(t *testing.T) {
+	t.Parallel()
 	tagged, err := buildTagged()
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ const leastRate = 200
 
 // Whenever the only node is killed, on either database.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	for name, dsn := range map[string]func(testing.TB) string{"sqlite": sqliteDSN, "postgres": postgrestest.DSN} {
 		t.Run(name, func(t *testing.T) {
 			w := world.New(t, world.Options{Program: program(t), DSN: dsn(t)})
@@ -26,6 +27,7 @@ func TestKill(t *testing.T) {
 
 // Whenever one of three nodes is killed, which share a Postgres and a bucket.
 func TestKillOneOfThree(t *testing.T) {
+	t.Parallel()
 	_, blobs, env := bucket(t)
 	w := world.New(t, world.Options{Program: program(t), DSN: postgrestest.DSN(t), Blobs: blobs, Env: env, Nodes: 3})
 	killing(t, w, 8)

@@ -16,6 +16,7 @@ import (
 // be killed, told to end or stand still, a Postgres that is cut off, stopped and
 // started, and a bucket that comes and goes, one after the other in no order.
 func TestMix(t *testing.T) {
+	t.Parallel()
 	server := pg.Start(t, nil)
 	proxy := wire.New(t, server.Addr())
 	store, _, env := bucket(t)

@@ -15,6 +15,7 @@ import (
 // before the node knows, and in the middle of the answer: of new responses, of other
 // writes, and of what became of deliveries.
 func TestCommitCut(t *testing.T) {
+	t.Parallel()
 	server := pg.Start(t, nil)
 	proxy := wire.New(t, server.Addr())
 	w := world.New(t, world.Options{Program: program(t), DSN: proxy.DSN(t, server.DSN()), Nodes: 2})
@@ -48,6 +49,7 @@ func TestCommitCut(t *testing.T) {
 // Postgres ends the connections of nodes, is stopped in the worst way and started
 // again, and is not there at all for a while.
 func TestPostgresRestart(t *testing.T) {
+	t.Parallel()
 	server := pg.Start(t, nil)
 	w := world.New(t, world.Options{Program: program(t), DSN: server.DSN(), Nodes: 2})
 	began, r := time.Now(), newRounds(4)
@@ -79,6 +81,7 @@ func TestPostgresRestart(t *testing.T) {
 // The primary is killed with its disk, the synchronous standby promoted, and the old
 // one comes back as a standby of the new one, over and over.
 func TestPromotion(t *testing.T) {
+	t.Parallel()
 	servers := []*pg.Server{pg.Start(t, nil)}
 	servers = append(servers, servers[0].Standby(t))
 	w := world.New(t, world.Options{Program: program(t), DSN: pg.MultiHost(servers[0], servers[1]), Nodes: 2})
@@ -106,6 +109,7 @@ func TestPromotion(t *testing.T) {
 // PgBouncer in transaction mode is between the nodes and Postgres, which restarts
 // meanwhile.
 func TestPooler(t *testing.T) {
+	t.Parallel()
 	server := pg.Start(t, nil)
 	w := world.New(t, world.Options{Program: program(t), DSN: pg.Pooler(t, server), Nodes: 2})
 	began, r := time.Now(), newRounds(3)

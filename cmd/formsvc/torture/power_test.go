@@ -16,6 +16,7 @@ import (
 // The machine loses its power: the process is gone, and what was not flushed is gone
 // or there in part. Database and files are both on the disk that loses it.
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	disk := lossyfs.Mount(t, seed)

@@ -67,6 +67,7 @@ func (l *link) heal() {
 // downloads. What has no file goes on as if nothing were; a file is there with all its
 // bytes or not at all.
 func TestS3(t *testing.T) {
+	t.Parallel()
 	server, _, env := bucket(t)
 	way, endpoint := newLink(t, server.Endpoint)
 	blobs := fmt.Sprintf("s3://%s?endpoint=%s&region=%s", server.Bucket, endpoint, server.Region)

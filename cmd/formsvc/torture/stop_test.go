@@ -18,6 +18,7 @@ const pause = 9 * time.Second
 // and goes on. Another one has taken over its deliveries by then, and what it still
 // has to say of them is not taken.
 func TestStopPastLease(t *testing.T) {
+	t.Parallel()
 	w := world.New(t, world.Options{Program: program(t), DSN: postgrestest.DSN(t), Nodes: 2})
 	began, r := time.Now(), newRounds(1)
 	w.StartAll()

@@ -69,8 +69,13 @@ func program(t testing.TB) service.Program {
 	return p
 }
 
-// kinds is how many tests share the time of -for.
-const kinds = 12
+const (
+	// kinds is how many faults share the time of -for: tests, and databases in them.
+	kinds = 18
+	// settling is about how long the end of each takes, when what was under way
+	// waits for its lease to end and everything is compared.
+	settling = 10 * time.Second
+)
 
 // rounds counts the rounds of one test, which are few unless flags say otherwise.
 type rounds struct {
@@ -82,7 +87,7 @@ func newRounds(few int) *rounds {
 	r := &rounds{want: few}
 	switch {
 	case *forFlag > 0:
-		r.until = time.Now().Add(*forFlag / kinds)
+		r.until = time.Now().Add(max(*forFlag/kinds-settling, settling/2))
 	case *roundsFlag > 0:
 		r.want = *roundsFlag
 	}
