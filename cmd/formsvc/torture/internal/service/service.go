@@ -124,8 +124,8 @@ func Launch(t testing.TB, s *Setup) *Process {
 		p.Kill()
 		if log := p.log.String(); strings.Contains(log, "DATA RACE") || strings.Contains(log, `"msg":"panic"`) {
 			t.Errorf("formsvc raced or panicked:\n%s", log)
-		} else if t.Failed() {
-			t.Logf("the end of the log of process %d:\n%s", p.cmd.Process.Pid, tail(log, 15))
+		} else if noise := notable(log); t.Failed() && noise != "" {
+			t.Logf("the end of the log of process %d:\n%s", p.cmd.Process.Pid, tail(noise, 15))
 		}
 	})
 	return p
@@ -249,6 +249,17 @@ func TryCommand(ctx context.Context, s *Setup, args ...string) (string, error) {
 		return stdout.String(), errors.Join(fmt.Errorf("formsvc %s: %w", strings.Join(args, " "), err), errors.New(stderr.String()))
 	}
 	return stdout.String(), nil
+}
+
+// notable returns the lines of a log that tell of more than the course of things.
+func notable(log string) string {
+	var b strings.Builder
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, `"level":"INFO"`) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // tail returns the last lines of s.
