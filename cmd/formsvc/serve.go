@@ -76,7 +76,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if scrapes != nil {
 		defer func() { _ = scrapes.Close() }()
 	}
-	s, err := g.open(ctx, true)
+	s, err := openPatiently(ctx, g, logger)
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,30 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	err = n.run(ctx, netutil.LimitListener(listener, c.MaxConnections), scrapes)
 	logger.InfoContext(ctx, "stopped")
 	return err
+}
+
+const (
+	// openPatience is how long to wait for a database that can't be reached.
+	openPatience = time.Minute
+	// openPause is between two tries.
+	openPause = time.Second
+)
+
+// openPatiently opens the database, and waits for one that can't be reached yet: it may
+// be starting too, or be on its way from one machine to another.
+func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, error) {
+	for deadline := time.Now().Add(openPatience); ; {
+		s, err := g.open(ctx, true)
+		if !errors.Is(err, formsvc.ErrUnavailable) || time.Now().After(deadline) {
+			return s, err
+		}
+		logger.WarnContext(ctx, "the database can't be reached; trying again", slog.Any("error", err))
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(openPause):
+		}
+	}
 }
 
 // listenMetrics opens the address for scrapes, if there is one.

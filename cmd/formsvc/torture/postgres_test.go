@@ -2,11 +2,13 @@ package torture_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/load"
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/pg"
+	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/service"
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/wire"
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
 )
@@ -76,6 +78,20 @@ func TestPostgresRestart(t *testing.T) {
 	w.Stop(l)
 	s := w.Check()
 	report(t, r, "stops of Postgres", began, &s)
+}
+
+// A node that starts before its database waits for it.
+func TestStartBeforeDatabase(t *testing.T) {
+	t.Parallel()
+	server := pg.Start(t, nil)
+	w := world.New(t, world.Options{Program: program(t), DSN: server.DSN()})
+	server.Stop(t, pg.Fast)
+	p := service.Launch(t, &w.Setup)
+	waitFor(t, "the node says that it waits", func() bool { return strings.Contains(p.Log(), "trying again") || p.Ended() })
+	server.Restart(t)
+	if !p.Await() {
+		t.Fatalf("the node does not serve:\n%s", p.Log())
+	}
 }
 
 // The primary is killed with its disk, the synchronous standby promoted, and the old

@@ -28,7 +28,7 @@ func TestPowerLoss(t *testing.T) {
 		before := l.Acked()
 		w.Start(0)
 		waitFor(t, "there is load", func() bool { return l.Acked() > before+20 })
-		time.Sleep(rand.N(200 * time.Millisecond))
+		time.Sleep(300*time.Millisecond + rand.N(time.Second))
 		select { // a part of the losses are between a write and its flush
 		case <-disk.Cut(rand.IntN(20)):
 		case <-time.After(2 * time.Second):
