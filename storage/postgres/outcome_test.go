@@ -1,0 +1,167 @@
+package postgres_test
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// TestUnknownOutcome has the connection break after the server has made a response
+// and before it could say so. It is not tried again, which could make it twice, and
+// the caller is told that nobody knows.
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	c, svc, campaign := behindCutter(t)
+	c.after(lostEmail)
+	in := formsvc.ResponseInput{User: formsvc.User{Email: lostEmail}}
+	if _, err := svc.Responses.Create(t.Context(), campaign.AccountID, campaign.ID, in); !errors.Is(err, formsvc.ErrUnknownOutcome) {
+		t.Errorf("create: %v, want ErrUnknownOutcome", err)
+	}
+	c.wantCut(t)
+	page, err := svc.Responses.List(t.Context(), formsvc.ResponseQuery{AccountID: campaign.AccountID, CampaignID: campaign.ID})
+	if err != nil || len(page.Items) != 1 {
+		t.Errorf("%d responses, want the one whose answer was lost (%v)", len(page.Items), err)
+	}
+}
+
+// TestUnknownCommit has the connection break after a transaction of several
+// statements was committed and before the server could say so.
+func TestUnknownCommit(t *testing.T) {
+	t.Parallel()
+	c, svc, campaign := behindCutter(t)
+	in := formsvc.ResponseInput{User: formsvc.User{Email: lostEmail}}
+	r, err := svc.Responses.Create(t.Context(), campaign.AccountID, campaign.ID, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := formsvc.ResponseKey{AccountID: campaign.AccountID, CampaignID: campaign.ID, ID: r.ID}
+	status := "changed"
+	c.after("commit")
+	_, err = svc.Responses.Update(t.Context(), key, formsvc.ResponsePatch{Status: &status})
+	if !errors.Is(err, formsvc.ErrUnknownOutcome) || !errors.Is(err, formsvc.ErrUnavailable) {
+		t.Errorf("update: %v, want ErrUnknownOutcome", err)
+	}
+	c.wantCut(t)
+	if r, err = svc.Responses.Get(t.Context(), key); err != nil || r.Status != status || r.Version != 2 {
+		t.Errorf("status %q and version %d, want the one change that was made (%v)", r.Status, r.Version, err)
+	}
+}
+
+const lostEmail = "lost@example.com"
+
+// behindCutter returns a service that reaches its database through a cutter, and a
+// campaign of it.
+func behindCutter(t *testing.T) (*cutter, *formsvc.Service, formsvc.Campaign) {
+	t.Helper()
+	dsn, err := url.Parse(postgrestest.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCutter(t, dsn.Host)
+	dsn.Host = c.addr
+	svc, err := formsvc.New(open(t, dsn.String(), &postgres.Options{NoListen: true}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign, err := svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, svc, campaign
+}
+
+// A cutter passes connections on to a server. It loses what the server answers to
+// one message, and cuts the connection instead.
+type cutter struct {
+	addr   string
+	target string
+	text   atomic.Pointer[string] // in the message whose answer is lost; nil: in none
+}
+
+func newCutter(t testing.TB, target string) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	c := &cutter{addr: l.Addr().String(), target: target}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.pass(client)
+		}
+	}()
+	return c
+}
+
+// after has the answer to the next message with the text in it be lost.
+func (c *cutter) after(text string) { c.text.Store(&text) }
+
+// wantCut fails the test unless an answer was lost since after.
+func (c *cutter) wantCut(t *testing.T) {
+	t.Helper()
+	if c.text.Load() != nil {
+		t.Error("INVALID: no answer was lost")
+	}
+}
+
+func (c *cutter) pass(client net.Conn) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", c.target)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	var cutting atomic.Bool
+	go func() {
+		defer func() { _ = server.Close() }()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := client.Read(buffer)
+			if text := c.text.Load(); text != nil && bytes.Contains(buffer[:n], []byte(*text)) && c.text.CompareAndSwap(text, nil) {
+				cutting.Store(true)
+			}
+			if _, failed := server.Write(buffer[:n]); failed != nil || err != nil {
+				return
+			}
+		}
+	}()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if cutting.Load() || err != nil {
+			return
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// TestOpenRefusesServers opens a database whose server answers before its log is
+// on disk.
+func TestOpenRefusesServers(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.DSN(t)
+	_, err := postgres.Open(t.Context(), dsn+"&synchronous_commit=off", nil)
+	if err == nil || !strings.Contains(err.Error(), "synchronous_commit") {
+		t.Errorf("synchronous_commit=off: %v, want an error that names it", err)
+	}
+	open(t, dsn+"&synchronous_commit=local", nil)
+}
