@@ -186,7 +186,7 @@ func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 		s.queue = s.hot
 	}
 	s.notifier = newNotifier(s)
-	group, drain := bunstore.NewGroupCommit(o.GroupLimit, s.writeGroup)
+	group, drain := bunstore.NewGroupCommit(o.GroupLimit, nil, s.writeGroup)
 	s.drain = drain
 	s.Store = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: db, Read: s.hot, Queue: s.queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),

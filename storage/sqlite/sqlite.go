@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -161,7 +162,9 @@ func New(db *bun.DB, opts *Options) *Store {
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
 	s := &Store{backend: newBackend(), writer: w}
 	var commit func(context.Context, *bunstore.Unit) error
-	commit, s.drain = bunstore.NewGroupCommit(o.GroupLimit, s.writeGroup)
+	// A commit blocks its thread while the disk flushes, and with it, on one processor,
+	// whoever was about to write: they would miss each group, and make groups of one.
+	commit, s.drain = bunstore.NewGroupCommit(o.GroupLimit, runtime.Gosched, s.writeGroup)
 	s.Store = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Commit: commit,
 		Rebind: func(q string) string { return q },

@@ -43,8 +43,9 @@ type Creation struct {
 // waiting; who arrives meanwhile waits, and the first of them leads the next
 // group. So a lone unit commits at once, and the group grows with the load.
 type committer struct {
-	run   func([]*Unit) // commits a group and sets Err and Wake of each unit
-	limit int           // units in a group
+	run    func([]*Unit) // commits a group and sets Err and Wake of each unit
+	gather func()        // lets others come before a group is taken; nil: nothing
+	limit  int           // units in a group
 
 	mu      sync.Mutex
 	waiting []*Unit
@@ -53,8 +54,8 @@ type committer struct {
 	idle    sync.Cond // on mu: leading became false
 }
 
-func newCommitter(limit int, run func([]*Unit)) *committer {
-	g := &committer{run: run, limit: limit}
+func newCommitter(limit int, gather func(), run func([]*Unit)) *committer {
+	g := &committer{run: run, gather: gather, limit: limit}
 	g.idle.L = &g.mu
 	return g
 }
@@ -114,6 +115,11 @@ func (g *committer) withdraw(u *Unit) bool {
 // lead commits one group, with self in it, and hands the lead on. It is called
 // with mu held and returns with mu released.
 func (g *committer) lead(self *Unit) {
+	if g.gather != nil {
+		g.mu.Unlock()
+		g.gather()
+		g.mu.Lock()
+	}
 	n := min(len(g.waiting), g.limit)
 	group := slices.Clone(g.waiting[:n])
 	rest := copy(g.waiting, g.waiting[n:])

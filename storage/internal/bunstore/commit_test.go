@@ -54,7 +54,7 @@ func wantSizes(t *testing.T, r *recorder, want ...int) {
 
 func TestALoneUnitCommitsAtOnce(t *testing.T) {
 	r := &recorder{}
-	commit, drain := NewGroupCommit(8, r.run)
+	commit, drain := NewGroupCommit(8, nil, r.run)
 	for range 3 {
 		if err := commit(t.Context(), &Unit{}); err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestALoneUnitCommitsAtOnce(t *testing.T) {
 func TestUnitsThatArriveMeanwhileShareTheNextCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, _ := NewGroupCommit(4, r.run)
+		commit, _ := NewGroupCommit(4, nil, r.run)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() { _ = commit(t.Context(), &Unit{}) })
@@ -84,7 +84,7 @@ func TestAUnitGetsItsOwnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine := errors.New("mine")
 		hold := make(chan struct{})
-		commit, _ := NewGroupCommit(8, func(group []*Unit) {
+		commit, _ := NewGroupCommit(8, nil, func(group []*Unit) {
 			<-hold
 			for _, u := range group {
 				if u.Creation != nil {
@@ -117,7 +117,7 @@ func TestAUnitGetsItsOwnError(t *testing.T) {
 func TestAWaitingUnitIsWithdrawnWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, _ := NewGroupCommit(8, r.run)
+		commit, _ := NewGroupCommit(8, nil, r.run)
 		first, waiting, other := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		go func() { first <- commit(context.Background(), &Unit{}) }()
 		synctest.Wait()
@@ -149,7 +149,7 @@ func TestAWaitingUnitIsWithdrawnWhenItsContextEnds(t *testing.T) {
 func TestAUnitUnderWayIsToldTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, _ := NewGroupCommit(8, r.run)
+		commit, _ := NewGroupCommit(8, nil, r.run)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 2)
 		go func() { done <- commit(context.Background(), &Unit{}) }()
@@ -173,7 +173,7 @@ func TestAUnitUnderWayIsToldTheTruth(t *testing.T) {
 // behind it must not wait for ever.
 func TestLeadIsHandedOn(t *testing.T) {
 	for range 2_000 {
-		commit, drain := NewGroupCommit(1, func([]*Unit) {})
+		commit, drain := NewGroupCommit(1, nil, func([]*Unit) {})
 		var wg sync.WaitGroup
 		for i := range 6 {
 			wg.Go(func() {
@@ -193,7 +193,7 @@ func TestLeadIsHandedOn(t *testing.T) {
 func TestDrainFinishesWhatWaitsAndRefusesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, drain := NewGroupCommit(2, r.run)
+		commit, drain := NewGroupCommit(2, nil, r.run)
 		results := make(chan error, 5)
 		for range 5 {
 			go func() { results <- commit(context.Background(), &Unit{}) }()

@@ -256,9 +256,10 @@ func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation
 
 // NewGroupCommit returns a function that commits units in groups of at most
 // limit, each group by run, and one that refuses new units and waits for the
-// last. run must set Err of every unit.
-func NewGroupCommit(limit int, run func([]*Unit)) (commit func(context.Context, *Unit) error, drain func()) {
-	g := newCommitter(limit, run)
+// last. run must set Err of every unit. gather is called before a group is taken, to
+// let others come; nil for nothing.
+func NewGroupCommit(limit int, gather func(), run func([]*Unit)) (commit func(context.Context, *Unit) error, drain func()) {
+	g := newCommitter(limit, gather, run)
 	return g.commit, g.close
 }
 
