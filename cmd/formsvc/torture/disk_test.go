@@ -44,84 +44,70 @@ func underStrace(t testing.TB, injection, log string) []string {
 	return command
 }
 
-// The node is killed at a system call that writes: before it, since the signal comes
-// first. So every state of the files between two of them is one that a node finds.
-func TestKillAtSystemCall(t *testing.T) {
-	t.Parallel()
-	often := []string{"fsync", "pwrite64", "write"}
-	calls := append([]string{"linkat", "unlinkat", "ftruncate", "mkdirat"}, often...)
+// afflict runs the node for a second, or until it ends, with one system call of those
+// named failing or killing it: one that is made often at some time, a rare one at once.
+// It returns which that was, and whether it came to it.
+func afflict(t *testing.T, w *world.World, number int, rare, often []string) (injection string, reached bool) {
+	t.Helper()
+	calls := append(slices.Clone(rare), often...)
+	injection = calls[number%len(calls)]
+	nth := 1 + rand.IntN(3)
+	if slices.Contains(often, injection) {
+		nth += rand.IntN(1 << rand.IntN(7))
+	}
+	log := filepath.Join(t.TempDir(), "strace")
+	setup := w.Setup
+	setup.Under = underStrace(t, fmt.Sprintf("%s:when=%d", injection, nth), log)
+	p := service.Launch(t, &setup)
+	defer w.Lose(0, p)
+	if p.Await() {
+		w.Adopt(0, p)
+	}
+	select {
+	case <-p.Done(): // killed, or by itself, since it must not go on with what it can't write
+		reached = strings.Contains(injection, "KILL")
+	case <-time.After(time.Second): // the load is too small for that many calls
+	}
+	trace, err := os.ReadFile(log)
+	return injection, reached || err == nil && bytes.Contains(trace, []byte("(INJECTED)"))
+}
+
+// afflicted lives through system calls that go wrong, round by round.
+func afflicted(t *testing.T, few int, unit string, rare, often []string) {
+	t.Helper()
 	w := world.New(t, world.Options{Program: program(t), DSN: sqliteDSN(t)})
-	began, r := time.Now(), newRounds(8)
+	began, r := time.Now(), newRounds(few)
 	l := w.Load(nil)
 	reached := make(map[string]int)
 	for r.next() {
-		call := calls[r.done%len(calls)]
-		nth := 1 + rand.IntN(3)
-		if slices.Contains(often, call) {
-			nth += rand.IntN(1 << rand.IntN(7))
+		if injection, ok := afflict(t, w, r.done, rare, often); ok {
+			reached[injection]++
 		}
-		log := filepath.Join(t.TempDir(), "strace")
-		setup := w.Setup
-		setup.Under = underStrace(t, fmt.Sprintf("%s:signal=KILL:when=%d", call, nth), log)
-		p := service.Launch(t, &setup)
-		if p.Await() {
-			w.Adopt(0, p)
-		}
-		select {
-		case <-p.Done():
-			reached[call]++
-		case <-time.After(time.Second): // the load is too small for that many
-		}
-		w.Lose(0, p)
 	}
 	w.Stop(l)
 	s := w.Check()
-	report(t, r, "kills at system calls", began, &s)
+	report(t, r, unit, began, &s)
 	t.Logf("reached: %v", reached)
 	if len(reached) == 0 {
 		t.Error("INVALID: no system call was reached")
 	}
 }
 
+// The node is killed at a system call that writes: before it, since the signal comes
+// first. So every state of the files between two of them is one that a node finds.
+func TestKillAtSystemCall(t *testing.T) {
+	t.Parallel()
+	afflicted(t, 8, "kills at system calls",
+		[]string{"linkat:signal=KILL", "unlinkat:signal=KILL", "ftruncate:signal=KILL", "mkdirat:signal=KILL"},
+		[]string{"fsync:signal=KILL", "pwrite64:signal=KILL", "write:signal=KILL"})
+}
+
 // A system call fails once, at any moment: the disk could not write, or not flush.
 // What was answered 2xx is there all the same, also after a crash.
 func TestDiskErrors(t *testing.T) {
 	t.Parallel()
-	often := []string{"fsync:error=EIO", "pwrite64:error=EIO", "pwrite64:error=ENOSPC", "write:error=ENOSPC"}
-	calls := append([]string{"linkat:error=EIO", "unlinkat:error=EIO"}, often...)
-	w := world.New(t, world.Options{Program: program(t), DSN: sqliteDSN(t)})
-	began, r := time.Now(), newRounds(6)
-	l := w.Load(nil)
-	hit := make(map[string]int)
-	for r.next() {
-		call := calls[r.done%len(calls)]
-		log := filepath.Join(t.TempDir(), "strace")
-		setup := w.Setup
-		nth := 1 + rand.IntN(3)
-		if slices.Contains(often, call) {
-			nth += rand.IntN(40)
-		}
-		setup.Under = underStrace(t, fmt.Sprintf("%s:when=%d", call, nth), log)
-		p := service.Launch(t, &setup)
-		if p.Await() {
-			w.Adopt(0, p)
-		}
-		select {
-		case <-p.Done(): // it may end by itself, but must not go on with what it can't write
-		case <-time.After(time.Second):
-		}
-		w.Lose(0, p)
-		if trace, err := os.ReadFile(log); err == nil && bytes.Contains(trace, []byte("(INJECTED)")) {
-			hit[call]++
-		}
-	}
-	w.Stop(l)
-	s := w.Check()
-	report(t, r, "failing system calls", began, &s)
-	t.Logf("hit: %v", hit)
-	if len(hit) == 0 {
-		t.Error("INVALID: no system call failed")
-	}
+	afflicted(t, 6, "failing system calls", []string{"linkat:error=EIO", "unlinkat:error=EIO"},
+		[]string{"fsync:error=EIO", "pwrite64:error=EIO", "pwrite64:error=ENOSPC", "write:error=ENOSPC"})
 }
 
 // The disk is full for a while, again and again. Writes are refused, and taken again
