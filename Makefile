@@ -59,7 +59,7 @@ torture: ## hurt the binary in every way there is, for ten minutes, and check th
 torture-long: ## the same for an hour
 	@$(MAKE) --no-print-directory torture FOR=1h
 
-mutants: ## plant bugs, one after the other, and see the tests catch each (about 20 minutes)
+mutants: ## plant bugs, one after the other, and see the tests catch each (about 10 minutes)
 	@$(WITH_S3) $(WITH_POSTGRES) bash .ci/mutants/run $(MUTANTS)
 
 test-connectors: ## test the connectors of examples/connectors, one of them in a real Node-RED (a minute; needs Node.js)
