@@ -46,36 +46,30 @@ func Read(ctx context.Context, c *api.Client, url, campaignID string, l *ledger.
 	for i := range s.Responses {
 		stored[s.Responses[i].UUID] = true
 	}
+	var failed [3]error
+	s.Files, failed[0] = ofResponses(ctx, c, base, "files", about[ledger.Upload], stored, func(f *File, _ string) { download(ctx, c, url, f) })
+	s.Comments, failed[1] = ofResponses(ctx, c, base, "comments", about[ledger.Comment], stored, func(v *Comment, of string) { v.Response = of })
+	s.Signatures, failed[2] = ofResponses(ctx, c, base, "signatures", about[ledger.Sign], stored, func(v *Signature, of string) { v.Response = of })
+	return s, errors.Join(failed[:]...)
+}
+
+// ofResponses lists what there is of each response that is stored, and has every
+// record looked at.
+func ofResponses[T any](
+	ctx context.Context, c *api.Client, base, what string, uuids, stored map[string]bool, look func(record *T, response string),
+) (all []T, err error) {
 	var mu sync.Mutex
-	return s, errors.Join(
-		each(about[ledger.Upload], stored, func(uuid string) error {
-			list, err := readFiles(ctx, c, url, base+"/responses/"+uuid)
-			mu.Lock()
-			defer mu.Unlock()
-			s.Files = append(s.Files, list...)
-			return err
-		}),
-		each(about[ledger.Comment], stored, func(uuid string) error {
-			list, err := api.List[Comment](ctx, c, base+"/responses/"+uuid+"/comments")
-			mu.Lock()
-			defer mu.Unlock()
-			for _, v := range list {
-				v.Response = uuid
-				s.Comments = append(s.Comments, v)
-			}
-			return err
-		}),
-		each(about[ledger.Sign], stored, func(uuid string) error {
-			list, err := api.List[Signature](ctx, c, base+"/responses/"+uuid+"/signatures")
-			mu.Lock()
-			defer mu.Unlock()
-			for _, v := range list {
-				v.Response = uuid
-				s.Signatures = append(s.Signatures, v)
-			}
-			return err
-		}),
-	)
+	err = each(uuids, stored, func(uuid string) error {
+		list, err := api.List[T](ctx, c, base+"/responses/"+uuid+"/"+what)
+		for i := range list {
+			look(&list[i], uuid)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, list...)
+		return err
+	})
+	return all, err
 }
 
 // each calls do for every response that is stored, several at a time, and returns
@@ -107,14 +101,10 @@ func each(uuids, stored map[string]bool, do func(uuid string) error) (first erro
 	return first
 }
 
-func readFiles(ctx context.Context, c *api.Client, url, response string) ([]File, error) {
-	list, err := api.List[File](ctx, c, response+"/files")
-	for i := range list {
-		f := &list[i]
-		a, err := c.Do(ctx, api.Request{Method: http.MethodGet, URL: url + "/v1/files/" + f.UUID})
-		if f.Downloaded = Hash(a.Body); err != nil || a.Status != http.StatusOK {
-			f.Downloaded = fmt.Sprintf("status %d (%v)", a.Status, err)
-		}
+// download notes what comes of downloading a file.
+func download(ctx context.Context, c *api.Client, url string, f *File) {
+	a, err := c.Do(ctx, api.Request{Method: http.MethodGet, URL: url + "/v1/files/" + f.UUID})
+	if f.Downloaded = Hash(a.Body); err != nil || a.Status != http.StatusOK {
+		f.Downloaded = fmt.Sprintf("status %d (%v)", a.Status, err)
 	}
-	return list, err
 }

@@ -46,9 +46,6 @@ type Options struct {
 	Large bool
 	// MoreFiles adds a file to every other response. Defaults to one in 16.
 	MoreFiles bool
-	// Strict makes every answer but 2xx, and every request without an answer, a
-	// fault: nothing happens that clients should notice. Defaults to false.
-	Strict bool
 }
 
 // A Load is clients at work. Its methods are safe for concurrent use.
@@ -251,8 +248,6 @@ func (l *Load) request(ctx context.Context, e *ledger.Entry, r api.Request) (uui
 		l.o.Ledger.Fault("%s %s of %q was answered with %d: %.300s", r.Method, e.Kind, e.Marker, status, a.Body)
 	case status == http.StatusInternalServerError:
 		l.o.Ledger.Fault("%s %s of %q was answered with a bare 500: %.300s", r.Method, e.Kind, e.Marker, a.Body)
-	case l.o.Strict && (err != nil || status >= 300):
-		l.o.Ledger.Fault("%s %s of %q failed, %v, status %d: %.300s", r.Method, e.Kind, e.Marker, err, status, a.Body)
 	case err == nil && status == http.StatusCreated && !bytes.Contains(a.Body, []byte(`"uuid":"`+uuid+`"`)):
 		l.o.Ledger.Fault("%q was answered with %.300s for %s", e.Marker, a.Body, uuid)
 	}

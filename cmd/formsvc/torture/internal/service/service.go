@@ -209,9 +209,6 @@ func (p *Process) Terminate(t testing.TB) {
 	}
 }
 
-// Pid returns the number of the process, or of what it runs under.
-func (p *Process) Pid() int { return p.cmd.Process.Pid }
-
 // Log returns what the process has logged, as lines of JSON.
 func (p *Process) Log() string { return p.log.String() }
 
