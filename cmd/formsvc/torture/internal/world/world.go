@@ -49,9 +49,6 @@ type Options struct {
 	Env     []string // of all nodes
 	Flags   []string // of all nodes, after those of the package
 	Nodes   int      // Defaults to one
-	// NoRefusals lets the receiver take everything at once. Defaults to one refusal
-	// in 16 first attempts.
-	NoRefusals bool
 }
 
 // A World is one database with all around it. Its methods are for the goroutine of
@@ -91,7 +88,7 @@ func New(t testing.TB, o Options) *World {
 		Program: o.Program, DSN: o.DSN, Data: o.Data, Blobs: o.Blobs, Env: o.Env, Flags: slices.Concat(flags, o.Flags),
 	}
 	w.Inbox = inbox.New(t)
-	w.Inbox.Delay, w.Inbox.Refuse = 5*time.Millisecond, !o.NoRefusals
+	w.Inbox.Delay, w.Inbox.Refuse = 5*time.Millisecond, true
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
 	var err error
 	if w.Ledger, err = ledger.New(path); err != nil {
