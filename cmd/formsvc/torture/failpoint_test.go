@@ -102,7 +102,7 @@ func die(t *testing.T, w *world.World, point string) bool {
 // frequent are the units that clients' requests and deliveries lead to.
 var frequent = []string{
 	"response.create", "response.update", "file.create", "comment.create", "signature.create", "queue.ready", "queue.claim",
-	"queue.payloads", "queue.finish", "request", "blob.put", "remember",
+	"queue.payloads", "queue.finish", "request", "blob.put",
 }
 
 // hot returns the points of frequent units.
