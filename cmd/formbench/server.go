@@ -57,7 +57,7 @@ const (
 )
 
 // gcPercent is that of "formsvc serve"; the ceiling has it too.
-const gcPercent = 400
+const gcPercent = 200
 
 // serve is the server process.
 func serve(ctx context.Context, std streams) (err error) {

@@ -190,7 +190,7 @@ func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 	s.drain = drain
 	s.Store = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: db, Read: s.hot, Queue: s.queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
-		Queued: s.notifier.tell,
+		ReadTogether: readTogether, Queued: s.notifier.tell,
 		Commit: func(ctx context.Context, u *bunstore.Unit) error {
 			if u.Creation != nil {
 				return group(ctx, u)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,8 +46,27 @@ func TestResponsePlans(t *testing.T) {
 					t.Errorf("%s looks at %v responses:\n%s\n%s", call, rows, statement, strings.Join(plan.lines(""), "\n"))
 				}
 			})
+			plan := p.explainText("reading together", readingOf(t, pool, 64))
+			if rows := plan.rows("formsvc_responses"); rows != 64 {
+				t.Errorf("reading 64 responses looks at %v:\n%s", rows, strings.Join(plan.lines(""), "\n"))
+			}
 		})
 	}
+}
+
+// readingOf returns selectResponses for n responses of the database.
+func readingOf(t *testing.T, db *sql.DB, n int) string {
+	t.Helper()
+	statement := selectResponses
+	for i, column := range []string{"campaign_id", "id", "account_id"} {
+		var keys string
+		query := "SELECT array_agg(" + column + ")::text FROM (SELECT * FROM formsvc_responses ORDER BY campaign_id, id LIMIT $1) AS r"
+		if err := db.QueryRowContext(t.Context(), query, n).Scan(&keys); err != nil {
+			t.Fatal(err)
+		}
+		statement = strings.Replace(statement, fmt.Sprintf("$%d", i+1), "'"+keys+"'", 1)
+	}
+	return statement
 }
 
 const analyzeResponses = "ANALYZE formsvc_responses"

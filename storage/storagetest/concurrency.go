@@ -10,6 +10,7 @@ func concurrencyTests() []test {
 	return []test{
 		{"many responses", testManyResponses},
 		{"each failure fails alone", testFailuresAmongGood},
+		{"many reads", testManyReads},
 		{"everything at once", testEverythingAtOnce},
 	}
 }
@@ -65,6 +66,37 @@ func testManyResponses(w *world) {
 	for i, sc := range scenes {
 		w.wantCount(&sc.campaign, &sc.hook, counts[i])
 	}
+}
+
+// testManyReads reads what there is and what there isn't at once, so that stores
+// that read together must tell them apart.
+func testManyReads(w *world) {
+	scenes := []*scene{w.addScene(), w.addScene()}
+	responses := make([]formsvc.Response, writes)
+	for i := range responses {
+		responses[i] = w.newResponse(&scenes[i%len(scenes)].campaign)
+		w.check("CreateResponse", w.create(responses[i]))
+	}
+	w.writeMany(func(reader, n int) {
+		r := &responses[(reader+n)%len(responses)]
+		stranger := &scenes[(reader+n+1)%len(scenes)].campaign
+		key := keyOf(r)
+		switch reader % 4 {
+		case 1:
+			key.ID = w.nextID()
+		case 2:
+			key.CampaignID = stranger.ID
+		case 3:
+			key.AccountID = stranger.AccountID
+		default:
+			got, err := w.store.Response(w.ctx, key)
+			w.check("Response", err)
+			w.same("response", got, *r)
+			return
+		}
+		_, err := w.store.Response(w.ctx, key)
+		w.wantError("Response of what there isn't", err, formsvc.ErrNotFound)
+	})
 }
 
 // A badUnit is a response that must be refused.

@@ -166,16 +166,6 @@ func (s *Store) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]
 	return files, nil
 }
 
-// Response implements formsvc.ResponseStore.
-func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
-	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
-		return formsvc.Response{}, err
-	}
-	// A point read ends sooner than a driver could cancel it, and a driver that
-	// watches a context starts a goroutine for it.
-	return s.response(context.WithoutCancel(ctx), s.read, key, "")
-}
-
 // noneWhenNotFound is for lists that are empty for what doesn't exist.
 func noneWhenNotFound(err error) error {
 	if errors.Is(err, formsvc.ErrNotFound) {

@@ -24,6 +24,7 @@ type Store struct {
 	commit     func(context.Context, *Unit) error
 	rebind     func(string) string
 	queued     func()
+	readers    *grouper[*Read] // nil: each alone
 	wake       chan struct{}
 	closed     chan struct{}
 	close      *sync.Once
@@ -46,6 +47,9 @@ type Config struct {
 	Read bun.IConn
 	// Queue is where the reads of the delivery queue go. Defaults to Read.
 	Queue bun.IConn
+	// ReadTogether reads a group of responses with one query on c, each row with
+	// ScanRead. Nil reads each alone.
+	ReadTogether func(ctx context.Context, c bun.IConn, group []*Read) error
 	// Keys seal what is secret. Nil stores it readable.
 	Keys *keyring.Keyring
 	// Queued is called after every commit of this store that left deliveries to
@@ -62,11 +66,15 @@ func New(c Config) *Store {
 	if c.Queue == nil {
 		c.Queue = c.Read
 	}
-	return &Store{
+	s := &Store{
 		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
 		commit: c.Commit, rebind: c.Rebind, queued: c.Queued,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
+	if c.ReadTogether != nil {
+		s.readers = newGrouper(readLimit, readLeaders, nil, func(group []*Read) { s.readGroup(c.ReadTogether, group) })
+	}
+	return s
 }
 
 // Bound returns a store that works in the caller's transaction c, built by
@@ -74,7 +82,7 @@ func New(c Config) *Store {
 // behind in the transaction.
 func (s *Store) Bound(build Builder, c bun.IConn) *Store {
 	bound := *s
-	bound.build, bound.read, bound.queue = build, c, c
+	bound.build, bound.read, bound.queue, bound.readers = build, c, c, nil
 	bound.commit = func(ctx context.Context, u *Unit) error { return inSavepoint(ctx, s.backend, c, u) }
 	return &bound
 }
@@ -259,8 +267,13 @@ func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation
 // last. run must set Err of every unit. gather is called before a group is taken, to
 // let others come; nil for nothing.
 func NewGroupCommit(limit int, gather func(), run func([]*Unit)) (commit func(context.Context, *Unit) error, drain func()) {
-	g := newCommitter(limit, gather, run)
-	return g.commit, g.close
+	g := newGrouper(limit, 1, gather, run)
+	return func(ctx context.Context, u *Unit) error {
+		if err := g.do(ctx, u); err != nil {
+			return err
+		}
+		return u.Err
+	}, g.close
 }
 
 // Never is the stored form of the zero time.

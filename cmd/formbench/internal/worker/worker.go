@@ -94,7 +94,7 @@ type Worker interface {
 }
 
 // gcPercent is that of "formsvc serve".
-const gcPercent = 400
+const gcPercent = 200
 
 // Run is the process of a worker: start makes it, and what is ready when it is.
 func Run(
