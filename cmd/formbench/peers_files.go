@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -99,12 +99,15 @@ func (s *pocketFileScene) holds(ctx context.Context, stored int) error {
 		return err
 	}
 	files := 0
-	err := filepath.WalkDir(filepath.Join(s.dir, "storage"), func(path string, entry os.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(s.dir, "storage"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() && filepath.Ext(path) != ".attrs" { // beside each file
 			files++
 		}
 		return err
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // it is made for the first file
+	}
 	if err == nil && files != stored {
 		err = fmt.Errorf("PocketBase acknowledged %d files and has %d", stored, files)
 	}
