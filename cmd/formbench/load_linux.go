@@ -10,7 +10,7 @@ import (
 func sleepUntil(t time.Time) {
 	for left := time.Until(t); left > 0; left = time.Until(t) {
 		wait := syscall.NsecToTimespec(int64(left))
-		if err := syscall.Nanosleep(&wait, nil); err != nil && err != syscall.EINTR { //nolint:errorlint // a number
+		if err := syscall.Nanosleep(&wait, nil); err != nil && err != syscall.EINTR {
 			time.Sleep(left)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // its collections.
 const (
 	pocketSystem  = "PocketBase"
-	tokenSystem   = "PocketBase, token"               // only a superuser may
+	tokenSystem   = "PocketBase, token"               //nolint:gosec // a name: only a superuser may
 	fullSystem    = "PocketBase FULL"                 // what is answered is on the disk
 	batchSystem   = "PocketBase FULL, batch of three" // response, event and delivery in one transaction
 	createdSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index

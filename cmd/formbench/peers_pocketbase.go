@@ -76,8 +76,8 @@ func (s *pocketScene) fill(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-		insert, err := tx.PrepareContext(ctx, "INSERT INTO "+pocketbase.Responses+
+		defer func() { _ = tx.Rollback() }()                                       // after a commit it does nothing
+		insert, err := tx.PrepareContext(ctx, "INSERT INTO "+pocketbase.Responses+ //nolint:gosec // a constant
 			" (id, reference, status, user, responses, campaign, created, updated) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
 		if err != nil {
 			return err
@@ -146,5 +146,5 @@ func (p *peerBench) freshLog() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(p.full, name), log, 0o600)
+	return os.WriteFile(filepath.Join(p.full, name), log, 0o600) //nolint:gosec // a directory of ours
 }

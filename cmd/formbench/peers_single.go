@@ -15,7 +15,7 @@ import (
 )
 
 // singleConns is how many connections to Postgres suited the handler best.
-const singleConns = 16
+const singleConns = 32
 
 // singleSchema is what such a service would have: what ours has of a response, an
 // event and a delivery, and the indexes that reading them takes.
