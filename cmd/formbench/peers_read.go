@@ -82,35 +82,46 @@ func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
 	return nil
 }
 
-// far is how many responses come before the far page.
-func (p *peerBench) far() int { return p.PeerFill / 2 / pageSize * pageSize }
+// far is how many of n responses come before the far page.
+func far(n int) int { return n / 2 / pageSize * pageSize }
 
 // readWork returns the requests of a cell.
 func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server) (workload, error) {
-	page := p.far()/pageSize + 1
+	if c.System == groupSystem || c.System == offsetSystem {
+		return p.readOurs(ctx, c, srv.addr)
+	}
 	sort := "-@rowid"
 	if c.System == createdSystem {
 		sort = "-created"
 	}
-	switch c.What + ", " + c.System {
-	case getWhat + ", " + groupSystem:
-		return p.world.gets(c.Responses), nil
-	case getWhat + ", " + pocketSystem:
-		return getPocket(c.Responses, ""), nil
-	case getWhat + ", " + tokenSystem:
-		return getPocket(c.Responses, srv.token), nil
-	case listWhat + ", " + groupSystem:
-		return p.world.list(), nil
-	case listWhat + ", " + pocketSystem, listWhat + ", " + createdSystem:
+	switch c.What {
+	case getWhat:
+		token := ""
+		if c.System == tokenSystem {
+			token = srv.token
+		}
+		return getPocket(c.Responses, token), nil
+	case listWhat:
 		return listPocket(1, sort), nil
-	case pageWhat + ", " + groupSystem:
-		cursor, err := p.world.cursorAfter(ctx, srv.addr, p.far()-1)
-		return workload{status: http.StatusOK, requests: [][]byte{p.world.page(cursor)}}, err
-	case pageWhat + ", " + offsetSystem:
-		path := p.world.listPath() + "?limit=" + strconv.Itoa(pageSize) + "&offset=" + strconv.Itoa(p.far())
-		return workload{status: http.StatusOK, requests: [][]byte{p.world.request(http.MethodGet, path, nil)}}, nil
 	}
-	return listPocket(page, sort), nil
+	return listPocket(far(c.Responses)/pageSize+1, sort), nil
+}
+
+func (p *peerBench) readOurs(ctx context.Context, c *cell, addr string) (workload, error) {
+	load := workload{status: http.StatusOK}
+	switch {
+	case c.What == getWhat:
+		return p.world.gets(c.Responses), nil
+	case c.What == listWhat:
+		return p.world.list(), nil
+	case c.System == offsetSystem:
+		path := p.world.listPath() + "?limit=" + strconv.Itoa(pageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
+		load.requests = [][]byte{p.world.request(http.MethodGet, path, nil)}
+		return load, nil
+	}
+	cursor, err := p.world.cursorAfter(ctx, addr, far(c.Responses)-1)
+	load.requests = [][]byte{p.world.page(cursor)}
+	return load, err
 }
 
 // checkRead sends the first request and fails unless it is answered with what was
@@ -140,7 +151,7 @@ func checkRead(ctx context.Context, c *cell, addr string, work *workload) error 
 	}
 	newest := c.Responses - 1
 	if c.What == pageWhat {
-		newest -= c.Responses / 2 / pageSize * pageSize
+		newest -= far(c.Responses)
 	}
 	if len(got.Items) != pageSize || got.Total+got.TotalItems != c.Responses || got.Items[0].Reference != storedReference(newest) {
 		return fmt.Errorf("answered %d of %d responses, the first %+v, want %d of %d and %q",

@@ -265,3 +265,47 @@ func TestPeerRatios(t *testing.T) {
 		}
 	}
 }
+
+func TestPeerGoals(t *testing.T) {
+	t.Parallel()
+	r := &peerResult{}
+	request := func(what, system string, conns, n int, f figures) {
+		r.Requests = append(r.Requests, cell{
+			What: what, Store: sqliteStore, System: system, Conns: conns, Responses: n, Round: 1, figures: f,
+		})
+	}
+	request(createWhat, groupSystem, 64, 0, figures{PerSecond: 20_000, ServerMicros: 51, P99: 9, PeakMB: 30})
+	request(createWhat, pocketSystem, 64, 0, figures{PerSecond: 5_100, PeakMB: 200})
+	request(createWhat, fullSystem, 64, 0, figures{PerSecond: 3_000})
+	request(pageWhat, groupSystem, 1, 200, figures{P50: 0.5})
+	request(pageWhat, createdSystem, 1, 200, figures{P50: 60})
+	request(pageWhat, offsetSystem, 1, 200, figures{P50: 1})
+	for system, rate := range map[string]float64{groupSystem: 700, pocketSystem: 200} {
+		r.Files = append(r.Files, fileCell{
+			What: formWhat, Place: diskPlace, System: system, Round: 1, fileFigures: fileFigures{PerSecond: rate, GrownUpMB: 32},
+		})
+	}
+	r.Starts = []startCell{{System: groupSystem, Ready: 40, Round: 1}, {System: pocketSystem, Ready: 400, Round: 1}}
+	o := &options{Only: peerParts(), PeerConns: []int{64}, PeerFill: 200}
+	want := map[string]string{
+		"create, 64 connections: ≥ 4 × PocketBase":                  "MISSED",
+		"create, 64 connections: ≥ 6 × PocketBase FULL":             "reached",
+		"create, 64 connections: server CPU ≤ 50 µs":                "MISSED",
+		"create, 64 connections: p99 ≤ 10 ms":                       "reached",
+		"create: peak memory ≤ 41.9 MB (40 MiB)":                    "reached",
+		"far page, formsvc: ≥ 100 × PocketBase, by created":         "reached",
+		"far page, formsvc, offset: ≥ 100 × PocketBase, by created": "MISSED",
+		"upload as a form of a large file: ≥ 3 × PocketBase":        "reached",
+		"upload as a form of a large file: memory grows by < 32 MB": "MISSED",
+		"start: ready after ≤ 50 ms":                                "reached",
+	}
+	for _, g := range peerGoals(o, r) {
+		if verdict, ok := want[g.Text]; ok != g.Measured || (ok && verdict != g.verdict()) {
+			t.Errorf("%s: measured is %v, the verdict %s", g.Text, g.Measured, g.verdict())
+		}
+		delete(want, g.Text)
+	}
+	if len(want) > 0 {
+		t.Errorf("no goals %v", want)
+	}
+}

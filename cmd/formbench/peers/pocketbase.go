@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
-	"strings"
 
 	"github.com/pocketbase/dbx"
 	pb "github.com/pocketbase/pocketbase"
@@ -22,7 +22,7 @@ import (
 
 // servePocketbase is the process of PocketBase, with its own settings except for
 // those that formbench asks for.
-func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) error {
 	decoder := json.NewDecoder(in)
 	var cfg pocketbase.Config
 	if err := decoder.Decode(&cfg); err != nil {
@@ -35,12 +35,6 @@ func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) (err erro
 		cancel()
 	}()
 	app := newPocketbase(&cfg)
-	if err := app.Bootstrap(); err != nil {
-		return err
-	}
-	if err := app.RunAllMigrations(); err != nil {
-		return errors.Join(err, app.ResetBootstrapState())
-	}
 	token, err := prepare(app)
 	if err != nil {
 		return errors.Join(err, app.ResetBootstrapState())
@@ -49,7 +43,11 @@ func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) (err erro
 	if err != nil {
 		return errors.Join(err, app.ResetBootstrapState())
 	}
-	defer func() { err = errors.Join(err, stopProfile()) }()
+	return errors.Join(listen(ctx, app, token, out), stopProfile())
+}
+
+// listen serves until the context ends, and says where.
+func listen(ctx context.Context, app core.App, token string, out io.Writer) error {
 	app.OnServe().BindFunc(func(e *core.ServeEvent) (err error) {
 		if e.Listener, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 			return err
@@ -63,12 +61,12 @@ func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) (err erro
 	served := make(chan error, 1)
 	go func() { served <- apis.Serve(app, apis.ServeConfig{}) }()
 	select {
-	case err = <-served:
+	case err := <-served:
 		return errors.Join(err, app.ResetBootstrapState())
 	case <-ctx.Done():
 	}
 	event := &core.TerminateEvent{App: app}
-	err = app.OnTerminate().Trigger(event, func(e *core.TerminateEvent) error { return e.App.ResetBootstrapState() })
+	err := app.OnTerminate().Trigger(event, func(e *core.TerminateEvent) error { return e.App.ResetBootstrapState() })
 	return errors.Join(err, <-served)
 }
 
@@ -115,8 +113,14 @@ func startProfile(path string) (stop func() error, err error) {
 // superuser is who has the token. Nobody logs in with the password.
 const superuser = "bench@example.com"
 
-// prepare makes what is missing, and a token.
+// prepare opens the databases and makes what is missing in them, and a token.
 func prepare(app core.App) (string, error) {
+	if err := app.Bootstrap(); err != nil {
+		return "", err
+	}
+	if err := app.RunAllMigrations(); err != nil {
+		return "", err
+	}
 	if _, err := app.FindCollectionByNameOrId(pocketbase.Files); err != nil {
 		if err := app.RunInTransaction(makeCollections); err != nil {
 			return "", err
@@ -124,16 +128,24 @@ func prepare(app core.App) (string, error) {
 	}
 	user, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, superuser)
 	if err != nil {
-		superusers, err := app.FindCollectionByNameOrId(core.CollectionNameSuperusers)
-		if err != nil {
-			return "", err
-		}
-		user = core.NewRecord(superusers)
-		user.SetEmail(superuser)
-		user.SetPassword(strings.Repeat("bench", 4))
-		if err := app.Save(user); err != nil {
-			return "", fmt.Errorf("make a superuser: %w", err)
-		}
+		user, err = makeSuperuser(app)
+	}
+	if err != nil {
+		return "", err
 	}
 	return user.NewAuthToken()
+}
+
+func makeSuperuser(app core.App) (*core.Record, error) {
+	superusers, err := app.FindCollectionByNameOrId(core.CollectionNameSuperusers)
+	if err != nil {
+		return nil, err
+	}
+	user := core.NewRecord(superusers)
+	user.SetEmail(superuser)
+	user.SetPassword(rand.Text())
+	if err := app.Save(user); err != nil {
+		return nil, fmt.Errorf("make a superuser: %w", err)
+	}
+	return user, nil
 }
