@@ -26,7 +26,7 @@ WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test torture torture-long mutants test-connectors test-n8n race bench microbench check fmt vet tidy lint judges vuln fuzz clean
+.PHONY: help build test torture torture-long mutants test-connectors test-n8n race bench bench-peers microbench check fmt vet tidy lint judges vuln fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,12 @@ bench: ## requests and files beside their limits, deliveries beside River, in on
 	@$(WITH_S3) peer='$(CURDIR)/.cache/bin/formbench-peers'; \
 	$(GO) -C cmd/formbench/peers build -o "$$peer" . || { echo 'bench: River cannot be built here: NOT MEASURED' >&2; peer=; }; \
 	$(WITH_POSTGRES) --durable $(GO) run ./cmd/formbench -river "$$peer" $(BENCHFLAGS)
+
+# Unlike with "bench", a peer that cannot be built is an error here: there is nothing else to measure.
+bench-peers: ## this project beside PocketBase and River, in one run (about 20 minutes)
+	@peer='$(CURDIR)/.cache/bin/formbench-peers'; \
+	$(GO) -C cmd/formbench/peers build -o "$$peer" . && \
+	$(WITH_POSTGRES) --durable $(GO) run ./cmd/formbench -only peers,deliver -peers "$$peer" -river "$$peer" $(BENCHFLAGS)
 
 microbench: ## run the benchmarks of the packages
 	@$(WITH_S3) $(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(PKGS)

@@ -35,6 +35,8 @@ type result struct {
 
 	Overloads []overloadCell `json:"overloads"`
 
+	Peers peerResult `json:"peers"`
+
 	Ratios []ratio `json:"ratios"`
 	Goals  []goal  `json:"goals"`
 	Error  string  `json:"error,omitempty"`
@@ -60,6 +62,7 @@ func runBench(ctx context.Context, opts options, std streams) error {
 	b.Goals = append(b.Goals, deliverGoals(&b.options, b.Deliveries)...)
 	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
 	b.Goals = append(b.Goals, overloadGoals(&b.options, b.Overloads)...)
+	b.Goals = append(b.Goals, peerGoals(&b.options, &b.Peers)...)
 	return errors.Join(err, b.report(std.out), b.writeJSON())
 }
 
@@ -87,6 +90,9 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		b.warn("SQLite and other files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
 	}
 	b.prepareFiles()
+	if err := b.preparePeers(); err != nil {
+		return err
+	}
 	if err := b.preparePostgres(ctx); err != nil {
 		return err
 	}
@@ -106,7 +112,7 @@ func (b *bench) prepareRiver() (err error) {
 }
 
 func (b *bench) preparePostgres(ctx context.Context) error {
-	if !slices.Contains(b.Stores, postgresStore) || (!b.requests() && !b.delivers()) {
+	if !slices.Contains(b.Stores, postgresStore) || (!b.requests() && !b.delivers() && !slices.Contains(b.Only, peerPostgresPart)) {
 		return nil
 	}
 	if os.Getenv(postgresEnv) == "" {

@@ -38,6 +38,7 @@ type figures struct {
 	PerSecond       float64 `json:"requestsPerSecond"`
 	P50             float64 `json:"p50Milliseconds"`
 	P99             float64 `json:"p99Milliseconds"`
+	P999            float64 `json:"p999Milliseconds"`
 	Max             float64 `json:"maxMilliseconds"`
 	ServerMicros    float64 `json:"serverMicrosecondsPerRequest"`
 	GeneratorMicros float64 `json:"generatorMicrosecondsPerRequest"`
@@ -70,19 +71,29 @@ func (b *bench) measure(
 	if err != nil {
 		return 0, err
 	}
-	begin := time.Now().Add(b.Warmup)
-	l := &load{workload: work, addr: srv.addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration)}
-	s, before, after, err := l.watched(ctx, srv.pid)
+	l := &load{workload: work, addr: srv.addr, conns: c.Conns}
+	answered, err = c.load(ctx, l, srv.pid, b.Warmup, b.Duration)
+	if c.Seconds > 0 {
+		b.note(c)
+	}
+	return answered, err
+}
+
+// load notes the figures of a load of the server and returns how many requests
+// were answered, warm-up included.
+func (f *figures) load(ctx context.Context, l *load, server int, warmup, d time.Duration) (answered int, err error) {
+	l.begin = time.Now().Add(warmup)
+	l.end = l.begin.Add(d)
+	s, before, after, err := l.watched(ctx, server)
 	if err != nil {
 		return 0, err
 	}
-	c.figures = newFigures(&s, before, after, b.Duration)
-	peak, err := peakMemory(srv.pid)
+	peak, err := peakMemory(server)
 	if err != nil {
 		return 0, err
 	}
-	c.PeakMB = float64(peak) / 1e6
-	b.note(c)
+	*f = newFigures(&s, before, after, d)
+	f.PeakMB = float64(peak) / 1e6
 	if s.err != nil {
 		return 0, fmt.Errorf("%d of the connections failed, first: %w", s.errors, s.err)
 	}
@@ -134,6 +145,7 @@ func newFigures(s *sample, before, after usage, d time.Duration) figures {
 		PerSecond: float64(len(s.latencies)) / d.Seconds(),
 		P50:       milliseconds(percentile(s.latencies, 50)),
 		P99:       milliseconds(percentile(s.latencies, 99)),
+		P999:      milliseconds(quantile(s.latencies, 999, 1000)),
 		Max:       milliseconds(percentile(s.latencies, 100)),
 	}
 	elapsed := after.at.Sub(before.at).Seconds()

@@ -33,6 +33,9 @@ func (s *fileScene) newMover(ctx context.Context, bytes int64) (mover, error) {
 	if s.cell.System == minioSystem {
 		return newDirect(s.s3)
 	}
+	if s.peer != nil {
+		return newPocketCourier(ctx, s, bytes)
+	}
 	return newCourier(ctx, s, bytes)
 }
 

@@ -22,6 +22,7 @@ type fileScene struct {
 	world  world
 	stored int // files that the system has acknowledged
 	db     *database
+	peer   *pocketFileScene // nil for a system of ours
 }
 
 // newScene returns one that has to be closed also when it fails.
@@ -100,6 +101,9 @@ func (s *fileScene) stopServer() (err error) {
 // holds fails unless the API has as many files as were acknowledged. It ends the
 // server.
 func (s *fileScene) holds(ctx context.Context) error {
+	if s.peer != nil {
+		return errors.Join(s.stopServer(), s.peer.holds(ctx, s.stored))
+	}
 	if s.db == nil {
 		return nil
 	}

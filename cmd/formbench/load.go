@@ -14,14 +14,17 @@ import (
 const answerTimeout = 30 * time.Second
 
 // A load is a closed loop of requests on some connections: each sends its next
-// one when the last one is answered.
+// one when the last one is answered. With a rate it is an open one: requests are due
+// at times of their own, whatever the answers, and wait for a connection.
 type load struct {
 	workload
 	addr       string
 	conns      int
+	rate       float64   // requests a second; 0 for a closed loop
 	begin, end time.Time // when samples are taken
 
 	failed atomic.Bool
+	due    chan time.Time // of an open loop
 }
 
 // A sample is what a load saw.
@@ -47,6 +50,10 @@ func (l *load) run(ctx context.Context) (sample, error) {
 	defer context.AfterFunc(ctx, func() { l.failed.Store(true) })()
 	parts := make([]sample, l.conns)
 	var wg sync.WaitGroup
+	if l.rate > 0 {
+		l.due = make(chan time.Time, int(l.rate*time.Until(l.end).Seconds())+1)
+		wg.Go(l.pace)
+	}
 	for i, c := range conns {
 		wg.Go(func() { l.work(c, i, &parts[i]) })
 	}
@@ -87,8 +94,8 @@ func (l *load) work(conn net.Conn, number int, s *sample) {
 	next := number * len(l.requests) / l.conns
 	var buf []byte
 	for !l.failed.Load() {
-		start := time.Now()
-		if !start.Before(l.end) {
+		start, ok := l.turn()
+		if !ok {
 			return
 		}
 		buf = l.fresh(buf, next, number, s.answered)
@@ -99,7 +106,7 @@ func (l *load) work(conn net.Conn, number int, s *sample) {
 		}
 		end := time.Now()
 		s.answered++
-		if !end.Before(l.begin) && end.Before(l.end) {
+		if l.counts(start, end) {
 			s.latencies = append(s.latencies, end.Sub(start))
 		}
 		if next++; next == len(l.requests) {

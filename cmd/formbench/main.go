@@ -65,6 +65,24 @@
 // that clients really can send ten times as much. "unbounded" works on all requests at
 // once. It is measured on SQLite.
 //
+// And peers: the API on SQLite beside PocketBase, which users would take instead. It is a
+// program of the module in the directory peers, named with -peers, and its settings and
+// collections are those that its own documentation leads to:
+//
+//   - peers-create: a response is one row there, which a power cut may take back
+//     (synchronous NORMAL), and which anyone may make; then with a token; then with
+//     FULL; then with FULL as a batch of response, event and delivery, which is what the
+//     API does for each. At last new responses come at half the rate that PocketBase can
+//     answer, whatever the answers, and latencies count from when they were due.
+//   - peers-read: GET of one of 200,000 responses, the newest 20 with the total, and the
+//     page half-way through them. PocketBase sorts by @rowid, for which it has an index,
+//     and by the field created, for which it has none unless one adds it.
+//   - peers-files: one upload of 1 GiB.
+//   - peers-start: from the start of the process to the first answer.
+//   - peers-postgres: creates on Postgres beside "single", a handler that checks nothing
+//     and stores response, event and delivery with one statement, and "inserts", where this
+//     program inserts single rows itself.
+//
 // Files are kept beside an SQLite store, whatever -stores says. Every acknowledged
 // upload must have the hash of what was sent, and every download the length; one
 // of them is compared as a whole. Otherwise the run fails.

@@ -72,6 +72,10 @@ type options struct {
 	FileBurst int           `json:"fileBurst"`
 	OverConns []int         `json:"overloadConns"`
 
+	PeerProgram string `json:"peerProgram"`
+	PeerConns   []int  `json:"peerConns"`
+	PeerFill    int    `json:"peerFill"`
+
 	dir      string
 	jsonFile string
 	profiles string
@@ -88,7 +92,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	readConns := fs.String("read-conns", "8,64", "connections of the read cells")
 	stores := fs.String("stores", sqliteStore+","+postgresStore, "where to store; postgres needs "+postgresEnv)
 	systems := fs.String("systems", strings.Join(allSystems(), ","), "what to measure")
-	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run; "+deliverPart+" stands for the six before "+filesPart)
+	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run; "+deliverPart+" stands for the six before "+filesPart+", "+peersPart+" for those of that name")
 	fs.IntVar(&o.Fill, "fill", 20_000, "responses in the campaign of the read cells")
 	fs.IntVar(&o.Large, "large", 1_000_000, "responses in the large campaign of the depth cells")
 	fs.IntVar(&o.Events, "n", 20_000, "events of a steady, drain or isolation cell")
@@ -102,6 +106,9 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.Int64Var(&o.FileLarge, "file-large", 1<<30, "`bytes` of the file with which memory is measured")
 	fs.IntVar(&o.FileBurst, "file-burst", 50, "how many files go at once")
 	overConns := fs.String("over-conns", "640,2000", "connections of the overload cells")
+	fs.StringVar(&o.PeerProgram, "peers", "", "`program` built from cmd/formbench/peers, to compare with as PocketBase")
+	peerConns := fs.String("peer-conns", "1,32,64", "connections of the create cells of "+peersPart)
+	fs.IntVar(&o.PeerFill, "peer-fill", 200_000, "responses in the campaign of the read and start cells of "+peersPart)
 	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
 	fs.StringVar(&o.jsonFile, "json", "", "write everything to this `file` too")
 	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
@@ -111,20 +118,21 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
-	var errs [6]error
+	var errs [7]error
 	o.Conns, errs[0] = counts("conns", *conns)
 	o.ReadConns, errs[1] = counts("read-conns", *readConns)
 	o.Stores, errs[2] = choice("stores", *stores, []string{sqliteStore, postgresStore})
 	o.Systems, errs[3] = choice("systems", *systems, allSystems())
 	o.Only, errs[4] = choice("only", expand(*only), allParts())
 	o.OverConns, errs[5] = counts("over-conns", *overConns)
+	o.PeerConns, errs[6] = counts("peer-conns", *peerConns)
 	return o, errors.Join(append(errs[:], o.check())...)
 }
 
 func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSystem} }
 
 func allParts() []string {
-	return slices.Concat(requestParts(), deliverParts(), []string{filesPart, overloadPart})
+	return slices.Concat(requestParts(), deliverParts(), []string{filesPart, overloadPart}, peerParts())
 }
 
 func requestParts() []string { return []string{createPart, readPart, depthPart, checksPart} }
@@ -133,9 +141,18 @@ func deliverParts() []string {
 	return []string{steadyPart, drainPart, latencyPart, isolationPart, backlogPart, idlePart}
 }
 
-// expand replaces the word that stands for several parts.
+// expand replaces the words that stand for several parts.
 func expand(parts string) string {
-	return strings.ReplaceAll(parts, deliverPart, strings.Join(deliverParts(), ","))
+	list := strings.Split(parts, ",")
+	for i, part := range list {
+		switch strings.TrimSpace(part) {
+		case deliverPart:
+			list[i] = strings.Join(deliverParts(), ",")
+		case peersPart:
+			list[i] = strings.Join(peerParts(), ",")
+		}
+	}
+	return strings.Join(list, ",")
 }
 
 // requests reports whether any part that sends requests to the API is to be
@@ -164,8 +181,8 @@ func (o *options) check() error {
 		return errors.New("-rounds must be at least 1")
 	case o.Duration <= 0 || o.Warmup < 0:
 		return errors.New("-duration must be positive, -warmup not negative")
-	case o.Fill < minFill:
-		return fmt.Errorf("-fill must be at least %d", minFill)
+	case o.Fill < minFill || o.PeerFill < minFill:
+		return fmt.Errorf("-fill and -peer-fill must be at least %d", minFill)
 	case o.Large <= smallCampaign:
 		return fmt.Errorf("-large must be more than %d, the size of the small campaign", smallCampaign)
 	case o.Events < minEvents || o.Callers < 1 || o.Backlog < 1:

@@ -37,7 +37,7 @@ func (b *bench) all(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	return nil
+	return b.peers(ctx)
 }
 
 // plan returns the cells of a part in the order they are measured in: what is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -117,22 +118,31 @@ const deepPages = 16
 func (w *world) deep(ctx context.Context, addr string, n int) (workload, error) {
 	load := workload{status: 200}
 	for i := range deepPages {
-		offset := n/2 + i*(n*9/20)/deepPages
-		find := w.request("GET", fmt.Sprintf("%s?limit=1&offset=%d", w.listPath(), offset), nil)
-		body, err := ask(ctx, addr, find, load.status)
+		cursor, err := w.cursorAfter(ctx, addr, n/2+i*(n*9/20)/deepPages)
 		if err != nil {
-			return load, fmt.Errorf("find a cursor: %w", err)
+			return load, err
 		}
-		var page struct {
-			NextCursor string `json:"nextCursor"`
-		}
-		if err := json.Unmarshal(body, &page); err != nil {
-			return load, fmt.Errorf("find a cursor: %w", err)
-		}
-		if page.NextCursor == "" {
-			return load, fmt.Errorf("find a cursor: none at %d of %d responses", offset, n)
-		}
-		load.requests = append(load.requests, w.page(page.NextCursor))
+		load.requests = append(load.requests, w.page(cursor))
 	}
 	return load, nil
+}
+
+// cursorAfter returns the cursor of the page after response number offset of the
+// list.
+func (w *world) cursorAfter(ctx context.Context, addr string, offset int) (string, error) {
+	find := w.request("GET", fmt.Sprintf("%s?limit=1&offset=%d", w.listPath(), offset), nil)
+	body, err := ask(ctx, addr, find, http.StatusOK)
+	if err != nil {
+		return "", fmt.Errorf("find a cursor: %w", err)
+	}
+	var page struct {
+		NextCursor string `json:"nextCursor"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return "", fmt.Errorf("find a cursor: %w", err)
+	}
+	if page.NextCursor == "" {
+		return "", fmt.Errorf("find a cursor: none after response %d", offset)
+	}
+	return page.NextCursor, nil
 }

@@ -43,8 +43,8 @@ type serverConfig struct {
 	SlowWrite  time.Duration // how long the database takes for a response, one after the other
 }
 
-// A serverReady says where.
-type serverReady struct{ Addr string }
+// A serverReady says where. A peer adds a token.
+type serverReady struct{ Addr, Token string }
 
 // The limits of "formsvc serve".
 const (
@@ -108,6 +108,8 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 		return newCeiling(c.Responses), func() error { return nil }, nil
 	case copySystem, carefulSystem:
 		return newCopier(c.Files, c.System == carefulSystem)
+	case singleSystem:
+		return newSingle(ctx, c.DSN)
 	}
 	groupLimit := 0 // the store's default
 	if c.System == eachSystem {
@@ -207,9 +209,11 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 	return err
 }
 
-// A server is a process of this program that serves.
+// A server is a process that serves, of this program or a peer.
 type server struct {
 	addr   string
+	token  string    // of a peer
+	begin  time.Time // of the process
 	pid    int
 	cmd    *exec.Cmd
 	stdin  io.Closer
@@ -217,9 +221,14 @@ type server struct {
 	log    io.Writer
 }
 
-// startServer returns when the server answers.
+// startServer returns when the server of this program answers.
 func startServer(ctx context.Context, self string, cfg serverConfig, log io.Writer) (*server, error) {
-	s := &server{cmd: exec.CommandContext(ctx, self, serveCommand), log: log}
+	return startServing(ctx, cfg, log, self, serveCommand)
+}
+
+// startServing returns when the program answers, given its configuration.
+func startServing(ctx context.Context, cfg any, log io.Writer, program, command string) (*server, error) {
+	s := &server{cmd: exec.CommandContext(ctx, program, command), log: log} //nolint:gosec // the user names the program
 	s.cmd.Stderr = &s.stderr
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
@@ -232,6 +241,7 @@ func startServer(ctx context.Context, self string, cfg serverConfig, log io.Writ
 	s.stdin = stdin
 	s.cmd.Cancel = stdin.Close
 	s.cmd.WaitDelay = shutdownTimeout
+	s.begin = time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a server: %w", err)
 	}
@@ -243,7 +253,7 @@ func startServer(ctx context.Context, self string, cfg serverConfig, log io.Writ
 	if err != nil {
 		return nil, fmt.Errorf("start a server: %w", errors.Join(err, s.stop()))
 	}
-	s.addr, s.pid = ready.Addr, s.cmd.Process.Pid
+	s.addr, s.token, s.pid = ready.Addr, ready.Token, s.cmd.Process.Pid
 	return s, nil
 }
 

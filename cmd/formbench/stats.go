@@ -8,11 +8,14 @@ import (
 
 // percentile returns the smallest sample that p percent of all are not above
 // (nearest rank), or 0 when there is none.
-func percentile(sorted []time.Duration, p int) time.Duration {
+func percentile(sorted []time.Duration, p int) time.Duration { return quantile(sorted, p, 100) }
+
+// quantile is the same for parts of a whole.
+func quantile(sorted []time.Duration, part, whole int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
-	rank := (len(sorted)*p + 99) / 100
+	rank := (len(sorted)*part + whole - 1) / whole
 	return sorted[max(rank-1, 0)]
 }
 

@@ -105,9 +105,14 @@ func TestAnswers(t *testing.T) {
 func TestBadAnswers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nwhy?":      "answered 500, want 200: why?",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n": "without Content-Length",
-		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n":         "Content-Length",
+		"HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nwhy?":                                     "answered 500, want 200: why?",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n":                                   "without Content-Length",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx":                               "EOF",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n":                           "a chunk of",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhello\r\n":                  "after a chunk of 2",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: y\r\n\r\n":               "after a chunk of 0",
+		"HTTP/1.1 500 Oh\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nwh\r\n2\r\ny?\r\n0\r\n\r\n": "want 200: why?",
+		"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n":                                        "Content-Length",
 		"SMTP\r\n\r\n": "not an answer",
 		"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwh":                    "EOF",
 		"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Long: header\r\n", 3_000): "too long",
@@ -134,4 +139,28 @@ func pieces(t *testing.T, text string, size int) net.Conn {
 		}
 	}()
 	return here
+}
+
+// TestChunks feeds chunks in pieces of every size, and an answer after them.
+func TestChunks(t *testing.T) {
+	t.Parallel()
+	const text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nB\r\n, my friend\r\n0\r\n\r\n" +
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye"
+	for size := 1; size <= len(text); size++ {
+		a := newAnswers(pieces(t, text, size))
+		for _, want := range []string{"hello, my friend", "bye"} {
+			if body, err := a.next(200, true); err != nil || string(body) != want {
+				t.Fatalf("in pieces of %d: got %q, %v, want %q", size, body, err, want)
+			}
+		}
+		a = newAnswers(pieces(t, text, size))
+		for range 2 {
+			if body, err := a.next(200, false); err != nil || len(body) > 0 {
+				t.Fatalf("dropped in pieces of %d: got %q, %v", size, body, err)
+			}
+		}
+		if _, err := newAnswers(pieces(t, text, size)).pour(200, &bytes.Buffer{}); err == nil {
+			t.Fatal("a file of unknown length is taken")
+		}
+	}
 }

@@ -84,6 +84,9 @@ func (a *answers) head() (status, length int, err error) {
 func contentLength(head []byte) (int, error) {
 	const name = "\r\nContent-Length: "
 	at := bytes.Index(head, []byte(name))
+	if at < 0 && bytes.Contains(head, []byte("\r\nTransfer-Encoding: chunked\r\n")) {
+		return chunked, nil
+	}
 	if at < 0 {
 		return 0, fmt.Errorf("an answer without Content-Length: %.300q", head)
 	}
@@ -96,8 +99,11 @@ func contentLength(head []byte) (int, error) {
 	return n, nil
 }
 
-// body reads as many bytes, and returns them or drops them.
+// body reads as many bytes, or chunks, and returns them or drops them.
 func (a *answers) body(length int, keep bool) (body []byte, err error) {
+	if length == chunked {
+		return a.chunks(keep)
+	}
 	for length > 0 {
 		if a.start == a.end {
 			if err := a.fill(); err != nil {
@@ -123,6 +129,9 @@ func (a *answers) pour(want int, w io.Writer) (int64, error) {
 	if status != want {
 		body, err := a.body(length, true)
 		return 0, errors.Join(fmt.Errorf("answered %d, want %d: %.300s", status, want, body), err)
+	}
+	if length == chunked {
+		return 0, errors.New("a file in chunks, which does not say how long it is")
 	}
 	for left := length; left > 0; {
 		if a.start == a.end {

@@ -5,6 +5,9 @@
 // It polls far more often than by default, and has as many workers as suited it
 // best: with its defaults, River delivers at most ten times a second for each
 // worker.
+//
+// With the argument "pocketbase" it is PocketBase instead, as a server that
+// formbench compares the API with.
 package main
 
 import (
@@ -25,6 +28,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -38,10 +42,17 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := worker.Run(ctx, os.Stdin, os.Stdout, newPeer); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == pocketbase.Command {
+		return servePocketbase(ctx, os.Stdin, os.Stdout)
+	}
+	return worker.Run(ctx, os.Stdin, os.Stdout, newPeer)
 }
 
 // A delivery is the job of sending one payload. As a string it is stored as it is.

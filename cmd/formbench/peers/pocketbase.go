@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+
+	"github.com/pocketbase/dbx"
+	pb "github.com/pocketbase/pocketbase"
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+)
+
+// servePocketbase is the process of PocketBase, with its own settings except for
+// those that formbench asks for.
+func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) error {
+	decoder := json.NewDecoder(in)
+	var cfg pocketbase.Config
+	if err := decoder.Decode(&cfg); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	app := newPocketbase(&cfg)
+	token, err := prepare(app)
+	if err != nil {
+		return errors.Join(err, app.ResetBootstrapState())
+	}
+	stopProfile, err := startProfile(cfg.Profile)
+	if err != nil {
+		return errors.Join(err, app.ResetBootstrapState())
+	}
+	return errors.Join(listen(ctx, app, token, out), stopProfile())
+}
+
+// listen serves until the context ends, and says where.
+func listen(ctx context.Context, app core.App, token string, out io.Writer) error {
+	app.OnServe().BindFunc(func(e *core.ServeEvent) (err error) {
+		if e.Listener, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+			return err
+		}
+		e.InstallerFunc = nil
+		if err := e.Next(); err != nil {
+			return err
+		}
+		return json.NewEncoder(out).Encode(pocketbase.Ready{Addr: e.Listener.Addr().String(), Token: token})
+	})
+	served := make(chan error, 1)
+	go func() { served <- apis.Serve(app, apis.ServeConfig{}) }()
+	select {
+	case err := <-served:
+		return errors.Join(err, app.ResetBootstrapState())
+	case <-ctx.Done():
+	}
+	event := &core.TerminateEvent{App: app}
+	err := app.OnTerminate().Trigger(event, func(e *core.TerminateEvent) error { return e.App.ResetBootstrapState() })
+	return errors.Join(err, <-served)
+}
+
+func newPocketbase(cfg *pocketbase.Config) *pb.PocketBase {
+	settings := pb.Config{DefaultDataDir: cfg.Dir, HideStartBanner: true}
+	if cfg.Full {
+		settings.DBConnect = connectFull
+	}
+	app := pb.NewWithConfig(settings)
+	// It would say that it was tested with another version of the SQLite driver.
+	app.OnBootstrap().Unbind(pb.ModerncDepsCheckHookId)
+	return app
+}
+
+// connectFull opens a database as PocketBase does, except that what it answers is
+// on the disk. Its log of requests, which is another database, promises nothing.
+func connectFull(path string) (*dbx.DB, error) {
+	if filepath.Base(path) != pocketbase.Database {
+		return core.DefaultDBConnect(path)
+	}
+	const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=journal_size_limit(200000000)" +
+		"&_pragma=synchronous(FULL)&_pragma=foreign_keys(ON)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-32000)"
+	return dbx.Open("sqlite", path+pragmas)
+}
+
+// startProfile returns what ends it.
+func startProfile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path) //nolint:gosec // formbench names the file
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+// superuser is who has the token. Nobody logs in with the password.
+const superuser = "bench@example.com"
+
+// prepare opens the databases and makes what is missing in them, and a token.
+func prepare(app core.App) (string, error) {
+	if err := app.Bootstrap(); err != nil {
+		return "", err
+	}
+	if err := app.RunAllMigrations(); err != nil {
+		return "", err
+	}
+	if _, err := app.FindCollectionByNameOrId(pocketbase.Files); err != nil {
+		if err := app.RunInTransaction(makeCollections); err != nil {
+			return "", err
+		}
+	}
+	user, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, superuser)
+	if err != nil {
+		user, err = makeSuperuser(app)
+	}
+	if err != nil {
+		return "", err
+	}
+	return user.NewAuthToken()
+}
+
+func makeSuperuser(app core.App) (*core.Record, error) {
+	superusers, err := app.FindCollectionByNameOrId(core.CollectionNameSuperusers)
+	if err != nil {
+		return nil, err
+	}
+	user := core.NewRecord(superusers)
+	user.SetEmail(superuser)
+	user.SetPassword(rand.Text())
+	if err := app.Save(user); err != nil {
+		return nil, fmt.Errorf("make a superuser: %w", err)
+	}
+	return user, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+)
+
+// A contender is a system with an empty database of its own.
+type contender struct {
+	start   func(ctx context.Context) (*server, error)
+	creates func(token string) (workload, error)
+	holds   func(ctx context.Context, answered int) error // fails unless everything is there that was acknowledged
+	drop    func() error
+}
+
+// contender returns that of a cell.
+func (p *peerBench) contender(ctx context.Context, c *cell) (*contender, error) {
+	switch c.System {
+	case ceilingSystem:
+		w := inventedWorld()
+		return &contender{
+			start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, "") },
+			creates: func(string) (workload, error) { return w.creates() },
+			holds:   func(context.Context, int) error { return nil },
+			drop:    func() error { return nil },
+		}, nil
+	case groupSystem:
+		return p.ourContender(ctx, c)
+	case singleSystem:
+		return p.singleContender(ctx, c)
+	}
+	return p.pocketContender(ctx, c)
+}
+
+// ourContender has a webhook, so that each response is a delivery too.
+func (p *peerBench) ourContender(ctx context.Context, c *cell) (_ *contender, err error) {
+	db, err := newDatabase(ctx, c.Store, p.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.drop())
+		}
+	}()
+	w, err := db.account(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w, err = db.withWebhook(ctx, w); err != nil {
+		return nil, err
+	}
+	return &contender{
+		start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, db.dsn) },
+		creates: func(string) (workload, error) { return w.creates() },
+		holds:   func(ctx context.Context, answered int) error { return db.holds(ctx, w, answered) },
+		drop:    db.drop,
+	}, nil
+}
+
+func (p *peerBench) pocketContender(ctx context.Context, c *cell) (*contender, error) {
+	s, err := p.newPocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept := []string{pocketbase.Responses}
+	create := createPocket
+	switch c.System {
+	case tokenSystem:
+		kept[0] = pocketbase.Private
+	case batchSystem:
+		kept, create = []string{pocketbase.Responses, pocketbase.Events, pocketbase.Deliveries}, batchPocket
+	}
+	return &contender{
+		start: func(ctx context.Context) (*server, error) { return p.startPocket(ctx, c, s.dir) },
+		creates: func(token string) (workload, error) {
+			if c.System != tokenSystem {
+				token = ""
+			}
+			return create(ctx, kept[0], token)
+		},
+		holds: func(ctx context.Context, answered int) error { return s.holds(ctx, answered, kept...) },
+		drop:  s.drop,
+	}, nil
+}
+
+// startOurs starts this program for a cell.
+func (p *peerBench) startOurs(ctx context.Context, c *cell, dsn string) (*server, error) {
+	system, _, _ := strings.Cut(c.System, ",") // what comes after it is asked of the same server
+	cfg := serverConfig{System: system, DSN: dsn, Responses: max(c.Responses, minFill), Profile: p.profile(c)}
+	return startServer(ctx, p.self, cfg, p.log)
+}
+
+// startPocket starts PocketBase for a cell.
+func (p *peerBench) startPocket(ctx context.Context, c *cell, dir string) (*server, error) {
+	cfg := pocketbase.Config{Dir: dir, Full: c.System == fullSystem || c.System == batchSystem, Profile: p.profile(c)}
+	return startServing(ctx, cfg, p.log, p.PeerProgram, pocketbase.Command)
+}
+
+// profile names the file of the cell's CPU profile, if there is to be one.
+func (p *peerBench) profile(c *cell) string {
+	if p.profiles == "" {
+		return ""
+	}
+	name := fmt.Sprintf("peers-%s-%s-%s-%d-round%d.pprof", c.What, c.Store, c.System, c.Conns, c.Round)
+	return filepath.Join(p.profiles, strings.NewReplacer(", ", "-", " ", "-").Replace(name))
+}
+
+// A pocketScene is a directory of PocketBase.
+type pocketScene struct{ dir string }
+
+func (s *pocketScene) drop() error { return os.RemoveAll(s.dir) }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// creates measures new responses: as fast as they are answered, and at a rate that
+// both can carry.
+func (p *peerBench) creates(ctx context.Context, round int) error {
+	systems := []string{ceilingSystem, groupSystem, pocketSystem, tokenSystem, fullSystem, batchSystem}
+	rate := 0.0
+	for _, conns := range p.PeerConns {
+		for _, system := range rotated(systems, round) {
+			c := cell{What: createWhat, Store: sqliteStore, System: system, Conns: conns, Round: round + 1}
+			if err := p.createCell(ctx, &c, 0); err != nil {
+				return fmt.Errorf("%s: %w", &c, err)
+			}
+			if system == pocketSystem && conns == slices.Max(p.PeerConns) {
+				rate = c.PerSecond / 2
+			}
+		}
+	}
+	for _, system := range rotated([]string{groupSystem, pocketSystem}, round) {
+		c := cell{What: dueWhat, Store: sqliteStore, System: system, Conns: slices.Max(p.PeerConns), Round: round + 1}
+		if err := p.createCell(ctx, &c, rate); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+// createCell measures and notes a cell, of an open loop when there is a rate.
+func (p *peerBench) createCell(ctx context.Context, c *cell, rate float64) (err error) {
+	s, err := p.contender(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.drop()) }()
+	answered, err := p.createLoad(ctx, c, s, rate)
+	if err != nil {
+		return err
+	}
+	return s.holds(ctx, answered)
+}
+
+// createLoad returns how many requests were answered. The server has ended.
+func (p *peerBench) createLoad(ctx context.Context, c *cell, s *contender, rate float64) (answered int, err error) {
+	srv, err := s.start(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	work, err := s.creates(srv.token)
+	if err != nil {
+		return 0, err
+	}
+	l := &load{workload: work, addr: srv.addr, conns: c.Conns, rate: rate}
+	if answered, err = c.load(ctx, l, srv.pid, p.Warmup, p.Duration); err != nil {
+		return 0, err
+	}
+	p.note(c)
+	return answered, nil
+}

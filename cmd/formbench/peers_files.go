@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+)
+
+// uploads measures a large file: ours as it is and as a form, and PocketBase's as a
+// form, since it takes no other.
+func (p *peerBench) uploads(ctx context.Context, round int) error {
+	f := &fileBench{bench: p.bench, block: make([]byte, max(p.FileSize, warmSize)), contents: make(map[int64]*content)}
+	if _, err := rand.Read(f.block); err != nil {
+		return err
+	}
+	cells := []fileCell{{What: uploadWhat, System: groupSystem}, {What: formWhat, System: groupSystem}, {What: formWhat, System: pocketSystem}}
+	for i := range cells {
+		c := cells[(i+round)%len(cells)]
+		c.Place, c.Round = diskPlace, round+1
+		if err := p.uploadCell(ctx, f, &c); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+		p.Peers.Files = append(p.Peers.Files, c)
+		_, _ = fmt.Fprintf(p.log, "%s: %.0f MB/s, memory grew by %.1f MB\n", &c, c.PerSecond, c.GrownUpMB)
+	}
+	return nil
+}
+
+func (p *peerBench) uploadCell(ctx context.Context, f *fileBench, c *fileCell) (err error) {
+	var s *fileScene
+	if c.System == pocketSystem {
+		s, err = p.pocketFiles(ctx, f, c)
+	} else {
+		s, err = f.newScene(ctx, c)
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err != nil {
+		return err
+	}
+	return s.one(ctx, f.FileLarge)
+}
+
+// one measures one upload, and by how much memory grows over what a small file
+// takes.
+func (s *fileScene) one(ctx context.Context, size int64) error {
+	c := s.content(size)
+	return s.move(ctx, 2*(size+warmSize), func(m mover) error {
+		before, err := s.warm(ctx, m)
+		if err != nil {
+			return err
+		}
+		id := ""
+		err = s.watched(1, size, func() error {
+			id, err = s.upload(ctx, m, c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.cell.GrownUpMB = s.cell.PeakMB - before
+		return verify(ctx, m, id, c)
+	})
+}
+
+// pocketFiles returns a scene with PocketBase. It has to be closed also when this
+// fails.
+func (p *peerBench) pocketFiles(ctx context.Context, f *fileBench, c *fileCell) (*fileScene, error) {
+	s := &fileScene{fileBench: f, cell: c}
+	peer, err := p.newPocket(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.peer, s.dir = &pocketFileScene{peer}, peer.dir
+	cfg := pocketbase.Config{Dir: peer.dir}
+	if p.profiles != "" {
+		cfg.Profile = filepath.Join(p.profiles, c.profile())
+	}
+	s.server, err = startServing(ctx, cfg, p.log, p.PeerProgram, pocketbase.Command)
+	return s, err
+}
+
+// A pocketFileScene is a directory of PocketBase that gets files.
+type pocketFileScene struct{ *pocketScene }
+
+// holds fails unless as many files are there as were acknowledged, as records and
+// in the directory.
+func (s *pocketFileScene) holds(ctx context.Context, stored int) error {
+	if err := s.pocketScene.holds(ctx, stored, pocketbase.Files); err != nil {
+		return err
+	}
+	files := 0
+	err := filepath.WalkDir(filepath.Join(s.dir, "storage"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && filepath.Ext(path) != ".attrs" { // beside each file
+			files++
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // it is made for the first file
+	}
+	if err == nil && files != stored {
+		err = fmt.Errorf("PocketBase acknowledged %d files and has %d", stored, files)
+	}
+	return err
+}
+
+// A pocketCourier is a client of PocketBase.
+type pocketCourier struct {
+	conn    net.Conn
+	answers *answers
+	release func() bool
+}
+
+func newPocketCourier(ctx context.Context, s *fileScene, bytes int64) (*pocketCourier, error) {
+	conn, err := dial(ctx, s.server.addr, time.Now().Add(answerTimeout+time.Duration(bytes/slowest)*time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return &pocketCourier{
+		conn: conn, answers: &answers{conn: conn, buf: make([]byte, courierBuffer)},
+		release: context.AfterFunc(ctx, func() { _ = conn.Close() }),
+	}, nil
+}
+
+func (c *pocketCourier) close() error {
+	c.release()
+	return c.conn.Close()
+}
+
+// upload returns the path of the file.
+func (c *pocketCourier) upload(_ context.Context, what *content) (string, error) {
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
+		"Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %d\r\n\r\n%s",
+		recordsPath(pocketbase.Files), formBoundary, int64(len(formBegin))+what.size+int64(len(formEnd)), formBegin)
+	_, err := io.WriteString(c.conn, head)
+	if err == nil {
+		_, err = what.WriteTo(c.conn)
+	}
+	if err == nil {
+		_, err = io.WriteString(c.conn, formEnd)
+	}
+	// A server that refuses may answer before everything is sent.
+	body, answerErr := c.answers.next(http.StatusOK, true)
+	if answerErr != nil || err != nil {
+		return "", fmt.Errorf("upload: %w", errors.Join(answerErr, err))
+	}
+	var got struct{ ID, File string }
+	if err := json.Unmarshal(body, &got); err != nil {
+		return "", fmt.Errorf("upload: %w", err)
+	}
+	if got.ID == "" || got.File == "" {
+		return "", fmt.Errorf("upload: answered %.300s", body)
+	}
+	return got.ID + "/" + got.File, nil
+}
+
+func (c *pocketCourier) download(_ context.Context, id string, w io.Writer) (int64, error) {
+	if _, err := c.conn.Write(pocketRequest(http.MethodGet, "/api/files/"+pocketbase.Files+"/"+id, "", nil)); err != nil {
+		return 0, fmt.Errorf("download: %w", err)
+	}
+	n, err := c.answers.pour(http.StatusOK, w)
+	if err != nil {
+		return n, fmt.Errorf("download: %w", err)
+	}
+	return n, nil
+}

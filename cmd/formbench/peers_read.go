@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// A readPlan is cells that are compared with each other.
+type readPlan struct {
+	what    string
+	conns   int
+	systems []string
+}
+
+// readPlans say what is read.
+func readPlans() []readPlan {
+	return []readPlan{
+		{getWhat, 8, []string{groupSystem, pocketSystem, tokenSystem}},
+		{getWhat, 32, []string{groupSystem, pocketSystem, tokenSystem}},
+		{listWhat, 8, []string{groupSystem, pocketSystem, createdSystem}},
+		{pageWhat, 1, []string{groupSystem, offsetSystem, pocketSystem, createdSystem}},
+	}
+}
+
+// reads measures single responses and pages of a large campaign.
+func (p *peerBench) reads(ctx context.Context, round int) error {
+	if err := p.fill(ctx); err != nil {
+		return err
+	}
+	for _, plan := range readPlans() {
+		for _, system := range rotated(plan.systems, round) {
+			c := cell{What: plan.what, Store: sqliteStore, System: system, Conns: plan.conns, Responses: p.PeerFill, Round: round + 1}
+			if err := p.readCell(ctx, &c); err != nil {
+				return fmt.Errorf("%s: %w", &c, err)
+			}
+		}
+	}
+	return nil
+}
+
+// startFull starts the system of a cell with its filled database.
+func (p *peerBench) startFull(ctx context.Context, c *cell) (*server, error) {
+	if c.System == groupSystem || c.System == offsetSystem {
+		return p.startOurs(ctx, c, p.ours.dsn)
+	}
+	if err := p.freshLog(); err != nil {
+		return nil, err
+	}
+	return p.startPocket(ctx, c, p.full)
+}
+
+// enough is how many requests a cell should have that has slow ones.
+const enough = 4
+
+func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
+	srv, err := p.startFull(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	work, err := p.readWork(ctx, c, srv)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := checkRead(ctx, c, srv.addr, &work); err != nil {
+		return err
+	}
+	// Requests that run at once share the processors.
+	slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
+	l := &load{workload: work, addr: srv.addr, conns: c.Conns}
+	if _, err := c.load(ctx, l, srv.pid, p.Warmup, max(p.Duration, enough*slowest)); err != nil {
+		return err
+	}
+	p.note(c)
+	return nil
+}
+
+// far is how many of n responses come before the far page.
+func far(n int) int { return n / 2 / pageSize * pageSize }
+
+// readWork returns the requests of a cell.
+func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server) (workload, error) {
+	if c.System == groupSystem || c.System == offsetSystem {
+		return p.readOurs(ctx, c, srv.addr)
+	}
+	sort := "-@rowid"
+	if c.System == createdSystem {
+		sort = "-created"
+	}
+	switch c.What {
+	case getWhat:
+		token := ""
+		if c.System == tokenSystem {
+			token = srv.token
+		}
+		return getPocket(c.Responses, token), nil
+	case listWhat:
+		return listPocket(1, sort), nil
+	}
+	return listPocket(far(c.Responses)/pageSize+1, sort), nil
+}
+
+func (p *peerBench) readOurs(ctx context.Context, c *cell, addr string) (workload, error) {
+	load := workload{status: http.StatusOK}
+	switch {
+	case c.What == getWhat:
+		return p.world.gets(c.Responses), nil
+	case c.What == listWhat:
+		return p.world.list(), nil
+	case c.System == offsetSystem:
+		path := p.world.listPath() + "?limit=" + strconv.Itoa(pageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
+		load.requests = [][]byte{p.world.request(http.MethodGet, path, nil)}
+		return load, nil
+	}
+	cursor, err := p.world.cursorAfter(ctx, addr, far(c.Responses)-1)
+	load.requests = [][]byte{p.world.page(cursor)}
+	return load, err
+}
+
+// checkRead sends the first request and fails unless it is answered with what was
+// stored.
+func checkRead(ctx context.Context, c *cell, addr string, work *workload) error {
+	body, err := ask(ctx, addr, work.requests[0], work.status)
+	if err != nil {
+		return err
+	}
+	type record struct {
+		Reference string `json:"reference"`
+	}
+	var got struct {
+		record
+		Items      []record `json:"items"`
+		Total      int      `json:"total"`
+		TotalItems int      `json:"totalItems"`
+	}
+	if err := json.Unmarshal(body, &got); err != nil {
+		return fmt.Errorf("%s: %w", c, err)
+	}
+	if c.What == getWhat {
+		if want := storedReference(0); got.Reference != want {
+			return fmt.Errorf("answered the response %q, want %q", got.Reference, want)
+		}
+		return nil
+	}
+	newest := c.Responses - 1
+	if c.What == pageWhat {
+		newest -= far(c.Responses)
+	}
+	if len(got.Items) != pageSize || got.Total+got.TotalItems != c.Responses || got.Items[0].Reference != storedReference(newest) {
+		return fmt.Errorf("answered %d of %d responses, the first %+v, want %d of %d and %q",
+			len(got.Items), got.Total+got.TotalItems, got.Items[:min(1, len(got.Items))], pageSize, c.Responses, storedReference(newest))
+	}
+	return nil
+}

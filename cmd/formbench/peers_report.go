@@ -1,0 +1,87 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+)
+
+// startRows are the starts, by system.
+type startRows struct {
+	grouping[string, startCell]
+}
+
+func newStartRows(cells []startCell) startRows {
+	return startRows{grouped(cells, func(c *startCell) string { return c.System })}
+}
+
+// peers writes the tables of what was compared with peers.
+func (w *report) peers(r *peerResult) {
+	w.peerRequests(r.Requests)
+	if len(r.Files) > 0 {
+		w.printf("\nuploads beside PocketBase: one file of %s, on a disk; server, generator, other: seconds of CPU time per GB\n",
+			sizeText(r.Files[0].Bytes))
+		w.table(2, peerFileTable(newFileRows(r.Files)))
+	}
+	if len(r.Starts) > 0 {
+		w.printf("\nstart beside PocketBase, with %d responses: from the start of the process to the first answer; memory %v later\n",
+			r.Starts[0].Responses, idleWait)
+		rows := newStartRows(r.Starts)
+		table := [][]string{{"", "ready ms", "idle MB"}}
+		for _, system := range rows.keys {
+			table = append(table, []string{
+				system, rows.spread(system, startReady).text(1),
+				rows.spread(system, func(c *startCell) float64 { return c.IdleMB }).text(1),
+			})
+		}
+		w.table(1, table)
+	}
+	if len(r.Ratios) > 0 {
+		w.printf("\nbeside peers:")
+		w.ratios(r.Ratios)
+	}
+}
+
+// peerRequests writes a table for each store.
+func (w *report) peerRequests(cells []cell) {
+	for _, store := range []string{sqliteStore, postgresStore} {
+		mine := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store })
+		if len(mine) == 0 {
+			continue
+		}
+		w.printf("\nbeside peers, %s\n", store)
+		rows := newRows(mine)
+		table := [][]string{{
+			"", "responses", "connections", "system", "requests/s", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "errors",
+			"server µs", "other µs", "generator µs", "other cores", "peak MB",
+		}}
+		const p999 = 7 // its column
+		for _, key := range rows.keys {
+			table = append(table, slices.Insert(rows.line(key), p999,
+				rows.spread(key, func(c *cell) float64 { return c.P999 }).text(1)))
+		}
+		w.table(1, table)
+	}
+}
+
+func peerFileTable(rows fileRows) [][]string {
+	table := [][]string{{"", "", "MB/s", "of PocketBase", "server", "generator", "other", "peak MB", "grown MB"}}
+	theirs := fileKey{formWhat, diskPlace, pocketSystem}
+	for _, key := range rows.keys {
+		text := func(decimals int, figure func(*fileCell) float64) string {
+			return rows.spread(key, figure).text(decimals)
+		}
+		of := ""
+		if over := rows.over(key, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond); over != nil && key != theirs {
+			of = over.text(2)
+		}
+		table = append(table, []string{
+			key.what, key.system, text(0, megabytesPerSecond), of,
+			text(2, func(c *fileCell) float64 { return c.ServerCPU }),
+			text(2, func(c *fileCell) float64 { return c.GeneratorCPU }),
+			text(2, func(c *fileCell) float64 { return c.OtherCPU }),
+			strconv.FormatFloat(rows.spread(key, func(c *fileCell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
+			text(1, func(c *fileCell) float64 { return c.GrownUpMB }),
+		})
+	}
+	return table
+}

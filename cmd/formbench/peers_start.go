@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A startCell is one start of a system with a filled database.
+type startCell struct {
+	System    string  `json:"system"`
+	Responses int     `json:"responses"`
+	Round     int     `json:"round"`
+	Ready     float64 `json:"readyMilliseconds"` // from the start of the process to the first answer of 200
+	IdleMB    float64 `json:"idleMegabytes"`     // resident memory, a little later
+}
+
+// idleWait is after how long a process that does nothing is looked at.
+const idleWait = time.Second
+
+// starts measures how soon a system answers, and its memory at rest.
+func (p *peerBench) starts(ctx context.Context, round int) error {
+	if err := p.fill(ctx); err != nil {
+		return err
+	}
+	for _, system := range rotated([]string{groupSystem, pocketSystem}, round) {
+		c := startCell{System: system, Responses: p.PeerFill, Round: round + 1}
+		if err := p.startCell(ctx, &c); err != nil {
+			return fmt.Errorf("%s: %w", system, err)
+		}
+		p.Peers.Starts = append(p.Peers.Starts, c)
+		_, _ = fmt.Fprintf(p.log, "round %d, start, %s: ready after %.1f ms, %.1f MB\n", c.Round, system, c.Ready, c.IdleMB)
+	}
+	return nil
+}
+
+func (p *peerBench) startCell(ctx context.Context, c *startCell) (err error) {
+	work := p.world.gets(c.Responses)
+	if c.System == pocketSystem {
+		work = getPocket(c.Responses, "")
+	}
+	srv, err := p.startFull(ctx, &cell{What: getWhat, Store: sqliteStore, System: c.System, Responses: c.Responses, Round: c.Round})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.stop()) }()
+	if _, err := ask(ctx, srv.addr, work.requests[0], work.status); err != nil {
+		return err
+	}
+	c.Ready = milliseconds(time.Since(srv.begin))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(idleWait):
+	}
+	c.IdleMB, err = residentMB(srv.pid)
+	return err
+}
+
+// residentMB returns the memory that a process has resident.
+func residentMB(pid int) (float64, error) {
+	kib, err := procField(fmt.Sprintf("/proc/%d/status", pid), "VmRSS")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSuffix(kib, " kB"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("memory: %w", err)
+	}
+	return float64(n<<10) / 1e6, nil
+}
