@@ -99,7 +99,7 @@ func (b *bench) prepareRiver() (err error) {
 		b.River, err = filepath.Abs(b.River)
 		return err
 	}
-	if b.delivers() && slices.Contains(b.Stores, postgresStore) {
+	if slices.ContainsFunc(b.Only, besideRiver) {
 		b.warn("NOT MEASURED: River, since -river does not name the program of cmd/formbench/peers")
 	}
 	return nil

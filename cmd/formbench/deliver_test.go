@@ -305,7 +305,7 @@ func TestDeliverPlan(t *testing.T) {
 			systems = append(systems, c.System)
 		}
 	}
-	if got[drainPart] != 9 || got[latencyPart] != 6 || got[idlePart] != 2 || len(got) != 3 {
+	if got[drainPart] != 12 || got[latencyPart] != 6 || got[idlePart] != 2 || len(got) != 3 {
 		t.Errorf("got %v", got)
 	}
 	want := []string{groupSystem, riverSystem, riverSystem, groupSystem, groupSystem, riverSystem}

@@ -26,8 +26,8 @@
 // measured for create only.
 //
 // And what it costs to deliver webhooks, next to a loop that signs and posts the
-// same payload from memory, which is measured before and after every cell, and
-// on Postgres next to River, a job queue:
+// same payload from memory, which is measured before and after every cell, and next
+// to River, a job queue, on the same kind of database:
 //
 //   - steady: responses are accepted one by one while the same process delivers.
 //     The rate is the receiver's, from the first arrival to the last.
