@@ -60,7 +60,7 @@ func runBench(ctx context.Context, opts options, std streams) error {
 	b.Goals = append(b.Goals, deliverGoals(&b.options, b.Deliveries)...)
 	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
 	b.Goals = append(b.Goals, overloadGoals(&b.options, b.Overloads)...)
-	return errors.Join(err, b.report(std.out), b.writeJSON())
+	return errors.Join(err, b.report(std.out), b.writeJSON(), writeCharts(b.charts, b.sheets()))
 }
 
 // prepare finds out what can't be measured, or not well.

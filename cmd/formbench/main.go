@@ -131,7 +131,12 @@ func run(ctx context.Context, args []string, std streams) int {
 		_, _ = fmt.Fprintln(std.err, "formbench:", err)
 		return 2
 	}
-	if err := runBench(ctx, opts, std); err != nil {
+	if opts.render != "" {
+		err = render(&opts, std.out)
+	} else {
+		err = runBench(ctx, opts, std)
+	}
+	if err != nil {
 		_, _ = fmt.Fprintln(std.err, "formbench:", err)
 		return 1
 	}
