@@ -69,6 +69,13 @@
 // upload must have the hash of what was sent, and every download the length; one
 // of them is compared as a whole. Otherwise the run fails.
 //
+// # Charts
+//
+// -chart draws an SVG for each table. -render does the same with what -json wrote
+// in earlier runs, and writes the tables as Markdown:
+//
+//	go run ./cmd/formbench -render requests.json,deliveries.json
+//
 // # How
 //
 // The load of requests is a closed loop: every connection sends its next one
