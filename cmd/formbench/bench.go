@@ -63,7 +63,7 @@ func runBench(ctx context.Context, opts options, std streams) error {
 	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
 	b.Goals = append(b.Goals, overloadGoals(&b.options, b.Overloads)...)
 	b.Goals = append(b.Goals, peerGoals(&b.options, &b.Peers)...)
-	return errors.Join(err, b.report(std.out), b.writeJSON())
+	return errors.Join(err, b.report(std.out), b.writeJSON(), writeCharts(b.charts, b.sheets()))
 }
 
 // prepare finds out what can't be measured, or not well.
@@ -105,7 +105,7 @@ func (b *bench) prepareRiver() (err error) {
 		b.River, err = filepath.Abs(b.River)
 		return err
 	}
-	if b.delivers() && slices.Contains(b.Stores, postgresStore) {
+	if slices.ContainsFunc(b.Only, besideRiver) {
 		b.warn("NOT MEASURED: River, since -river does not name the program of cmd/formbench/peers")
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// riverSystem is the peer: a job queue on Postgres, with a worker that signs and
-// posts.
+// riverSystem is the peer: a job queue on the same kind of database, with a worker
+// that signs and posts.
 const riverSystem = "river"
 
 // A deliverCell is one row of a table about delivering, measured once.
@@ -167,11 +167,14 @@ func mostRounds(what string) int {
 }
 
 func (b *bench) deliverSystems(what, store string) []string {
-	if store == postgresStore && b.River != "" && (what == steadyPart || what == drainPart) {
+	if b.River != "" && besideRiver(what) {
 		return []string{groupSystem, riverSystem}
 	}
 	return []string{groupSystem}
 }
+
+// besideRiver reports whether the peer is measured too.
+func besideRiver(what string) bool { return what == steadyPart || what == drainPart }
 
 // hows are the ways in which a part is measured on a store.
 func hows(what, store string) []string {

@@ -56,7 +56,7 @@ func (d *deliverBench) newTarget(ctx context.Context, c *deliverCell, urls ...st
 	return t, nil
 }
 
-// riverWorkers is what suits the peer best here.
+// riverWorkers is what suits the peer best here, on either store.
 const riverWorkers = 256
 
 // subscribe makes an account with a campaign and a webhook for each URL.

@@ -72,9 +72,10 @@ func (w *report) deliveries(o *options, cells []deliverCell) {
 		if len(table) == 1 {
 			continue
 		}
-		if o.River == "" && slices.Contains(o.Stores, postgresStore) && (part == steadyPart || part == drainPart) {
-			missing := append([]string{postgresStore, riverSystem, "", "not measured"}, make([]string, len(columns)-1)...)
-			table = append(table, missing)
+		for _, store := range o.Stores {
+			if o.River == "" && besideRiver(part) {
+				table = append(table, slices.Concat([]string{store, riverSystem, "", "not measured"}, make([]string, len(columns)-1)))
+			}
 		}
 		w.printf("\n%s\n", deliverTitle(o, part))
 		w.table(3, table)

@@ -26,8 +26,8 @@
 // measured for create only.
 //
 // And what it costs to deliver webhooks, next to a loop that signs and posts the
-// same payload from memory, which is measured before and after every cell, and
-// on Postgres next to River, a job queue:
+// same payload from memory, which is measured before and after every cell, and next
+// to River, a job queue, on the same kind of database:
 //
 //   - steady: responses are accepted one by one while the same process delivers.
 //     The rate is the receiver's, from the first arrival to the last.
@@ -86,6 +86,13 @@
 // Files are kept beside an SQLite store, whatever -stores says. Every acknowledged
 // upload must have the hash of what was sent, and every download the length; one
 // of them is compared as a whole. Otherwise the run fails.
+//
+// # Charts
+//
+// -chart draws an SVG for each table. -render does the same with what -json wrote
+// in earlier runs, and writes the tables as Markdown:
+//
+//	go run ./cmd/formbench -render requests.json,deliveries.json
 //
 // # How
 //
@@ -149,7 +156,12 @@ func run(ctx context.Context, args []string, std streams) int {
 		_, _ = fmt.Fprintln(std.err, "formbench:", err)
 		return 2
 	}
-	if err := runBench(ctx, opts, std); err != nil {
+	if opts.render != "" {
+		err = render(&opts, std.out)
+	} else {
+		err = runBench(ctx, opts, std)
+	}
+	if err != nil {
 		_, _ = fmt.Fprintln(std.err, "formbench:", err)
 		return 1
 	}

@@ -78,6 +78,8 @@ type options struct {
 
 	dir      string
 	jsonFile string
+	charts   string
+	render   string
 	profiles string
 }
 
@@ -111,6 +113,8 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.IntVar(&o.PeerFill, "peer-fill", 200_000, "responses in the campaign of the read and start cells of "+peersPart)
 	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
 	fs.StringVar(&o.jsonFile, "json", "", "write everything to this `file` too")
+	fs.StringVar(&o.charts, "chart", "", "write SVG charts into this `directory`, one for each table (with -render "+defaultCharts+")")
+	fs.StringVar(&o.render, "render", "", "measure nothing: write charts and Markdown tables of these `files` of -json, separated by commas")
 	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
 	if err := fs.Parse(args); err != nil {
 		return o, err
