@@ -35,6 +35,9 @@ type result struct {
 
 	Overloads []overloadCell `json:"overloads"`
 
+	Scale []cell      `json:"scale"`
+	Sizes []scaleSize `json:"sizes"`
+
 	Ratios []ratio `json:"ratios"`
 	Goals  []goal  `json:"goals"`
 	Error  string  `json:"error,omitempty"`
@@ -60,6 +63,7 @@ func runBench(ctx context.Context, opts options, std streams) error {
 	b.Goals = append(b.Goals, deliverGoals(&b.options, b.Deliveries)...)
 	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
 	b.Goals = append(b.Goals, overloadGoals(&b.options, b.Overloads)...)
+	b.Goals = append(b.Goals, scaleGoals(&b.options, b.Scale)...)
 	return errors.Join(err, b.report(std.out), b.writeJSON())
 }
 
@@ -106,7 +110,7 @@ func (b *bench) prepareRiver() (err error) {
 }
 
 func (b *bench) preparePostgres(ctx context.Context) error {
-	if !slices.Contains(b.Stores, postgresStore) || (!b.requests() && !b.delivers()) {
+	if !slices.Contains(b.Stores, postgresStore) || (!b.requests() && !b.delivers() && !b.scales()) {
 		return nil
 	}
 	if os.Getenv(postgresEnv) == "" {

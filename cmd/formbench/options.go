@@ -71,6 +71,7 @@ type options struct {
 	FileLarge int64         `json:"fileLarge"`
 	FileBurst int           `json:"fileBurst"`
 	OverConns []int         `json:"overloadConns"`
+	scaleOptions
 
 	dir      string
 	jsonFile string
@@ -88,7 +89,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	readConns := fs.String("read-conns", "8,64", "connections of the read cells")
 	stores := fs.String("stores", sqliteStore+","+postgresStore, "where to store; postgres needs "+postgresEnv)
 	systems := fs.String("systems", strings.Join(allSystems(), ","), "what to measure")
-	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run; "+deliverPart+" stands for the six before "+filesPart)
+	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run, or "+scalePart+"; "+deliverPart+" stands for the six before "+filesPart)
 	fs.IntVar(&o.Fill, "fill", 20_000, "responses in the campaign of the read cells")
 	fs.IntVar(&o.Large, "large", 1_000_000, "responses in the large campaign of the depth cells")
 	fs.IntVar(&o.Events, "n", 20_000, "events of a steady, drain or isolation cell")
@@ -105,6 +106,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
 	fs.StringVar(&o.jsonFile, "json", "", "write everything to this `file` too")
 	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
+	o.scaleFlags(fs)
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -116,9 +118,9 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	o.ReadConns, errs[1] = counts("read-conns", *readConns)
 	o.Stores, errs[2] = choice("stores", *stores, []string{sqliteStore, postgresStore})
 	o.Systems, errs[3] = choice("systems", *systems, allSystems())
-	o.Only, errs[4] = choice("only", expand(*only), allParts())
+	o.Only, errs[4] = choice("only", expand(*only), append(allParts(), scalePart))
 	o.OverConns, errs[5] = counts("over-conns", *overConns)
-	return o, errors.Join(append(errs[:], o.check())...)
+	return o, errors.Join(append(errs[:], o.check(), o.scaleOptions.check())...)
 }
 
 func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSystem} }
