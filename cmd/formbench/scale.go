@@ -92,7 +92,7 @@ func (b *bench) scaleRound(ctx context.Context, large *installation, round int) 
 	defer func() { err = errors.Join(err, small.drop()) }()
 	s := &scaleBench{
 		bench: &bench{options: b.options, self: b.self, log: b.log},
-		round: round + 1, pair: [2]*installation{small, large},
+		round: round + 1, least: b.Duration, pair: [2]*installation{small, large},
 	}
 	err = s.all(ctx)
 	b.Scale = append(b.Scale, s.Cells...)
@@ -104,6 +104,7 @@ func (b *bench) scaleRound(ctx context.Context, large *installation, round int) 
 type scaleBench struct {
 	*bench
 	round int
+	least time.Duration    // how long to measure
 	pair  [2]*installation // small and large
 }
 
@@ -136,12 +137,33 @@ func (s *scaleBench) turns() []*installation {
 func (s *scaleBench) both(ctx context.Context, what string, conns int) error {
 	for _, in := range s.turns() {
 		c := cell{What: what, Store: in.store, System: groupSystem, Conns: conns, Responses: in.n, Round: s.round}
-		prepare := func(addr string) (workload, error) { return in.requests(ctx, what, addr) }
+		prepare := func(addr string) (workload, error) {
+			s.Duration = s.least
+			load, err := in.requests(ctx, what, addr)
+			if err == nil && what != createWhat {
+				s.Duration, err = long(ctx, addr, &load, s.least)
+			}
+			return load, err
+		}
 		if _, err := s.measure(ctx, c, in.dsn, prepare); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
 	return nil
+}
+
+// long returns how long to measure requests, at least d: for as many as say something.
+func long(ctx context.Context, addr string, load *workload, d time.Duration) (time.Duration, error) {
+	const some = 10
+	var took time.Duration
+	for range 2 { // the second one finds what the first has read
+		start := time.Now()
+		if _, err := ask(ctx, addr, load.requests[0], load.status); err != nil {
+			return 0, err
+		}
+		took = time.Since(start)
+	}
+	return max(d, some*took), nil
 }
 
 // An installation is a database as it is after two years.
