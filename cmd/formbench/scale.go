@@ -15,7 +15,7 @@ const scalePart = "scale"
 const (
 	randomWhat     = "get any"
 	scaleFirstWhat = "first page of all"
-	scaleDeepWhat  = "page by cursor"
+	scaleDeepWhat  = "a page far behind"
 	commonWhat     = "status, common"
 	pendingWhat    = "status, pending"
 	rareWhat       = "status, rare"

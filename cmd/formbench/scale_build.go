@@ -32,6 +32,9 @@ func (in *installation) build(ctx context.Context) error {
 	if err := in.load(ctx); err != nil {
 		return err
 	}
+	if err := in.begin(ctx); err != nil {
+		return err
+	}
 	if err := in.fill(ctx); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}

@@ -103,17 +103,9 @@ func (in *installation) writer(ctx context.Context) (scaleWriter, error) {
 	return newScaleCopier(ctx, in.dsn)
 }
 
-// finish counts the responses, and does now what the database would do by itself
-// soon.
-func (in *installation) finish(ctx context.Context) error {
+// run runs statements one after the other.
+func (in *installation) run(ctx context.Context, statements ...string) error {
 	return in.use(func(db *sql.DB) error {
-		statements := []string{
-			"INSERT INTO formsvc_counters (campaign_id, shard, responses) " +
-				"SELECT campaign_id, 0, count(*) FROM formsvc_responses GROUP BY campaign_id",
-		}
-		if in.store == postgresStore {
-			statements = append(statements, "VACUUM (ANALYZE)")
-		}
 		for _, s := range statements {
 			if _, err := db.ExecContext(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", s, err)
@@ -121,6 +113,31 @@ func (in *installation) finish(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// begin keeps the database from counting responses one by one.
+func (in *installation) begin(ctx context.Context) error {
+	if in.store == sqliteStore {
+		return nil // the program counts there
+	}
+	return in.run(ctx, "ALTER TABLE formsvc_responses DISABLE TRIGGER USER")
+}
+
+// finish counts the responses, and does now what the database would do by itself
+// soon.
+func (in *installation) finish(ctx context.Context) error {
+	const (
+		counters = "INSERT INTO formsvc_counters (campaign_id, shard, responses) " +
+			"SELECT campaign_id, 0, count(*) FROM formsvc_responses GROUP BY campaign_id"
+		moved = "FROM formsvc_responses WHERE status <> 'pending' GROUP BY campaign_id, status"
+	)
+	if in.store == sqliteStore {
+		return in.run(ctx, counters, "INSERT INTO formsvc_statuses (campaign_id, status, responses) "+
+			"SELECT campaign_id, status, count(*) "+moved)
+	}
+	return in.run(ctx, counters, "INSERT INTO formsvc_statuses (campaign_id, status, shard, responses) "+
+		"SELECT campaign_id, status, 0, count(*) "+moved,
+		"ALTER TABLE formsvc_responses ENABLE TRIGGER USER", "VACUUM (ANALYZE)")
 }
 
 // A scaleSize is how much a table, without its indexes, or an index takes.

@@ -59,7 +59,7 @@ func campaignOf(i int) int {
 	if i%bigShare == 0 {
 		return 0
 	}
-	return 1 + int(mixed(i)>>8%(scaleCampaigns-1)) //nolint:gosec // below 200
+	return 1 + int(mixed(i)>>8%(scaleCampaigns-1))
 }
 
 // outage returns the response from which on the failing webhooks get about due

@@ -58,7 +58,7 @@ func (in *installation) requests(ctx context.Context, what, addr string) (worklo
 	return load, nil
 }
 
-var eventsPath = "/v1/events?limit=" + strconv.Itoa(pageSize)
+const eventsPath = "/v1/events?limit=20" // pageSize
 
 func (in *installation) deliveriesPath() string {
 	return "/v1/webhooks/" + string(in.accounts[0].hook) + "/deliveries?limit=" + strconv.Itoa(pageSize)

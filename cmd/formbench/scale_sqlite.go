@@ -24,7 +24,6 @@ type stuffer struct {
 type stuffed struct {
 	columns   int
 	one, many *sql.Stmt
-	pending   []any
 }
 
 // stuffedRows is how many rows one statement stores.
@@ -72,10 +71,10 @@ func (s *stuffer) table(ctx context.Context, name string, columns []string) (*st
 	head := "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") VALUES "
 	row := "(" + strings.Repeat("?, ", len(columns)-1) + "?)"
 	var err error
-	if t.one, err = s.conn.PrepareContext(ctx, head+row); err != nil { //nolint:sqlclosecheck // it closes with the connection
+	if t.one, err = s.conn.PrepareContext(ctx, head+row); err != nil {
 		return nil, err
 	}
-	t.many, err = s.conn.PrepareContext(ctx, head+strings.Repeat(row+", ", stuffedRows-1)+row) //nolint:sqlclosecheck // the same
+	t.many, err = s.conn.PrepareContext(ctx, head+strings.Repeat(row+", ", stuffedRows-1)+row)
 	return t, err
 }
 
