@@ -36,6 +36,8 @@ type result struct {
 	Overloads []overloadCell `json:"overloads"`
 
 	Peers peerResult `json:"peers"`
+	Scale []cell      `json:"scale"`
+	Sizes []scaleSize `json:"sizes"`
 
 	Ratios []ratio `json:"ratios"`
 	Goals  []goal  `json:"goals"`
@@ -63,6 +65,7 @@ func runBench(ctx context.Context, opts options, std streams) error {
 	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
 	b.Goals = append(b.Goals, overloadGoals(&b.options, b.Overloads)...)
 	b.Goals = append(b.Goals, peerGoals(&b.options, &b.Peers)...)
+	b.Goals = append(b.Goals, scaleGoals(&b.options, b.Scale)...)
 	return errors.Join(err, b.report(std.out), b.writeJSON(), writeCharts(b.charts, b.sheets()))
 }
 
@@ -112,7 +115,8 @@ func (b *bench) prepareRiver() (err error) {
 }
 
 func (b *bench) preparePostgres(ctx context.Context) error {
-	if !slices.Contains(b.Stores, postgresStore) || (!b.requests() && !b.delivers() && !slices.Contains(b.Only, peerPostgresPart)) {
+	asked := b.requests() || b.delivers() || b.scales() || slices.Contains(b.Only, peerPostgresPart)
+	if !slices.Contains(b.Stores, postgresStore) || !asked {
 		return nil
 	}
 	if os.Getenv(postgresEnv) == "" {

@@ -83,6 +83,15 @@
 //     and stores response, event and delivery with one statement, and "inserts", where this
 //     program inserts single rows itself.
 //
+// And scale, when it is named:
+//
+//   - scale: the same requests, claims and outcomes on an installation of ten million
+//     responses (two million on SQLite), with an event each and a million deliveries that
+//     are due, and on one of ten thousand, in turn. The product makes the records; they
+//     are stored by COPY or large transactions and samples of them read back through the
+//     service before anything is measured. -scale-keep keeps the large ones, which take
+//     minutes to make, in -dir and on the server for the next run.
+//
 // Files are kept beside an SQLite store, whatever -stores says. Every acknowledged
 // upload must have the hash of what was sent, and every download the length; one
 // of them is compared as a whole. Otherwise the run fails.

@@ -71,6 +71,7 @@ type options struct {
 	FileLarge int64         `json:"fileLarge"`
 	FileBurst int           `json:"fileBurst"`
 	OverConns []int         `json:"overloadConns"`
+	scaleOptions
 
 	PeerProgram string `json:"peerProgram"`
 	PeerConns   []int  `json:"peerConns"`
@@ -94,7 +95,8 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	readConns := fs.String("read-conns", "8,64", "connections of the read cells")
 	stores := fs.String("stores", sqliteStore+","+postgresStore, "where to store; postgres needs "+postgresEnv)
 	systems := fs.String("systems", strings.Join(allSystems(), ","), "what to measure")
-	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run; "+deliverPart+" stands for the six before "+filesPart+", "+peersPart+" for those of that name")
+	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run, or "+scalePart+"; "+deliverPart+
+		" stands for the six before "+filesPart+", "+peersPart+" for those of that name")
 	fs.IntVar(&o.Fill, "fill", 20_000, "responses in the campaign of the read cells")
 	fs.IntVar(&o.Large, "large", 1_000_000, "responses in the large campaign of the depth cells")
 	fs.IntVar(&o.Events, "n", 20_000, "events of a steady, drain or isolation cell")
@@ -116,6 +118,7 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.StringVar(&o.charts, "chart", "", "write SVG charts into this `directory`, one for each table (with -render "+defaultCharts+")")
 	fs.StringVar(&o.render, "render", "", "measure nothing: write charts and Markdown tables of these `files` of -json, separated by commas")
 	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
+	o.scaleFlags(fs)
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -127,10 +130,10 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	o.ReadConns, errs[1] = counts("read-conns", *readConns)
 	o.Stores, errs[2] = choice("stores", *stores, []string{sqliteStore, postgresStore})
 	o.Systems, errs[3] = choice("systems", *systems, allSystems())
-	o.Only, errs[4] = choice("only", expand(*only), allParts())
+	o.Only, errs[4] = choice("only", expand(*only), append(allParts(), scalePart))
 	o.OverConns, errs[5] = counts("over-conns", *overConns)
 	o.PeerConns, errs[6] = counts("peer-conns", *peerConns)
-	return o, errors.Join(append(errs[:], o.check())...)
+	return o, errors.Join(append(errs[:], o.check(), o.scaleOptions.check())...)
 }
 
 func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSystem} }

@@ -29,7 +29,7 @@ func (b *bench) all(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{filesPart, b.files}, {overloadPart, b.overload}} {
+	}{{filesPart, b.files}, {overloadPart, b.overload}, {scalePart, b.scale}} {
 		if !slices.Contains(b.Only, part.name) {
 			continue
 		}

@@ -19,6 +19,8 @@ func (b *bench) report(out io.Writer) error {
 	w.files(&b.options, b.Files)
 	w.overloads(b.Overloads)
 	w.peers(&b.Peers)
+	w.scale(&b.options, b.Scale)
+	w.sizes(b.Sizes)
 	w.goals(b.Goals)
 	if b.Error != "" {
 		w.printf("\nFAILED: %s\n", b.Error)

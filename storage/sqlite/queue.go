@@ -251,6 +251,7 @@ UNION ALL
 SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_about
 WHERE e.about = ?3 AND e.account_id = ?1 AND e.campaign_id = ?2 AND e.type & 65536 = 0
 ORDER BY 2 LIMIT CAST(?5 AS BIGINT)`,
+		IndexedBy: "INDEXED BY",
 		TakeQuota: takeQuota(),
 		UseKeys: `
 UPDATE formsvc_keys AS k SET used_at = u.used_at

@@ -26,6 +26,9 @@ const (
 	addCount = "INSERT INTO formsvc_counters (campaign_id, shard, responses) VALUES (?, 0, ?) " +
 		"ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = responses + excluded.responses"
 
+	addStatus = "INSERT INTO formsvc_statuses (campaign_id, status, responses) VALUES (?, ?, 1) " +
+		"ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1"
+
 	selectListeners = "SELECT id, events, coalesce(campaign_id, '') FROM formsvc_webhooks " +
 		"WHERE account_id = ? AND NOT disabled ORDER BY id"
 )
@@ -78,7 +81,13 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 	counts := make(map[formsvc.ID]int, 1)
 	w := eventWriter{backend: b, c: c, created: true}
 	for _, u := range inserted {
-		counts[u.Creation.Response.CampaignID]++
+		r := &u.Creation.Response
+		counts[r.CampaignID]++
+		if r.Status != formsvc.StatusPending { // imported
+			if _, err := c.ExecContext(ctx, addStatus, string(r.CampaignID), r.Status); err != nil {
+				return err
+			}
+		}
 		if u.Wake, err = w.add(ctx, u.Creation.Change.Events); err != nil {
 			return err
 		}

@@ -73,6 +73,9 @@ type Statements struct {
 	LookAtEventsAbout string
 	// FoldedEmail is the address of the response r with ASCII letters in lower case.
 	FoldedEmail string
+	// IndexedBy are the words between a table and the index that it must be read by; ""
+	// where a database has none.
+	IndexedBy string
 	// TakeQuota counts up to $4 requests and $5 to come of the subject $1 in the
 	// window, $2 long, that is now, which is $6 unless the database has a clock of
 	// its own, as far as the limit $3 allows; Granted is the rule. It returns how

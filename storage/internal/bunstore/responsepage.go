@@ -85,7 +85,7 @@ func (s *Store) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *f
 	if err := row.Scan(&page.Total); err != nil || q.NoTotal || q.Filter.IsZero() {
 		return err
 	}
-	return s.where(q).ColumnExpr("count(*)").Scan(ctx, &page.Total)
+	return s.total(q).Conn(s.read).Scan(ctx, &page.Total)
 }
 
 // The statements of a page without a filter. Each direction is a text of its
@@ -168,8 +168,11 @@ func (s *Store) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*sql.
 		q.Page.Limit+1, q.Page.Offset)
 }
 
-func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery {
-	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r").
+func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.whereBy(q, "") }
+
+// whereBy is where by an index, in a database where it can be named.
+func (s *Store) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
+	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r"+s.indexed(index)).
 		Where("r.campaign_id = ? AND r.account_id = ?", string(q.CampaignID), string(q.AccountID))
 	f := &q.Filter
 	if len(f.Status) > 0 {
@@ -198,14 +201,4 @@ func (s *Store) where(q *formsvc.ResponseQuery) *bun.SelectQuery {
 		sel = sel.Where("r.updated_at > ?", micros(f.UpdatedAfter))
 	}
 	return sel
-}
-
-func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
-	columns := s.where(q).ColumnExpr(responseColumns)
-	if q.NoTotal {
-		columns = columns.ColumnExpr("CAST(0 AS BIGINT)")
-	} else {
-		columns = columns.ColumnExpr("(?)", s.where(q).ColumnExpr("count(*)"))
-	}
-	return paged(columns, "r.id", q.Page).Rows(ctx)
 }

@@ -20,6 +20,10 @@ const (
 	responsesAsked       = 10
 )
 
+// lately is a time in seconds after which only a few responses have changed, here and
+// there.
+const lately = 2 * responsesOfACampaign
+
 // MostResponses is how many rows a statement of [ResponseStatements] has a reason
 // to look at: what was asked for, of which half passes the filter, and some.
 const MostResponses = 10 * responsesAsked
@@ -47,8 +51,12 @@ func FillResponses(t testing.TB, db *bun.DB) {
 		rows := make([]string, responsesOfACampaign)
 		for n := range rows {
 			at := time.Unix(int64(n), 0).UnixMicro()
+			updated := at
+			if n%5 == 0 && n%(responsesOfACampaign/2) < 100 || n > responsesOfACampaign-50 {
+				updated = time.Unix(lately+int64(n), 0).UnixMicro()
+			}
 			rows[n] = fmt.Sprintf("('%s', '%s', '%s', 'R%d-%d', '%s', 'p%d@example.com', '', '', '{}', 1, %d, %d, 0, '')",
-				responseID(campaign, n), account, id, campaign, n, []string{"pending", "validated"}[n%2], n%2, at, at)
+				responseID(campaign, n), account, id, campaign, n, []string{"pending", "validated"}[n%2], n%2, at, updated)
 		}
 		exec("INSERT INTO formsvc_responses VALUES " + strings.Join(rows, ", "))
 	}
@@ -70,23 +78,14 @@ func ResponseStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look
 		look("everything", fmt.Sprintf(strings.ReplaceAll(statement, "?", "'%v'"), args...))
 	}
 	middle := time.Unix(responsesOfACampaign/2, 0)
-	for name, filter := range map[string]formsvc.ResponseFilter{
-		"status":         {Status: []string{"pending"}},
-		"statuses":       {Status: []string{"pending", "other"}},
-		"e-mail":         {Email: "p1@example.com"},
-		"created after":  {CreatedAfter: time.Unix(100, 0)},
-		"created before": {CreatedBefore: time.Unix(responsesOfACampaign, 0)},
-		"updated after":  {UpdatedAfter: time.Unix(1, 0), Status: []string{"pending"}},
-	} {
-		for _, ascending := range []bool{true, false} {
-			for _, after := range []formsvc.ID{"", responseID(1, 1_000), formsvc.FloorID(middle), responseID(1, 4_500)} {
+	for name, q := range filteredPages() {
+		q.AccountID, q.CampaignID, q.Page.Limit = account, campaign, responsesAsked
+		for _, q.Page.Ascending = range []bool{true, false} {
+			for _, q.Page.After = range []formsvc.ID{"", responseID(1, 1_000), formsvc.FloorID(middle), responseID(1, 4_500)} {
 				r.statements = nil
-				page, err := s.Responses(t.Context(), formsvc.ResponseQuery{
-					AccountID: account, CampaignID: campaign, Filter: filter, NoTotal: true,
-					Page: formsvc.PageQuery{Limit: responsesAsked, After: after, Ascending: ascending},
-				})
+				page, err := s.Responses(t.Context(), q)
 				must(t, err)
-				call := fmt.Sprintf("%s, ascending %t after %q", name, ascending, after)
+				call := fmt.Sprintf("%s, ascending %t after %q", name, q.Page.Ascending, q.Page.After)
 				if len(page.Items) != responsesAsked || len(r.statements) != 1 {
 					t.Errorf("%s: %d responses, %d statements", call, len(page.Items), len(r.statements))
 				}
@@ -96,4 +95,24 @@ func ResponseStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look
 			}
 		}
 	}
+}
+
+// filteredPages are the filters that [ResponseStatements] looks at.
+func filteredPages() map[string]formsvc.ResponseQuery {
+	list := make(map[string]formsvc.ResponseQuery)
+	for name, filter := range map[string]formsvc.ResponseFilter{
+		"status":         {Status: []string{"pending"}},
+		"statuses":       {Status: []string{"pending", "other", "validated"}},
+		"e-mail":         {Email: "p1@example.com"},
+		"created after":  {CreatedAfter: time.Unix(100, 0)},
+		"created before": {CreatedBefore: time.Unix(responsesOfACampaign, 0)},
+		"updated after":  {UpdatedAfter: time.Unix(1, 0), Status: []string{"pending"}},
+		"changed":        {UpdatedAfter: time.Unix(lately-1, 0)},
+	} {
+		list[name] = formsvc.ResponseQuery{Filter: filter, NoTotal: true}
+		if strings.HasPrefix(name, "status") {
+			list[name+", counted"] = formsvc.ResponseQuery{Filter: filter}
+		}
+	}
+	return list
 }

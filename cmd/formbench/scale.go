@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// scalePart takes long and is measured only when it is named.
+const scalePart = "scale"
+
+// What is measured at both sizes, beside createWhat.
+const (
+	randomWhat     = "get any"
+	scaleFirstWhat = "first page of all"
+	scaleDeepWhat  = "a page far behind"
+	commonWhat     = "status, common"
+	pendingWhat    = "status, pending"
+	rareWhat       = "status, rare"
+	unknownWhat    = "status, of none"
+	emailWhat      = "e-mail"
+	strangerWhat   = "e-mail of nobody"
+	updatedWhat    = "updated lately"
+	feedStartWhat  = "feed, its start"
+	feedEndWhat    = "feed, its end"
+	newestWhat     = "newest events"
+	logWhat        = "deliveries"
+	deliveredWhat  = "deliveries, done"
+	claimWhat      = "claim of 64"
+	payloadsWhat   = "payloads of 64"
+	outcomesWhat   = "outcomes of 64"
+)
+
+// scaleReads are the requests that read, in the order in which they are measured.
+func scaleReads() []string {
+	return []string{
+		randomWhat, scaleFirstWhat, scaleDeepWhat, commonWhat, pendingWhat, rareWhat, unknownWhat, emailWhat, strangerWhat,
+		updatedWhat, feedStartWhat, feedEndWhat, newestWhat, logWhat, deliveredWhat,
+	}
+}
+
+// scaleConns are the connections of the create cells.
+func scaleConns() []int { return []int{1, 64} }
+
+func (b *bench) scales() bool { return slices.Contains(b.Only, scalePart) }
+
+// scale measures the same on a small and on a large installation.
+func (b *bench) scale(ctx context.Context) error {
+	for _, store := range b.Stores {
+		if err := b.scaleStore(ctx, store); err != nil {
+			return fmt.Errorf("%s: %w", store, err)
+		}
+	}
+	return nil
+}
+
+// scaleSize is how many responses the large installation has.
+func (b *bench) scaleSize(store string) int {
+	if store == postgresStore {
+		return b.ScalePostgres
+	}
+	return b.ScaleSQLite
+}
+
+func (b *bench) scaleStore(ctx context.Context, store string) (err error) {
+	large, err := b.installation(ctx, store, b.scaleSize(store), b.ScaleKeep)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, large.drop()) }()
+	sizes, err := large.sizes(ctx)
+	if err != nil {
+		return err
+	}
+	b.Sizes = append(b.Sizes, sizes...)
+	for round := range b.Rounds {
+		if err := b.scaleRound(ctx, large, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scaleRound measures everything once, on a fresh small installation.
+func (b *bench) scaleRound(ctx context.Context, large *installation, round int) (err error) {
+	small, err := b.installation(ctx, large.store, b.ScaleSmall, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, small.drop()) }()
+	s := &scaleBench{
+		bench: &bench{options: b.options, self: b.self, log: b.log},
+		round: round + 1, least: b.Duration, pair: [2]*installation{small, large},
+	}
+	err = s.all(ctx)
+	b.Scale = append(b.Scale, s.Cells...)
+	return err
+}
+
+// A scaleBench measures one round. It has a bench of its own, so that its cells
+// are apart from those of other parts.
+type scaleBench struct {
+	*bench
+	round int
+	least time.Duration    // how long to measure
+	pair  [2]*installation // small and large
+}
+
+func (s *scaleBench) all(ctx context.Context) error {
+	for _, what := range scaleReads() {
+		if err := s.both(ctx, what, 1); err != nil {
+			return err
+		}
+	}
+	if err := s.claims(ctx); err != nil {
+		return err
+	}
+	for _, conns := range scaleConns() {
+		if err := s.both(ctx, createWhat, conns); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turns is the order in which the two are measured, another one in each round.
+func (s *scaleBench) turns() []*installation {
+	if s.round%2 == 0 {
+		return []*installation{s.pair[1], s.pair[0]}
+	}
+	return s.pair[:]
+}
+
+// both measures one kind of request on both installations.
+func (s *scaleBench) both(ctx context.Context, what string, conns int) error {
+	for _, in := range s.turns() {
+		c := cell{What: what, Store: in.store, System: groupSystem, Conns: conns, Responses: in.n, Round: s.round}
+		prepare := func(addr string) (workload, error) {
+			s.Duration = s.least
+			load, err := in.requests(ctx, what, addr)
+			if err == nil && what != createWhat {
+				s.Duration, err = long(ctx, addr, &load, s.least)
+			}
+			return load, err
+		}
+		if _, err := s.measure(ctx, c, in.dsn, prepare); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+// long returns how long to measure requests, at least d: for as many as say something.
+func long(ctx context.Context, addr string, load *workload, d time.Duration) (time.Duration, error) {
+	const some = 10
+	var took time.Duration
+	for range 2 { // the second one finds what the first has read
+		start := time.Now()
+		if _, err := ask(ctx, addr, load.requests[0], load.status); err != nil {
+			return 0, err
+		}
+		took = time.Since(start)
+	}
+	return max(d, some*took), nil
+}
+
+// An installation is a database as it is after two years.
+type installation struct {
+	*database
+	history
+	store string
+}
+
+// installation makes one of n responses, or finds one that was kept.
+func (b *bench) installation(ctx context.Context, store string, n int, keep bool) (*installation, error) {
+	start := time.Now()
+	in := &installation{store: store, history: history{n: n}}
+	in.firstDue = in.outage(b.ScaleDue)
+	var (
+		found bool
+		err   error
+	)
+	if in.database, found, err = b.scaleDatabase(ctx, store, n, keep); err != nil {
+		return nil, err
+	}
+	if !found {
+		err = in.build(ctx)
+	}
+	if err == nil {
+		err = in.load(ctx)
+	}
+	if err == nil && !found {
+		err = in.check(ctx)
+	}
+	if err == nil && keep && !found {
+		err = in.keep(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%d responses: %w", n, err), in.drop())
+	}
+	verb := "stored"
+	if found {
+		verb = "found"
+	}
+	_, _ = fmt.Fprintf(b.log, "%s %d responses in %s in %.1f s\n", verb, n, store, time.Since(start).Seconds())
+	return in, nil
+}

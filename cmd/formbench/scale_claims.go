@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// scaleTurns is how often a round claims deliveries of each installation: so that
+// those of a small one last for three rounds.
+const scaleTurns = 30
+
+// claims measures how deliveries are claimed, read and finished. The installations
+// take turns, so that both meet the same machine.
+func (s *scaleBench) claims(ctx context.Context) (err error) {
+	var queues [2]*scaleQueue
+	for i, in := range s.turns() {
+		st, err := openStore(ctx, in.dsn, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, st.Close()) }()
+		queues[i] = newScaleQueue(in, st)
+	}
+	for turn := range scaleTurns + 1 {
+		for _, q := range queues {
+			if err := q.turn(ctx, turn > 0); err != nil {
+				return fmt.Errorf("claim from %d responses: %w", q.in.n, err)
+			}
+		}
+	}
+	for _, what := range []string{claimWhat, payloadsWhat, outcomesWhat} {
+		for _, q := range queues {
+			c := cell{What: what, Store: q.in.store, System: groupSystem, Conns: 1, Responses: q.in.n, Round: s.round}
+			c.figures = timed(q.took[what])
+			s.note(c)
+		}
+	}
+	return nil
+}
+
+// timed turns durations into figures.
+func timed(took []time.Duration) figures {
+	var sum time.Duration
+	for _, d := range took {
+		sum += d
+	}
+	slices.Sort(took)
+	return figures{
+		Requests: len(took), Seconds: sum.Seconds(), PerSecond: float64(len(took)) / sum.Seconds(),
+		P50: milliseconds(percentile(took, 50)), P99: milliseconds(percentile(took, 99)), Max: milliseconds(percentile(took, 100)),
+	}
+}
+
+// A scaleQueue is the queue of an installation and how long it took.
+type scaleQueue struct {
+	in     *installation
+	queue  delivery.Queue
+	shares []delivery.Share
+	took   map[string][]time.Duration
+}
+
+func newScaleQueue(in *installation, queue delivery.Queue) *scaleQueue {
+	q := &scaleQueue{in: in, queue: queue, took: make(map[string][]time.Duration)}
+	failing := in.accounts[quietAccounts:]
+	for i := range failing {
+		n := claimed*(i+1)/len(failing) - claimed*i/len(failing)
+		q.shares = append(q.shares, delivery.Share{Endpoint: string(failing[i].failing), N: n})
+	}
+	return q
+}
+
+// turn claims deliveries of every failing webhook, reads what is to be sent and says
+// that it was.
+func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
+	var (
+		claims   []delivery.Claim
+		payloads map[string][]byte
+		accepted []bool
+	)
+	lap := func(what string, do func() error) error {
+		start := time.Now()
+		err := do()
+		if counts {
+			q.took[what] = append(q.took[what], time.Since(start))
+		}
+		return err
+	}
+	now := time.Now()
+	err := lap(claimWhat, func() (err error) {
+		if _, err = q.queue.Ready(ctx, now); err != nil {
+			return err
+		}
+		claims, err = q.queue.Claim(ctx, delivery.ClaimRequest{Now: now, Lease: time.Minute, Shares: q.shares})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	events, outcomes := delivered(claims, now)
+	if err := lap(payloadsWhat, func() (err error) {
+		payloads, err = q.queue.Payloads(ctx, events)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := lap(outcomesWhat, func() (err error) {
+		accepted, err = q.queue.Finish(ctx, outcomes)
+		return err
+	}); err != nil {
+		return err
+	}
+	if len(claims) != claimed || len(payloads) != claimed || slices.Contains(accepted, false) {
+		return fmt.Errorf("%d of %d deliveries were claimed, with %d payloads; outcomes accepted: %v",
+			len(claims), claimed, len(payloads), accepted)
+	}
+	return nil
+}
+
+// delivered returns the events of claims, and outcomes that say that all went well.
+func delivered(claims []delivery.Claim, now time.Time) (events []string, outcomes []delivery.Outcome) {
+	for i := range claims {
+		c := &claims[i]
+		events = append(events, c.EventID)
+		outcomes = append(outcomes, delivery.Outcome{
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Delivered,
+			Attempt: delivery.Attempt{StartedAt: now, Duration: time.Millisecond, Status: 200},
+		})
+	}
+	return events, outcomes
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+const (
+	anyTargets   = 4096 // responses that are read in turn
+	emailTargets = 64   // addresses that are looked for in turn
+	latelyCount  = 20   // responses that came since the time of updatedWhat
+	createTo     = 1    // the campaign that gets new ones; its account has one webhook
+)
+
+// world returns what is needed to ask for a campaign.
+func (s *history) world(campaign int) *world {
+	return &world{key: s.accounts[campaign%scaleAccounts].key, campaign: s.campaigns[campaign]}
+}
+
+// requests returns what is sent to measure this.
+func (in *installation) requests(ctx context.Context, what, addr string) (workload, error) {
+	big := in.world(0)
+	load := workload{status: 200}
+	switch what {
+	case createWhat:
+		return in.world(createTo).creates()
+	case randomWhat:
+		return in.anyOf(), nil
+	case scaleFirstWhat:
+		return big.list(), nil
+	case scaleDeepWhat:
+		return big.deep(ctx, addr, in.n/bigShare)
+	case feedStartWhat:
+		load.requests = [][]byte{big.request("GET", eventsPath, nil)}
+	case feedEndWhat:
+		return in.feedEnd(ctx, big, addr)
+	case newestWhat:
+		load.requests = [][]byte{big.request("GET", eventsPath+"&order=desc", nil)}
+	case logWhat:
+		load.requests = [][]byte{big.request("GET", in.deliveriesPath(), nil)}
+	case deliveredWhat:
+		load.requests = [][]byte{big.request("GET", in.deliveriesPath()+"&state=delivered", nil)}
+	default:
+		for _, f := range in.filters(what) {
+			load.requests = append(load.requests, big.request("GET", big.listPath()+"?limit="+strconv.Itoa(pageSize)+"&"+queryOf(&f), nil))
+		}
+	}
+	return load, nil
+}
+
+const eventsPath = "/v1/events?limit=20" // pageSize
+
+func (in *installation) deliveriesPath() string {
+	return "/v1/webhooks/" + string(in.accounts[0].hook) + "/deliveries?limit=" + strconv.Itoa(pageSize)
+}
+
+// anyOf reads responses of every campaign.
+func (in *installation) anyOf() workload {
+	load := workload{status: 200}
+	for k := range min(anyTargets, in.n) {
+		i := int(mixed(k) >> 8 % uint64(in.n)) //nolint:gosec // below n
+		w := in.world(campaignOf(i))
+		load.requests = append(load.requests, w.request("GET", w.listPath()+"/"+string(in.id(i, false)), nil))
+	}
+	return load
+}
+
+// filters are those of the big campaign's list that are measured as what.
+func (in *installation) filters(what string) []formsvc.ResponseFilter {
+	status := func(s string) []formsvc.ResponseFilter { return []formsvc.ResponseFilter{{Status: []string{s}}} }
+	switch what {
+	case commonWhat:
+		return status(formsvc.StatusCompleted)
+	case pendingWhat:
+		return status(formsvc.StatusPending)
+	case rareWhat:
+		return status(rareStatus)
+	case unknownWhat:
+		return status("withdrawn")
+	case strangerWhat:
+		return []formsvc.ResponseFilter{{Email: "nobody@example.com"}}
+	case updatedWhat:
+		return []formsvc.ResponseFilter{{UpdatedAfter: in.at(max(0, in.n-latelyCount*bigShare))}}
+	case emailWhat:
+		size := in.n / bigShare
+		list := make([]formsvc.ResponseFilter, min(emailTargets, size))
+		for i := range list {
+			list[i].Email = in.person(i * size / len(list) * bigShare).Email
+		}
+		return list
+	}
+	return nil
+}
+
+func queryOf(f *formsvc.ResponseFilter) string {
+	q := url.Values{}
+	for _, s := range f.Status {
+		q.Add("status", s)
+	}
+	if f.Email != "" {
+		q.Set("email", f.Email)
+	}
+	if !f.UpdatedAfter.IsZero() {
+		q.Set("updatedAfter", f.UpdatedAfter.Format(time.RFC3339Nano))
+	}
+	return q.Encode()
+}
+
+// feedEnd reads the last page of the feed. Walking there takes long, so the place is
+// looked up in the database and put into a cursor of the server's.
+func (in *installation) feedEnd(ctx context.Context, w *world, addr string) (workload, error) {
+	load := workload{status: 200}
+	body, err := ask(ctx, addr, w.request("GET", eventsPath, nil), load.status)
+	if err != nil {
+		return load, fmt.Errorf("find a cursor: %w", err)
+	}
+	var page struct {
+		NextCursor string `json:"nextCursor"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return load, fmt.Errorf("find a cursor: %w", err)
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(page.NextCursor)
+	if err == nil && len(raw) < 17 {
+		err = errors.New("it is too short")
+	}
+	if err != nil {
+		return load, fmt.Errorf("find a cursor: %w", err)
+	}
+	commit, row, err := in.beforeLast(ctx)
+	if err != nil {
+		return load, fmt.Errorf("find a cursor: %w", err)
+	}
+	binary.BigEndian.PutUint64(raw[1:], commit)
+	binary.BigEndian.PutUint64(raw[9:], row)
+	load.requests = [][]byte{w.request("GET", eventsPath+"&cursor="+base64.RawURLEncoding.EncodeToString(raw), nil)}
+	return load, nil
+}
+
+// beforeLast returns the position of the event before the last page of account 0.
+func (in *installation) beforeLast(ctx context.Context) (commit, row uint64, err error) {
+	columns, order := "xact, seq", "xact DESC, seq DESC"
+	if in.store == sqliteStore {
+		columns, order = "seq, 0", "seq DESC"
+	}
+	err = in.use(func(db *sql.DB) error {
+		query := fmt.Sprintf("SELECT %s FROM formsvc_events WHERE account_id = '%s' ORDER BY %s LIMIT 1 OFFSET %d",
+			columns, in.accounts[0].id, order, pageSize)
+		return db.QueryRowContext(ctx, query).Scan(&commit, &row)
+	})
+	return commit, row, err
+}

@@ -1,0 +1,171 @@
+package bunstore
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A page of a filtered list is found by walking along indexes in the order of the
+// list, one walk for each status, or for what is new and for what has changed, each
+// as far as the page could reach. Without a walk the database chooses.
+
+// Bounds of what is walked for.
+const (
+	mostWalks = 8      // statuses; with more the database chooses
+	fewChange = 10_000 // changes that are sorted; more of them are soon met in the list itself
+)
+
+// The identifiers that no other comes before, or after.
+const (
+	firstID = "00000000-0000-0000-0000-000000000000"
+	lastID  = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+)
+
+func (s *Store) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql.Rows, error) {
+	walks, err := s.walks(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	sel := s.where(q)
+	if len(walks) > 0 {
+		sel = s.where(&formsvc.ResponseQuery{AccountID: q.AccountID, CampaignID: q.CampaignID})
+		union, args := "", make([]any, len(walks))
+		for i, walk := range walks {
+			if i > 0 {
+				union += " UNION ALL "
+			}
+			union += "SELECT found.id FROM (?) AS found"
+			args[i] = walk
+		}
+		sel = sel.Where("r.id IN ("+union+")", args...)
+	}
+	sel = sel.ColumnExpr(responseColumns)
+	if q.NoTotal {
+		sel = sel.ColumnExpr("CAST(0 AS BIGINT)")
+	} else {
+		sel = sel.ColumnExpr("(?)", s.total(q))
+	}
+	return paged(sel, "r.id", q.Page).Rows(ctx)
+}
+
+// walks returns queries that together find the identifiers of the page; none where
+// nothing is known that is better than what the database would do.
+func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.SelectQuery, error) {
+	f := &q.Filter
+	if f.Reference != "" {
+		return nil, nil
+	}
+	if !f.UpdatedAfter.IsZero() {
+		few, err := s.fewChanges(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if few {
+			return s.walkChanged(q), nil
+		}
+	}
+	statuses := distinct(f.Status)
+	if len(statuses) == 0 || len(statuses) > mostWalks || f.Email != "" {
+		return nil, nil
+	}
+	walks := make([]*bun.SelectQuery, len(statuses))
+	for i, status := range statuses {
+		walks[i] = s.walkStatus(q, status)
+	}
+	return walks, nil
+}
+
+func distinct(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// walkStatus finds responses of a status. It compares status and identifier
+// together: if the status were said to be equal, the index of identifiers would have
+// the order, too, and be read through where a status is rare.
+func (s *Store) walkStatus(q *formsvc.ResponseQuery, status string) *bun.SelectQuery {
+	rest := *q
+	rest.Filter.Status = nil
+	above, below, order := firstID, lastID, " DESC"
+	from, to := "(r.status, r.id) >= (?, ?)", "(r.status, r.id) <= (?, ?)"
+	switch after := string(q.Page.After); {
+	case after != "" && q.Page.Ascending:
+		above, from = after, "(r.status, r.id) > (?, ?)"
+	case after != "":
+		below, to = after, "(r.status, r.id) < (?, ?)"
+	}
+	if q.Page.Ascending {
+		order = ""
+	}
+	return s.whereBy(&rest, "formsvc_responses_status").ColumnExpr("r.id").Where(from, status, above).Where(to, status, below).
+		OrderExpr("r.status" + order + ", r.id" + order).Limit(int64(reach(q)))
+}
+
+// reach is how many of what a walk finds can be on the page, or tell that another
+// follows.
+func reach(q *formsvc.ResponseQuery) int { return q.Page.Offset + q.Page.Limit + 1 }
+
+const countChanges = "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id =" +
+	" (SELECT c.id FROM formsvc_campaigns AS c WHERE c.id = ? AND c.account_id = ?)" +
+	" AND r.updated_at > ? AND r.updated_at <> r.created_at LIMIT CAST(? AS BIGINT)) AS changed"
+
+// fewChanges reports whether few responses have changed since they were made, and
+// lately.
+func (s *Store) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
+	var n int
+	err := s.read.QueryRowContext(ctx, s.rebind(countChanges), string(q.CampaignID), string(q.AccountID),
+		micros(q.Filter.UpdatedAfter), fewChange).Scan(&n)
+	return n < fewChange, err
+}
+
+// walkChanged finds responses that were made lately, and few older ones that have
+// changed, which are found before they are sorted.
+func (s *Store) walkChanged(q *formsvc.ResponseQuery) []*bun.SelectQuery {
+	page := formsvc.PageQuery{Limit: reach(q) - 1, After: q.Page.After, Ascending: q.Page.Ascending}
+	made, changed := s.since(q)
+	found := s.build.NewSelect().TableExpr("(?) AS r", changed.ColumnExpr("r.id").Limit(fewChange)).ColumnExpr("r.id")
+	return []*bun.SelectQuery{paged(made.ColumnExpr("r.id"), "r.id", page), paged(found, "r.id", page)}
+}
+
+// since returns the responses of q in two parts: those made since UpdatedAfter, or
+// shortly before, and older ones that have changed.
+func (s *Store) since(q *formsvc.ResponseQuery) (made, changed *bun.SelectQuery) {
+	id := string(formsvc.FloorID(q.Filter.UpdatedAfter))
+	return s.where(q).Where("r.id >= ?", id),
+		s.whereBy(q, "formsvc_responses_changed").Where("r.updated_at <> r.created_at AND r.id < ?", id)
+}
+
+// total counts what the filter lets through. By status alone that is known.
+func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
+	campaign := string(q.CampaignID)
+	rest := q.Filter
+	rest.Status = nil
+	switch {
+	case !rest.UpdatedAfter.IsZero():
+		made, changed := s.since(q)
+		return s.build.NewSelect().ColumnExpr("(?) + (?)", made.ColumnExpr("count(*)"), changed.ColumnExpr("count(*)"))
+	case len(q.Filter.Status) == 0 || !rest.IsZero():
+		return s.where(q).ColumnExpr("count(*)")
+	}
+	count := func(table string) *bun.SelectQuery {
+		return s.build.NewSelect().TableExpr(table+" AS n").ColumnExpr("coalesce(sum(n.responses), 0)").Where("n.campaign_id = ?", campaign)
+	}
+	moved := count("formsvc_statuses").Where("n.status IN (?)", bun.List(distinct(q.Filter.Status)))
+	sum := s.build.NewSelect()
+	if !slices.Contains(q.Filter.Status, formsvc.StatusPending) {
+		return sum.ColumnExpr("CAST((?) AS BIGINT)", moved)
+	}
+	return sum.ColumnExpr("CAST((?) + (?) - (?) AS BIGINT)", moved, count("formsvc_counters"), count("formsvc_statuses"))
+}
+
+// indexed returns what follows the name of a table that must be read by an index.
+func (s *Store) indexed(index string) string {
+	if index == "" || s.statements.IndexedBy == "" {
+		return ""
+	}
+	return " " + s.statements.IndexedBy + " " + index
+}
