@@ -62,12 +62,18 @@ func (r *run) claim(ctx context.Context, shares []Share) error {
 	}
 	r.alive.Store(true)
 	r.claimed += len(claims)
-	jobs := make([]*job, len(claims))
+	jobs := make([]*job, 0, len(claims))
 	for i, s := range r.slots.take(r.agenda, shares, claims) {
-		jobs[i] = &job{claim: claims[i], slot: s, until: now.Add(r.opts.Lease)}
+		j := &job{claim: claims[i], slot: s, until: now.Add(r.opts.Lease)}
+		s.job = j
 		if it := r.agenda.items[claims[i].Endpoint]; it != nil {
-			jobs[i].endpoint = it.Endpoint
+			j.endpoint = it.Endpoint
 		}
+		if s.refused {
+			r.release(j)
+			continue
+		}
+		jobs = append(jobs, j)
 	}
 	if len(jobs) > 0 {
 		// The next claim need not wait for the payloads of this one.

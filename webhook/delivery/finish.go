@@ -107,7 +107,7 @@ func (r *run) finish(batch []*job) error {
 			r.settle(j)
 		} else {
 			r.log(r.work, slog.LevelWarn, "webhook outcome not accepted: the claim passed on or the delivery is gone", about(j)...)
-			r.slots.leave(j)
+			r.leave(j)
 		}
 	}
 	return nil
@@ -121,7 +121,7 @@ func (r *run) settle(j *job) {
 	if j.outcome.Result == Failed && j.claim.Kind != Replay {
 		r.expectNotice()
 	}
-	r.slots.leave(j)
+	r.leave(j)
 }
 
 // keep returns those of jobs that are to be tried again, and gives up the
@@ -137,7 +137,7 @@ func (r *run) keep(jobs []*job) []*job {
 		}
 		r.lost.Add(1)
 		r.log(r.work, slog.LevelError, "webhook outcome given up", about(j)...)
-		r.slots.leave(j)
+		r.leave(j)
 	}
 	return kept
 }
@@ -149,3 +149,6 @@ func about(j *job) []slog.Attr {
 		slog.Int("attempt", j.claim.Attempts+1),
 	}
 }
+
+// leave gives the room of a job to others.
+func (r *run) leave(j *job) { r.proceed(r.slots.leave(j)) }

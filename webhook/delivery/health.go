@@ -3,6 +3,7 @@ package delivery
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // A verdict is what an attempt says about its endpoint.
@@ -45,6 +46,11 @@ type health struct {
 	bytes     int64          // of the payloads of running ones
 	size      int64          // of a payload, as the last ones were
 
+	pace    time.Duration // how long a success takes; 0 before the first
+	ahead   int           // claimed ahead, or being claimed, and not begun
+	goal    int           // how much to claim ahead; 0 when there is nothing more
+	waiting []*slot       // claimed ahead and ready to begin, in order
+
 	claims int    // how often something was claimed for it
 	turn   uint64 // when it last had a turn
 	hungry bool   // the last plan had no room for more of it
@@ -77,10 +83,15 @@ func (h *health) lane() lane {
 // hasRoom reports whether the endpoint's own limits allow another claim, of
 // which there are planned already.
 func (h *health) hasRoom(l *limits, planned int) bool {
-	if h.running+max(0, h.recording-l.spare) >= h.window {
+	if !h.inWindow(l) {
 		return false
 	}
 	return h.running == 0 || h.bytes+int64(planned+1)*h.size <= l.endpointBytes
+}
+
+// inWindow reports whether the endpoint's window has room.
+func (h *health) inWindow(l *limits) bool {
+	return h.running+max(0, h.recording-l.spare) < h.window
 }
 
 // weigh takes note of the size of a payload. A smaller one than before counts
@@ -92,7 +103,7 @@ func (h *health) weigh(size int64) {
 // isUnknown reports whether h says no more than that nothing is known.
 func (h *health) isUnknown() bool { return h.window == 1 && !h.proven && !h.slow }
 
-func (h *health) isIdle() bool { return h.running == 0 && h.recording == 0 }
+func (h *health) isIdle() bool { return h.running == 0 && h.recording == 0 && h.ahead == 0 }
 
 // book returns what is known of an endpoint, to be changed. It forgets others
 // when it knows too many: never those with something in flight, and those of

@@ -299,7 +299,7 @@ func TestLateWorkIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		rec := &recorder{next: func(*http.Request) (*http.Response, error) {
-			time.Sleep(time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // so that nothing is claimed ahead
 			return answer(200)
 		}}
 		for i := range 12 {
@@ -308,7 +308,7 @@ func TestLateWorkIsNotStarved(t *testing.T) {
 			q.update(fmt.Sprint("retry", i), func(r *row) { r.claim.Kind, r.claim.Attempts = delivery.Retry, 1 })
 		}
 		run(t, q, delivery.Options{Transport: rec, PerEndpoint: 1})
-		time.Sleep(time.Second)
+		time.Sleep(10 * time.Second)
 		got := ""
 		for _, c := range rec.seen()[:12] {
 			got += c.delivery[:1]

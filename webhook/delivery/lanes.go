@@ -1,6 +1,9 @@
 package delivery
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // largestPayload is what a payload is taken for until its size is known, in
 // bytes. The service makes none that is larger.
@@ -23,9 +26,10 @@ const (
 	fastSlots pool = iota
 	fastNew        // the fast slots of endpoints that are not proven
 	slowSlots
-	slowNew   // the slow slots of endpoints that are not proven
-	allBytes  // of payloads
-	restBytes // of payloads, but for those of proven endpoints in the fast lane
+	slowNew    // the slow slots of endpoints that are not proven
+	allBytes   // of payloads
+	restBytes  // of payloads, but for those of proven endpoints in the fast lane
+	aheadSlots // of what was claimed ahead; see planAhead
 	pools
 )
 
@@ -49,6 +53,7 @@ func newLimits(o *Options) limits {
 			// begins to hang there finds room.
 			slowSlots: later - later/4, slowNew: max(1, later/2),
 			allBytes: o.MaxBytes, restBytes: o.MaxBytes / 2,
+			aheadSlots: 2 * first,
 		},
 		slowTotal:   later,
 		perEndpoint: o.PerEndpoint,
@@ -67,9 +72,13 @@ type slot struct {
 	account  *account
 	size     int64
 	lane     lane
-	proven   bool // the endpoint was, when it was claimed
-	late     bool // the request is, or was, in flight for longer than SlowAfter
-	ended    bool // the request has ended, and its payload is gone
+	proven   bool          // the endpoint was, when it was claimed
+	late     bool          // the request is, or was, in flight for longer than SlowAfter
+	ended    bool          // the request has ended, and its payload is gone
+	ahead    bool          // claimed ahead, and not begun
+	refused  bool          // claimed ahead, but there is no room for the payload
+	took     time.Duration // the request, when it has ended
+	job      *job          // for the run
 }
 
 // lanes count what is in flight.
@@ -79,6 +88,7 @@ type lanes struct {
 	lacked   [pools]int64   // what free must exceed to be worth another plan; none is negative
 	inFlight [laneCount]int // deliveries that were claimed
 	parking  []*slot        // late ones that wait for room in the slow lane, in order
+	closed   bool           // nothing that was claimed ahead is begun any more
 }
 
 // needs returns the pools that a delivery of this kind takes from, the slots of

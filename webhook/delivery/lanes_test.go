@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 // ids returns n identifiers of endpoints, each of an account of its own.
@@ -234,7 +235,7 @@ func TestBytesOfOneEndpoint(t *testing.T) {
 		tr.prove(8, "a1")
 		a := newAgenda(ready("a1"))
 		// At first nothing is known of its payloads.
-		each(tr.fill(a, tt.size), func(s *slot) { tr.end(s, saysYes); tr.leave(s) })
+		each(tr.fill(a, tt.size), func(s *slot) { tr.end(s, saysNo); tr.leave(s) })
 		if got := total(tr.fill(a, tt.size)); got != tt.want {
 			t.Errorf("%d payloads of %d bytes, want %d", got, tt.size, tt.want)
 		}
@@ -266,30 +267,53 @@ type day struct {
 	names          []string
 	a              *agenda
 	running, ended []*slot
-	news           bool // since the last plan that gave nothing
+	ahead, waiting []*slot // claimed ahead: on the way, and in line
+	news           bool    // since the last plan that gave nothing
 }
 
 func (d *day) step() {
-	switch d.r.IntN(4) {
+	switch d.r.IntN(5) {
 	case 0:
 		d.claim()
+	case 4:
+		if s := d.pick(&d.ahead); s != nil {
+			d.waiting = append(d.waiting, s)
+			s.endpoint.waiting = append(s.endpoint.waiting, s)
+			d.next(s)
+		}
 	case 1:
 		if len(d.running) > 0 {
 			s := d.running[d.r.IntN(len(d.running))]
 			if !s.late {
 				d.news = d.tr.late(s) || d.news
+				d.next(s)
 			}
 		}
 	case 2:
 		if s := d.pick(&d.running); s != nil {
 			d.ended = append(d.ended, s)
+			s.took = time.Duration(1 + d.r.IntN(int(2*aheadTime)))
 			d.news = d.tr.end(s, []verdict{saysYes, saysYes, saysYes, saysNo, broke, tookTooLong, saysNothing}[d.r.IntN(7)]) || d.news
+			d.next(s)
 		}
 	default:
 		if s := d.pick(&d.ended); s != nil {
 			d.news = d.tr.leave(s) || d.news
+			d.next(s)
 		}
 	}
+}
+
+// next goes on with what was claimed ahead.
+func (d *day) next(of *slot) {
+	begun, back := d.tr.next(of.endpoint)
+	d.running = append(d.running, begun...)
+	for _, s := range back {
+		d.ended = append(d.ended, s)
+		d.news = d.tr.end(s, saysNothing) || d.news
+	}
+	d.waiting = slices.DeleteFunc(d.waiting, func(s *slot) bool { return slices.Contains(begun, s) || slices.Contains(back, s) })
+	d.news = len(begun) > 0 && d.tr.isFed(of.endpoint) || d.news
 }
 
 func (d *day) pick(from *[]*slot) *slot {
@@ -322,17 +346,32 @@ func (d *day) claim() {
 				claims = append(claims, Claim{Endpoint: s.Endpoint, Size: d.r.IntN(largestPayload + 1)})
 			}
 		}
-		d.running = append(d.running, d.tr.take(d.a, shares, claims)...)
+		for _, s := range d.tr.take(d.a, shares, claims) {
+			switch {
+			case s.refused:
+				d.ended = append(d.ended, s)
+				d.tr.end(s, saysNothing)
+			case s.ahead:
+				d.ahead = append(d.ahead, s)
+			default:
+				d.running = append(d.running, s)
+			}
+		}
 	}
 }
 
 func (d *day) check(seed uint64) {
 	tr := d.tr
 	want := [pools]int64{}
-	for _, s := range slices.Concat(d.running, d.ended) {
+	for _, s := range slices.Concat(d.running, d.ended, d.ahead, d.waiting) {
 		size := s.size
 		if s.ended {
 			size = 0
+		}
+		if s.ahead {
+			want[aheadSlots]++
+			want[allBytes] += size
+			continue
 		}
 		for _, p := range needs(s.lane, s.proven) {
 			if p == allBytes || p == restBytes {
@@ -345,9 +384,9 @@ func (d *day) check(seed uint64) {
 	if tr.used != want {
 		d.t.Fatalf("seed %d: used %v, want %v", seed, tr.used, want)
 	}
-	one := int64(len(d.running)) // one payload is always allowed
+	one := len(d.running) + len(d.ahead) + len(d.waiting) // one payload is always allowed
 	if tr.used[fastSlots] > tr.caps[fastSlots] || tr.used[fastNew] > tr.caps[fastNew] || tr.used[slowSlots] > tr.slowTotal ||
-		tr.used[slowNew] > tr.caps[slowNew] || tr.used[allBytes] > tr.caps[allBytes] && one > 1 {
+		tr.used[slowNew] > tr.caps[slowNew] || tr.used[aheadSlots] > tr.caps[aheadSlots] || tr.used[allBytes] > tr.caps[allBytes] && one > 1 {
 		d.t.Fatalf("seed %d: used %v of %v", seed, tr.used, tr.caps)
 	}
 	if int64(tr.inFlight[0]) != want[fastSlots] || int64(tr.inFlight[1]) != want[slowSlots] {
@@ -356,15 +395,19 @@ func (d *day) check(seed uint64) {
 	if d.a == nil || d.news {
 		return
 	}
-	lacked, hungry := tr.lacked, make(map[string]bool)
+	lacked, before := tr.lacked, make(map[string]health)
 	for id, h := range tr.endpoints {
-		hungry[id] = h.hungry
+		before[id] = *h
 	}
-	if shares := tr.plan(d.a); len(shares) > 0 {
-		d.t.Fatalf("seed %d: nobody was told of room for %v", seed, shares)
+	for _, share := range tr.plan(d.a) {
+		// Claiming ahead needs no news: it goes with the next claim.
+		if it := d.a.items[share.Endpoint]; it.planned > 0 {
+			d.t.Fatalf("seed %d: nobody was told of room for %v", seed, share)
+		}
+		tr.cancel(d.a.items[share.Endpoint])
 	}
 	tr.lacked = lacked
-	for id, h := range tr.endpoints {
-		h.hungry = hungry[id]
+	for id, h := range before {
+		tr.endpoints[id].hungry, tr.endpoints[id].goal = h.hungry, h.goal
 	}
 }

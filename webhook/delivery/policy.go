@@ -45,6 +45,7 @@ type item struct {
 	Endpoint
 	rank    rank
 	planned int // claims that the plan has for it
+	ahead   int // claims that it has ahead of these
 	lane    lane
 	proven  bool
 	empty   bool // it had less than the plan had for it
@@ -122,11 +123,12 @@ func (t *traffic) plan(a *agenda) []Share {
 	for in := range laneCount {
 		planned = t.planLane(a, in, planned)
 	}
+	planned = t.planAhead(a, planned)
 	shares := make([]Share, len(planned))
 	for i, it := range planned {
 		h := t.endpoints[it.ID]
 		h.claims++
-		shares[i] = Share{Endpoint: it.ID, N: it.planned, LateFirst: h.claims%4 == 0}
+		shares[i] = Share{Endpoint: it.ID, N: it.planned + it.ahead, LateFirst: h.claims%4 == 0}
 	}
 	return shares
 }
@@ -205,6 +207,10 @@ func (t *traffic) fits(it *item) bool {
 	if h == nil {
 		return t.hasRoom(it.lane, it.proven, 0)
 	}
+	if h.ahead > 0 {
+		h.hungry = true // once that is used up
+		return false
+	}
 	h.hungry = !h.hasRoom(&t.limits, it.planned) || !t.hasRoom(it.lane, it.proven, int64(it.rank.held))
 	return !h.hungry
 }
@@ -226,9 +232,10 @@ func (t *traffic) take(a *agenda, shares []Share, claims []Claim) []*slot {
 	}
 	for _, share := range shares {
 		it := a.items[share.Endpoint]
-		if it.planned > 0 {
+		if it.planned+it.ahead > 0 {
 			it.empty = true
-			t.endpoints[it.ID].hungry = false
+			h := t.endpoints[it.ID]
+			h.hungry, h.goal = false, 0
 		}
 		t.cancel(it)
 	}
@@ -239,6 +246,9 @@ func (t *traffic) take(a *agenda, shares []Share, claims []Claim) []*slot {
 // beyond the limits: it has to be settled in any case.
 func (t *traffic) claimed(a *agenda, c *Claim) *slot {
 	it := a.items[c.Endpoint]
+	if it != nil && it.planned == 0 && it.ahead > 0 {
+		return t.claimedAhead(it, c)
+	}
 	if it == nil || it.planned == 0 {
 		it = &item{Endpoint: Endpoint{ID: c.Endpoint}}
 		t.reserve(it)
@@ -257,12 +267,15 @@ func (t *traffic) claimed(a *agenda, c *Claim) *slot {
 
 // cancel gives back what the plan has for the endpoint.
 func (t *traffic) cancel(it *item) {
-	n := it.planned
-	if n == 0 {
+	n, ahead := it.planned, it.ahead
+	if n+ahead == 0 {
 		return
 	}
-	it.planned = 0
-	t.endpoints[it.ID].running -= n
+	it.planned, it.ahead = 0, 0
+	h := t.endpoints[it.ID]
+	h.running -= n
+	h.ahead -= ahead
+	t.used[aheadSlots] -= int64(ahead)
 	t.add(it.lane, it.proven, -int64(n), -int64(n)*largestPayload)
 	t.parkMore()
 }
@@ -285,21 +298,33 @@ func (t *traffic) late(s *slot) bool {
 // about its endpoint. It reports whether that made room that was lacking.
 func (t *traffic) end(s *slot, v verdict) bool {
 	h := s.endpoint
-	t.lanes.end(s)
 	s.ended = true
 	h.bytes -= s.size
+	if s.ahead {
+		t.used[allBytes] -= s.size
+		return t.isFed(h)
+	}
+	t.lanes.end(s)
 	h.running--
 	h.recording++
 	if s.late {
 		h.late--
 	}
 	h.judge(v, s.late, t.perEndpoint)
+	if v == saysYes {
+		h.learn(s.took)
+	}
 	return t.isFed(h)
 }
 
 // leave tells that the outcome of s is settled. It reports whether that made room
 // that was lacking.
 func (t *traffic) leave(s *slot) bool {
+	if s.ahead {
+		t.used[aheadSlots]--
+		s.endpoint.ahead--
+		return t.isFed(s.endpoint)
+	}
 	t.lanes.leave(s)
 	s.endpoint.recording--
 	return t.isFed(s.endpoint)
@@ -308,7 +333,11 @@ func (t *traffic) leave(s *slot) bool {
 // isFed reports whether a plan could give more now than the last one did: to the
 // endpoint, or because there is room that was lacking.
 func (t *traffic) isFed(h *health) bool {
-	if h.hungry && h.hasRoom(&t.limits, 0) {
+	if h.isLow() && h.isAhead() {
+		h.goal = 0
+		return true
+	}
+	if h.hungry && h.ahead == 0 && h.hasRoom(&t.limits, 0) {
 		// What it lacks may be another thing than before, in the other lane.
 		in := h.lane()
 		if t.hasRoom(in, h.proven, int64(h.held[in])) {
@@ -320,4 +349,6 @@ func (t *traffic) isFed(h *health) bool {
 }
 
 // isIdle reports whether nothing is in flight.
-func (t *traffic) isIdle() bool { return t.used[fastSlots]+t.used[slowSlots] == 0 }
+func (t *traffic) isIdle() bool {
+	return t.used[fastSlots]+t.used[slowSlots]+t.used[aheadSlots] == 0
+}

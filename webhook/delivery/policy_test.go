@@ -256,7 +256,7 @@ func TestRecordingCountsBeyondSpare(t *testing.T) {
 	for range 10 {
 		for _, s := range tr.fill(a, 1)["a1"] {
 			total++
-			tr.end(s, saysYes)
+			tr.end(s, saysNo)
 		}
 	}
 	if total != 8 {

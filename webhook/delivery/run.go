@@ -30,7 +30,7 @@ type run struct {
 	sending context.Context // for requests; ends before work
 	cut     context.CancelFunc
 
-	sends   sync.WaitGroup // requests in flight
+	sends   sync.WaitGroup // requests in flight, and what was claimed ahead
 	helpers sync.WaitGroup // everything else
 
 	failures  chan struct{}         // has a token when notices may be due
@@ -63,6 +63,7 @@ func (e *Engine) start(ctx context.Context) *run {
 	r.helpers.Go(func() {
 		select {
 		case <-ctx.Done():
+			r.closeAhead()
 			sleep(r.sending, max(0, e.opts.DrainTimeout))
 			r.cut()
 		case <-r.sending.Done():
@@ -74,6 +75,7 @@ func (e *Engine) start(ctx context.Context) *run {
 // stop waits for the requests in flight and for their outcomes. Nothing may be
 // claimed any more.
 func (r *run) stop() {
+	r.closeAhead()
 	r.sends.Wait()
 	r.cut()
 	r.box.close()

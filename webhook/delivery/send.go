@@ -22,13 +22,19 @@ func (r *run) dispatch(ctx context.Context, jobs []*job) {
 	} else {
 		r.loaded.Store(true)
 	}
+	var ahead []*job
 	for _, j := range jobs {
-		if err != nil || ctx.Err() != nil || j.endpoint.ID == "" {
+		switch {
+		case err != nil || ctx.Err() != nil || j.endpoint.ID == "":
 			r.release(j)
-			continue
+		case j.slot.ahead:
+			ahead = append(ahead, j)
+		default:
+			r.sends.Add(1)
+			go r.deliver(j)
 		}
-		r.sends.Go(func() { r.deliver(j) })
 	}
+	r.line(ahead)
 }
 
 // loadFailure returns the error of Payloads since the last call, or nil.
@@ -62,22 +68,40 @@ func (r *run) load(jobs []*job) error {
 	return nil
 }
 
-// deliver makes one attempt and hands its outcome over.
+// deliver makes one attempt after the other, each of a job that counts in
+// r.sends.
 func (r *run) deliver(j *job) {
+	for j != nil {
+		next := r.deliverOne(j)
+		r.sends.Done()
+		j = next
+	}
+}
+
+// deliverOne makes one attempt, hands its outcome over, and returns the job that
+// is sent in its place, if any.
+func (r *run) deliverOne(j *job) *job {
 	if r.opts.Now().Add(r.opts.Timeout + r.storeTimeout).After(j.until) {
 		// The lease could end before the outcome is recorded, and the receiver
 		// would get it from the next claimer, too.
 		r.release(j)
-		return
+		return nil
 	}
-	timer := time.AfterFunc(r.opts.SlowAfter, func() { r.slots.late(j) })
+	timer := time.AfterFunc(r.opts.SlowAfter, func() { r.proceed(r.slots.late(j)) })
 	j.outcome = r.attempt(j)
 	timer.Stop()
 	a := &j.outcome.Attempt
 	if r.opts.Metrics != nil {
 		r.opts.Metrics.Attempt(a.Error, a.Duration)
 	}
-	r.done(j, verdictOf(a.Error))
+	j.slot.took = a.Duration
+	begun, back := r.done(j, verdictOf(a.Error))
+	r.giveBack(back)
+	if len(begun) == 0 {
+		return nil
+	}
+	r.proceed(begun[1:], nil)
+	return begun[0].job
 }
 
 // release gives a job back that was not attempted.
@@ -85,14 +109,16 @@ func (r *run) release(j *job) {
 	j.outcome = Outcome{
 		ID: j.claim.ID, Endpoint: j.claim.Endpoint, Lease: j.claim.Lease, Result: Released, Due: r.opts.Now(),
 	}
-	r.done(j, saysNothing)
+	r.proceed(r.done(j, saysNothing))
 }
 
-// done hands a job with an outcome over to be recorded.
-func (r *run) done(j *job, v verdict) {
+// done hands a job with an outcome over to be recorded, and returns what follows
+// for those claimed ahead.
+func (r *run) done(j *job, v verdict) (begun, back []*slot) {
 	j.body = nil
-	r.slots.end(j, v)
+	begun, back = r.slots.end(j, v)
 	r.box.put(j)
+	return begun, back
 }
 
 // attempt makes one attempt and decides what follows from it.

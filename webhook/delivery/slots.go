@@ -66,19 +66,45 @@ func (s *slots) cancel(a *agenda, shares []Share) {
 	})
 }
 
-// late tells that a request is in flight for longer than SlowAfter.
-func (s *slots) late(j *job) {
-	s.do(func(t *traffic) bool { return t.late(j.slot) })
+// late tells that a request is in flight for longer than SlowAfter. Like all that
+// happens to a request it returns what follows for those claimed ahead.
+func (s *slots) late(j *job) (begun, back []*slot) {
+	return s.next(j, func(t *traffic) bool { return t.late(j.slot) })
 }
 
 // end tells that a request has ended, or was not made.
-func (s *slots) end(j *job, v verdict) {
-	s.do(func(t *traffic) bool { return t.end(j.slot, v) })
+func (s *slots) end(j *job, v verdict) (begun, back []*slot) {
+	return s.next(j, func(t *traffic) bool { return t.end(j.slot, v) })
 }
 
 // leave tells that an outcome is settled.
-func (s *slots) leave(j *job) {
-	s.do(func(t *traffic) bool { return t.leave(j.slot) })
+func (s *slots) leave(j *job) (begun, back []*slot) {
+	return s.next(j, func(t *traffic) bool { return t.leave(j.slot) })
+}
+
+// line puts jobs of one endpoint that were claimed ahead in line.
+func (s *slots) line(jobs []*job) (begun, back []*slot) {
+	return s.next(jobs[0], func(t *traffic) bool {
+		t.wait(jobs)
+		return false
+	})
+}
+
+// next changes the traffic and goes on with the endpoint of j.
+func (s *slots) next(j *job, change func(t *traffic) bool) (begun, back []*slot) {
+	s.do(func(t *traffic) bool {
+		news := change(t)
+		begun, back = t.next(j.slot.endpoint)
+		return len(begun) > 0 && t.isFed(j.slot.endpoint) || news
+	})
+	return begun, back
+}
+
+// close ends claiming ahead and returns what has to go back.
+func (s *slots) close() (back []*slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.t.close()
 }
 
 // isIdle reports whether nothing is in flight.

@@ -66,8 +66,8 @@ func TestBusyEndpointCostsLittle(t *testing.T) {
 	})
 }
 
-// While a backlog is worked off, the queue is asked every few milliseconds and
-// not before each claim.
+// While a backlog is worked off, the queue is asked every few milliseconds, and
+// claims are large.
 func TestBacklogCostsFewQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -77,7 +77,7 @@ func TestBacklogCostsFewQuestions(t *testing.T) {
 		})})
 		q.addTo("busy", 1, 2000)
 		time.Sleep(5 * time.Second)
-		if claims, looks := q.claims(), q.looked(); q.delivered("busy") != 2000 || looks > claims/2 {
+		if claims, looks := q.claims(), q.looked(); q.delivered("busy") != 2000 || looks > 20 || claims > 20 {
 			t.Errorf("%d delivered, asked %d times for %d claims", q.delivered("busy"), looks, claims)
 		}
 	})
