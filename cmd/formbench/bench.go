@@ -35,7 +35,7 @@ type result struct {
 
 	Overloads []overloadCell `json:"overloads"`
 
-	Peers peerResult `json:"peers"`
+	Peers peerResult  `json:"peers"`
 	Scale []cell      `json:"scale"`
 	Sizes []scaleSize `json:"sizes"`
 
