@@ -68,11 +68,12 @@ type Migration = bunstore.Migration
 type Store struct {
 	*bunstore.Store
 
-	backend *backend
-	writer  writer
-	drain   func()
-	owned   []*sql.DB // closed by Close, last first
-	close   sync.Once
+	backend     *backend
+	writer      writer
+	drain       func()
+	checkpoints *checkpointer // nil on a database that the caller opened
+	owned       []*sql.DB     // closed by Close, last first
+	close       sync.Once
 }
 
 // Open opens the database file at path, makes it if there is none (readable by
@@ -105,10 +106,8 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 
 func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	writeDB, err := sql.Open("sqlite", dsn(path, o, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		// A checkpoint holds up the commit that makes the log this long (64 MB). A
-		// shorter log would do so more often and write the same pages again; a
-		// longer one takes more disk and more time to open after a crash.
-		"wal_autocheckpoint(16000)",
+		// The checkpointer keeps it far from this.
+		fmt.Sprintf("wal_autocheckpoint(%d)", maxFrames),
 		// What is deleted is overwritten with zeros in the file, so that an erasure is
 		// one. Pruning takes twice as long for it; new responses don't notice.
 		"secure_delete(1)"))
@@ -135,6 +134,13 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	w := &pinnedWriter{conn: conn, c: bunstore.NewPrepared(conn)}
 	s := newStore(w, bunstore.NewPrepared(readDB), bun.NewDB(readDB, sqlitedialect.New()), o)
 	s.owned = []*sql.DB{writeDB, readDB}
+	moveDB, err := sql.Open("sqlite", dsn(path, o, "synchronous(FULL)"))
+	if err != nil {
+		return nil, err
+	}
+	defer closeOnError(&err, moveDB)
+	moveDB.SetMaxOpenConns(1)
+	s.checkpoints = &checkpointer{db: moveDB, writer: w, limit: logFrames}
 	if o.SkipMigrations {
 		return s, nil
 	}
@@ -193,7 +199,7 @@ func (s *Store) Close() error {
 	s.close.Do(func() {
 		s.SetClosed()
 		s.drain()
-		err = s.writer.close()
+		err = errors.Join(s.checkpoints.close(), s.writer.close())
 		for _, db := range s.owned {
 			err = errors.Join(err, db.Close())
 		}

@@ -102,6 +102,7 @@ func (s *Store) writeGroup(group []*bunstore.Unit) {
 	err := s.writer.inTx(ctx, func(c bun.IConn) error { return bunstore.RunUnits(ctx, s.backend, c, group) })
 	switch {
 	case err == nil:
+		s.checkpoints.committed()
 	case len(group) == 1 || bunstore.IsCommitError(err):
 		for _, u := range group {
 			u.Err, u.Wake = err, false

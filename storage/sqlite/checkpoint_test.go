@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// A logWorld is a store whose log is to be moved when it has so many frames.
+type logWorld struct {
+	*testing.T
+
+	path     string
+	store    *Store
+	svc      *formsvc.Service
+	account  formsvc.ID
+	campaign formsvc.ID
+	created  int
+}
+
+func newLogWorld(t *testing.T, frames int) *logWorld {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "forms.db")
+	s, err := Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	s.checkpoints.limit = frames
+	w := &logWorld{T: t, path: path, store: s}
+	if w.svc, err = formsvc.New(s, nil); err != nil {
+		t.Fatal(err)
+	}
+	account, err := w.svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign, err := w.svc.Campaigns.Create(t.Context(), account.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.account, w.campaign = account.ID, campaign.ID
+	return w
+}
+
+// write makes n responses, four at once.
+func (w *logWorld) write(n int) {
+	w.Helper()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range n / 4 {
+				if _, err := w.svc.Responses.Create(w.Context(), w.account, w.campaign, formsvc.ResponseInput{
+					User: formsvc.User{Email: "p" + strconv.Itoa(i) + "@example.com"},
+				}); err != nil {
+					w.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	w.created += n / 4 * 4
+}
+
+// frames returns how long the log is.
+func (w *logWorld) frames() int {
+	w.Helper()
+	w.store.checkpoints.work.Wait()
+	log, _, err := checkpoint(w.Context(), w.store.checkpoints.db, "NOOP")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return log
+}
+
+// check fails unless everything is there and sound.
+func (w *logWorld) check() {
+	w.Helper()
+	page, err := w.svc.Responses.List(w.Context(), formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign})
+	if err != nil || page.Total != int64(w.created) {
+		w.Errorf("%d of %d responses, %v", page.Total, w.created, err)
+	}
+	var verdict string
+	if err := w.store.checkpoints.db.QueryRowContext(w.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+		w.Errorf("integrity: %s, %v", verdict, err)
+	}
+}
+
+func TestTheLogBeginsAnewWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	const limit = 500
+	w := newLogWorld(t, limit)
+	w.write(4_000)
+	if got := w.frames(); got > 4*limit {
+		t.Errorf("4,000 responses left a log of %d frames, want it moved at %d", got, limit)
+	}
+	w.check()
+}
+
+// TestReadersKeepTheLog has a reader that still needs what the log has not moved.
+func TestReadersKeepTheLog(t *testing.T) {
+	t.Parallel()
+	const limit = 500
+	w := newLogWorld(t, limit)
+	tx, err := w.store.owned[1].BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func() (n int) {
+		if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM formsvc_responses").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	w.write(8)
+	if got := count(); got != 8 {
+		t.Fatalf("%d responses before", got)
+	}
+	w.write(2_000)
+	if got := w.frames(); got < 2*limit {
+		t.Errorf("the log has %d frames: it began anew under a reader", got)
+	}
+	if got := count(); got != 8 {
+		t.Errorf("the reader sees %d responses, want those at its beginning", got)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	w.write(2_000)
+	if got := w.frames(); got > 4*limit {
+		t.Errorf("the log has %d frames after the reader ended, want it moved", got)
+	}
+	w.check()
+}
+
+// TestCloseDuringACheckpoint closes the store while the log may be on its way.
+func TestCloseDuringACheckpoint(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		w := newLogWorld(t, 50)
+		w.write(200)
+		if err := w.store.Close(); err != nil {
+			t.Error(err)
+		}
+		again, err := Open(t.Context(), w.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := again.Responses(t.Context(), formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign})
+		if err != nil || page.Total != int64(w.created) {
+			t.Errorf("%d of %d responses, %v", page.Total, w.created, err)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
