@@ -39,7 +39,9 @@ func peerRatios(cells []cell) []ratio {
 				add(theirs.system+"/"+mine.system+" p50", r.over(theirs, mine, roundOf, requestP50))
 			default:
 				add(mine.system+"/"+theirs.system+" requests/s", r.over(mine, theirs, roundOf, requestRate))
-				add(theirs.system+"/"+mine.system+" server CPU", r.over(theirs, mine, roundOf, requestMicros))
+				if theirs.system != insertSystem { // which has no server
+					add(theirs.system+"/"+mine.system+" server CPU", r.over(theirs, mine, roundOf, requestMicros))
+				}
 			}
 		}
 	}
@@ -86,6 +88,10 @@ func (j *peerJudge) times(least float64, text string, s subject, system, peer st
 	j.add(s.Store, goal{Text: fmt.Sprintf("%s: ≥ %g × %s", text, least, peer), Bound: least, atLeast: true, decimals: 2}, value)
 }
 
+// manyConns is from how many connections on writes share commits so well that the
+// goals for that count.
+const manyConns = 32
+
 func (j *peerJudge) create() {
 	var most *spread
 	for _, conns := range j.o.PeerConns {
@@ -98,6 +104,8 @@ func (j *peerJudge) create() {
 		text := fmt.Sprintf("create, %d connections", conns)
 		if conns == 1 {
 			j.times(2, text, s, groupSystem, pocketSystem)
+		}
+		if conns < manyConns {
 			continue
 		}
 		j.times(4, text, s, groupSystem, pocketSystem)
@@ -145,7 +153,7 @@ func (j *peerJudge) start() {
 
 func (j *peerJudge) postgres() {
 	for _, conns := range j.o.PeerConns {
-		if conns > 1 {
+		if conns >= manyConns {
 			j.times(1.7, fmt.Sprintf("create, %d connections", conns), subject{createWhat, postgresStore, conns, 0}, groupSystem, singleSystem)
 		}
 	}

@@ -34,12 +34,12 @@ func peerProgram(t *testing.T) string {
 }
 
 // peersSmall makes every part beside peers short.
-var peersSmall = []string{"-rounds", "1", "-peer-fill", "400", "-peer-conns", "1,4", "-file-size", "100000", "-file-large", "3000000"}
+var peersSmall = []string{"-rounds", "1", "-peer-fill", "400", "-peer-conns", "1,32", "-file-size", "100000", "-file-large", "3000000"}
 
 func TestPeersEveryCell(t *testing.T) {
 	t.Parallel()
 	table, r := benchmark(t, append([]string{"-stores", "sqlite", "-only", "peers", "-peers", peerProgram(t)}, peersSmall...)...)
-	for _, conns := range []int{1, 4} {
+	for _, conns := range []int{1, 32} {
 		for _, system := range []string{ceilingSystem, groupSystem, pocketSystem, tokenSystem, fullSystem, batchSystem} {
 			if !hasRow(table, createWhat, 0, conns, system) {
 				t.Errorf("no row for create, %d connections, %s", conns, system)
@@ -88,7 +88,7 @@ func TestPeersPostgres(t *testing.T) {
 	postgrestest.DSN(t) // skips where there is none
 	table, r := benchmark(t, append([]string{"-stores", "postgres", "-only", "peers"}, peersSmall...)...)
 	for _, system := range []string{groupSystem, singleSystem, insertSystem} {
-		if !hasRow(table, createWhat, 0, 4, system) {
+		if !hasRow(table, createWhat, 0, 32, system) {
 			t.Errorf("no row for %s", system)
 		}
 	}

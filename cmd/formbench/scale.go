@@ -15,7 +15,7 @@ const scalePart = "scale"
 const (
 	randomWhat     = "get any"
 	scaleFirstWhat = "first page of all"
-	scaleDeepWhat  = "a page far behind"
+	scaleFarWhat   = "a page far behind"
 	commonWhat     = "status, common"
 	pendingWhat    = "status, pending"
 	rareWhat       = "status, rare"
@@ -36,7 +36,7 @@ const (
 // scaleReads are the requests that read, in the order in which they are measured.
 func scaleReads() []string {
 	return []string{
-		randomWhat, scaleFirstWhat, scaleDeepWhat, commonWhat, pendingWhat, rareWhat, unknownWhat, emailWhat, strangerWhat,
+		randomWhat, scaleFirstWhat, scaleFarWhat, commonWhat, pendingWhat, rareWhat, unknownWhat, emailWhat, strangerWhat,
 		updatedWhat, feedStartWhat, feedEndWhat, newestWhat, logWhat, deliveredWhat,
 	}
 }

@@ -38,7 +38,7 @@ func (in *installation) requests(ctx context.Context, what, addr string) (worklo
 		return in.anyOf(), nil
 	case scaleFirstWhat:
 		return big.list(), nil
-	case scaleDeepWhat:
+	case scaleFarWhat:
 		return big.deep(ctx, addr, in.n/bigShare)
 	case feedStartWhat:
 		load.requests = [][]byte{big.request("GET", eventsPath, nil)}

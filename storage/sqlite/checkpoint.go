@@ -10,13 +10,16 @@ import (
 	"github.com/uptrace/bun"
 )
 
+// pageSize is that of the databases that Open makes, and of a frame of their logs.
+const pageSize = 4096
+
+// logFrames is how long the log may get.
+func (o *Options) logFrames() int { return int(max(o.LogSize/pageSize, 1)) }
+
 const (
-	// logFrames is how long the log may get, in pages of 4 KiB, before it is moved
-	// into the database: 64 MB. A shorter one would write the same pages more often, a
-	// longer one takes more disk, and more time to open after a crash.
-	logFrames = 16_000
-	// maxFrames is where SQLite does it inside a commit, should all else fail.
-	maxFrames = 16 * logFrames
+	// muchLonger is how many times longer the log is when SQLite moves it inside a
+	// commit, should all else fail.
+	muchLonger = 16
 
 	lookAfter = 16  // commits
 	fewFrames = 256 // which hold up the writer for a millisecond or two
@@ -25,7 +28,7 @@ const (
 
 // A checkpointer moves the log into the database beside the writer, which SQLite by
 // itself would do inside of a commit: that one and all that wait for it would take
-// as long as copying 64 MB and flushing it to the disk twice. Only for the few pages that
+// as long as copying all of it and flushing the disk twice. Only for the few pages that
 // were written meanwhile the writer waits, so that the log can begin anew.
 type checkpointer struct {
 	db     *sql.DB // of one connection

@@ -24,12 +24,11 @@ type logWorld struct {
 func newLogWorld(t *testing.T, frames int) *logWorld {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "forms.db")
-	s, err := Open(t.Context(), path, nil)
+	s, err := Open(t.Context(), path, &Options{LogSize: int64(frames) * pageSize})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	s.checkpoints.limit = frames
 	w := &logWorld{T: t, path: path, store: s}
 	if w.svc, err = formsvc.New(s, nil); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,8 @@
 // are in force: when a call returns nil, what it wrote survives a power cut.
 // [New] leaves that to the caller, whose database it is.
 //
-// The log is moved into the database file when it is 64 MB long, beside whoever
+// The log is moved into the database file when it is 16 MB long
+// ([Options.LogSize]), beside whoever
 // writes. It grows further while a reader, as of an export, still needs it.
 //
 // A full disk fails what does not fit, with formsvc.ErrNoSpace; reads go on, and

@@ -15,8 +15,9 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// TestCommitsAreFlushed looks at the connection that writes: with a write-ahead log
-// and synchronous=FULL SQLite flushes the log before a commit returns.
+// TestCommitsAreFlushed looks at the connections that write. With a write-ahead log
+// and synchronous=FULL SQLite flushes the log before a commit returns, and the log and then
+// the database when it moves the one into the other.
 func TestCommitsAreFlushed(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
@@ -28,10 +29,17 @@ func TestCommitsAreFlushed(t *testing.T) {
 	if !ok {
 		t.Fatalf("it writes with a %T", s.writer)
 	}
-	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2"} {
-		var got string
-		if err := w.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %s, want %s (%v)", pragma, got, want, err)
+	mover, err := s.checkpoints.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mover.Close() }()
+	for name, conn := range map[string]*sql.Conn{"the writer": w.conn, "the checkpointer": mover} {
+		for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2"} {
+			var got string
+			if err := conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+				t.Errorf("%s: %s is %s, want %s (%v)", name, pragma, got, want, err)
+			}
 		}
 	}
 }

@@ -35,6 +35,10 @@ type Options struct {
 	BusyTimeout time.Duration
 	// ReadConns is how many queries may run beside each other. Defaults to 8.
 	ReadConns int
+	// LogSize is how many bytes the log may get before it is moved into the database
+	// file: a small one is moved more often, with the same pages again, a large one
+	// takes more disk, and more time to open after a crash. Defaults to 16 MB.
+	LogSize int64
 	// Keyring encrypts the secrets of webhooks and the values of their headers.
 	// Defaults to none: they are stored readable.
 	Keyring *keyring.Keyring
@@ -56,6 +60,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if d.ReadConns <= 0 {
 		d.ReadConns = 8
+	}
+	if d.LogSize <= 0 {
+		d.LogSize = 4_000 * pageSize
 	}
 	return d
 }
@@ -107,7 +114,7 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	writeDB, err := sql.Open("sqlite", dsn(path, o, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
 		// The checkpointer keeps it far from this.
-		fmt.Sprintf("wal_autocheckpoint(%d)", maxFrames),
+		fmt.Sprintf("wal_autocheckpoint(%d)", o.logFrames()*muchLonger),
 		// What is deleted is overwritten with zeros in the file, so that an erasure is
 		// one. Pruning takes twice as long for it; new responses don't notice.
 		"secure_delete(1)"))
@@ -140,7 +147,7 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	}
 	defer closeOnError(&err, moveDB)
 	moveDB.SetMaxOpenConns(1)
-	s.checkpoints = &checkpointer{db: moveDB, writer: w, limit: logFrames}
+	s.checkpoints = &checkpointer{db: moveDB, writer: w, limit: o.logFrames()}
 	if o.SkipMigrations {
 		return s, nil
 	}

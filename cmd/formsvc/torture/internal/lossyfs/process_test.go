@@ -41,6 +41,10 @@ func help(kind string, args []string) error {
 		return writeRows(args[0], args[1])
 	case "check":
 		return checkRows(args[0], args[1])
+	case "responses":
+		return writeResponses(args[0])
+	case "check-responses":
+		return checkResponses(args[0], args[1])
 	case "blobs":
 		return putBlobs(args[0], args[1])
 	case "map":
