@@ -26,7 +26,7 @@ func render(o *options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		list, goals, ratios = slices.Concat(list, r.sheets()), slices.Concat(goals, r.Goals), slices.Concat(ratios, r.Ratios)
+		list, goals, ratios = slices.Concat(list, r.sheets()), slices.Concat(goals, r.Goals), slices.Concat(ratios, r.Ratios, r.Peers.Ratios)
 		for _, note := range r.Notes {
 			w.printf("NOTE: %s: %s\n", filepath.Base(file), note)
 		}

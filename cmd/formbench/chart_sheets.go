@@ -10,7 +10,8 @@ import (
 
 // sheets returns what a run measured.
 func (r *result) sheets() []sheet {
-	list := slices.Concat(requestSheets(r.Cells), deliverSheets(r.Deliveries), fileSheets(r.Files), overloadSheets(r.Overloads))
+	list := slices.Concat(requestSheets(r.Cells), deliverSheets(r.Deliveries), fileSheets(r.Files), overloadSheets(r.Overloads),
+		peerSheets(&r.Peers), scaleSheets(r.Scale))
 	list = slices.DeleteFunc(list, func(s sheet) bool { return len(s.rows) == 0 })
 	for i := range list {
 		list[i].source = r.source()

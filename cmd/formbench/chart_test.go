@@ -224,6 +224,10 @@ func sampleResult() *result {
 		}
 		r.Overloads = append(r.Overloads, overloadCell{What: eagerWhat, Place: databasePlace, System: groupSystem, Conns: 640, Round: round, Goodput: 8})
 	}
+	r.Peers.Requests = []cell{{What: getWhat, Store: sqliteStore, System: pocketSystem, Conns: 8, figures: figures{PerSecond: 77}}}
+	r.Peers.Starts = []startCell{{System: pocketSystem, Ready: 14.5}}
+	r.Peers.Ratios = []ratio{{Of: "formsvc/PocketBase requests/s", subject: subject{What: getWhat, Store: sqliteStore}, spread: *values(3, 5)}}
+	r.Scale = []cell{{What: rareWhat, Store: sqliteStore, Conns: 1, Responses: 2_000_000, figures: figures{P50: 0.25}}}
 	r.Ratios = ratios(r.Cells)
 	r.Goals = []goal{goal{Text: "a goal", Store: sqliteStore, Bound: 1}.met(values(2)), {Text: "not measured"}}
 	return r
@@ -257,6 +261,10 @@ func TestRender(t *testing.T) {
 		" | minio-go | 9 (9–9) |  |\n",
 		" | formsvc | 9 (9–9) | 20 (20–20) |\n",
 		"| eager, 640 connections | formsvc | 8 (8–8) |",
+		"| get one, 8 connections | PocketBase | 77 |",
+		"| PocketBase | 14.5 |",
+		"formsvc/PocketBase requests/s",
+		"| status, rare, 1 connection | 2,000,000 responses | 0.250 |",
 		"| a goal | SQLite | **missed** | 2.00 |",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -266,7 +274,7 @@ func TestRender(t *testing.T) {
 	if strings.Contains(out.String(), "not measured") || strings.Contains(out.String(), "backlog.svg") || t.Failed() {
 		t.Errorf("got\n%s", &out)
 	}
-	want := []string{"create-postgres.svg", "files.svg", "overload-slow-database.svg", "read-postgres.svg", "steady.svg"}
+	want := []string{"create-postgres.svg", "files.svg", "overload-slow-database.svg", "peers-read.svg", "peers-start.svg", "read-postgres.svg", "steady.svg"}
 	if got := names(t, charts); !slices.Equal(got, want) {
 		t.Errorf("got the charts %q", got)
 	}
