@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -88,15 +87,16 @@ func (*backend) ClaimDue(
 }
 
 const (
-	// One statement for all outcomes, which come as an array of arrays: calling it
-	// costs more than what it does for each.
-	finishDeliveries = `
+	// Many outcomes in one statement of fixed shape: calling it costs more than what
+	// it does for each.
+	finishStart = `
+WITH o(webhook_id, id, lease, state, counted, due_at, ended_at) AS (VALUES `
+	finishRow = `(?, ?, ?, ?, ?, ?, ?)`
+	finishEnd = `)
 UPDATE formsvc_deliveries AS d SET state = o.state, kind = CASE WHEN o.state = 0 AND o.counted > 0 THEN 1 ELSE d.kind END,
   attempts = d.attempts + o.counted, due_at = o.due_at, lease = d.lease + 1,
   updated_at = CASE WHEN o.counted > 0 THEN o.ended_at ELSE d.updated_at END
-FROM (SELECT value ->> 0 AS webhook_id, value ->> 1 AS id, value ->> 2 AS lease, value ->> 3 AS state,
-  value ->> 4 AS counted, value ->> 5 AS due_at, value ->> 6 AS ended_at FROM json_each(?1)) AS o
-WHERE d.webhook_id = o.webhook_id AND d.id = o.id AND d.lease = o.lease RETURNING webhook_id, id, lease - 1, attempts, kind`
+FROM o WHERE d.webhook_id = o.webhook_id AND d.id = o.id AND d.lease = o.lease RETURNING webhook_id, id, lease - 1, attempts, kind`
 
 	// A notice has the event's account. The webhook may be deleted by now.
 	insertNotice = `
@@ -113,62 +113,90 @@ SELECT w.id, w.account_id, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?7, 0 FROM formsvc_webhoo
 ` + bunstore.AddFailures
 )
 
+// A claimKey names one claim of a delivery.
+type claimKey struct {
+	endpoint, id string
+	lease        int64
+}
+
+// finishRows is how many outcomes a statement takes. What is missing is filled up
+// with outcomes of nothing.
+const finishRows = 32
+
+// finishColumns is how many arguments each of them has.
+const finishColumns = 7
+
+// newFinish returns the statement that records outcomes.
+func newFinish() string {
+	return finishStart + strings.Repeat(finishRow+", ", finishRows-1) + finishRow + finishEnd
+}
+
 // FinishDeliveries implements bunstore.Backend.
 func (b *backend) FinishDeliveries(ctx context.Context, c bun.IConn, done []bunstore.Done) ([]bool, error) {
-	type key struct {
-		endpoint, id string
-		lease        int64
-	}
-	index := make(map[key]int, len(done)) // the first outcome of each claim
-	text := []byte{'['}
+	index := make(map[claimKey]int, len(done)) // the first outcome of each claim
+	args := make([]any, 0, (len(done)+finishRows)*finishColumns)
 	for i := range done {
 		d := &done[i]
-		k := key{d.Endpoint, d.ID, d.Lease}
+		k := claimKey{d.Endpoint, d.ID, d.Lease}
 		if _, again := index[k]; again {
 			continue
 		}
 		index[k] = i
-		if len(text) > 1 {
-			text = append(text, ',')
-		}
-		text = fmt.Appendf(text, `["%s","%s",%d,%d,%d,%d,%d]`, d.Endpoint, d.ID, d.Lease, d.State, d.Counted, d.DueAt, d.EndedAt)
+		args = append(args, d.Endpoint, d.ID, d.Lease, d.State, d.Counted, d.DueAt, d.EndedAt)
 	}
-	rows, err := c.QueryContext(ctx, finishDeliveries, string(append(text, ']')))
-	if err != nil {
+	for len(args)%(finishRows*finishColumns) != 0 {
+		args = append(args, "", "", 0, 0, 0, 0, 0)
+	}
+	f := finishing{statement: b.finish, done: done, index: index, accepted: make([]bool, len(done)), attempts: b.attempts.rows(len(done))}
+	for some := range slices.Chunk(args, finishRows*finishColumns) {
+		if err := f.finish(ctx, c, some); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := b.attempts.insert(ctx, c, f.attempts); err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }()
-	accepted := make([]bool, len(done))
-	attempts := b.attempts.rows(len(done))
-	var failed []*bunstore.Done
+	slices.SortStableFunc(f.failed, func(x, y *bunstore.Done) int { return cmp.Compare(x.Endpoint, y.Endpoint) })
+	return f.accepted, notice(ctx, c, f.failed)
+}
+
+// A finishing collects what follows from outcomes.
+type finishing struct {
+	statement string
+	done      []bunstore.Done
+	index     map[claimKey]int
+	accepted  []bool
+	attempts  []any
+	failed    []*bunstore.Done
+}
+
+func (f *finishing) finish(ctx context.Context, c bun.IConn, args []any) (err error) {
+	rows, err := c.QueryContext(ctx, f.statement, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var (
-			k            key
+			k            claimKey
 			number, kind int
 		)
 		if err := rows.Scan(&k.endpoint, &k.id, &k.lease, &number, &kind); err != nil {
-			return nil, err
+			return err
 		}
-		i := index[k]
-		d := &done[i]
-		accepted[i] = true
+		i := f.index[k]
+		d := &f.done[i]
+		f.accepted[i] = true
 		if d.Logged() {
 			a := &d.Attempt
-			attempts = append(attempts, d.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(), a.Status, d.Error,
+			f.attempts = append(f.attempts, d.ID, number, a.StartedAt.UnixMicro(), a.Duration.Microseconds(), a.Status, d.Error,
 				notNull(a.Answer))
 		}
 		if d.Result == delivery.Failed && delivery.Kind(kind) != delivery.Replay {
-			failed = append(failed, d)
+			f.failed = append(f.failed, d)
 		}
 	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, err
-	}
-	if _, err := b.attempts.insert(ctx, c, attempts); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(failed, func(x, y *bunstore.Done) int { return cmp.Compare(x.Endpoint, y.Endpoint) })
-	return accepted, notice(ctx, c, failed)
+	return rows.Err()
 }
 
 // notice writes the notices of final failures, which are in the order of their

@@ -16,6 +16,7 @@ import (
 // nothing needs locking, and statements are prepared once.
 type backend struct {
 	responses, events, deliveries, attempts, records bulk
+	finish                                           string // see newFinish
 }
 
 func (*backend) ForUpdate() string { return "" }
@@ -36,6 +37,7 @@ const (
 // newBackend returns a backend with its statements.
 func newBackend() *backend {
 	return &backend{
+		finish: newFinish(),
 		responses: newBulk("INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, "+
 			"first_name, last_name, answers, version, created_at, updated_at, completed_at, events) VALUES ",
 			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", " ON CONFLICT DO NOTHING"),

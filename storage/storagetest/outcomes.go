@@ -23,6 +23,7 @@ func outcomeTests() []test {
 		{"a claim is finished once in one batch", testFinishTwiceAtOnce},
 		{"one outcome of many at once", testFinishRace},
 		{"a batch is accepted one by one", testFinishBatch},
+		{"a large batch", testLargeBatch},
 		{"workers that die, give back and come late", testWorkers},
 	}
 }
@@ -330,6 +331,48 @@ func testFinishBatch(w *world) {
 	}
 	if list := w.notices(c.AccountID); len(list) != 1 || list[0].WebhookID != hooks[2].ID {
 		w.Errorf("notices: %+v, want that of the third webhook", list)
+	}
+}
+
+// testLargeBatch records more outcomes than a statement may take at once.
+func testLargeBatch(w *world) {
+	c, hooks := w.endpoints(2)
+	for range 50 {
+		w.addResponse(&c)
+	}
+	claims := w.claim(nextDay())
+	outcomes := make([]delivery.Outcome, len(claims))
+	want, again := make([]bool, len(claims)), make([]bool, len(claims))
+	for i := range claims {
+		outcomes[i], want[i] = outcome(&claims[i], results()[i%4], nextDay()), true
+	}
+	w.same("accepted", w.finishAll(outcomes...), want)
+	w.same("accepted again", w.finishAll(outcomes...), again)
+	byID := make(map[string]*delivery.Outcome, len(outcomes))
+	for i := range outcomes {
+		byID[outcomes[i].ID] = &outcomes[i]
+	}
+	for i := range hooks {
+		list := w.deliveries(&hooks[i])
+		if len(list) != 50 {
+			w.Fatalf("%d deliveries, want 50", len(list))
+		}
+		for _, d := range list {
+			o := byID[string(d.ID)]
+			state := map[delivery.Result]formsvc.DeliveryState{
+				delivery.Delivered: formsvc.DeliveryDelivered, delivery.Failed: formsvc.DeliveryFailed,
+			}[o.Result]
+			if state == "" {
+				state = formsvc.DeliveryPending
+			}
+			counted := 1
+			if o.Result == delivery.Released {
+				counted = 0
+			}
+			if d.State != state || d.Attempts != counted || len(d.Log) != counted {
+				w.Errorf("%+v after result %d", d, o.Result)
+			}
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func (f *fastEndpoint) line() (begun, back []*slot) {
 
 func TestClaimsAhead(t *testing.T) {
 	t.Parallel()
-	f := newFastEndpoint(t, Options{Concurrency: 64, PerEndpoint: 2}, 1)
+	f := newFastEndpoint(t, Options{Concurrency: 128, PerEndpoint: 2}, 1)
 	if len(f.running) != 2 || len(f.ahead) != 100 {
 		t.Fatalf("%d in flight, %d ahead, want its window and what it takes %v for", len(f.running), len(f.ahead), aheadTime)
 	}
@@ -79,7 +79,7 @@ func TestClaimsAhead(t *testing.T) {
 // It claims again when half is left, not for each request that ends.
 func TestAheadIsFilledUpByHalves(t *testing.T) {
 	t.Parallel()
-	f := newFastEndpoint(t, Options{Concurrency: 64, PerEndpoint: 2}, 1)
+	f := newFastEndpoint(t, Options{Concurrency: 128, PerEndpoint: 2}, 1)
 	_, _ = f.line()
 	news := 0
 	for range 80 {
@@ -112,7 +112,7 @@ func TestHowMuchIsClaimedAhead(t *testing.T) {
 		{"nothing beside a late request", func(h *health) { h.late = 1 }, 1, 0},
 		{"little when it takes long", func(h *health) { h.pace = 20 * time.Millisecond }, 1, 10},
 		{"nothing when it takes too long", func(h *health) { h.pace = time.Second }, 1, 0},
-		{"at most twice the fast lane", func(h *health) { h.pace = time.Microsecond }, 1, 128},
+		{"at most what the fast lane has", func(h *health) { h.pace = time.Microsecond }, 1, 64},
 		{"little when payloads are large", func(h *health) { h.pace = time.Microsecond }, 100_000, 6},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,14 +172,14 @@ func TestWhatWaitsGoesBack(t *testing.T) {
 		"a timeout":      func(f *fastEndpoint) { f.tr.end(f.running[0], tookTooLong) },
 		"a late request": func(f *fastEndpoint) { f.tr.late(f.running[0]) },
 		"no room, and nothing to wait for": func(f *fastEndpoint) {
-			f.tr.used[fastSlots] += 100
+			f.tr.used[fastSlots] += 200
 			for _, s := range f.running {
 				f.tr.end(s, saysYes)
 				f.tr.leave(s)
 			}
 		},
 	} {
-		f := newFastEndpoint(t, Options{Concurrency: 64, PerEndpoint: 2}, 10)
+		f := newFastEndpoint(t, Options{Concurrency: 128, PerEndpoint: 2}, 10)
 		_, _ = f.line()
 		spoil(f)
 		begun, back := f.tr.next(f.h)
@@ -200,7 +200,7 @@ func TestWhatWaitsGoesBack(t *testing.T) {
 // What is claimed ahead was weighed by what came before.
 func TestLargerPayloadsThanExpectedGoBack(t *testing.T) {
 	t.Parallel()
-	tr := newTestTraffic(t, Options{Concurrency: 64, PerEndpoint: 2})
+	tr := newTestTraffic(t, Options{Concurrency: 128, PerEndpoint: 2})
 	tr.prove(2, "a1")
 	h := tr.book("a1")
 	h.learn(time.Millisecond)

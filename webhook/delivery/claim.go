@@ -12,6 +12,14 @@ import (
 // request ends would cost more than claiming.
 const glance = 5 * time.Millisecond
 
+// Where several deliveries come with each claim, what arrives within gather is
+// claimed together: claims and outcomes of a few each would cost the queue more
+// than the deliveries. Those that come one by one are claimed at once.
+const (
+	gather  = 5 * time.Millisecond
+	several = 4
+)
+
 // step claims once, after asking what is ready if need be, and reports whether
 // to claim again at once.
 func (r *run) step(ctx context.Context) (more bool, err error) {
@@ -54,6 +62,7 @@ func (r *run) look(ctx context.Context) error {
 // still have been made, and would rest until its lease ends.
 func (r *run) claim(ctx context.Context, shares []Share) error {
 	now := r.opts.Now()
+	r.asked = time.Now()
 	call, cancel := context.WithTimeout(r.work, r.storeTimeout)
 	defer cancel()
 	claims, err := r.queue.Claim(call, ClaimRequest{Now: now, Lease: r.opts.Lease, Shares: shares})
@@ -62,6 +71,7 @@ func (r *run) claim(ctx context.Context, shares []Share) error {
 	}
 	r.alive.Store(true)
 	r.claimed += len(claims)
+	r.brought = len(claims)
 	jobs := make([]*job, 0, len(claims))
 	for i, s := range r.slots.take(r.agenda, shares, claims) {
 		j := &job{claim: claims[i], slot: s, until: now.Add(r.opts.Lease)}
@@ -107,6 +117,9 @@ func (r *run) wait(ctx context.Context) error {
 		err := r.queue.Wait(ctx, r.opts.PollInterval)
 		if ctx.Err() != nil {
 			return nil
+		}
+		if rest := gather - time.Since(r.asked); err == nil && rest > 0 && r.brought >= several {
+			sleep(ctx, rest)
 		}
 		return err
 	})

@@ -96,7 +96,7 @@
 //
 // Ahead: for an endpoint that works and answers fast, deliveries are claimed some
 // 50 ms before their requests have room, so that none waits for the queue. They
-// take no slot, and wait in memory, at most twice Concurrency in all. They go back
+// take no slot, and wait in memory, at most Concurrency in all. They go back
 // to the queue when the endpoint fails or becomes slow, and when the context ends.
 //
 // An endpoint's health is learned by each run for itself and not stored. So there

@@ -53,11 +53,11 @@ func newLimits(o *Options) limits {
 			// begins to hang there finds room.
 			slowSlots: later - later/4, slowNew: max(1, later/2),
 			allBytes: o.MaxBytes, restBytes: o.MaxBytes / 2,
-			aheadSlots: 2 * first,
+			aheadSlots: first,
 		},
 		slowTotal:   later,
 		perEndpoint: o.PerEndpoint,
-		spare:       max(0, min(o.PerEndpoint, (o.Concurrency-o.PerEndpoint)/2)),
+		spare:       max(0, min(3*o.PerEndpoint, (o.Concurrency-o.PerEndpoint)/2)),
 		// So that it takes as many endpoints to fill the memory with payloads
 		// that hang as it takes to fill the slow lane.
 		endpointBytes: o.MaxBytes / max(1, later/int64(o.PerEndpoint)),

@@ -19,8 +19,9 @@ const (
 	// DefaultTimeout is the webhook timeout of the service's documentation,
 	// under Limits.
 	DefaultTimeout = 30 * time.Second
-	// DefaultConcurrency suits receivers that answer at once.
-	DefaultConcurrency = 256
+	// DefaultConcurrency suits receivers that answer at once, and leaves room for
+	// the outcomes that are being recorded.
+	DefaultConcurrency = 512
 	// DefaultPerEndpoint is earned one success at a time; fewer cannot keep a
 	// receiver busy while the queue commits.
 	DefaultPerEndpoint = 64

@@ -259,8 +259,8 @@ func TestRecordingCountsBeyondSpare(t *testing.T) {
 			tr.end(s, saysNo)
 		}
 	}
-	if total != 8 {
-		t.Errorf("%d outcomes wait, want 4 and 4 to spare", total)
+	if total != 16 {
+		t.Errorf("%d outcomes wait, want 4 and 12 to spare", total)
 	}
 }
 

@@ -21,6 +21,8 @@ type run struct {
 	// For the claim loop only.
 	agenda  *agenda   // what is ready; nil when that is to be asked
 	looked  time.Time // when it was asked
+	asked   time.Time // when something was claimed
+	brought int       // by that claim
 	claimed int       // deliveries, in all
 	before  int       // claimed when it was asked
 	blocked blocked
