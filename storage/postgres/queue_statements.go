@@ -154,5 +154,6 @@ WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) < ($2::bigint, $3::bigin
 		TakeQuota:         takeQuota(),
 		UseKeys:           useKeys,
 		FoldedEmail:       `lower(r.email COLLATE "C")`,
+		FoldedIndex:       true,
 	}
 }

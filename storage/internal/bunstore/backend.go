@@ -73,6 +73,8 @@ type Statements struct {
 	LookAtEventsAbout string
 	// FoldedEmail is the address of the response r with ASCII letters in lower case.
 	FoldedEmail string
+	// FoldedIndex says that there is an index of it in each campaign.
+	FoldedIndex bool
 	// IndexedBy are the words between a table and the index that it must be read by; ""
 	// where a database has none.
 	IndexedBy string

@@ -17,6 +17,7 @@ import (
 // Bounds of what is walked for.
 const (
 	mostWalks = 8      // statuses; with more the database chooses
+	fewMail   = 1_000  // responses of one address, the same
 	fewChange = 10_000 // changes that are sorted; more of them are soon met in the list itself
 )
 
@@ -59,6 +60,13 @@ func (s *Store) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.Sel
 	f := &q.Filter
 	if f.Reference != "" {
 		return nil, nil
+	}
+	if f.Email != "" && s.statements.FoldedIndex {
+		few, err := s.fewMails(ctx, q)
+		if err != nil || !few {
+			return nil, err
+		}
+		return []*bun.SelectQuery{s.sorted(s.ofPerson(q), fewMail, q)}, nil
 	}
 	if !f.UpdatedAfter.IsZero() {
 		few, err := s.fewChanges(ctx, q)
@@ -122,13 +130,38 @@ func (s *Store) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool,
 	return n < fewChange, err
 }
 
+// fewMails reports whether few responses are of the address, however it is written.
+func (s *Store) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
+	query := "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ? AND " +
+		s.statements.FoldedEmail + " = ? LIMIT CAST(? AS BIGINT)) AS found"
+	var n int
+	err := s.read.QueryRowContext(ctx, s.rebind(query), string(q.CampaignID), string(q.AccountID),
+		formsvc.FoldEmail(q.Filter.Email), fewMail).Scan(&n)
+	return n < fewMail, err
+}
+
+// ofPerson is where in a way that the index of addresses can be used for.
+func (s *Store) ofPerson(q *formsvc.ResponseQuery) *bun.SelectQuery {
+	return s.where(q).Where(s.statements.FoldedEmail+" = ?", formsvc.FoldEmail(q.Filter.Email))
+}
+
 // walkChanged finds responses that were made lately, and few older ones that have
-// changed, which are found before they are sorted.
+// changed.
 func (s *Store) walkChanged(q *formsvc.ResponseQuery) []*bun.SelectQuery {
-	page := formsvc.PageQuery{Limit: reach(q) - 1, After: q.Page.After, Ascending: q.Page.Ascending}
 	made, changed := s.since(q)
-	found := s.build.NewSelect().TableExpr("(?) AS r", changed.ColumnExpr("r.id").Limit(fewChange)).ColumnExpr("r.id")
-	return []*bun.SelectQuery{paged(made.ColumnExpr("r.id"), "r.id", page), paged(found, "r.id", page)}
+	return []*bun.SelectQuery{paged(made.ColumnExpr("r.id"), "r.id", reachPage(q)), s.sorted(changed, fewChange, q)}
+}
+
+// sorted finds few responses, not more than most, before it sorts them: so that the
+// index of identifiers is not read through for its order.
+func (s *Store) sorted(sel *bun.SelectQuery, most int64, q *formsvc.ResponseQuery) *bun.SelectQuery {
+	found := s.build.NewSelect().TableExpr("(?) AS r", sel.ColumnExpr("r.id").Limit(most)).ColumnExpr("r.id")
+	return paged(found, "r.id", reachPage(q))
+}
+
+// reachPage is the part of a walk that can be on the page.
+func reachPage(q *formsvc.ResponseQuery) formsvc.PageQuery {
+	return formsvc.PageQuery{Limit: reach(q) - 1, After: q.Page.After, Ascending: q.Page.Ascending}
 }
 
 // since returns the responses of q in two parts: those made since UpdatedAfter, or
@@ -145,6 +178,8 @@ func (s *Store) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	rest := q.Filter
 	rest.Status = nil
 	switch {
+	case rest.Email != "" && s.statements.FoldedIndex:
+		return s.ofPerson(q).ColumnExpr("count(*)")
 	case !rest.UpdatedAfter.IsZero():
 		made, changed := s.since(q)
 		return s.build.NewSelect().ColumnExpr("(?) + (?)", made.ColumnExpr("count(*)"), changed.ColumnExpr("count(*)"))

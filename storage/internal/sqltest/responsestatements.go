@@ -51,12 +51,12 @@ func FillResponses(t testing.TB, db *bun.DB) {
 		rows := make([]string, responsesOfACampaign)
 		for n := range rows {
 			at := time.Unix(int64(n), 0).UnixMicro()
-			updated := at
+			updated, mail := at, fmt.Sprintf("p%d", n%2)
 			if n%5 == 0 && n%(responsesOfACampaign/2) < 100 || n > responsesOfACampaign-50 {
-				updated = time.Unix(lately+int64(n), 0).UnixMicro()
+				updated, mail = time.Unix(lately+int64(n), 0).UnixMicro(), "Few"
 			}
-			rows[n] = fmt.Sprintf("('%s', '%s', '%s', 'R%d-%d', '%s', 'p%d@example.com', '', '', '{}', 1, %d, %d, 0, '')",
-				responseID(campaign, n), account, id, campaign, n, []string{"pending", "validated"}[n%2], n%2, at, updated)
+			rows[n] = fmt.Sprintf("('%s', '%s', '%s', 'R%d-%d', '%s', '%s@example.com', '', '', '{}', 1, %d, %d, 0, '')",
+				responseID(campaign, n), account, id, campaign, n, []string{"pending", "validated"}[n%2], mail, at, updated)
 		}
 		exec("INSERT INTO formsvc_responses VALUES " + strings.Join(rows, ", "))
 	}
@@ -104,6 +104,8 @@ func filteredPages() map[string]formsvc.ResponseQuery {
 		"status":         {Status: []string{"pending"}},
 		"statuses":       {Status: []string{"pending", "other", "validated"}},
 		"e-mail":         {Email: "p1@example.com"},
+		"rare e-mail":    {Email: "Few@example.com"},
+		"any such":       {Email: "few@example.com", AnyCase: true},
 		"created after":  {CreatedAfter: time.Unix(100, 0)},
 		"created before": {CreatedBefore: time.Unix(responsesOfACampaign, 0)},
 		"updated after":  {UpdatedAfter: time.Unix(1, 0), Status: []string{"pending"}},

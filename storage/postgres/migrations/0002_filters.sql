@@ -34,3 +34,7 @@ SELECT campaign_id, status, 0, count(*) FROM formsvc_responses WHERE status <> '
 -- one is found by its identifier, which has its time.
 CREATE INDEX formsvc_responses_status ON formsvc_responses (campaign_id, status, id);
 CREATE INDEX formsvc_responses_changed ON formsvc_responses (campaign_id, updated_at, id) WHERE updated_at <> created_at;
+
+-- For a person, however the address is written. SQLite has none: there it takes a
+-- quarter off the rate of new responses, here hardly anything.
+CREATE INDEX formsvc_responses_email ON formsvc_responses (campaign_id, lower(email COLLATE "C"));
