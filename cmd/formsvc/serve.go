@@ -37,7 +37,7 @@ type serveCmd struct {
 	WebhookTimeout     time.Duration   `default:"30s" help:"How long one attempt to deliver may take in all."`
 	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"The delays after each failed attempt; there is one attempt more."`
 	WebhookLease       time.Duration   `default:"0" help:"For how long a delivery under way is kept from other servers, and so how long it rests after a crash; 5 seconds more than --webhook-timeout at least. Defaults to a minute, or to 30 seconds more than --webhook-timeout."`
-	WebhookConcurrency int             `default:"0" help:"How many deliveries are begun at once. Defaults to 64."`
+	WebhookConcurrency int             `default:"0" help:"How many deliveries are begun at once. Defaults to 512."`
 	DrainDelay         time.Duration   `default:"0s" help:"How long to go on serving after SIGTERM, while /readyz answers 503 and connections are closed behind their answers: longer than a proxy in front takes to see that. Defaults to not at all."`
 	MetricsAddr        string          `placeholder:"ADDR" help:"Where Prometheus may scrape /metrics; not open to the public. Defaults to nowhere."`
 	SMTP               string          `name:"smtp" placeholder:"URL" help:"The server for mail about webhooks that fail, to the contacts of accounts: smtp://USER:PASSWORD@HOST:PORT (with STARTTLS; ?starttls=optional or off) or smtps://…. Better set in the environment. Defaults to no mail."`

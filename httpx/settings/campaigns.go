@@ -85,7 +85,7 @@ func (v *visit) campaign() error {
 }
 
 // searched is how many responses a page looks at for those of a status or an address,
-// for which stores have no index.
+// since not every store has an index of addresses.
 const searched = 20_000
 
 // narrow has the filter look at so many responses only, from where the page begins, and
