@@ -109,7 +109,7 @@ func (g *grouper[T]) lead(self T) {
 		g.gather()
 		g.mu.Lock()
 	}
-	group := g.pick(self)
+	group := g.assemble(self)
 	g.mu.Unlock()
 
 	g.run(group)
@@ -124,9 +124,9 @@ func (g *grouper[T]) lead(self T) {
 	}
 }
 
-// pick returns a group with self in it. Who leads another one stays for that. It
+// assemble returns a group with self in it. Who leads another one stays for that. It
 // is called with mu held.
-func (g *grouper[T]) pick(self T) []T {
+func (g *grouper[T]) assemble(self T) []T {
 	group := make([]T, 0, min(len(g.waiting), g.limit))
 	room := cap(group) - 1 // one is for self
 	g.waiting = slices.DeleteFunc(g.waiting, func(x T) bool {
