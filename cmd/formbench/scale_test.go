@@ -14,7 +14,7 @@ import (
 // scaleArgs measure the smallest installations that can be.
 func scaleArgs(store string) []string {
 	return []string{
-		"-only", "scale", "-stores", store, "-rounds", "1", "-duration", "30ms", "-warmup", "5ms",
+		"-only", "scale", "-stores", store, "-rounds", "1", "-duration", "200ms", "-warmup", "20ms",
 		"-scale-small", "5000", "-scale-postgres", "5500", "-scale-sqlite", "5500", "-scale-due", "5000",
 	}
 }
