@@ -146,33 +146,10 @@ func (b *bench) warn(note string) {
 func (b *bench) checkNoise() {
 	const tolerable = 0.3 // cores
 	counted, noisy, most := 0, 0, 0.0
-	for _, c := range b.Cells {
-		if c.System != ceilingSystem && c.Store == postgresStore {
-			continue
-		}
+	for _, cores := range b.otherCores() {
 		counted++
-		most = max(most, c.OtherCores)
-		if c.OtherCores > tolerable {
-			noisy++
-		}
-	}
-	for _, c := range b.Deliveries {
-		if c.Store == postgresStore || (c.What != steadyPart && c.What != drainPart) {
-			continue
-		}
-		counted++
-		most = max(most, c.OtherCores)
-		if c.OtherCores > tolerable {
-			noisy++
-		}
-	}
-	for _, c := range b.Files {
-		if c.What != downloadWhat { // what is uploaded the kernel writes to the disk in its own time
-			continue
-		}
-		counted++
-		most = max(most, c.OtherCores)
-		if c.OtherCores > tolerable {
+		most = max(most, cores)
+		if cores > tolerable {
 			noisy++
 		}
 	}
@@ -180,6 +157,26 @@ func (b *bench) checkNoise() {
 		b.warn(fmt.Sprintf("other work took more than %.1f cores, up to %.1f, in %d of the %d cells without Postgres: "+
 			"these figures say little", tolerable, most, noisy, counted))
 	}
+}
+
+// otherCores returns what others used in each cell in which they should use nothing.
+func (b *bench) otherCores() (list []float64) {
+	for _, c := range slices.Concat(b.Cells, b.Peers.Requests) {
+		if c.System == ceilingSystem || c.Store != postgresStore {
+			list = append(list, c.OtherCores)
+		}
+	}
+	for _, c := range b.Deliveries {
+		if c.Store != postgresStore && (c.What == steadyPart || c.What == drainPart) {
+			list = append(list, c.OtherCores)
+		}
+	}
+	for _, c := range b.Files {
+		if c.What == downloadWhat { // what is uploaded the kernel writes to the disk in its own time
+			list = append(list, c.OtherCores)
+		}
+	}
+	return list
 }
 
 // note adds a measured cell.

@@ -83,7 +83,6 @@ func (b *bench) peers(ctx context.Context) (err error) {
 		}
 	}
 	b.Peers.Ratios = peerRatios(b.Peers.Requests)
-	p.checkNoise()
 	return nil
 }
 
@@ -113,26 +112,6 @@ func (p *peerBench) close() (err error) {
 		err = errors.Join(err, p.ours.drop())
 	}
 	return err
-}
-
-// checkNoise warns when others used the machine.
-func (p *peerBench) checkNoise() {
-	const tolerable = 0.3 // cores
-	counted, noisy, most := 0, 0, 0.0
-	for _, c := range p.Peers.Requests {
-		if c.Store == postgresStore {
-			continue
-		}
-		counted++
-		most = max(most, c.OtherCores)
-		if c.OtherCores > tolerable {
-			noisy++
-		}
-	}
-	if noisy > 0 {
-		p.warn(fmt.Sprintf("other work took more than %.1f cores, up to %.1f, in %d of the %d cells beside PocketBase: "+
-			"these figures say little", tolerable, most, noisy, counted))
-	}
 }
 
 // note adds a measured cell.
