@@ -121,9 +121,11 @@ func TestHangingEndpointHoldsNothing(t *testing.T) {
 		hangs.Store(false)
 		time.Sleep(time.Hour)
 		attempts := 0
+		q.mu.Lock()
 		for _, r := range q.rows {
 			attempts += len(r.attempts)
 		}
+		q.mu.Unlock()
 		if n := len(rec.seen()); q.delivered("busy") != 1000 || attempts != n {
 			t.Errorf("%d delivered, %d attempts for %d requests", q.delivered("busy"), attempts, n)
 		}
