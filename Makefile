@@ -24,6 +24,13 @@ WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 		else echo 'WARNING: versitygw $(VERSITYGW_VERSION) cannot be built here; S3 tests will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
 	fi;
 
+# What this is measured beside is a module of its own, too: formbench is tested with it.
+PEERS      := cmd/formbench/peers
+WITH_PEERS := if [ -z "$$FORMSVC_TEST_PEERS" ]; then \
+		if $(GO) -C $(PEERS) build -o '$(CURDIR)/$(TOOLS)/formbench-peers' .; then export FORMSVC_TEST_PEERS='$(CURDIR)/$(TOOLS)/formbench-peers'; \
+		else echo 'WARNING: PocketBase and River cannot be built here; tests beside them will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
+	fi;
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help build test torture torture-long mutants test-connectors test-n8n race bench bench-peers microbench check fmt vet tidy lint judges vuln fuzz clean
@@ -39,10 +46,11 @@ build: ## compile everything
 TORTURE := cmd/formsvc/torture
 
 test: ## run the tests, with PostgreSQL and S3 servers for the time they take
-	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+	@$(WITH_S3) $(if $(filter ./... ./cmd/formbench,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
 ifeq ($(PKGS),./...)
 	@$(GO) test -timeout 5m -tags failpoints -run Failpoint $(TESTFLAGS) ./cmd/formsvc
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 10m $(TESTFLAGS) ./...
+	@$(WITH_POSTGRES) $(GO) -C $(PEERS) test -timeout 5m $(TESTFLAGS) ./...
 endif
 
 # FOR=10m ROUNDS=300 RUN='TestKill$$' narrow it; figures go to REPORT, a line of JSON for each fault.
@@ -92,10 +100,10 @@ fmt: ## name the files gofmt would change
 	@bad=$$(find . -name node_modules -prune -o -name '*.go' -print0 | xargs -0 gofmt -l) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
 
 vet: ## run go vet
-	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./...
+	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./... && $(GO) -C $(PEERS) vet ./...
 
 tidy: ## compare go.mod and go.sum with what the code needs
-	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff
+	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff && $(GO) -C $(PEERS) mod tidy -diff
 
 lint: ## run golangci-lint
 	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \

@@ -42,7 +42,7 @@ func newSender(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.R
 	if s.svc, err = formsvc.New(s.store, nil); err != nil {
 		return nil, worker.Reply{}, errors.Join(err, s.store.Close())
 	}
-	if s.stopProfile, err = startProfile(cfg.Profile); err != nil {
+	if s.stopProfile, err = worker.StartProfile(cfg.Profile); err != nil {
 		return nil, worker.Reply{}, errors.Join(err, s.store.Close())
 	}
 	return s, worker.Reply{}, nil

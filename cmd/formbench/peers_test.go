@@ -17,15 +17,18 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// peersEnv names the environment variable with the program of the module peers. It
-// is not built here: that would take minutes.
+// peersEnv names the environment variable with the program of the module peers,
+// which "make test" builds.
 const peersEnv = "FORMSVC_TEST_PEERS"
 
 func peerProgram(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv(peersEnv)
+	if program == "" && os.Getenv("CI") == "true" {
+		t.Fatal(peersEnv + " is not set, and in CI nothing may be skipped: run the tests with \"make test\"")
+	}
 	if program == "" {
-		t.Skip(peersEnv + " does not name the program: go -C cmd/formbench/peers build -o /some/where/peers .")
+		t.Skip("SKIPPED: " + peersEnv + " does not name the program: go -C cmd/formbench/peers build -o /some/where/peers .")
 	}
 	if _, err := exec.LookPath(program); err != nil {
 		t.Fatal(err)

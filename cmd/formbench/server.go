@@ -15,11 +15,11 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/fileblob"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
@@ -90,7 +90,7 @@ func serve(ctx context.Context, std streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	stopProfile, err := startProfile(cfg.Profile)
+	stopProfile, err := worker.StartProfile(cfg.Profile)
 	if err != nil {
 		return err
 	}
@@ -168,23 +168,6 @@ func (c *serverConfig) blobs() (blobstore.Store, func() error, error) {
 		return s, s.Close, nil
 	}
 	return nil, func() error { return nil }, nil
-}
-
-func startProfile(path string) (stop func() error, err error) {
-	if path == "" {
-		return func() error { return nil }, nil
-	}
-	f, err := os.Create(path) //nolint:gosec // the user names the directory
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, nil
 }
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
-	"runtime/pprof"
 
 	"github.com/pocketbase/dbx"
 	pb "github.com/pocketbase/pocketbase"
@@ -18,6 +16,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
 // servePocketbase is the process of PocketBase, with its own settings except for
@@ -39,7 +38,7 @@ func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return errors.Join(err, app.ResetBootstrapState())
 	}
-	stopProfile, err := startProfile(cfg.Profile)
+	stopProfile, err := worker.StartProfile(cfg.Profile)
 	if err != nil {
 		return errors.Join(err, app.ResetBootstrapState())
 	}
@@ -90,24 +89,6 @@ func connectFull(path string) (*dbx.DB, error) {
 	const pragmas = "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=journal_size_limit(200000000)" +
 		"&_pragma=synchronous(FULL)&_pragma=foreign_keys(ON)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-32000)"
 	return dbx.Open("sqlite", path+pragmas)
-}
-
-// startProfile returns what ends it.
-func startProfile(path string) (stop func() error, err error) {
-	if path == "" {
-		return func() error { return nil }, nil
-	}
-	f, err := os.Create(path) //nolint:gosec // formbench names the file
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, nil
 }
 
 // superuser is who has the token. Nobody logs in with the password.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -56,11 +55,11 @@ type database[TTx any] interface {
 // for each event, and a worker signs its payload and posts it.
 type peer[TTx any] struct {
 	database[TTx]
-	body     worker.Body
-	poster   *worker.Poster
-	client   *river.Client[TTx]
-	profile  *os.File
-	delivers bool
+	body       worker.Body
+	poster     *worker.Poster
+	client     *river.Client[TTx]
+	endProfile func() error
+	delivers   bool
 }
 
 // newRiver makes one on the database that is named.
@@ -108,17 +107,8 @@ func newPeer[TTx any](ctx context.Context, db database[TTx], cfg *worker.Config)
 	if err != nil {
 		return nil, ready, err
 	}
-	return p, ready, p.startProfile(cfg.Profile)
-}
-
-func (p *peer[TTx]) startProfile(path string) (err error) {
-	if path == "" {
-		return nil
-	}
-	if p.profile, err = os.Create(path); err != nil { //nolint:gosec // formbench names the file
-		return err
-	}
-	return pprof.StartCPUProfile(p.profile)
+	p.endProfile, err = worker.StartProfile(cfg.Profile)
+	return p, ready, err
 }
 
 // Do obeys a command.
@@ -164,10 +154,7 @@ func (p *peer[TTx]) stop(ctx context.Context) error {
 // Close ends everything.
 func (p *peer[TTx]) Close() error {
 	err := p.stop(context.Background())
-	if p.profile != nil {
-		pprof.StopCPUProfile()
-		_ = p.profile.Close()
-	}
+	err = errors.Join(err, p.endProfile())
 	p.poster.Close()
 	return errors.Join(err, p.close())
 }
