@@ -76,6 +76,10 @@ type Verdict struct {
 	// Unknown is how many requests had no answer that says what became of them,
 	// and Happened how many of those did happen.
 	Unknown, Happened int
+	// Unlisted is how many events the feed doesn't show, and Undelivered how many of
+	// those that it shows haven't arrived. Both are faults that time may mend: the feed
+	// keeps back what another transaction on the same server might still come before.
+	Unlisted, Undelivered int
 }
 
 func (v *Verdict) fault(format string, args ...any) {
@@ -214,6 +218,7 @@ func (v *Verdict) events(feed []json.RawMessage, happened map[Happening]int, arr
 		}
 		switch a, ok := arrived[id]; {
 		case !ok || a.Times == 0:
+			v.Undelivered++
 			v.fault("undelivered: event %s, %+v", id, h)
 		case a.Body != sha256.Sum256(raw):
 			v.fault("wrong bytes: event %s arrived with other bytes than the feed shows", id)
@@ -221,11 +226,13 @@ func (v *Verdict) events(feed []json.RawMessage, happened map[Happening]int, arr
 	}
 	for h, n := range happened {
 		if n > 0 {
+			v.Unlisted += n
 			v.fault("unlisted: %+v has no event", h)
 		}
 	}
 	for id := range arrived {
 		if !listed[id] {
+			v.Unlisted++
 			v.fault("invented: event %s arrived and is not in the feed", id)
 		}
 	}

@@ -32,7 +32,7 @@ func Read(ctx context.Context, c *api.Client, url, campaignID string, l *ledger.
 	if s.Responses, err = api.List[Response](ctx, c, base+"/responses"); err != nil {
 		return nil, err
 	}
-	if s.Events, err = api.List[json.RawMessage](ctx, c, url+"/v1/events"); err != nil {
+	if s.Events, err = ReadEvents(ctx, c, url); err != nil {
 		return nil, err
 	}
 	about := make(map[ledger.Kind]map[string]bool) // responses, by what there may be of them
@@ -51,6 +51,11 @@ func Read(ctx context.Context, c *api.Client, url, campaignID string, l *ledger.
 	s.Comments, failed[1] = ofResponses(ctx, c, base, "comments", about[ledger.Comment], stored, func(v *Comment, of string) { v.Response = of })
 	s.Signatures, failed[2] = ofResponses(ctx, c, base, "signatures", about[ledger.Sign], stored, func(v *Signature, of string) { v.Response = of })
 	return s, errors.Join(failed[:]...)
+}
+
+// ReadEvents asks the service at url for its feed.
+func ReadEvents(ctx context.Context, c *api.Client, url string) ([]json.RawMessage, error) {
+	return api.List[json.RawMessage](ctx, c, url+"/v1/events")
 }
 
 // ofResponses lists what there is of each response that is stored, and has every

@@ -144,14 +144,6 @@ func (b *Inbox) fault(format string, args ...any) {
 	}
 }
 
-// Has reports whether an event was taken.
-func (b *Inbox) Has(event string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	a := b.arrived[event]
-	return a != nil && a.Times > 0
-}
-
 // Arrived returns what came, by event. An event that was only refused has been
 // taken 0 times.
 func (b *Inbox) Arrived() map[string]Arrival {
