@@ -33,7 +33,7 @@ WITH_PEERS := if [ -z "$$FORMSVC_TEST_PEERS" ]; then \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test torture torture-long mutants test-connectors test-n8n race bench bench-peers microbench check fmt vet tidy lint judges vuln fuzz clean
+.PHONY: help build test torture torture-long mutants walks test-connectors test-n8n race bench bench-peers microbench check fmt vet tidy lint judges vuln fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,9 @@ test-connectors: ## test the connectors of examples/connectors, one of them in a
 
 test-n8n: ## test the connector for n8n in a real n8n (minutes, and gigabytes in .cache the first time; needs Node.js)
 	@$(WITH_POSTGRES) bash examples/connectors/n8n/test/run
+
+walks: ## do what the guides say, each from an empty directory, as a newcomer would (GUIDES=webhook/README.md)
+	@$(WITH_POSTGRES) bash .ci/walk $(GUIDES)
 
 race: ## run the tests with the race detector
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
