@@ -8,10 +8,6 @@ import (
 	"sync"
 )
 
-// BlockSize is how many bytes of a file are checked together (see
-// [File.Blocks]).
-const BlockSize = 256 << 10
-
 // castagnoli returns the table of CRC-32C, of which hash/crc32 has one only.
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 

@@ -16,7 +16,8 @@ const (
 	CampaignClosed CampaignStatus = "closed" // takes none
 )
 
-// A Campaign is a form that responses are submitted to.
+// A Campaign is a form that responses are submitted to: it is open at certain hours,
+// and asks what its modules say; without modules it takes any answers.
 type Campaign struct {
 	ID        ID
 	AccountID ID

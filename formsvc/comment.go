@@ -18,12 +18,6 @@ type Comment struct {
 	CreatedAt  time.Time
 }
 
-// Bounds of a comment, in characters.
-const (
-	MaxComment = 10_000
-	MaxAuthor  = 200
-)
-
 // CommentInput is what a new comment needs.
 type CommentInput struct {
 	Body   string // not only white space, at most MaxComment characters; kept as it is
@@ -80,8 +74,8 @@ func (s Comments) List(ctx context.Context, q CommentQuery) (Page[Comment], erro
 	return page, nil
 }
 
-// AppendComment appends the comment as the JSON object that clients get.
-func AppendComment(b []byte, c *Comment) []byte {
+// AppendJSON appends the comment as the JSON object that clients get.
+func (c *Comment) AppendJSON(b []byte) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, c.ID...)
 	b = append(b, `","body":`...)

@@ -40,7 +40,7 @@ func TestComment(t *testing.T) {
 		t.Errorf("list %+v", list)
 	}
 	want := `{"uuid":"` + string(two.ID) + `","body":"<b>\"x\"</b>\n","author":null,"createdAt":"2026-11-21T08:30:00.123Z"}`
-	if got := string(formsvc.AppendComment(nil, &two)); got != want {
+	if got := string(two.AppendJSON(nil)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if after, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || after != r {

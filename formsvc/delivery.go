@@ -17,7 +17,8 @@ const (
 	DeliveryFailed    DeliveryState = "failed"    // the last attempt failed
 )
 
-// A Delivery is one event on its way to one webhook.
+// A Delivery is one event on its way to one webhook. Deliveries may be repeated and
+// may overtake each other; the event's identifier tells repetitions.
 type Delivery struct {
 	ID        ID // see [DeliveryID]
 	AccountID ID
@@ -75,12 +76,6 @@ type QueueStats struct {
 	// not disabled is due; zero when none is.
 	OldestDue time.Time
 }
-
-// MaxWaiting is where counting what waits for one webhook ends.
-const MaxWaiting = 10_000
-
-// MaxCounted is where counting what waits ends, so that it never costs more.
-const MaxCounted = 1_000_000
 
 // Deliveries shows what was sent to webhooks, and sends it again. It is safe for
 // concurrent use.

@@ -19,12 +19,6 @@ type DeliverySample struct {
 	Median, P95 time.Duration
 }
 
-// Bounds of a sample.
-const (
-	MaxSampleParts = 96
-	MaxSampleEach  = 50
-)
-
 // Sample shows how deliveries of a webhook went over time. It cuts the time from
 // from, inclusive, to to, exclusive, both in whole milliseconds, into so many equal
 // parts, at most [MaxSampleParts], and of each looks at the first deliveries made in

@@ -8,7 +8,8 @@ import (
 
 // The kinds of failure a caller can act on. Services and stores wrap them; ask
 // with [errors.Is]. Everything else is a fault of the machinery, whose text
-// must not reach a client.
+// must not reach a client. Whatever a call fails with, nothing was changed and no
+// event raised, unless the error is [ErrUnknownOutcome].
 var (
 	// ErrNotFound means that the record does not exist in the caller's account.
 	ErrNotFound = errors.New("not found")
@@ -55,8 +56,12 @@ var (
 	// error also is ErrUnknownOutcome nothing was changed; trying again may help.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrUnknownOutcome means that the connection to the store broke while a
-	// change was being committed: it may or may not have happened.
+	// change was being committed: it may or may not have happened. Look before
+	// trying again.
 	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrManyOrphans means that a sweep removed nothing because most blobs have no
+	// file, as with the wrong database or one restored from an old backup.
+	ErrManyOrphans = errors.New("more blobs without a file than with one")
 	// ErrStoreClosed means that the store was used after Close.
 	ErrStoreClosed = errors.New("store is closed")
 )
@@ -69,7 +74,8 @@ type FieldError struct {
 }
 
 // A ValidationError lists everything that is wrong with an input, in the order
-// of the input. It is [ErrInvalid].
+// of the input. It repeats the names of members, but never a value. It is
+// [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
 }

@@ -10,8 +10,16 @@ import (
 // receivers need them too.
 type EventType = webhook.EventType
 
-// An Event says that something happened to a response. Its payload is made
-// once, and every attempt to deliver it sends exactly these bytes.
+// An Event says that something happened to a response: a new response, a change of
+// its content or its status, a file and a signature raise events, a comment none. It
+// is stored in the same unit as the change, with a delivery for every webhook that
+// listens, so that there is no event without a change, and no change whose event is
+// lost.
+//
+// Its payload is made once, as bytes, and shows the response as the event left it;
+// every attempt to deliver it sends exactly these bytes. One that would exceed
+// [MaxPayload] goes without the answers, and says so in data.truncated; no event is
+// dropped.
 type Event struct {
 	ID         ID
 	AccountID  ID
@@ -22,9 +30,6 @@ type Event struct {
 	Test       bool   // made by hand to try a webhook; not in the feed
 	CreatedAt  time.Time
 }
-
-// MaxPayload is the largest webhook body in bytes (specification: 1 MB).
-const MaxPayload = 1_000_000
 
 // eventExtra holds the members that only some events have.
 type eventExtra struct {

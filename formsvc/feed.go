@@ -24,11 +24,6 @@ type EventQuery struct {
 	Early bool
 }
 
-// DefaultEventBytes is how many bytes of payloads a page of events has at most,
-// so that a page of the largest ones fits into memory. A single payload may be
-// larger.
-const DefaultEventBytes = 4 << 20
-
 // Clamped returns q with its limits within bounds.
 func (q EventQuery) Clamped() EventQuery {
 	q.Limit = PageQuery{Limit: q.Limit}.Clamped().Limit
@@ -68,9 +63,6 @@ type RecentQuery struct {
 	Types      []EventType // none means all
 	Limit      int         // cut to 1 to MaxRecent
 }
-
-// MaxRecent is how many of the newest events are shown at most.
-const MaxRecent = 100
 
 const maxAbout = 1000
 

@@ -14,9 +14,6 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// DefaultMaxFile is how large a file may be (contract: 100 MB).
-const DefaultMaxFile = 100_000_000
-
 // A File is what is known of a file that was uploaded to a response. Its bytes
 // are in a blob of their own, at [BlobKey]. It never changes.
 type File struct {
@@ -127,7 +124,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	f := content.file()
 	f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.CreatedAt = id, key.AccountID, key.CampaignID, key.ID, began
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
-		extra := eventExtra{member: "file", json: AppendFile(nil, &f)}
+		extra := eventExtra{member: "file", json: f.AppendJSON(nil)}
 		return Change{
 			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
 			Idempotency: s.s.record(&f),
@@ -228,9 +225,9 @@ func blobError(err error) error {
 	return err
 }
 
-// AppendFile appends the file as the JSON object that clients get and webhooks
+// AppendJSON appends the file as the JSON object that clients get and webhooks
 // carry.
-func AppendFile(b []byte, f *File) []byte {
+func (f *File) AppendJSON(b []byte) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, f.ID...)
 	b = append(b, `","name":`...)

@@ -73,9 +73,9 @@ func (g *guestbook) once(key string, response formsvc.ID) *formsvc.Service {
 		reply := formsvc.Reply{Status: 201, ResponseID: response}
 		switch v := result.(type) {
 		case *formsvc.Response:
-			reply.ResponseID, reply.Body = v.ID, formsvc.AppendResponse(nil, v)
+			reply.ResponseID, reply.Body = v.ID, v.AppendJSON(nil)
 		case *formsvc.Signature:
-			reply.Body = formsvc.AppendSignature(nil, v)
+			reply.Body = v.AppendJSON(nil)
 		}
 		return reply
 	}})

@@ -9,7 +9,6 @@ import (
 
 // Bounds of a webhook's own headers (contract: up to 10).
 const (
-	MaxHeaders     = 10
 	maxHeaderName  = 100
 	maxHeaderValue = 2048
 )

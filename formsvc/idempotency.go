@@ -9,13 +9,6 @@ import (
 	"time"
 )
 
-// IdempotencyTTL is for how long the answer to a call is remembered (contract: 24
-// hours). Afterwards its key is new.
-const IdempotencyTTL = 24 * time.Hour
-
-// MaxIdempotencyKey is how many bytes an idempotency key may have.
-const MaxIdempotencyKey = 255
-
 // An IdempotencyRecord is the answer to a call that may be repeated. It commits
 // with what the call did.
 type IdempotencyRecord struct {

@@ -233,10 +233,6 @@ func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error
 	return who, err
 }
 
-// KeyCacheTTL is how long a node may go on accepting a key that was revoked on
-// another node or by another process. The contract allows 2 seconds.
-const KeyCacheTTL = time.Second
-
 // keyCache remembers the keys seen lately by the hash of their value, so that a
 // busy key costs one query a second. Only keys that exist get in, so that
 // guessing can't fill it.

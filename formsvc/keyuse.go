@@ -54,7 +54,9 @@ func (u *keyUses) take() []KeyUse {
 }
 
 // WriteUses writes when keys were used last ([Key.LastUsedAt]). [Service.Run] calls it
-// every minute, and when it ends. What it can't write is left for the next call.
+// every minute, and when it ends. What it can't write is left for the next call. Uses
+// that are not written yet are lost when the process is killed: they are for people to
+// look at.
 func (k Keys) WriteUses(ctx context.Context) error {
 	list := k.s.uses.take()
 	if len(list) == 0 {

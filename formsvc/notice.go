@@ -43,9 +43,6 @@ type Digest struct {
 	Lease     int64  // the fencing token
 }
 
-// DigestInterval is how often one webhook's failures are written about at most.
-const DigestInterval = time.Hour
-
 // digestLease is how long one process has to send a digest.
 const digestLease = 5 * time.Minute
 

@@ -1,11 +1,5 @@
 package formsvc
 
-// Bounds of a list (contract: 50 by default, 1 to 1000).
-const (
-	DefaultLimit = 50
-	MaxLimit     = 1000
-)
-
 // A PageQuery chooses a part of a list. Lists are ordered by ID, which is the
 // order of creation.
 type PageQuery struct {

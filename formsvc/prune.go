@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// DefaultRetention is how long events are kept (contract: 30 days).
-const DefaultRetention = 30 * 24 * time.Hour
-
 // How Prune deletes: in units small enough that no request waits for one, with
 // pauses in which others can write.
 const (

@@ -12,10 +12,6 @@ const (
 	DefaultQuotaWindow = time.Hour
 )
 
-// QuotaShare bounds what is granted for requests to come: of what a window has
-// left, one part in so many.
-const QuotaShare = 16
-
 // QuotaQuery asks a store for requests of a quota.
 type QuotaQuery struct {
 	Subject ID // the key, or the account, whose requests are counted
@@ -65,7 +61,8 @@ type QuotaState struct {
 }
 
 // Quotas counts the requests of keys, or of accounts ([Options.QuotaPerAccount]),
-// in windows of time, over all nodes of a store. It is safe for concurrent use.
+// in windows of time, over all nodes of a store. Package httpx asks it; programs that
+// call the services themselves need not. It is safe for concurrent use.
 //
 // A node asks the store for requests in blocks, which the store counts when it
 // grants them, so that never more than [Options.Quota] are allowed in a window,

@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-// QuotaBlock is how many requests of a key a node holds at most beyond those that
-// are being made.
-const QuotaBlock = 1024
-
 const (
 	quotaFirstBlock = 8                // requests to come that a node first asks for
 	quotaFast       = time.Second      // a block that is used up sooner was too small

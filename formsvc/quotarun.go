@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// QuotaIdle is how long a key rests before a node returns what it holds for it.
-const QuotaIdle = 2 * time.Second
-
 const (
 	quotaTick    = time.Second     // how often to look for keys that rest
 	quotaGoodbye = 5 * time.Second // for the last return

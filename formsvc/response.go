@@ -10,7 +10,10 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Response is what one person submitted to a campaign.
+// A Response is what one person submitted to a campaign. It is never too old to be
+// changed: its user and its status can be even when the campaign has been closed or
+// has got other modules; its answers can be changed to what the modules allow by
+// then.
 type Response struct {
 	ID          ID
 	AccountID   ID
@@ -116,10 +119,11 @@ const maxName = 200
 // meanwhile or a reference was taken.
 const retries = 8
 
-// Create takes a new response: it is pending, and "response.created" is on its
-// way to every webhook that listens, all in one unit. It fails with a
-// *[ValidationError], with [ErrNotFound] for an unknown campaign and with
-// [ErrCampaignClosed].
+// Create takes a new response while its campaign is open, if the campaign's modules
+// allow the answers: it is pending, and "response.created" is on its way to every
+// webhook that listens, all in one unit. It fails with a *[ValidationError], with
+// [ErrNotFound] for an unknown campaign and with [ErrCampaignClosed]. One that finds
+// its reference taken or its campaign changed is decided anew by itself, a few times.
 func (s Responses) Create(ctx context.Context, account, campaign ID, in ResponseInput) (Response, error) {
 	var v ValidationError
 	v.checkUser("/user", &in.User)
@@ -208,8 +212,13 @@ func (s Responses) Statuses(from string) (statuses []string, others bool) {
 // Update changes a response in one unit, with the events of what changed:
 // "response.updated" for content, "response.status_changed" for the status and
 // "response.completed" when that status is final. A patch that changes nothing
-// raises nothing. It fails with [ErrNotFound], [ErrStale], *[ValidationError]
-// and *[TransitionError].
+// raises nothing. Entering a final status sets CompletedAt, leaving it for one that
+// isn't final clears it. It fails with [ErrNotFound], *[ValidationError] and
+// *[TransitionError].
+//
+// The patch is applied to the response as it is by then, or refused with [ErrStale]
+// when IfVersion says which version the caller has seen and that is another. Answers
+// are judged by the campaign as it was when the call began.
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (Response, error) {
 	if len(patch.Answers) > maxAnswers {
 		var v ValidationError

@@ -14,8 +14,16 @@ import (
 )
 
 // A Service is the whole of the domain: its fields are the services by noun.
-// It is safe for concurrent use and runs nothing by itself; [Service.Run] does the
-// regular work.
+// It is safe for concurrent use, by any number of processes on one store. It runs
+// nothing by itself, and starts no goroutine that outlives a call, or the reader
+// that [Files.Open] returned; [Service.Run] does the regular work.
+//
+// It goes by two things that it remembers. A campaign is remembered in order to
+// judge new responses: a yes holds only if the store finds the campaign unchanged
+// when it writes, and a no is judged again on a campaign that was just read, so that
+// no response is taken or refused on old grounds. A key is remembered for
+// [KeyCacheTTL], which is how long another node may go on accepting one that was
+// revoked.
 type Service struct {
 	Accounts   Accounts
 	Keys       Keys

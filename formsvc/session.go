@@ -10,12 +10,6 @@ import (
 	"time"
 )
 
-// How long a link is good for, and how long a session lasts.
-const (
-	LinkTTL    = 15 * time.Minute
-	SessionTTL = 12 * time.Hour // from when it began, whatever is done in it
-)
-
 // A Link signs somebody in, once: whoever may do so for an account makes it and
 // hands its token over. The token is shown once; only its hash is kept.
 type Link struct {
@@ -39,8 +33,9 @@ type Session struct {
 // inForce reports whether the session lasts at that time.
 func (s *Session) inForce(now time.Time) bool { return now.Before(s.ExpiresAt) }
 
-// Sessions signs people in to the settings of an account, and out. It is safe for
-// concurrent use.
+// Sessions signs people in to the settings of an account, and out; keys are for
+// programs. Somebody who may make a [Link] hands it over, and it becomes a [Session].
+// Of both the store has hashes only. It is safe for concurrent use.
 type Sessions struct{ s *core }
 
 // NewLink makes a link that signs somebody in to the settings of an account, once

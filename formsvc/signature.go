@@ -10,8 +10,11 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Signature says that somebody signed a response, or a file of it. It never
-// changes.
+// A Signature is a record of who signed what, when: a file of a response, which
+// can't change, or else its answers as they were then. Answers may change later;
+// whoever compares the hash with that of [CanonicalAnswers], which is a form that any
+// language can make (RFC 8785), sees whether they did. Nothing is verified about the
+// signer: that is for whoever took the signature. It never changes.
 type Signature struct {
 	ID         ID
 	AccountID  ID
@@ -96,7 +99,7 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 			}
 			sig.DocumentSHA256 = sha256.Sum256(text)
 		}
-		extra := eventExtra{member: "signature", json: AppendSignature(nil, sig)}
+		extra := eventExtra{member: "signature", json: sig.AppendJSON(nil)}
 		return Change{
 			Events:      []Event{s.s.newEvent(webhook.SignatureCompleted, &c, r, s.s.now(), extra)},
 			Idempotency: s.s.record(sig),
@@ -145,9 +148,9 @@ func (s Signatures) List(ctx context.Context, q SignatureQuery) (Page[Signature]
 	return page, nil
 }
 
-// AppendSignature appends the signature as the JSON object that clients get and
+// AppendJSON appends the signature as the JSON object that clients get and
 // webhooks carry.
-func AppendSignature(b []byte, sig *Signature) []byte {
+func (sig *Signature) AppendJSON(b []byte) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, sig.ID...)
 	b = append(b, `","signer":`...)

@@ -63,8 +63,8 @@ func (w *world) wantSigned(sig *formsvc.Signature, r *formsvc.Response) {
 		w.tb.Fatal(err)
 	}
 	if last.Type != webhook.SignatureCompleted || payload.Event != "signature.completed" || payload.Data.Campaign.Title != "Summer grant" ||
-		!bytes.Equal(payload.Data.Signature, formsvc.AppendSignature(nil, sig)) ||
-		!bytes.Equal(payload.Data.Response, formsvc.AppendResponse(nil, r)) {
+		!bytes.Equal(payload.Data.Signature, sig.AppendJSON(nil)) ||
+		!bytes.Equal(payload.Data.Response, r.AppendJSON(nil)) {
 		w.tb.Errorf("%s: %s", last.Type, last.Payload)
 	}
 }
@@ -85,7 +85,7 @@ func TestSignature(t *testing.T) {
 	text := `{"uuid":"` + string(sig.ID) + `","signer":{"email":"grace@example.com","firstName":"Grace","lastName":"Hopper"},` +
 		`"fileUuid":null,"provider":null,"documentSha256":"d938bd6e71688ba973b41eee13efcc63af1fb4f0ddd19b0411f0f25d08462389",` +
 		`"signedAt":"2026-11-21T08:30:00.123Z","createdAt":"2026-11-21T08:30:00.123Z"}`
-	if got := string(formsvc.AppendSignature(nil, &sig)); got != text {
+	if got := string(sig.AppendJSON(nil)); got != text {
 		t.Errorf("got  %s\nwant %s", got, text)
 	}
 
@@ -147,7 +147,7 @@ func TestSignatureOfFile(t *testing.T) {
 	}
 	w.wantSigned(&sig, &r)
 	var v struct{ FileUUID, Provider string }
-	if err := json.Unmarshal(formsvc.AppendSignature(nil, &sig), &v); err != nil || v.FileUUID != string(f.ID) || v.Provider != "pen" {
+	if err := json.Unmarshal(sig.AppendJSON(nil), &v); err != nil || v.FileUUID != string(f.ID) || v.Provider != "pen" {
 		t.Errorf("%+v, %v", v, err)
 	}
 

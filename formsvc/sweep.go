@@ -11,20 +11,12 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// SweepAge is how old a blob must be before [Files.Sweep] removes it (contract:
-// "after the sweep"; a day is more than any upload takes).
-const SweepAge = 24 * time.Hour
-
 // Bounds of a sweep.
 const (
 	sweepBatch = 500     // blobs that the store is asked about at once
 	sweepLimit = 100_000 // blobs without a file that one sweep removes; the next one goes on
 	sweepTrust = 100     // so many are removed without asking what share of all they are
 )
-
-// ErrManyOrphans means that a sweep removed nothing because most blobs have no
-// file, as with the wrong database or one restored from an old backup.
-var ErrManyOrphans = errors.New("more blobs without a file than with one")
 
 // SweepOptions changes what a sweep does.
 type SweepOptions struct {
@@ -45,8 +37,9 @@ type SweepResult struct {
 }
 
 // Sweep removes blobs older than [SweepAge] that belong to no file, and what
-// uploads that were cut off left behind. An upload that is still under way for
-// such a blob fails afterwards. Several sweeps may run at once.
+// uploads that were cut off left behind. It first bars the identifiers of such blobs
+// in the store, so that an upload that was only asleep can't come back and point at
+// what was removed: it fails. Several sweeps may run at once.
 //
 // Nothing is removed when the list of blobs can't be read to its end, nor when
 // most blobs would be removed ([ErrManyOrphans]).

@@ -53,15 +53,15 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 const testDocument = "This is a test.\n"
 
 func testFile(id ID, r *Response) []byte {
-	return AppendFile(nil, &File{
+	return (&File{
 		ID: id, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "test.txt", ContentType: "text/plain", Module: "message",
 		Size: int64(len(testDocument)), SHA256: sha256.Sum256([]byte(testDocument)), CreatedAt: r.CreatedAt,
-	})
+	}).AppendJSON(nil)
 }
 
 func testSignature(id ID, r *Response) []byte {
-	return AppendSignature(nil, &Signature{
+	return (&Signature{
 		ID: id, Signer: r.User, Provider: "test", DocumentSHA256: sha256.Sum256([]byte(testDocument)),
 		SignedAt: r.CreatedAt, CreatedAt: r.CreatedAt,
-	})
+	}).AppendJSON(nil)
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// MaxWebhooks is how many webhooks an account may have (specification).
-const MaxWebhooks = 50
-
 // A Webhook is an address that is told of events.
 type Webhook struct {
 	ID         ID
@@ -274,12 +271,6 @@ type Rotation struct {
 	// that it stops at once, as is right for one that leaked.
 	Grace time.Duration
 }
-
-// The grace period of a rotation: what is usual, and the longest.
-const (
-	DefaultGrace = 24 * time.Hour
-	MaxGrace     = 30 * 24 * time.Hour
-)
 
 // Rotate gives a webhook a new secret. During the grace period
 // x-service-signature is made with the old one, and webhook-signature carries

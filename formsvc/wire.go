@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// AppendResponse appends the response as the JSON object that clients get and
+// AppendJSON appends the response as the JSON object that clients get and
 // webhooks carry: the members of the specification, then those this service
 // adds (campaignUuid, updatedAt, completedAt).
-func AppendResponse(b []byte, r *Response) []byte {
+func (r *Response) AppendJSON(b []byte) []byte {
 	return appendResponse(b, r, true)
 }
 

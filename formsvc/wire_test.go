@@ -54,7 +54,7 @@ func TestAppendResponse(t *testing.T) {
 			r.CompletedAt = milliseconds.Draw(t, "completedAt")
 			want.CompletedAt = &r.CompletedAt
 		}
-		b := formsvc.AppendResponse([]byte("before"), &r)
+		b := r.AppendJSON([]byte("before"))
 		if string(b[:6]) != "before" {
 			t.Fatal("it does not append")
 		}
@@ -80,7 +80,7 @@ func TestAppendResponseOfAnyBytes(t *testing.T) {
 		if err := json.Unmarshal(quoted, &want); err != nil {
 			t.Fatal(err)
 		}
-		b := formsvc.AppendResponse(nil, &formsvc.Response{User: formsvc.User{FirstName: name}})
+		b := (&formsvc.Response{User: formsvc.User{FirstName: name}}).AppendJSON(nil)
 		if !utf8.Valid(b) {
 			t.Fatalf("%q is written %q", name, b)
 		}
@@ -93,7 +93,7 @@ func TestAppendResponseOfAnyBytes(t *testing.T) {
 
 // Text keeps its bytes: only what JSON can't hold is escaped.
 func TestStringsKeepTheirBytes(t *testing.T) {
-	b := formsvc.AppendResponse(nil, &formsvc.Response{Reference: "</é\u2028🌍\x7f\"\\/\n\r\t\b\x00"})
+	b := (&formsvc.Response{Reference: "</é\u2028🌍\x7f\"\\/\n\r\t\b\x00"}).AppendJSON(nil)
 	const want = `{"uuid":"","reference":"</é` + "\u2028🌍\x7f" + `\"\\/\n\r\t\u0008\u0000","status":"",` +
 		`"user":{"email":"","firstName":"","lastName":""},"responses":{},"createdAt":null,"campaignUuid":"",` +
 		`"updatedAt":null,"completedAt":null}`

@@ -18,7 +18,7 @@ func (h *Handler) listComments(c *call) error {
 		return err
 	}
 	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Comment) ([]byte, formsvc.ID) {
-		return formsvc.AppendComment(b, x), x.ID
+		return x.AppendJSON(b), x.ID
 	})
 }
 
@@ -45,6 +45,6 @@ func (h *Handler) createComment(c *call) error {
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Comment, error) {
 		return svc.Comments.Create(c.r.Context(), c.responseKey(), in)
 	}, func(comment *formsvc.Comment, b []byte) reply {
-		return reply{status: http.StatusCreated, body: formsvc.AppendComment(b, comment), about: comment.ResponseID}
+		return reply{status: http.StatusCreated, body: comment.AppendJSON(b), about: comment.ResponseID}
 	})
 }

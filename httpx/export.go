@@ -39,7 +39,7 @@ func (h *Handler) exportNDJSON(c *call) error {
 			if err != nil {
 				return err
 			}
-			c.out = append(formsvc.AppendResponse(c.out, r), '\n')
+			c.out = append(r.AppendJSON(c.out), '\n')
 			if err := e.flush(flushAt); err != nil {
 				return err
 			}

@@ -33,6 +33,6 @@ func (h *Handler) listFiles(c *call) error {
 		return err
 	}
 	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.File) ([]byte, formsvc.ID) {
-		return formsvc.AppendFile(b, x), x.ID
+		return x.AppendJSON(b), x.ID
 	})
 }

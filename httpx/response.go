@@ -22,7 +22,7 @@ func (h *Handler) listResponses(c *call) error {
 		return err
 	}
 	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Response) ([]byte, formsvc.ID) {
-		return formsvc.AppendResponse(b, x), x.ID
+		return x.AppendJSON(b), x.ID
 	})
 }
 
@@ -39,7 +39,7 @@ func (h *Handler) createResponse(c *call) error {
 	}, func(r *formsvc.Response, b []byte) reply {
 		return reply{
 			status: http.StatusCreated, etag: responseTag(r.Version), location: h.location(c, r.ID),
-			body: formsvc.AppendResponse(b, r), about: r.ID,
+			body: r.AppendJSON(b), about: r.ID,
 		}
 	})
 }
@@ -89,6 +89,6 @@ func (c *call) sendResponse(status int, cache []string, r *formsvc.Response) err
 	if c.route.Method == http.MethodGet && c.hasTag(tag) {
 		return c.sendNotModified()
 	}
-	c.out = formsvc.AppendResponse(c.out, r)
+	c.out = r.AppendJSON(c.out)
 	return c.send(status, cache)
 }

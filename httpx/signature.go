@@ -18,7 +18,7 @@ func (h *Handler) listSignatures(c *call) error {
 		return err
 	}
 	return sendList(c, &q, sum, &page, func(b []byte, x *formsvc.Signature) ([]byte, formsvc.ID) {
-		return formsvc.AppendSignature(b, x), x.ID
+		return x.AppendJSON(b), x.ID
 	})
 }
 
@@ -35,6 +35,6 @@ func (h *Handler) createSignature(c *call) error {
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Signature, error) {
 		return svc.Signatures.Create(c.r.Context(), c.responseKey(), in)
 	}, func(sig *formsvc.Signature, b []byte) reply {
-		return reply{status: http.StatusCreated, body: formsvc.AppendSignature(b, sig), about: sig.ResponseID}
+		return reply{status: http.StatusCreated, body: sig.AppendJSON(b), about: sig.ResponseID}
 	})
 }

@@ -50,7 +50,7 @@ func (h *Handler) uploadOnce(c *call, src *source) error {
 	}, func(f *formsvc.File, b []byte) reply {
 		return reply{
 			status: http.StatusCreated, etag: fileTag(f), location: h.address(c, files+"/"+string(f.ID)),
-			body: formsvc.AppendFile(b, f), about: f.ResponseID, sum: c.uploadSum(f),
+			body: f.AppendJSON(b), about: f.ResponseID, sum: c.uploadSum(f),
 		}
 	})
 }
