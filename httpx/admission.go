@@ -12,14 +12,6 @@ import (
 	"time"
 )
 
-// Defaults of [Options].
-const (
-	DefaultMaxRequests = 256         // of MaxRequests
-	DefaultMaxWaiting  = 10_000      // of MaxWaiting
-	DefaultMaxWait     = time.Second // of MaxWait
-	DefaultMaxBodies   = 128 << 20   // of MaxBodies: 128 MiB
-)
-
 // freeBody is how many bytes of every body don't count for [Options.MaxBodies].
 const freeBody = 16 << 10
 

@@ -16,11 +16,15 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// DefaultMaxBody is the default of [Options.MaxBody]: 4 MiB.
-const DefaultMaxBody = 4 << 20
-
-// DefaultMaxTransfers is the default of [Options.MaxTransfers].
-const DefaultMaxTransfers = 512
+// Defaults of [Options].
+const (
+	DefaultMaxBody      = 4 << 20     // of MaxBody: 4 MiB
+	DefaultMaxTransfers = 512         // of MaxTransfers
+	DefaultMaxRequests  = 256         // of MaxRequests
+	DefaultMaxWaiting   = 10_000      // of MaxWaiting
+	DefaultMaxWait      = time.Second // of MaxWait
+	DefaultMaxBodies    = 128 << 20   // of MaxBodies: 128 MiB
+)
 
 // MaxRate is the largest [Options.Rate].
 const MaxRate = 1_000_000
@@ -28,9 +32,10 @@ const MaxRate = 1_000_000
 // Options changes how a [Handler] works. The zero value is ready for use.
 type Options struct {
 	// BaseURL is the public address of the API, without "/v1", for example
-	// "https://forms.example.com/api". It is used in Location. Defaults to the
-	// path that the client asked for, which is right wherever the Handler is
-	// mounted, unless a proxy in front changes paths.
+	// "https://forms.example.com/api". It is used in Location, and is the server
+	// that the description names. Defaults to the path that the client asked for,
+	// which is right wherever the Handler is mounted, unless a proxy in front
+	// changes paths.
 	BaseURL string
 	// MaxBody is how many bytes a JSON body may have. Defaults to
 	// [DefaultMaxBody].
@@ -39,12 +44,20 @@ type Options struct {
 	// be on their way at once; each takes up to 1.2 MiB of memory, besides what the
 	// blob store bounds by itself. One more is answered 503. Defaults to [DefaultMaxTransfers].
 	MaxTransfers int
-	// MaxRequests is how many requests may be worked on at once. One more waits for
-	// its turn, as the package's documentation tells under Overload. Public routes and
-	// transfers don't count. Defaults to [DefaultMaxRequests].
+	// MaxRequests is how many requests may be worked on at once. One more waits,
+	// before anything is known of it, for MaxWait at most, and is then answered 503
+	// with Retry-After: what is refused has changed nothing and does not count for the
+	// quota. To refuse it at once would bring the client's next request at once, and no
+	// refusal is so cheap that a server could give ten of them for each request that it
+	// serves; one that waits costs no more than an idle connection.
+	//
+	// A place is for work and not for waiting on clients: a request has none while its
+	// body arrives, from where its answer begins, or while it transfers a file. So slow
+	// clients keep nobody out. Public routes always answer. Defaults to
+	// [DefaultMaxRequests].
 	MaxRequests int
 	// MaxWaiting is how many requests may wait for that. One more is answered 503 at
-	// once. Defaults to [DefaultMaxWaiting].
+	// once, and its connection is closed. Defaults to [DefaultMaxWaiting].
 	MaxWaiting int
 	// MaxWait is how long a request may wait before it is answered 503. Defaults to
 	// [DefaultMaxWait].
@@ -65,8 +78,9 @@ type Options struct {
 	// address. Defaults to the host of RemoteAddr.
 	ClientAddress func(*http.Request) string
 	// Rate is how many requests a second a key may make in the long run, from 0 to
-	// [MaxRate]. It smooths bursts on this Handler alone; what an hour may have is
-	// the quota of the service. Defaults to any number.
+	// [MaxRate]; what is faster is answered 429 and does not count for the quota. It
+	// smooths bursts on this Handler alone; what an hour may have is the quota of the
+	// service. Defaults to any number.
 	Rate float64
 	// Burst is how many requests a key may make at once under Rate. Defaults to as
 	// many as Rate allows in a second, and to one at least.
@@ -74,8 +88,10 @@ type Options struct {
 	// NoQuota leaves the quota of the service alone: requests are not counted. Defaults
 	// to counting them.
 	NoQuota bool
-	// Logger gets the errors that are not the client's. Defaults to
-	// [slog.Default].
+	// Logger gets what can't be blamed on the client: answers of 500 and above, and
+	// panics; of what is refused for overload every ten seconds how much that was. A
+	// record has the request's id, its method and the pattern of its route, and the
+	// cause; never a body, a key, an address or a query. Defaults to [slog.Default].
 	Logger *slog.Logger
 	// Ready says whether GET /readyz answers 200. Defaults to
 	// [formsvc.Service.Ready], which asks the store and the blob store.
@@ -84,6 +100,15 @@ type Options struct {
 
 // A Handler serves the API. It is safe for concurrent use and runs nothing by
 // itself.
+//
+// A path is taken as it was sent, and is never redirected. (A [http.ServeMux] in
+// front redirects paths with an empty or a dot segment by itself before it asks the
+// Handler.)
+//
+// A file or an export may take longer than ReadTimeout and WriteTimeout of the
+// [http.Server]: the deadlines of the connection move as long as the client neither
+// makes the server wait for a minute, nor for a minute and a second more for every
+// 16 KiB altogether. They are set like that also on a server without timeouts.
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
