@@ -34,7 +34,7 @@ func (w *world) feed(query string) feed {
 	return f
 }
 
-// follow reads as the package's documentation says, until nothing follows.
+// follow reads as README.md says, until nothing follows.
 func (w *world) follow(query, cursor string) (items []string, next string) {
 	w.tb.Helper()
 	for range 1000 {
