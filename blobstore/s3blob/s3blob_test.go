@@ -169,3 +169,13 @@ func pattern(size int) []byte {
 	}
 	return b
 }
+
+// The example needs a server: a test runs it, where there is one.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	info, err := keep(t.Context(), server.URL(), s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""))
+	if err != nil || info.Key != "c4/plan.txt" || info.Size != 11 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 	"github.com/formsvc/toolkit/storage/storagetest"
@@ -89,4 +90,12 @@ func TestConformanceOnTheCallersDatabase(t *testing.T) {
 			}
 			return onCallers(t, h.dsn)
 		}})
+}
+
+// The example needs a server: a test runs it, where there is one.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	if r, err := submit(t.Context(), postgrestest.DSN(t)); err != nil || r.Status != formsvc.StatusPending {
+		t.Errorf("got %+v, %v", r, err)
+	}
 }

@@ -1,0 +1,41 @@
+package blobtest_test
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/blobtest"
+	"github.com/formsvc/toolkit/blobstore/memblob"
+)
+
+// A counting store counts the bytes that it was given.
+type counting struct {
+	blobstore.Store
+	bytes *atomic.Int64
+}
+
+func (c counting) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	n, err := c.Store.Put(ctx, key, r)
+	c.bytes.Add(n)
+	return n, err
+}
+
+// testCounting holds the store to the contract: who wraps a store keeps what it
+// promises. In a test file of yours it is called TestStore.
+func testCounting(t *testing.T) {
+	open := func(testing.TB) blobstore.Store { return counting{memblob.New(), new(atomic.Int64)} }
+	blobtest.Run(t, open, blobtest.Options{
+		Except: map[blobtest.Category]string{
+			blobtest.Durability: "it keeps everything in memory",
+			blobtest.Cleaning:   "a Put that is cut off leaves nothing behind",
+		},
+	})
+}
+
+func ExampleRun() {
+	var t *testing.T // of go test
+	testCounting(t)
+}

@@ -1,0 +1,83 @@
+package httpx_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+// The API in a mux of the program's own, and a first request to it.
+func Example() {
+	ctx := context.Background()
+	svc, err := formsvc.New(memory.New(), nil) // programs open sqlite or postgres
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	api, err := httpx.New(svc, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/forms/", http.StripPrefix("/forms", api))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	_, _, key, err := svc.Accounts.CreateWithKey(ctx, "default", formsvc.KeyInput{
+		Name: "website", Permissions: []formsvc.Permission{formsvc.CampaignsWrite},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/forms/v1/campaigns", strings.NewReader(`{"title":"Summer grant"}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer answer.Body.Close()
+	fmt.Println(answer.Status, strings.HasPrefix(answer.Header.Get("Location"), "/forms/v1/campaigns/"))
+	// Output: 201 Created true
+}
+
+// A login of the program's own in place of API keys. What a request may is what the
+// program says.
+func ExampleOptions() {
+	svc, err := formsvc.New(memory.New(), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	api, err := httpx.New(svc, &httpx.Options{
+		Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+			user, _, ok := r.BasicAuth() // whatever the program has
+			if !ok {
+				return nil, formsvc.ErrUnauthenticated
+			}
+			account, err := svc.Accounts.ByName(r.Context(), user)
+			return &formsvc.Principal{AccountID: account.ID, Permissions: formsvc.AllPermissions()}, err
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	recorder := httptest.NewRecorder()
+	api.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/v1/me", http.NoBody))
+	fmt.Println(recorder.Code)
+	// Output: 401
+}

@@ -1,0 +1,46 @@
+package storagetest_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/storage/storagetest"
+)
+
+// A counting store counts the responses that it has taken.
+type counting struct {
+	storagetest.Store
+	responses *atomic.Int64
+}
+
+func (c counting) CreateResponse(ctx context.Context, r formsvc.Response, version int64, change formsvc.Change) error {
+	err := c.Store.CreateResponse(ctx, r, version, change)
+	if err == nil {
+		c.responses.Add(1)
+	}
+	return err
+}
+
+// testCounting holds the store to the contract: who wraps a store keeps what it
+// promises. In a test file of yours it is called TestStore.
+func testCounting(t *testing.T) {
+	open := func(t testing.TB) storagetest.Store {
+		s := memory.New()
+		t.Cleanup(func() { _ = s.Close() })
+		return counting{s, new(atomic.Int64)}
+	}
+	storagetest.Run(t, open, storagetest.Options{
+		Except: map[storagetest.Category]string{
+			storagetest.Durability: "it keeps everything in memory",
+			storagetest.Handles:    "nothing else can open what it keeps",
+		},
+	})
+}
+
+func ExampleRun() {
+	var t *testing.T // of go test
+	testCounting(t)
+}
