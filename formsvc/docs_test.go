@@ -1,0 +1,156 @@
+package formsvc_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// lines is how long the answer of "go doc" may be: a screen or two.
+const lines = 120
+
+// longer has the packages that may have more, and why.
+var longer = map[string]int{
+	"formsvc": 220, // it has more names than that alone, and a text of one screen
+}
+
+// TestPackageDocs holds every package of the tree, also of modules within it, to
+// having a package comment, and each that others can import to an example that runs
+// and to a text that can be read at once.
+func TestPackageDocs(t *testing.T) {
+	t.Parallel()
+	packages := 0
+	for _, dir := range directories(t) {
+		p := parseDir(t, dir)
+		if p.name == "" {
+			continue
+		}
+		packages++
+		if p.comment == "" {
+			t.Errorf("%s: no package comment", dir)
+		}
+		if p.name == "main" || slices.Contains(strings.Split(dir, "/"), "internal") {
+			continue
+		}
+		if want := "Package " + p.name + " "; !strings.HasPrefix(p.comment, want) {
+			t.Errorf("%s: the package comment does not begin with %q", dir, want)
+		}
+		p.checkExamples(t, dir)
+		limit := max(lines, longer[dir])
+		if n := bytes.Count(goDoc(t, dir), []byte("\n")); n > limit {
+			t.Errorf("%s: go doc prints %d lines, want %d at most: move details to the types and methods", dir, n, limit)
+		}
+	}
+	if packages < 25 {
+		t.Errorf("found %d packages only", packages)
+	}
+}
+
+// A parsed is what there is to check about a package.
+type parsed struct {
+	name     string // "" when there is no code beside tests
+	comment  string
+	examples []*doc.Example
+	runs     bool // whether a test runs what the example shows
+}
+
+// checkExamples wants an example that go test runs. One that needs a server, or the T
+// of a test, has no output: a test called TestExample runs its code.
+func (p *parsed) checkExamples(t *testing.T, dir string) {
+	t.Helper()
+	for _, x := range p.examples {
+		p.runs = p.runs || x.Output != "" || x.EmptyOutput
+	}
+	switch {
+	case len(p.examples) == 0:
+		t.Errorf("%s: no example", dir)
+	case !p.runs:
+		t.Errorf("%s: no example has an output, and there is no TestExample that runs one", dir)
+	}
+}
+
+func parseDir(t *testing.T, dir string) *parsed {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := new(parsed)
+	fset := token.NewFileSet()
+	for _, name := range names {
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			p.examples = append(p.examples, doc.Examples(file)...)
+			p.runs = p.runs || slices.ContainsFunc(file.Decls, isTestExample)
+			continue
+		}
+		p.name = file.Name.Name
+		if !ast.IsGenerated(file) {
+			p.comment += file.Doc.Text()
+		}
+	}
+	return p
+}
+
+func isTestExample(d ast.Decl) bool {
+	f, ok := d.(*ast.FuncDecl)
+	return ok && f.Recv == nil && f.Name.Name == "TestExample"
+}
+
+// directories returns the folders of the tree with Go code in them.
+func directories(t *testing.T) []string {
+	t.Helper()
+	var dirs []string
+	walk(t, func(name string) {
+		if dir := path.Dir(name); strings.HasSuffix(name, ".go") && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	})
+	return dirs
+}
+
+// walk calls visit with the path of every file of the tree, below its root, but for what
+// tools keep there.
+func walk(t *testing.T, visit func(name string)) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		hidden := strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".ci"
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (hidden || d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == "dist"):
+			return fs.SkipDir
+		case !d.IsDir():
+			name, err = filepath.Rel("..", name)
+			visit(filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goDoc returns what "go doc" prints about a package.
+func goDoc(t *testing.T, dir string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "doc", ".")
+	cmd.Dir = filepath.Join("..", dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: go doc: %v: %s", dir, err, out)
+	}
+	return out
+}
