@@ -73,7 +73,7 @@ func TestArrows(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range goList(t, "list", module+"...") {
 		name := strings.TrimPrefix(pkg, module)
-		if slices.ContainsFunc(leaves, func(l string) bool { return strings.HasPrefix(name, l) }) {
+		if isLeaf(name) {
 			continue
 		}
 		allowed, ok := arrows[name]
@@ -87,6 +87,10 @@ func TestArrows(t *testing.T) {
 			}
 		}
 	}
+}
+
+func isLeaf(name string) bool {
+	return slices.ContainsFunc(leaves, func(l string) bool { return strings.HasPrefix(name, l) })
 }
 
 func allows(allowed []string, dep string) bool {

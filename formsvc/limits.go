@@ -2,7 +2,7 @@ package formsvc
 
 import "time"
 
-// Limits of what clients send; the contract names most of them.
+// Limits of what clients send and receive.
 const (
 	DefaultMaxFile    = 100_000_000 // bytes of a file, unless [Options.MaxFile] says otherwise
 	MaxComment        = 10_000      // characters of a comment
@@ -39,7 +39,7 @@ const (
 	// its key is new.
 	IdempotencyTTL = 24 * time.Hour
 	// KeyCacheTTL is how long a node may go on accepting a key that was revoked on
-	// another node or by another process. The contract allows 2 seconds.
+	// another node or by another process. 2 seconds are promised to clients.
 	KeyCacheTTL = time.Second
 	// SweepAge is how old a blob must be before [Files.Sweep] removes it: a day is
 	// more than any upload takes.
