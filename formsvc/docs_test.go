@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -52,6 +53,39 @@ func TestPackageDocs(t *testing.T) {
 	}
 	if packages < 25 {
 		t.Errorf("found %d packages only", packages)
+	}
+}
+
+// TestReadmePackages compares the table of packages in the README with the tree.
+func TestReadmePackages(t *testing.T) {
+	t.Parallel()
+	_, table, _ := strings.Cut(read(t, "README.md"), "\n## Packages\n")
+	var named []string
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		parent := "" // of the names after the first
+		for i, part := range strings.Split(cells[2], "`") {
+			if i%2 == 0 {
+				continue
+			}
+			dir := path.Join(parent, part)
+			parent = path.Dir(dir)
+			named = append(named, dir)
+			if _, err := os.Stat(filepath.Join("..", dir)); err != nil {
+				t.Errorf("README.md: there is no %s", dir)
+			}
+		}
+	}
+	for _, dir := range directories(t) {
+		if isLeaf(dir) || slices.Contains(strings.Split(dir, "/"), "internal") || parseDir(t, dir).name == "" {
+			continue
+		}
+		if !slices.Contains(named, dir) {
+			t.Errorf("README.md: its table of packages lacks %s", dir)
+		}
 	}
 }
 
