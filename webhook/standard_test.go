@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,13 +50,13 @@ func TestStandardVectors(t *testing.T) {
 		t.Run(vec.Name, func(t *testing.T) {
 			t.Parallel()
 			opts := &webhook.Options{Tolerance: vec.Tolerance, Now: func() time.Time { return vec.Now }}
-			v := newVerifier(t, opts, vec.Secret)
-			d, err := v.Verify(vec.Body, vec.Header())
+			v := newVerifier(t, opts, vec.Secrets...)
+			d, err := v.Verify(vec.Body, vec.Header)
 			if !errors.Is(err, vec.Want) {
 				t.Fatalf("Verify: got %v, want %v", err, vec.Want)
 			}
-			if err == nil && strconv.FormatInt(d.SentAt.Unix(), 10) != vec.Timestamps[0] {
-				t.Errorf("sent at %s, want %s", d.SentAt, vec.Timestamps[0])
+			if err == nil && strconv.FormatInt(d.SentAt.Unix(), 10) != vec.Header.Get(webhook.StandardTimestampHeader) {
+				t.Errorf("sent at %s, want %s", d.SentAt, vec.Header.Get(webhook.StandardTimestampHeader))
 			}
 			if err != nil && (!d.SentAt.IsZero() || d.Body != nil) {
 				t.Errorf("got %+v, want the zero delivery", d)
@@ -64,11 +65,11 @@ func TestStandardVectors(t *testing.T) {
 				t.Errorf("status %d, want 401", webhook.Status(err))
 			}
 			r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(vec.Body))
-			r.Header = vec.Header()
+			r.Header = vec.Header
 			if _, err := v.VerifyRequest(nil, r); !errors.Is(err, vec.Want) {
 				t.Errorf("VerifyRequest: got %v, want %v", err, vec.Want)
 			}
-			if _, err := newVerifier(t, nil, vec.Secret).Verify(vec.Body, vec.Header()); err != nil {
+			if _, err := newVerifier(t, nil, vec.Secrets...).Verify(vec.Body, vec.Header); err != nil {
 				t.Errorf("without a tolerance the headers were looked at: %v", err)
 			}
 		})
@@ -244,11 +245,11 @@ func TestToleranceErrorsRepeatNothing(t *testing.T) {
 	}
 	for _, vec := range all {
 		opts := &webhook.Options{Tolerance: vec.Tolerance, Now: func() time.Time { return vec.Now }}
-		_, err := newVerifier(t, opts, vec.Secret).Verify(vec.Body, vec.Header())
+		_, err := newVerifier(t, opts, vec.Secrets...).Verify(vec.Body, vec.Header)
 		if err == nil {
 			continue
 		}
-		for _, part := range append(vec.Signatures, vec.Secret, string(vec.Body)) {
+		for _, part := range slices.Concat(vec.Header.Values(webhook.StandardSignatureHeader), vec.Secrets, []string{string(vec.Body)}) {
 			if len(part) > 5 && strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %q repeats %q", vec.Name, err, part)
 			}
