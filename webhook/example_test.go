@@ -181,36 +181,21 @@ func ExampleMemoryDeduper() {
 // The note that an event was handled commits together with its effect, here a
 // row in a table.
 func ExampleSQLDeduper_Once() {
-	db, err := sql.Open("sqlite", "file:example?mode=memory")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = db.Close() }()
-	db.SetMaxOpenConns(1) // a database in memory is one connection
-	dedupe, err := webhook.NewSQLDeduper(db, &webhook.SQLOptions{QuestionMarks: true})
-	if err != nil {
-		panic(err)
-	}
-	ctx := context.Background()
-	for _, statement := range []string{dedupe.Schema(), "CREATE TABLE granted (event TEXT)"} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			panic(err)
+	_ = func(ctx context.Context, db *sql.DB, verifier *webhook.Verifier) (http.Handler, error) {
+		dedupe, err := webhook.NewSQLDeduper(db, nil)
+		if err != nil {
+			return nil, err
 		}
+		if _, err := db.ExecContext(ctx, dedupe.Schema()); err != nil {
+			return nil, err
+		}
+		return verifier.EventHandler(func(ctx context.Context, e webhook.Event) error {
+			return dedupe.Once(ctx, e.ID, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO granted (reference) VALUES ($1)", e.Data.Response.Reference)
+				return err // and nothing is noted: the event comes again
+			})
+		}), nil
 	}
-	grant := func(event string) error {
-		return dedupe.Once(ctx, event, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "INSERT INTO granted (event) VALUES (?)", event)
-			return err
-		})
-	}
-
-	fmt.Println(grant("e-1"), grant("e-1"), grant("e-2"))
-	var rows int
-	err = db.QueryRowContext(ctx, "SELECT count(*) FROM granted").Scan(&rows)
-	fmt.Println(rows, err)
-	// Output:
-	// <nil> <nil> <nil>
-	// 2 <nil>
 }
 
 // In a transaction of the caller's the note is one statement.
