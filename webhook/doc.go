@@ -67,6 +67,9 @@
 // the secret at the service, and drop the old one when [Delivery.SecretIndex]
 // no longer shows its use.
 //
-// The package [github.com/formsvc/toolkit/webhook/webhooktest] has signed
+// # More
+//
+// README.md beside this file goes from an empty directory to a receiver in
+// production. The package [github.com/formsvc/toolkit/webhook/webhooktest] has signed
 // requests, a recording receiver and test vectors for any language.
 package webhook

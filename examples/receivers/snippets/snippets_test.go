@@ -216,3 +216,26 @@ func TestGuideShowsTheSnippets(t *testing.T) {
 		}
 	}
 }
+
+// The guide's line for each router is that of its example.
+func TestGuideShowsTheRouters(t *testing.T) {
+	guide, err := os.ReadFile("../../../webhook/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, router := range []string{"chi", "gin", "echo"} {
+		program, err := os.ReadFile("../" + router + "/main.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := 0
+		for line := range strings.Lines(string(program)) {
+			if strings.Contains(line, "verifier.EventHandler(") && strings.Contains(string(guide), "\n"+strings.TrimRight(line, "\n")+" // ") {
+				shown++
+			}
+		}
+		if shown != 1 {
+			t.Errorf("the guide does not show the line of %s", router)
+		}
+	}
+}
