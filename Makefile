@@ -45,12 +45,16 @@ build: ## compile everything
 # What attacks the binary is a module of its own, so that nobody else downloads what that needs.
 TORTURE := cmd/formsvc/torture
 
+# So are the examples of receivers, which need routers, and Node.js, Python, Ruby, PHP and a JDK for their tests.
+RECEIVERS := examples/receivers
+
 test: ## run the tests, with PostgreSQL and S3 servers for the time they take
 	@$(WITH_S3) $(if $(filter ./... ./cmd/formbench,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
 ifeq ($(PKGS),./...)
 	@$(GO) test -timeout 5m -tags failpoints -run Failpoint $(TESTFLAGS) ./cmd/formsvc
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 10m $(TESTFLAGS) ./...
 	@$(WITH_POSTGRES) $(GO) -C $(PEERS) test -timeout 5m $(TESTFLAGS) ./...
+	@$(GO) -C $(RECEIVERS) test -timeout 5m $(TESTFLAGS) ./...
 endif
 
 # FOR=10m ROUNDS=300 RUN='TestKill$$' narrow it; figures go to REPORT, a line of JSON for each fault.
@@ -103,14 +107,14 @@ fmt: ## name the files gofmt would change
 	@bad=$$(find . -name node_modules -prune -o -name '*.go' -print0 | xargs -0 gofmt -l) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
 
 vet: ## run go vet
-	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./... && $(GO) -C $(PEERS) vet ./...
+	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./... && $(GO) -C $(PEERS) vet ./... && $(GO) -C $(RECEIVERS) vet ./...
 
 tidy: ## compare go.mod and go.sum with what the code needs
-	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff && $(GO) -C $(PEERS) mod tidy -diff
+	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff && $(GO) -C $(PEERS) mod tidy -diff && $(GO) -C $(RECEIVERS) mod tidy -diff
 
 lint: ## run golangci-lint
 	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \
-		$(GOLANGCI_LINT) run ./... && cd $(TORTURE) && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...; \
+		$(GOLANGCI_LINT) run ./... && (cd $(TORTURE) && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) && cd $(RECEIVERS) && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...; \
 	else \
 		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
 	fi

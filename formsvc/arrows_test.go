@@ -39,6 +39,8 @@ var arrows = map[string][]string{
 	"storage/sqlite":                {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc"},
 	"storage/postgres":              {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
+
+	"webhook/internal/thirdparty": {}, // tests only
 }
 
 // engine is what "engine" stands for above: the domain and the delivery engine.

@@ -5,11 +5,15 @@
 //
 //	verifier, err := webhook.NewVerifier([]string{secret}, nil)
 //	// handle err
-//	http.Handle("/hooks", verifier.Handler(next))
+//	http.Handle("/hooks", verifier.EventHandler(receive))
 //
-// The next handler sees authentic requests only. It finds the verified
-// [Delivery] with [FromContext] and reads the payload with [ParseEvent]. Every
-// other request is answered by [Verifier.Handler] and never reaches it.
+// The function receive gets the [Event] of every authentic request. When it
+// returns an error, the service sends the event again later. Every other request
+// is answered by the handler and never reaches the function.
+//
+// A handler of your own takes its place with [Verifier.Handler]: it finds the
+// [Delivery] with [FromContext], reads it with [ParseEvent] and answers by
+// itself.
 //
 // # Signature
 //
@@ -41,8 +45,8 @@
 // The service sends an event again when it got no answer, so every receiver gets
 // some events twice. There are three ways to handle them once:
 //
-//   - The effect is in a database: reserve the event in the same transaction
-//     with [SQLDeduper.Reserve]. Effect and note of it are there together or
+//   - The effect is in a database: let [SQLDeduper.Once] run it, or reserve the
+//     event in a transaction of yours with [SQLDeduper.Reserve]. Effect and note of it are there together or
 //     not at all, whatever fails when.
 //   - The effect is elsewhere: give a [SQLDeduper] to [Options.Deduper]. Several
 //     processes can share its table. Whoever dies between effect and note has
@@ -63,6 +67,9 @@
 // the secret at the service, and drop the old one when [Delivery.SecretIndex]
 // no longer shows its use.
 //
-// The package [github.com/formsvc/toolkit/webhook/webhooktest] has signed
+// # More
+//
+// README.md beside this file goes from an empty directory to a receiver in
+// production. The package [github.com/formsvc/toolkit/webhook/webhooktest] has signed
 // requests, a recording receiver and test vectors for any language.
 package webhook

@@ -7,7 +7,8 @@ import (
 
 // The reasons for refusing a request. Functions may wrap them with more detail:
 // ask with [errors.Is]. Their texts contain no secret, no signature and nothing
-// of the body, so they may be logged and, but for [ErrDeduper], sent.
+// of the body, so they may be logged and, but for [ErrDeduper] and
+// [ErrNotHandled], sent.
 var (
 	// ErrNoSecret means that there is nothing to verify with: no secret was
 	// given, or one is empty, or the [Verifier] was not made by [NewVerifier].
@@ -35,6 +36,10 @@ var (
 	// also wraps the reason, whose text can name your database: it may be
 	// logged, but not sent.
 	ErrDeduper = errors.New("webhook: deduper failed")
+	// ErrNotHandled means that the function given to [Verifier.EventHandler]
+	// failed. The error that wraps it also wraps that function's, whose text may
+	// be logged, but not sent.
+	ErrNotHandled = errors.New("webhook: event was not handled")
 	// ErrTooLarge means that the body is longer than [Options.MaxBody].
 	ErrTooLarge = errors.New("webhook: body is too large")
 	// ErrContentEncoding means that the body is compressed. The service never
@@ -60,12 +65,12 @@ var (
 //   - [ErrTooLarge]: 413
 //   - [ErrContentEncoding]: 415
 //   - [ErrBusy]: 503
-//   - [ErrNoSecret], [ErrDeduper] and every other error: 500
+//   - [ErrNoSecret], [ErrDeduper], [ErrNotHandled] and every other error: 500
 func Status(err error) int {
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case errors.Is(err, ErrDeduper):
+	case errors.Is(err, ErrDeduper), errors.Is(err, ErrNotHandled):
 		// Whatever the reason is: it says nothing about the request.
 		return http.StatusInternalServerError
 	case errors.Is(err, ErrBody), errors.Is(err, ErrMalformedEvent):

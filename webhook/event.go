@@ -111,6 +111,15 @@ type Response struct {
 	CompletedAt time.Time `json:"completedAt,omitzero"`
 }
 
+// Value returns the first value that was answered to a module, or "" if there is
+// none. The others are in Responses, which also tells an empty answer from none.
+func (r Response) Value(module string) string {
+	if values := r.Responses[module].Value; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // A User is who submitted a response.
 type User struct {
 	// Email is the e-mail address.

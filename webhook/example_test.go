@@ -14,16 +14,17 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// A whole receiver: the verifier, the handler, and a look at what came.
+// A whole receiver: the verifier, and what to do with each event.
 func Example() {
 	verifier, err := webhook.NewVerifier([]string{"whsec_5f1c0b9e4d7a42d3"}, nil)
 	if err != nil {
 		panic(err)
 	}
-	hooks := verifier.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d, _ := webhook.FromContext(r.Context())
-		fmt.Println("received", d.Event)
-	}))
+	receive := func(_ context.Context, e webhook.Event) error {
+		fmt.Println("received", e.Type)
+		return nil
+	}
+	hooks := verifier.EventHandler(receive)
 	http.NewServeMux().Handle("/hooks", hooks)
 
 	// What the service sends, and what somebody else might.
@@ -37,6 +38,46 @@ func Example() {
 	// received response.created
 	// answered 200
 	// answered 401
+}
+
+// What comes with each type of event. An error has the service send it again.
+func ExampleVerifier_EventHandler() {
+	verifier, err := webhook.NewVerifier([]string{"secret"}, &webhook.Options{
+		OnReject: func(_ *http.Request, err error) { fmt.Println("refused:", err) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	hooks := verifier.EventHandler(func(_ context.Context, e webhook.Event) error {
+		r := e.Data.Response
+		switch e.Type {
+		case webhook.ResponseCreated:
+			fmt.Println(r.User.Email, "wants the plan", r.Value("plan"))
+		case webhook.ResponseStatusChanged:
+			fmt.Println(r.Reference, "was", e.Data.PreviousStatus, "and is", r.Status)
+		case webhook.FileUploaded:
+			return errors.New("no room for files")
+		default: // a type that came later: nothing to do
+		}
+		return nil
+	})
+
+	for _, payload := range []string{
+		`{"event":"response.created","data":{"response":{"user":{"email":"ada@example.com"},"responses":{"plan":{"value":["big"]}}}}}`,
+		`{"event":"response.status_changed","data":{"response":{"reference":"Q3XFQ-F6K2R","status":"validated"},"previousStatus":"pending"}}`,
+		`{"event":"file.uploaded","data":{}}`,
+	} {
+		w := httptest.NewRecorder()
+		hooks.ServeHTTP(w, webhooktest.NewRequest("secret", []byte(payload)))
+		fmt.Println("answered", w.Code)
+	}
+	// Output:
+	// ada@example.com wants the plan big
+	// answered 200
+	// Q3XFQ-F6K2R was pending and is validated
+	// answered 200
+	// refused: webhook: event was not handled: no room for files
+	// answered 500
 }
 
 // A handler of its own answers by itself, for example in another framework.
@@ -139,46 +180,35 @@ func ExampleMemoryDeduper() {
 
 // The note that an event was handled commits together with its effect, here a
 // row in a table.
-func ExampleSQLDeduper_Reserve() {
-	db, err := sql.Open("sqlite", "file:example?mode=memory")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = db.Close() }()
-	db.SetMaxOpenConns(1) // a database in memory is one connection
-	dedupe, err := webhook.NewSQLDeduper(db, &webhook.SQLOptions{QuestionMarks: true})
-	if err != nil {
-		panic(err)
-	}
-	ctx := context.Background()
-	for _, statement := range []string{dedupe.Schema(), "CREATE TABLE granted (event TEXT)"} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			panic(err)
-		}
-	}
-	grant := func(event string) error {
-		tx, err := db.BeginTx(ctx, nil)
+func ExampleSQLDeduper_Once() {
+	_ = func(ctx context.Context, db *sql.DB, verifier *webhook.Verifier) (http.Handler, error) {
+		dedupe, err := webhook.NewSQLDeduper(db, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		defer tx.Rollback()
-		fresh, err := dedupe.Reserve(ctx, tx, event)
-		if err != nil || !fresh {
-			return err // nil for a repetition: answer 200
+		if _, err := db.ExecContext(ctx, dedupe.Schema()); err != nil {
+			return nil, err
 		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO granted (event) VALUES (?)", event); err != nil {
-			return err // and nothing is noted: answer 500
-		}
-		return tx.Commit()
+		return verifier.EventHandler(func(ctx context.Context, e webhook.Event) error {
+			return dedupe.Once(ctx, e.ID, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO granted (reference) VALUES ($1)", e.Data.Response.Reference)
+				return err // and nothing is noted: the event comes again
+			})
+		}), nil
 	}
+}
 
-	fmt.Println(grant("e-1"), grant("e-1"), grant("e-2"))
-	var rows int
-	err = db.QueryRowContext(ctx, "SELECT count(*) FROM granted").Scan(&rows)
-	fmt.Println(rows, err)
-	// Output:
-	// <nil> <nil> <nil>
-	// 2 <nil>
+// In a transaction of the caller's the note is one statement.
+func ExampleSQLDeduper_Reserve() {
+	var dedupe *webhook.SQLDeduper
+	_ = func(ctx context.Context, tx *sql.Tx, e webhook.Event) error {
+		fresh, err := dedupe.Reserve(ctx, tx, e.ID)
+		if err != nil || !fresh {
+			return err // nil for a repetition
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO granted (event) VALUES ($1)", e.ID)
+		return err // the caller commits, or rolls back after an error
+	}
 }
 
 // The value that a receiver with a library of Standard Webhooks expects.

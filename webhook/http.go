@@ -109,6 +109,35 @@ func (v *Verifier) Handler(next http.Handler) http.Handler {
 	})
 }
 
+// EventHandler returns a handler that calls handle with the event of every
+// authentic request, one after the other or several at once, as requests come.
+// handle finds the [Delivery] with [FromContext]; ctx ends when the service has
+// given up waiting.
+//
+// When handle returns nil, the answer is 200 and the service is done with the
+// event. When it returns an error, the answer is 500, the service sends the event
+// again later, and [Options.OnReject] gets the error in an [ErrNotHandled]: set
+// it, or nobody learns the reason. A signed body that is not an event is answered
+// 400. Everything else is as with [Verifier.Handler], [Options.Deduper] too.
+//
+// handle should return nil for types of events that it does not know: the
+// service may add some.
+func (v *Verifier) EventHandler(handle func(ctx context.Context, e Event) error) http.Handler {
+	return v.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d, _ := FromContext(r.Context())
+		event, err := ParseEvent(d.Body)
+		if err != nil {
+			v.reject(w, r, err)
+			return
+		}
+		if err := handle(r.Context(), event); err != nil {
+			v.reject(w, r, fmt.Errorf("%w: %w", ErrNotHandled, err))
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+}
+
 // reject answers a request that was refused with err.
 func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 	if v != nil && v.onReject != nil {
@@ -117,8 +146,10 @@ func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := Status(err), err.Error()
 	switch status {
 	case http.StatusBadRequest:
-		// The cause is a network error, whose text can name addresses.
-		text = ErrBody.Error()
+		if errors.Is(err, ErrBody) {
+			// The cause is a network error, whose text can name addresses.
+			text = ErrBody.Error()
+		}
 	case http.StatusUnauthorized:
 		// RFC 9110, section 15.5.2: a 401 has to name a challenge.
 		w.Header().Set("WWW-Authenticate", `HMAC-SHA256 header="`+SignatureHeader+`"`)
@@ -130,9 +161,12 @@ func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
 	case http.StatusInternalServerError:
-		if errors.Is(err, ErrDeduper) {
-			// The cause can name the database.
-			text = ErrDeduper.Error()
+		// The cause can name the database, or anything.
+		for _, reason := range [...]error{ErrDeduper, ErrNotHandled} {
+			if errors.Is(err, reason) {
+				text = reason.Error()
+				break
+			}
 		}
 	}
 	http.Error(w, text, status)

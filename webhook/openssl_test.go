@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
 // openSSL returns the HMAC-SHA-256 that the openssl program computes.
@@ -61,5 +63,33 @@ func TestSignaturesAgreeWithTheOpenSSLProgram(t *testing.T) {
 		if got := webhook.Sign([]byte(encoded), content); got != want || strings.ToLower(got) != got {
 			t.Errorf("%d: Sign with the prefix: got %s, want %s", i, got, want)
 		}
+	}
+}
+
+// The signature of every vector that is accepted is what the program computes
+// with one of its secrets.
+func TestVectorsAgreeWithTheOpenSSLProgram(t *testing.T) {
+	t.Parallel()
+	key := func(secret string) string { return "hexkey:" + hex.EncodeToString([]byte(secret)) }
+	standards, err := webhooktest.StandardVectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := 0
+	for _, vec := range append(vectors(t), standards...) {
+		if vec.Want != nil {
+			continue
+		}
+		accepted++
+		signed := slices.ContainsFunc(vec.Secrets, func(secret string) bool {
+			mac := openSSL(t, vec.Body, "-mac", "HMAC", "-macopt", key(secret))
+			return hex.EncodeToString(mac) == vec.Header.Get(webhook.SignatureHeader)
+		})
+		if !signed {
+			t.Errorf("%s: %s is of no secret", vec.Name, webhook.SignatureHeader)
+		}
+	}
+	if accepted < 50 {
+		t.Errorf("%d vectors are accepted", accepted)
 	}
 }

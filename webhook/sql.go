@@ -51,9 +51,9 @@ type Execer interface {
 // processes. Make it with [NewSQLDeduper]. It works with Postgres, and with
 // SQLite from version 3.24.
 //
-// It can be used in two ways, also both at once. [SQLDeduper.Reserve] is part of
-// the caller's transaction and makes the event's effect in the same database
-// happen exactly once. As a [Deduper] it takes transactions of its own, for
+// It can be used in two ways, also both at once. [SQLDeduper.Once], and
+// [SQLDeduper.Reserve] in a transaction of the caller's, make the event's effect
+// in the same database happen exactly once. As a [Deduper] it takes transactions of its own, for
 // effects that are elsewhere, and promises what a Deduper does.
 //
 // It is safe for concurrent use. Rows stay until [SQLDeduper.Prune].
@@ -158,6 +158,36 @@ func (d *SQLDeduper) Reserve(ctx context.Context, tx Execer, id string) (fresh b
 		return false, fmt.Errorf("webhook: reserve event: %w", err)
 	}
 	return n == 1, nil
+}
+
+// Once runs effect in a transaction unless the event was handled before, and
+// commits it together with the note that it is handled: [SQLDeduper.Reserve] with
+// the transaction around it. It returns nil when the event is handled, now or
+// before. When effect fails or panics, or the commit fails, the transaction is
+// rolled back and nothing is noted; the error is what they returned, and the
+// answer is 500. A commit whose outcome is unknown, since the connection broke,
+// fails as well: the repetition finds out.
+//
+// effect must do its work with tx and not keep it. The transaction has the
+// database's default isolation; what Reserve says of repetitions that come at
+// the same time holds here.
+func (d *SQLDeduper) Once(ctx context.Context, id string, effect func(tx *sql.Tx) error) error {
+	tx, err := d.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("webhook: begin transaction: %w", err)
+	}
+	defer tx.Rollback()
+	fresh, err := d.Reserve(ctx, tx, id)
+	if err != nil || !fresh {
+		return err
+	}
+	if err := effect(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("webhook: commit transaction: %w", err)
+	}
+	return nil
 }
 
 // Begin is described at [Deduper]. While an unfinished transaction has reserved

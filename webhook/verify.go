@@ -50,9 +50,10 @@ type Options struct {
 
 	// OnReject is called by [Verifier.Handler] with every request that it
 	// refuses and the reason, before the answer is written: a place for a log
-	// line or a counter. It is also called, with [ErrDeduper], when the next
-	// handler has answered and Deduper cannot note that. It may be called by
-	// several goroutines at once.
+	// line or a counter. It is also called with [ErrNotHandled], see
+	// [Verifier.EventHandler], and with [ErrDeduper] when the next handler has
+	// answered and Deduper cannot note that. It may be called by several
+	// goroutines at once.
 	// Defaults to doing nothing.
 	OnReject func(r *http.Request, err error)
 }

@@ -49,7 +49,7 @@ func newDeliveryRecord(d formsvc.Delivery) deliveryRecord {
 
 func newAttemptRecord(a formsvc.Attempt) attemptRecord {
 	return attemptRecord{
-		Number: a.Number, StartedAt: stamp{a.StartedAt}, DurationMS: float64(a.Duration.Microseconds()) / 1000,
+		Number: a.Number, StartedAt: stamp{a.StartedAt}, DurationMS: milliseconds(a.Duration),
 		Status: orNull(a.Status), Error: orNull(a.Error), Answer: strings.ToValidUTF8(string(a.Answer), string(utf8.RuneError)),
 	}
 }

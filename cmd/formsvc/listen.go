@@ -16,10 +16,13 @@ import (
 )
 
 type listenCmd struct {
+	inAccount
 	output
-	Secret  []string `required:"" sep:"none" help:"The webhook's secret; repeatable while it is being changed."`
-	Addr    string   `default:"127.0.0.1:8081" help:"Where to listen."`
-	Forward string   `placeholder:"URL" help:"Send verified deliveries on to this address, unchanged, and answer as it does."`
+	Secret   []string `sep:"none" help:"The webhook's secret; repeatable while it is being changed. Needed without --events, which generates one."`
+	Addr     string   `default:"127.0.0.1:8081" help:"Where to listen."`
+	Forward  string   `placeholder:"URL" help:"Send verified deliveries on to this address, unchanged, and answer as it does."`
+	Events   []string `help:"Make a webhook for these events, comma-separated types or all, and delete it at the end. Needs the data of the server, as \"formsvc webhooks\" does. Defaults to a webhook that you make."`
+	Campaign string   `placeholder:"UUID" help:"With --events, only events of this campaign. Defaults to all."`
 }
 
 // How long a delivery may take. The service gives up after 30 seconds.
@@ -30,31 +33,64 @@ const (
 )
 
 // Run receives deliveries until ctx ends.
-func (c *listenCmd) Run(ctx context.Context, std streams) error {
-	verifier, err := webhook.NewVerifier(c.Secret, nil)
-	if err != nil {
-		return usageError{fmt.Errorf("--secret: %w", err)}
-	}
-	l := &listener{verifier: verifier, out: std.out, json: c.JSON}
-	if c.Forward != "" {
-		u, err := url.Parse(c.Forward)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return usageError{errors.New("--forward: want an absolute http or https URL")}
-		}
-		l.forwardTo = c.Forward
+func (c *listenCmd) Run(ctx context.Context, g *global, std streams) (err error) {
+	if err := c.check(); err != nil {
+		return err
 	}
 	socket, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
 	if err != nil {
 		return err
 	}
+	defer func() { _ = socket.Close() }()
+	secrets := c.Secret
+	if len(c.Events) > 0 {
+		hook, err := c.subscribe(ctx, g, socket.Addr().(*net.TCPAddr).AddrPort())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.unsubscribe(ctx, g, &hook)) }()
+		if len(secrets) == 0 {
+			secrets = []string{hook.Secret}
+		}
+		_, _ = fmt.Fprintf(std.err, "Webhook %s sends events here until this ends; \"formsvc webhooks test\" tries it.\nIts secret is %s\n",
+			hook.ID, hook.Secret)
+	}
+	verifier, err := webhook.NewVerifier(secrets, nil)
+	if err != nil {
+		return usageError{fmt.Errorf("--secret: %w", err)}
+	}
+	l := &listener{verifier: verifier, secrets: len(secrets), forwardTo: c.Forward, out: std.out, json: c.JSON}
 	_, _ = fmt.Fprintf(std.err, "Listening on http://%s/. \"formsvc serve\" and \"formsvc webhooks create\" reach it with "+
 		"--webhook-allow 127.0.0.0/8. Ctrl-C ends.\n", socket.Addr())
 	return l.serve(ctx, socket)
 }
 
+// check refuses flags that can't be used, before anything is made.
+func (c *listenCmd) check() error {
+	if len(c.Secret) == 0 && len(c.Events) == 0 {
+		return usageError{errors.New("--secret of a webhook is needed, or --events to make one")}
+	}
+	if c.Campaign != "" && len(c.Events) == 0 {
+		return usageError{errors.New("--campaign is for the webhook that --events makes")}
+	}
+	if len(c.Secret) > 0 {
+		if _, err := webhook.NewVerifier(c.Secret, nil); err != nil {
+			return usageError{fmt.Errorf("--secret: %w", err)}
+		}
+	}
+	if c.Forward != "" {
+		u, err := url.Parse(c.Forward)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return usageError{errors.New("--forward: want an absolute http or https URL")}
+		}
+	}
+	return nil
+}
+
 // A listener verifies deliveries, prints them and passes them on.
 type listener struct {
 	verifier  *webhook.Verifier
+	secrets   int    // how many there are
 	forwardTo string // "" means nowhere
 	client    *http.Client
 	json      bool
@@ -65,8 +101,10 @@ type listener struct {
 
 // serve takes deliveries until ctx ends.
 func (l *listener) serve(ctx context.Context, socket net.Listener) error {
-	transport := &http.Transport{DisableCompression: true} // what is forwarded stays as it is
-	defer transport.CloseIdleConnections()
+	transport := &http.Transport{
+		DisableCompression: true, // what is forwarded stays as it is
+		DisableKeepAlives:  true, // who develops restarts the program that is forwarded to
+	}
 	l.client = &http.Client{
 		Transport: transport, Timeout: forwardTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -101,19 +139,20 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), webhook.Status(err))
 		return
 	}
-	seen.verified(&d)
+	seen.verified(&d, l.secrets)
 	if l.forwardTo == "" {
 		l.print(&seen)
 		return // an empty 200
 	}
+	begun := time.Now()
 	answer, err := l.forward(r, d.Body)
 	if err != nil {
-		seen.ForwardError = orNull("the address does not answer")
+		seen.forwardFailed(err)
 		l.print(&seen)
-		http.Error(w, *seen.ForwardError, http.StatusBadGateway)
+		http.Error(w, "the address that \"formsvc listen\" forwards to does not answer", http.StatusBadGateway)
 		return
 	}
-	seen.Forwarded = &answer.status
+	seen.forwarded(&answer, time.Since(begun))
 	l.print(&seen)
 	if answer.contentType != "" {
 		w.Header().Set("Content-Type", answer.contentType)

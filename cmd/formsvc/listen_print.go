@@ -7,12 +7,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/webhook"
 )
+
+// maxPrinted is how much is shown to people of a text that nothing else bounds, in
+// bytes.
+const maxPrinted = 1024
 
 // An arrival is a request that a listener got, as it is printed.
 type arrival struct {
@@ -23,15 +29,21 @@ type arrival struct {
 	EventUUID    string          `json:"eventUuid"`
 	DeliveryUUID string          `json:"deliveryUuid"`
 	Attempt      int             `json:"attempt"`
+	SecretIndex  int             `json:"secretIndex"`  // which of the secrets verified it, from 0
 	Forwarded    *int            `json:"forwarded"`    // the status of the answer
 	ForwardError *string         `json:"forwardError"` // why there was none
+	DurationMS   *float64        `json:"durationMs"`   // of forwarding
 	Body         json.RawMessage `json:"body"`         // null if it is not JSON or was not read
 
-	text []byte // the body as it came
+	text    []byte // the body as it came
+	answer  []byte // the beginning of what the address answered, unless it is 2xx
+	secrets int    // how many there are
+	hint    string // what may be behind Error
 }
 
-// verified notes what a delivery says.
-func (a *arrival) verified(d *webhook.Delivery) {
+// verified notes what a delivery says, verified with one of so many secrets.
+func (a *arrival) verified(d *webhook.Delivery, secrets int) {
+	a.SecretIndex, a.secrets = d.SecretIndex, secrets
 	a.Verified, a.Event, a.EventUUID, a.DeliveryUUID, a.Attempt = true, string(d.Event), d.EventID, d.ID, d.Attempt
 	a.setBody(d.Body)
 }
@@ -40,6 +52,12 @@ func (a *arrival) verified(d *webhook.Delivery) {
 // it.
 func (a *arrival) refused(r *http.Request, err error) {
 	a.Error = orNull(err.Error())
+	switch {
+	case errors.Is(err, webhook.ErrMismatch):
+		a.hint = "it is signed with another secret than that of --secret, or the body was changed on its way"
+	case errors.Is(err, webhook.ErrNoSignature):
+		a.hint = "it does not come from the service, or a proxy has removed the header"
+	}
 	a.Event, a.DeliveryUUID = r.Header.Get(webhook.EventHeader), r.Header.Get(webhook.DeliveryHeader)
 	if errors.Is(err, webhook.ErrTooLarge) || errors.Is(err, webhook.ErrBody) {
 		return
@@ -49,6 +67,24 @@ func (a *arrival) refused(r *http.Request, err error) {
 	if err == nil && len(body) <= webhook.DefaultMaxBody {
 		a.setBody(body)
 	}
+}
+
+// forwarded notes what the address that a delivery was sent on to answered.
+func (a *arrival) forwarded(answer *forwardAnswer, took time.Duration) {
+	ms := milliseconds(took)
+	a.Forwarded, a.DurationMS = &answer.status, &ms
+	if answer.status/100 != 2 {
+		a.answer = answer.body[:min(len(answer.body), maxPrinted)]
+	}
+}
+
+// forwardFailed notes why there is no answer, without the address and its
+// password, if it has one.
+func (a *arrival) forwardFailed(err error) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	a.ForwardError = orNull(err.Error())
 }
 
 func (a *arrival) setBody(body []byte) {
@@ -79,19 +115,33 @@ func (a *arrival) write(b *bytes.Buffer) {
 	switch {
 	case a.Error != nil:
 		fmt.Fprintf(b, "NOT VERIFIED: %s\n", *a.Error)
+		if a.hint != "" {
+			fmt.Fprintf(b, "(%s)\n", a.hint)
+		}
 	case a.ForwardError != nil:
-		fmt.Fprintf(b, "verified, not forwarded: %s\n", *a.ForwardError)
+		fmt.Fprintf(b, "%s, not forwarded: %s\n", a.how(), *a.ForwardError)
 	case a.Forwarded != nil:
-		fmt.Fprintf(b, "verified, forwarded and answered with %d\n", *a.Forwarded)
+		fmt.Fprintf(b, "%s, forwarded and answered with %d in %.1fms\n", a.how(), *a.Forwarded, *a.DurationMS)
+		if len(a.answer) > 0 {
+			fmt.Fprintf(b, "the answer: %s\n", bytes.TrimSpace(a.answer))
+		}
 	default:
-		b.WriteString("verified\n")
+		b.WriteString(a.how() + "\n")
 	}
 	if a.Body != nil {
 		_ = json.Indent(b, a.Body, "", "  ") // it is valid
-	} else if n := min(len(a.text), 1024); n > 0 {
+	} else if n := min(len(a.text), maxPrinted); n > 0 {
 		fmt.Fprintf(b, "not JSON: %q", a.text[:n])
 	}
 	b.WriteString("\n\n")
+}
+
+// how says how a delivery was verified.
+func (a *arrival) how() string {
+	if a.secrets > 1 {
+		return fmt.Sprintf("verified with secret %d of %d", a.SecretIndex+1, a.secrets)
+	}
+	return "verified"
 }
 
 // printable escapes what would control a terminal or turn its text around.

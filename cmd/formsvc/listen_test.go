@@ -28,8 +28,14 @@ var listenPattern = regexp.MustCompile(`Listening on (http://\S+/)`)
 // listen starts "formsvc listen" for what is signed with secret.
 func listen(t testing.TB, flags ...string) *listening {
 	t.Helper()
+	return startListening(t, append([]string{"--addr", "127.0.0.1:0", "--secret", secret}, flags...)...)
+}
+
+// startListening starts "formsvc listen" with these flags.
+func startListening(t testing.TB, flags ...string) *listening {
+	t.Helper()
 	l := &listening{done: make(chan struct{})}
-	l.cmd = exec.Command(program(t), append([]string{"listen", "--addr", "127.0.0.1:0", "--secret", secret}, flags...)...)
+	l.cmd = exec.Command(program(t), append([]string{"listen"}, flags...)...)
 	l.cmd.Dir, l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = t.TempDir(), environment(), &l.out, &l.err
 	if err := l.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -49,6 +55,23 @@ func listen(t testing.TB, flags ...string) *listening {
 		return l.url != ""
 	})
 	return l
+}
+
+// interrupt ends it as Ctrl-C does and returns its status.
+func (l *listening) interrupt(t testing.TB) int {
+	t.Helper()
+	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it ends", func() bool {
+		select {
+		case <-l.done:
+			return true
+		default:
+			return false
+		}
+	})
+	return l.cmd.ProcessState.ExitCode()
 }
 
 // post sends a body with headers and returns the answer.
@@ -75,8 +98,9 @@ func post(t testing.TB, url string, header http.Header, body []byte) (status int
 type received struct {
 	Verified                              bool
 	Error, Event, EventUUID, DeliveryUUID string
-	Attempt, Forwarded                    int
+	Attempt, Forwarded, SecretIndex       int
 	ForwardError                          string
+	DurationMS                            float64
 	Body                                  map[string]any
 }
 
@@ -103,18 +127,7 @@ func TestListen(t *testing.T) {
 		!uuidPattern.MatchString(got[0].EventUUID) || got[0].DeliveryUUID == "" || got[0].Attempt != 1 {
 		t.Errorf("it prints %s", scripts.out.String())
 	}
-	if err := people.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it ends", func() bool {
-		select {
-		case <-people.done:
-			return true
-		default:
-			return false
-		}
-	})
-	if code := people.cmd.ProcessState.ExitCode(); code != 0 {
+	if code := people.interrupt(t); code != 0 {
 		t.Errorf("it ended with status %d", code)
 	}
 }
@@ -200,12 +213,14 @@ func TestListenForwards(t *testing.T) {
 		t.Errorf("X-Forwarded-For: %s was added", sent)
 	}
 	target.Close()
-	if status, _ := post(t, l.url, header.Clone(), payload); status != http.StatusBadGateway {
-		t.Errorf("without a receiver it answers with %d", status)
+	status, answer := post(t, l.url, header.Clone(), payload)
+	if status != http.StatusBadGateway || strings.Contains(answer, "127.0.0.1") {
+		t.Errorf("without a receiver it answers with %d %s", status, answer)
 	}
 	eventually(t, "it prints both", func() bool { return strings.Count(l.out.String(), "\n") == 2 })
 	printed := decoded[received](t, l.out.String())
-	if printed[0].Forwarded != 307 || !printed[1].Verified || printed[1].ForwardError == "" {
+	if printed[0].Forwarded != 307 || printed[0].DurationMS <= 0 || !printed[1].Verified ||
+		!strings.Contains(printed[1].ForwardError, "refused") {
 		t.Errorf("it prints %s", l.out.String())
 	}
 }

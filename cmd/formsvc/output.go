@@ -87,3 +87,6 @@ func parseID(s string) (formsvc.ID, error) {
 	}
 	return id, nil
 }
+
+// milliseconds writes a duration as the API does.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -14,53 +16,99 @@ var vectorsJSON []byte
 
 // A Vector is an example of a request and what a receiver has to make of it.
 type Vector struct {
-	// Name says what it shows. It is unique.
+	// Name says what it shows. It is unique among those of one function.
 	Name string
-	// Secret is the key, byte for byte.
-	Secret string
+	// Secrets are the secrets that the receiver was given, byte for byte.
+	Secrets []string
+	// Header are the headers of the request that say something about its
+	// authenticity, as the application sees them, that is after HTTP has removed
+	// the white space around their values.
+	Header http.Header
 	// Body is the raw body.
 	Body []byte
-	// Signatures are the values of all signature headers of the request, as
-	// the application sees them, that is after HTTP has removed the white space
-	// around them.
-	Signatures []string
+	// Now is the time at the receiver. It is the zero time for [Vectors], which
+	// do not depend on it.
+	Now time.Time
+	// Tolerance is the receiver's [webhook.Options.Tolerance]. It is 0 for
+	// [Vectors].
+	Tolerance time.Duration
 	// Want is the error of package webhook with which the request is refused,
 	// for [errors.Is]. It is nil if the request is accepted.
 	Want error
 }
 
-// Vectors returns the examples of vectors.json, for a receiver with the limit
-// [webhook.DefaultMaxBody]. Each call returns them anew. It fails only if the
-// file that this package was built with is damaged.
+// Vectors returns the examples of [webhook.SignatureHeader] in vectors.json, for
+// a receiver with the limit [webhook.DefaultMaxBody]. Each call returns them
+// anew. It fails only if the file that this package was built with is damaged.
 func Vectors() ([]Vector, error) {
-	var file struct {
-		Limit   int64
-		Vectors []struct {
-			Name, Secret, Want string
-			Body               []byte
-			Fill               struct {
-				Byte  byte
-				Count int
-			}
-			Signatures []string
-		}
+	file, err := readVectors()
+	if err != nil {
+		return nil, err
 	}
+	return convert(file.Service, 0)
+}
+
+// StandardVectors returns the examples of the headers of Standard Webhooks in
+// vectors.json. The [webhook.SignatureHeader] of all of them is right. Each call
+// returns them anew. It fails only if the file that this package was built with
+// is damaged.
+func StandardVectors() ([]Vector, error) {
+	file, err := readVectors()
+	if err != nil {
+		return nil, err
+	}
+	return convert(file.Standard, time.Duration(file.Tolerance)*time.Second)
+}
+
+// A vectorFile is what vectors.json has; the package comment describes it.
+type vectorFile struct {
+	Format             int
+	MaxBody, Tolerance int64
+	Service, Standard  []vectorEntry
+}
+
+type vectorEntry struct {
+	Name, Want string
+	Secrets    []string
+	Headers    map[string][]string
+	Body       []byte
+	Fill       struct {
+		Byte  byte
+		Count int
+	}
+	Now int64
+}
+
+func readVectors() (file vectorFile, err error) {
 	if err := json.Unmarshal(vectorsJSON, &file); err != nil {
-		return nil, fmt.Errorf("webhooktest: vectors.json: %w", err)
+		return vectorFile{}, fmt.Errorf("webhooktest: vectors.json: %w", err)
 	}
-	if file.Limit != webhook.DefaultMaxBody {
-		return nil, fmt.Errorf("webhooktest: vectors.json is for a limit of %d bytes, not %d", file.Limit, webhook.DefaultMaxBody)
+	if file.MaxBody != webhook.DefaultMaxBody {
+		return vectorFile{}, fmt.Errorf("webhooktest: vectors.json is for a limit of %d bytes, not %d", file.MaxBody, webhook.DefaultMaxBody)
 	}
-	var all []Vector
-	for _, v := range file.Vectors {
-		want, err := wantError(v.Want)
+	return file, nil
+}
+
+func convert(entries []vectorEntry, tolerance time.Duration) ([]Vector, error) {
+	all := make([]Vector, 0, len(entries))
+	for _, e := range entries {
+		want, err := wantError(e.Want)
 		if err != nil {
-			return nil, fmt.Errorf("webhooktest: vectors.json: %s: %w", v.Name, err)
+			return nil, fmt.Errorf("webhooktest: vectors.json: %s: %w", e.Name, err)
 		}
-		if v.Fill.Count > 0 {
-			v.Body = bytes.Repeat([]byte{v.Fill.Byte}, v.Fill.Count)
+		v := Vector{Name: e.Name, Secrets: e.Secrets, Header: http.Header{}, Body: e.Body, Tolerance: tolerance, Want: want}
+		if e.Fill.Count > 0 {
+			v.Body = bytes.Repeat([]byte{e.Fill.Byte}, e.Fill.Count)
 		}
-		all = append(all, Vector{Name: v.Name, Secret: v.Secret, Body: v.Body, Signatures: v.Signatures, Want: want})
+		for name, values := range e.Headers {
+			for _, value := range values {
+				v.Header.Add(name, value)
+			}
+		}
+		if tolerance > 0 {
+			v.Now = time.Unix(e.Now, 0).UTC()
+		}
+		all = append(all, v)
 	}
 	return all, nil
 }

@@ -71,7 +71,7 @@ func TestStandardVectorsCoverEveryOutcome(t *testing.T) {
 		}
 		names[v.Name] = true
 		outcomes[v.Want]++
-		if v.Tolerance != 5*time.Minute || v.Now.Year() != 2026 {
+		if v.Tolerance != 5*time.Minute || v.Now.Year() != 2026 || v.Header.Get(webhook.SignatureHeader) == "" {
 			t.Errorf("%s: tolerance %s at %s", v.Name, v.Tolerance, v.Now)
 		}
 	}

@@ -1,4 +1,4 @@
-package webhook_test
+package thirdparty_test
 
 import (
 	"encoding/base64"
@@ -36,14 +36,11 @@ func FuzzVerifyStandard(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	first := func(values []string) string {
-		if len(values) == 0 {
-			return ""
-		}
-		return values[0]
-	}
 	for _, vec := range all {
-		f.Add(vec.Secret, vec.Body, first(vec.IDs), first(vec.Timestamps), first(vec.Signatures), vec.Now.Unix())
+		if len(vec.Body) < 4096 {
+			f.Add(vec.Secrets[0], vec.Body, vec.Header.Get(webhook.StandardIDHeader), vec.Header.Get(webhook.StandardTimestampHeader),
+				vec.Header.Get(webhook.StandardSignatureHeader), vec.Now.Unix())
+		}
 	}
 	f.Fuzz(func(t *testing.T, key string, content []byte, id, timestamp, signatures string, now int64) {
 		opts := at(time.Unix(now, 0))

@@ -1,0 +1,51 @@
+// Command gin receives webhooks with Gin.
+//
+//	WEBHOOK_SECRETS=… go run ./gin
+package main
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+func main() {
+	// While the secret is being changed, the new and the old one with a space between.
+	handler, err := newHandler(strings.Fields(os.Getenv("WEBHOOK_SECRETS")), receive)
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Addr: "127.0.0.1:9000", Handler: handler, ReadTimeout: 30 * time.Second}
+	log.Fatal(server.ListenAndServe())
+}
+
+// newHandler returns the routes. Only what is signed with one of the secrets, is
+// not older than five minutes and was not handled before gets to receive.
+func newHandler(secrets []string, receive func(context.Context, webhook.Event) error) (http.Handler, error) {
+	verifier, err := webhook.NewVerifier(secrets, &webhook.Options{
+		Tolerance: 5 * time.Minute,
+		Deduper:   webhook.NewMemoryDeduper(nil),
+		OnReject:  func(_ *http.Request, err error) { log.Println("refused:", err) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.POST("/hooks", gin.WrapH(verifier.EventHandler(receive)))
+	return router, nil
+}
+
+// receive handles one event. The answer is 200 when it returns nil, and 500
+// otherwise, which has the service send the event again.
+func receive(_ context.Context, e webhook.Event) error {
+	log.Println(e.Type, e.Data.Response.Reference, "from", e.Data.Response.User.Email)
+	return nil
+}

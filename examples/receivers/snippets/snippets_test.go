@@ -1,0 +1,241 @@
+package snippets
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const vectorsFile = "../../../webhook/webhooktest/vectors.json"
+
+// A vector is an example for x-service-signature, in the members that a flipped
+// copy needs as they are.
+type vector struct {
+	Name    string              `json:"name"`
+	Secrets []string            `json:"secrets"`
+	Headers map[string][]string `json:"headers"`
+	Body    []byte              `json:"body"`
+	Fill    *fill               `json:"fill,omitempty"`
+	Want    string              `json:"want"`
+}
+
+type fill struct {
+	Byte  byte `json:"byte"`
+	Count int  `json:"count"`
+}
+
+// A language is a snippet in one.
+type language struct {
+	file     string   // the snippet
+	compares string   // what compares in constant time
+	programs []string // what has to be installed
+	lines    bool     // it reads lines instead of JSON
+	// prepare returns what holds the snippet to a file of vectors.
+	prepare func(t *testing.T) func(file string) *exec.Cmd
+}
+
+func languages() map[string]language {
+	interpreted := func(snippet, compares, interpreter string, args ...string) language {
+		return language{file: snippet, compares: compares, programs: []string{interpreter}, prepare: func(t *testing.T) func(string) *exec.Cmd {
+			return func(file string) *exec.Cmd {
+				return exec.CommandContext(t.Context(), interpreter, append(slices.Clone(args), file)...)
+			}
+		}}
+	}
+	return map[string]language{
+		"Node":   interpreted("verify.mjs", "timingSafeEqual(", "node", "vectors.mjs"),
+		"Python": interpreted("verify.py", "hmac.compare_digest(", "python3", "-B", "vectors.py"),
+		"Ruby":   interpreted("verify.rb", "OpenSSL.secure_compare(", "ruby", "vectors.rb"),
+		"PHP":    interpreted("verify.php", "hash_equals(", "php", "vectors.php"),
+		"Java": {
+			file: "Verify.java", compares: "MessageDigest.isEqual(", programs: []string{"javac", "java"}, lines: true, prepare: compileJava,
+		},
+	}
+}
+
+func compileJava(t *testing.T) func(string) *exec.Cmd {
+	classes := t.TempDir()
+	compile := exec.CommandContext(t.Context(), "javac", "-d", classes, "Verify.java", "Vectors.java")
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("javac: %v\n%s", err, out)
+	}
+	return func(file string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), "java", "-cp", classes, "Vectors", file)
+	}
+}
+
+// vectors writes a file for the language and returns its name.
+func (l language) vectors(t *testing.T, vectors []vector) string {
+	content := asLines(vectors)
+	if !l.lines {
+		content = asJSON(t, vectors)
+	}
+	file := filepath.Join(t.TempDir(), "vectors")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func asJSON(t *testing.T, vectors []vector) []byte {
+	b, err := json.Marshal(map[string][]vector{"service": vectors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// asLines writes what Vectors.java reads.
+func asLines(vectors []vector) []byte {
+	encode := base64.StdEncoding.EncodeToString
+	var lines strings.Builder
+	for _, v := range vectors {
+		if v.Want == "too_large" {
+			continue
+		}
+		signature, body := "-", v.Body
+		if values := v.Headers["x-service-signature"]; values != nil {
+			signature = encode([]byte(strings.Join(values, ", ")))
+		}
+		if v.Fill != nil {
+			body = bytes.Repeat([]byte{v.Fill.Byte}, v.Fill.Count)
+		}
+		fields := []string{v.Want, encode([]byte(v.Name)), signature, encode(body)}
+		for _, secret := range v.Secrets {
+			fields = append(fields, encode([]byte(secret)))
+		}
+		lines.WriteString(strings.Join(fields, " ") + "\n")
+	}
+	return []byte(lines.String())
+}
+
+// readVectors returns the examples that the snippets are held to.
+func readVectors(t *testing.T) []vector {
+	b, err := os.ReadFile(vectorsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Service []vector }
+	if err := json.Unmarshal(b, &file); err != nil {
+		t.Fatal(err)
+	}
+	if len(file.Service) < 50 {
+		t.Fatalf("%d vectors", len(file.Service))
+	}
+	return file.Service
+}
+
+// flipped returns vectors that want what is wrong, so that a driver that finds
+// nothing wrong is found out.
+func flipped(vectors []vector) []vector {
+	var all []vector
+	for _, v := range vectors {
+		switch v.Want {
+		case "ok":
+			v.Want = "mismatch"
+		case "too_large":
+		default:
+			v.Want = "ok"
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// Each snippet gives every golden vector its verdict, and says so if not.
+func TestSnippets(t *testing.T) {
+	vectors := readVectors(t)
+	judged := 0
+	for _, v := range vectors {
+		if v.Want != "too_large" {
+			judged++
+		}
+	}
+	for name, l := range languages() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, program := range l.programs {
+				if _, err := exec.LookPath(program); err != nil {
+					if os.Getenv("CI") == "true" {
+						t.Fatal(err)
+					}
+					t.Skipf("SKIPPED: %v", err)
+				}
+			}
+			right := vectorsFile // people will read it as it is
+			if l.lines {
+				right = l.vectors(t, vectors)
+			}
+			run := l.prepare(t)
+			for file, wrong := range map[string]int{right: 0, l.vectors(t, flipped(vectors)): judged} {
+				out, err := run(file).CombinedOutput()
+				if !strings.HasSuffix(string(out), fmt.Sprintf("%d vectors\n", judged)) || (err != nil) != (wrong > 0) {
+					t.Errorf("%v\n%s", err, out)
+				}
+				if n := strings.Count(string(out), "WRONG "); n != wrong {
+					t.Errorf("%d verdicts are wrong, want %d:\n%s", n, wrong, out)
+				}
+			}
+		})
+	}
+}
+
+// No verdict tells whether a comparison takes the same time for all that is wrong.
+func TestSnippetsCompareInConstantTime(t *testing.T) {
+	for name, l := range languages() {
+		snippet, err := os.ReadFile(l.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(snippet), l.compares) {
+			t.Errorf("%s: %s compares without %s…)", name, l.file, l.compares)
+		}
+	}
+}
+
+// The guide shows the snippets, whole.
+func TestGuideShowsTheSnippets(t *testing.T) {
+	guide, err := os.ReadFile("../../../webhook/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range languages() {
+		snippet, err := os.ReadFile(l.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(guide), "\n"+string(snippet)+"```\n") {
+			t.Errorf("the guide does not show %s as it is, for %s", l.file, name)
+		}
+	}
+}
+
+// The guide's line for each router is that of its example.
+func TestGuideShowsTheRouters(t *testing.T) {
+	guide, err := os.ReadFile("../../../webhook/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, router := range []string{"chi", "gin", "echo"} {
+		program, err := os.ReadFile("../" + router + "/main.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := 0
+		for line := range strings.Lines(string(program)) {
+			if strings.Contains(line, "verifier.EventHandler(") && strings.Contains(string(guide), "\n"+strings.TrimRight(line, "\n")+" // ") {
+				shown++
+			}
+		}
+		if shown != 1 {
+			t.Errorf("the guide does not show the line of %s", router)
+		}
+	}
+}

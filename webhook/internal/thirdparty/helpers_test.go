@@ -1,0 +1,69 @@
+package thirdparty_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+const (
+	secret    = "whsec_5f1c0b9e4d7a42d3"
+	messageID = "0193bb79-f340-7000-8000-000000000001"
+	eventID   = messageID
+	body      = `{"id":"` + eventID + `","event":"response.created","data":{"response":{"uuid":"r-1","status":"pending"}}}`
+)
+
+// sentAt is when the requests of these tests were sent.
+var sentAt = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
+
+// at returns options with which requests are checked at that time.
+func at(now time.Time) *webhook.Options {
+	return &webhook.Options{Tolerance: 5 * time.Minute, Now: func() time.Time { return now }}
+}
+
+// newVerifier returns a verifier or ends the test.
+func newVerifier(tb testing.TB, opts *webhook.Options, secrets ...string) *webhook.Verifier {
+	tb.Helper()
+	v, err := webhook.NewVerifier(secrets, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+// signed returns headers with the signature of body by key.
+func signed(key, body string) http.Header {
+	h := http.Header{}
+	h.Set(webhook.SignatureHeader, webhook.Sign([]byte(key), []byte(body)))
+	return h
+}
+
+// begin returns the state of an event.
+func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
+	t.Helper()
+	state, err := d.Begin(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// post delivers content and returns the answer, whose body is closed.
+func post(t *testing.T, url, content string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = webhooktest.Header(secret, []byte(content))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer
+}

@@ -1,0 +1,76 @@
+package thirdparty_test
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// An effect and the note of it are there together or not at all.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, db *sql.DB, d *webhook.SQLDeduper, _ *clock) {
+		if _, err := db.ExecContext(t.Context(), "CREATE TABLE effects (id TEXT)"); err != nil {
+			t.Fatal(err)
+		}
+		failed := errors.New("failed after the effect")
+		once := func(end func() error) (panicked any, err error) {
+			defer func() { panicked = recover() }()
+			return nil, d.Once(t.Context(), eventID, func(tx *sql.Tx) error {
+				if _, err := tx.ExecContext(t.Context(), "INSERT INTO effects (id) VALUES ('"+eventID+"')"); err != nil {
+					t.Error(err)
+				}
+				return end()
+			})
+		}
+		effects := func(want int) {
+			t.Helper()
+			var n int
+			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM effects").Scan(&n); err != nil || n != want {
+				t.Errorf("%d effects, %v, want %d", n, err, want)
+			}
+		}
+		if _, err := once(func() error { return failed }); !errors.Is(err, failed) {
+			t.Errorf("got %v, want the effect's error", err)
+		}
+		effects(0)
+		if panicked, _ := once(func() error { panic("at the disco") }); panicked != "at the disco" {
+			t.Errorf("panicked with %v", panicked)
+		}
+		effects(0)
+		for range 2 {
+			if _, err := once(func() error { return nil }); err != nil {
+				t.Error(err)
+			}
+			effects(1)
+		}
+		if got := begin(t, d, eventID); got != webhook.Done {
+			t.Errorf("the event is %v, want done", got)
+		}
+	})
+}
+
+func TestOnceFails(t *testing.T) {
+	t.Parallel()
+	onEachDatabase(t, func(t *testing.T, db *sql.DB, d *webhook.SQLDeduper, _ *clock) {
+		unreachable := func(*sql.Tx) error {
+			t.Error("the effect was run")
+			return nil
+		}
+		if err := d.Once(t.Context(), "", unreachable); err == nil || !strings.Contains(err.Error(), "identifier is empty") {
+			t.Errorf("no identifier: got %v", err)
+		}
+		if err := d.Once(t.Context(), eventID, func(tx *sql.Tx) error { return tx.Rollback() }); !errors.Is(err, sql.ErrTxDone) {
+			t.Errorf("an effect that rolls back: got %v", err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Once(t.Context(), eventID, unreachable); err == nil || !strings.HasPrefix(err.Error(), "webhook: begin transaction: ") {
+			t.Errorf("no database: got %v", err)
+		}
+	})
+}
