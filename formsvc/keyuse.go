@@ -55,7 +55,8 @@ func (u *keyUses) take() []KeyUse {
 
 // WriteUses writes when keys were used last ([Key.LastUsedAt]). [Service.Run] calls it
 // every minute, and when it ends. What it can't write is left for the next call.
-func (k Keys) WriteUses(ctx context.Context) error {
+func (k Keys) WriteUses(ctx context.Context) (err error) {
+	defer k.s.span(&ctx, "Keys.WriteUses").end(&err)
 	list := k.s.uses.take()
 	if len(list) == 0 {
 		return nil

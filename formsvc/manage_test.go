@@ -289,7 +289,7 @@ func TestTestEvents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := webhook.ParseEvent(bodies[string(d.EventID)])
+			e, err := webhook.ParseEvent(bodies[string(d.EventID)].Body)
 			if err != nil || !e.Test || e.Type != eventType || e.ID != string(d.EventID) || e.Data.Response.UUID == "" ||
 				e.Data.Response.User.Email == "" || (e.Data.Campaign.UUID == string(c.ID)) != bound {
 				t.Errorf("%s: %+v, %v", eventType, e, err)

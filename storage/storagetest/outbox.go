@@ -8,6 +8,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 func outboxTests() []test {
@@ -19,6 +20,15 @@ func outboxTests() []test {
 		{"an event that exists already", testEventTwice},
 		{"failed units raise nothing", testFailedUnits},
 	}
+}
+
+// payloadOf returns what the delivery engine gets of an event.
+func payloadOf(e *formsvc.Event) delivery.Payload {
+	return delivery.Payload{Body: e.Payload, TraceParent: e.TraceParent}
+}
+
+func payloadsOf(e formsvc.Event) map[string]delivery.Payload {
+	return map[string]delivery.Payload{string(e.ID): payloadOf(&e)}
 }
 
 // noEvents fails the test when the store has one of the events.
@@ -92,7 +102,7 @@ func testListens(w *world) {
 	for _, e := range events {
 		payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 		w.must("Payloads", err)
-		w.same("payload", payloads, map[string][]byte{string(e.ID): e.Payload})
+		w.same("payload", payloads, payloadsOf(e))
 	}
 }
 
@@ -119,7 +129,7 @@ func testUnheardEvent(w *world) {
 	_, e := w.addResponse(&c)
 	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 	w.must("Payloads", err)
-	w.same("payloads", payloads, map[string][]byte{string(e.ID): e.Payload})
+	w.same("payloads", payloads, payloadsOf(e))
 	if claims := w.claim(nextDay()); len(claims) != 0 {
 		w.Errorf("%d deliveries of an event that nobody listens to", len(claims))
 	}
@@ -136,14 +146,14 @@ func testPayloads(w *world) {
 	_, _ = random.Read(large)
 	r := w.newResponse(&sc.campaign)
 	var events []formsvc.Event
-	want := map[string][]byte{}
+	want := map[string]delivery.Payload{}
 	for _, payload := range [][]byte{
 		every, large, {}, []byte("{}"), []byte(` {"b":1,"a":"\u0000\ud800","b":1e400} ` + "\r\n"), bytes.Repeat([]byte("?"), 1000),
 	} {
 		e := w.newEvent(&r)
 		e.Payload = payload
 		events = append(events, e)
-		want[string(e.ID)] = payload
+		want[string(e.ID)] = payloadOf(&e)
 	}
 	w.must("CreateResponse", w.create(r, events...))
 	var asked []string
