@@ -17,6 +17,7 @@ func outboxTests() []test {
 		{"webhooks added later hear nothing of it", testLateWebhook},
 		{"an event nobody listens to is kept", testUnheardEvent},
 		{"payloads are kept byte by byte", testPayloads},
+		{"the trace of an event comes with its payload", testTraces},
 		{"an event that exists already", testEventTwice},
 		{"failed units raise nothing", testFailedUnits},
 	}
@@ -163,6 +164,46 @@ func testPayloads(w *world) {
 	got, err := w.store.Payloads(w.ctx, append(asked, string(w.nextID())))
 	w.must("Payloads", err)
 	w.same("payloads", got, want)
+}
+
+// testTraces has events with a trace, with another and with none in the same units.
+func testTraces(w *world) {
+	sc := w.addScene()
+	traced := func(r *formsvc.Response) []formsvc.Event {
+		events := w.eventsOfAllTypes(r)
+		for i, trace := range []string{
+			"", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+		} {
+			events[i].TraceParent = trace
+		}
+		return events
+	}
+	r := w.newResponse(&sc.campaign)
+	events := traced(&r)
+	w.must("CreateResponse", w.create(r, events...))
+	var more []formsvc.Event // the function may run again
+	_, err := w.store.UpdateResponse(w.ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
+		more = traced(r)
+		r.Version++
+		return formsvc.Change{Events: more}, nil
+	})
+	w.must("UpdateResponse", err)
+	events = append(events, more...)
+	test := w.newTestEvent(sc.account.ID)
+	test.TraceParent = "00-80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-01"
+	_, err = w.store.CreateTest(w.ctx, webhookKey(&sc.hook), test, nil)
+	w.must("CreateTest", err)
+
+	for _, e := range append(slices.Clone(events), test) {
+		payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
+		w.must("Payloads", err)
+		w.same("payload", payloads, payloadsOf(e))
+		got, err := w.store.Event(w.ctx, sc.account.ID, e.ID)
+		w.must("Event", err)
+		w.same("event", got, e)
+	}
+	page, _ := w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &events[len(events)-1])
+	w.same("feed", page, events)
 }
 
 // testEventTwice has a unit break on the way, if the store refuses events that
