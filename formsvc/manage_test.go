@@ -136,7 +136,7 @@ func TestHeaders(t *testing.T) {
 	for _, name := range []string{
 		"host", "Content-Length", "content-type", "Transfer-Encoding", "TE", "Trailer", "Upgrade", "Connection", "Keep-Alive",
 		"Proxy-Authorization", "Proxy-Connection", "X-Forwarded-For", "x-service-signature", "x-service-new",
-		"webhook-id", "webhook-timestamp", "webhook-signature", "Idempotency-Key", "User-Agent", "Expect", "Accept-Encoding",
+		"webhook-id", "webhook-timestamp", "webhook-signature", "traceparent", "Tracestate", "Idempotency-Key", "User-Agent", "Expect", "Accept-Encoding",
 	} {
 		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
 			URL: "https://example.com", Events: created(), Headers: one(name, "v"),
