@@ -151,6 +151,12 @@
 // The answers of an update are judged by the campaign as it was when the call
 // began.
 //
+// # Tracing
+//
+// With [Options.Tracer] every call is a span, and an event keeps the one that raised it, so
+// that its deliveries belong to the same trace, whenever and wherever they are made.
+// Package otelformsvc is such a tracer for OpenTelemetry.
+//
 // # When something fails
 //
 // What the caller can act on is an error of this package, asked for with
