@@ -14,7 +14,8 @@
 //   - "POST /v1/campaigns/{uuid}/responses", kind server: a request, from [Tracing.Handler].
 //     It goes on with the trace that the request names in its header traceparent.
 //   - "Responses.Create", kind internal: an operation of package formsvc.
-//   - "CreateResponse", kind client: a call of the store, from [Tracing.Store].
+//   - "CreateResponse", kind client: a call of the store, from [Tracing.Store]. An export or
+//     an erasure of millions makes thousands of them.
 //   - "POST webhook", kind client: an attempt to deliver an event, also hours later and from
 //     another process. It is a child of the operation that raised the event. The receiver
 //     gets a header traceparent that names it, and tracestate if a sampler sets one. An event
@@ -35,7 +36,8 @@
 // Data of respondents, keys, secrets, tokens and what might carry them: texts of errors,
 // paths and queries of requests (a sign-in link is a path), addresses of clients and
 // everything of a webhook's URL but its host. So url.path, url.full and client.address are
-// left out, although the conventions want them. An erased person is in no trace.
+// left out, although the conventions want them. So erasing a person leaves nothing to erase
+// in traces.
 //
 // # Trust
 //

@@ -7,7 +7,12 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/formsvc/toolkit/formsvc/otelformsvc"
 )
 
 func TestHandler(t *testing.T) {
@@ -50,6 +55,21 @@ func TestHandler(t *testing.T) {
 		if failed := s.Status().Code == codes.Error; failed != (c.errorType != "") {
 			t.Errorf("%s %s: status %v", c.method, c.path, s.Status())
 		}
+	}
+}
+
+// Where traces come in another form, or from nobody that is trusted, the propagator says so.
+func TestPropagator(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	tracing := otelformsvc.New(&otelformsvc.Options{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
+		Propagator:     propagation.NewCompositeTextMapPropagator(), // reads nothing
+	})
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	tracing.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	if s := named(t, spans.Ended(), "GET"); s.Parent().IsValid() {
+		t.Errorf("the request is a child of %v", s.Parent())
 	}
 }
 
