@@ -21,14 +21,16 @@ type Accounts struct{ s *core }
 
 // Create makes an account. It fails with [ErrConflict] when the name is taken
 // and with a *[ValidationError] when it is empty or too long.
-func (a Accounts) Create(ctx context.Context, name string) (Account, error) {
+func (a Accounts) Create(ctx context.Context, name string) (_ Account, err error) {
+	defer a.s.span(&ctx, "Accounts.Create").end(&err)
 	account, _, _, err := a.create(ctx, name, nil)
 	return account, err
 }
 
 // CreateWithKey makes an account and its first key in one unit: both exist
 // after it, or neither. The key's value is returned only here.
-func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (Account, Key, string, error) {
+func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (_ Account, _ Key, _ string, err error) {
+	defer a.s.span(&ctx, "Accounts.CreateWithKey").end(&err)
 	return a.create(ctx, name, &in)
 }
 
@@ -66,7 +68,8 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Accoun
 
 // SetContact sets the e-mail address that is told of webhooks that fail; ""
 // means nobody. It fails with [ErrNotFound] and *[ValidationError].
-func (a Accounts) SetContact(ctx context.Context, id ID, email string) (Account, error) {
+func (a Accounts) SetContact(ctx context.Context, id ID, email string) (_ Account, err error) {
+	defer a.s.span(&ctx, "Accounts.SetContact").end(&err)
 	var v ValidationError
 	if email != "" && (!validEmail(email) || CheckText(email) != nil) {
 		v.add("/contact", "invalid_email", "must be an e-mail address")
@@ -85,7 +88,8 @@ func (a Accounts) SetContact(ctx context.Context, id ID, email string) (Account,
 }
 
 // ByName returns the account of that name, or [ErrNotFound].
-func (a Accounts) ByName(ctx context.Context, name string) (Account, error) {
+func (a Accounts) ByName(ctx context.Context, name string) (_ Account, err error) {
+	defer a.s.span(&ctx, "Accounts.ByName").end(&err)
 	if CheckText(name) != nil {
 		return Account{}, fmt.Errorf("formsvc: account: %w", ErrNotFound)
 	}
@@ -97,7 +101,8 @@ func (a Accounts) ByName(ctx context.Context, name string) (Account, error) {
 }
 
 // Get returns the account with that ID, or [ErrNotFound].
-func (a Accounts) Get(ctx context.Context, id ID) (Account, error) {
+func (a Accounts) Get(ctx context.Context, id ID) (_ Account, err error) {
+	defer a.s.span(&ctx, "Accounts.Get").end(&err)
 	account, err := a.s.store.Account(ctx, id)
 	if err != nil {
 		return Account{}, fmt.Errorf("formsvc: account: %w", err)
@@ -106,7 +111,8 @@ func (a Accounts) Get(ctx context.Context, id ID) (Account, error) {
 }
 
 // List returns every account, oldest first.
-func (a Accounts) List(ctx context.Context) ([]Account, error) {
+func (a Accounts) List(ctx context.Context) (_ []Account, err error) {
+	defer a.s.span(&ctx, "Accounts.List").end(&err)
 	accounts, err := a.s.store.Accounts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: accounts: %w", err)

@@ -25,6 +25,7 @@ var arrows = map[string][]string{
 	"blobstore/s3blob":        {"blobstore", "minio"},
 	"blobstore/s3blob/s3test": {},
 	"formsvc":                 {"webhook", "blobstore"},
+	"formsvc/otelformsvc":     {"engine", "otel"},
 	"httpx":                   {"formsvc", "webhook", "blobstore", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 	"httpx/settings":          {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
@@ -63,6 +64,9 @@ var thirdParty = map[string][]string{
 		"github.com/minio/", "github.com/klauspost/", "github.com/cespare/xxhash", "github.com/zeebo/xxh3", "github.com/rs/xid", "github.com/tinylib/msgp",
 		"github.com/philhofer/fwd", "github.com/dustin/go-humanize", "github.com/google/uuid",
 		"go.yaml.in/yaml", "golang.org/x/crypto", "golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", "gopkg.in/ini.v1",
+	},
+	"otel": {
+		"go.opentelemetry.io/", "github.com/go-logr/", "github.com/cespare/xxhash",
 	},
 	"pgx": {
 		"github.com/jackc/", "golang.org/x/text", "golang.org/x/sync", "golang.org/x/crypto",

@@ -76,9 +76,9 @@ type Campaigns struct{ s *core }
 
 // Create makes a campaign. It fails with a *[ValidationError] that names every
 // bad member, and with [ErrNotFound] when there is no such account.
-func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (Campaign, error) {
-	in, err := in.checked()
-	if err != nil {
+func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
+	defer c.s.span(&ctx, "Campaigns.Create").end(&err)
+	if in, err = in.checked(); err != nil {
 		return Campaign{}, err
 	}
 	now := c.s.now()
@@ -95,9 +95,9 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (Ca
 // returns to its default. ifVersion names the version the caller has seen, and
 // the call fails with [ErrStale] when the campaign is another by now; 0 means
 // any. It fails with [ErrNotFound] and *[ValidationError] as Create does.
-func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (Campaign, error) {
-	in, err := in.checked()
-	if err != nil {
+func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (_ Campaign, err error) {
+	defer c.s.span(&ctx, "Campaigns.Replace").end(&err)
+	if in, err = in.checked(); err != nil {
 		return Campaign{}, err
 	}
 	campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) error {
@@ -117,7 +117,8 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 }
 
 // Get returns a campaign, or [ErrNotFound].
-func (c Campaigns) Get(ctx context.Context, key CampaignKey) (Campaign, error) {
+func (c Campaigns) Get(ctx context.Context, key CampaignKey) (_ Campaign, err error) {
+	defer c.s.span(&ctx, "Campaigns.Get").end(&err)
 	campaign, err := c.s.store.Campaign(ctx, key)
 	if err != nil {
 		return Campaign{}, fmt.Errorf("formsvc: campaign: %w", err)
@@ -126,7 +127,8 @@ func (c Campaigns) Get(ctx context.Context, key CampaignKey) (Campaign, error) {
 }
 
 // List returns a page of the account's campaigns.
-func (c Campaigns) List(ctx context.Context, q CampaignQuery) (Page[Campaign], error) {
+func (c Campaigns) List(ctx context.Context, q CampaignQuery) (_ Page[Campaign], err error) {
+	defer c.s.span(&ctx, "Campaigns.List").end(&err)
 	q.Page = q.Page.Clamped()
 	page, err := c.s.store.Campaigns(ctx, q)
 	if err != nil {

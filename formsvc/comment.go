@@ -38,7 +38,8 @@ type Comments struct{ s *core }
 // Create adds a comment to a response, whatever the status of either that or its
 // campaign. It changes nothing else and raises no event. It fails with a
 // *[ValidationError], and with [ErrNotFound] for an unknown response.
-func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (Comment, error) {
+func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (_ Comment, err error) {
+	defer s.s.span(&ctx, "Comments.Create").end(&err)
 	if err := in.check(); err != nil {
 		return Comment{}, fmt.Errorf("formsvc: create comment: %w", err)
 	}
@@ -65,7 +66,8 @@ func (in *CommentInput) check() error {
 }
 
 // List returns a page of the comments on a response, or [ErrNotFound].
-func (s Comments) List(ctx context.Context, q CommentQuery) (Page[Comment], error) {
+func (s Comments) List(ctx context.Context, q CommentQuery) (_ Page[Comment], err error) {
+	defer s.s.span(&ctx, "Comments.List").end(&err)
 	q.Page = q.Page.Clamped()
 	page, err := s.s.store.Comments(ctx, q)
 	if err != nil {

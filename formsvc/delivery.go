@@ -83,7 +83,8 @@ type Deliveries struct{ s *core }
 
 // List returns a page of a webhook's deliveries, with their attempts. It fails
 // with [ErrNotFound] when the account has no such webhook.
-func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (Page[Delivery], error) {
+func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery], err error) {
+	defer d.s.span(&ctx, "Deliveries.List").end(&err)
 	q.Page = q.Page.Clamped()
 	if _, err := d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
 		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
@@ -96,7 +97,8 @@ func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (Page[Delivery], 
 }
 
 // Get returns a delivery with its attempts, or [ErrNotFound].
-func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (Delivery, error) {
+func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
+	defer d.s.span(&ctx, "Deliveries.Get").end(&err)
 	delivery, err := d.s.store.Delivery(ctx, key)
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: delivery: %w", err)
@@ -109,7 +111,8 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (Delivery, error) 
 // that was done has one attempt; one that waits for a retry has it now. It fails
 // with [ErrNotFound], also when its event was pruned, and with [ErrConflict]
 // while an attempt is under way.
-func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (Delivery, error) {
+func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
+	defer d.s.span(&ctx, "Deliveries.Redeliver").end(&err)
 	delivery, err := d.s.store.Redeliver(ctx, key, d.s.now(), func(delivery *Delivery) (Change, error) {
 		details := map[string]string{"delivery": string(delivery.ID)}
 		return Change{
@@ -140,7 +143,8 @@ const (
 // They are sent in units of 500, the last of which has the record of [Service.Once].
 // When the same call runs on two nodes at once, both take their share of what there
 // is, one is answered for, and what was in the last unit of the other stays failed.
-func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (int, error) {
+func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
+	defer d.s.span(&ctx, "Deliveries.RedeliverFailed").end(&err)
 	if err := d.s.repeated(ctx); err != nil {
 		return 0, fmt.Errorf("formsvc: redeliver: %w", err)
 	}
@@ -175,7 +179,8 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 
 // Waiting returns how many deliveries of a webhook wait for an attempt or are in one,
 // up to [MaxWaiting]. An unknown webhook has none.
-func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (int64, error) {
+func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (_ int64, err error) {
+	defer d.s.span(&ctx, "Deliveries.Waiting").end(&err)
 	n, err := d.s.store.CountPending(ctx, key, MaxWaiting)
 	if err != nil {
 		return 0, fmt.Errorf("formsvc: waiting: %w", err)
@@ -184,7 +189,8 @@ func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (int64, error) 
 }
 
 // Stats returns how much is waiting, for all accounts together.
-func (d Deliveries) Stats(ctx context.Context) (QueueStats, error) {
+func (d Deliveries) Stats(ctx context.Context) (_ QueueStats, err error) {
+	defer d.s.span(&ctx, "Deliveries.Stats").end(&err)
 	stats, err := d.s.store.QueueStats(ctx, d.s.now())
 	if err != nil {
 		return QueueStats{}, fmt.Errorf("formsvc: queue: %w", err)

@@ -31,7 +31,8 @@ type DeliverySample struct {
 // with [ErrNotFound] when the account has no such webhook.
 func (d Deliveries) Sample(
 	ctx context.Context, key WebhookKey, from, to time.Time, parts, each int,
-) ([]DeliverySample, error) {
+) (_ []DeliverySample, err error) {
+	defer d.s.span(&ctx, "Deliveries.Sample").end(&err)
 	from, to = milliseconds(from), milliseconds(to)
 	if !to.After(from) {
 		var v ValidationError

@@ -33,6 +33,7 @@
 //   - Who did it: [Service.As] and [Audits]. Signing people in: [Sessions].
 //   - A person's data out, and gone: [Responses.Export], [Erasure].
 //   - Regular work, such as deleting what is old: [Service.Run].
+//   - Traces, from the request to the webhook's receiver: [Options.Tracer], package otelformsvc.
 //   - Writing a store: [Store], and package [github.com/formsvc/toolkit/storage].
 //
 // # What is promised

@@ -24,7 +24,8 @@ import (
 // An erasure that fails returns what it had removed by then.
 // It fails with a *[ValidationError] for what is no address, and with
 // [ErrNotFound] for an unknown account.
-func (e Erasure) Person(ctx context.Context, account ID, email string, opts *ErasureOptions) (Receipt, error) {
+func (e Erasure) Person(ctx context.Context, account ID, email string, opts *ErasureOptions) (_ Receipt, err error) {
+	defer e.s.span(&ctx, "Erasure.Person").end(&err)
 	if !validEmail(email) || CheckText(email) != nil {
 		var v ValidationError
 		v.add("/email", "invalid_email", "must be an e-mail address")
@@ -35,7 +36,7 @@ func (e Erasure) Person(ctx context.Context, account ID, email string, opts *Era
 	}
 	w := e.work(account, opts)
 	p := &person{eraser: w, email: email, text: inJSON(email)}
-	err := w.audited(ctx, AuditErasureBegun, AuditErasureDone, w.receipt.ID, nil, func() error { return p.erase(ctx) })
+	err = w.audited(ctx, AuditErasureBegun, AuditErasureDone, w.receipt.ID, nil, func() error { return p.erase(ctx) })
 	if err != nil {
 		return w.receipt, fmt.Errorf("formsvc: erase: %w", err)
 	}

@@ -29,6 +29,10 @@ type Event struct {
 	Payload    []byte // at most MaxPayload
 	Test       bool   // made by hand to try a webhook; not in the feed
 	CreatedAt  time.Time
+	// TraceParent is the span that raised the event, in the form of the header
+	// traceparent of W3C Trace Context; "" when nobody traced it. It is no part of the
+	// payload; the delivery engine gets it with it.
+	TraceParent string
 }
 
 // eventExtra holds the members that only some events have.
@@ -38,11 +42,13 @@ type eventExtra struct {
 	member         string // the name of one more member of data, with its JSON
 	json           []byte
 	test           bool
+	trace          string // see Event.TraceParent
 }
 
 func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.Time, extra eventExtra) Event {
 	e := Event{
 		ID: c.newID(now), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: t, CreatedAt: now,
+		TraceParent: extra.trace,
 	}
 	e.Payload = e.payload(campaign, r, extra, true)
 	if len(e.Payload) > MaxPayload {

@@ -227,7 +227,7 @@ func ExampleWebhooks_Create() {
 			fmt.Println(err)
 			return
 		}
-		event, err := webhook.ParseEvent(payloads[string(d.EventID)])
+		event, err := webhook.ParseEvent(payloads[string(d.EventID)].Body)
 		fmt.Println(d.State, event.Type, event.Data.Campaign.Title, event.Data.Response.Reference, err)
 	}
 	// Output:

@@ -31,7 +31,8 @@ type Export struct {
 // count. Responses that are made from then on are left out, so that it ends also
 // when they come faster than they are read; one that changes or is deleted is
 // seen as it is when its turn comes. It fails with [ErrNotFound].
-func (s Responses) Export(ctx context.Context, q ResponseQuery) (*Export, error) {
+func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err error) {
+	defer s.s.span(&ctx, "Responses.Export").end(&err)
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: export responses: %w", err)
@@ -52,7 +53,18 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (*Export, error)
 
 // All returns the responses one by one. A response is the caller's until the
 // next. After an error there is nothing more.
-func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] { return e.read(ctx, e.query) }
+func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] {
+	return func(yield func(*Response, error) bool) {
+		ctx := ctx // each reading has a span of its own
+		var err error
+		defer e.s.span(&ctx, "Export.All").end(&err)
+		for r, failed := range e.read(ctx, e.query) {
+			if err = failed; !yield(r, failed) {
+				return
+			}
+		}
+	}
+}
 
 func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response, error] {
 	return func(yield func(*Response, error) bool) {
@@ -95,6 +107,7 @@ func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response,
 //
 // A response that is changed afterwards may have an answer under another name.
 func (e *Export) Columns(ctx context.Context, limit int) (names []string, ok bool, err error) {
+	defer e.s.span(&ctx, "Export.Columns").end(&err)
 	known, others := make(map[string]bool), make(map[string]bool)
 	bytes := 0
 	for _, m := range e.modules {

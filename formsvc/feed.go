@@ -48,7 +48,8 @@ type Events struct{ s *core }
 // List returns the events after a position. Going on from [EventPage.Next]
 // misses no event, also if the transaction of an earlier one commits later; test
 // events are not among them. Events are kept for [Options.Retention].
-func (e Events) List(ctx context.Context, q EventQuery) (EventPage, error) {
+func (e Events) List(ctx context.Context, q EventQuery) (_ EventPage, err error) {
+	defer e.s.span(&ctx, "Events.List").end(&err)
 	page, err := e.s.store.Events(ctx, q.Clamped())
 	if err != nil {
 		return EventPage{}, fmt.Errorf("formsvc: events: %w", err)
@@ -72,7 +73,8 @@ const maxAbout = 1000
 // and costs the same however many events there are: an event with thousands of others
 // after it may not be found. Whoever must miss none uses [Events.List]. An unknown
 // account or campaign has none.
-func (e Events) Recent(ctx context.Context, q RecentQuery) ([]Event, error) {
+func (e Events) Recent(ctx context.Context, q RecentQuery) (_ []Event, err error) {
+	defer e.s.span(&ctx, "Events.Recent").end(&err)
 	q.Limit = min(max(q.Limit, 1), MaxRecent)
 	events, err := e.s.store.RecentEvents(ctx, q)
 	if err != nil {
@@ -82,7 +84,8 @@ func (e Events) Recent(ctx context.Context, q RecentQuery) ([]Event, error) {
 }
 
 // Get returns an event, which may be a test, or [ErrNotFound].
-func (e Events) Get(ctx context.Context, account, id ID) (Event, error) {
+func (e Events) Get(ctx context.Context, account, id ID) (_ Event, err error) {
+	defer e.s.span(&ctx, "Events.Get").end(&err)
 	event, err := e.s.store.Event(ctx, account, id)
 	if err != nil {
 		return Event{}, fmt.Errorf("formsvc: event: %w", err)
@@ -94,7 +97,8 @@ func (e Events) Get(ctx context.Context, account, id ID) (Event, error) {
 // most limit, which is cut to 1 to 1000, and fewer when their payloads would have
 // more than [DefaultEventBytes]. It fails with [ErrNotFound] when there is no such
 // response; events about one that was deleted are found by [Events.List] only.
-func (e Events) About(ctx context.Context, key ResponseKey, limit int) ([]Event, error) {
+func (e Events) About(ctx context.Context, key ResponseKey, limit int) (_ []Event, err error) {
+	defer e.s.span(&ctx, "Events.About").end(&err)
 	events, err := e.s.store.EventsAbout(ctx, key, min(max(limit, 1), maxAbout))
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: events about a response: %w", err)

@@ -91,7 +91,8 @@ const discardTimeout = 10 * time.Second
 // when the content is larger than [Options.MaxFile], with [ErrDigest], with
 // [ErrNotFound] for an unknown response, and with [ErrNoSpace] or
 // [ErrUnavailable] when the blob can't be stored.
-func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (File, error) {
+func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
+	defer s.s.span(&ctx, "Files.Upload").end(&err)
 	f, err := s.upload(ctx, key, &in)
 	if err != nil {
 		return File{}, fmt.Errorf("formsvc: upload file: %w", err)
@@ -123,8 +124,9 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	}
 	f := content.file()
 	f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.CreatedAt = id, key.AccountID, key.CampaignID, key.ID, began
+	trace := s.s.traceParent(ctx)
 	err = s.s.store.CreateFile(ctx, f, func(r *Response) (Change, error) {
-		extra := eventExtra{member: "file", json: f.AppendJSON(nil)}
+		extra := eventExtra{member: "file", json: f.AppendJSON(nil), trace: trace}
 		return Change{
 			Events:      []Event{s.s.newEvent(webhook.FileUploaded, &c, r, s.s.now(), extra)},
 			Idempotency: s.s.record(&f),
@@ -143,7 +145,8 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 // Examine reads and judges the content of a new file as [Files.Upload] does, and
 // keeps nothing. Of the result only Name, ContentType, Module, Size, SHA256 and Blocks
 // are set. It tells whether an upload repeats an earlier one.
-func (s Files) Examine(ctx context.Context, in FileInput) (File, error) {
+func (s Files) Examine(ctx context.Context, in FileInput) (_ File, err error) {
+	defer s.s.span(&ctx, "Files.Examine").end(&err)
 	f, err := s.examine(ctx, &in)
 	if err != nil {
 		return File{}, fmt.Errorf("formsvc: examine file: %w", err)
@@ -189,7 +192,8 @@ func (c *core) removeBlob(ctx context.Context, id ID) bool {
 }
 
 // Get returns what is known of a file, or [ErrNotFound].
-func (s Files) Get(ctx context.Context, key FileKey) (File, error) {
+func (s Files) Get(ctx context.Context, key FileKey) (_ File, err error) {
+	defer s.s.span(&ctx, "Files.Get").end(&err)
 	if s.s.blobs == nil {
 		return File{}, fmt.Errorf("formsvc: file: %w", errors.ErrUnsupported)
 	}
@@ -202,7 +206,8 @@ func (s Files) Get(ctx context.Context, key FileKey) (File, error) {
 
 // List returns a page of the files of a response, without [File.Blocks], or
 // [ErrNotFound].
-func (s Files) List(ctx context.Context, q FileQuery) (Page[File], error) {
+func (s Files) List(ctx context.Context, q FileQuery) (_ Page[File], err error) {
+	defer s.s.span(&ctx, "Files.List").end(&err)
 	if s.s.blobs == nil {
 		return Page[File]{}, fmt.Errorf("formsvc: files: %w", errors.ErrUnsupported)
 	}

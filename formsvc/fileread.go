@@ -22,7 +22,8 @@ import (
 // beginning to end is compared before its last block is given out. It is
 // [ErrCorrupt] at once when the blob is missing or has another size, and
 // [ErrUnavailable] when the blob store can't answer.
-func (s Files) Open(ctx context.Context, f *File, offset, length int64) (io.ReadCloser, error) {
+func (s Files) Open(ctx context.Context, f *File, offset, length int64) (_ io.ReadCloser, err error) {
+	defer s.s.span(&ctx, "Files.Open").end(&err)
 	if s.s.blobs == nil {
 		return nil, fmt.Errorf("formsvc: open file: %w", errors.ErrUnsupported)
 	}

@@ -74,8 +74,8 @@ func isValue(s string) bool {
 func isReserved(name string) bool {
 	switch name {
 	case "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Forwarded",
-		"Host", "Idempotency-Key", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
-		"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp":
+		"Host", "Idempotency-Key", "Keep-Alive", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade",
+		"User-Agent", "Via", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp":
 		return true
 	}
 	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Service-")

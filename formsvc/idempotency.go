@@ -72,7 +72,8 @@ func CheckIdempotencyKey(key string) error {
 
 // Remember keeps the answer to a call that changed nothing, such as one that was
 // refused. It fails with [ErrRepeated] when the key is taken.
-func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) error {
+func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) (err error) {
+	defer s.core.span(&ctx, "Service.Remember").end(&err)
 	record := IdempotencyRecord{AccountID: account, Key: key, Reply: a, CreatedAt: s.core.now()}
 	if err := s.core.store.Remember(ctx, record); err != nil {
 		return fmt.Errorf("formsvc: remember: %w", err)
@@ -82,7 +83,8 @@ func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply)
 
 // Recall returns the answer to an earlier call with that key, or [ErrNotFound]
 // when there was none in the last [IdempotencyTTL].
-func (s *Service) Recall(ctx context.Context, account ID, key string) (Reply, error) {
+func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, err error) {
+	defer s.core.span(&ctx, "Service.Recall").end(&err)
 	record, err := s.core.store.Recall(ctx, account, key, s.core.now().Add(-IdempotencyTTL))
 	if err != nil {
 		return Reply{}, fmt.Errorf("formsvc: recall: %w", err)
@@ -93,6 +95,7 @@ func (s *Service) Recall(ctx context.Context, account ID, key string) (Reply, er
 // Forget deletes what is remembered for longer than [IdempotencyTTL], and returns
 // how many answers that were. [Service.Run] calls it.
 func (s *Service) Forget(ctx context.Context) (deleted int, err error) {
+	defer s.core.span(&ctx, "Service.Forget").end(&err)
 	before := s.core.now().Add(-IdempotencyTTL)
 	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Forget(ctx, before, pruneBatch) })
 	if err != nil {

@@ -130,7 +130,8 @@ type KeyInput struct {
 }
 
 // Create makes a key and returns its value, which can't be read again.
-func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (Key, string, error) {
+func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, _ string, err error) {
+	defer k.s.span(&ctx, "Keys.Create").end(&err)
 	key, value, err := k.s.makeKey(account, in)
 	if err != nil {
 		return Key{}, "", err
@@ -184,7 +185,8 @@ func (k *Key) auditDetails() map[string]string {
 }
 
 // List returns the account's keys, oldest first, revoked ones included.
-func (k Keys) List(ctx context.Context, account ID) ([]Key, error) {
+func (k Keys) List(ctx context.Context, account ID) (_ []Key, err error) {
+	defer k.s.span(&ctx, "Keys.List").end(&err)
 	keys, err := k.s.store.Keys(ctx, account)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: keys: %w", err)
@@ -194,7 +196,8 @@ func (k Keys) List(ctx context.Context, account ID) ([]Key, error) {
 
 // Revoke ends a key for good. It fails with [ErrNotFound] when the account has
 // no such key; revoking twice is no error. Nodes notice within [KeyCacheTTL].
-func (k Keys) Revoke(ctx context.Context, account, id ID) error {
+func (k Keys) Revoke(ctx context.Context, account, id ID) (err error) {
+	defer k.s.span(&ctx, "Keys.Revoke").end(&err)
 	if err := k.s.store.RevokeKey(ctx, account, id, k.s.now(), Change{Audit: k.s.audit(account, AuditKeyRevoked, id, nil)}); err != nil {
 		return fmt.Errorf("formsvc: revoke key: %w", err)
 	}
@@ -206,7 +209,8 @@ func (k Keys) Revoke(ctx context.Context, account, id ID) error {
 // [ErrUnauthenticated] whatever is wrong with the key, and with another error
 // when the store can't say. The answer may be as old as [KeyCacheTTL]. It is
 // shared with other calls, so it must not be changed.
-func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error) {
+func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err error) {
+	defer k.s.span(&ctx, "Keys.Authenticate").end(&err)
 	if !plausibleKey(value) {
 		return nil, ErrUnauthenticated
 	}

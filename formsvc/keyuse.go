@@ -57,7 +57,8 @@ func (u *keyUses) take() []KeyUse {
 // every minute, and when it ends. What it can't write is left for the next call. Uses
 // that are not written yet are lost when the process is killed: they are for people to
 // look at.
-func (k Keys) WriteUses(ctx context.Context) error {
+func (k Keys) WriteUses(ctx context.Context) (err error) {
+	defer k.s.span(&ctx, "Keys.WriteUses").end(&err)
 	list := k.s.uses.take()
 	if len(list) == 0 {
 		return nil

@@ -136,7 +136,7 @@ func TestHeaders(t *testing.T) {
 	for _, name := range []string{
 		"host", "Content-Length", "content-type", "Transfer-Encoding", "TE", "Trailer", "Upgrade", "Connection", "Keep-Alive",
 		"Proxy-Authorization", "Proxy-Connection", "X-Forwarded-For", "x-service-signature", "x-service-new",
-		"webhook-id", "webhook-timestamp", "webhook-signature", "Idempotency-Key", "User-Agent", "Expect", "Accept-Encoding",
+		"webhook-id", "webhook-timestamp", "webhook-signature", "traceparent", "Tracestate", "Idempotency-Key", "User-Agent", "Expect", "Accept-Encoding",
 	} {
 		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{
 			URL: "https://example.com", Events: created(), Headers: one(name, "v"),
@@ -289,7 +289,7 @@ func TestTestEvents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := webhook.ParseEvent(bodies[string(d.EventID)])
+			e, err := webhook.ParseEvent(bodies[string(d.EventID)].Body)
 			if err != nil || !e.Test || e.Type != eventType || e.ID != string(d.EventID) || e.Data.Response.UUID == "" ||
 				e.Data.Response.User.Email == "" || (e.Data.Campaign.UUID == string(c.ID)) != bound {
 				t.Errorf("%s: %+v, %v", eventType, e, err)

@@ -51,7 +51,8 @@ const digestLease = 5 * time.Minute
 type Notices struct{ s *core }
 
 // List returns a page of an account's notices.
-func (n Notices) List(ctx context.Context, q NoticeQuery) (Page[Notice], error) {
+func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err error) {
+	defer n.s.span(&ctx, "Notices.List").end(&err)
 	q.Page = q.Page.Clamped()
 	page, err := n.s.store.Notices(ctx, q)
 	if err != nil {
@@ -63,7 +64,8 @@ func (n Notices) List(ctx context.Context, q NoticeQuery) (Page[Notice], error) 
 // Digests leases digests that are due, at most one an hour for each webhook. Who
 // gets one sends it within 5 minutes and then calls [Notices.Sent]; otherwise it
 // is due again after that time. Failures in between wait for the next one.
-func (n Notices) Digests(ctx context.Context, limit int) ([]Digest, error) {
+func (n Notices) Digests(ctx context.Context, limit int) (_ []Digest, err error) {
+	defer n.s.span(&ctx, "Notices.Digests").end(&err)
 	digests, err := n.s.store.ClaimDigests(ctx, n.s.now(), DigestInterval, digestLease, limit)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: digests: %w", err)
@@ -73,7 +75,8 @@ func (n Notices) Digests(ctx context.Context, limit int) ([]Digest, error) {
 
 // Sent tells that a digest was sent, or that there is nobody to send it to. It
 // fails with [ErrStale] when the lease passed on to somebody else.
-func (n Notices) Sent(ctx context.Context, d Digest) error {
+func (n Notices) Sent(ctx context.Context, d Digest) (err error) {
+	defer n.s.span(&ctx, "Notices.Sent").end(&err)
 	if err := n.s.store.FinishDigest(ctx, d, n.s.now()); err != nil {
 		return fmt.Errorf("formsvc: digest: %w", err)
 	}

@@ -18,6 +18,7 @@ const (
 // returns how many rows it deleted. A delivery still waiting after that time, as
 // for a webhook that is disabled, goes with its event.
 func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
+	defer s.core.span(&ctx, "Service.Prune").end(&err)
 	before := time.Time{}
 	if s.core.retention > 0 {
 		before = s.core.now().Add(-s.core.retention)

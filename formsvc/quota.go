@@ -97,7 +97,8 @@ func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
 //
 // While the store can't answer, requests beyond what the node was granted fail
 // with its error.
-func (q Quotas) Take(ctx context.Context, who *Principal) (QuotaState, error) {
+func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
+	defer q.s.span(&ctx, "Quotas.Take").end(&err)
 	l := q.s.quota
 	if l.limit == 0 {
 		return QuotaState{}, nil
@@ -122,7 +123,8 @@ func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 // Use returns the windows of a key, or of an account where those are counted, that
 // began at since or later and have a request, oldest first. It shows what was
 // counted in the last 48 hours at least.
-func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error) {
+func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []QuotaUse, err error) {
+	defer q.s.span(&ctx, "Quotas.Use").end(&err)
 	list, err := q.s.quota.store.QuotaUse(ctx, subject, since)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: quota use: %w", err)
@@ -132,7 +134,8 @@ func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) ([]QuotaUs
 
 // Release returns to the store what this node was granted and has not used, so that
 // other nodes can use it. [Service.Run] does so when it ends.
-func (q Quotas) Release(ctx context.Context) error {
+func (q Quotas) Release(ctx context.Context) (err error) {
+	defer q.s.span(&ctx, "Quotas.Release").end(&err)
 	if err := q.s.quota.release(ctx, 0); err != nil {
 		return fmt.Errorf("formsvc: release quota: %w", err)
 	}

@@ -124,13 +124,14 @@ const retries = 8
 // webhook that listens, all in one unit. It fails with a *[ValidationError], with
 // [ErrNotFound] for an unknown campaign and with [ErrCampaignClosed]. One that finds
 // its reference taken or its campaign changed is decided anew by itself, a few times.
-func (s Responses) Create(ctx context.Context, account, campaign ID, in ResponseInput) (Response, error) {
+func (s Responses) Create(ctx context.Context, account, campaign ID, in ResponseInput) (_ Response, err error) {
+	defer s.s.span(&ctx, "Responses.Create").end(&err)
 	var v ValidationError
 	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
 	key := CampaignKey{AccountID: account, ID: campaign}
 	answers := NewAnswers(in.Answers...)
-	reason := ""
+	reason, trace := "", s.s.traceParent(ctx)
 	var elsewhere time.Duration
 	for range retries {
 		c, err := s.campaignFor(ctx, key, v, in.Answers)
@@ -143,7 +144,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
 		change := Change{
-			Events:      []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{})},
+			Events:      []Event{s.s.newEvent(webhook.ResponseCreated, c, &r, now, eventExtra{trace: trace})},
 			Idempotency: s.s.record(&r),
 		}
 		err = s.s.store.CreateResponse(ctx, r, c.Version, change)
@@ -219,7 +220,8 @@ func (s Responses) Statuses(from string) (statuses []string, others bool) {
 // The patch is applied to the response as it is by then, or refused with [ErrStale]
 // when IfVersion says which version the caller has seen and that is another. Answers
 // are judged by the campaign as it was when the call began.
-func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (Response, error) {
+func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
+	defer s.s.span(&ctx, "Responses.Update").end(&err)
 	if len(patch.Answers) > maxAnswers {
 		var v ValidationError
 		v.add("/responses", "too_many", "must have at most %d members", maxAnswers)
@@ -229,8 +231,9 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	if err != nil {
 		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
 	}
+	trace := s.s.traceParent(ctx)
 	r, err := s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
-		return s.s.applyPatch(&c, r, &patch)
+		return s.s.applyPatch(&c, r, &patch, trace)
 	})
 	if err != nil {
 		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
@@ -240,7 +243,7 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 
 // applyPatch changes r as the patch says and returns the events of it. A store
 // may call it again with the response as it is by then.
-func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch) (Change, error) {
+func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch, trace string) (Change, error) {
 	if patch.IfVersion != 0 && patch.IfVersion != r.Version {
 		return Change{}, ErrStale
 	}
@@ -276,10 +279,10 @@ func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch)
 	}
 	var change Change
 	if len(changes) > 0 {
-		change.add(c.newEvent(webhook.ResponseUpdated, campaign, r, now, eventExtra{changes: changes}))
+		change.add(c.newEvent(webhook.ResponseUpdated, campaign, r, now, eventExtra{changes: changes, trace: trace}))
 	}
 	if moved {
-		extra := eventExtra{previousStatus: previous}
+		extra := eventExtra{previousStatus: previous, trace: trace}
 		change.add(c.newEvent(webhook.ResponseStatusChanged, campaign, r, now, extra))
 		if finished {
 			change.add(c.newEvent(webhook.ResponseCompleted, campaign, r, now, extra))
@@ -297,7 +300,8 @@ func (e *ValidationError) checkStatus(w *Workflow, status string) {
 }
 
 // Get returns a response, or [ErrNotFound].
-func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
+func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err error) {
+	defer s.s.span(&ctx, "Responses.Get").end(&err)
 	r, err := s.s.store.Response(ctx, key)
 	if err != nil {
 		return Response{}, fmt.Errorf("formsvc: response: %w", err)
@@ -312,7 +316,8 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
 // The blobs of the files go after the rows; those that can't be removed are left
 // to [Files.Sweep]. So are all of them when the Service is [Service.With] a store
 // in a transaction of the caller, which may be rolled back.
-func (s Responses) Delete(ctx context.Context, key ResponseKey) error {
+func (s Responses) Delete(ctx context.Context, key ResponseKey) (err error) {
+	defer s.s.span(&ctx, "Responses.Delete").end(&err)
 	files, err := s.s.store.DeleteResponse(ctx, key)
 	if err != nil {
 		return fmt.Errorf("formsvc: delete response: %w", err)
@@ -328,7 +333,8 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey) error {
 }
 
 // List returns a page of a campaign's responses, or [ErrNotFound].
-func (s Responses) List(ctx context.Context, q ResponseQuery) (Page[Response], error) {
+func (s Responses) List(ctx context.Context, q ResponseQuery) (_ Page[Response], err error) {
+	defer s.s.span(&ctx, "Responses.List").end(&err)
 	q.Page = q.Page.Clamped()
 	page, err := s.s.store.Responses(ctx, q)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // what it had removed by then.
 // It fails with a *[ValidationError] for an age that is not positive, and with
 // [ErrNotFound] for an unknown campaign.
-func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, opts *ErasureOptions) (Receipt, error) {
+func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, opts *ErasureOptions) (_ Receipt, err error) {
+	defer e.s.span(&ctx, "Erasure.Older").end(&err)
 	if age <= 0 {
 		var v ValidationError
 		v.add("/age", "invalid_value", "must be longer than 0")
@@ -27,7 +28,7 @@ func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, 
 	w := e.work(key.AccountID, opts)
 	w.receipt.CampaignID, w.receipt.Before = key.ID, w.receipt.StartedAt.Add(-age)
 	details := map[string]string{"receipt": string(w.receipt.ID), "before": w.receipt.Before.Format(time.RFC3339)}
-	err := w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
+	err = w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
 		if err := w.dropLeftovers(ctx); err != nil {
 			return err
 		}

@@ -93,6 +93,9 @@ type Options struct {
 	QuotaPerAccount bool
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger
+	// Tracer makes a span of every call of an exported method that takes a context, but
+	// for [Service.Run], and says which trace events belong to. Defaults to none.
+	Tracer Tracer
 }
 
 // core is what the services share.
@@ -111,6 +114,7 @@ type core struct {
 	checkURL      func(context.Context, string) error
 	retention     time.Duration
 	logger        *slog.Logger
+	tracer        Tracer // or nil
 	quota         *quotaLedger
 	once          *Once  // nil unless the call may be repeated
 	actor         string // who calls
@@ -168,7 +172,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	return assemble(&core{
 		store: store, blobs: o.Blobs, blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
-		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota,
+		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
 		keys: new(keyCache), uses: new(keyUses), campaigns: new(campaignCache), inFlight: new(inFlight),
 	}), nil
 }
@@ -195,7 +199,8 @@ const readyTimeout = 3 * time.Second
 
 // Ready returns nil when the store and the blob store, if there is one, answer
 // within 3 seconds.
-func (s *Service) Ready(ctx context.Context) error {
+func (s *Service) Ready(ctx context.Context) (err error) {
+	defer s.core.span(&ctx, "Service.Ready").end(&err)
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	// What can't exist is asked for: that there is none is an answer.

@@ -42,6 +42,7 @@ type Sessions struct{ s *core }
 // and until expires, which is [LinkTTL] from now. Its token can't be read again.
 // It fails with [ErrNotFound] when there is no such account.
 func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expires time.Time, err error) {
+	defer s.s.span(&ctx, "Sessions.NewLink").end(&err)
 	now := s.s.now()
 	token, hash := newToken()
 	link := Link{ID: s.s.newID(now), AccountID: account, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(LinkTTL)}
@@ -57,6 +58,7 @@ func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expire
 // node, one succeeds. It fails with [ErrUnauthenticated] when the link is unknown,
 // was used or has expired; which of these is not told.
 func (s Sessions) SignIn(ctx context.Context, token string) (session Session, value string, err error) {
+	defer s.s.span(&ctx, "Sessions.SignIn").end(&err)
 	if len(token) != tokenLength {
 		return Session{}, "", ErrUnauthenticated
 	}
@@ -85,7 +87,8 @@ func (s Sessions) SignIn(ctx context.Context, token string) (session Session, va
 // [ErrUnauthenticated] when there is none, or when it has expired, and with another
 // error when the store can't say. The store is asked each time, so that what ended
 // on one node has ended on all.
-func (s Sessions) Authenticate(ctx context.Context, value string) (Session, error) {
+func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, err error) {
+	defer s.s.span(&ctx, "Sessions.Authenticate").end(&err)
 	if len(value) != tokenLength {
 		return Session{}, ErrUnauthenticated
 	}
@@ -104,12 +107,13 @@ func (s Sessions) Authenticate(ctx context.Context, value string) (Session, erro
 
 // SignOut ends the session that a value belongs to. That there is none, or none any
 // more, is no error.
-func (s Sessions) SignOut(ctx context.Context, value string) error {
+func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
+	defer s.s.span(&ctx, "Sessions.SignOut").end(&err)
 	if len(value) != tokenLength {
 		return nil
 	}
 	now := s.s.now()
-	err := s.s.store.EndSession(ctx, sha256.Sum256([]byte(value)), func(session *Session) (Change, error) {
+	err = s.s.store.EndSession(ctx, sha256.Sum256([]byte(value)), func(session *Session) (Change, error) {
 		if !session.inForce(now) {
 			return Change{}, nil // it had ended by itself
 		}
@@ -123,7 +127,8 @@ func (s Sessions) SignOut(ctx context.Context, value string) error {
 
 // SignOutAll ends every session of an account, and voids the links that nobody has
 // used yet. It fails with [ErrNotFound] when there is no such account.
-func (s Sessions) SignOutAll(ctx context.Context, account ID) error {
+func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
+	defer s.s.span(&ctx, "Sessions.SignOutAll").end(&err)
 	details := map[string]string{"sessions": "all"}
 	change := Change{Audit: s.s.audit(account, AuditSignedOut, account, details)}
 	if err := s.s.store.EndSessions(ctx, account, change); err != nil {

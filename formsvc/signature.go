@@ -65,7 +65,8 @@ type Signatures struct{ s *core }
 //
 // It fails with a *[ValidationError], which says unknown_file of a file that isn't
 // one of this response, and with [ErrNotFound] for an unknown response.
-func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (Signature, error) {
+func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (_ Signature, err error) {
+	defer s.s.span(&ctx, "Signatures.Create").end(&err)
 	sig, err := s.create(ctx, key, &in)
 	if err != nil {
 		return Signature{}, fmt.Errorf("formsvc: create signature: %w", err)
@@ -91,6 +92,7 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 	if sig.SignedAt.IsZero() {
 		sig.SignedAt = now
 	}
+	trace := s.s.traceParent(ctx)
 	return s.s.store.CreateSignature(ctx, sig, func(r *Response, sig *Signature) (Change, error) {
 		if sig.FileID == "" {
 			text, err := canonicalAnswers(r.Answers)
@@ -99,7 +101,7 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 			}
 			sig.DocumentSHA256 = sha256.Sum256(text)
 		}
-		extra := eventExtra{member: "signature", json: sig.AppendJSON(nil)}
+		extra := eventExtra{member: "signature", json: sig.AppendJSON(nil), trace: trace}
 		return Change{
 			Events:      []Event{s.s.newEvent(webhook.SignatureCompleted, &c, r, s.s.now(), extra)},
 			Idempotency: s.s.record(sig),
@@ -139,7 +141,8 @@ func (c *core) checkSignature(
 }
 
 // List returns a page of the signatures of a response, or [ErrNotFound].
-func (s Signatures) List(ctx context.Context, q SignatureQuery) (Page[Signature], error) {
+func (s Signatures) List(ctx context.Context, q SignatureQuery) (_ Page[Signature], err error) {
+	defer s.s.span(&ctx, "Signatures.List").end(&err)
 	q.Page = q.Page.Clamped()
 	page, err := s.s.store.Signatures(ctx, q)
 	if err != nil {

@@ -43,7 +43,8 @@ type SweepResult struct {
 //
 // Nothing is removed when the list of blobs can't be read to its end, nor when
 // most blobs would be removed ([ErrManyOrphans]).
-func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (SweepResult, error) {
+func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (_ SweepResult, err error) {
+	defer s.s.span(&ctx, "Files.Sweep").end(&err)
 	if s.s.blobs == nil {
 		return SweepResult{}, fmt.Errorf("formsvc: sweep: %w", errors.ErrUnsupported)
 	}
@@ -162,7 +163,8 @@ func (w *sweep) remove(ctx context.Context, ids []ID) error {
 // [ErrCorrupt]. It ends early with an error of damaged, and when the store or
 // the blob store fails, since nothing is known then. It returns how many files it
 // looked at.
-func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (int, error) {
+func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (_ int, err error) {
+	defer s.s.span(&ctx, "Files.Verify").end(&err)
 	if s.s.blobs == nil {
 		return 0, fmt.Errorf("formsvc: verify: %w", errors.ErrUnsupported)
 	}

@@ -29,7 +29,7 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 		Status: StatusPending, User: User{Email: "test@example.com", FirstName: "Test", LastName: "Person"},
 		Answers: NewAnswers(Answer{Name: "message", Value: []string{"This is a test."}}), Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	extra := eventExtra{test: true}
+	extra := eventExtra{test: true, trace: c.traceParent(ctx)}
 	t := hook.Events[0]
 	switch t {
 	case webhook.ResponseUpdated:

@@ -87,6 +87,7 @@ type Webhooks struct{ s *core }
 // It fails with a *[ValidationError], also when the campaign is not the account's,
 // and with [ErrLimit] at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook Webhook, created bool, err error) {
+	defer w.s.span(&ctx, "Webhooks.Create").end(&err)
 	hook, err = w.make(ctx, account, in)
 	if err == nil {
 		hook.Headers, err = headersOf(in.Headers, nil)
@@ -142,7 +143,8 @@ func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
 // the version the caller has seen, and the call fails with [ErrStale] when the
 // webhook is another by now; 0 means any. It fails with [ErrNotFound] and
 // *[ValidationError] as Create does.
-func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (Webhook, error) {
+func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (_ Webhook, err error) {
+	defer w.s.span(&ctx, "Webhooks.Replace").end(&err)
 	next, err := w.make(ctx, key.AccountID, in)
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
@@ -277,7 +279,8 @@ type Rotation struct {
 // one signature of each, so that receivers can change over when they like;
 // afterwards only the new one signs. Rotating again during it drops the oldest
 // of the three. It fails with [ErrNotFound] and *[ValidationError].
-func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webhook, error) {
+func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Webhook, err error) {
+	defer w.s.span(&ctx, "Webhooks.Rotate").end(&err)
 	var v ValidationError
 	checkSecret(&v, r.Secret)
 	if r.Grace < 0 || r.Grace > MaxGrace {
@@ -310,7 +313,8 @@ func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webho
 // SetDisabled disables a webhook or enables it again. While it is disabled,
 // events make no deliveries for it and what waits for it rests; what is
 // redelivered by hand goes out. It fails with [ErrNotFound].
-func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (Webhook, error) {
+func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (_ Webhook, err error) {
+	defer w.s.span(&ctx, "Webhooks.SetDisabled").end(&err)
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		if hook.Disabled == disabled {
 			return Change{}, nil
@@ -328,7 +332,8 @@ func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool
 // Test sends a webhook an event that did not happen: shaped like the first of
 // those it listens to, marked with "test": true, on the way that every delivery
 // takes, once, also while the webhook is disabled. It fails with [ErrNotFound].
-func (w Webhooks) Test(ctx context.Context, key WebhookKey) (Delivery, error) {
+func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err error) {
+	defer w.s.span(&ctx, "Webhooks.Test").end(&err)
 	hook, err := w.s.store.Webhook(ctx, key)
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
@@ -347,7 +352,8 @@ func (w Webhooks) Test(ctx context.Context, key WebhookKey) (Delivery, error) {
 }
 
 // Get returns a webhook, or [ErrNotFound].
-func (w Webhooks) Get(ctx context.Context, key WebhookKey) (Webhook, error) {
+func (w Webhooks) Get(ctx context.Context, key WebhookKey) (_ Webhook, err error) {
+	defer w.s.span(&ctx, "Webhooks.Get").end(&err)
 	hook, err := w.s.store.Webhook(ctx, key)
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: webhook: %w", err)
@@ -356,7 +362,8 @@ func (w Webhooks) Get(ctx context.Context, key WebhookKey) (Webhook, error) {
 }
 
 // List returns the account's webhooks, oldest first.
-func (w Webhooks) List(ctx context.Context, account ID) ([]Webhook, error) {
+func (w Webhooks) List(ctx context.Context, account ID) (_ []Webhook, err error) {
+	defer w.s.span(&ctx, "Webhooks.List").end(&err)
 	hooks, err := w.s.store.Webhooks(ctx, account)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: webhooks: %w", err)
@@ -370,7 +377,8 @@ func (w Webhooks) List(ctx context.Context, account ID) ([]Webhook, error) {
 // Delete removes a webhook; deliveries still waiting for it are never sent,
 // attempts under way are not cut off. It fails with [ErrNotFound] when the
 // account has no such webhook.
-func (w Webhooks) Delete(ctx context.Context, key WebhookKey) error {
+func (w Webhooks) Delete(ctx context.Context, key WebhookKey) (err error) {
+	defer w.s.span(&ctx, "Webhooks.Delete").end(&err)
 	if err := w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)}); err != nil {
 		return fmt.Errorf("formsvc: delete webhook: %w", err)
 	}

@@ -85,7 +85,7 @@ func (w *world) sent() map[string]string {
 	}
 	sent := map[string]string{}
 	for id, payload := range payloads {
-		sent[id] = string(payload)
+		sent[id] = string(payload.Body)
 	}
 	return sent
 }

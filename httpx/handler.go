@@ -203,7 +203,10 @@ func checkBaseURL(s string) (string, error) {
 	return strings.TrimRight(s, "/"), nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request. As [http.ServeMux] does, it sets Pattern of the request to
+// the method and pattern of the [Route], such as "GET /v1/campaigns/{uuid}", for whatever
+// is around it and measures or traces requests. Pattern stays as it is where there is no
+// such route.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, _ := h.calls.Get().(*call)
 	if c == nil {
@@ -228,6 +231,7 @@ func (h *Handler) serve(c *call) error {
 			detail: "This address takes " + resource.allow + ".",
 		}
 	}
+	c.r.Pattern = c.route.matched
 	if !c.route.Public {
 		if err := h.enter(c); err != nil {
 			return err

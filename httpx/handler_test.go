@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
@@ -218,4 +221,37 @@ func TestHealth(t *testing.T) {
 			t.Errorf("tells the cause: %s", a.body)
 		}
 	})
+}
+
+// The request says which route took it, as that of http.ServeMux does, also when it is
+// refused; and nothing where there is none.
+func TestPattern(t *testing.T) {
+	svc := newWorld(t, openMemory(t), nil).svc
+	api, err := httpx.New(svc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := func(method, path string) string {
+		r := httptest.NewRequest(method, path, nil)
+		r.Pattern = "outer"
+		api.ServeHTTP(httptest.NewRecorder(), r)
+		return r.Pattern
+	}
+	identifier := regexp.MustCompile(`\{[a-z_]*uuid\}`)
+	for _, route := range httpx.Routes() {
+		path := identifier.ReplaceAllString(route.Pattern, string(formsvc.FloorID(time.Now())))
+		if got, want := pattern(route.Method, path), route.Method+" "+route.Pattern; got != want {
+			t.Errorf("%s %s: Pattern = %q, want %q", route.Method, path, got, want)
+		}
+	}
+	for want, asked := range map[string][2]string{
+		"GET /v1/me": {"HEAD", "/v1/me"}, "outer": {"GET", "/v1/nothing"},
+	} {
+		if got := pattern(asked[0], asked[1]); got != want {
+			t.Errorf("%v: Pattern = %q, want %q", asked, got, want)
+		}
+	}
+	if got := pattern("DELETE", "/v1/me"); got != "outer" {
+		t.Errorf("a method that the path doesn't take: Pattern = %q", got)
+	}
 }

@@ -31,7 +31,8 @@ func Routes() []Route {
 // or returns why it can't.
 type route struct {
 	Route
-	handle func(*Handler, *call) error
+	handle  func(*Handler, *call) error
+	matched string // method and pattern, as in [http.Request.Pattern]
 }
 
 // Where single deliveries and files are, whatever they belong to.
@@ -45,10 +46,10 @@ func routes() []route {
 	op := func(
 		name, method, pattern string, permission formsvc.Permission, handle func(*Handler, *call) error,
 	) route {
-		return route{Route{Name: name, Method: method, Pattern: pattern, Permission: permission}, handle}
+		return route{Route: Route{Name: name, Method: method, Pattern: pattern, Permission: permission}, handle: handle}
 	}
 	public := func(name, pattern string, handle func(*Handler, *call) error) route {
-		return route{Route{Name: name, Method: http.MethodGet, Pattern: pattern, Public: true}, handle}
+		return route{Route: Route{Name: name, Method: http.MethodGet, Pattern: pattern, Public: true}, handle: handle}
 	}
 	const (
 		campaigns  = "/v1/campaigns"
@@ -123,6 +124,7 @@ func compile(table []route) []resource {
 			list = append(list, resource{segments: segments(r.Pattern)})
 		}
 		resource := &list[i]
+		r.matched = r.Method + " " + r.Pattern
 		resource.routes = append(resource.routes, r)
 		if resource.allow != "" {
 			resource.allow += ", "

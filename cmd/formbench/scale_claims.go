@@ -79,7 +79,7 @@ func newScaleQueue(in *installation, queue delivery.Queue) *scaleQueue {
 func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
 	var (
 		claims   []delivery.Claim
-		payloads map[string][]byte
+		payloads map[string]delivery.Payload
 		accepted []bool
 	)
 	lap := func(what string, do func() error) error {

@@ -210,8 +210,8 @@ func (s *failingStore) Claim(ctx context.Context, req delivery.ClaimRequest) ([]
 	return taking(s.f, unitQueueClaim, func() ([]delivery.Claim, error) { return s.backend.Claim(ctx, req) })
 }
 
-func (s *failingStore) Payloads(ctx context.Context, events []string) (map[string][]byte, error) {
-	return making(s.f, unitQueuePayloads, func() (map[string][]byte, error) { return s.backend.Payloads(ctx, events) })
+func (s *failingStore) Payloads(ctx context.Context, events []string) (map[string]delivery.Payload, error) {
+	return making(s.f, unitQueuePayloads, func() (map[string]delivery.Payload, error) { return s.backend.Payloads(ctx, events) })
 }
 
 func (s *failingStore) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool, error) {

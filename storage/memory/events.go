@@ -18,7 +18,7 @@ func (s *Store) checkEvents(events []formsvc.Event) error {
 	for i := range events {
 		e := &events[i]
 		err := formsvc.CheckText(
-			string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID), string(e.Type))
+			string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID), string(e.Type), e.TraceParent)
 		if err != nil {
 			return err
 		}

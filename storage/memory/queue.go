@@ -94,15 +94,15 @@ func (e *endpoint) claim(d *queued, until time.Time) delivery.Claim {
 }
 
 // Payloads implements [delivery.Queue].
-func (s *Store) Payloads(ctx context.Context, events []string) (map[string][]byte, error) {
+func (s *Store) Payloads(ctx context.Context, events []string) (map[string]delivery.Payload, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	payloads := make(map[string][]byte, len(events))
+	payloads := make(map[string]delivery.Payload, len(events))
 	for _, id := range events {
 		if e := s.events[formsvc.ID(id)]; e != nil {
-			payloads[id] = bytes.Clone(e.Payload)
+			payloads[id] = delivery.Payload{Body: bytes.Clone(e.Payload), TraceParent: e.TraceParent}
 		}
 	}
 	return payloads, nil

@@ -75,7 +75,7 @@ func (*backend) NoteNotices(ctx context.Context, c bun.IConn, ids []string) erro
 }
 
 // Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string]delivery.Payload, error) {
 	rows, err := c.QueryContext(ctx, selectPayloads, ids) //nolint:rowserrcheck // ScanPayloads does
 	if err != nil {
 		return nil, err

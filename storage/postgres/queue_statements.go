@@ -106,7 +106,7 @@ SELECT n FROM done`
 
 const (
 	noteNotices    = "UPDATE formsvc_notices SET noted = true WHERE delivery_id = ANY ($1::text[]::uuid[])"
-	selectPayloads = "SELECT id, payload FROM formsvc_events WHERE id = ANY ($1::text[]::uuid[])"
+	selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM formsvc_events WHERE id = ANY ($1::text[]::uuid[])"
 )
 
 // lookAtEventsAbout finds events by the two things that are indexed, and looks at
@@ -142,7 +142,7 @@ ORDER BY e.xact, e.seq LIMIT $4`,
 SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint) ORDER BY e.xact, e.seq LIMIT $4`,
 		ReadEvents: `
-SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload FROM formsvc_events AS e
+SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '') FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) > ($2::bigint, $3::bigint)
   AND (e.xact, e.seq) <= ($4::bigint, $5::bigint) AND e.type & $6 <> 0 AND e.type & 65536 = 0
   AND ($7::text = '' OR e.campaign_id::text = $7::text)

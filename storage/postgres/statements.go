@@ -12,8 +12,9 @@ const (
 
 	insertEvent = `
 written AS (
-  INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload, about)
-  SELECT e.id, e.account_id, e.campaign_id, e.response_id, ` + position + `, e.type, e.created_at, e.payload`
+  INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, xact, type, created_at, payload, traceparent, about)
+  SELECT e.id, e.account_id, e.campaign_id, e.response_id, ` + position + `, e.type, e.created_at, e.payload,
+    nullif(e.traceparent, '')`
 	fromEvents = ` FROM ev AS e
 )`
 )
@@ -32,7 +33,8 @@ const listening = `, queued AS (
 // Identifiers travel as text and become uuid in the server: the driver has no
 // type of ours to encode.
 const eventColumns = `unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::text[]::uuid[], $4::text[]::uuid[],
-    $5::bigint[], $6::bytea[], $7::bigint[]) AS e(id, account_id, campaign_id, response_id, type, payload, created_at)`
+    $5::bigint[], $6::bytea[], $7::bigint[], $8::text[])
+    AS e(id, account_id, campaign_id, response_id, type, payload, created_at, traceparent)`
 
 const insertEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + writeEvents + listening + `
 SELECT EXISTS (SELECT FROM queued)`
@@ -45,9 +47,9 @@ const insertOnlyEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + w
 // names those that are in.
 const createResponses = `
 WITH input AS (
-  SELECT * FROM unnest($8::text[]::uuid[], $9::text[]::uuid[], $10::text[]::uuid[], $11::bigint[], $12::text[],
-    $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[],
-    $21::bigint[], $22::text[])
+  SELECT * FROM unnest($9::text[]::uuid[], $10::text[]::uuid[], $11::text[]::uuid[], $12::bigint[], $13::text[],
+    $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::bigint[], $21::bigint[],
+    $22::bigint[], $23::text[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
     answers, version, created_at, updated_at, completed_at, events)
 ), ` + insertResponses + selectInserted
@@ -57,10 +59,10 @@ WITH input AS (
 // one meanwhile, the statement fails.
 const createKeyedResponses = `
 WITH input AS (
-  SELECT * FROM unnest($8::text[]::uuid[], $9::text[]::uuid[], $10::text[]::uuid[], $11::bigint[], $12::text[],
-    $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::bigint[], $20::bigint[],
-    $21::bigint[], $22::text[], $24::bytea[], $25::bytea[], $26::bigint[], $27::text[], $28::text[], $29::bytea[],
-    $30::text[]::uuid[], $31::bigint[])
+  SELECT * FROM unnest($9::text[]::uuid[], $10::text[]::uuid[], $11::text[]::uuid[], $12::bigint[], $13::text[],
+    $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[], $20::bigint[], $21::bigint[],
+    $22::bigint[], $23::text[], $25::bytea[], $26::bytea[], $27::bigint[], $28::text[], $29::text[], $30::bytea[],
+    $31::text[]::uuid[], $32::bigint[])
   AS i(id, account_id, campaign_id, campaign_version, reference, status, email, first_name, last_name,
     answers, version, created_at, updated_at, completed_at, events, record, request, record_status, etag, location, body, about,
     recorded_at)
@@ -84,7 +86,7 @@ const insertResponses = `inserted AS (
   RETURNING id, campaign_id
 ), counted AS (
   INSERT INTO formsvc_counters AS n (campaign_id, shard, responses)
-  SELECT campaign_id, $23::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
+  SELECT campaign_id, $24::integer, count(*) FROM inserted GROUP BY campaign_id ORDER BY campaign_id
   ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + excluded.responses
 ), ev AS (
   SELECT e.* FROM ` + eventColumns + ` WHERE e.response_id IN (SELECT id FROM inserted)

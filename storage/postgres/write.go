@@ -25,13 +25,20 @@ func eventArgs(events []*formsvc.Event) []any {
 		ids, accounts, campaigns, responses = texts(len(events)), texts(len(events)), texts(len(events)), texts(len(events))
 		types, created                      = make([]int64, len(events)), make([]int64, len(events))
 		payloads                            = make([][]byte, len(events))
+		traces                              []string // the server takes what it lacks for NULL
 	)
 	for i, e := range events {
 		ids[i], accounts[i], campaigns[i] = string(e.ID), string(e.AccountID), string(e.CampaignID)
 		responses[i], types[i] = string(e.ResponseID), bunstore.TypeOf(e)
 		payloads[i], created[i] = append([]byte{}, e.Payload...), e.CreatedAt.UnixMicro()
+		if e.TraceParent != "" {
+			if traces == nil {
+				traces = texts(len(events))
+			}
+			traces[i] = e.TraceParent
+		}
 	}
-	return []any{ids, accounts, campaigns, responses, types, payloads, created}
+	return []any{ids, accounts, campaigns, responses, types, payloads, created, traces}
 }
 
 func texts(n int) []string { return make([]string, n) }

@@ -235,10 +235,11 @@ func (*backend) NoteNotices(ctx context.Context, c bun.IConn, ids []string) erro
 	return nil
 }
 
-const selectPayloads = "SELECT e.id, e.payload FROM json_each(?1) AS j CROSS JOIN formsvc_events AS e ON e.id = j.value"
+const selectPayloads = "SELECT e.id, e.payload, coalesce(e.traceparent, '') " +
+	"FROM json_each(?1) AS j CROSS JOIN formsvc_events AS e ON e.id = j.value"
 
 // Payloads implements bunstore.Backend.
-func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error) {
+func (*backend) Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string]delivery.Payload, error) {
 	rows, err := c.QueryContext(ctx, selectPayloads, `["`+strings.Join(ids, `","`)+`"]`) //nolint:rowserrcheck // ScanPayloads does
 	if err != nil {
 		return nil, err
@@ -264,7 +265,7 @@ RETURNING delivery_id, account_id, webhook_id, event_id, event_type, attempts, s
 		LookAtEvents:      lookAtEvents,
 		LookAtEarlyEvents: lookAtEvents,
 		ReadEvents: `
-SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload
+SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '')
 FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
   AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,

@@ -41,8 +41,8 @@ func newBackend() *backend {
 		responses: newBulk("INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, "+
 			"first_name, last_name, answers, version, created_at, updated_at, completed_at, events) VALUES ",
 			"(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", " ON CONFLICT DO NOTHING"),
-		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, about, payload) "+
-			"VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?)", ""),
+		events: newBulk("INSERT INTO formsvc_events (id, account_id, campaign_id, response_id, type, created_at, about, payload, "+
+			"traceparent) VALUES ", "(?, ?, ?, ?, ?, ?, ?, ?, ?)", ""),
 		deliveries: newBulk("INSERT INTO formsvc_deliveries (webhook_id, id, event_id, event_type, size, kind, state, "+
 			"attempts, lease, due_at, created_at, updated_at) VALUES ", "(?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)", ""),
 		records: newBulk(cutValues(bunstore.InsertRecord)),
@@ -243,8 +243,12 @@ func (b *backend) InsertEvent(ctx context.Context, c bun.IConn, e *formsvc.Event
 
 // appendEvent appends the columns of an event.
 func appendEvent(rows []any, e *formsvc.Event, about any) []any {
+	var trace any
+	if e.TraceParent != "" {
+		trace = e.TraceParent
+	}
 	return append(rows, string(e.ID), string(e.AccountID), string(e.CampaignID), string(e.ResponseID),
-		bunstore.TypeOf(e), e.CreatedAt.UnixMicro(), about, notNull(e.Payload))
+		bunstore.TypeOf(e), e.CreatedAt.UnixMicro(), about, notNull(e.Payload), trace)
 }
 
 // eventWriter gathers events and their deliveries and writes them together. It

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // must ends the test when err is not nil.
@@ -184,7 +185,7 @@ type snapshot struct {
 	Deliveries map[formsvc.ID][]formsvc.Delivery
 	Notices    map[formsvc.ID][]formsvc.Notice
 	Audit      map[formsvc.ID][]formsvc.AuditEntry
-	Payloads   map[string][]byte
+	Payloads   map[string]delivery.Payload
 	Stats      formsvc.QueueStats
 }
 
@@ -269,7 +270,8 @@ func (s *snapshot) separate() {
 		}
 	}
 	for id, payload := range s.Payloads {
-		s.Payloads[id] = bytes.Clone(payload)
+		payload.Body = bytes.Clone(payload.Body)
+		s.Payloads[id] = payload
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 func outboxTests() []test {
@@ -16,9 +17,19 @@ func outboxTests() []test {
 		{"webhooks added later hear nothing of it", testLateWebhook},
 		{"an event nobody listens to is kept", testUnheardEvent},
 		{"payloads are kept byte by byte", testPayloads},
+		{"the trace of an event comes with its payload", testTraces},
 		{"an event that exists already", testEventTwice},
 		{"failed units raise nothing", testFailedUnits},
 	}
+}
+
+// payloadOf returns what the delivery engine gets of an event.
+func payloadOf(e *formsvc.Event) delivery.Payload {
+	return delivery.Payload{Body: e.Payload, TraceParent: e.TraceParent}
+}
+
+func payloadsOf(e formsvc.Event) map[string]delivery.Payload {
+	return map[string]delivery.Payload{string(e.ID): payloadOf(&e)}
 }
 
 // noEvents fails the test when the store has one of the events.
@@ -92,7 +103,7 @@ func testListens(w *world) {
 	for _, e := range events {
 		payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 		w.must("Payloads", err)
-		w.same("payload", payloads, map[string][]byte{string(e.ID): e.Payload})
+		w.same("payload", payloads, payloadsOf(e))
 	}
 }
 
@@ -119,7 +130,7 @@ func testUnheardEvent(w *world) {
 	_, e := w.addResponse(&c)
 	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 	w.must("Payloads", err)
-	w.same("payloads", payloads, map[string][]byte{string(e.ID): e.Payload})
+	w.same("payloads", payloads, payloadsOf(e))
 	if claims := w.claim(nextDay()); len(claims) != 0 {
 		w.Errorf("%d deliveries of an event that nobody listens to", len(claims))
 	}
@@ -136,14 +147,14 @@ func testPayloads(w *world) {
 	_, _ = random.Read(large)
 	r := w.newResponse(&sc.campaign)
 	var events []formsvc.Event
-	want := map[string][]byte{}
+	want := map[string]delivery.Payload{}
 	for _, payload := range [][]byte{
 		every, large, {}, []byte("{}"), []byte(` {"b":1,"a":"\u0000\ud800","b":1e400} ` + "\r\n"), bytes.Repeat([]byte("?"), 1000),
 	} {
 		e := w.newEvent(&r)
 		e.Payload = payload
 		events = append(events, e)
-		want[string(e.ID)] = payload
+		want[string(e.ID)] = payloadOf(&e)
 	}
 	w.must("CreateResponse", w.create(r, events...))
 	var asked []string
@@ -153,6 +164,46 @@ func testPayloads(w *world) {
 	got, err := w.store.Payloads(w.ctx, append(asked, string(w.nextID())))
 	w.must("Payloads", err)
 	w.same("payloads", got, want)
+}
+
+// testTraces has events with a trace, with another and with none in the same units.
+func testTraces(w *world) {
+	sc := w.addScene()
+	traced := func(r *formsvc.Response) []formsvc.Event {
+		events := w.eventsOfAllTypes(r)
+		for i, trace := range []string{
+			"", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00",
+		} {
+			events[i].TraceParent = trace
+		}
+		return events
+	}
+	r := w.newResponse(&sc.campaign)
+	events := traced(&r)
+	w.must("CreateResponse", w.create(r, events...))
+	var more []formsvc.Event // the function may run again
+	_, err := w.store.UpdateResponse(w.ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
+		more = traced(r)
+		r.Version++
+		return formsvc.Change{Events: more}, nil
+	})
+	w.must("UpdateResponse", err)
+	events = append(events, more...)
+	test := w.newTestEvent(sc.account.ID)
+	test.TraceParent = "00-80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-01"
+	_, err = w.store.CreateTest(w.ctx, webhookKey(&sc.hook), test, nil)
+	w.must("CreateTest", err)
+
+	for _, e := range append(slices.Clone(events), test) {
+		payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
+		w.must("Payloads", err)
+		w.same("payload", payloads, payloadsOf(e))
+		got, err := w.store.Event(w.ctx, sc.account.ID, e.ID)
+		w.must("Event", err)
+		w.same("event", got, e)
+	}
+	page, _ := w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &events[len(events)-1])
+	w.same("feed", page, events)
 }
 
 // testEventTwice has a unit break on the way, if the store refuses events that

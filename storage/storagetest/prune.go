@@ -199,7 +199,7 @@ func testPruneDeleted(w *world) {
 	for _, e := range events {
 		payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 		w.must("Payloads", err)
-		w.same("payloads", payloads, map[string][]byte{string(e.ID): e.Payload})
+		w.same("payloads", payloads, payloadsOf(e))
 	}
 }
 

@@ -310,7 +310,7 @@ func testResultsCopied(w *world) {
 	spoilWebhook(&again)
 	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 	w.must("Payloads", err)
-	payloads[string(e.ID)][0] = 'X'
+	payloads[string(e.ID)].Body[0] = 'X'
 	campaign, err := w.store.Campaign(w.ctx, campaignKey(&c))
 	w.must("Campaign", err)
 	spoilCampaign(&campaign)

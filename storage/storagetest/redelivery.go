@@ -58,7 +58,7 @@ func testRedeliverDone(w *world) {
 			}
 			payloads, err := w.store.Payloads(w.ctx, []string{replay.EventID})
 			w.must("Payloads", err)
-			w.same("payload of the replay", payloads, map[string][]byte{string(e.ID): e.Payload})
+			w.same("payload of the replay", payloads, payloadsOf(e))
 			if !w.finish(outcome(&replay, again, at)) {
 				w.Errorf("result %d of a replay was not accepted", again)
 			}

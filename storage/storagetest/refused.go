@@ -168,6 +168,12 @@ func testRefusedWebhooks(w *world) {
 			return err
 		},
 	}
+	calls["CreateResponse: trace of an event"] = func(s string) error {
+		r := w.newResponse(&sc.campaign)
+		list := events(&r, string(webhook.ResponseCreated))
+		list[1].TraceParent = s
+		return w.create(r, list...)
+	}
 	for name, set := range map[string]func(*formsvc.Webhook, string){
 		"url":      func(h *formsvc.Webhook, s string) { h.URL = s },
 		"secret":   func(h *formsvc.Webhook, s string) { h.Secret = s },

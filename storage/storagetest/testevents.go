@@ -31,7 +31,7 @@ func testTestEvent(w *world) {
 	w.same("deliveries of another webhook", w.deliveries(&neighbour), []formsvc.Delivery{pending(&real, &neighbour)})
 	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
 	w.must("Payloads", err)
-	w.same("payload", payloads, map[string][]byte{string(e.ID): e.Payload})
+	w.same("payload", payloads, payloadsOf(e))
 
 	w.attend(&sc.hook, real.CreatedAt, delivery.Delivered)
 	w.attend(&neighbour, real.CreatedAt, delivery.Delivered)

@@ -190,7 +190,7 @@ func (w *world) wantResponseIncrements(store Store, r *formsvc.Response, hook *f
 	w.must("Payloads", err)
 	seen := make(map[string]bool)
 	for _, payload := range payloads {
-		seen[string(payload)] = true
+		seen[string(payload.Body)] = true
 	}
 	for i := range n {
 		if !seen[strconv.Itoa(i+1)] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ type world struct {
 	store  Store
 	reopen func(testing.TB, Store) Store
 	count  atomic.Int64
+	raised atomic.Int64 // events that newEvent built
 
 	mu    sync.Mutex
 	hooks []formsvc.ID // of all webhooks that newWebhook built
@@ -106,12 +108,17 @@ func (w *world) newWebhook(account formsvc.ID) formsvc.Webhook {
 	}
 }
 
+// newEvent is of a request that was traced every other time.
 func (w *world) newEvent(r *formsvc.Response) formsvc.Event {
 	id, at := w.next()
-	return formsvc.Event{
+	e := formsvc.Event{
 		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Type: webhook.ResponseCreated,
 		Payload: []byte(`{"id":"` + string(id) + `"}`), CreatedAt: at,
 	}
+	if w.raised.Add(1)%2 != 0 {
+		e.TraceParent = "00-" + strings.ReplaceAll(string(id), "-", "") + "-0000" + string(id[24:]) + "-01"
+	}
+	return e
 }
 
 // newTestEvent is about a campaign and a response that do not exist.

@@ -55,10 +55,10 @@ func (h *hose) Claim(_ context.Context, req delivery.ClaimRequest) ([]delivery.C
 	return claims, nil
 }
 
-func (h *hose) Payloads(_ context.Context, events []string) (map[string][]byte, error) {
-	payloads := make(map[string][]byte, len(events))
+func (h *hose) Payloads(_ context.Context, events []string) (map[string]delivery.Payload, error) {
+	payloads := make(map[string]delivery.Payload, len(events))
 	for _, id := range events {
-		payloads[id] = h.payload
+		payloads[id] = delivery.Payload{Body: h.payload}
 	}
 	return payloads, nil
 }

@@ -24,6 +24,7 @@
 //   - webhook-signature: see [github.com/formsvc/toolkit/webhook.SignStandard]
 //   - Idempotency-Key: the delivery's identifier again
 //   - User-Agent: see [Options.UserAgent]
+//   - traceparent and tracestate, if [Options.Tracer] sets them; no signature covers them
 //
 // and those of [Endpoint.Headers] that are not the engine's, do not say how the
 // message is framed or coded, and do not belong to the connection. While an

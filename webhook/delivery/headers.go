@@ -3,6 +3,7 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,6 +27,7 @@ func (e *Engine) request(ctx context.Context, j *job, number int, at time.Time) 
 		return nil, errSecret
 	}
 	addHeaders(req.Header, j.endpoint.Headers)
+	maps.Copy(req.Header, j.traced)
 	e.setHeaders(req.Header, j, number)
 	sign(req.Header, j, at)
 	return req, nil
@@ -77,14 +79,14 @@ func addHeaders(h, own http.Header) {
 	}
 }
 
-// isReserved reports whether a header is the engine's, says how the message is
-// framed or coded, or belongs to the connection (RFC 9110, section 7.6.1). The
-// name is in canonical form.
+// isReserved reports whether a header is the engine's or its tracer's, says how the
+// message is framed or coded, or belongs to the connection (RFC 9110, section 7.6.1).
+// The name is in canonical form.
 func isReserved(name string) bool {
 	switch name {
 	case "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
-		"Idempotency-Key", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent",
-		"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp":
+		"Idempotency-Key", "Keep-Alive", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade",
+		"User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp":
 		return true
 	}
 	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Service-")

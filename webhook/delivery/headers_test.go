@@ -64,6 +64,7 @@ func TestOwnHeadersOfAnEndpoint(t *testing.T) {
 		"Proxy-Authorization", "Proxy-Connection", "TE", "Trailer", "Upgrade", "Expect", "Accept-Encoding",
 		"User-Agent", "Idempotency-Key", "idempotency-key", "x-service-signature", "X-SERVICE-EVENT", "x-service-delivery",
 		"X-Service-Attempt", "x-service-new", "webhook-id", "Webhook-Timestamp", "WEBHOOK-SIGNATURE",
+		"traceparent", "Tracestate",
 	}
 	e := endpoint("a")
 	e.Headers = http.Header(own).Clone()

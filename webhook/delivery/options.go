@@ -145,6 +145,10 @@ type Options struct {
 	// Defaults to none.
 	Metrics Metrics
 
+	// Tracer makes spans of attempts, and adds what names them to the requests.
+	// Defaults to none: no header of a trace is sent.
+	Tracer Tracer
+
 	// Transport sends the requests in place of the engine's own. It must not
 	// follow redirects, and must heed the request's context until the answer's
 	// body ends, as [net/http.Transport] does. Errors that wrap

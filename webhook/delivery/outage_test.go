@@ -191,7 +191,7 @@ func (q *hangingQueue) Claim(ctx context.Context, req delivery.ClaimRequest) ([]
 	return q.memQueue.Claim(ctx, req)
 }
 
-func (q *hangingQueue) Payloads(ctx context.Context, events []string) (map[string][]byte, error) {
+func (q *hangingQueue) Payloads(ctx context.Context, events []string) (map[string]delivery.Payload, error) {
 	if err := once(ctx, &q.load); err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ type Queue interface {
 	// Endpoints that do not exist get nothing, disabled ones only replays. Its
 	// cost depends on how many it returns.
 	Claim(ctx context.Context, req ClaimRequest) ([]Claim, error)
-	// Payloads returns the bodies of events by their identifiers.
-	Payloads(ctx context.Context, events []string) (map[string][]byte, error)
+	// Payloads returns the payloads of events by their identifiers.
+	Payloads(ctx context.Context, events []string) (map[string]Payload, error)
 	// Finish records the outcomes of claims in one unit, and tells for each
 	// whether it was accepted: a claim that meanwhile passed to somebody else,
 	// or whose delivery is gone, is not, and nothing changes for it.
@@ -103,6 +103,14 @@ type Claim struct {
 	Kind     Kind
 	Attempts int // attempts whose result is known
 	Size     int // of the payload in bytes
+}
+
+// A Payload is what is sent of an event.
+type Payload struct {
+	Body []byte
+	// TraceParent is the span that raised the event, in the form of the header
+	// traceparent of W3C Trace Context; "" for none. It is for [Options.Tracer].
+	TraceParent string
 }
 
 // Result says what becomes of a delivery.

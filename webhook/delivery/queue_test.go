@@ -23,7 +23,7 @@ type memQueue struct {
 	mu        sync.Mutex
 	rows      []*row
 	endpoints map[string]delivery.Endpoint
-	payloads  map[string][]byte
+	payloads  map[string]delivery.Payload
 	notices   []*notice
 	requests  []delivery.ClaimRequest
 	looks     int // calls of Ready
@@ -47,7 +47,7 @@ type notice struct {
 
 func newQueue() *memQueue {
 	return &memQueue{
-		endpoints: make(map[string]delivery.Endpoint), payloads: make(map[string][]byte), wake: make(chan struct{}, 1),
+		endpoints: make(map[string]delivery.Endpoint), payloads: make(map[string]delivery.Payload), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -57,7 +57,7 @@ func (q *memQueue) add(id string, endpoint delivery.Endpoint, payload string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.endpoints[endpoint.ID] = endpoint
-	q.payloads["event-"+id] = []byte(payload)
+	q.payloads["event-"+id] = delivery.Payload{Body: []byte(payload)}
 	q.rows = append(q.rows, &row{due: time.Now(), claim: delivery.Claim{
 		ID: id, EventID: "event-" + id, Event: "response.created", Endpoint: endpoint.ID, Size: len(payload),
 	}})
@@ -130,16 +130,16 @@ func (q *memQueue) Claim(_ context.Context, req delivery.ClaimRequest) ([]delive
 	return claims, nil
 }
 
-func (q *memQueue) Payloads(_ context.Context, events []string) (map[string][]byte, error) {
+func (q *memQueue) Payloads(_ context.Context, events []string) (map[string]delivery.Payload, error) {
 	if err := hook(q.onLoad, events); err != nil {
 		return nil, err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	payloads := make(map[string][]byte, len(events))
+	payloads := make(map[string]delivery.Payload, len(events))
 	for _, id := range events {
-		if body, ok := q.payloads[id]; ok {
-			payloads[id] = body
+		if p, ok := q.payloads[id]; ok {
+			payloads[id] = p
 		}
 	}
 	return payloads, nil

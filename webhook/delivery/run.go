@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,11 +48,13 @@ type run struct {
 type job struct {
 	claim    Claim
 	endpoint Endpoint
-	slot     *slot     // belongs to run.slots
-	until    time.Time // the lease's end
-	body     []byte    // dropped once sent
-	missing  bool      // the queue had no body
-	outcome  Outcome   // written before the job goes to the outbox
+	slot     *slot       // belongs to run.slots
+	until    time.Time   // the lease's end
+	body     []byte      // dropped once sent
+	trace    string      // see Payload.TraceParent
+	traced   http.Header // what the tracer adds to the request
+	missing  bool        // the queue had no body
+	outcome  Outcome     // written before the job goes to the outbox
 }
 
 func (e *Engine) start(ctx context.Context) *run {

@@ -62,8 +62,8 @@ func (r *run) load(jobs []*job) error {
 		return fmt.Errorf("delivery: payloads: %w", err)
 	}
 	for _, j := range jobs {
-		body, ok := payloads[j.claim.EventID]
-		j.body, j.missing = body, !ok
+		p, ok := payloads[j.claim.EventID]
+		j.body, j.trace, j.missing = p.Body, p.TraceParent, !ok
 	}
 	return nil
 }
@@ -126,7 +126,8 @@ func (r *run) attempt(j *job) Outcome {
 	ctx, cancel := context.WithTimeout(r.sending, r.opts.Timeout)
 	defer cancel()
 	a := Attempt{Number: j.claim.Attempts + 1, StartedAt: r.opts.Now()}
-	status, answer, err := r.exchange(ctx, j, a.Number, a.StartedAt)
+	sending, ended := r.trace(ctx, j, a.Number)
+	status, answer, err := r.exchange(sending, j, a.Number, a.StartedAt)
 	end := r.opts.Now()
 	a.Duration = end.Sub(a.StartedAt)
 	a.Status, a.Answer, a.Error = status, answer, classify(ctx, status, err)
@@ -141,6 +142,9 @@ func (r *run) attempt(j *job) Outcome {
 		o.Result = Failed
 	default:
 		o.Result, o.Due = Postponed, end.Add(r.opts.Retries[a.Number-1])
+	}
+	if ended != nil {
+		ended(o)
 	}
 	return o
 }

@@ -38,7 +38,7 @@ type Backend interface {
 	// NoteNotices marks the notices of these deliveries as noted.
 	NoteNotices(ctx context.Context, c bun.IConn, ids []string) error
 	// Payloads reads the payloads of events.
-	Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string][]byte, error)
+	Payloads(ctx context.Context, c bun.IConn, ids []string) (map[string]delivery.Payload, error)
 	// Statements returns the queries that differ in their words only.
 	Statements() *Statements
 	// ForUpdate is appended to a query whose row is about to be changed.
@@ -62,7 +62,7 @@ type Statements struct {
 	LookAtEarlyEvents string
 	// ReadEvents returns the events of the account $1 after the position $2, $3
 	// up to $4, $5 that are of one of the types $6, of the campaign $7 unless that is
-	// "", and no tests: identifier, campaign, response, type, when, payload.
+	// "", and no tests: identifier, campaign, response, type, when, payload, trace.
 	ReadEvents string
 	// LookBackAtEvents returns identifier, position, type, campaign and size of at most
 	// $4 events of the account $1 before the position $2, $3, the last of them first.

@@ -73,5 +73,5 @@ func EventIDs(change *formsvc.Change) string {
 }
 
 func checkEvent(e *formsvc.Event) error {
-	return errors.Join(checkIDs(e.ID, e.AccountID, e.CampaignID, e.ResponseID), checkTypes(e.Type))
+	return errors.Join(checkIDs(e.ID, e.AccountID, e.CampaignID, e.ResponseID), checkTypes(e.Type), formsvc.CheckText(e.TraceParent))
 }

@@ -134,9 +134,11 @@ func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string
 			ID, AccountID, CampaignID, ResponseID string
 			Type, CreatedAt                       int64
 			Payload                               []byte
+			Traceparent                           string
 		}
 		q := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_events").
-			Column("id", "account_id", "campaign_id", "response_id", "type", "created_at", "payload")
+			Column("id", "account_id", "campaign_id", "response_id", "type", "created_at", "payload").
+			ColumnExpr("coalesce(traceparent, '') AS traceparent")
 		if err := q.Where("id IN (?)", bun.List(some)).Scan(ctx, &rows); err != nil {
 			return nil, err
 		}
@@ -148,6 +150,7 @@ func (s *Store) eventsByID(ctx context.Context, account formsvc.ID, ids []string
 			e := formsvc.Event{
 				ID: formsvc.ID(r.ID), AccountID: account, CampaignID: formsvc.ID(r.CampaignID),
 				ResponseID: formsvc.ID(r.ResponseID), Payload: r.Payload, CreatedAt: fromMicros(r.CreatedAt),
+				TraceParent: r.Traceparent,
 			}
 			e.Type, e.Test = eventOf(r.Type)
 			events = append(events, e)

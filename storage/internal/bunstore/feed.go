@@ -125,7 +125,7 @@ func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items [
 		e := formsvc.Event{AccountID: l.query.AccountID}
 		var stored, created int64
 		if err := rows.Scan((*string)(&e.ID), (*string)(&e.CampaignID), (*string)(&e.ResponseID), &stored, &created,
-			&e.Payload); err != nil {
+			&e.Payload, &e.TraceParent); err != nil {
 			return nil, err
 		}
 		e.Type, e.Test = eventOf(stored)

@@ -86,16 +86,16 @@ func ScanLeased(leased []Leased, rows *sql.Rows) (_ []Leased, err error) {
 	return leased, rows.Err()
 }
 
-// ScanPayloads returns about n rows of identifiers and payloads, and closes them.
-func ScanPayloads(rows *sql.Rows, n int) (_ map[string][]byte, err error) {
+// ScanPayloads returns about n rows of identifiers, bodies and traces, and closes them.
+func ScanPayloads(rows *sql.Rows, n int) (_ map[string]delivery.Payload, err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	payloads := make(map[string][]byte, n)
+	payloads := make(map[string]delivery.Payload, n)
 	for rows.Next() {
 		var (
 			id      string
-			payload []byte
+			payload delivery.Payload
 		)
-		if err := rows.Scan(&id, &payload); err != nil {
+		if err := rows.Scan(&id, &payload.Body, &payload.TraceParent); err != nil {
 			return nil, err
 		}
 		payloads[id] = payload
@@ -160,7 +160,7 @@ func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
 }
 
 // Payloads implements delivery.Queue.
-func (s *Store) Payloads(ctx context.Context, events []string) (map[string][]byte, error) {
+func (s *Store) Payloads(ctx context.Context, events []string) (map[string]delivery.Payload, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,66 @@
+package otelformsvc
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// scope names what made the spans.
+const scope = "github.com/formsvc/toolkit/formsvc/otelformsvc"
+
+// Options changes how a [Tracing] works. The zero value is ready for use.
+type Options struct {
+	// TracerProvider makes the spans. Defaults to the global one, also when that is set
+	// later.
+	TracerProvider trace.TracerProvider
+	// Propagator reads the trace that a request belongs to from its headers. What events
+	// keep and webhooks get is W3C Trace Context in any case. Defaults to that, too.
+	Propagator propagation.TextMapPropagator
+}
+
+// Tracing makes spans. It is a [formsvc.Tracer] and a [delivery.Tracer], and wraps handlers
+// and stores. It is safe for concurrent use and needs no closing: whoever made the
+// TracerProvider shuts that down.
+type Tracing struct {
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+var (
+	_ formsvc.Tracer  = (*Tracing)(nil)
+	_ delivery.Tracer = (*Tracing)(nil)
+)
+
+// New returns a Tracing.
+func New(opts *Options) *Tracing {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.TracerProvider == nil {
+		o.TracerProvider = otel.GetTracerProvider()
+	}
+	if o.Propagator == nil {
+		o.Propagator = propagation.TraceContext{}
+	}
+	return &Tracing{tracer: o.TracerProvider.Tracer(scope), propagator: o.Propagator}
+}
+
+// Start implements [formsvc.Tracer].
+func (t *Tracing) Start(ctx context.Context, operation string) (context.Context, func(error)) {
+	ctx, span := t.tracer.Start(ctx, operation)
+	return ctx, func(err error) { end(span, err) }
+}
+
+// TraceParent implements [formsvc.Tracer].
+func (t *Tracing) TraceParent(ctx context.Context) string {
+	header := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, header)
+	return header["traceparent"]
+}
