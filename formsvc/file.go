@@ -140,6 +140,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 		}
 		return File{}, err
 	}
+	s.s.raised(key.AccountID)
 	return f, nil
 }
 

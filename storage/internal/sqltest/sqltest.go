@@ -79,6 +79,8 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"feed/looks a bounded way":                   feedLooks,
 		"feed/goes on after everything was deleted":  feedGoesOn,
 		"feed/test events take no room":              feedTests,
+		"follow/once in effect on two nodes":         followOnce,
+		"follow/a commit of the host's":              followAtOnce,
 		"queue/only claims are finished":             finishUnclaimed,
 		"queue/no redelivery without the event":      redeliverPruned,
 	} {
