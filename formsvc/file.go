@@ -99,6 +99,7 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (File,
 	if err != nil {
 		return File{}, fmt.Errorf("formsvc: upload file: %w", err)
 	}
+	s.s.raised(key.AccountID)
 	return f, nil
 }
 
@@ -140,7 +141,6 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 		}
 		return File{}, err
 	}
-	s.s.raised(key.AccountID)
 	return f, nil
 }
 
