@@ -113,7 +113,7 @@ func (q *FollowQuery) check() error {
 	case q.AllAccounts && q.CampaignID != "":
 		return fmt.Errorf("CampaignID needs the AccountID that it belongs to: %w", ErrInvalid)
 	case q.Poll < 0:
-		return fmt.Errorf("Poll must not be negative: %w", ErrInvalid)
+		return fmt.Errorf("a negative Poll: %w", ErrInvalid)
 	}
 	for _, t := range q.Types {
 		if !slices.Contains(webhook.EventTypes(), t) {

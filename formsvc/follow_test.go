@@ -341,7 +341,7 @@ func TestFollowRefuses(t *testing.T) {
 		"AccountID, or AllAccounts":  {},
 		"exclude each other":         {AccountID: w.account, AllAccounts: true},
 		"CampaignID needs":           {AllAccounts: true, CampaignID: c.ID},
-		"Poll must not":              {AccountID: w.account, Poll: -1},
+		"a negative Poll":            {AccountID: w.account, Poll: -1},
 		`no event type "response.x"`: {AccountID: w.account, Types: []formsvc.EventType{"response.x"}},
 	} {
 		err := w.svc.Events.Follow(w.ctx, q, handle)

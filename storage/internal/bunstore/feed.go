@@ -37,7 +37,7 @@ func (s *Store) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed)
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
-	l := looked{query: &q, feed: in, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
+	l := looked{query: &q, in: in, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
 	// The first time, one more than the page has, to learn whether others follow.
 	for seen, step := 0, max(q.Limit+1, 100); seen < feedLook; step *= 4 {
 		limit := min(step, feedLook-seen)
@@ -81,7 +81,7 @@ func (s *Statements) wholeFeed(early bool) feed {
 // looked is what a page is known to have.
 type looked struct {
 	query *formsvc.EventQuery
-	feed
+	in    feed
 	wanted
 	next  formsvc.EventPosition // of the last event that was looked at
 	items int
@@ -103,7 +103,7 @@ func (w *wanted) has(stored int64, campaign string) bool {
 // look goes on through at most limit events, until the page is full, and returns
 // how many it was given.
 func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
-	rows, err := c.QueryContext(ctx, l.feed.look,
+	rows, err := c.QueryContext(ctx, l.in.look,
 		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
 	if err != nil {
 		return 0, err
@@ -141,7 +141,7 @@ func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items [
 		bits = TestBit - 1
 	}
 	from, to := l.query.After, l.next
-	rows, err := c.QueryContext(ctx, l.feed.read,
+	rows, err := c.QueryContext(ctx, l.in.read,
 		string(l.query.AccountID), from.Commit, from.Row, to.Commit, to.Row, bits, l.campaign)
 	if err != nil {
 		return nil, err
