@@ -23,16 +23,6 @@ type sealed struct {
 	block cipher.Block
 }
 
-// newSealed takes the key as 64 hexadecimal digits.
-func newSealed(files *fileblob.Store, key string) (*sealed, error) {
-	raw, err := hex.DecodeString(key)
-	if err != nil || len(raw) != 32 {
-		return nil, fmt.Errorf("FILES_KEY must be 64 hexadecimal digits, not %d characters", len(key))
-	}
-	block, err := aes.NewCipher(raw)
-	return &sealed{files, block}, err
-}
-
 func (s *sealed) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
 	return s.Store.Put(ctx, key, cipher.StreamReader{S: s.stream(key, 0), R: r})
 }
@@ -54,11 +44,21 @@ type opened struct {
 // from an offset on. Each blob has a key of its own that is never used again.
 func (s *sealed) stream(key string, offset int64) cipher.Stream {
 	iv := sha256.Sum256([]byte(key))
-	blocks, rest := uint64(offset)/aes.BlockSize, offset%aes.BlockSize
+	blocks, rest := uint64(offset)/aes.BlockSize, offset%aes.BlockSize //nolint:gosec // offset is not negative
 	low, carry := bits.Add64(binary.BigEndian.Uint64(iv[8:]), blocks, 0)
 	binary.BigEndian.PutUint64(iv[8:], low)
 	binary.BigEndian.PutUint64(iv[:], binary.BigEndian.Uint64(iv[:])+carry)
 	stream := cipher.NewCTR(s.block, iv[:aes.BlockSize])
 	stream.XORKeyStream(make([]byte, rest), make([]byte, rest))
 	return stream
+}
+
+// newSealed takes the key as 64 hexadecimal digits.
+func newSealed(files *fileblob.Store, key string) (*sealed, error) {
+	raw, err := hex.DecodeString(key)
+	if err != nil || len(raw) != 32 {
+		return nil, fmt.Errorf("FILES_KEY must be 64 hexadecimal digits, not %d characters", len(key))
+	}
+	block, err := aes.NewCipher(raw)
+	return &sealed{files, block}, err
 }

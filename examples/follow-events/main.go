@@ -31,7 +31,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(errors.Join(setUp(ctx, db), follow(ctx, db, forms)))
+	if err := errors.Join(setUp(ctx, db), follow(ctx, db, forms)); err != nil {
+		log.Fatal(err)
+	}
 }
 
 func setUp(ctx context.Context, db *sql.DB) error {
