@@ -2,8 +2,10 @@ package formsvc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -64,6 +66,55 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Accoun
 		return Account{}, Key{}, "", fmt.Errorf("formsvc: create account: %w", err)
 	}
 	return account, key, value, nil
+}
+
+// Ensure returns the identifier of the account of that name, and makes the account if
+// there is none: callers who do so at once, on any node, get the same one. It fails
+// like Create. So a program that has tenants of its own names an account after each,
+// by what never changes of it, and calls Ensure with every request: an account keeps
+// its name, so that its identifier is remembered, and only the first call asks the store.
+func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
+	if id, ok := a.s.ids.get(name); ok {
+		return id, nil
+	}
+	account, err := a.ByName(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		account, err = a.Create(ctx, name)
+	}
+	if errors.Is(err, ErrConflict) { // somebody else made it meanwhile
+		account, err = a.ByName(ctx, name)
+	}
+	if err != nil {
+		return "", err
+	}
+	if !a.s.bound { // what a transaction reads may be rolled back
+		a.s.ids.put(name, account.ID)
+	}
+	return account.ID, nil
+}
+
+// accountIDs remembers the identifiers of accounts by their names.
+type accountIDs struct {
+	mu     sync.RWMutex
+	byName map[string]ID
+}
+
+const accountIDsSize = 10_000
+
+func (c *accountIDs) get(name string) (ID, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	id, ok := c.byName[name]
+	return id, ok
+}
+
+func (c *accountIDs) put(name string, id ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byName == nil || len(c.byName) >= accountIDsSize {
+		c.byName = make(map[string]ID)
+	}
+	c.byName[name] = id
 }
 
 // SetContact sets the e-mail address that is told of webhooks that fail; ""

@@ -1,11 +1,15 @@
 package formsvc_test
 
 import (
+	"context"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
 )
 
 func TestAccountNames(t *testing.T) {
@@ -91,4 +95,76 @@ func TestCreateWithKeyIsOneUnit(t *testing.T) {
 	if list, err := w.svc.Accounts.List(w.ctx); err != nil || len(list) != 2 {
 		t.Errorf("there are the accounts %+v, %v", list, err)
 	}
+}
+
+// TestEnsure gives everybody who asks at once the same account, and asks the store
+// only the first time.
+func TestEnsure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	store := &accountCounter{Store: w.store.Store}
+	svc, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := w.neighbour()
+	ids := make([]formsvc.ID, 20)
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			id, err := []*formsvc.Service{w.svc, svc, other}[i%3].Accounts.Ensure(w.ctx, "tenant 7")
+			if err != nil {
+				t.Error(err)
+			}
+			ids[i] = id
+		})
+	}
+	all.Wait()
+	account, err := w.svc.Accounts.ByName(w.ctx, "tenant 7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if id != account.ID {
+			t.Errorf("an account %s, want %s for everybody", id, account.ID)
+		}
+	}
+	asked := store.asked.Load()
+	for range 3 {
+		if id, err := svc.Accounts.Ensure(w.ctx, "tenant 7"); err != nil || id != account.ID {
+			t.Errorf("again: %s, %v", id, err)
+		}
+	}
+	if again := store.asked.Load() - asked; again != 0 {
+		t.Errorf("the store was asked %d times for an account that is known", again)
+	}
+	_, err = svc.Accounts.Ensure(w.ctx, "")
+	wantFaults(t, err, "/name required")
+}
+
+// TestEnsureInATransaction remembers nothing that may be rolled back.
+func TestEnsureInATransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.svc.With(memory.New()).Accounts.Ensure(w.ctx, "tenant 7"); err != nil {
+		t.Fatal(err)
+	}
+	id, err := w.svc.Accounts.Ensure(w.ctx, "tenant 7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.svc.Accounts.Get(w.ctx, id); err != nil {
+		t.Errorf("an account of another store: %v", err)
+	}
+}
+
+// An accountCounter counts how often it is asked for an account by its name.
+type accountCounter struct {
+	formsvc.Store
+	asked atomic.Int64
+}
+
+func (s *accountCounter) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
+	s.asked.Add(1)
+	return s.Store.AccountByName(ctx, name)
 }

@@ -3,11 +3,48 @@ package formsvc
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // An EventPosition is a place in an account's events. The zero position is
-// before the first. Its fields mean something to the store only.
+// before the first. Its fields mean something to the store only. To keep one, use
+// [EventPosition.String] and [ParseEventPosition], or any encoding that takes texts.
 type EventPosition struct{ Commit, Row int64 }
+
+// String returns the position as a text of at most 41 characters, "0.0" for the zero
+// position.
+func (p EventPosition) String() string {
+	return strconv.FormatInt(p.Commit, 10) + "." + strconv.FormatInt(p.Row, 10)
+}
+
+// ParseEventPosition returns the position of a text that String made, or of "", which
+// is the zero position. Every other text is [ErrInvalid].
+func ParseEventPosition(s string) (EventPosition, error) {
+	if s == "" {
+		return EventPosition{}, nil
+	}
+	commit, row, _ := strings.Cut(s, ".")
+	var (
+		p   EventPosition
+		err error
+	)
+	p.Commit, _ = strconv.ParseInt(commit, 10, 64)
+	p.Row, _ = strconv.ParseInt(row, 10, 64)
+	if p.String() != s {
+		p, err = EventPosition{}, fmt.Errorf("formsvc: %.50q is not the position of an event: %w", s, ErrInvalid)
+	}
+	return p, err
+}
+
+// MarshalText returns what String does. Its error is always nil.
+func (p EventPosition) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText sets the position as [ParseEventPosition] reads it.
+func (p *EventPosition) UnmarshalText(text []byte) (err error) {
+	*p, err = ParseEventPosition(string(text))
+	return err
+}
 
 // EventQuery chooses events of one account.
 type EventQuery struct {

@@ -97,6 +97,7 @@ func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ Fil
 	if err != nil {
 		return File{}, fmt.Errorf("formsvc: upload file: %w", err)
 	}
+	s.s.raised(key.AccountID)
 	return f, nil
 }
 

@@ -57,11 +57,16 @@ func (k *Key) usable(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// A Principal is who a request speaks for.
+// A Principal is who a request speaks for. A program with a login of its own makes one
+// for whoever is signed in (Options.Authenticate of package httpx).
 type Principal struct {
-	AccountID   ID
-	KeyID       ID
-	KeyName     string
+	AccountID ID
+	// KeyID is the API key; "" for whom such a program has signed in.
+	KeyID ID
+	// KeyName is the name of the key, or of whoever is signed in: the author of what he
+	// comments and, without a KeyID, the actor of what he changes of webhooks.
+	KeyName string
+	// Permissions are what he may do. Whatever is not named is refused.
 	Permissions []Permission
 }
 

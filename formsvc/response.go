@@ -150,6 +150,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 		err = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
 		case err == nil:
+			s.s.raised(account)
 			return r, nil
 		case errors.Is(err, ErrStale):
 			s.s.campaigns.drop(key)
@@ -238,6 +239,7 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	if err != nil {
 		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
 	}
+	s.s.raised(key.AccountID)
 	return r, nil
 }
 

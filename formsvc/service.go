@@ -122,6 +122,8 @@ type core struct {
 	uses          *keyUses
 	campaigns     *campaignCache
 	inFlight      *inFlight
+	followers     *followers
+	ids           *accountIDs
 }
 
 // New returns a Service over the store. It fails when an option contradicts
@@ -174,16 +176,18 @@ func New(store Store, opts *Options) (*Service, error) {
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
 		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
 		keys: new(keyCache), uses: new(keyUses), campaigns: new(campaignCache), inFlight: new(inFlight),
+		followers: new(followers), ids: new(accountIDs),
 	}), nil
 }
 
 // With returns the same Service over another store, usually one that is bound
-// to a transaction of the caller: what the result writes commits with it.
+// to a transaction of the caller: what the result writes commits with it. After the
+// commit, [Service.Notify] on s spares who waits for events the time until the next poll.
 func (s *Service) With(store Store) *Service {
 	return s.view(func(c *core) {
 		c.store, c.bound = store, true
 		// What a transaction reads must not be remembered beyond it.
-		c.keys, c.campaigns = new(keyCache), new(campaignCache)
+		c.keys, c.campaigns, c.ids = new(keyCache), new(campaignCache), new(accountIDs)
 	})
 }
 

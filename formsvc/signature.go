@@ -71,6 +71,7 @@ func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInp
 	if err != nil {
 		return Signature{}, fmt.Errorf("formsvc: create signature: %w", err)
 	}
+	s.s.raised(key.AccountID)
 	return sig, nil
 }
 

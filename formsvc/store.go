@@ -255,6 +255,9 @@ type EventStore interface {
 	// from [EventPage.Next] misses none, however late its transaction committed.
 	// An unknown account has none.
 	Events(ctx context.Context, q EventQuery) (EventPage, error)
+	// AllEvents returns the events of all accounts as Events does those of one,
+	// whatever AccountID says. Its positions are good for AllEvents only.
+	AllEvents(ctx context.Context, q EventQuery) (EventPage, error)
 	// Prune deletes events made before the time, the deliveries of such events,
 	// their attempts and notices, and what is left of deleted webhooks: about
 	// limit rows of each in one unit. It returns how many rows it deleted;

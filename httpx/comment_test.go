@@ -54,6 +54,22 @@ func TestCommentByStrangers(t *testing.T) {
 	})
 }
 
+// What whoever is let in by the embedder does to webhooks is under his name.
+func TestAuditOfStrangers(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"ada@example.com", ""} {
+			w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) {
+				return &formsvc.Principal{AccountID: w.mine.account.ID, KeyName: name, Permissions: formsvc.AllPermissions()}, nil
+			}})
+			hook := w.do("POST", "/v1/webhooks", `{"url":"https://example.com/`+name+`","events":["response.created"]}`).is(201, "").text("uuid")
+			page, err := w.svc.Audits.List(t.Context(), formsvc.AuditQuery{AccountID: w.mine.account.ID, Target: formsvc.ID(hook)})
+			if err != nil || len(page.Items) != 1 || page.Items[0].Actor != name {
+				t.Errorf("the audit trail says %+v (%v), want one entry of %q", page.Items, err, name)
+			}
+		}
+	})
+}
+
 func TestBadComments(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		response := w.response(w.campaign(plainCampaign))

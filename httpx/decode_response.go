@@ -82,7 +82,7 @@ func (d *decoder) answers() []formsvc.Answer {
 // answer reads {"value": [strings]}. The strings are appended to values, so
 // that all answers share a few slices.
 func (d *decoder) answer(values []string) (value, all []string) {
-	if !d.object() {
+	if !d.enter(jsontext.KindBeginObject, `must be an object such as {"value":["text"]}`) {
 		return nil, values
 	}
 	there, start := false, len(values)

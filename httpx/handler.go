@@ -69,7 +69,9 @@ type Options struct {
 	// Authenticate says who a request speaks for. What is
 	// [formsvc.ErrUnauthenticated] is answered 401. The result is not changed
 	// and may be shared between requests. Its KeyID, or its account if it has none,
-	// is whose requests the quota of the service counts. Defaults to the API key in the
+	// is whose requests the quota of the service counts. Where it goes by a cookie, which
+	// browsers also send with requests that other sites make them send, put
+	// [http.CrossOriginProtection] around the Handler. Defaults to the API key in the
 	// Authorization header.
 	Authenticate func(*http.Request) (*formsvc.Principal, error)
 	// ClientAddress returns the address that a request came from, where that is not

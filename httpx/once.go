@@ -107,12 +107,18 @@ var errUnsettled = fmt.Errorf("httpx: a record of the key comes and goes: %w", f
 
 // service returns the service for a call that changes something. Where there is an
 // audit trail, the trail names the key. An embedder's own authentication may know no
-// key; then it names whoever the Service is for.
+// key; then it names who the embedder says it is, or else whoever the Service is for.
 func (h *Handler) service(c *call) *formsvc.Service {
-	if c.route.Permission != formsvc.WebhooksWrite || c.who.KeyID == "" {
+	switch {
+	case c.route.Permission != formsvc.WebhooksWrite:
+		return h.svc
+	case c.who.KeyID != "":
+		return h.svc.As("key " + string(c.who.KeyID))
+	case c.who.KeyName != "":
+		return h.svc.As(c.who.KeyName)
+	default:
 		return h.svc
 	}
-	return h.svc.As("key " + string(c.who.KeyID))
 }
 
 // remembered returns what is kept of the answer.

@@ -1,6 +1,6 @@
-// Command embed-postgres-tx submits a form response inside the host program's
-// own transaction: the order and the response are both there afterwards, with
-// the webhook on its way, or neither is.
+// Command embed-postgres-tx submits a form response inside the host program's own
+// transaction: the order and the response are both there afterwards, with the event and
+// the webhooks on their way, or none of it is.
 //
 //	DATABASE_URL=postgres://localhost/shop go run ./examples/embed-postgres-tx
 package main
@@ -8,71 +8,72 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"log"
 	"os"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the host's database
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/pgdialect"
-
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the host's database
 )
 
 func main() {
 	ctx := context.Background()
-	conn, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
+	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	db := bun.NewDB(conn, pgdialect.New())
 	forms, campaign, err := setUp(ctx, db)
 	if err != nil {
 		log.Fatal(err)
 	}
 	r, err := order(ctx, db, forms, campaign, "a bicycle")
-	fmt.Println("order stored with response", r.Reference, err)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Println("order stored with response", r.Reference)
 }
 
 // setUp puts the service on the host's database, beside the host's tables.
-func setUp(ctx context.Context, db *bun.DB) (*formsvc.Service, formsvc.Campaign, error) {
-	_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (response uuid PRIMARY KEY, what text NOT NULL)")
-	store := postgres.New(db, nil)
-	forms, newErr := formsvc.New(store, nil)
-	if err = errors.Join(err, store.Migrate(ctx), newErr); err != nil {
-		return nil, formsvc.Campaign{}, err
+func setUp(ctx context.Context, db *sql.DB) (forms *formsvc.Service, c formsvc.Campaign, err error) {
+	if _, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (response uuid PRIMARY KEY, what text NOT NULL)"); err != nil {
+		return nil, c, err
 	}
-	account, err := forms.Accounts.Create(ctx, "shop")
-	if errors.Is(err, formsvc.ErrConflict) {
-		account, err = forms.Accounts.ByName(ctx, "shop")
-	}
+	store, err := postgres.OpenDB(ctx, db, nil)
 	if err != nil {
-		return nil, formsvc.Campaign{}, err
+		return nil, c, err
 	}
-	campaign, err := forms.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Orders"})
-	return forms, campaign, err
+	if forms, err = formsvc.New(store, nil); err != nil {
+		return nil, c, err
+	}
+	account, err := forms.Accounts.Ensure(ctx, "shop")
+	if err != nil {
+		return nil, c, err
+	}
+	c, err = forms.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Orders"})
+	return forms, c, err
 }
 
 // order writes the host's row and the response in one transaction.
-func order(
-	ctx context.Context, db *bun.DB, forms *formsvc.Service, c formsvc.Campaign, what string,
-) (r formsvc.Response, err error) {
-	err = db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		bound, err := postgres.Bind(tx, nil)
-		if err != nil {
-			return err
-		}
-		r, err = forms.With(bound).Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{
-			User:    formsvc.User{Email: "customer@example.com"},
-			Answers: []formsvc.Answer{{Name: "what", Value: []string{what}}},
-		})
-		if err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, "INSERT INTO orders (response, what) VALUES (?, ?)", string(r.ID), what)
-		return err
+func order(ctx context.Context, db *sql.DB, forms *formsvc.Service, c formsvc.Campaign, what string) (r formsvc.Response, err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	bound, err := postgres.Bind(tx, nil) // a bun.Tx will do as well
+	if err != nil {
+		return r, err
+	}
+	r, err = forms.With(bound).Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{
+		User: formsvc.User{Email: "customer@example.com"}, Answers: []formsvc.Answer{{Name: "what", Value: []string{what}}},
 	})
+	if err != nil {
+		return r, err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO orders (response, what) VALUES ($1, $2)", string(r.ID), what); err != nil {
+		return r, err
+	}
+	err = tx.Commit()
+	forms.Notify() // whoever waits for events need not wait until he next looks
 	return r, err
 }

@@ -1,5 +1,6 @@
-// Command embed-sqlite mounts the forms API in a server of its own, under
-// /forms, on a SQLite file, and delivers webhooks from the same process.
+// Command embed-sqlite mounts the forms API in a server of its own, under /forms, with
+// files, on SQLite. Interrupted, it answers the requests that are under way, lets the
+// webhooks that are on their way arrive, and ends.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore/fileblob"
@@ -23,26 +25,26 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:8080")
-	if err != nil {
-		log.Fatal(err)
+	if err == nil {
+		err = run(ctx, l, "forms")
 	}
-	if err := run(ctx, l, "forms.db"); err != nil {
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
 // run serves until ctx ends.
-func run(ctx context.Context, l net.Listener, path string) (err error) {
-	store, err := sqlite.Open(ctx, path, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	files, err := fileblob.Open(path+"-files", nil)
+func run(ctx context.Context, l net.Listener, dir string) (err error) {
+	files, err := fileblob.Open(dir+"/files", nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
+	store, err := sqlite.Open(ctx, dir+"/forms.db", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
 	forms, err := formsvc.New(store, &formsvc.Options{Blobs: files})
 	if err != nil {
 		return err
@@ -55,25 +57,23 @@ func run(ctx context.Context, l net.Listener, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := firstKey(ctx, forms); err != nil {
-		return err
-	}
 	mux := http.NewServeMux()
 	mux.Handle("/forms/", http.StripPrefix("/forms", api))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
-	go func() { _ = server.Serve(l) }()
-	return engine.Run(ctx) // until ctx ends
-}
 
-// firstKey makes an account on the first start and prints its key.
-func firstKey(ctx context.Context, forms *formsvc.Service) error {
-	_, _, key, err := forms.Accounts.CreateWithKey(ctx, "example", formsvc.KeyInput{
-		Name: "first", Permissions: formsvc.AllPermissions(),
-	})
-	if errors.Is(err, formsvc.ErrConflict) {
-		return nil
+	var background sync.WaitGroup
+	defer background.Wait()
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()                                      // after the last request
+	background.Go(func() { _ = engine.Run(running) }) // delivers webhooks; its error is always nil
+	background.Go(func() { _ = forms.Run(running) })  // deletes what is old; the same
+
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+		return server.Shutdown(context.WithoutCancel(ctx)) // waits for the requests under way
 	}
-	log.Println("API key, shown once:", key)
-	return err
 }

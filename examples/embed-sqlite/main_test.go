@@ -1,38 +1,27 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"log"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
 func TestServesUnderItsPrefix(t *testing.T) {
-	var out bytes.Buffer
-	log.SetOutput(&out)
-	defer log.SetOutput(os.Stderr)
+	dir := t.TempDir()
+	key := firstKey(t, dir+"/forms.db")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	ready := make(chan struct{})
-	go func() {
-		done <- run(ctx, &signalling{Listener: l, accepting: ready}, filepath.Join(t.TempDir(), "forms.db"))
-	}()
-	select {
-	case <-ready:
-	case err := <-done:
-		t.Fatal(err)
-	}
-	key := regexp.MustCompile(`formsvc_\w+`).FindString(out.String())
+	go func() { done <- run(ctx, l, dir) }()
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+l.Addr().String()+"/forms/v1/campaigns",
 		strings.NewReader(`{"title":"Hello"}`))
@@ -43,7 +32,7 @@ func TestServesUnderItsPrefix(t *testing.T) {
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(err, <-done)
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusCreated || !strings.HasPrefix(res.Header.Get("Location"), "/forms/v1/campaigns/") {
@@ -53,19 +42,28 @@ func TestServesUnderItsPrefix(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-}
-
-// signalling tells when the server accepts connections.
-type signalling struct {
-	net.Listener
-	accepting chan struct{}
-	told      bool
-}
-
-func (s *signalling) Accept() (net.Conn, error) {
-	if !s.told {
-		s.told = true
-		close(s.accepting)
+	if _, err := os.Stat(dir + "/files"); err != nil {
+		t.Error(err)
 	}
-	return s.Listener.Accept()
+}
+
+// firstKey makes an account with a key, as "formsvc keys create" does.
+func firstKey(t *testing.T, path string) string {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	forms, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, key, err := forms.Accounts.CreateWithKey(t.Context(), "example", formsvc.KeyInput{
+		Name: "first", Permissions: formsvc.AllPermissions(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }

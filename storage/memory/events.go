@@ -64,17 +64,41 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		return formsvc.EventPage{}, err
 	}
 	defer s.mu.Unlock()
-	q = q.Clamped()
-	page := formsvc.EventPage{Next: q.After}
 	a, err := s.account(q.AccountID)
 	if err != nil {
-		return page, nil // an unknown account has none
+		return formsvc.EventPage{Next: q.After}, nil // an unknown account has none
 	}
-	start, _ := slices.BinarySearchFunc(a.events, q.After.Commit+1, func(e *event, position int64) int {
+	return pageOf(a.after(q.After), q), nil
+}
+
+// AllEvents implements [formsvc.EventStore].
+func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	if err := s.enter(ctx); err != nil {
+		return formsvc.EventPage{}, err
+	}
+	defer s.mu.Unlock()
+	var events []*event
+	for _, a := range s.accounts.rows {
+		events = append(events, a.after(q.After)...)
+	}
+	slices.SortFunc(events, func(a, b *event) int { return cmp.Compare(a.position, b.position) })
+	return pageOf(events, q), nil
+}
+
+// after returns the account's events after a position.
+func (a *account) after(p formsvc.EventPosition) []*event {
+	start, _ := slices.BinarySearchFunc(a.events, p.Commit+1, func(e *event, position int64) int {
 		return cmp.Compare(e.position, position)
 	})
+	return a.events[start:]
+}
+
+// pageOf returns what is asked for of the events after q.After.
+func pageOf(events []*event, q formsvc.EventQuery) formsvc.EventPage {
+	q = q.Clamped()
+	page := formsvc.EventPage{Next: q.After}
 	size := 0
-	for _, e := range a.events[start:] {
+	for _, e := range events {
 		if wanted(e, q.CampaignID, q.Types) {
 			size += len(e.Payload)
 			if len(page.Items) == q.Limit || len(page.Items) > 0 && size > q.MaxBytes {
@@ -85,7 +109,7 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		}
 		page.Next.Commit = e.position
 	}
-	return page, nil
+	return page
 }
 
 // wanted reports whether an event is of the campaign and of one of the types, where

@@ -61,12 +61,16 @@ func TestEventPlans(t *testing.T) {
 			}
 			p.prepare("look back", b.Statements().LookBackAtEvents,
 				fmt.Sprintf("'%s', 9223372036854775807, 9223372036854775807, 20", e.Account))
+			p.prepare("look at the whole feed", b.Statements().LookAtAllEvents, "'', 0, 0, 20")
+			p.prepare("read the whole feed", b.Statements().ReadAllEvents, "'', 0, 0, 0, 9223372036854775807, 65535, ''")
 			p.prepare("look at one response", b.Statements().LookAtEventsAbout,
 				fmt.Sprintf("'%s', '%s', '%s', '%s', 20", e.Account, e.Campaign, e.Response, e.MadeWith))
 			p.prepare("use keys", b.Statements().UseKeys, "'["+strings.Join(uses, ",")+"]'")
 			look("look at one response", p.explain("look at one response"))
 			if !c.callers || c.after != "" { // else the server takes an account for a small part of a small table
 				look("look back", p.explain("look back"))
+				look("look at the whole feed", p.explain("look at the whole feed"))
+				look("read the whole feed", p.explain("read the whole feed"))
 			}
 			if !c.callers { // where reading all keys once a minute may be cheaper
 				look("use keys", p.explain("use keys"))

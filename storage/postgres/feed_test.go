@@ -89,6 +89,19 @@ func (f *feed) read(after *formsvc.EventPosition, limit int) (ids []formsvc.ID) 
 	return ids
 }
 
+// readWhole returns what the feed of all accounts shows.
+func (f *feed) readWhole() (ids []formsvc.ID) {
+	f.Helper()
+	page, err := f.store.AllEvents(f.Context(), formsvc.EventQuery{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, e := range page.Items {
+		ids = append(ids, e.ResponseID)
+	}
+	return ids
+}
+
 // readAll goes on until it has seen so many events: transactions of other tests
 // on the server may hold up the feed for a while.
 func (f *feed) readAll(after formsvc.EventPosition, want int) (ids []formsvc.ID) {
@@ -197,6 +210,9 @@ func TestFeedWaitsForOlderTransactions(t *testing.T) {
 	for range 20 {
 		if ids := f.read(&after, 10); len(ids) > 0 {
 			t.Fatalf("saw %v while the transaction of an earlier event is open", ids)
+		}
+		if ids := f.readWhole(); !slices.Equal(ids, []formsvc.ID{first}) {
+			t.Fatalf("saw %v of all accounts while the transaction of an earlier event is open", ids)
 		}
 	}
 	if err := tx.Commit(); err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 
-	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 )
@@ -149,7 +148,7 @@ func planFixed(ctx context.Context, conn *pgx.Conn) error {
 
 func (s *Store) start(ctx context.Context, o *Options) error {
 	if err := s.checkServer(ctx); err != nil {
-		return s.backend.Classify(err)
+		return err
 	}
 	if o.SkipMigrations {
 		return nil
@@ -158,18 +157,6 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 		return err
 	}
 	return s.CheckKeys(ctx)
-}
-
-// New returns a store on a database that the caller has opened, with the pgx
-// driver and standard_conforming_strings on, and goes on owning: Close leaves
-// it open. The schema must be brought up to date with Migrate; then call
-// CheckKeys, as Open does. It does not listen for the work of other processes,
-// but tells them of its own.
-func New(db *bun.DB, opts *Options) *Store {
-	o := opts.withDefaults()
-	// Where plans are not fixed, those of the queue are made for the tables as
-	// they are at the time.
-	return newStore(db, &o, unplanned{db.DB})
 }
 
 // newStore returns a store that runs the statements of the queue on queue, or
@@ -201,21 +188,6 @@ func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 	return s
 }
 
-// Bind returns a store that works inside tx, a transaction of the caller: what
-// it writes commits or rolls back with it. Like tx it must not be used by two
-// goroutines at once. After the commit, call Notify on the store that delivers,
-// or leave the deliveries to its next poll. Of opts it uses the keyring, which
-// must be that of the other stores on the database.
-func Bind(tx bun.IDB, opts *Options) (formsvc.Store, error) {
-	t, ok := tx.(bun.Tx)
-	if !ok {
-		return nil, fmt.Errorf("postgres: bind: want a bun.Tx, got %T", tx)
-	}
-	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // no secret
-	o := opts.withDefaults()
-	return bunstore.New(bunstore.Config{Backend: b, Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(t, t.Tx), nil
-}
-
 // Close refuses new calls, waits for the writes that are under way and
 // disconnects what Open connected.
 func (s *Store) Close() error {
@@ -232,24 +204,6 @@ func (s *Store) Close() error {
 	}
 	if s.owned && first {
 		return s.db.Close()
-	}
-	return nil
-}
-
-// checkServer makes sure that the promises of this package can be kept.
-func (s *Store) checkServer(ctx context.Context) error {
-	for _, setting := range []struct{ name, bad, good string }{
-		{"synchronous_commit", "off", ""},
-		{"standard_conforming_strings", "off", ""},
-		{"server_encoding", "", "UTF8"},
-	} {
-		var got string
-		if err := s.db.QueryRowContext(ctx, "SHOW "+setting.name).Scan(&got); err != nil {
-			return err
-		}
-		if got == setting.bad || (setting.good != "" && got != setting.good) {
-			return fmt.Errorf("the server's %s is %s, which would lose or change what is stored", setting.name, got)
-		}
 	}
 	return nil
 }

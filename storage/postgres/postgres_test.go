@@ -4,9 +4,6 @@ import (
 	"database/sql"
 	"testing"
 
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/pgdialect"
-
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
@@ -68,14 +65,14 @@ func TestConformanceUnprepared(t *testing.T) {
 func TestConformanceOnTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	onCallers := func(t testing.TB, dsn string) handle {
-		db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=exec&standard_conforming_strings=on")
+		db, err := sql.Open("pgx", dsn)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		db.SetMaxOpenConns(4)
-		s := postgres.New(bun.NewDB(db, pgdialect.New()), nil)
-		if err := s.Migrate(t.Context()); err != nil {
+		s, err := postgres.OpenDB(t.Context(), db, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })

@@ -35,7 +35,7 @@ func TestSQL(t *testing.T) {
 				}
 				return s, err
 			},
-			Bind: func(tx bun.IDB, ring *keyring.Keyring) (formsvc.Store, error) {
+			Bind: func(tx bun.IConn, ring *keyring.Keyring) (formsvc.Store, error) {
 				return postgres.Bind(tx, &postgres.Options{Keyring: ring})
 			},
 			Poison: `CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$

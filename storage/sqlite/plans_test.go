@@ -58,6 +58,7 @@ func queueStatements(b *backend) map[string]string {
 		"Ready": b.Statements().Ready, "Claim": claimDue, "Claim with the late ones first": claimLateDue,
 		"Finish": b.finish, "Payloads": selectPayloads, "notice": insertNotice, "failing": addFailing, "Failures": b.Statements().LeaseNotices,
 		"Events": b.Statements().LookAtEvents, "the payloads of Events": b.Statements().ReadEvents,
+		"AllEvents": b.Statements().LookAtAllEvents, "the payloads of AllEvents": b.Statements().ReadAllEvents,
 		"RecentEvents": b.Statements().LookBackAtEvents, "EventsAbout": b.Statements().LookAtEventsAbout, "UseKeys": b.Statements().UseKeys,
 	}
 }
@@ -72,6 +73,7 @@ var lookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SCAN d USING COVERING INDEX formsvc_deliveries_due`,
 	`SEARCH (w|e)( EXISTS)? USING( COVERING)? INDEX sqlite_autoindex_formsvc_(webhooks|events)_1 \(id=\?\)`,
 	`SEARCH e USING INDEX formsvc_events_account \(account_id=\? AND rowid[<>]\?( AND rowid<\?)?\)`,
+	`SEARCH e USING INTEGER PRIMARY KEY \(rowid>\?( AND rowid<\?)?\)`,
 	`SEARCH e USING INDEX formsvc_events_about \(about=\?\)`,
 	`SEARCH k USING INDEX formsvc_keys_account \(account_id=\? AND id=\?\)`,
 	`SEARCH formsvc_notices USING PRIMARY KEY \(delivery_id=\?\)`,

@@ -252,6 +252,9 @@ func (*backend) Statements() *bunstore.Statements {
 	const lookAtEvents = `
 SELECT e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`
+	const lookAtAllEvents = `
+SELECT e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e
+WHERE e.seq > ?2 AND ?1 IS NOT NULL AND ?3 IS NOT NULL ORDER BY e.seq LIMIT CAST(?4 AS BIGINT)`
 	return &bunstore.Statements{
 		Ready: ready,
 		LeaseNotices: `
@@ -265,9 +268,15 @@ RETURNING delivery_id, account_id, webhook_id, event_id, event_type, attempts, s
 		LookAtEvents:      lookAtEvents,
 		LookAtEarlyEvents: lookAtEvents,
 		ReadEvents: `
-SELECT e.id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '')
+SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '')
 FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
+  AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,
+		LookAtAllEvents:      lookAtAllEvents,
+		LookAtAllEarlyEvents: lookAtAllEvents,
+		ReadAllEvents: `
+SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '') FROM formsvc_events AS e
+WHERE e.seq > ?2 AND ?1 IS NOT NULL AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
   AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,
 		LookBackAtEvents: `
 SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account

@@ -34,7 +34,7 @@ func TestSQL(t *testing.T) {
 				}
 				return s, err
 			},
-			Bind: func(tx bun.IDB, ring *keyring.Keyring) (formsvc.Store, error) {
+			Bind: func(tx bun.IConn, ring *keyring.Keyring) (formsvc.Store, error) {
 				return sqlite.Bind(tx, &sqlite.Options{Keyring: ring})
 			},
 			Poison: `CREATE TRIGGER poison BEFORE INSERT ON formsvc_responses WHEN NEW.reference = 'POISON'

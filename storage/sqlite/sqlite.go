@@ -17,7 +17,6 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 
-	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 )
@@ -163,15 +162,6 @@ func closeOnError(err *error, db *sql.DB) {
 	}
 }
 
-// New returns a store on a database that the caller has opened and goes on
-// owning: Close leaves it open. The caller sets its pragmas; without
-// journal_mode WAL and synchronous FULL an answer is not a promise. The schema
-// must be brought up to date with Migrate; then call CheckKeys, as Open does.
-func New(db *bun.DB, opts *Options) *Store {
-	o := opts.withDefaults()
-	return newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
-}
-
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
 	s := &Store{backend: newBackend(), writer: w}
 	var commit func(context.Context, *bunstore.Unit) error
@@ -183,20 +173,6 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 		Rebind: func(q string) string { return q },
 	})
 	return s
-}
-
-// Bind returns a store that works inside tx, a transaction of the caller: what
-// it writes commits or rolls back with it. Like tx it must not be used by two
-// goroutines at once. After the commit, call Notify on the store that delivers,
-// or leave the deliveries to its next poll. Of opts it uses the keyring, which
-// must be that of the other stores on the database.
-func Bind(tx bun.IDB, opts *Options) (formsvc.Store, error) {
-	t, ok := tx.(bun.Tx)
-	if !ok {
-		return nil, fmt.Errorf("sqlite: bind: want a bun.Tx, got %T", tx)
-	}
-	o := opts.withDefaults()
-	return newStore(nil, nil, nil, &o).Bound(t, t.Tx), nil
 }
 
 // Close refuses new calls, commits the writes that are under way and closes

@@ -5,9 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/sqlitedialect"
-
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/storagetest"
 )
@@ -59,14 +56,13 @@ func TestConformanceWithoutGroupCommit(t *testing.T) {
 func TestConformanceOnTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(t testing.TB, path string) handle {
-		db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Dir(path))+"/callers.db"+
-			"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=foreign_keys(1)")
+		db, err := sql.Open("sqlite", sqlite.DSN(path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		s := sqlite.New(bun.NewDB(db, sqlitedialect.New()), nil)
-		if err := s.Migrate(t.Context()); err != nil {
+		s, err := sqlite.OpenDB(t.Context(), db, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })

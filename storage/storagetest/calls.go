@@ -103,6 +103,7 @@ func calls() []call {
 		{name: "Webhook", uses: hook, do: (*world).callWebhook},
 		{name: "Webhooks", uses: account, none: true, do: (*world).callWebhooks},
 		{name: "Events", uses: account, none: true, do: (*world).callEvents},
+		{name: "AllEvents", do: (*world).callAllEvents},
 		{name: "Event", uses: []part{accountPart, eventPart}, do: (*world).callEvent},
 		{name: "RecentEvents", uses: account, none: true, do: (*world).callRecentEvents},
 		{name: "EventsAbout", uses: response, do: (*world).callEventsAbout},

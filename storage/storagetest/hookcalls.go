@@ -81,6 +81,11 @@ func (w *world) callEvents(ctx context.Context, at *target) (int, error) {
 	return len(page.Items), err
 }
 
+func (w *world) callAllEvents(ctx context.Context, _ *target) (int, error) {
+	page, err := w.store.AllEvents(ctx, formsvc.EventQuery{})
+	return len(page.Items), err
+}
+
 func (w *world) callEvent(ctx context.Context, at *target) (int, error) {
 	_, err := w.store.Event(ctx, at[accountPart], at[eventPart])
 	return 0, err

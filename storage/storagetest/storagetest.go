@@ -173,7 +173,7 @@ func groups() []group {
 		{TestEvents, testEventTests()},
 		{Notices, noticeTests()},
 		{Digests, digestTests()},
-		{Feed, feedTests()},
+		{Feed, append(feedTests(), wholeFeedTests()...)},
 		{Events, eventTests()},
 		{Idempotency, idempotencyTests()},
 		{Pruning, pruneTests()},

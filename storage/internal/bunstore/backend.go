@@ -62,8 +62,13 @@ type Statements struct {
 	LookAtEarlyEvents string
 	// ReadEvents returns the events of the account $1 after the position $2, $3
 	// up to $4, $5 that are of one of the types $6, of the campaign $7 unless that is
-	// "", and no tests: identifier, campaign, response, type, when, payload, trace.
+	// "", and no tests: identifier, account, campaign, response, type, when, payload, trace.
 	ReadEvents string
+	// LookAtAllEvents, LookAtAllEarlyEvents and ReadAllEvents do the same for all
+	// accounts, whatever $1 is.
+	LookAtAllEvents      string
+	LookAtAllEarlyEvents string
+	ReadAllEvents        string
 	// LookBackAtEvents returns identifier, position, type, campaign and size of at most
 	// $4 events of the account $1 before the position $2, $3, the last of them first.
 	LookBackAtEvents string

@@ -16,15 +16,28 @@ const feedLook = 10_000
 // Events implements formsvc.EventStore. It looks at the positions, types and
 // sizes of events first and then reads those that the page has room for.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	page := formsvc.EventPage{Next: q.After}
 	if err := s.ready(ctx, q.AccountID); err != nil {
-		return page, noneWhenNotFound(err)
+		return formsvc.EventPage{Next: q.After}, noneWhenNotFound(err)
 	}
+	return s.pageOfEvents(ctx, q, s.statements.feed(q.Early))
+}
+
+// AllEvents implements formsvc.EventStore in the same way.
+func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	if err := s.ready(ctx); err != nil {
+		return formsvc.EventPage{Next: q.After}, err
+	}
+	q.AccountID = ""
+	return s.pageOfEvents(ctx, q, s.statements.wholeFeed(q.Early))
+}
+
+func (s *Store) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed) (formsvc.EventPage, error) {
+	page := formsvc.EventPage{Next: q.After}
 	q = q.Clamped()
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
-	l := looked{query: &q, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
+	l := looked{query: &q, in: in, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
 	// The first time, one more than the page has, to learn whether others follow.
 	for seen, step := 0, max(q.Limit+1, 100); seen < feedLook; step *= 4 {
 		limit := min(step, feedLook-seen)
@@ -48,9 +61,27 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	return page, nil
 }
 
+// A feed is the statements that look at events, and that read them.
+type feed struct{ look, read string }
+
+func (s *Statements) feed(early bool) feed {
+	if early {
+		return feed{s.LookAtEarlyEvents, s.ReadEvents}
+	}
+	return feed{s.LookAtEvents, s.ReadEvents}
+}
+
+func (s *Statements) wholeFeed(early bool) feed {
+	if early {
+		return feed{s.LookAtAllEarlyEvents, s.ReadAllEvents}
+	}
+	return feed{s.LookAtAllEvents, s.ReadAllEvents}
+}
+
 // looked is what a page is known to have.
 type looked struct {
 	query *formsvc.EventQuery
+	in    feed
 	wanted
 	next  formsvc.EventPosition // of the last event that was looked at
 	items int
@@ -72,11 +103,7 @@ func (w *wanted) has(stored int64, campaign string) bool {
 // look goes on through at most limit events, until the page is full, and returns
 // how many it was given.
 func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
-	statement := s.statements.LookAtEvents
-	if l.query.Early {
-		statement = s.statements.LookAtEarlyEvents
-	}
-	rows, err := c.QueryContext(ctx, statement,
+	rows, err := c.QueryContext(ctx, l.in.look,
 		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
 	if err != nil {
 		return 0, err
@@ -114,7 +141,7 @@ func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items [
 		bits = TestBit - 1
 	}
 	from, to := l.query.After, l.next
-	rows, err := c.QueryContext(ctx, s.statements.ReadEvents,
+	rows, err := c.QueryContext(ctx, l.in.read,
 		string(l.query.AccountID), from.Commit, from.Row, to.Commit, to.Row, bits, l.campaign)
 	if err != nil {
 		return nil, err
@@ -122,9 +149,11 @@ func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items [
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	items = make([]formsvc.Event, 0, l.items)
 	for rows.Next() {
-		e := formsvc.Event{AccountID: l.query.AccountID}
-		var stored, created int64
-		if err := rows.Scan((*string)(&e.ID), (*string)(&e.CampaignID), (*string)(&e.ResponseID), &stored, &created,
+		var (
+			e               formsvc.Event
+			stored, created int64
+		)
+		if err := rows.Scan((*string)(&e.ID), (*string)(&e.AccountID), (*string)(&e.CampaignID), (*string)(&e.ResponseID), &stored, &created,
 			&e.Payload, &e.TraceParent); err != nil {
 			return nil, err
 		}

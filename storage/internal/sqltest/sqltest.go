@@ -6,6 +6,7 @@ package sqltest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ type Database struct {
 	// its cleanup.
 	OpenWith func(t testing.TB, ring *keyring.Keyring) (Store, error)
 	// Bind is the package's Bind.
-	Bind func(tx bun.IDB, ring *keyring.Keyring) (formsvc.Store, error)
+	Bind func(tx bun.IConn, ring *keyring.Keyring) (formsvc.Store, error)
 	// Poison is the statement that makes inserting a response with the reference
 	// POISON an error of the database.
 	Poison string
@@ -79,12 +80,29 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"feed/looks a bounded way":                   feedLooks,
 		"feed/goes on after everything was deleted":  feedGoesOn,
 		"feed/test events take no room":              feedTests,
+		"follow/once in effect on two nodes":         followOnce,
+		"follow/a commit of the host's":              followAtOnce,
 		"queue/only claims are finished":             finishUnclaimed,
 		"queue/no redelivery without the event":      redeliverPruned,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, make(t))
+		})
+		if !strings.HasPrefix(name, "bound/") && !strings.HasSuffix(name, "host's transaction") {
+			continue
+		}
+		t.Run(name+", a *sql.Tx", func(t *testing.T) {
+			t.Parallel()
+			d := make(t)
+			bind := d.Bind
+			d.Bind = func(tx bun.IConn, ring *keyring.Keyring) (formsvc.Store, error) {
+				if t, ok := tx.(bun.Tx); ok {
+					tx = t.Tx
+				}
+				return bind(tx, ring)
+			}
+			test(t, d)
 		})
 	}
 }

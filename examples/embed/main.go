@@ -1,0 +1,50 @@
+// Command embed is the smallest server with the forms API in it: under /forms, with
+// everything in the SQLite file forms.db, and with webhooks delivered by itself.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/storage/sqlite"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+func main() {
+	ctx := context.Background()
+	store := must(sqlite.Open(ctx, "forms.db", nil))
+	forms := must(formsvc.New(store, nil))
+	api := must(httpx.New(forms, nil))
+	engine := must(delivery.New(store, nil))
+	printFirstKey(ctx, forms)
+	http.Handle("/forms/", http.StripPrefix("/forms", api))
+	go func() { log.Fatal(engine.Run(ctx)) }() // delivers webhooks
+	go func() { log.Fatal(forms.Run(ctx)) }()  // deletes what is older than 30 days
+	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), ReadHeaderTimeout: 10 * time.Second}
+	log.Fatal(server.ListenAndServe())
+}
+
+// printFirstKey makes an account with a key, unless that was done at an earlier start.
+func printFirstKey(ctx context.Context, forms *formsvc.Service) {
+	_, _, key, err := forms.Accounts.CreateWithKey(ctx, "example", formsvc.KeyInput{
+		Name: "first", Permissions: formsvc.AllPermissions(),
+	})
+	if errors.Is(err, formsvc.ErrConflict) {
+		return
+	}
+	log.Println("API key, shown once:", must(key, err))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTenLines counts what stands between the beginning of main and the line that serves.
+func TestTenLines(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, main, found := strings.Cut(string(source), "\nfunc main() {\n")
+	before, _, serves := strings.Cut(main, "\tlog.Fatal(server.ListenAndServe())\n}\n")
+	if lines := strings.Count(before, "\n"); !found || !serves || lines > 10 {
+		t.Errorf("%d lines between main and serving, want at most 10", lines)
+	}
+}
+
+// TestFirstHour runs the program as it is, twice in the same directory.
+func TestFirstHour(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "embed")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	key := ""
+	for start := range 2 {
+		address := freeAddress(t)
+		ctx, stop := context.WithCancel(t.Context())
+		cmd := exec.CommandContext(ctx, program)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "ADDR="+address)
+		log, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if start == 0 {
+			line, err := bufio.NewReader(log).ReadString('\n')
+			if key = regexp.MustCompile(`formsvc_\w+`).FindString(line); key == "" {
+				t.Fatalf("no key in %q (%v)", line, err)
+			}
+		}
+		status, body := post(ctx, t, "http://"+address+"/forms/v1/campaigns", key)
+		if status != http.StatusCreated {
+			t.Errorf("start %d: status %d: %s", start, status, body)
+		}
+		stop()
+		_ = cmd.Wait() // it was killed
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// post makes a campaign as soon as the server is there.
+func post(ctx context.Context, t *testing.T, url, key string) (status int, body string) {
+	t.Helper()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"title":"Hello"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			if t.Context().Err() != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		text, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(text)
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/sqlite"
+)
+
+// TestOneTaskForEachResponse ends the program again and again while responses come.
+func TestOneTaskForEachResponse(t *testing.T) {
+	db, err := sql.Open("sqlite", sqlite.DSN(filepath.Join(t.TempDir(), "app.db")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	store, err := sqlite.OpenDB(t.Context(), db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var campaigns []formsvc.Campaign
+	for _, tenant := range []string{"a", "b"} {
+		account, err := forms.Accounts.Ensure(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := forms.Campaigns.Create(t.Context(), account, formsvc.CampaignInput{Title: tenant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		campaigns = append(campaigns, c)
+	}
+	const rounds, each = 8, 5
+	for round := range rounds {
+		if err := setUp(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- follow(ctx, db, forms) }()
+		for i := range each {
+			c := campaigns[i%2]
+			if _, err := forms.Responses.Create(t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{
+				User: formsvc.User{Email: "ada@example.com"},
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for guard := time.Now().Add(time.Minute); round == rounds-1 && count(t, db, "tasks") < rounds*each && time.Now().Before(guard); {
+			time.Sleep(time.Millisecond)
+		}
+		cancel() // in the middle of it, but for the last round
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if all, distinct := count(t, db, "tasks"), count(t, db, "(SELECT DISTINCT response FROM tasks)"); all != rounds*each || distinct != all {
+		t.Errorf("%d tasks for %d responses, want %d", all, distinct, rounds*each)
+	}
+	if n := count(t, db, "tasks WHERE title = 'answer ada@example.com'"); n != rounds*each {
+		t.Errorf("%d tasks have the title, want all", n)
+	}
+}
+
+func count(t *testing.T, db *sql.DB, from string) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+from).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

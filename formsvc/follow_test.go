@@ -1,0 +1,392 @@
+package formsvc_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore/memblob"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// never is a Poll that no test lives to see.
+const never = 24 * time.Hour
+
+// A handed is one call of the handler.
+type handed struct {
+	events []formsvc.Event
+	next   formsvc.EventPosition
+}
+
+// follow follows in the background and passes on what the handler is given. stop ends
+// it and returns its error.
+func follow(t *testing.T, svc *formsvc.Service, q formsvc.FollowQuery) (calls <-chan handed, stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	passed, result := make(chan handed, 1000), make(chan error, 1)
+	go func() {
+		defer close(passed)
+		result <- svc.Events.Follow(ctx, q, func(_ context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
+			passed <- handed{slices.Clone(events), next}
+			return nil
+		})
+	}()
+	var (
+		once sync.Once
+		err  error
+	)
+	stop = func() error {
+		once.Do(func() {
+			cancel()
+			err = <-result
+		})
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	return passed, stop
+}
+
+// wantTypes reads calls until there were as many events as wanted, and returns the
+// last position.
+func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at formsvc.EventPosition) {
+	t.Helper()
+	var got []formsvc.EventType
+	for len(got) < len(want) {
+		call, ok := <-calls
+		if !ok {
+			t.Fatalf("Follow ended after %v, want %v", got, want)
+		}
+		if len(call.events) == 0 {
+			t.Error("the handler was called without an event")
+		}
+		got, at = append(got, eventTypes(call.events)...), call.next
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("handed out %v, want %v", got, want)
+	}
+	return at
+}
+
+// TestFollowEveryEventAtOnce has each call that raises events wake a follower that
+// does not poll.
+func TestFollowEveryEventAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, all := range map[string]bool{"one account": false, "all accounts": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(o *formsvc.Options) { o.Blobs = memblob.New() })
+			q := formsvc.FollowQuery{AccountID: w.account, Poll: never}
+			if all {
+				q = formsvc.FollowQuery{AllAccounts: true, Poll: never}
+			}
+			c := w.campaign()
+			calls, stop := follow(t, w.svc, q)
+			r := w.submitted(&c)
+			wantTypes(t, calls, webhook.ResponseCreated)
+			status := formsvc.StatusCompleted
+			w.updated(&r, formsvc.ResponsePatch{Status: &status})
+			wantTypes(t, calls, webhook.ResponseStatusChanged, webhook.ResponseCompleted)
+			if _, err := w.svc.Files.Upload(w.ctx, responseKey(&r), formsvc.FileInput{
+				Name: "a.txt", Content: strings.NewReader("a"),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			wantTypes(t, calls, webhook.FileUploaded)
+			if _, err := w.svc.As("somebody").Signatures.Create(w.ctx, responseKey(&r), formsvc.SignatureInput{Signer: ada()}); err != nil {
+				t.Fatal(err)
+			}
+			wantTypes(t, calls, webhook.SignatureCompleted)
+			if err := stop(); err != nil {
+				t.Errorf("Follow ended with %v, want nil", err)
+			}
+		})
+	}
+}
+
+// TestFollowGoesOn begins again at a position that was kept as a text.
+func TestFollowGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign()
+	for range 7 {
+		w.submitted(&c)
+	}
+	created := slices.Repeat([]formsvc.EventType{webhook.ResponseCreated}, 10)
+	calls, stop := follow(t, w.svc, formsvc.FollowQuery{AccountID: w.account, Limit: 3, Poll: never})
+	at := wantTypes(t, calls, created[:7]...).String()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.submitted(&c) // while nobody follows
+	}
+	after, err := formsvc.ParseEventPosition(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, _ = follow(t, w.neighbour(), formsvc.FollowQuery{AccountID: w.account, After: after, Poll: never})
+	wantTypes(t, calls, created[:3]...)
+}
+
+// TestFollowOthers finds what another node commits by polling, and by Notify.
+func TestFollowOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign()
+	node := w.neighbour()
+	polls, _ := follow(t, node, formsvc.FollowQuery{AccountID: w.account, Poll: time.Millisecond})
+	told, _ := follow(t, node, formsvc.FollowQuery{AllAccounts: true, Poll: never})
+	first := w.submitted(&c)
+	wantTypes(t, polls, webhook.ResponseCreated)
+	node.Notify()
+	wantTypes(t, told, webhook.ResponseCreated)
+	status := "validated"
+	w.updated(&first, formsvc.ResponsePatch{Status: &status})
+	wantTypes(t, polls, webhook.ResponseStatusChanged)
+	node.Notify()
+	wantTypes(t, told, webhook.ResponseStatusChanged)
+}
+
+// TestFollowChooses leaves out what is not asked for.
+func TestFollowChooses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.campaign(), w.campaign()
+	other, err := w.svc.Accounts.Create(w.ctx, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	strange, err := w.svc.Campaigns.Create(w.ctx, other.ID, formsvc.CampaignInput{Title: "Another's"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	typed, _ := follow(t, w.svc, formsvc.FollowQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseCompleted}, Poll: never})
+	one, _ := follow(t, w.svc, formsvc.FollowQuery{AccountID: w.account, CampaignID: b.ID, Poll: never})
+	all, _ := follow(t, w.svc, formsvc.FollowQuery{AllAccounts: true, Poll: never})
+	w.submitted(&strange)
+	w.submitted(&a)
+	r := w.submitted(&b)
+	status := formsvc.StatusCompleted
+	w.updated(&r, formsvc.ResponsePatch{Status: &status})
+	wantTypes(t, typed, webhook.ResponseCompleted)
+	wantTypes(t, one, webhook.ResponseCreated, webhook.ResponseStatusChanged, webhook.ResponseCompleted)
+	var accounts []formsvc.ID
+	for len(accounts) < 5 {
+		for _, e := range (<-all).events {
+			accounts = append(accounts, e.AccountID)
+		}
+	}
+	if want := []formsvc.ID{other.ID, w.account, w.account, w.account, w.account}; !slices.Equal(accounts, want) {
+		t.Errorf("events of the accounts %v, want %v", accounts, want)
+	}
+}
+
+// A feedStore has its feed disturbed.
+type feedStore struct {
+	formsvc.Store
+	disturb func(look int) error // nil: the look shows what there is
+
+	mu    sync.Mutex
+	looks int
+}
+
+// errNothing lets a look find nothing.
+var errNothing = errors.New("nothing")
+
+func (s *feedStore) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	s.mu.Lock()
+	s.looks++
+	err := s.disturb(s.looks)
+	s.mu.Unlock()
+	switch {
+	case errors.Is(err, errNothing):
+		return formsvc.EventPage{Next: q.After}, nil
+	case err != nil:
+		return formsvc.EventPage{}, err
+	default:
+		return s.Store.Events(ctx, q)
+	}
+}
+
+// disturbed returns a service over a feedStore with a campaign.
+func disturbed(t *testing.T, disturb func(look int) error) (*formsvc.Service, formsvc.Campaign) {
+	t.Helper()
+	kept := memory.New()
+	t.Cleanup(func() { _ = kept.Close() })
+	svc, err := formsvc.New(&feedStore{Store: kept, disturb: disturb}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := svc.Accounts.Ensure(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := svc.Campaigns.Create(t.Context(), id, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svc, c
+}
+
+// TestFollowLateEvents is told of an event that the feed shows only some looks later,
+// as when an older transaction is still running.
+func TestFollowLateEvents(t *testing.T) {
+	t.Parallel()
+	var late atomic.Int64
+	svc, c := disturbed(t, func(int) error {
+		if late.Load() == 0 || late.Add(-1) > 0 {
+			return errNothing
+		}
+		return nil
+	})
+	calls, _ := follow(t, svc, formsvc.FollowQuery{AccountID: c.AccountID, Poll: time.Hour})
+	for range 3 {
+		if _, err := svc.Responses.Create(t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{User: ada()}); err != nil {
+			t.Fatal(err)
+		}
+		late.Store(4)
+		wantTypes(t, calls, webhook.ResponseCreated)
+	}
+}
+
+// TestFollowOutage waits until the store is back, and gives up on any other error.
+func TestFollowOutage(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	svc, c := disturbed(t, func(look int) error {
+		switch {
+		case look < 4:
+			return fmt.Errorf("connecting: %w", formsvc.ErrUnavailable)
+		case look > 4:
+			return broken
+		default:
+			return nil
+		}
+	})
+	calls, stop := follow(t, svc, formsvc.FollowQuery{AccountID: c.AccountID, Poll: time.Millisecond})
+	if _, err := svc.Responses.Create(t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{User: ada()}); err != nil {
+		t.Fatal(err)
+	}
+	wantTypes(t, calls, webhook.ResponseCreated)
+	for range calls { // until it ends by itself
+		t.Error("a look that failed found events")
+	}
+	if err := stop(); !errors.Is(err, broken) {
+		t.Errorf("Follow ended with %v, want %v", err, broken)
+	}
+}
+
+func TestFollowStoreClosed(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	svc, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, stop := follow(t, svc, formsvc.FollowQuery{AllAccounts: true, Poll: time.Millisecond})
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range calls {
+		t.Error("a closed store has events")
+	}
+	wantError(t, stop(), formsvc.ErrStoreClosed)
+}
+
+// TestFollowHandler ends with the handler's error, and without one at the end of ctx.
+func TestFollowHandler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.campaign()
+	w.submitted(&c)
+	stop := errors.New("stop")
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	for _, row := range []struct {
+		handle func(context.Context) error
+		want   error
+	}{
+		{func(context.Context) error { return stop }, stop},
+		{func(context.Context) error { return context.Canceled }, context.Canceled}, // not that of ctx
+		{func(ctx context.Context) error { cancel(); return fmt.Errorf("a query: %w", ctx.Err()) }, nil},
+		{func(context.Context) error { return stop }, nil}, // not called any more
+	} {
+		err := w.svc.Events.Follow(ctx, formsvc.FollowQuery{AccountID: w.account},
+			func(ctx context.Context, _ []formsvc.Event, _ formsvc.EventPosition) error { return row.handle(ctx) })
+		if err != row.want { //nolint:errorlint // it is returned as it is
+			t.Errorf("Follow ended with %v, want %v", err, row.want)
+		}
+	}
+}
+
+func TestFollowRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other, err := w.svc.Accounts.Create(w.ctx, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.campaign()
+	handle := func(context.Context, []formsvc.Event, formsvc.EventPosition) error { return nil }
+	for want, q := range map[string]formsvc.FollowQuery{
+		"AccountID, or AllAccounts":  {},
+		"exclude each other":         {AccountID: w.account, AllAccounts: true},
+		"CampaignID needs":           {AllAccounts: true, CampaignID: c.ID},
+		"a negative Poll":            {AccountID: w.account, Poll: -1},
+		`no event type "response.x"`: {AccountID: w.account, Types: []formsvc.EventType{"response.x"}},
+	} {
+		err := w.svc.Events.Follow(w.ctx, q, handle)
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, formsvc.ErrInvalid) {
+			t.Errorf("%+v: error %v, want ErrInvalid with %q", q, err, want)
+		}
+	}
+	for _, q := range []formsvc.FollowQuery{
+		{AccountID: c.ID}, {AccountID: "nope"}, {AccountID: other.ID, CampaignID: c.ID},
+	} {
+		wantError(t, w.svc.Events.Follow(w.ctx, q, handle), formsvc.ErrNotFound)
+	}
+	bound := w.svc.With(w.store.Store)
+	if err := bound.Events.Follow(w.ctx, formsvc.FollowQuery{AccountID: w.account}, handle); err == nil ||
+		!strings.Contains(err.Error(), "bound to a transaction") {
+		t.Errorf("a bound service: error %v, want one that says so", err)
+	}
+}
+
+func TestEventPositionText(t *testing.T) {
+	t.Parallel()
+	for text, p := range map[string]formsvc.EventPosition{
+		"0.0": {}, "12.7": {Commit: 12, Row: 7}, "9223372036854775807.1": {Commit: 1<<63 - 1, Row: 1},
+	} {
+		if got := p.String(); got != text {
+			t.Errorf("%#v is %q, want %q", p, got, text)
+		}
+		if got, err := formsvc.ParseEventPosition(text); err != nil || got != p {
+			t.Errorf("%q is %#v (%v), want %#v", text, got, err, p)
+		}
+		kept, err := json.Marshal(map[string]formsvc.EventPosition{"at": p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := map[string]formsvc.EventPosition{}
+		if err := json.Unmarshal(kept, &read); err != nil || read["at"] != p {
+			t.Errorf("%s is read as %#v (%v)", kept, read["at"], err)
+		}
+	}
+	if p, err := formsvc.ParseEventPosition(""); err != nil || p != (formsvc.EventPosition{}) {
+		t.Errorf(`"" is %v (%v), want the zero position`, p, err)
+	}
+	for _, text := range []string{"1", ".", "1.", ".1", "1.2.3", "+1.2", "01.2", "1.2 ", "a.b", "9223372036854775808.0", strings.Repeat("9", 100)} {
+		if _, err := formsvc.ParseEventPosition(text); !errors.Is(err, formsvc.ErrInvalid) {
+			t.Errorf("%q: error %v, want ErrInvalid", text, err)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// TestOpenDBRefuses what would break a promise later.
+func TestOpenDBRefuses(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.DSN(t)
+	for _, c := range []struct{ options, want string }{
+		{"&standard_conforming_strings=off", "standard_conforming_strings is off"},
+		{"&synchronous_commit=off", "synchronous_commit is off"},
+	} {
+		db, err := sql.Open("pgx", dsn+c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		if _, err := postgres.OpenDB(t.Context(), db, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want one with %q", err, c.want)
+		}
+	}
+	gone, err := sql.Open("pgx", "postgres://127.0.0.1:1/db?connect_timeout=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = gone.Close() }()
+	if _, err := postgres.OpenDB(t.Context(), gone, nil); !errors.Is(err, formsvc.ErrUnavailable) {
+		t.Errorf("no server: error %v, want ErrUnavailable", err)
+	}
+	if _, err := postgres.OpenDB(t.Context(), nil, nil); err == nil {
+		t.Error("no database was taken for one")
+	}
+}
+
+// A strangeDriver takes what every driver takes.
+type strangeDriver struct{}
+
+func (strangeDriver) Connect(context.Context) (driver.Conn, error) { return strangeConn{}, nil }
+func (strangeDriver) Driver() driver.Driver                        { return nil }
+
+type strangeConn struct{ driver.Conn }
+
+func (strangeConn) Close() error                        { return nil }
+func (strangeConn) Prepare(string) (driver.Stmt, error) { return strangeStmt{}, nil }
+
+type strangeStmt struct{ driver.Stmt }
+
+func (strangeStmt) Close() error  { return nil }
+func (strangeStmt) NumInput() int { return 1 }
+
+func TestOpenDBRefusesAnotherDriver(t *testing.T) {
+	t.Parallel()
+	db := sql.OpenDB(strangeDriver{})
+	defer func() { _ = db.Close() }()
+	if _, err := postgres.OpenDB(t.Context(), db, nil); err == nil || !strings.Contains(err.Error(), "jackc/pgx/v5/stdlib") {
+		t.Errorf("error %v, want one that names the driver", err)
+	}
+}
+
+// TestOpenDBAsItIs has a host whose pool is as sql.Open makes it, and stays open.
+func TestOpenDBAsItIs(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("pgx", postgrestest.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for range 2 { // the second time there is a schema
+		s, err := postgres.OpenDB(t.Context(), db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		svc, err := formsvc.New(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := svc.Accounts.Ensure(t.Context(), `it's "a" \ tenant`); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(s.Close(), db.PingContext(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}
+}
