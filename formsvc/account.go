@@ -73,7 +73,8 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Accoun
 // like Create. So a program that has tenants of its own names an account after each,
 // by what never changes of it, and calls Ensure with every request: an account keeps
 // its name, so that its identifier is remembered, and only the first call asks the store.
-func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
+func (a Accounts) Ensure(ctx context.Context, name string) (_ ID, err error) {
+	defer a.s.span(&ctx, "Accounts.Ensure").end(&err)
 	if id, ok := a.s.ids.get(name); ok {
 		return id, nil
 	}

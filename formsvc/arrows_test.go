@@ -96,7 +96,7 @@ func TestArrows(t *testing.T) {
 }
 
 func isLeaf(name string) bool {
-	return slices.ContainsFunc(leaves, func(l string) bool { return strings.HasPrefix(name, l) })
+	return slices.ContainsFunc(leaves, func(l string) bool { return strings.HasPrefix(name+"/", l) })
 }
 
 func allows(allowed []string, dep string) bool {

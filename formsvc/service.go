@@ -94,7 +94,7 @@ type Options struct {
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger
 	// Tracer makes a span of every call of an exported method that takes a context, but
-	// for [Service.Run], and says which trace events belong to. Defaults to none.
+	// for [Service.Run] and [Events.Follow], and says which trace events belong to. Defaults to none.
 	Tracer Tracer
 }
 

@@ -61,7 +61,8 @@ func refusals() []class {
 		{formsvc.ErrInvalid, "invalid"}, {formsvc.ErrCampaignClosed, "campaign_closed"}, {formsvc.ErrTransition, "transition"},
 		{formsvc.ErrUnauthenticated, "unauthenticated"}, {formsvc.ErrLimit, "limit"}, {formsvc.ErrQuota, "quota"},
 		{formsvc.ErrRepeated, "repeated"}, {formsvc.ErrInFlight, "in_flight"}, {formsvc.ErrMismatch, "mismatch"},
-		{formsvc.ErrTooLarge, "too_large"}, {formsvc.ErrDigest, "digest"}, {errors.ErrUnsupported, "unsupported"},
+		{formsvc.ErrTooLarge, "too_large"}, {formsvc.ErrDigest, "digest"}, {formsvc.ErrManyOrphans, "many_orphans"},
+		{errors.ErrUnsupported, "unsupported"},
 		{context.Canceled, "canceled"},
 	}
 }

@@ -28,7 +28,7 @@ func TestClassesOfErrors(t *testing.T) {
 	for _, err := range []error{
 		formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrInvalid, formsvc.ErrCampaignClosed,
 		formsvc.ErrTransition, formsvc.ErrUnauthenticated, formsvc.ErrLimit, formsvc.ErrQuota, formsvc.ErrRepeated,
-		formsvc.ErrInFlight, formsvc.ErrMismatch, formsvc.ErrTooLarge, formsvc.ErrDigest,
+		formsvc.ErrInFlight, formsvc.ErrMismatch, formsvc.ErrTooLarge, formsvc.ErrDigest, formsvc.ErrManyOrphans,
 	} {
 		faults[err] = false
 	}

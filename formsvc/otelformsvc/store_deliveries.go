@@ -86,6 +86,11 @@ func (s *tracedStore) Events(ctx context.Context, q formsvc.EventQuery) (_ forms
 	return s.Store.Events(ctx, q)
 }
 
+func (s *tracedStore) AllEvents(ctx context.Context, q formsvc.EventQuery) (_ formsvc.EventPage, err error) {
+	defer s.span(&ctx, "AllEvents").end(&err)
+	return s.Store.AllEvents(ctx, q)
+}
+
 func (s *tracedStore) Prune(ctx context.Context, before time.Time, limit int) (_ int, err error) {
 	defer s.span(&ctx, "Prune").end(&err)
 	return s.Store.Prune(ctx, before, limit)
