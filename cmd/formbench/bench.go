@@ -12,13 +12,19 @@ import (
 	"time"
 )
 
-// A bench is one run.
+// A bench is what all parts of a run share.
 type bench struct {
 	options
 	self      string    // this program, which is also the server
 	log       io.Writer // progress
 	s3Program string    // "" when there is none
-	result
+	notes     []string  // what readers of the figures must know
+}
+
+// warn notes what readers of the figures must know.
+func (b *bench) warn(note string) {
+	b.notes = append(b.notes, note)
+	_, _ = fmt.Fprintln(b.log, "formbench:", note)
 }
 
 // A result is everything a run found out.
@@ -46,31 +52,66 @@ type result struct {
 
 // runBench measures, and reports also what it has when a measurement fails.
 func runBench(ctx context.Context, opts options, std streams) error {
-	b := &bench{options: opts, log: std.err}
-	b.result = result{Started: time.Now().UTC(), Machine: thisMachine(), Notes: []string{}, Cells: []cell{}}
-	if err := b.prepare(ctx); err != nil {
+	b := &bench{options: opts, log: std.err, notes: []string{}}
+	r := &result{Started: time.Now().UTC(), Machine: thisMachine(), Cells: []cell{}}
+	if err := prepare(ctx, b); err != nil {
 		return err
 	}
-	b.Options = b.options
-	err := b.all(ctx)
+	r.Options = b.options
+	err := r.measure(ctx, b)
 	if err != nil {
-		b.Error = err.Error()
+		r.Error = err.Error()
 	}
-	b.checkNoise()
-	b.Ratios = ratios(b.Cells)
-	if b.requests() {
-		b.Goals = goals(&b.options, b.Cells, b.Ratios)
+	checkNoise(b, r)
+	r.Notes = b.notes
+	r.judge(&b.options)
+	return errors.Join(err, r.report(std.out), r.write(b.jsonFile), writeCharts(b.charts, r.sheets()))
+}
+
+// measure runs the parts of the run. What they found out until one fails is kept.
+func (r *result) measure(ctx context.Context, b *bench) (err error) {
+	if r.Cells, err = requestCells(ctx, b); err != nil {
+		return err
 	}
-	b.Goals = append(b.Goals, deliverGoals(&b.options, b.Deliveries)...)
-	b.Goals = append(b.Goals, fileGoals(&b.options, b.Files)...)
-	b.Goals = append(b.Goals, overloadGoals(&b.options, b.Overloads)...)
-	b.Goals = append(b.Goals, peerGoals(&b.options, &b.Peers)...)
-	b.Goals = append(b.Goals, scaleGoals(&b.options, b.Scale)...)
-	return errors.Join(err, b.report(std.out), b.writeJSON(), writeCharts(b.charts, b.sheets()))
+	if b.delivers() {
+		if r.Deliveries, err = deliverCells(ctx, b); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(b.Only, filesPart) {
+		if r.Files, err = fileCells(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", filesPart, err)
+		}
+	}
+	if slices.Contains(b.Only, overloadPart) {
+		if r.Overloads, err = overloadCells(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", overloadPart, err)
+		}
+	}
+	if slices.Contains(b.Only, scalePart) {
+		if r.Scale, r.Sizes, err = scaleCells(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", scalePart, err)
+		}
+	}
+	r.Peers, err = peerCells(ctx, b)
+	return err
+}
+
+// judge compares what was measured with what it should be.
+func (r *result) judge(o *options) {
+	r.Ratios = ratios(r.Cells)
+	if o.requests() {
+		r.Goals = goals(o, r.Cells, r.Ratios)
+	}
+	r.Goals = append(r.Goals, deliverGoals(o, r.Deliveries)...)
+	r.Goals = append(r.Goals, fileGoals(o, r.Files)...)
+	r.Goals = append(r.Goals, overloadGoals(o, r.Overloads)...)
+	r.Goals = append(r.Goals, peerGoals(o, &r.Peers)...)
+	r.Goals = append(r.Goals, scaleGoals(o, r.Scale)...)
 }
 
 // prepare finds out what can't be measured, or not well.
-func (b *bench) prepare(ctx context.Context) (err error) {
+func prepare(ctx context.Context, b *bench) (err error) {
 	if b.self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -92,18 +133,18 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if inMemory(b.dir) {
 		b.warn("SQLite and other files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
 	}
-	b.prepareFiles()
-	if err := b.preparePeers(); err != nil {
+	prepareFiles(b)
+	if err := preparePeers(b); err != nil {
 		return err
 	}
-	if err := b.preparePostgres(ctx); err != nil {
+	if err := preparePostgres(ctx, b); err != nil {
 		return err
 	}
-	return b.prepareRiver()
+	return prepareRiver(b)
 }
 
 // prepareRiver finds out whether there is a peer to compare with.
-func (b *bench) prepareRiver() (err error) {
+func prepareRiver(b *bench) (err error) {
 	if b.River != "" {
 		b.River, err = filepath.Abs(b.River)
 		return err
@@ -114,8 +155,8 @@ func (b *bench) prepareRiver() (err error) {
 	return nil
 }
 
-func (b *bench) preparePostgres(ctx context.Context) error {
-	asked := b.requests() || b.delivers() || b.scales() || slices.Contains(b.Only, peerPostgresPart)
+func preparePostgres(ctx context.Context, b *bench) error {
+	asked := b.requests() || b.delivers() || slices.Contains(b.Only, scalePart) || slices.Contains(b.Only, peerPostgresPart)
 	if !slices.Contains(b.Stores, postgresStore) || !asked {
 		return nil
 	}
@@ -135,18 +176,12 @@ func (b *bench) preparePostgres(ctx context.Context) error {
 	return err
 }
 
-// warn notes what readers of the figures must know.
-func (b *bench) warn(note string) {
-	b.Notes = append(b.Notes, note)
-	_, _ = fmt.Fprintln(b.log, "formbench:", note)
-}
-
 // checkNoise warns when others used the machine while nothing but a server and
 // the generator should have.
-func (b *bench) checkNoise() {
+func checkNoise(b *bench, r *result) {
 	const tolerable = 0.3 // cores
 	counted, noisy, most := 0, 0, 0.0
-	for _, cores := range b.otherCores() {
+	for _, cores := range r.otherCores() {
 		counted++
 		most = max(most, cores)
 		if cores > tolerable {
@@ -160,18 +195,18 @@ func (b *bench) checkNoise() {
 }
 
 // otherCores returns what others used in each cell in which they should use nothing.
-func (b *bench) otherCores() (list []float64) {
-	for _, c := range slices.Concat(b.Cells, b.Peers.Requests) {
+func (r *result) otherCores() (list []float64) {
+	for _, c := range slices.Concat(r.Cells, r.Peers.Requests) {
 		if c.System == ceilingSystem || c.Store != postgresStore {
 			list = append(list, c.OtherCores)
 		}
 	}
-	for _, c := range b.Deliveries {
+	for _, c := range r.Deliveries {
 		if c.Store != postgresStore && (c.What == steadyPart || c.What == drainPart) {
 			list = append(list, c.OtherCores)
 		}
 	}
-	for _, c := range b.Files {
+	for _, c := range r.Files {
 		if c.What == downloadWhat { // what is uploaded the kernel writes to the disk in its own time
 			list = append(list, c.OtherCores)
 		}
@@ -179,19 +214,14 @@ func (b *bench) otherCores() (list []float64) {
 	return list
 }
 
-// note adds a measured cell.
-func (b *bench) note(c cell) {
-	b.Cells = append(b.Cells, c)
-	_, _ = fmt.Fprintf(b.log, "%s: %.0f/s\n", &c, c.PerSecond)
-}
-
-func (b *bench) writeJSON() error {
-	if b.jsonFile == "" {
+// write writes the result as JSON to a file, unless its name is "".
+func (r *result) write(file string) error {
+	if file == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(b.result, "", "  ")
+	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(b.jsonFile, append(text, '\n'), 0o600)
+	return os.WriteFile(file, append(text, '\n'), 0o600)
 }

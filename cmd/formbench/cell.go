@@ -55,14 +55,14 @@ func (c *cell) String() string {
 
 // measure starts a server, loads it and notes the figures. It returns how many
 // requests were answered, warm-up included.
-func (b *bench) measure(
+func (r *runner) measure(
 	ctx context.Context, c cell, dsn string, prepare func(addr string) (workload, error),
 ) (answered int, err error) {
 	cfg := serverConfig{System: c.System, DSN: dsn, Responses: c.Responses}
-	if b.profiles != "" {
-		cfg.Profile = filepath.Join(b.profiles, c.profile())
+	if r.profiles != "" {
+		cfg.Profile = filepath.Join(r.profiles, c.profile())
 	}
-	srv, err := startServer(ctx, b.self, cfg, b.log)
+	srv, err := startServer(ctx, r.self, cfg, r.log)
 	if err != nil {
 		return 0, err
 	}
@@ -72,9 +72,9 @@ func (b *bench) measure(
 		return 0, err
 	}
 	l := &load{workload: work, addr: srv.addr, conns: c.Conns}
-	answered, err = c.load(ctx, l, srv.pid, b.Warmup, b.Duration)
+	answered, err = c.load(ctx, l, srv.pid, r.Warmup, r.Duration)
 	if c.Seconds > 0 {
-		b.note(c)
+		r.note(c)
 	}
 	return answered, err
 }

@@ -39,7 +39,7 @@ func (s *spread) spelled(decimals int) string {
 }
 
 // markdown writes tables, each under its chart when that has a link.
-func (w *report) markdown(list []sheet, link func(*sheet) string) {
+func markdown(w *report, list []sheet, link func(*sheet) string) {
 	for i := range list {
 		s := &list[i]
 		w.printf("\n### %s\n\n", s.title)
@@ -90,7 +90,7 @@ func (w *report) markdownTable(left int, table [][]string) {
 }
 
 // markdownGoals writes the goals that were measured.
-func (w *report) markdownGoals(list []goal) {
+func markdownGoals(w *report, list []goal) {
 	table := [][]string{{"goal", "store", "", "median (range)"}}
 	for _, g := range list {
 		if !g.Measured {
@@ -109,7 +109,7 @@ func (w *report) markdownGoals(list []goal) {
 }
 
 // markdownRatios writes the ratios within a round.
-func (w *report) markdownRatios(list []ratio) {
+func markdownRatios(w *report, list []ratio) {
 	if len(list) == 0 {
 		return
 	}

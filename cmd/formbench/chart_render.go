@@ -45,14 +45,14 @@ func render(o *options, out io.Writer) error {
 	if err := writeCharts(dir, list); err != nil {
 		return err
 	}
-	w.markdown(list, func(s *sheet) string {
+	markdown(w, list, func(s *sheet) string {
 		if len(s.drawn()) == 0 {
 			return ""
 		}
 		return filepath.ToSlash(filepath.Join(dir, s.file()))
 	})
-	w.markdownRatios(ratios)
-	w.markdownGoals(goals)
+	markdownRatios(w, ratios)
+	markdownGoals(w, goals)
 	return w.err
 }
 

@@ -69,11 +69,18 @@ type deliverBench struct {
 	hostile   *process     // nil until it is needed
 	last      float64      // what the reference did the last time
 	beside    *deliverCell // measured together with the current one
+	cells     []deliverCell
 }
 
-// deliver measures the parts that deliver.
-func (b *bench) deliver(ctx context.Context) (err error) {
+// deliverCells measures the parts that deliver. What was measured until one fails is
+// returned, too.
+func deliverCells(ctx context.Context, b *bench) ([]deliverCell, error) {
 	d := &deliverBench{bench: b}
+	err := d.all(ctx)
+	return d.cells, err
+}
+
+func (d *deliverBench) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.reference.stop(), d.receiver.stop(), d.hostile.stop()) }()
 	if d.body, err = samplePayload(ctx); err != nil {
 		return err
@@ -90,7 +97,7 @@ func (b *bench) deliver(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, c := range b.deliverPlan() {
+	for _, c := range deliverPlan(d.bench) {
 		if err := d.cell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -99,8 +106,8 @@ func (b *bench) deliver(ctx context.Context) (err error) {
 }
 
 // startWorker starts a worker of this program.
-func (b *bench) startWorker(ctx context.Context, cfg worker.Config) (*process, error) {
-	return startProcess(ctx, cfg, b.log, b.self, workCommand)
+func (d *deliverBench) startWorker(ctx context.Context, cfg worker.Config) (*process, error) {
+	return startProcess(ctx, cfg, d.log, d.self, workCommand)
 }
 
 // samplePayload returns what the service sends for a response.
@@ -134,7 +141,7 @@ func samplePayload(ctx context.Context) ([]byte, error) {
 
 // deliverPlan returns the cells in the order they are measured in: what is
 // compared is measured one after the other, beginning elsewhere in each round.
-func (b *bench) deliverPlan() (list []deliverCell) {
+func deliverPlan(b *bench) (list []deliverCell) {
 	for round := range b.Rounds {
 		for _, what := range deliverParts() {
 			if !slices.Contains(b.Only, what) || round >= mostRounds(what) {
@@ -142,7 +149,7 @@ func (b *bench) deliverPlan() (list []deliverCell) {
 			}
 			for _, store := range b.Stores {
 				var cells []deliverCell
-				for _, system := range b.deliverSystems(what, store) {
+				for _, system := range deliverSystems(b, what, store) {
 					for _, how := range hows(what, store) {
 						cells = append(cells, deliverCell{What: what, Store: store, System: system, How: how, Round: round + 1})
 					}
@@ -166,7 +173,7 @@ func mostRounds(what string) int {
 	return 1 << 20
 }
 
-func (b *bench) deliverSystems(what, store string) []string {
+func deliverSystems(b *bench, what, store string) []string {
 	if b.River != "" && besideRiver(what) {
 		return []string{groupSystem, riverSystem}
 	}
@@ -222,7 +229,7 @@ func (d *deliverBench) noteDelivery(c deliverCell, reference float64) {
 	if reference > 0 {
 		c.OfReference = c.PerSecond / reference
 	}
-	d.Deliveries = append(d.Deliveries, c)
+	d.cells = append(d.cells, c)
 	_, _ = fmt.Fprintf(d.log, "%s: %s\n", &c, c.summary())
 }
 

@@ -245,7 +245,7 @@ func (d *deliverBench) conclude(ctx context.Context, c *deliverCell, t *target, 
 	if err := s.stop(); err != nil {
 		return err
 	}
-	done, err := t.delivered(ctx, t.hooks)
+	done, err := countDelivered(ctx, t.database, t.hooks)
 	if err == nil && done != c.Events {
 		err = fmt.Errorf("the store says that %d of %d deliveries were made", done, c.Events)
 	}

@@ -49,9 +49,9 @@ func (d *database) use(do func(*sql.DB) error) (err error) {
 	return do(db)
 }
 
-// delivered returns how many deliveries to the webhooks are delivered and have
+// countDelivered returns how many deliveries to the webhooks are delivered and have
 // an attempt that says so.
-func (d *database) delivered(ctx context.Context, hooks []formsvc.ID) (n int, err error) {
+func countDelivered(ctx context.Context, d *database, hooks []formsvc.ID) (n int, err error) {
 	list := make([]string, len(hooks))
 	for i, id := range hooks {
 		list[i] = "'" + string(id) + "'"
@@ -67,8 +67,8 @@ func (d *database) delivered(ctx context.Context, hooks []formsvc.ID) (n int, er
 	return n, nil
 }
 
-// waiting returns how many deliveries to a webhook wait.
-func (d *database) waiting(ctx context.Context, hook formsvc.ID) (n int, err error) {
+// countWaiting returns how many deliveries to a webhook wait.
+func countWaiting(ctx context.Context, d *database, hook formsvc.ID) (n int, err error) {
 	err = d.use(func(db *sql.DB) error {
 		return db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_deliveries WHERE state = 0 AND webhook_id = '"+
 			string(hook)+"'").Scan(&n)
@@ -78,7 +78,7 @@ func (d *database) waiting(ctx context.Context, hook formsvc.ID) (n int, err err
 
 // fillStatement stores deliveries: webhook, number of the first, how many, due
 // time of the first.
-func (d *database) fillStatement() string {
+func fillStatement(d *database) string {
 	const columns = `INSERT INTO formsvc_deliveries
 		(webhook_id, id, event_id, event_type, due_at, lease, created_at, updated_at, size, kind, state, attempts) `
 	if strings.HasPrefix(d.dsn, "sqlite:") {
@@ -92,8 +92,8 @@ func (d *database) fillStatement() string {
 }
 
 // fillDeliveries stores n deliveries of a webhook that are due since a while.
-func (d *database) fillDeliveries(ctx context.Context, db *sql.DB, hook formsvc.ID, first, n int, due time.Time) error {
-	_, err := db.ExecContext(ctx, d.fillStatement(), string(hook), first, n, due.UnixMicro())
+func fillDeliveries(ctx context.Context, d *database, db *sql.DB, hook formsvc.ID, first, n int, due time.Time) error {
+	_, err := db.ExecContext(ctx, fillStatement(d), string(hook), first, n, due.UnixMicro())
 	if err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}

@@ -196,7 +196,7 @@ func (s *stage) conclude(ctx context.Context) error {
 func (s *stage) settled(ctx context.Context) error {
 	deadline := time.Now().Add(patience(s.cell.Events))
 	for {
-		done, err := s.delivered(ctx, s.hooks[:s.watched])
+		done, err := countDelivered(ctx, s.database, s.hooks[:s.watched])
 		switch {
 		case err != nil:
 			return err

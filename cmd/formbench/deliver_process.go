@@ -25,8 +25,8 @@ const (
 )
 
 // work is a worker's process.
-func work(ctx context.Context, std streams) error {
-	return worker.Run(ctx, std.in, std.out, func(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
+func work(ctx context.Context, in io.Reader, out io.Writer) error {
+	return worker.Run(ctx, in, out, func(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
 		switch cfg.Role {
 		case senderRole:
 			return newSender(ctx, cfg)

@@ -54,8 +54,8 @@ func deliverColumns(part string) []deliverColumn {
 	return slices.Concat(reference, latency, cpu, peak)
 }
 
-// deliveries writes a table for each part that delivers.
-func (w *report) deliveries(o *options, cells []deliverCell) {
+// reportDeliveries writes a table for each part that delivers.
+func reportDeliveries(w *report, o *options, cells []deliverCell) {
 	rows := newDeliverRows(cells)
 	for _, part := range deliverParts() {
 		columns := deliverColumns(part)

@@ -27,7 +27,7 @@ const (
 )
 
 // claimRounds is how many claims are measured.
-func (o *options) claimRounds() int { return max(4*warmClaims, min(o.Events/100, 200)) }
+func claimRounds(o *options) int { return max(4*warmClaims, min(o.Events/100, 200)) }
 
 // backlog measures claims for nine endpoints, beside the backlog of a tenth and
 // without it.
@@ -49,7 +49,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 			return err
 		}
 		targets = append(targets, t)
-		if err := t.pile(ctx, c.How, n, d.claimRounds()); err != nil {
+		if err := t.pile(ctx, c.How, n, claimRounds(&d.options)); err != nil {
 			return err
 		}
 		list = append(list, worker.Database{DSN: t.dsn})
@@ -61,7 +61,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 	if err != nil {
 		return err
 	}
-	rounds := d.claimRounds()
+	rounds := claimRounds(&d.options)
 	before, err := blocks(ctx, c.Store, targets)
 	if err != nil {
 		return errors.Join(err, p.stop())
@@ -77,7 +77,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 	if err != nil {
 		return err
 	}
-	if c.Events, err = targets[1].waiting(ctx, targets[1].hooks[claimEndpoints]); err != nil {
+	if c.Events, err = countWaiting(ctx, targets[1].database, targets[1].hooks[claimEndpoints]); err != nil {
 		return err
 	}
 	c.ClaimAlone, c.Claim = medianMicros(r.Took[0]), medianMicros(r.Took[1])
@@ -112,12 +112,12 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 		}
 		each := (claimed/claimEndpoints + 1) * rounds
 		if n > 0 {
-			if err := t.fillDeliveries(ctx, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
+			if err := fillDeliveries(ctx, t.database, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
 				return err
 			}
 		}
 		for i, hook := range t.hooks[:claimEndpoints] {
-			if err := t.fillDeliveries(ctx, db, hook, n+1+i*each, each, due); err != nil {
+			if err := fillDeliveries(ctx, t.database, db, hook, n+1+i*each, each, due); err != nil {
 				return err
 			}
 		}

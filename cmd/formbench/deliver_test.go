@@ -108,7 +108,7 @@ func TestDelivered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := target.delivered(ctx, target.hooks); err != nil || n != c.want {
+		if n, err := countDelivered(ctx, target.database, target.hooks); err != nil || n != c.want {
 			t.Errorf("%s: got %d, %v, want %d", c.change, n, err, c.want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	for hook, want := range map[int]int{0: 8, claimEndpoints: 100} {
-		if n, err := target.waiting(ctx, target.hooks[hook]); err != nil || n != want {
+		if n, err := countWaiting(ctx, target.database, target.hooks[hook]); err != nil || n != want {
 			t.Errorf("%d deliveries wait for webhook %d, want %d, %v", n, hook, want, err)
 		}
 	}
@@ -302,7 +302,7 @@ func TestDeliverPlan(t *testing.T) {
 	}}
 	got := map[string]int{}
 	var systems []string
-	for _, c := range b.deliverPlan() {
+	for _, c := range deliverPlan(b) {
 		got[c.What]++
 		if c.What == drainPart && c.Store == postgresStore {
 			systems = append(systems, c.System)

@@ -89,24 +89,32 @@ type fileBench struct {
 	contents map[int64]*content // by size
 }
 
-// files measures uploads and downloads.
-func (b *bench) files(ctx context.Context) error {
+// newFileBench fills the block that files are made of.
+func newFileBench(b *bench) (*fileBench, error) {
 	f := &fileBench{bench: b, block: make([]byte, max(b.FileSize, warmSize)), contents: make(map[int64]*content)}
-	if _, err := rand.Read(f.block); err != nil {
-		return err
+	_, err := rand.Read(f.block)
+	return f, err
+}
+
+// fileCells measures uploads and downloads. What was measured until one fails is
+// returned, too.
+func fileCells(ctx context.Context, b *bench) (cells []fileCell, err error) {
+	f, err := newFileBench(b)
+	if err != nil {
+		return nil, err
 	}
-	for _, c := range b.filePlan() {
+	for _, c := range filePlan(b) {
 		if err := f.cell(ctx, &c); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
+			return cells, fmt.Errorf("%s: %w", &c, err)
 		}
-		b.Files = append(b.Files, c)
+		cells = append(cells, c)
 		_, _ = fmt.Fprintf(b.log, "%s: %s\n", &c, c.summary())
 	}
-	return nil
+	return cells, nil
 }
 
 // burstSize is how large the files are that go at once.
-func (o *options) burstSize() int64 { return max(o.FileSize/burstShare, 1) }
+func burstSize(o *options) int64 { return max(o.FileSize/burstShare, 1) }
 
 // content returns the content of files of a size.
 func (f *fileBench) content(size int64) *content {
@@ -132,9 +140,9 @@ func (c *fileCell) summary() string {
 // filePlan returns the cells in the order they are measured in: what is compared
 // is measured one after the other, beginning elsewhere in each round. Memory
 // hardly varies and is measured once.
-func (b *bench) filePlan() (list []fileCell) {
+func filePlan(b *bench) (list []fileCell) {
 	for round := range b.Rounds {
-		for _, place := range b.filePlaces() {
+		for _, place := range filePlaces(b) {
 			for _, what := range [][]string{{uploadWhat, formWhat}, {downloadWhat}} {
 				cells := comparedCells(place, what)
 				at := round % len(cells)
@@ -172,7 +180,7 @@ func comparedCells(place string, whats []string) (cells []fileCell) {
 }
 
 // filePlaces are those that can be measured here.
-func (b *bench) filePlaces() []string {
+func filePlaces(b *bench) []string {
 	if b.s3Program == "" {
 		return []string{diskPlace}
 	}
@@ -180,7 +188,7 @@ func (b *bench) filePlaces() []string {
 }
 
 // prepareFiles finds out whether there is an S3 server.
-func (b *bench) prepareFiles() {
+func prepareFiles(b *bench) {
 	if !slices.Contains(b.Only, filesPart) {
 		return
 	}
@@ -200,7 +208,7 @@ func (f *fileBench) cell(ctx context.Context, c *fileCell) (err error) {
 	case largeWhat:
 		return s.large(ctx, f.FileLarge)
 	case burstWhat:
-		return s.burst(ctx, f.FileBurst, f.burstSize())
+		return s.burst(ctx, f.FileBurst, burstSize(&f.options))
 	case downloadWhat:
 		return s.downloads(ctx, f.FileCount, f.FileSize)
 	}

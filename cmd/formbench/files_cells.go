@@ -34,7 +34,7 @@ func (s *fileScene) newMover(ctx context.Context, bytes int64) (mover, error) {
 		return newDirect(s.s3)
 	}
 	if s.peer != nil {
-		return newPocketCourier(ctx, s, bytes)
+		return s.peer.mover(ctx, s.server.addr, bytes)
 	}
 	return newCourier(ctx, s, bytes)
 }
@@ -113,7 +113,29 @@ func (s *fileScene) large(ctx context.Context, size int64) error {
 	})
 }
 
-// burst measures the same for n uploads at once.
+// one measures one upload, and by how much memory grows over what a small file
+// takes.
+func (s *fileScene) one(ctx context.Context, size int64) error {
+	c := s.content(size)
+	return s.move(ctx, 2*(size+warmSize), func(m mover) error {
+		before, err := s.warm(ctx, m)
+		if err != nil {
+			return err
+		}
+		id := ""
+		err = s.watched(1, size, func() error {
+			id, err = s.upload(ctx, m, c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.cell.GrownUpMB = s.cell.PeakMB - before
+		return verify(ctx, m, id, c)
+	})
+}
+
+// burst measures the growth of memory for n uploads at once.
 func (s *fileScene) burst(ctx context.Context, n int, size int64) error {
 	c := s.content(size)
 	all := int64(n)*size + 2*warmSize

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// files writes a table of what was compared, and one of memory.
-func (w *report) files(o *options, cells []fileCell) {
+// reportFiles writes a table of what was compared, and one of memory.
+func reportFiles(w *report, o *options, cells []fileCell) {
 	if len(cells) == 0 {
 		return
 	}
@@ -29,7 +29,7 @@ func (w *report) files(o *options, cells []fileCell) {
 		w.printf("  S3: not measured\n")
 	}
 	w.printf("\nmemory of the server, over what a file of %s took: %s of %s up and down; %s of %d × %s at once\n",
-		sizeText(warmSize), largeWhat, sizeText(o.FileLarge), burstWhat, o.FileBurst, sizeText(o.burstSize()))
+		sizeText(warmSize), largeWhat, sizeText(o.FileLarge), burstWhat, o.FileBurst, sizeText(burstSize(o)))
 	w.table(3, memory)
 }
 

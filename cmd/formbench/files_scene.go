@@ -22,7 +22,22 @@ type fileScene struct {
 	world  world
 	stored int // files that the system has acknowledged
 	db     *database
-	peer   *pocketFileScene // nil for a system of ours
+	peer   filePeer // nil for a system of ours
+}
+
+// A filePeer is another system that takes files.
+type filePeer interface {
+	// mover returns one for its server at addr that may move as many bytes.
+	mover(ctx context.Context, addr string, bytes int64) (mover, error)
+	// holds fails unless as many files are there as were acknowledged. The server has
+	// ended.
+	holds(ctx context.Context, stored int) error
+}
+
+// peerScene returns a scene with a peer that has its data in dir. Its server is yet to
+// be started.
+func (f *fileBench) peerScene(c *fileCell, dir string, peer filePeer) *fileScene {
+	return &fileScene{fileBench: f, cell: c, dir: dir, peer: peer}
 }
 
 // newScene returns one that has to be closed also when it fails.
@@ -78,6 +93,9 @@ func (c *fileCell) profile() string {
 
 // close ends the servers and removes all that was stored.
 func (s *fileScene) close() error {
+	if s == nil {
+		return nil
+	}
 	err := s.stopServer()
 	if s.s3 != nil {
 		s.s3.stop()

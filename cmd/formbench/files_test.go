@@ -100,7 +100,7 @@ func TestFilePlan(t *testing.T) {
 	t.Parallel()
 	b := &bench{s3Program: "x", options: options{Rounds: 3}}
 	var uploads, s3 []string
-	for _, c := range b.filePlan() {
+	for _, c := range filePlan(b) {
 		switch {
 		case c.What == largeWhat || c.What == burstWhat:
 			if c.Round != 1 || c.System != groupSystem {
@@ -124,11 +124,11 @@ func TestFilePlan(t *testing.T) {
 	if !slices.Equal(s3, want) {
 		t.Errorf("got %q, want %q", s3, want)
 	}
-	if n := len(b.filePlan()); n != 3*(4+3+3+2)+4 {
+	if n := len(filePlan(b)); n != 3*(4+3+3+2)+4 {
 		t.Errorf("got %d cells", n)
 	}
 	b.s3Program = ""
-	if slices.ContainsFunc(b.filePlan(), func(c fileCell) bool { return c.Place == s3Place }) {
+	if slices.ContainsFunc(filePlan(b), func(c fileCell) bool { return c.Place == s3Place }) {
 		t.Error("S3 is measured without a server")
 	}
 }

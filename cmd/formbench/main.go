@@ -144,14 +144,14 @@ type streams struct {
 // were not understood.
 func run(ctx context.Context, args []string, std streams) int {
 	if len(args) == 1 && args[0] == serveCommand {
-		if err := serve(ctx, std); err != nil {
+		if err := serve(ctx, std.in, std.out, std.err); err != nil {
 			_, _ = fmt.Fprintln(std.err, "formbench server:", err)
 			return 1
 		}
 		return 0
 	}
 	if len(args) == 1 && args[0] == workCommand {
-		if err := work(ctx, std); err != nil {
+		if err := work(ctx, std.in, std.out); err != nil {
 			_, _ = fmt.Fprintln(std.err, "formbench worker:", err)
 			return 1
 		}

@@ -58,8 +58,21 @@ func (c *overloadCell) String() string {
 	return fmt.Sprintf("round %d, %s, %s, %s, connections %d", c.Round, c.What, c.Place, c.System, c.Conns)
 }
 
-// overload measures what the API still does when it is asked for more than it can.
-func (b *bench) overload(ctx context.Context) error {
+// An overloadBench is the part of a run that asks for too much.
+type overloadBench struct {
+	*bench
+	cells []overloadCell
+}
+
+// overloadCells measures what the API still does when it is asked for more than it
+// can. What was measured until a cell fails is returned, too.
+func overloadCells(ctx context.Context, b *bench) ([]overloadCell, error) {
+	o := &overloadBench{bench: b}
+	err := o.all(ctx)
+	return o.cells, err
+}
+
+func (b *overloadBench) all(ctx context.Context) error {
 	cells := []overloadCell{{What: peakWhat, Conns: peakConns}}
 	for _, n := range b.OverConns {
 		cells = append(cells, overloadCell{What: eagerWhat, Conns: n}, overloadCell{What: politeWhat, Conns: n})
@@ -71,7 +84,7 @@ func (b *bench) overload(ctx context.Context) error {
 				var peak float64
 				for _, c := range cells {
 					c.Place, c.System, c.Round = place, system, round+1
-					if err := b.overloadCell(ctx, &c, peak); err != nil {
+					if err := b.cell(ctx, &c, peak); err != nil {
 						return fmt.Errorf("%s: %w", &c, err)
 					}
 					if c.What == peakWhat {
@@ -84,8 +97,8 @@ func (b *bench) overload(ctx context.Context) error {
 	return nil
 }
 
-// overloadCell measures and notes one cell, given the peak rate.
-func (b *bench) overloadCell(ctx context.Context, c *overloadCell, peak float64) (err error) {
+// cell measures and notes one cell, given the peak rate.
+func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64) (err error) {
 	db, err := newDatabase(ctx, sqliteStore, b.dir)
 	if err != nil {
 		return err
@@ -127,9 +140,9 @@ func (b *bench) overloadCell(ctx context.Context, c *overloadCell, peak float64)
 	c.fill(&s, b.Duration, peak)
 	c.PeakMB = float64(memory) / 1e6
 	c.ServerCPU = (after.server - before.server).Seconds() / after.at.Sub(before.at).Seconds()
-	b.Overloads = append(b.Overloads, *c)
+	b.cells = append(b.cells, *c)
 	_, _ = fmt.Fprintf(b.log, "%s: %.0f/s\n", c, c.Goodput)
-	return db.made(ctx, w, s.made)
+	return checkMade(ctx, db, w, s.made)
 }
 
 // fill computes the figures from what the clients saw.
@@ -148,9 +161,9 @@ func (c *overloadCell) fill(s *pressed, d time.Duration, peak float64) {
 	c.P50, c.P99 = milliseconds(percentile(s.latencies, 50)), milliseconds(percentile(s.latencies, 99))
 }
 
-// made checks that the database has the responses that were acknowledged and no others.
+// checkMade checks that the database has the responses that were acknowledged and no others.
 // Who broke a connection may have made one without knowing.
-func (d *database) made(ctx context.Context, w world, t tally) error {
+func checkMade(ctx context.Context, d *database, w world, t tally) error {
 	return d.with(ctx, func(_ store, svc *formsvc.Service) error {
 		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.campaign.AccountID, ID: w.campaign.ID})
 		if err != nil {

@@ -22,8 +22,8 @@ func newOverloadRows(cells []overloadCell) overloadRows {
 	})}
 }
 
-// overloads writes a table.
-func (w *report) overloads(cells []overloadCell) {
+// reportOverloads writes a table.
+func reportOverloads(w *report, cells []overloadCell) {
 	if len(cells) == 0 {
 		return
 	}

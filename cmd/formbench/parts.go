@@ -8,43 +8,41 @@ import (
 	"time"
 )
 
-// all runs the parts of the run.
-func (b *bench) all(ctx context.Context) error {
+// A runner measures requests.
+type runner struct {
+	*bench
+	cells []cell // what was measured so far
+}
+
+// requestCells measures the parts that send requests to the API. What was measured
+// until one fails is returned, too.
+func requestCells(ctx context.Context, b *bench) ([]cell, error) {
+	r := &runner{bench: b, cells: []cell{}}
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{createPart, b.create}, {readPart, b.read}, {depthPart, b.depth}, {checksPart, b.checks}} {
+	}{{createPart, r.create}, {readPart, r.read}, {depthPart, r.depth}, {checksPart, r.checks}} {
 		if !slices.Contains(b.Only, part.name) {
 			continue
 		}
 		if err := part.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
+			return r.cells, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	if b.delivers() {
-		if err := b.deliver(ctx); err != nil {
-			return err
-		}
-	}
-	for _, part := range []struct {
-		name string
-		run  func(context.Context) error
-	}{{filesPart, b.files}, {overloadPart, b.overload}, {scalePart, b.scale}} {
-		if !slices.Contains(b.Only, part.name) {
-			continue
-		}
-		if err := part.run(ctx); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
-	}
-	return b.peers(ctx)
+	return r.cells, nil
+}
+
+// note adds a measured cell.
+func (r *runner) note(c cell) {
+	r.cells = append(r.cells, c)
+	_, _ = fmt.Fprintf(r.log, "%s: %.0f/s\n", &c, c.PerSecond)
 }
 
 // plan returns the cells of a part in the order they are measured in: what is
 // compared is measured one after the other.
-func (b *bench) plan(whats []string, conns, sizes []int, systems []string) (list []cell) {
-	for round := range b.Rounds {
-		for _, store := range b.Stores {
+func (r *runner) plan(whats []string, conns, sizes []int, systems []string) (list []cell) {
+	for round := range r.Rounds {
+		for _, store := range r.Stores {
 			for _, what := range whats {
 				for _, n := range conns {
 					for _, size := range sizes {
@@ -69,22 +67,22 @@ func rotated(list []string, round int) []string {
 }
 
 // create measures new responses.
-func (b *bench) create(ctx context.Context) error {
-	for _, c := range b.plan([]string{createWhat}, b.Conns, []int{0}, b.Systems) {
-		if err := b.createCell(ctx, c); err != nil {
+func (r *runner) create(ctx context.Context) error {
+	for _, c := range r.plan([]string{createWhat}, r.Conns, []int{0}, r.Systems) {
+		if err := r.createCell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
 	return nil
 }
 
-func (b *bench) createCell(ctx context.Context, c cell) (err error) {
+func (r *runner) createCell(ctx context.Context, c cell) (err error) {
 	if c.System == ceilingSystem {
 		w := inventedWorld()
-		_, err := b.measure(ctx, c, "", func(string) (workload, error) { return w.creates() })
+		_, err := r.measure(ctx, c, "", func(string) (workload, error) { return w.creates() })
 		return err
 	}
-	db, err := newDatabase(ctx, c.Store, b.dir)
+	db, err := newDatabase(ctx, c.Store, r.dir)
 	if err != nil {
 		return err
 	}
@@ -96,7 +94,7 @@ func (b *bench) createCell(ctx context.Context, c cell) (err error) {
 	if w, err = db.withWebhook(ctx, w); err != nil {
 		return err
 	}
-	answered, err := b.measure(ctx, c, db.dsn, func(string) (workload, error) {
+	answered, err := r.measure(ctx, c, db.dsn, func(string) (workload, error) {
 		if c.System == keyedSystem {
 			return w.keyedCreates()
 		}
@@ -110,12 +108,12 @@ func (b *bench) createCell(ctx context.Context, c cell) (err error) {
 
 // checks measures new responses without a quota, with one, and with an idempotency
 // key as well.
-func (b *bench) checks(ctx context.Context) error {
-	if !slices.Contains(b.Systems, groupSystem) {
+func (r *runner) checks(ctx context.Context) error {
+	if !slices.Contains(r.Systems, groupSystem) {
 		return nil
 	}
-	for _, c := range b.plan([]string{checksWhat}, b.Conns, []int{0}, []string{groupSystem, quotaSystem, keyedSystem}) {
-		if err := b.createCell(ctx, c); err != nil {
+	for _, c := range r.plan([]string{checksWhat}, r.Conns, []int{0}, []string{groupSystem, quotaSystem, keyedSystem}) {
+		if err := r.createCell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -123,14 +121,14 @@ func (b *bench) checks(ctx context.Context) error {
 }
 
 // read measures one response and the newest ones.
-func (b *bench) read(ctx context.Context) (err error) {
-	stores, err := b.fill(ctx, b.Fill)
+func (r *runner) read(ctx context.Context) (err error) {
+	stores, err := r.fill(ctx, r.Fill)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
 	}
-	systems := slices.DeleteFunc(slices.Clone(b.Systems), func(s string) bool { return s == eachSystem })
-	for _, c := range b.plan([]string{getWhat, listWhat}, b.ReadConns, []int{b.Fill}, systems) {
+	systems := slices.DeleteFunc(slices.Clone(r.Systems), func(s string) bool { return s == eachSystem })
+	for _, c := range r.plan([]string{getWhat, listWhat}, r.ReadConns, []int{r.Fill}, systems) {
 		f := stores[c.Store]
 		w := f.campaigns[c.Responses]
 		if c.System == ceilingSystem {
@@ -140,7 +138,7 @@ func (b *bench) read(ctx context.Context) (err error) {
 		if c.What == listWhat {
 			work = w.list()
 		}
-		if _, err := b.measure(ctx, c, f.dsn, func(string) (workload, error) { return work, nil }); err != nil {
+		if _, err := r.measure(ctx, c, f.dsn, func(string) (workload, error) { return work, nil }); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -148,17 +146,17 @@ func (b *bench) read(ctx context.Context) (err error) {
 }
 
 // depth measures pages of a small and a large campaign of one account.
-func (b *bench) depth(ctx context.Context) (err error) {
-	if !slices.Contains(b.Systems, groupSystem) {
+func (r *runner) depth(ctx context.Context) (err error) {
+	if !slices.Contains(r.Systems, groupSystem) {
 		return nil
 	}
-	sizes := []int{smallCampaign, b.Large}
-	stores, err := b.fill(ctx, sizes...)
+	sizes := []int{smallCampaign, r.Large}
+	stores, err := r.fill(ctx, sizes...)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
 	}
-	for _, c := range b.plan([]string{firstWhat, deepWhat}, []int{1}, sizes, []string{groupSystem}) {
+	for _, c := range r.plan([]string{firstWhat, deepWhat}, []int{1}, sizes, []string{groupSystem}) {
 		f := stores[c.Store]
 		w := f.campaigns[c.Responses]
 		prepare := func(addr string) (workload, error) {
@@ -167,7 +165,7 @@ func (b *bench) depth(ctx context.Context) (err error) {
 			}
 			return w.list(), nil
 		}
-		if _, err := b.measure(ctx, c, f.dsn, prepare); err != nil {
+		if _, err := r.measure(ctx, c, f.dsn, prepare); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -192,11 +190,11 @@ func (s filledStores) drop() (err error) {
 
 // fill makes a database on each store, with campaigns of these sizes. What it
 // made has to be dropped also when it fails.
-func (b *bench) fill(ctx context.Context, sizes ...int) (filledStores, error) {
+func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 	stores := make(filledStores)
-	for _, store := range b.Stores {
+	for _, store := range r.Stores {
 		start := time.Now()
-		db, err := newDatabase(ctx, store, b.dir)
+		db, err := newDatabase(ctx, store, r.dir)
 		if err != nil {
 			return stores, err
 		}
@@ -205,7 +203,7 @@ func (b *bench) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 		if err := f.fill(ctx, sizes); err != nil {
 			return stores, fmt.Errorf("%s: %w", store, err)
 		}
-		_, _ = fmt.Fprintf(b.log, "stored %d responses in %s in %.1f s\n", sizes, store, time.Since(start).Seconds())
+		_, _ = fmt.Fprintf(r.log, "stored %d responses in %s in %.1f s\n", sizes, store, time.Since(start).Seconds())
 	}
 	return stores, nil
 }

@@ -60,11 +60,17 @@ type peerBench struct {
 	full     string // the same with -peer-fill responses
 	ours     *database
 	world    world // of the filled database of ours
+	result   peerResult
 }
 
-// peers measures them.
-func (b *bench) peers(ctx context.Context) (err error) {
+// peerCells measures them. What was measured until one fails is returned, too.
+func peerCells(ctx context.Context, b *bench) (peerResult, error) {
 	p := &peerBench{bench: b}
+	err := p.all(ctx)
+	return p.result, err
+}
+
+func (p *peerBench) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.close()) }()
 	for _, part := range []struct {
 		name, store string
@@ -73,22 +79,22 @@ func (b *bench) peers(ctx context.Context) (err error) {
 		{peerCreatePart, sqliteStore, p.creates}, {peerReadPart, sqliteStore, p.reads}, {peerFilesPart, sqliteStore, p.uploads},
 		{peerStartPart, sqliteStore, p.starts}, {peerPostgresPart, postgresStore, p.postgres},
 	} {
-		if !slices.Contains(b.Only, part.name) || !slices.Contains(b.Stores, part.store) {
+		if !slices.Contains(p.Only, part.name) || !slices.Contains(p.Stores, part.store) {
 			continue
 		}
-		for round := range b.Rounds {
+		for round := range p.Rounds {
 			if err := part.run(ctx, round); err != nil {
 				return fmt.Errorf("%s: %w", part.name, err)
 			}
 		}
 	}
-	b.Peers.Ratios = peerRatios(b.Peers.Requests)
+	p.result.Ratios = peerRatios(p.result.Requests)
 	return nil
 }
 
 // preparePeers finds out whether there is PocketBase to compare with. What needs it
 // is not measured without.
-func (b *bench) preparePeers() (err error) {
+func preparePeers(b *bench) (err error) {
 	if b.PeerProgram != "" {
 		b.PeerProgram, err = filepath.Abs(b.PeerProgram)
 		return err
@@ -116,6 +122,6 @@ func (p *peerBench) close() (err error) {
 
 // note adds a measured cell.
 func (p *peerBench) note(c *cell) {
-	p.Peers.Requests = append(p.Peers.Requests, *c)
+	p.result.Requests = append(p.result.Requests, *c)
 	_, _ = fmt.Fprintf(p.log, "%s: %.0f/s, server %.0f µs\n", c, c.PerSecond, c.ServerMicros)
 }

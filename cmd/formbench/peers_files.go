@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +18,8 @@ import (
 // uploads measures a large file: ours as it is and as a form, and PocketBase's as a
 // form, since it takes no other.
 func (p *peerBench) uploads(ctx context.Context, round int) error {
-	f := &fileBench{bench: p.bench, block: make([]byte, max(p.FileSize, warmSize)), contents: make(map[int64]*content)}
-	if _, err := rand.Read(f.block); err != nil {
+	f, err := newFileBench(p.bench)
+	if err != nil {
 		return err
 	}
 	cells := []fileCell{{What: uploadWhat, System: groupSystem}, {What: formWhat, System: groupSystem}, {What: formWhat, System: pocketSystem}}
@@ -30,7 +29,7 @@ func (p *peerBench) uploads(ctx context.Context, round int) error {
 		if err := p.uploadCell(ctx, f, &c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
-		p.Peers.Files = append(p.Peers.Files, c)
+		p.result.Files = append(p.result.Files, c)
 		_, _ = fmt.Fprintf(p.log, "%s: %.0f MB/s, memory grew by %.1f MB\n", &c, c.PerSecond, c.GrownUpMB)
 	}
 	return nil
@@ -50,37 +49,14 @@ func (p *peerBench) uploadCell(ctx context.Context, f *fileBench, c *fileCell) (
 	return s.one(ctx, f.FileLarge)
 }
 
-// one measures one upload, and by how much memory grows over what a small file
-// takes.
-func (s *fileScene) one(ctx context.Context, size int64) error {
-	c := s.content(size)
-	return s.move(ctx, 2*(size+warmSize), func(m mover) error {
-		before, err := s.warm(ctx, m)
-		if err != nil {
-			return err
-		}
-		id := ""
-		err = s.watched(1, size, func() error {
-			id, err = s.upload(ctx, m, c)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		s.cell.GrownUpMB = s.cell.PeakMB - before
-		return verify(ctx, m, id, c)
-	})
-}
-
-// pocketFiles returns a scene with PocketBase. It has to be closed also when this
-// fails.
+// pocketFiles returns a scene with PocketBase. Unless it is nil it has to be closed,
+// also when this fails.
 func (p *peerBench) pocketFiles(ctx context.Context, f *fileBench, c *fileCell) (*fileScene, error) {
-	s := &fileScene{fileBench: f, cell: c}
 	peer, err := p.newPocket(ctx)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	s.peer, s.dir = &pocketFileScene{peer}, peer.dir
+	s := f.peerScene(c, peer.dir, &pocketFileScene{peer})
 	cfg := pocketbase.Config{Dir: peer.dir}
 	if p.profiles != "" {
 		cfg.Profile = filepath.Join(p.profiles, c.profile())
@@ -121,8 +97,9 @@ type pocketCourier struct {
 	release func() bool
 }
 
-func newPocketCourier(ctx context.Context, s *fileScene, bytes int64) (*pocketCourier, error) {
-	conn, err := dial(ctx, s.server.addr, time.Now().Add(answerTimeout+time.Duration(bytes/slowest)*time.Second))
+// mover implements filePeer.
+func (s *pocketFileScene) mover(ctx context.Context, addr string, bytes int64) (mover, error) {
+	conn, err := dial(ctx, addr, time.Now().Add(answerTimeout+time.Duration(bytes/slowest)*time.Second))
 	if err != nil {
 		return nil, err
 	}

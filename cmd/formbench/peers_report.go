@@ -14,9 +14,9 @@ func newStartRows(cells []startCell) startRows {
 	return startRows{grouped(cells, func(c *startCell) string { return c.System })}
 }
 
-// peers writes the tables of what was compared with peers.
-func (w *report) peers(r *peerResult) {
-	w.peerRequests(r.Requests)
+// reportPeers writes the tables of what was compared with peers.
+func reportPeers(w *report, r *peerResult) {
+	reportPeerRequests(w, r.Requests)
 	if len(r.Files) > 0 {
 		w.printf("\nuploads beside PocketBase: one file of %s, on a disk; server, generator, other: seconds of CPU time per GB\n",
 			sizeText(r.Files[0].Bytes))
@@ -37,12 +37,12 @@ func (w *report) peers(r *peerResult) {
 	}
 	if len(r.Ratios) > 0 {
 		w.printf("\nbeside peers:")
-		w.ratios(r.Ratios)
+		reportRatios(w, r.Ratios)
 	}
 }
 
-// peerRequests writes a table for each store.
-func (w *report) peerRequests(cells []cell) {
+// reportPeerRequests writes a table for each store.
+func reportPeerRequests(w *report, cells []cell) {
 	for _, store := range []string{sqliteStore, postgresStore} {
 		mine := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store })
 		if len(mine) == 0 {

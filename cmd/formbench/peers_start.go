@@ -31,7 +31,7 @@ func (p *peerBench) starts(ctx context.Context, round int) error {
 		if err := p.startCell(ctx, &c); err != nil {
 			return fmt.Errorf("%s: %w", system, err)
 		}
-		p.Peers.Starts = append(p.Peers.Starts, c)
+		p.result.Starts = append(p.result.Starts, c)
 		_, _ = fmt.Fprintf(p.log, "round %d, start, %s: ready after %.1f ms, %.1f MB\n", c.Round, system, c.Ready, c.IdleMB)
 	}
 	return nil

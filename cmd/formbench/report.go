@@ -10,20 +10,21 @@ import (
 )
 
 // report writes the tables.
-func (b *bench) report(out io.Writer) error {
+func (r *result) report(out io.Writer) error {
 	w := &report{out: out}
-	w.header(&b.result)
-	w.cells(b.Cells)
-	w.ratios(b.Ratios)
-	w.deliveries(&b.options, b.Deliveries)
-	w.files(&b.options, b.Files)
-	w.overloads(b.Overloads)
-	w.peers(&b.Peers)
-	w.scale(&b.options, b.Scale)
-	w.sizes(b.Sizes)
-	w.goals(b.Goals)
-	if b.Error != "" {
-		w.printf("\nFAILED: %s\n", b.Error)
+	o := &r.Options
+	r.header(w)
+	reportCells(w, r.Cells)
+	reportRatios(w, r.Ratios)
+	reportDeliveries(w, o, r.Deliveries)
+	reportFiles(w, o, r.Files)
+	reportOverloads(w, r.Overloads)
+	reportPeers(w, &r.Peers)
+	reportScale(w, o, r.Scale)
+	reportSizes(w, r.Sizes)
+	reportGoals(w, r.Goals)
+	if r.Error != "" {
+		w.printf("\nFAILED: %s\n", r.Error)
 	}
 	return w.err
 }
@@ -63,7 +64,7 @@ func (w *report) table(left int, rows [][]string) {
 	w.printf("%s", text.String())
 }
 
-func (w *report) header(r *result) {
+func (r *result) header(w *report) {
 	o := &r.Options
 	w.printf("formbench %s\n%d CPUs (%s), Linux %s, %s\n", r.Started.Format("2006-01-02 15:04:05 UTC"),
 		r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel, r.Machine.Go)
@@ -82,8 +83,8 @@ func (w *report) header(r *result) {
 	}
 }
 
-// cells writes a table for each store of each part.
-func (w *report) cells(cells []cell) {
+// reportCells writes a table for each store of each part.
+func reportCells(w *report, cells []cell) {
 	type section struct{ part, store string }
 	var order []section
 	bySection := make(map[section][]cell)
@@ -151,7 +152,7 @@ func (r *rows) line(key rowKey) []string {
 	}
 }
 
-func (w *report) ratios(list []ratio) {
+func reportRatios(w *report, list []ratio) {
 	if len(list) == 0 {
 		return
 	}
@@ -169,8 +170,8 @@ func (w *report) ratios(list []ratio) {
 	w.table(3, table)
 }
 
-// goals writes the goals that were measured, and how many were not.
-func (w *report) goals(list []goal) {
+// reportGoals writes the goals that were measured, and how many were not.
+func reportGoals(w *report, list []goal) {
 	w.printf("\ngoals\n")
 	var table [][]string
 	for _, g := range list {

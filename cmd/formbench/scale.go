@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -44,28 +43,35 @@ func scaleReads() []string {
 // scaleConns are the connections of the create cells.
 func scaleConns() []int { return []int{1, 64} }
 
-func (b *bench) scales() bool { return slices.Contains(b.Only, scalePart) }
+// A scaleRun is what was measured so far.
+type scaleRun struct {
+	*bench
+	cells []cell
+	sizes []scaleSize
+}
 
-// scale measures the same on a small and on a large installation.
-func (b *bench) scale(ctx context.Context) error {
+// scaleCells measures the same on a small and on a large installation, and how much
+// the large one takes. What was measured until something fails is returned, too.
+func scaleCells(ctx context.Context, b *bench) ([]cell, []scaleSize, error) {
+	r := &scaleRun{bench: b}
 	for _, store := range b.Stores {
-		if err := b.scaleStore(ctx, store); err != nil {
-			return fmt.Errorf("%s: %w", store, err)
+		if err := r.store(ctx, store); err != nil {
+			return r.cells, r.sizes, fmt.Errorf("%s: %w", store, err)
 		}
 	}
-	return nil
+	return r.cells, r.sizes, nil
 }
 
-// scaleSize is how many responses the large installation has.
-func (b *bench) scaleSize(store string) int {
+// large is how many responses the large installation has.
+func (r *scaleRun) large(store string) int {
 	if store == postgresStore {
-		return b.ScalePostgres
+		return r.ScalePostgres
 	}
-	return b.ScaleSQLite
+	return r.ScaleSQLite
 }
 
-func (b *bench) scaleStore(ctx context.Context, store string) (err error) {
-	large, err := b.installation(ctx, store, b.scaleSize(store), b.ScaleKeep)
+func (r *scaleRun) store(ctx context.Context, store string) (err error) {
+	large, err := newInstallation(ctx, r.bench, store, r.large(store), r.ScaleKeep)
 	if err != nil {
 		return err
 	}
@@ -74,35 +80,35 @@ func (b *bench) scaleStore(ctx context.Context, store string) (err error) {
 	if err != nil {
 		return err
 	}
-	b.Sizes = append(b.Sizes, sizes...)
-	for round := range b.Rounds {
-		if err := b.scaleRound(ctx, large, round); err != nil {
+	r.sizes = append(r.sizes, sizes...)
+	for round := range r.Rounds {
+		if err := r.round(ctx, large, round); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// scaleRound measures everything once, on a fresh small installation.
-func (b *bench) scaleRound(ctx context.Context, large *installation, round int) (err error) {
-	small, err := b.installation(ctx, large.store, b.ScaleSmall, false)
+// round measures everything once, on a fresh small installation.
+func (r *scaleRun) round(ctx context.Context, large *installation, round int) (err error) {
+	small, err := newInstallation(ctx, r.bench, large.store, r.ScaleSmall, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, small.drop()) }()
 	s := &scaleBench{
-		bench: &bench{options: b.options, self: b.self, log: b.log},
-		round: round + 1, least: b.Duration, pair: [2]*installation{small, large},
+		runner: &runner{bench: &bench{options: r.options, self: r.self, log: r.log}},
+		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
 	}
 	err = s.all(ctx)
-	b.Scale = append(b.Scale, s.Cells...)
+	r.cells = append(r.cells, s.cells...)
 	return err
 }
 
-// A scaleBench measures one round. It has a bench of its own, so that its cells
-// are apart from those of other parts.
+// A scaleBench measures one round. It has a bench of its own, since it changes how long
+// a cell takes.
 type scaleBench struct {
-	*bench
+	*runner
 	round int
 	least time.Duration    // how long to measure
 	pair  [2]*installation // small and large
@@ -173,8 +179,8 @@ type installation struct {
 	store string
 }
 
-// installation makes one of n responses, or finds one that was kept.
-func (b *bench) installation(ctx context.Context, store string, n int, keep bool) (*installation, error) {
+// newInstallation makes one of n responses, or finds one that was kept.
+func newInstallation(ctx context.Context, b *bench, store string, n int, keep bool) (*installation, error) {
 	start := time.Now()
 	in := &installation{store: store, history: history{n: n}}
 	in.firstDue = in.outage(b.ScaleDue)
@@ -182,7 +188,7 @@ func (b *bench) installation(ctx context.Context, store string, n int, keep bool
 		found bool
 		err   error
 	)
-	if in.database, found, err = b.scaleDatabase(ctx, store, n, keep); err != nil {
+	if in.database, found, err = scaleDatabase(ctx, b, store, n, keep); err != nil {
 		return nil, err
 	}
 	if !found {

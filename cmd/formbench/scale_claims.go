@@ -101,7 +101,7 @@ func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
 	if err != nil {
 		return err
 	}
-	events, outcomes := delivered(claims, now)
+	events, outcomes := finished(claims, now)
 	if err := lap(payloadsWhat, func() (err error) {
 		payloads, err = q.queue.Payloads(ctx, events)
 		return err
@@ -121,8 +121,8 @@ func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
 	return nil
 }
 
-// delivered returns the events of claims, and outcomes that say that all went well.
-func delivered(claims []delivery.Claim, now time.Time) (events []string, outcomes []delivery.Outcome) {
+// finished returns the events of claims, and outcomes that say that all went well.
+func finished(claims []delivery.Claim, now time.Time) (events []string, outcomes []delivery.Outcome) {
 	for i := range claims {
 		c := &claims[i]
 		events = append(events, c.EventID)

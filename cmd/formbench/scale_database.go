@@ -13,7 +13,7 @@ import (
 
 // scaleDatabase returns an empty database, or with keep one that an earlier run
 // has filled in the same way and kept.
-func (b *bench) scaleDatabase(ctx context.Context, store string, n int, keep bool) (db *database, found bool, err error) {
+func scaleDatabase(ctx context.Context, b *bench, store string, n int, keep bool) (db *database, found bool, err error) {
 	switch {
 	case !keep && store == postgresStore:
 		db, err = newPostgres(ctx)

@@ -47,8 +47,8 @@ func (r *scaleRows) growth(o *options, key rowKey, figure func(*cell) float64) *
 	return r.over(key, r.small(key, o), func(c *cell) int { return c.Round }, figure)
 }
 
-// scale writes a table for each store.
-func (w *report) scale(o *options, cells []cell) {
+// reportScale writes a table for each store.
+func reportScale(w *report, o *options, cells []cell) {
 	store := ""
 	var table [][]string
 	flush := func() {
@@ -98,8 +98,8 @@ func textOf(s *spread, decimals int) string {
 	return s.text(decimals)
 }
 
-// sizes writes what the large installations take.
-func (w *report) sizes(list []scaleSize) {
+// reportSizes writes what the large installations take.
+func reportSizes(w *report, list []scaleSize) {
 	store := ""
 	var table [][]string
 	flush := func() {

@@ -60,11 +60,11 @@ const (
 const gcPercent = 200
 
 // serve is the server process.
-func serve(ctx context.Context, std streams) (err error) {
+func serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	in := json.NewDecoder(std.in)
+	in := json.NewDecoder(stdin)
 	var cfg serverConfig
 	if err := in.Decode(&cfg); err != nil {
 		return fmt.Errorf("configuration: %w", err)
@@ -75,7 +75,7 @@ func serve(ctx context.Context, std streams) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		_, _ = io.Copy(io.Discard, std.in)
+		_, _ = io.Copy(io.Discard, stdin)
 		cancel()
 	}()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func serve(ctx context.Context, std streams) (err error) {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
-	logger := slog.New(slog.NewTextHandler(std.err, nil))
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	addr := listener.Addr().String()
 	handler, closeStore, err := cfg.handler(ctx, addr, logger)
 	if err != nil {
@@ -95,7 +95,7 @@ func serve(ctx context.Context, std streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopProfile()) }()
-	if err := json.NewEncoder(std.out).Encode(serverReady{Addr: addr}); err != nil {
+	if err := json.NewEncoder(stdout).Encode(serverReady{Addr: addr}); err != nil {
 		return err
 	}
 	return serveHTTP(ctx, listener, handler, logger)
