@@ -5,35 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 )
-
-// A bench is what all parts of a run share.
-type bench struct {
-	options
-	self      string    // this program, which is also the server
-	log       io.Writer // progress
-	s3Program string    // "" when there is none
-	notes     []string  // what readers of the figures must know
-}
-
-// warn notes what readers of the figures must know.
-func (b *bench) warn(note string) {
-	b.notes = append(b.notes, note)
-	_, _ = fmt.Fprintln(b.log, "formbench:", note)
-}
 
 // A result is everything a run found out.
 type result struct {
-	Started time.Time `json:"startedAt"`
-	Machine machine   `json:"machine"`
-	Options options   `json:"options"`
-	Notes   []string  `json:"notes"`
-	Cells   []cell    `json:"cells"`
+	Started time.Time     `json:"startedAt"`
+	Machine proc.Machine  `json:"machine"`
+	Options bench.Options `json:"options"`
+	Notes   []string      `json:"notes"`
+	Cells   []cell        `json:"cells"`
 
 	Deliveries []deliverCell `json:"deliveries"`
 
@@ -51,46 +38,46 @@ type result struct {
 }
 
 // runBench measures, and reports also what it has when a measurement fails.
-func runBench(ctx context.Context, opts options, std streams) error {
-	b := &bench{options: opts, log: std.err, notes: []string{}}
-	r := &result{Started: time.Now().UTC(), Machine: thisMachine(), Cells: []cell{}}
+func runBench(ctx context.Context, opts bench.Options, std streams) error {
+	b := &bench.Bench{Options: opts, Log: std.err, Notes: []string{}}
+	r := &result{Started: time.Now().UTC(), Machine: proc.ThisMachine(), Cells: []cell{}}
 	if err := prepare(ctx, b); err != nil {
 		return err
 	}
-	r.Options = b.options
+	r.Options = b.Options
 	err := r.measure(ctx, b)
 	if err != nil {
 		r.Error = err.Error()
 	}
 	checkNoise(b, r)
-	r.Notes = b.notes
-	r.judge(&b.options)
-	return errors.Join(err, r.report(std.out), r.write(b.jsonFile), writeCharts(b.charts, r.sheets()))
+	r.Notes = b.Notes
+	r.judge(&b.Options)
+	return errors.Join(err, r.report(std.out), r.write(b.JSONFile), writeCharts(b.Charts, r.sheets()))
 }
 
 // measure runs the parts of the run. What they found out until one fails is kept.
-func (r *result) measure(ctx context.Context, b *bench) (err error) {
+func (r *result) measure(ctx context.Context, b *bench.Bench) (err error) {
 	if r.Cells, err = requestCells(ctx, b); err != nil {
 		return err
 	}
-	if b.delivers() {
+	if b.Delivers() {
 		if r.Deliveries, err = deliverCells(ctx, b); err != nil {
 			return err
 		}
 	}
-	if slices.Contains(b.Only, filesPart) {
+	if slices.Contains(b.Only, bench.FilesPart) {
 		if r.Files, err = fileCells(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", filesPart, err)
+			return fmt.Errorf("%s: %w", bench.FilesPart, err)
 		}
 	}
-	if slices.Contains(b.Only, overloadPart) {
+	if slices.Contains(b.Only, bench.OverloadPart) {
 		if r.Overloads, err = overloadCells(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", overloadPart, err)
+			return fmt.Errorf("%s: %w", bench.OverloadPart, err)
 		}
 	}
-	if slices.Contains(b.Only, scalePart) {
+	if slices.Contains(b.Only, bench.ScalePart) {
 		if r.Scale, r.Sizes, err = scaleCells(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", scalePart, err)
+			return fmt.Errorf("%s: %w", bench.ScalePart, err)
 		}
 	}
 	r.Peers, err = peerCells(ctx, b)
@@ -98,9 +85,9 @@ func (r *result) measure(ctx context.Context, b *bench) (err error) {
 }
 
 // judge compares what was measured with what it should be.
-func (r *result) judge(o *options) {
+func (r *result) judge(o *bench.Options) {
 	r.Ratios = ratios(r.Cells)
-	if o.requests() {
+	if o.SendsRequests() {
 		r.Goals = goals(o, r.Cells, r.Ratios)
 	}
 	r.Goals = append(r.Goals, deliverGoals(o, r.Deliveries)...)
@@ -111,27 +98,27 @@ func (r *result) judge(o *options) {
 }
 
 // prepare finds out what can't be measured, or not well.
-func prepare(ctx context.Context, b *bench) (err error) {
-	if b.self, err = os.Executable(); err != nil {
+func prepare(ctx context.Context, b *bench.Bench) (err error) {
+	if b.Self, err = os.Executable(); err != nil {
 		return err
 	}
-	if _, err := readUsage(os.Getpid()); err != nil {
+	if _, err := proc.ReadUsage(os.Getpid()); err != nil {
 		return fmt.Errorf("CPU times can be read on Linux only: %w", err)
 	}
-	if b.dir == "" {
-		b.dir = os.TempDir()
+	if b.Dir == "" {
+		b.Dir = os.TempDir()
 	}
-	if b.dir, err = filepath.Abs(b.dir); err != nil {
+	if b.Dir, err = filepath.Abs(b.Dir); err != nil {
 		return err
 	}
-	if b.profiles != "" {
-		if err := os.MkdirAll(b.profiles, 0o750); err != nil {
+	if b.Profiles != "" {
+		if err := os.MkdirAll(b.Profiles, 0o750); err != nil {
 			return err
 		}
-		b.warn("CPU profiles were taken, which slows the servers down")
+		b.Warn("CPU profiles were taken, which slows the servers down")
 	}
-	if inMemory(b.dir) {
-		b.warn("SQLite and other files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
+	if proc.InMemory(b.Dir) {
+		b.Warn("SQLite and other files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
 	}
 	prepareFiles(b)
 	if err := preparePeers(b); err != nil {
@@ -144,41 +131,41 @@ func prepare(ctx context.Context, b *bench) (err error) {
 }
 
 // prepareRiver finds out whether there is a peer to compare with.
-func prepareRiver(b *bench) (err error) {
+func prepareRiver(b *bench.Bench) (err error) {
 	if b.River != "" {
 		b.River, err = filepath.Abs(b.River)
 		return err
 	}
 	if slices.ContainsFunc(b.Only, besideRiver) {
-		b.warn("NOT MEASURED: River, since -river does not name the program of cmd/formbench/peers")
+		b.Warn("NOT MEASURED: River, since -river does not name the program of cmd/formbench/peers")
 	}
 	return nil
 }
 
-func preparePostgres(ctx context.Context, b *bench) error {
-	asked := b.requests() || b.delivers() || slices.Contains(b.Only, scalePart) || slices.Contains(b.Only, peerPostgresPart)
-	if !slices.Contains(b.Stores, postgresStore) || !asked {
+func preparePostgres(ctx context.Context, b *bench.Bench) error {
+	asked := b.SendsRequests() || b.Delivers() || slices.Contains(b.Only, bench.ScalePart) || slices.Contains(b.Only, bench.PeerPostgresPart)
+	if !slices.Contains(b.Stores, bench.PostgresStore) || !asked {
 		return nil
 	}
-	if os.Getenv(postgresEnv) == "" {
-		missing := postgresEnv + " is not set; run this with \"bash .ci/with-postgres --durable\""
+	if os.Getenv(bench.PostgresEnv) == "" {
+		missing := bench.PostgresEnv + " is not set; run this with \"bash .ci/with-postgres --durable\""
 		if os.Getenv("CI") == "true" || len(b.Stores) == 1 {
 			return errors.New(missing)
 		}
-		b.warn("SKIPPED: Postgres was not measured: " + missing)
-		b.Stores = slices.DeleteFunc(b.Stores, func(s string) bool { return s == postgresStore })
+		b.Warn("SKIPPED: Postgres was not measured: " + missing)
+		b.Stores = slices.DeleteFunc(b.Stores, func(s string) bool { return s == bench.PostgresStore })
 		return nil
 	}
 	syncs, err := postgresSyncs(ctx)
 	if err == nil && !syncs {
-		b.warn("this Postgres does not sync to disk (fsync is off): start it with --durable")
+		b.Warn("this Postgres does not sync to disk (fsync is off): start it with --durable")
 	}
 	return err
 }
 
 // checkNoise warns when others used the machine while nothing but a server and
 // the generator should have.
-func checkNoise(b *bench, r *result) {
+func checkNoise(b *bench.Bench, r *result) {
 	const tolerable = 0.3 // cores
 	counted, noisy, most := 0, 0, 0.0
 	for _, cores := range r.otherCores() {
@@ -189,7 +176,7 @@ func checkNoise(b *bench, r *result) {
 		}
 	}
 	if noisy > 0 {
-		b.warn(fmt.Sprintf("other work took more than %.1f cores, up to %.1f, in %d of the %d cells without Postgres: "+
+		b.Warn(fmt.Sprintf("other work took more than %.1f cores, up to %.1f, in %d of the %d cells without Postgres: "+
 			"these figures say little", tolerable, most, noisy, counted))
 	}
 }
@@ -197,12 +184,12 @@ func checkNoise(b *bench, r *result) {
 // otherCores returns what others used in each cell in which they should use nothing.
 func (r *result) otherCores() (list []float64) {
 	for _, c := range slices.Concat(r.Cells, r.Peers.Requests) {
-		if c.System == ceilingSystem || c.Store != postgresStore {
+		if c.System == bench.CeilingSystem || c.Store != bench.PostgresStore {
 			list = append(list, c.OtherCores)
 		}
 	}
 	for _, c := range r.Deliveries {
-		if c.Store != postgresStore && (c.What == steadyPart || c.What == drainPart) {
+		if c.Store != bench.PostgresStore && (c.What == bench.SteadyPart || c.What == bench.DrainPart) {
 			list = append(list, c.OtherCores)
 		}
 	}

@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // What the requests of a cell do.
@@ -56,13 +60,13 @@ func (c *cell) String() string {
 // measure starts a server, loads it and notes the figures. It returns how many
 // requests were answered, warm-up included.
 func (r *runner) measure(
-	ctx context.Context, c cell, dsn string, prepare func(addr string) (workload, error),
+	ctx context.Context, c cell, dsn string, prepare func(addr string) (loadgen.Workload, error),
 ) (answered int, err error) {
 	cfg := serverConfig{System: c.System, DSN: dsn, Responses: c.Responses}
-	if r.profiles != "" {
-		cfg.Profile = filepath.Join(r.profiles, c.profile())
+	if r.Profiles != "" {
+		cfg.Profile = filepath.Join(r.Profiles, c.profile())
 	}
-	srv, err := startServer(ctx, r.self, cfg, r.log)
+	srv, err := startServer(ctx, r.Self, cfg, r.Log)
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +75,7 @@ func (r *runner) measure(
 	if err != nil {
 		return 0, err
 	}
-	l := &load{workload: work, addr: srv.addr, conns: c.Conns}
+	l := &loadgen.Load{Workload: work, Addr: srv.addr, Conns: c.Conns}
 	answered, err = c.load(ctx, l, srv.pid, r.Warmup, r.Duration)
 	if c.Seconds > 0 {
 		r.note(c)
@@ -81,23 +85,23 @@ func (r *runner) measure(
 
 // load notes the figures of a load of the server and returns how many requests
 // were answered, warm-up included.
-func (f *figures) load(ctx context.Context, l *load, server int, warmup, d time.Duration) (answered int, err error) {
-	l.begin = time.Now().Add(warmup)
-	l.end = l.begin.Add(d)
-	s, before, after, err := l.watched(ctx, server)
+func (f *figures) load(ctx context.Context, l *loadgen.Load, server int, warmup, d time.Duration) (answered int, err error) {
+	l.Begin = time.Now().Add(warmup)
+	l.End = l.Begin.Add(d)
+	s, before, after, err := l.Watched(ctx, server)
 	if err != nil {
 		return 0, err
 	}
-	peak, err := peakMemory(server)
+	peak, err := proc.PeakMemory(server)
 	if err != nil {
 		return 0, err
 	}
 	*f = newFigures(&s, before, after, d)
 	f.PeakMB = float64(peak) / 1e6
-	if s.err != nil {
-		return 0, fmt.Errorf("%d of the connections failed, first: %w", s.errors, s.err)
+	if s.Err != nil {
+		return 0, fmt.Errorf("%d of the connections failed, first: %w", s.Errors, s.Err)
 	}
-	return s.answered, nil
+	return s.Answered, nil
 }
 
 // profile names the file of the cell's CPU profile.
@@ -110,55 +114,27 @@ func (c *cell) profile() string {
 	return fmt.Sprintf("%s-%s-%s-%d-%d-round%d.pprof", what, c.Store, system, c.Conns, c.Responses, c.Round)
 }
 
-// watched runs the load and reads the CPU times at its beginning and end.
-func (l *load) watched(ctx context.Context, server int) (s sample, before, after usage, err error) {
-	var loadErr error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s, loadErr = l.run(ctx)
-	}()
-	waitUntil(l.begin, done)
-	before, err = readUsage(server)
-	waitUntil(l.end, done)
-	after, afterErr := readUsage(server)
-	<-done
-	return s, before, after, errors.Join(loadErr, err, afterErr)
-}
-
-// waitUntil returns at that time, or earlier when done is closed.
-func waitUntil(t time.Time, done <-chan struct{}) {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-done:
-	}
-}
-
 // newFigures turns a sample and the CPU times around it into figures. The times
 // are read a little after the sample begins and ends, so each goes by its own
 // clock.
-func newFigures(s *sample, before, after usage, d time.Duration) figures {
+func newFigures(s *loadgen.Sample, before, after proc.Usage, d time.Duration) figures {
 	f := figures{
-		Requests: len(s.latencies), Seconds: d.Seconds(), Errors: s.errors,
-		PerSecond: float64(len(s.latencies)) / d.Seconds(),
-		P50:       milliseconds(percentile(s.latencies, 50)),
-		P99:       milliseconds(percentile(s.latencies, 99)),
-		P999:      milliseconds(quantile(s.latencies, 999, 1000)),
-		Max:       milliseconds(percentile(s.latencies, 100)),
+		Requests: len(s.Latencies), Seconds: d.Seconds(), Errors: s.Errors,
+		PerSecond: float64(len(s.Latencies)) / d.Seconds(),
+		P50:       stats.Milliseconds(stats.Percentile(s.Latencies, 50)),
+		P99:       stats.Milliseconds(stats.Percentile(s.Latencies, 99)),
+		P999:      stats.Milliseconds(stats.Quantile(s.Latencies, 999, 1000)),
+		Max:       stats.Milliseconds(stats.Percentile(s.Latencies, 100)),
 	}
-	elapsed := after.at.Sub(before.at).Seconds()
+	elapsed := after.At.Sub(before.At).Seconds()
 	if f.Requests == 0 || elapsed <= 0 {
 		return f
 	}
-	server := (after.server - before.server).Seconds() / elapsed
-	generator := (after.generator - before.generator).Seconds() / elapsed
-	f.OtherCores = (after.machine-before.machine).Seconds()/elapsed - server - generator
+	server := (after.Server - before.Server).Seconds() / elapsed
+	generator := (after.Self - before.Self).Seconds() / elapsed
+	f.OtherCores = (after.Machine-before.Machine).Seconds()/elapsed - server - generator
 	f.ServerMicros = server / f.PerSecond * 1e6
 	f.GeneratorMicros = generator / f.PerSecond * 1e6
 	f.OtherMicros = f.OtherCores / f.PerSecond * 1e6
 	return f
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

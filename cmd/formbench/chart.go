@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // A sheet is figures with their ranges, a row for each system of a group. It
@@ -39,8 +41,13 @@ const (
 type sheetRow struct {
 	group  string
 	label  string
-	system string    // gives the bars their colour; the label when empty
-	values []*spread // by column; nil where nothing was measured
+	system string          // gives the bars their colour; the label when empty
+	values []*stats.Spread // by column; nil where nothing was measured
+}
+
+// newMeasure returns one.
+func newMeasure[C any](title string, decimals int, drawn direction, figure func(*C) float64) measure[C] {
+	return measure[C]{sheetColumn{title, decimals, drawn}, figure}
 }
 
 // A measure is a column with what it takes from a cell, which is not a number when
@@ -53,16 +60,16 @@ type measure[C any] struct {
 // addRows adds a row for each key that has a place, and the measures as the
 // columns.
 func addRows[K comparable, C any](
-	s *sheet, g *grouping[K, C], place func(K) (row sheetRow, ok bool), measures ...measure[C],
+	s *sheet, g *stats.Grouping[K, C], place func(K) (row sheetRow, ok bool), measures ...measure[C],
 ) {
-	s.columns = mapped(measures, func(m *measure[C]) sheetColumn { return m.sheetColumn })
-	for _, key := range g.keys {
+	s.columns = stats.Mapped(measures, func(m *measure[C]) sheetColumn { return m.sheetColumn })
+	for _, key := range g.Keys {
 		row, ok := place(key)
 		if !ok {
 			continue
 		}
 		for _, m := range measures {
-			value := g.spread(key, m.figure)
+			value := g.Spread(key, m.figure)
 			if math.IsNaN(value.Median) {
 				value = nil
 			}
@@ -73,7 +80,7 @@ func addRows[K comparable, C any](
 }
 
 // value returns that of a column, or nil.
-func (r *sheetRow) value(column int) *spread {
+func (r *sheetRow) value(column int) *stats.Spread {
 	if column < len(r.values) {
 		return r.values[column]
 	}

@@ -9,19 +9,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-)
 
-// defaultCharts is where the charts are that BENCHMARKS.md shows, seen from it.
-const defaultCharts = "cmd/formbench/charts"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+)
 
 // render reads the results of runs and writes their charts, and their tables as
 // Markdown, without measuring.
-func render(o *options, out io.Writer) error {
+func render(o *bench.Options, out io.Writer) error {
 	w := &report{out: out}
 	var list []sheet
 	var goals []goal
 	var ratios []ratio
-	for file := range strings.SplitSeq(o.render, ",") {
+	for file := range strings.SplitSeq(o.Render, ",") {
 		r, err := readResult(file)
 		if err != nil {
 			return err
@@ -38,9 +37,9 @@ func render(o *options, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
-	dir := o.charts
+	dir := o.Charts
 	if dir == "" {
-		dir = defaultCharts
+		dir = bench.DefaultCharts
 	}
 	if err := writeCharts(dir, list); err != nil {
 		return err
@@ -70,26 +69,3 @@ func readResult(file string) (r result, err error) {
 	}
 	return r, nil
 }
-
-// writeCharts writes a file for each sheet that has something to draw.
-func writeCharts(dir string, list []sheet) error {
-	if dir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o750); err != nil { //nolint:gosec // the user names the directory
-		return fmt.Errorf("charts: %w", err)
-	}
-	for i := range list {
-		if len(list[i].drawn()) == 0 {
-			continue
-		}
-		file := filepath.Join(dir, list[i].file())
-		if err := os.WriteFile(file, list[i].chart(), 0o600); err != nil { //nolint:gosec // the user names the directory
-			return fmt.Errorf("charts: %w", err)
-		}
-	}
-	return nil
-}
-
-// file names the sheet's chart.
-func (s *sheet) file() string { return s.name + ".svg" }

@@ -7,6 +7,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // The measures of a chart, in pixels. A page shows it about as wide as it is.
@@ -44,11 +47,11 @@ const (
 // something that does less and shows the limit, or anybody else.
 func barColour(system string) string {
 	switch system {
-	case groupSystem:
+	case bench.APISystem:
 		return ourColour
-	case eachSystem, quotaSystem, keyedSystem, unboundedSystem:
+	case bench.EachSystem, bench.QuotaSystem, bench.KeyedSystem, bench.UnboundedSystem:
 		return variantColour
-	case ceilingSystem, referenceRole, copySystem, carefulSystem:
+	case bench.CeilingSystem, bench.ReferenceSystem, bench.CopySystem, bench.CarefulSystem:
 		return limitColour
 	}
 	return peerColour
@@ -196,7 +199,7 @@ func (l *layout) panel(d *svg, column int, x float64) {
 	for _, row := range l.rows {
 		if v := row.value(column); v != nil {
 			highest = max(highest, v.Highest)
-			room = max(room, textWidth(decimal(v.Median, c.decimals), valueSize))
+			room = max(room, textWidth(stats.Decimal(v.Median, c.decimals), valueSize))
 		}
 	}
 	scale := 0.0
@@ -208,7 +211,7 @@ func (l *layout) panel(d *svg, column int, x float64) {
 	l.grid(d, x, scale, highest)
 	for i, row := range l.rows {
 		if v := row.value(column); v != nil {
-			bar(d, x, l.tops[i], scale, v, row.colour(), decimal(v.Median, c.decimals))
+			bar(d, x, l.tops[i], scale, v, row.colour(), stats.Decimal(v.Median, c.decimals))
 		}
 	}
 }
@@ -261,7 +264,7 @@ func tickText(x float64) string {
 }
 
 // bar draws a median with its range and its number.
-func bar(d *svg, x, y, scale float64, v *spread, colour, number string) {
+func bar(d *svg, x, y, scale float64, v *stats.Spread, colour, number string) {
 	d.rect(x, y, max(v.Median*scale, 0), barHeight, colour)
 	end := v.Median
 	if len(v.Rounds) > 1 {

@@ -13,7 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx" with database/sql
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
@@ -22,8 +25,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// postgresEnv names the environment variable with the URL of a Postgres server.
-const postgresEnv = "FORMSVC_TEST_POSTGRES"
+// registers the driver "pgx" with database/sql
 
 // A database is one of ours: a file or a schema, made for a cell or a part of
 // the run and dropped afterwards.
@@ -33,8 +35,8 @@ type database struct {
 }
 
 func newDatabase(ctx context.Context, store, dir string) (*database, error) {
-	if store == postgresStore {
-		return newSchema(ctx, os.Getenv(postgresEnv))
+	if store == bench.PostgresStore {
+		return newSchema(ctx, os.Getenv(bench.PostgresEnv))
 	}
 	dir, err := os.MkdirTemp(dir, "formbench-")
 	if err != nil {
@@ -50,7 +52,7 @@ func newDatabase(ctx context.Context, store, dir string) (*database, error) {
 func newSchema(ctx context.Context, server string) (*database, error) {
 	dsn, err := url.Parse(server)
 	if err != nil {
-		return nil, errors.New(postgresEnv + " is not a URL") // it may have a password
+		return nil, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
 	}
 	schema := "formbench_" + strings.ToLower(rand.Text())
 	if err := onServer(ctx, server, "CREATE SCHEMA "+schema); err != nil {
@@ -82,7 +84,7 @@ func onServer(ctx context.Context, dsn, statement string) (err error) {
 
 // postgresSyncs reports whether the server waits for its disk at all.
 func postgresSyncs(ctx context.Context) (_ bool, err error) {
-	db, err := sql.Open("pgx", os.Getenv(postgresEnv))
+	db, err := sql.Open("pgx", os.Getenv(bench.PostgresEnv))
 	if err != nil {
 		return false, fmt.Errorf("postgres: %w", err)
 	}
@@ -151,7 +153,7 @@ func (d *database) withWebhook(ctx context.Context, w world) (world, error) {
 }
 
 func campaignInput() formsvc.CampaignInput {
-	return formsvc.CampaignInput{Title: "Registration for the autumn meeting", Modules: modules()}
+	return formsvc.CampaignInput{Title: "Registration for the autumn meeting", Modules: fixture.Modules()}
 }
 
 // writers is how many responses are stored at once when a campaign is filled.
@@ -191,7 +193,7 @@ func storeResponses(ctx context.Context, s store, campaign *formsvc.Campaign, fi
 				if i >= n {
 					return
 				}
-				r := storedResponse(first+i, campaign)
+				r := fixture.StoredResponse(first+i, campaign)
 				if err := s.CreateResponse(ctx, r, campaign.Version, formsvc.Change{}); err != nil {
 					cancel(err)
 					return

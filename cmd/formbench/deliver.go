@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
-	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // riverSystem is the peer: a job queue on the same kind of database, with a worker
@@ -62,7 +61,7 @@ func (c *deliverCell) String() string {
 
 // A deliverBench is the parts of a run that deliver.
 type deliverBench struct {
-	*bench
+	*bench.Bench
 	body      []byte // a payload of the service
 	receiver  *process
 	reference *process
@@ -74,8 +73,8 @@ type deliverBench struct {
 
 // deliverCells measures the parts that deliver. What was measured until one fails is
 // returned, too.
-func deliverCells(ctx context.Context, b *bench) ([]deliverCell, error) {
-	d := &deliverBench{bench: b}
+func deliverCells(ctx context.Context, b *bench.Bench) ([]deliverCell, error) {
+	d := &deliverBench{Bench: b}
 	err := d.all(ctx)
 	return d.cells, err
 }
@@ -97,7 +96,7 @@ func (d *deliverBench) all(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, c := range deliverPlan(d.bench) {
+	for _, c := range deliverPlan(d.Bench) {
 		if err := d.cell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -107,43 +106,14 @@ func (d *deliverBench) all(ctx context.Context) (err error) {
 
 // startWorker starts a worker of this program.
 func (d *deliverBench) startWorker(ctx context.Context, cfg worker.Config) (*process, error) {
-	return startProcess(ctx, cfg, d.log, d.self, workCommand)
-}
-
-// samplePayload returns what the service sends for a response.
-func samplePayload(ctx context.Context) ([]byte, error) {
-	svc, err := formsvc.New(memory.New(), nil)
-	if err != nil {
-		return nil, err
-	}
-	account, err := svc.Accounts.Create(ctx, "bench")
-	if err != nil {
-		return nil, err
-	}
-	campaign, err := svc.Campaigns.Create(ctx, account.ID, campaignInput())
-	if err != nil {
-		return nil, err
-	}
-	user, answers := submission(0)
-	in := formsvc.ResponseInput{User: user, Answers: answers}
-	if _, err := svc.Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
-		return nil, err
-	}
-	page, err := svc.Events.List(ctx, formsvc.EventQuery{AccountID: account.ID})
-	if err != nil {
-		return nil, err
-	}
-	if len(page.Items) != 1 {
-		return nil, errors.New("a response made no event")
-	}
-	return page.Items[0].Payload, nil
+	return startProcess(ctx, cfg, d.Log, d.Self, workCommand)
 }
 
 // deliverPlan returns the cells in the order they are measured in: what is
 // compared is measured one after the other, beginning elsewhere in each round.
-func deliverPlan(b *bench) (list []deliverCell) {
+func deliverPlan(b *bench.Bench) (list []deliverCell) {
 	for round := range b.Rounds {
-		for _, what := range deliverParts() {
+		for _, what := range bench.DeliverParts() {
 			if !slices.Contains(b.Only, what) || round >= mostRounds(what) {
 				continue
 			}
@@ -165,39 +135,39 @@ func deliverPlan(b *bench) (list []deliverCell) {
 // mostRounds bounds the rounds of the parts that take long or hardly vary.
 func mostRounds(what string) int {
 	switch what {
-	case latencyPart:
+	case bench.LatencyPart:
 		return 2
-	case backlogPart, idlePart:
+	case bench.BacklogPart, bench.IdlePart:
 		return 1
 	}
 	return 1 << 20
 }
 
-func deliverSystems(b *bench, what, store string) []string {
+func deliverSystems(b *bench.Bench, what, store string) []string {
 	if b.River != "" && besideRiver(what) {
-		return []string{groupSystem, riverSystem}
+		return []string{bench.APISystem, riverSystem}
 	}
-	return []string{groupSystem}
+	return []string{bench.APISystem}
 }
 
 // besideRiver reports whether the peer is measured too.
-func besideRiver(what string) bool { return what == steadyPart || what == drainPart }
+func besideRiver(what string) bool { return what == bench.SteadyPart || what == bench.DrainPart }
 
 // hows are the ways in which a part is measured on a store.
 func hows(what, store string) []string {
 	switch what {
-	case latencyPart:
-		if store == postgresStore {
+	case bench.LatencyPart:
+		if store == bench.PostgresStore {
 			return []string{acrossHow, withinHow}
 		}
 		return []string{withinHow}
-	case isolationPart:
+	case bench.IsolationPart:
 		var list []string
 		for _, pair := range scenePairs() {
 			list = append(list, pair[1].name+closedLoop, pair[1].name+openLoop)
 		}
 		return list
-	case backlogPart:
+	case bench.BacklogPart:
 		return []string{neverHow, emptyHow}
 	}
 	return []string{""}
@@ -207,8 +177,8 @@ func hows(what, store string) []string {
 func (d *deliverBench) cell(ctx context.Context, c deliverCell) error {
 	before := d.last
 	measure := map[string]func(context.Context, *deliverCell) error{
-		steadyPart: d.steady, drainPart: d.drain, latencyPart: d.latency, isolationPart: d.isolation,
-		backlogPart: d.backlog, idlePart: d.idle,
+		bench.SteadyPart: d.steady, bench.DrainPart: d.drain, bench.LatencyPart: d.latency, bench.IsolationPart: d.isolation,
+		bench.BacklogPart: d.backlog, bench.IdlePart: d.idle,
 	}[c.What]
 	if err := measure(ctx, &c); err != nil {
 		return err
@@ -230,22 +200,22 @@ func (d *deliverBench) noteDelivery(c deliverCell, reference float64) {
 		c.OfReference = c.PerSecond / reference
 	}
 	d.cells = append(d.cells, c)
-	_, _ = fmt.Fprintf(d.log, "%s: %s\n", &c, c.summary())
+	_, _ = fmt.Fprintf(d.Log, "%s: %s\n", &c, c.summary())
 }
 
 // summary is what the progress line says.
 func (c *deliverCell) summary() string {
 	switch c.What {
-	case backlogPart:
+	case bench.BacklogPart:
 		return fmt.Sprintf("a claim takes %.0f µs, %.0f without the backlog", c.Claim, c.ClaimAlone)
-	case idlePart:
+	case bench.IdlePart:
 		return fmt.Sprintf("%.4f cores, %.2f queries/s", c.Cores, c.Queries)
 	}
 	text := fmt.Sprintf("%.0f/s, %.2f of the reference (%.0f/s)", c.PerSecond, c.OfReference, c.Reference)
 	if c.P99 > 0 {
 		text += fmt.Sprintf(", p50 %.2f ms, p99 %.2f ms", c.P50, c.P99)
 	}
-	if c.CPU > 0 && c.What != latencyPart {
+	if c.CPU > 0 && c.What != bench.LatencyPart {
 		text += fmt.Sprintf(", %.2f CPU s per 10k", c.CPU)
 	}
 	return text

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -31,12 +34,12 @@ type target struct {
 // newTarget makes one that delivers to these URLs, responses of one campaign to
 // each.
 func (d *deliverBench) newTarget(ctx context.Context, c *deliverCell, urls ...string) (*target, error) {
-	t := &target{program: []string{d.self, workCommand}}
+	t := &target{program: []string{d.Self, workCommand}}
 	var err error
-	if c.Store == postgresStore {
+	if c.Store == bench.PostgresStore {
 		t.database, err = newPostgres(ctx)
 	} else {
-		t.database, err = newDatabase(ctx, c.Store, d.dir)
+		t.database, err = newDatabase(ctx, c.Store, d.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -48,10 +51,10 @@ func (d *deliverBench) newTarget(ctx context.Context, c *deliverCell, urls ...st
 	} else if err := t.subscribe(ctx, urls); err != nil {
 		return nil, errors.Join(err, t.drop())
 	}
-	if d.profiles != "" {
+	if d.Profiles != "" {
 		name := fmt.Sprintf("%s-%s-%s-%s-round%d", c.What, c.Store, c.System, c.How, c.Round)
 		name = strings.Trim(strings.NewReplacer(" ", "-", ",", "", "/", "-", "--", "-").Replace(name), "-")
-		t.cfg.Profile = filepath.Join(d.profiles, name+".pprof")
+		t.cfg.Profile = filepath.Join(d.Profiles, name+".pprof")
 	}
 	return t, nil
 }
@@ -87,7 +90,7 @@ func (t *target) subscribe(ctx context.Context, urls []string) error {
 
 // start starts a process of the system.
 func (t *target) start(ctx context.Context, d *deliverBench) (*process, error) {
-	return startProcess(ctx, t.cfg, d.log, t.program[0], t.program[1:]...)
+	return startProcess(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
 }
 
 // sequence has workers do one thing after the other.
@@ -102,10 +105,6 @@ func sequence(steps ...func() (worker.Reply, error)) (r worker.Reply, err error)
 		}
 	}
 	return r, nil
-}
-
-func (p *process) step(c worker.Command) func() (worker.Reply, error) {
-	return func() (worker.Reply, error) { return p.do(c) }
 }
 
 // steady measures accepting one by one while the same process delivers.
@@ -230,7 +229,7 @@ func (d *deliverBench) conclude(ctx context.Context, c *deliverCell, t *target, 
 		return err
 	}
 	c.take(&p, r.N)
-	peak, err := peakMemory(s.pid)
+	peak, err := proc.PeakMemory(s.pid)
 	if err != nil {
 		return err
 	}
@@ -296,8 +295,8 @@ func (c *deliverCell) take(p *passing, n int) {
 	}
 	slices.Sort(p.commits)
 	slices.Sort(p.calls)
-	c.P50, c.P99 = milliseconds(percentile(p.commits, 50)), milliseconds(percentile(p.commits, 99))
-	c.CallP50, c.CallP99 = milliseconds(percentile(p.calls, 50)), milliseconds(percentile(p.calls, 99))
+	c.P50, c.P99 = stats.Milliseconds(stats.Percentile(p.commits, 50)), stats.Milliseconds(stats.Percentile(p.commits, 99))
+	c.CallP50, c.CallP99 = stats.Milliseconds(stats.Percentile(p.calls, 50)), stats.Milliseconds(stats.Percentile(p.calls, 99))
 }
 
 // watched forgets what arrived before, and measures the CPU time that n
@@ -312,7 +311,7 @@ func (d *deliverBench) watched(
 	for _, s := range senders {
 		pids = append(pids, s.pid)
 	}
-	before, err := readProcesses(pids)
+	before, err := proc.ReadTimes(pids)
 	if err != nil {
 		return worker.Reply{}, err
 	}
@@ -320,25 +319,25 @@ func (d *deliverBench) watched(
 	if err != nil {
 		return reply, err
 	}
-	after, err := readProcesses(pids)
+	after, err := proc.ReadTimes(pids)
 	c.charge(before, after, n)
 	return reply, err
 }
 
 // charge divides CPU time by deliveries.
-func (c *deliverCell) charge(before, after processTimes, n int) {
+func (c *deliverCell) charge(before, after proc.Times, n int) {
 	per10k := 1e4 / float64(n)
 	var senders time.Duration
-	for i := range after.each[1:] {
-		senders += after.each[i+1] - before.each[i+1]
+	for i := range after.Each[1:] {
+		senders += after.Each[i+1] - before.Each[i+1]
 	}
-	receiver := after.each[0] - before.each[0]
-	other := after.machine - before.machine - (after.self - before.self) - senders - receiver
+	receiver := after.Each[0] - before.Each[0]
+	other := after.Machine - before.Machine - (after.Self - before.Self) - senders - receiver
 	c.SenderCPU, c.ReceiverCPU = senders.Seconds()*per10k, receiver.Seconds()*per10k
 	c.OtherCPU = other.Seconds() * per10k
-	c.OtherCores = other.Seconds() / after.at.Sub(before.at).Seconds()
+	c.OtherCores = other.Seconds() / after.At.Sub(before.At).Seconds()
 	c.CPU = c.SenderCPU + c.ReceiverCPU
-	if c.Store == postgresStore {
+	if c.Store == bench.PostgresStore {
 		c.CPU += c.OtherCPU
 	}
 }

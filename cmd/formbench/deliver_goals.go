@@ -4,24 +4,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // deliverRows are the cells of what delivers.
 type deliverRows struct {
-	grouping[deliverKey, deliverCell]
+	stats.Grouping[deliverKey, deliverCell]
 }
 
 type deliverKey struct{ what, store, system, how string }
 
 func newDeliverRows(cells []deliverCell) deliverRows {
-	return deliverRows{grouped(cells, func(c *deliverCell) deliverKey {
+	return deliverRows{stats.Group(cells, func(c *deliverCell) deliverKey {
 		return deliverKey{c.What, c.Store, c.System, c.How}
 	})}
 }
 
 // over returns one figure over another, round by round, or nil.
-func (r *deliverRows) over(a, b deliverKey, figure func(*deliverCell) float64) *spread {
-	return r.grouping.over(a, b, func(c *deliverCell) int { return c.Round }, figure)
+func (r *deliverRows) over(a, b deliverKey, figure func(*deliverCell) float64) *stats.Spread {
+	return r.Grouping.Over(a, b, func(c *deliverCell) int { return c.Round }, figure)
 }
 
 func perSecond(c *deliverCell) float64   { return c.PerSecond }
@@ -43,18 +46,18 @@ func mebibytes(c *deliverCell) float64 { return c.PeakMB * 1e6 / (1 << 20) }
 // among it: they need RabbitMQ or Redis beside Postgres, and are too large for one
 // command to set up. Measured once by hand, Outpost reached about half of what River
 // did, and Convoy a tenth of Outpost.
-func deliverGoals(o *options, cells []deliverCell) []goal {
-	if !o.delivers() {
+func deliverGoals(o *bench.Options, cells []deliverCell) []goal {
+	if !o.Delivers() {
 		return nil
 	}
 	j := deliverJudge{rows: newDeliverRows(cells)}
-	for _, j.store = range []string{sqliteStore, postgresStore} {
+	for _, j.store = range []string{bench.SQLiteStore, bench.PostgresStore} {
 		for _, part := range []struct {
 			name  string
 			judge func()
 		}{
-			{steadyPart, j.steady}, {drainPart, j.drain}, {latencyPart, j.latency}, {isolationPart, j.isolation},
-			{backlogPart, j.backlog}, {idlePart, j.idle},
+			{bench.SteadyPart, j.steady}, {bench.DrainPart, j.drain}, {bench.LatencyPart, j.latency}, {bench.IsolationPart, j.isolation},
+			{bench.BacklogPart, j.backlog}, {bench.IdlePart, j.idle},
 		} {
 			if slices.Contains(o.Only, part.name) {
 				part.judge()
@@ -76,7 +79,7 @@ type deliverJudge struct {
 type bounds map[string][2]float64
 
 // add judges a value, if there is a goal for the store.
-func (j *deliverJudge) add(g goal, by bounds, value *spread) {
+func (j *deliverJudge) add(g goal, by bounds, value *stats.Spread) {
 	pair, ok := by[j.store]
 	if !ok {
 		if pair, ok = by[""]; !ok {
@@ -96,28 +99,28 @@ func (j *deliverJudge) add(g goal, by bounds, value *spread) {
 }
 
 func (j *deliverJudge) key(what, how string) deliverKey {
-	return deliverKey{what, j.store, groupSystem, how}
+	return deliverKey{what, j.store, bench.APISystem, how}
 }
 
 func (j *deliverJudge) steady() {
-	j.ofReference(steadyPart, bounds{sqliteStore: {0.30, 0.45}, postgresStore: {0.17, 0.23}})
-	j.overRiver(steadyPart, j.store, bounds{sqliteStore: {5, 8}, postgresStore: {1.5, 2.1}})
+	j.ofReference(bench.SteadyPart, bounds{bench.SQLiteStore: {0.30, 0.45}, bench.PostgresStore: {0.17, 0.23}})
+	j.overRiver(bench.SteadyPart, j.store, bounds{bench.SQLiteStore: {5, 8}, bench.PostgresStore: {1.5, 2.1}})
 	j.add(goal{Text: "steady: CPU s per 10k, all processes", decimals: 2},
-		bounds{sqliteStore: {1.4, 1.0}, postgresStore: {3.0, 2.3}}, j.rows.spread(j.key(steadyPart, ""), cpuSeconds))
-	j.memory(steadyPart)
+		bounds{bench.SQLiteStore: {1.4, 1.0}, bench.PostgresStore: {3.0, 2.3}}, j.rows.Spread(j.key(bench.SteadyPart, ""), cpuSeconds))
+	j.memory(bench.SteadyPart)
 }
 
 // drain compares both stores with River on Postgres, which drains far faster than
 // on SQLite.
 func (j *deliverJudge) drain() {
-	j.ofReference(drainPart, bounds{sqliteStore: {0.55, 0.75}, postgresStore: {0.50, 0.65}})
-	j.overRiver(drainPart, postgresStore, bounds{"": {1.8, 2.5}})
-	j.memory(drainPart)
+	j.ofReference(bench.DrainPart, bounds{bench.SQLiteStore: {0.55, 0.75}, bench.PostgresStore: {0.50, 0.65}})
+	j.overRiver(bench.DrainPart, bench.PostgresStore, bounds{"": {1.8, 2.5}})
+	j.memory(bench.DrainPart)
 }
 
 func (j *deliverJudge) ofReference(what string, by bounds) {
 	j.add(goal{Text: what + ": deliveries/s over the reference's", atLeast: true, decimals: 2}, by,
-		j.rows.spread(j.key(what, ""), ofReference))
+		j.rows.Spread(j.key(what, ""), ofReference))
 }
 
 // overRiver compares with River on a store.
@@ -129,40 +132,40 @@ func (j *deliverJudge) overRiver(what, store string, by bounds) {
 // memory judges the process that accepts and delivers; Postgres has its own.
 func (j *deliverJudge) memory(what string) {
 	j.add(goal{Text: what + ": memory of the process, MiB", decimals: 1}, bounds{"": {40, 30}},
-		j.rows.spread(j.key(what, ""), mebibytes))
+		j.rows.Spread(j.key(what, ""), mebibytes))
 }
 
 func (j *deliverJudge) latency() {
 	how := withinHow
-	if j.store == postgresStore {
+	if j.store == bench.PostgresStore {
 		how = acrossHow
 	}
-	key := j.key(latencyPart, how)
+	key := j.key(bench.LatencyPart, how)
 	j.add(goal{Text: "latency, " + how + ": p50 ms", decimals: 2},
-		bounds{sqliteStore: {1.5, 1.0}, postgresStore: {3, 1.5}}, j.rows.spread(key, p50))
+		bounds{bench.SQLiteStore: {1.5, 1.0}, bench.PostgresStore: {3, 1.5}}, j.rows.Spread(key, p50))
 	j.add(goal{Text: "latency, " + how + ": p99 ms", decimals: 2},
-		bounds{sqliteStore: {5, 2.5}, postgresStore: {10, 5}}, j.rows.spread(key, p99))
+		bounds{bench.SQLiteStore: {5, 2.5}, bench.PostgresStore: {10, 5}}, j.rows.Spread(key, p99))
 }
 
 func (j *deliverJudge) isolation() {
 	for _, pair := range [][2]string{{hangScene, tenScene}, {hostileScene, twentyScene}} {
 		bad, good := pair[0], pair[1]
 		j.add(goal{Text: bad + ": rate kept", atLeast: true, decimals: 2}, bounds{"": {0.95, 0.95}},
-			j.rows.over(j.key(isolationPart, bad+closedLoop), j.key(isolationPart, good+closedLoop), perSecond))
+			j.rows.over(j.key(bench.IsolationPart, bad+closedLoop), j.key(bench.IsolationPart, good+closedLoop), perSecond))
 		j.add(goal{Text: bad + openLoop + ": p99 over that of " + good, decimals: 1}, bounds{"": {2, 2}},
-			j.rows.over(j.key(isolationPart, bad+openLoop), j.key(isolationPart, good+openLoop), p99))
+			j.rows.over(j.key(bench.IsolationPart, bad+openLoop), j.key(bench.IsolationPart, good+openLoop), p99))
 	}
 	most := 0.0
-	for key, cells := range j.rows.cells {
+	for key, cells := range j.rows.Cells {
 		for _, c := range cells {
-			if key.store == j.store && key.what == isolationPart && strings.HasPrefix(key.how, hostileScene) {
+			if key.store == j.store && key.what == bench.IsolationPart && strings.HasPrefix(key.how, hostileScene) {
 				most = max(most, c.PeakMB)
 			}
 		}
 	}
-	var peak *spread
+	var peak *stats.Spread
 	if most > 0 {
-		s := newSpread([]float64{most})
+		s := stats.NewSpread([]float64{most})
 		peak = &s
 	}
 	j.add(goal{Text: hostileScene + ": peak memory MB", decimals: 0}, bounds{"": {300, 300}}, peak)
@@ -177,10 +180,10 @@ const (
 
 func (j *deliverJudge) backlog() {
 	for _, how := range []string{neverHow, emptyHow} {
-		key := j.key(backlogPart, how)
-		ratio := func(a, b func(*deliverCell) float64) *spread {
-			if cells := j.rows.cells[key]; len(cells) > 0 && b(&cells[0]) > 0 {
-				s := newSpread([]float64{a(&cells[0]) / b(&cells[0])})
+		key := j.key(bench.BacklogPart, how)
+		ratio := func(a, b func(*deliverCell) float64) *stats.Spread {
+			if cells := j.rows.Cells[key]; len(cells) > 0 && b(&cells[0]) > 0 {
+				s := stats.NewSpread([]float64{a(&cells[0]) / b(&cells[0])})
 				return &s
 			}
 			return nil
@@ -189,14 +192,14 @@ func (j *deliverJudge) backlog() {
 			bounds{"": {sameTime, sameTime}},
 			ratio(func(c *deliverCell) float64 { return c.Claim }, func(c *deliverCell) float64 { return c.ClaimAlone }))
 		j.add(goal{Text: "claims beside a backlog, " + how + ": blocks over those without", decimals: 2},
-			bounds{postgresStore: {sameBlocks, sameBlocks}},
+			bounds{bench.PostgresStore: {sameBlocks, sameBlocks}},
 			ratio(func(c *deliverCell) float64 { return c.Blocks }, func(c *deliverCell) float64 { return c.BlocksAlone }))
 	}
 }
 
 func (j *deliverJudge) idle() {
 	j.add(goal{Text: "idle: % of a core", decimals: 2}, bounds{"": {1, 1}},
-		j.rows.spread(j.key(idlePart, ""), func(c *deliverCell) float64 { return 100 * c.Cores }))
-	j.add(goal{Text: "idle: queries/s", decimals: 1}, bounds{postgresStore: {1, 1}},
-		j.rows.spread(j.key(idlePart, ""), func(c *deliverCell) float64 { return c.Queries }))
+		j.rows.Spread(j.key(bench.IdlePart, ""), func(c *deliverCell) float64 { return 100 * c.Cores }))
+	j.add(goal{Text: "idle: queries/s", decimals: 1}, bounds{bench.PostgresStore: {1, 1}},
+		j.rows.Spread(j.key(bench.IdlePart, ""), func(c *deliverCell) float64 { return c.Queries }))
 }

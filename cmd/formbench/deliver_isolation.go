@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -181,10 +183,10 @@ func (d *deliverBench) turn(s *stage) error {
 func (s *stage) conclude(ctx context.Context) error {
 	c := s.cell
 	slices.Sort(s.commits)
-	c.P50, c.P99 = milliseconds(percentile(s.commits, 50)), milliseconds(percentile(s.commits, 99))
+	c.P50, c.P99 = stats.Milliseconds(stats.Percentile(s.commits, 50)), stats.Milliseconds(stats.Percentile(s.commits, 99))
 	c.PerSecond = float64(c.Events) / s.seconds
 	c.AcceptPerSecond = float64(s.accept.N*len(turns())/2) / s.accepted
-	peak, err := peakMemory(s.process.pid)
+	peak, err := proc.PeakMemory(s.process.pid)
 	if err != nil {
 		return err
 	}

@@ -112,3 +112,7 @@ func (p *process) stop() error {
 	}
 	return nil
 }
+
+func (p *process) step(c worker.Command) func() (worker.Reply, error) {
+	return func() (worker.Reply, error) { return p.do(c) }
+}

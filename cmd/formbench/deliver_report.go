@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
 // A deliverColumn is a figure of a table.
@@ -30,14 +32,14 @@ func deliverColumns(part string) []deliverColumn {
 	}
 	peak := []deliverColumn{{"peak MB", 0, func(c *deliverCell) float64 { return c.PeakMB }}}
 	switch part {
-	case latencyPart:
+	case bench.LatencyPart:
 		return slices.Concat(latency, []deliverColumn{
 			{"p50 of call", 2, func(c *deliverCell) float64 { return c.CallP50 }},
 			{"p99 of call", 2, func(c *deliverCell) float64 { return c.CallP99 }},
 		}, reference[2:3])
-	case isolationPart:
+	case bench.IsolationPart:
 		return slices.Concat(reference, latency, peak)
-	case backlogPart:
+	case bench.BacklogPart:
 		return []deliverColumn{
 			{"backlog", 0, func(c *deliverCell) float64 { return float64(c.Events) }},
 			{"claim µs", 0, func(c *deliverCell) float64 { return c.Claim }},
@@ -45,7 +47,7 @@ func deliverColumns(part string) []deliverColumn {
 			{"blocks", 0, func(c *deliverCell) float64 { return c.Blocks }},
 			{"without", 0, func(c *deliverCell) float64 { return c.BlocksAlone }},
 		}
-	case idlePart:
+	case bench.IdlePart:
 		return []deliverColumn{
 			{"% of a core", 2, func(c *deliverCell) float64 { return 100 * c.Cores }},
 			{"queries/s", 2, func(c *deliverCell) float64 { return c.Queries }},
@@ -55,16 +57,16 @@ func deliverColumns(part string) []deliverColumn {
 }
 
 // reportDeliveries writes a table for each part that delivers.
-func reportDeliveries(w *report, o *options, cells []deliverCell) {
+func reportDeliveries(w *report, o *bench.Options, cells []deliverCell) {
 	rows := newDeliverRows(cells)
-	for _, part := range deliverParts() {
+	for _, part := range bench.DeliverParts() {
 		columns := deliverColumns(part)
 		title := []string{"", "", ""}
 		for _, c := range columns {
 			title = append(title, c.title)
 		}
 		table := [][]string{title}
-		for _, key := range rows.keys {
+		for _, key := range rows.Keys {
 			if key.what == part {
 				table = append(table, rows.line(key, columns))
 			}
@@ -85,25 +87,25 @@ func reportDeliveries(w *report, o *options, cells []deliverCell) {
 func (r *deliverRows) line(key deliverKey, columns []deliverColumn) []string {
 	line := []string{key.store, key.system, key.how}
 	for _, c := range columns {
-		line = append(line, r.spread(key, c.figure).text(c.decimals))
+		line = append(line, r.Spread(key, c.figure).Text(c.decimals))
 	}
 	return line
 }
 
 // deliverTitle says what a table shows.
-func deliverTitle(o *options, part string) string {
+func deliverTitle(o *bench.Options, part string) string {
 	switch part {
-	case steadyPart:
+	case bench.SteadyPart:
 		return fmt.Sprintf("steady: %d events accepted by %d callers while they are delivered; latency is from commit to arrival",
 			o.Events, o.Callers)
-	case drainPart:
+	case bench.DrainPart:
 		return fmt.Sprintf("drain: %d deliveries queued before; accepted/s without delivering", o.Events)
-	case latencyPart:
+	case bench.LatencyPart:
 		return fmt.Sprintf("latency: %d events/s for %v, from commit to arrival, and from just before the call",
 			int(1/latencyEvery.Seconds()), o.Latency)
-	case isolationPart:
+	case bench.IsolationPart:
 		return "isolation: what the healthy ones get (nine of ten, ten of twenty)"
-	case backlogPart:
+	case bench.BacklogPart:
 		return "backlog: finding and claiming " + strconv.Itoa(claimed) + " deliveries of nine other endpoints, median"
 	}
 	return fmt.Sprintf("idle: a process with store and engine at rest for %v", o.Idle)

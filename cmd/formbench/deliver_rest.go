@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -27,7 +30,7 @@ const (
 )
 
 // claimRounds is how many claims are measured.
-func claimRounds(o *options) int { return max(4*warmClaims, min(o.Events/100, 200)) }
+func claimRounds(o *bench.Options) int { return max(4*warmClaims, min(o.Events/100, 200)) }
 
 // backlog measures claims for nine endpoints, beside the backlog of a tenth and
 // without it.
@@ -49,7 +52,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 			return err
 		}
 		targets = append(targets, t)
-		if err := t.pile(ctx, c.How, n, claimRounds(&d.options)); err != nil {
+		if err := t.pile(ctx, c.How, n, claimRounds(&d.Options)); err != nil {
 			return err
 		}
 		list = append(list, worker.Database{DSN: t.dsn})
@@ -61,7 +64,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 	if err != nil {
 		return err
 	}
-	rounds := claimRounds(&d.options)
+	rounds := claimRounds(&d.Options)
 	before, err := blocks(ctx, c.Store, targets)
 	if err != nil {
 		return errors.Join(err, p.stop())
@@ -90,7 +93,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 // memory.
 func medianMicros(took []time.Duration) float64 {
 	took = slices.Sorted(slices.Values(took[min(warmClaims, len(took)-1):]))
-	return float64(percentile(took, 50)) / float64(time.Microsecond)
+	return float64(stats.Percentile(took, 50)) / float64(time.Microsecond)
 }
 
 // pile stores what is claimed in some rounds, and a backlog of n for the last
@@ -129,7 +132,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 // far, on Postgres.
 func blocks(ctx context.Context, store string, targets []*target) ([]int64, error) {
 	list := make([]int64, len(targets))
-	if store != postgresStore {
+	if store != bench.PostgresStore {
 		return list, nil
 	}
 	for i, t := range targets {
@@ -146,7 +149,7 @@ func blocks(ctx context.Context, store string, targets []*target) ([]int64, erro
 // idleSettle is how long a process is left alone before it counts as at rest.
 // Postgres may take 10 seconds to count what a connection did.
 func idleSettle(store string) time.Duration {
-	if store == postgresStore {
+	if store == bench.PostgresStore {
 		return 11 * time.Second
 	}
 	return time.Second
@@ -174,20 +177,20 @@ func (d *deliverBench) idle(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	before, err := readProcesses([]int{p.pid})
+	before, err := proc.ReadTimes([]int{p.pid})
 	if err != nil {
 		return err
 	}
 	if err := rest(ctx, d.Idle); err != nil {
 		return err
 	}
-	after, err := readProcesses([]int{p.pid})
+	after, err := proc.ReadTimes([]int{p.pid})
 	if err != nil {
 		return err
 	}
 	later, err := t.queries(ctx, c.Store)
-	seconds := after.at.Sub(before.at).Seconds()
-	c.Cores = (after.each[0] - before.each[0]).Seconds() / seconds
+	seconds := after.At.Sub(before.At).Seconds()
+	c.Cores = (after.Each[0] - before.Each[0]).Seconds() / seconds
 	c.Queries = float64(later-queries) / seconds
 	return err
 }
@@ -204,13 +207,13 @@ func rest(ctx context.Context, d time.Duration) error {
 // queries returns how many transactions the database had so far, by the counters
 // of the Postgres server.
 func (t *target) queries(ctx context.Context, store string) (int64, error) {
-	if store != postgresStore {
+	if store != bench.PostgresStore {
 		return 0, nil
 	}
 	dsn, err := url.Parse(t.dsn)
 	if err != nil {
 		return 0, errors.New("not a URL")
 	}
-	return serverCount(ctx, os.Getenv(postgresEnv), // from another database, whose own queries do not count
+	return serverCount(ctx, os.Getenv(bench.PostgresEnv), // from another database, whose own queries do not count
 		"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1", strings.TrimPrefix(dsn.Path, "/"))
 }

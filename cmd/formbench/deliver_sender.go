@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -72,7 +73,7 @@ func (s *sender) Do(ctx context.Context, c worker.Command) (worker.Reply, error)
 
 // accept submits response number i to one of the campaigns.
 func (s *sender) accept(ctx context.Context, i int) error {
-	user, answers := submission(i)
+	user, answers := fixture.Submission(i)
 	campaign := formsvc.ID(s.cfg.Campaigns[i%len(s.cfg.Campaigns)])
 	_, err := s.svc.Responses.Create(ctx, formsvc.ID(s.cfg.Account), campaign, formsvc.ResponseInput{
 		User: user, Answers: answers,

@@ -10,14 +10,12 @@ import (
 	"io"
 	"os"
 	"slices"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
-// The systems that files go through, besides the API.
-const (
-	copySystem    = "copy"             // io.Copy between the request and a file
-	carefulSystem = "copy, hash, sync" // the same with a hash, durable when it answers
-	minioSystem   = "minio-go"         // no server between the generator and S3
-)
+// minioSystem has no server between the generator and S3.
+const minioSystem = "minio-go"
 
 // The places where files are kept.
 const (
@@ -84,21 +82,21 @@ func (c *content) WriteTo(w io.Writer) (n int64, err error) {
 
 // A fileBench is the part of a run that moves files.
 type fileBench struct {
-	*bench
+	*bench.Bench
 	block    []byte
 	contents map[int64]*content // by size
 }
 
 // newFileBench fills the block that files are made of.
-func newFileBench(b *bench) (*fileBench, error) {
-	f := &fileBench{bench: b, block: make([]byte, max(b.FileSize, warmSize)), contents: make(map[int64]*content)}
+func newFileBench(b *bench.Bench) (*fileBench, error) {
+	f := &fileBench{Bench: b, block: make([]byte, max(b.FileSize, warmSize)), contents: make(map[int64]*content)}
 	_, err := rand.Read(f.block)
 	return f, err
 }
 
 // fileCells measures uploads and downloads. What was measured until one fails is
 // returned, too.
-func fileCells(ctx context.Context, b *bench) (cells []fileCell, err error) {
+func fileCells(ctx context.Context, b *bench.Bench) (cells []fileCell, err error) {
 	f, err := newFileBench(b)
 	if err != nil {
 		return nil, err
@@ -108,13 +106,13 @@ func fileCells(ctx context.Context, b *bench) (cells []fileCell, err error) {
 			return cells, fmt.Errorf("%s: %w", &c, err)
 		}
 		cells = append(cells, c)
-		_, _ = fmt.Fprintf(b.log, "%s: %s\n", &c, c.summary())
+		_, _ = fmt.Fprintf(b.Log, "%s: %s\n", &c, c.summary())
 	}
 	return cells, nil
 }
 
 // burstSize is how large the files are that go at once.
-func burstSize(o *options) int64 { return max(o.FileSize/burstShare, 1) }
+func burstSize(o *bench.Options) int64 { return max(o.FileSize/burstShare, 1) }
 
 // content returns the content of files of a size.
 func (f *fileBench) content(size int64) *content {
@@ -140,7 +138,7 @@ func (c *fileCell) summary() string {
 // filePlan returns the cells in the order they are measured in: what is compared
 // is measured one after the other, beginning elsewhere in each round. Memory
 // hardly varies and is measured once.
-func filePlan(b *bench) (list []fileCell) {
+func filePlan(b *bench.Bench) (list []fileCell) {
 	for round := range b.Rounds {
 		for _, place := range filePlaces(b) {
 			for _, what := range [][]string{{uploadWhat, formWhat}, {downloadWhat}} {
@@ -150,7 +148,7 @@ func filePlan(b *bench) (list []fileCell) {
 			}
 			if round == 0 {
 				for _, what := range []string{largeWhat, burstWhat} {
-					list = append(list, fileCell{What: what, Place: place, System: groupSystem})
+					list = append(list, fileCell{What: what, Place: place, System: bench.APISystem})
 				}
 			}
 		}
@@ -166,7 +164,7 @@ func filePlan(b *bench) (list []fileCell) {
 // comparedCells returns the cells that are compared with each other. Only the
 // API knows forms.
 func comparedCells(place string, whats []string) (cells []fileCell) {
-	systems := []string{copySystem, carefulSystem}
+	systems := []string{bench.CopySystem, bench.CarefulSystem}
 	if place == s3Place {
 		systems = []string{minioSystem}
 	}
@@ -174,26 +172,26 @@ func comparedCells(place string, whats []string) (cells []fileCell) {
 		cells = append(cells, fileCell{What: whats[0], Place: place, System: system})
 	}
 	for _, what := range whats {
-		cells = append(cells, fileCell{What: what, Place: place, System: groupSystem})
+		cells = append(cells, fileCell{What: what, Place: place, System: bench.APISystem})
 	}
 	return cells
 }
 
 // filePlaces are those that can be measured here.
-func filePlaces(b *bench) []string {
-	if b.s3Program == "" {
+func filePlaces(b *bench.Bench) []string {
+	if b.S3Program == "" {
 		return []string{diskPlace}
 	}
 	return []string{diskPlace, s3Place}
 }
 
 // prepareFiles finds out whether there is an S3 server.
-func prepareFiles(b *bench) {
-	if !slices.Contains(b.Only, filesPart) {
+func prepareFiles(b *bench.Bench) {
+	if !slices.Contains(b.Only, bench.FilesPart) {
 		return
 	}
-	if b.s3Program = os.Getenv(s3Env); b.s3Program == "" {
-		b.warn("NOT MEASURED: files on S3, since " + s3Env + " does not name the program versitygw")
+	if b.S3Program = os.Getenv(bench.S3Env); b.S3Program == "" {
+		b.Warn("NOT MEASURED: files on S3, since " + bench.S3Env + " does not name the program versitygw")
 	}
 }
 
@@ -208,7 +206,7 @@ func (f *fileBench) cell(ctx context.Context, c *fileCell) (err error) {
 	case largeWhat:
 		return s.large(ctx, f.FileLarge)
 	case burstWhat:
-		return s.burst(ctx, f.FileBurst, burstSize(&f.options))
+		return s.burst(ctx, f.FileBurst, burstSize(&f.Options))
 	case downloadWhat:
 		return s.downloads(ctx, f.FileCount, f.FileSize)
 	}

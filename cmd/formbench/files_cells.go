@@ -25,7 +25,7 @@ type mover interface {
 	upload(ctx context.Context, c *content) (id string, err error)
 	// download writes a file to w and returns its length.
 	download(ctx context.Context, id string, w io.Writer) (int64, error)
-	close() error
+	io.Closer
 }
 
 // newMover returns one that may move as many bytes.
@@ -159,7 +159,7 @@ func (s *fileScene) atOnce(ctx context.Context, n int, patience int64, c *conten
 		if err != nil {
 			return err
 		}
-		defer func() { _ = m.close() }() // what it sent was acknowledged, or has failed
+		defer func() { _ = m.Close() }() // what it sent was acknowledged, or has failed
 		movers[i] = m
 	}
 	var wg sync.WaitGroup
@@ -200,7 +200,7 @@ func (s *fileScene) move(ctx context.Context, bytes int64, do func(mover) error)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(do(m), m.close()); err != nil {
+	if err := errors.Join(do(m), m.Close()); err != nil {
 		return err
 	}
 	return s.holds(ctx)

@@ -121,3 +121,10 @@ func (c *copier) check(number int, hashed hash.Hash) error {
 	}
 	return nil
 }
+
+// uploaded is what the servers answer with, and more.
+type uploaded struct {
+	UUID   string `json:"uuid"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}

@@ -9,16 +9,74 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
+
+// A fileConn is a connection over which files go.
+type fileConn struct {
+	net.Conn
+	answers *loadgen.Answers
+	release func() bool
+}
+
+// dialFiles connects to a server that has time for as many bytes. The context ends
+// what is under way.
+func dialFiles(ctx context.Context, addr string, bytes int64) (*fileConn, error) {
+	conn, err := loadgen.Dial(ctx, addr, time.Now().Add(loadgen.AnswerTimeout+time.Duration(bytes/slowest)*time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return &fileConn{
+		Conn: conn, answers: loadgen.NewAnswersSize(conn, courierBuffer),
+		release: context.AfterFunc(ctx, func() { _ = conn.Close() }),
+	}, nil
+}
+
+// Close ends the connection.
+func (c *fileConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}
+
+// send writes the head of a request, the content and what comes after it, and returns
+// the body of the answer, which must have the status.
+func (c *fileConn) send(before string, what *content, after string, status int) ([]byte, error) {
+	_, err := io.WriteString(c, before)
+	if err == nil {
+		_, err = what.WriteTo(c)
+	}
+	if err == nil {
+		_, err = io.WriteString(c, after)
+	}
+	// A server that refuses may answer before everything is sent.
+	body, answerErr := c.answers.Next(status, true)
+	if answerErr != nil || err != nil {
+		return nil, fmt.Errorf("upload: %w", errors.Join(answerErr, err))
+	}
+	return body, nil
+}
+
+// fetch sends a request and writes the file that it is answered with.
+func (c *fileConn) fetch(request []byte, w io.Writer) (int64, error) {
+	if _, err := c.Write(request); err != nil {
+		return 0, fmt.Errorf("download: %w", err)
+	}
+	n, err := c.answers.Pour(http.StatusOK, w)
+	if err != nil {
+		return n, fmt.Errorf("download: %w", err)
+	}
+	return n, nil
+}
 
 // A courier is a client of our servers.
 type courier struct {
-	world
-	conn    net.Conn
-	answers *answers
-	form    bool // upload as multipart/form-data
-	hashes  bool // the server answers with a hash
-	release func() bool
+	*fileConn
+	world  world
+	form   bool // upload as multipart/form-data
+	hashes bool // the server answers with a hash
 }
 
 // slowest is how many bytes a second a server must move; a slower one counts as
@@ -29,21 +87,11 @@ const slowest = 1 << 20
 const courierBuffer = 1 << 20
 
 func newCourier(ctx context.Context, s *fileScene, bytes int64) (*courier, error) {
-	deadline := time.Now().Add(answerTimeout + time.Duration(bytes/slowest)*time.Second)
-	conn, err := dial(ctx, s.server.addr, deadline)
+	conn, err := dialFiles(ctx, s.server.addr, bytes)
 	if err != nil {
 		return nil, err
 	}
-	return &courier{
-		world: s.world, conn: conn, answers: &answers{conn: conn, buf: make([]byte, courierBuffer)},
-		form: s.cell.What == formWhat, hashes: s.cell.System != copySystem,
-		release: context.AfterFunc(ctx, func() { _ = conn.Close() }),
-	}, nil
-}
-
-func (c *courier) close() error {
-	c.release()
-	return c.conn.Close()
+	return &courier{fileConn: conn, world: s.world, form: s.cell.What == formWhat, hashes: s.cell.System != bench.CopySystem}, nil
 }
 
 // Around the content of a form.
@@ -63,32 +111,14 @@ func (c *courier) uploadHead(size int64) (before, after string) {
 	}
 	return fmt.Sprintf("POST %s/%s/files HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
 		"Authorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
-		c.listPath(), storedID(0), c.key, header, int64(len(before))+size+int64(len(after)), before), after
-}
-
-// uploaded is what the servers answer with, and more.
-type uploaded struct {
-	UUID   string `json:"uuid"`
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"`
+		c.world.listPath(), fixture.StoredID(0), c.world.key, header, int64(len(before))+size+int64(len(after)), before), after
 }
 
 func (c *courier) upload(_ context.Context, what *content) (string, error) {
 	before, after := c.uploadHead(what.size)
-	_, err := io.WriteString(c.conn, before)
-	if err == nil {
-		_, err = what.WriteTo(c.conn)
-	}
-	if err == nil {
-		_, err = io.WriteString(c.conn, after)
-	}
-	// A server that refuses may answer before everything is sent.
-	body, answerErr := c.answers.next(http.StatusCreated, true)
-	if answerErr != nil {
-		return "", fmt.Errorf("upload: %w", errors.Join(answerErr, err))
-	}
+	body, err := c.send(before, what, after, http.StatusCreated)
 	if err != nil {
-		return "", fmt.Errorf("upload: %w", err)
+		return "", err
 	}
 	var got uploaded
 	if err := json.Unmarshal(body, &got); err != nil {
@@ -105,12 +135,5 @@ func (c *courier) upload(_ context.Context, what *content) (string, error) {
 }
 
 func (c *courier) download(_ context.Context, id string, w io.Writer) (int64, error) {
-	if _, err := c.conn.Write(c.request(http.MethodGet, "/v1/files/"+id, nil)); err != nil {
-		return 0, fmt.Errorf("download: %w", err)
-	}
-	n, err := c.answers.pour(http.StatusOK, w)
-	if err != nil {
-		return n, fmt.Errorf("download: %w", err)
-	}
-	return n, nil
+	return c.fetch(c.world.request(http.MethodGet, "/v1/files/"+id, nil), w)
 }

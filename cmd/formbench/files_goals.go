@@ -3,29 +3,32 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // fileRows are the cells of files.
 type fileRows struct {
-	grouping[fileKey, fileCell]
+	stats.Grouping[fileKey, fileCell]
 }
 
 type fileKey struct{ what, place, system string }
 
 func newFileRows(cells []fileCell) fileRows {
-	return fileRows{grouped(cells, func(c *fileCell) fileKey { return fileKey{c.What, c.Place, c.System} })}
+	return fileRows{stats.Group(cells, func(c *fileCell) fileKey { return fileKey{c.What, c.Place, c.System} })}
 }
 
 func megabytesPerSecond(c *fileCell) float64 { return c.PerSecond }
 
 // of returns how fast a system is over how fast another one does the same, round
 // by round, or nil. The others know no forms, so that theirs is any upload.
-func (r *fileRows) of(key fileKey, system string) *spread {
+func (r *fileRows) of(key fileKey, system string) *stats.Spread {
 	other := fileKey{key.what, key.place, system}
 	if other.what == formWhat {
 		other.what = uploadWhat
 	}
-	return r.over(key, other, func(c *fileCell) int { return c.Round }, megabytesPerSecond)
+	return r.Over(key, other, func(c *fileCell) int { return c.Round }, megabytesPerSecond)
 }
 
 // What the API must reach of a plain copy, and of S3 without it; and by how many
@@ -39,8 +42,8 @@ const (
 
 // fileGoals compares the figures with what they should be. There are none unless
 // files were to be measured.
-func fileGoals(o *options, cells []fileCell) (list []goal) {
-	if !slices.Contains(o.Only, filesPart) {
+func fileGoals(o *bench.Options, cells []fileCell) (list []goal) {
+	if !slices.Contains(o.Only, bench.FilesPart) {
 		return nil
 	}
 	r := newFileRows(cells)
@@ -48,9 +51,9 @@ func fileGoals(o *options, cells []fileCell) (list []goal) {
 		what, place, system string
 		least               float64
 	}{
-		{uploadWhat, diskPlace, copySystem, leastOfCopy},
-		{formWhat, diskPlace, copySystem, leastOfCopy},
-		{downloadWhat, diskPlace, copySystem, leastOfCopy},
+		{uploadWhat, diskPlace, bench.CopySystem, leastOfCopy},
+		{formWhat, diskPlace, bench.CopySystem, leastOfCopy},
+		{downloadWhat, diskPlace, bench.CopySystem, leastOfCopy},
 		{uploadWhat, s3Place, minioSystem, leastOfMinio},
 		{downloadWhat, s3Place, minioSystem, leastOfMinio},
 	} {
@@ -58,7 +61,7 @@ func fileGoals(o *options, cells []fileCell) (list []goal) {
 			Text: fmt.Sprintf("%s: MB/s ≥ %g of %s", x.what, x.least, x.system), Store: x.place,
 			Bound: x.least, atLeast: true, decimals: 2,
 		}
-		list = append(list, g.met(r.of(fileKey{x.what, x.place, groupSystem}, x.system)))
+		list = append(list, g.met(r.of(fileKey{x.what, x.place, bench.APISystem}, x.system)))
 	}
 	for _, x := range []struct {
 		place string
@@ -68,7 +71,7 @@ func fileGoals(o *options, cells []fileCell) (list []goal) {
 			Text: fmt.Sprintf("%s: memory grows by < %.0f MB", largeWhat, x.most), Store: x.place,
 			Bound: x.most, decimals: 1, unit: " MB",
 		}
-		grown := r.spread(fileKey{largeWhat, x.place, groupSystem}, func(c *fileCell) float64 { return c.GrownMB })
+		grown := r.Spread(fileKey{largeWhat, x.place, bench.APISystem}, func(c *fileCell) float64 { return c.GrownMB })
 		list = append(list, g.met(grown))
 	}
 	return list

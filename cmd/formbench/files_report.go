@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
 // reportFiles writes a table of what was compared, and one of memory.
-func reportFiles(w *report, o *options, cells []fileCell) {
+func reportFiles(w *report, o *bench.Options, cells []fileCell) {
 	if len(cells) == 0 {
 		return
 	}
@@ -16,7 +18,7 @@ func reportFiles(w *report, o *options, cells []fileCell) {
 		"", "", "", "MB/s", "of copy", "of copy, hash, sync", "of minio-go", "server", "S3", "generator", "other", "peak MB",
 	}}
 	memory := [][]string{{"", "", "", "grown MB", "by uploading", "MB/s"}}
-	for _, key := range rows.keys {
+	for _, key := range rows.Keys {
 		if key.what == largeWhat || key.what == burstWhat {
 			memory = append(memory, rows.memory(key))
 		} else {
@@ -25,7 +27,7 @@ func reportFiles(w *report, o *options, cells []fileCell) {
 	}
 	w.printf("\nfiles: %d of %s, one after the other over one connection\n", o.FileCount, sizeText(o.FileSize))
 	w.table(3, speed)
-	if !slices.ContainsFunc(rows.keys, func(key fileKey) bool { return key.place == s3Place }) {
+	if !slices.ContainsFunc(rows.Keys, func(key fileKey) bool { return key.place == s3Place }) {
 		w.printf("  S3: not measured\n")
 	}
 	w.printf("\nmemory of the server, over what a file of %s took: %s of %s up and down; %s of %d × %s at once\n",
@@ -35,21 +37,21 @@ func reportFiles(w *report, o *options, cells []fileCell) {
 
 // speed returns a row of the first table.
 func (r *fileRows) speed(key fileKey) []string {
-	text := func(decimals int, figure func(*fileCell) float64) string { return r.spread(key, figure).text(decimals) }
+	text := func(decimals int, figure func(*fileCell) float64) string { return r.Spread(key, figure).Text(decimals) }
 	of := func(system string) string {
 		if over := r.of(key, system); over != nil && key.system != system {
-			return over.text(2)
+			return over.Text(2)
 		}
 		return ""
 	}
 	line := []string{
 		key.what, key.place, key.system, text(0, megabytesPerSecond),
-		of(copySystem), of(carefulSystem), of(minioSystem),
+		of(bench.CopySystem), of(bench.CarefulSystem), of(minioSystem),
 		text(2, func(c *fileCell) float64 { return c.ServerCPU }),
 		text(2, func(c *fileCell) float64 { return c.S3CPU }),
 		text(2, func(c *fileCell) float64 { return c.GeneratorCPU }),
 		text(2, func(c *fileCell) float64 { return c.OtherCPU }),
-		strconv.FormatFloat(r.spread(key, func(c *fileCell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
+		strconv.FormatFloat(r.Spread(key, func(c *fileCell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
 	}
 	if key.system == minioSystem {
 		line[7], line[11] = "", "" // there is no server
@@ -62,7 +64,7 @@ func (r *fileRows) speed(key fileKey) []string {
 
 // memory returns a row of the second table.
 func (r *fileRows) memory(key fileKey) []string {
-	text := func(decimals int, figure func(*fileCell) float64) string { return r.spread(key, figure).text(decimals) }
+	text := func(decimals int, figure func(*fileCell) float64) string { return r.Spread(key, figure).Text(decimals) }
 	up := ""
 	if key.what == largeWhat { // a burst does nothing else
 		up = text(1, func(c *fileCell) float64 { return c.GrownUpMB })

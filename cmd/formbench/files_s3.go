@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -13,18 +12,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
-
 	"github.com/formsvc/toolkit/blobstore/s3blob"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
-
-// s3Env names the environment variable with the path of the program versitygw,
-// an S3 server that keeps every object as a plain file.
-const s3Env = "FORMSVC_TEST_VERSITYGW"
 
 // What the S3 server and its clients agree on.
 const (
@@ -98,7 +90,7 @@ func (s *s3Server) stop() {
 
 // wait returns when the server answers.
 func (s *s3Server) wait(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, loadgen.AnswerTimeout)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true}
 	for {
@@ -127,50 +119,4 @@ func (s *s3Server) wait(ctx context.Context) error {
 func openBucket(endpoint string) (*s3blob.Store, error) {
 	bucket := s3blob.Bucket{Name: s3Bucket, Region: s3Region, Endpoint: endpoint}
 	return s3blob.New(bucket, s3blob.StaticCredentials(s3Key, s3Key, ""), nil)
-}
-
-// A direct is a client of an S3 server, with the defaults of minio-go.
-type direct struct {
-	client *minio.Client
-	stored int
-}
-
-func newDirect(s *s3Server) (*direct, error) {
-	client, err := minio.New(strings.TrimPrefix(s.endpoint, "http://"), &minio.Options{
-		Creds: credentials.NewStaticV4(s3Key, s3Key, ""), Region: s3Region,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("minio-go: %w", err)
-	}
-	return &direct{client: client}, nil
-}
-
-func (d *direct) close() error { return nil }
-
-func (d *direct) upload(ctx context.Context, c *content) (string, error) {
-	if c.size != int64(len(c.block)) {
-		return "", errors.New("minio-go: the content is not in memory")
-	}
-	d.stored++
-	id := strconv.Itoa(d.stored)
-	info, err := d.client.PutObject(ctx, s3Bucket, id, bytes.NewReader(c.block), c.size, minio.PutObjectOptions{})
-	if err == nil && info.Size != c.size {
-		err = fmt.Errorf("stored %d bytes of %d", info.Size, c.size)
-	}
-	if err != nil {
-		return "", fmt.Errorf("minio-go: %w", err)
-	}
-	return id, nil
-}
-
-func (d *direct) download(ctx context.Context, id string, w io.Writer) (int64, error) {
-	object, err := d.client.GetObject(ctx, s3Bucket, id, minio.GetObjectOptions{})
-	if err != nil {
-		return 0, fmt.Errorf("minio-go: %w", err)
-	}
-	n, err := io.Copy(w, object)
-	if err := errors.Join(err, object.Close()); err != nil {
-		return n, fmt.Errorf("minio-go: %w", err)
-	}
-	return n, nil
 }

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -43,7 +46,7 @@ func (f *fileBench) peerScene(c *fileCell, dir string, peer filePeer) *fileScene
 // newScene returns one that has to be closed also when it fails.
 func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, err error) {
 	s = &fileScene{fileBench: f, cell: c, world: inventedWorld()}
-	if s.dir, err = os.MkdirTemp(f.dir, "formbench-"); err != nil {
+	if s.dir, err = os.MkdirTemp(f.Dir, "formbench-"); err != nil {
 		return s, err
 	}
 	cfg := serverConfig{System: c.System, Files: filepath.Join(s.dir, "files"), MaxFile: max(f.FileSize, f.FileLarge, warmSize)}
@@ -51,7 +54,7 @@ func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, er
 		return s, err
 	}
 	if c.Place == s3Place {
-		if s.s3, err = startS3(ctx, f.s3Program, s.dir); err != nil {
+		if s.s3, err = startS3(ctx, f.S3Program, s.dir); err != nil {
 			return s, err
 		}
 		cfg.Files, cfg.Endpoint = "", s.s3.endpoint
@@ -59,22 +62,22 @@ func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, er
 	if c.System == minioSystem {
 		return s, nil
 	}
-	if c.System == groupSystem {
+	if c.System == bench.APISystem {
 		if err := s.makeDatabase(ctx); err != nil {
 			return s, err
 		}
 		cfg.DSN = s.db.dsn
 	}
-	if f.profiles != "" {
-		cfg.Profile = filepath.Join(f.profiles, c.profile())
+	if f.Profiles != "" {
+		cfg.Profile = filepath.Join(f.Profiles, c.profile())
 	}
-	s.server, err = startServer(ctx, f.self, cfg, f.log)
+	s.server, err = startServer(ctx, f.Self, cfg, f.Log)
 	return s, err
 }
 
 // makeDatabase makes one with a response that gets the files.
 func (s *fileScene) makeDatabase(ctx context.Context) (err error) {
-	if s.db, err = newDatabase(ctx, sqliteStore, s.dir); err != nil {
+	if s.db, err = newDatabase(ctx, bench.SQLiteStore, s.dir); err != nil {
 		return err
 	}
 	account, err := s.db.account(ctx)
@@ -130,7 +133,7 @@ func (s *fileScene) holds(ctx context.Context) error {
 	}
 	return s.db.with(ctx, func(db store, _ *formsvc.Service) error {
 		page, err := db.Files(ctx, formsvc.FileQuery{
-			AccountID: s.world.campaign.AccountID, CampaignID: s.world.campaign.ID, ResponseID: storedID(0),
+			AccountID: s.world.campaign.AccountID, CampaignID: s.world.campaign.ID, ResponseID: fixture.StoredID(0),
 			Page: formsvc.PageQuery{Limit: 1},
 		})
 		if err == nil && page.Total != int64(s.stored) {
@@ -149,14 +152,14 @@ func (s *fileScene) watched(n int, size int64, move func() error) error {
 	if s.s3 != nil {
 		pids[1] = s.s3.pid
 	}
-	before, err := readProcesses(pids)
+	before, err := proc.ReadTimes(pids)
 	if err != nil {
 		return err
 	}
 	if err := move(); err != nil {
 		return err
 	}
-	after, err := readProcesses(pids)
+	after, err := proc.ReadTimes(pids)
 	if err != nil {
 		return err
 	}
@@ -168,15 +171,15 @@ func (s *fileScene) watched(n int, size int64, move func() error) error {
 
 // charge turns the CPU times around a measurement, of our server and of that of
 // S3, into figures.
-func (f *fileFigures) charge(before, after processTimes) {
+func (f *fileFigures) charge(before, after proc.Times) {
 	gigabytes := float64(f.Files) * float64(f.Bytes) / 1e9
-	f.Seconds = after.at.Sub(before.at).Seconds()
+	f.Seconds = after.At.Sub(before.At).Seconds()
 	if gigabytes <= 0 || f.Seconds <= 0 {
 		return
 	}
-	server, s3 := after.each[0]-before.each[0], after.each[1]-before.each[1]
-	generator := after.self - before.self
-	other := after.machine - before.machine - server - s3 - generator
+	server, s3 := after.Each[0]-before.Each[0], after.Each[1]-before.Each[1]
+	generator := after.Self - before.Self
+	other := after.Machine - before.Machine - server - s3 - generator
 	f.PerSecond = gigabytes * 1e3 / f.Seconds
 	f.ServerCPU, f.S3CPU = server.Seconds()/gigabytes, s3.Seconds()/gigabytes
 	f.GeneratorCPU, f.OtherCPU = generator.Seconds()/gigabytes, other.Seconds()/gigabytes
@@ -189,6 +192,6 @@ func (s *fileScene) peak() (float64, error) {
 	if s.server == nil {
 		return 0, nil
 	}
-	peak, err := peakMemory(s.server.pid)
+	peak, err := proc.PeakMemory(s.server.pid)
 	return float64(peak) / 1e6, err
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,20 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
-
-// TestMain lets the test binary be the server that a bench starts.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && (os.Args[1] == serveCommand || os.Args[1] == workCommand) {
-		os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
-	}
-	// With the race detector every program waits a second before it ends.
-	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
 
 // benchmark runs a short measurement and returns what it wrote.
 func benchmark(t *testing.T, args ...string) (table string, r result) {
@@ -69,13 +55,13 @@ func TestEveryCell(t *testing.T) {
 	table, r := benchmark(t, "-stores", "sqlite", "-rounds", "2", "-conns", "1,64", "-read-conns", "4",
 		"-only", "create,read,depth")
 	for _, conns := range []int{1, 64} {
-		for _, system := range allSystems() {
+		for _, system := range bench.AllSystems() {
 			if !hasRow(table, createWhat, 0, conns, system) {
 				t.Errorf("no row for create, %d connections, %s", conns, system)
 			}
 		}
 	}
-	for _, system := range []string{ceilingSystem, groupSystem} {
+	for _, system := range []string{bench.CeilingSystem, bench.APISystem} {
 		for _, what := range []string{getWhat, listWhat} {
 			if !hasRow(table, what, 300, 4, system) {
 				t.Errorf("no row for %s, %s", what, system)
@@ -83,8 +69,8 @@ func TestEveryCell(t *testing.T) {
 		}
 	}
 	for _, what := range []string{firstWhat, deepWhat} {
-		for _, n := range []int{smallCampaign, 1500} {
-			if !hasRow(table, what, n, 1, groupSystem) {
+		for _, n := range []int{bench.SmallCampaign, 1500} {
+			if !hasRow(table, what, n, 1, bench.APISystem) {
 				t.Errorf("no row for %s of %d", what, n)
 			}
 		}
@@ -101,7 +87,7 @@ func TestEveryCell(t *testing.T) {
 		}
 	}
 	for _, g := range r.Goals {
-		if g.Measured != (g.Store == sqliteStore) {
+		if g.Measured != (g.Store == bench.SQLiteStore) {
 			t.Errorf("goal %q of %s: measured is %v", g.Text, g.Store, g.Measured)
 		}
 	}
@@ -120,7 +106,7 @@ func TestPostgres(t *testing.T) {
 }
 
 func TestWithoutPostgres(t *testing.T) {
-	t.Setenv(postgresEnv, "")
+	t.Setenv(bench.PostgresEnv, "")
 	t.Setenv("CI", "")
 	table, _ := benchmark(t, "-stores", "sqlite,postgres", "-rounds", "1", "-only", "create", "-conns", "1")
 	if !strings.Contains(table, "SKIPPED: Postgres") {
@@ -128,94 +114,8 @@ func TestWithoutPostgres(t *testing.T) {
 	}
 	t.Setenv("CI", "true")
 	var log bytes.Buffer
-	if status := run(t.Context(), nil, streams{nil, io.Discard, &log}); status != 1 || !strings.Contains(log.String(), postgresEnv) {
+	if status := run(t.Context(), nil, streams{nil, io.Discard, &log}); status != 1 || !strings.Contains(log.String(), bench.PostgresEnv) {
 		t.Errorf("in CI: exit status %d, %s", status, &log)
-	}
-}
-
-// TestSameBytes makes sure that the ceiling answers with as much as the API,
-// and with the same members.
-func TestSameBytes(t *testing.T) {
-	t.Parallel()
-	const n = 300
-	ctx := t.Context()
-	db, err := newDatabase(ctx, sqliteStore, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	mine, err := db.account(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if mine, err = db.withResponses(ctx, mine, 0, n); err != nil {
-		t.Fatal(err)
-	}
-	theirs := inventedWorld()
-	api := serveHere(t, serverConfig{System: groupSystem, DSN: db.dsn})
-	ceiling := serveHere(t, serverConfig{System: ceilingSystem, Responses: n})
-
-	reads := []struct{ mine, theirs workload }{{mine.gets(n), theirs.gets(n)}, {mine.list(), theirs.list()}}
-	for _, read := range reads {
-		for i := range read.mine.requests {
-			got, want := answer(t, ceiling, read.theirs, i), answer(t, api, read.mine, i)
-			if same := scrubbed(got) == scrubbed(want); !same || len(got) != len(want) {
-				t.Fatalf("the ceiling answers\n%s\nthe API\n%s", got, want)
-			}
-		}
-	}
-	create, err := mine.creates()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if size := bytes.Index(create.requests[0], []byte("\r\n\r\n")); len(create.requests[0])-size-4 < 450 {
-		t.Errorf("a body of %d bytes is too small to be realistic", len(create.requests[0])-size-4)
-	}
-	for i := range create.requests {
-		got, want := answer(t, ceiling, create, i), answer(t, api, create, i)
-		if scrubbed(got) != scrubbed(want) || len(got) != len(want) {
-			t.Fatalf("the ceiling answers\n%s\nthe API\n%s", got, want)
-		}
-	}
-}
-
-func serveHere(t *testing.T, cfg serverConfig) (addr string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := startServer(t.Context(), self, cfg, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.stop() })
-	return srv.addr
-}
-
-func answer(t *testing.T, addr string, w workload, i int) string {
-	t.Helper()
-	body, err := ask(t.Context(), addr, w.requests[i], w.status)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
-}
-
-// scrubbed replaces what is made anew in every run, but not its length.
-func scrubbed(body string) string {
-	for _, member := range []string{"uuid", "reference", "createdAt", "updatedAt", "campaignUuid", "nextCursor"} {
-		body = regexp.MustCompile(`"`+member+`":"[^"]*"`).ReplaceAllString(body, `"`+member+`":""`)
-	}
-	return body
-}
-
-func TestFailureIsReported(t *testing.T) {
-	t.Parallel()
-	addr := serveHere(t, serverConfig{System: ceilingSystem, Responses: minFill})
-	w := inventedWorld()
-	if _, err := ask(t.Context(), addr, w.request("GET", "/v1/nothing", nil), 200); err == nil ||
-		!strings.Contains(err.Error(), "answered 404") {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -231,8 +131,8 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q: exit status %d, want 2", args, status)
 		}
 	}
-	o, err := parseOptions([]string{"-systems", "each,ceiling", "-conns", "2, 4"}, io.Discard)
-	if err != nil || !slices.Equal(o.Systems, []string{ceilingSystem, eachSystem}) || !slices.Equal(o.Conns, []int{2, 4}) {
+	o, err := bench.ParseOptions([]string{"-systems", "each,ceiling", "-conns", "2, 4"}, io.Discard)
+	if err != nil || !slices.Equal(o.Systems, []string{bench.CeilingSystem, bench.EachSystem}) || !slices.Equal(o.Conns, []int{2, 4}) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }
@@ -240,39 +140,12 @@ func TestFlags(t *testing.T) {
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	table, r := benchmark(t, "-stores", "sqlite", "-rounds", "1", "-conns", "4", "-only", "checks")
-	for _, system := range []string{groupSystem, quotaSystem, keyedSystem} {
+	for _, system := range []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem} {
 		if !hasRow(table, checksWhat, 0, 4, system) {
 			t.Errorf("no row for %s", system)
 		}
 	}
 	if len(r.Ratios) != 2 {
 		t.Errorf("got %d ratios, want 2", len(r.Ratios))
-	}
-}
-
-// TestFreshKeys makes sure that no two requests have the same idempotency key: a
-// replay costs less than what is to be measured.
-func TestFreshKeys(t *testing.T) {
-	t.Parallel()
-	w := inventedWorld()
-	load, err := w.keyedCreates()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := make(map[string]bool)
-	var buf []byte
-	for i := range 500 {
-		for conn := range 3 {
-			buf = load.fresh(buf, i%len(load.requests), conn, i)
-			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(buf)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			key := r.Header.Get("Idempotency-Key")
-			if len(key) != len(sampleKey) || seen[key] {
-				t.Fatalf("key %q of request %d on connection %d", key, i, conn)
-			}
-			seen[key] = true
-		}
 	}
 }

@@ -124,6 +124,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
 func main() {
@@ -157,7 +159,7 @@ func run(ctx context.Context, args []string, std streams) int {
 		}
 		return 0
 	}
-	opts, err := parseOptions(args, std.err)
+	opts, err := bench.ParseOptions(args, std.err)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -165,7 +167,7 @@ func run(ctx context.Context, args []string, std streams) int {
 		_, _ = fmt.Fprintln(std.err, "formbench:", err)
 		return 2
 	}
-	if opts.render != "" {
+	if opts.Render != "" {
 		err = render(&opts, std.out)
 	} else {
 		err = runBench(ctx, opts, std)

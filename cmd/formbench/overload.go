@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-// unboundedSystem is the API with no bound on the requests that are worked on.
-const unboundedSystem = "unbounded"
 
 // What the clients of an overload cell do.
 const (
@@ -60,14 +59,14 @@ func (c *overloadCell) String() string {
 
 // An overloadBench is the part of a run that asks for too much.
 type overloadBench struct {
-	*bench
+	*bench.Bench
 	cells []overloadCell
 }
 
 // overloadCells measures what the API still does when it is asked for more than it
 // can. What was measured until a cell fails is returned, too.
-func overloadCells(ctx context.Context, b *bench) ([]overloadCell, error) {
-	o := &overloadBench{bench: b}
+func overloadCells(ctx context.Context, b *bench.Bench) ([]overloadCell, error) {
+	o := &overloadBench{Bench: b}
 	err := o.all(ctx)
 	return o.cells, err
 }
@@ -80,7 +79,7 @@ func (b *overloadBench) all(ctx context.Context) error {
 	cells = append(cells, overloadCell{What: openWhat, Conns: slices.Max(b.OverConns)})
 	for round := range b.Rounds {
 		for _, place := range []string{processorPlace, databasePlace} {
-			for _, system := range rotated([]string{groupSystem, unboundedSystem}, round) {
+			for _, system := range bench.Rotated([]string{bench.APISystem, bench.UnboundedSystem}, round) {
 				var peak float64
 				for _, c := range cells {
 					c.Place, c.System, c.Round = place, system, round+1
@@ -99,7 +98,7 @@ func (b *overloadBench) all(ctx context.Context) error {
 
 // cell measures and notes one cell, given the peak rate.
 func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64) (err error) {
-	db, err := newDatabase(ctx, sqliteStore, b.dir)
+	db, err := newDatabase(ctx, bench.SQLiteStore, b.Dir)
 	if err != nil {
 		return err
 	}
@@ -119,13 +118,13 @@ func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64)
 	if c.Place == databasePlace {
 		cfg.SlowWrite = slowWrite
 	}
-	srv, err := startServer(ctx, b.self, cfg, b.log)
+	srv, err := startServer(ctx, b.Self, cfg, b.Log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
 	begin := time.Now().Add(b.Warmup)
-	p := &pressure{workload: work, addr: srv.addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration), polite: c.What == politeWhat}
+	p := &pressure{Workload: work, addr: srv.addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration), polite: c.What == politeWhat}
 	if c.What == openWhat {
 		p.rate = overFactor * peak
 	}
@@ -133,15 +132,15 @@ func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64)
 	if err != nil {
 		return err
 	}
-	memory, err := peakMemory(srv.pid)
+	memory, err := proc.PeakMemory(srv.pid)
 	if err != nil {
 		return err
 	}
 	c.fill(&s, b.Duration, peak)
 	c.PeakMB = float64(memory) / 1e6
-	c.ServerCPU = (after.server - before.server).Seconds() / after.at.Sub(before.at).Seconds()
+	c.ServerCPU = (after.Server - before.Server).Seconds() / after.At.Sub(before.At).Seconds()
 	b.cells = append(b.cells, *c)
-	_, _ = fmt.Fprintf(b.log, "%s: %.0f/s\n", c, c.Goodput)
+	_, _ = fmt.Fprintf(b.Log, "%s: %.0f/s\n", c, c.Goodput)
 	return checkMade(ctx, db, w, s.made)
 }
 
@@ -158,7 +157,7 @@ func (c *overloadCell) fill(s *pressed, d time.Duration, peak float64) {
 		c.Refused = float64(s.refused) / float64(answers)
 	}
 	c.Broken = s.broken
-	c.P50, c.P99 = milliseconds(percentile(s.latencies, 50)), milliseconds(percentile(s.latencies, 99))
+	c.P50, c.P99 = stats.Milliseconds(stats.Percentile(s.latencies, 50)), stats.Milliseconds(stats.Percentile(s.latencies, 99))
 }
 
 // checkMade checks that the database has the responses that were acknowledged and no others.
@@ -174,24 +173,4 @@ func checkMade(ctx context.Context, d *database, w world, t tally) error {
 		}
 		return nil
 	})
-}
-
-// A slowStore makes responses one after the other, each in a time that does not depend
-// on the processor.
-type slowStore struct {
-	store
-
-	took time.Duration
-	mu   sync.Mutex
-}
-
-// CreateResponse implements formsvc.Store.
-func (s *slowStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, c formsvc.Change) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	time.Sleep(s.took)
-	return s.store.CreateResponse(ctx, r, version, c)
 }

@@ -9,11 +9,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 )
 
 // A pressure is requests on many connections, whether they are served or refused.
 type pressure struct {
-	workload
+	loadgen.Workload
 	addr       string
 	conns      int
 	begin, end time.Time
@@ -63,17 +66,17 @@ func (p *pressure) run(ctx context.Context) (all pressed, err error) {
 }
 
 // watched is run, with the CPU times at the beginning and end.
-func (p *pressure) watched(ctx context.Context, server int) (s pressed, before, after usage, err error) {
+func (p *pressure) watched(ctx context.Context, server int) (s pressed, before, after proc.Usage, err error) {
 	var failed error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		s, failed = p.run(ctx)
 	}()
-	waitUntil(p.begin, done)
-	before, err = readUsage(server)
-	waitUntil(p.end, done)
-	after, afterErr := readUsage(server)
+	loadgen.WaitUntil(p.begin, done)
+	before, err = proc.ReadUsage(server)
+	loadgen.WaitUntil(p.end, done)
+	after, afterErr := proc.ReadUsage(server)
 	<-done
 	return s, before, after, errors.Join(failed, err, afterErr)
 }
@@ -81,7 +84,7 @@ func (p *pressure) watched(ctx context.Context, server int) (s pressed, before, 
 // work is the loop of one client, who opens a new connection when one breaks.
 func (p *pressure) work(ctx context.Context, number int, s *pressed) {
 	var conn net.Conn
-	var reader *answers
+	var reader *loadgen.Answers
 	defer func() {
 		if conn != nil {
 			_ = conn.Close()
@@ -94,14 +97,14 @@ func (p *pressure) work(ctx context.Context, number int, s *pressed) {
 		}
 		if conn == nil {
 			var err error
-			if conn, err = dial(ctx, p.addr, p.end.Add(answerTimeout)); err != nil {
+			if conn, err = loadgen.Dial(ctx, p.addr, p.end.Add(loadgen.AnswerTimeout)); err != nil {
 				s.broken++
 				time.Sleep(time.Millisecond)
 				continue
 			}
-			reader = newAnswers(conn)
+			reader = loadgen.NewAnswers(conn)
 		}
-		status, err := p.once(conn, reader, p.requests[next%len(p.requests)])
+		status, err := p.once(conn, reader, p.Requests[next%len(p.Requests)])
 		if err != nil {
 			s.broken++
 			s.made.unsure++
@@ -136,15 +139,15 @@ func (p *pressure) turn(s *pressed) (start time.Time, ok bool) {
 	return start, start.Before(p.end)
 }
 
-func (p *pressure) once(conn net.Conn, reader *answers, request []byte) (status int, err error) {
+func (p *pressure) once(conn net.Conn, reader *loadgen.Answers, request []byte) (status int, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return 0, fmt.Errorf("send a request: %w", err)
 	}
-	status, length, err := reader.head()
+	status, length, err := reader.Head()
 	if err != nil {
 		return 0, err
 	}
-	_, err = reader.body(length, false)
+	_, err = reader.Body(length, false)
 	return status, err
 }
 
@@ -156,7 +159,7 @@ func (s *pressed) note(status int, start time.Time, p *pressure) {
 		s.sent++
 	}
 	switch {
-	case status == p.status:
+	case status == p.Status:
 		s.made.sure++
 		if during {
 			s.latencies = append(s.latencies, end.Sub(start))

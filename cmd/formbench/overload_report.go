@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // overloadRows are the cells of overload.
 type overloadRows struct {
-	grouping[overloadKey, overloadCell]
+	stats.Grouping[overloadKey, overloadCell]
 }
 
 type overloadKey struct {
@@ -17,7 +20,7 @@ type overloadKey struct {
 }
 
 func newOverloadRows(cells []overloadCell) overloadRows {
-	return overloadRows{grouped(cells, func(c *overloadCell) overloadKey {
+	return overloadRows{stats.Group(cells, func(c *overloadCell) overloadKey {
 		return overloadKey{c.What, c.Place, c.System, c.Conns}
 	})}
 }
@@ -28,12 +31,12 @@ func reportOverloads(w *report, cells []overloadCell) {
 		return
 	}
 	w.printf("\noverload: creates; the server has one processor, or a database that takes %v for each; %s: no bound on requests in progress;\n"+
-		"refused: share of the answers; latencies and goodput: of what was served\n", slowWrite, unboundedSystem)
+		"refused: share of the answers; latencies and goodput: of what was served\n", slowWrite, bench.UnboundedSystem)
 	table := [][]string{{
 		"", "", "", "connections", "offered/s", "sent/s", "goodput/s", "of peak", "refused", "p50 ms", "p99 ms", "broken", "server cores", "peak MB",
 	}}
 	rows := newOverloadRows(cells)
-	for _, key := range rows.keys {
+	for _, key := range rows.Keys {
 		table = append(table, rows.line(key))
 	}
 	w.table(3, table)
@@ -42,10 +45,10 @@ func reportOverloads(w *report, cells []overloadCell) {
 // line returns the row as text.
 func (r *overloadRows) line(key overloadKey) []string {
 	text := func(decimals int, figure func(*overloadCell) float64) string {
-		return r.spread(key, figure).text(decimals)
+		return r.Spread(key, figure).Text(decimals)
 	}
 	highest := func(figure func(*overloadCell) float64) string {
-		return strconv.FormatFloat(r.spread(key, figure).Highest, 'f', 0, 64)
+		return strconv.FormatFloat(r.Spread(key, figure).Highest, 'f', 0, 64)
 	}
 	return []string{
 		key.what, key.place, key.system, strconv.Itoa(key.conns),
@@ -69,20 +72,20 @@ const leastOfPeak = 0.8
 
 // overloadGoals compares the figures with what they should be. There are none unless
 // overload was to be measured.
-func overloadGoals(o *options, cells []overloadCell) (list []goal) {
-	if !slices.Contains(o.Only, overloadPart) {
+func overloadGoals(o *bench.Options, cells []overloadCell) (list []goal) {
+	if !slices.Contains(o.Only, bench.OverloadPart) {
 		return nil
 	}
 	r := newOverloadRows(cells)
-	for _, key := range r.keys {
-		if key.system != groupSystem || key.what == peakWhat {
+	for _, key := range r.Keys {
+		if key.system != bench.APISystem || key.what == peakWhat {
 			continue
 		}
 		g := goal{
 			Text: fmt.Sprintf("overload, %s, %d connections: goodput ≥ %g of the peak", key.what, key.conns, leastOfPeak), Store: key.place,
 			Bound: leastOfPeak, atLeast: true, decimals: 2,
 		}
-		list = append(list, g.met(r.spread(key, ofPeak)))
+		list = append(list, g.met(r.Spread(key, ofPeak)))
 	}
 	return list
 }

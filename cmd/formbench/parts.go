@@ -6,22 +6,25 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
 // A runner measures requests.
 type runner struct {
-	*bench
+	*bench.Bench
 	cells []cell // what was measured so far
 }
 
 // requestCells measures the parts that send requests to the API. What was measured
 // until one fails is returned, too.
-func requestCells(ctx context.Context, b *bench) ([]cell, error) {
-	r := &runner{bench: b, cells: []cell{}}
+func requestCells(ctx context.Context, b *bench.Bench) ([]cell, error) {
+	r := &runner{Bench: b, cells: []cell{}}
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
-	}{{createPart, r.create}, {readPart, r.read}, {depthPart, r.depth}, {checksPart, r.checks}} {
+	}{{bench.CreatePart, r.create}, {bench.ReadPart, r.read}, {bench.DepthPart, r.depth}, {bench.ChecksPart, r.checks}} {
 		if !slices.Contains(b.Only, part.name) {
 			continue
 		}
@@ -35,7 +38,7 @@ func requestCells(ctx context.Context, b *bench) ([]cell, error) {
 // note adds a measured cell.
 func (r *runner) note(c cell) {
 	r.cells = append(r.cells, c)
-	_, _ = fmt.Fprintf(r.log, "%s: %.0f/s\n", &c, c.PerSecond)
+	_, _ = fmt.Fprintf(r.Log, "%s: %.0f/s\n", &c, c.PerSecond)
 }
 
 // plan returns the cells of a part in the order they are measured in: what is
@@ -46,7 +49,7 @@ func (r *runner) plan(whats []string, conns, sizes []int, systems []string) (lis
 			for _, what := range whats {
 				for _, n := range conns {
 					for _, size := range sizes {
-						for _, system := range rotated(systems, round) {
+						for _, system := range bench.Rotated(systems, round) {
 							list = append(list, cell{
 								What: what, Store: store, System: system, Conns: n, Responses: size, Round: round + 1,
 							})
@@ -57,13 +60,6 @@ func (r *runner) plan(whats []string, conns, sizes []int, systems []string) (lis
 		}
 	}
 	return list
-}
-
-// rotated returns the list with another beginning in each round, so that no
-// system always comes after the same one.
-func rotated(list []string, round int) []string {
-	at := round % max(len(list), 1)
-	return slices.Concat(list[at:], list[:at])
 }
 
 // create measures new responses.
@@ -77,12 +73,12 @@ func (r *runner) create(ctx context.Context) error {
 }
 
 func (r *runner) createCell(ctx context.Context, c cell) (err error) {
-	if c.System == ceilingSystem {
+	if c.System == bench.CeilingSystem {
 		w := inventedWorld()
-		_, err := r.measure(ctx, c, "", func(string) (workload, error) { return w.creates() })
+		_, err := r.measure(ctx, c, "", func(string) (loadgen.Workload, error) { return w.creates() })
 		return err
 	}
-	db, err := newDatabase(ctx, c.Store, r.dir)
+	db, err := newDatabase(ctx, c.Store, r.Dir)
 	if err != nil {
 		return err
 	}
@@ -94,8 +90,8 @@ func (r *runner) createCell(ctx context.Context, c cell) (err error) {
 	if w, err = db.withWebhook(ctx, w); err != nil {
 		return err
 	}
-	answered, err := r.measure(ctx, c, db.dsn, func(string) (workload, error) {
-		if c.System == keyedSystem {
+	answered, err := r.measure(ctx, c, db.dsn, func(string) (loadgen.Workload, error) {
+		if c.System == bench.KeyedSystem {
 			return w.keyedCreates()
 		}
 		return w.creates()
@@ -109,10 +105,10 @@ func (r *runner) createCell(ctx context.Context, c cell) (err error) {
 // checks measures new responses without a quota, with one, and with an idempotency
 // key as well.
 func (r *runner) checks(ctx context.Context) error {
-	if !slices.Contains(r.Systems, groupSystem) {
+	if !slices.Contains(r.Systems, bench.APISystem) {
 		return nil
 	}
-	for _, c := range r.plan([]string{checksWhat}, r.Conns, []int{0}, []string{groupSystem, quotaSystem, keyedSystem}) {
+	for _, c := range r.plan([]string{checksWhat}, r.Conns, []int{0}, []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem}) {
 		if err := r.createCell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -127,18 +123,18 @@ func (r *runner) read(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	systems := slices.DeleteFunc(slices.Clone(r.Systems), func(s string) bool { return s == eachSystem })
+	systems := slices.DeleteFunc(slices.Clone(r.Systems), func(s string) bool { return s == bench.EachSystem })
 	for _, c := range r.plan([]string{getWhat, listWhat}, r.ReadConns, []int{r.Fill}, systems) {
 		f := stores[c.Store]
 		w := f.campaigns[c.Responses]
-		if c.System == ceilingSystem {
+		if c.System == bench.CeilingSystem {
 			w = inventedWorld()
 		}
 		work := w.gets(c.Responses)
 		if c.What == listWhat {
 			work = w.list()
 		}
-		if _, err := r.measure(ctx, c, f.dsn, func(string) (workload, error) { return work, nil }); err != nil {
+		if _, err := r.measure(ctx, c, f.dsn, func(string) (loadgen.Workload, error) { return work, nil }); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -147,19 +143,19 @@ func (r *runner) read(ctx context.Context) (err error) {
 
 // depth measures pages of a small and a large campaign of one account.
 func (r *runner) depth(ctx context.Context) (err error) {
-	if !slices.Contains(r.Systems, groupSystem) {
+	if !slices.Contains(r.Systems, bench.APISystem) {
 		return nil
 	}
-	sizes := []int{smallCampaign, r.Large}
+	sizes := []int{bench.SmallCampaign, r.Large}
 	stores, err := r.fill(ctx, sizes...)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
 	}
-	for _, c := range r.plan([]string{firstWhat, deepWhat}, []int{1}, sizes, []string{groupSystem}) {
+	for _, c := range r.plan([]string{firstWhat, deepWhat}, []int{1}, sizes, []string{bench.APISystem}) {
 		f := stores[c.Store]
 		w := f.campaigns[c.Responses]
-		prepare := func(addr string) (workload, error) {
+		prepare := func(addr string) (loadgen.Workload, error) {
 			if c.What == deepWhat {
 				return w.deep(ctx, addr, c.Responses)
 			}
@@ -194,7 +190,7 @@ func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 	stores := make(filledStores)
 	for _, store := range r.Stores {
 		start := time.Now()
-		db, err := newDatabase(ctx, store, r.dir)
+		db, err := newDatabase(ctx, store, r.Dir)
 		if err != nil {
 			return stores, err
 		}
@@ -203,7 +199,7 @@ func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 		if err := f.fill(ctx, sizes); err != nil {
 			return stores, fmt.Errorf("%s: %w", store, err)
 		}
-		_, _ = fmt.Fprintf(r.log, "stored %d responses in %s in %.1f s\n", sizes, store, time.Since(start).Seconds())
+		_, _ = fmt.Fprintf(r.Log, "stored %d responses in %s in %.1f s\n", sizes, store, time.Since(start).Seconds())
 	}
 	return stores, nil
 }

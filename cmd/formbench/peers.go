@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
 // The systems that the API is compared with, besides the ceiling. Where nothing
@@ -20,7 +22,6 @@ const (
 	createdSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index
 
 	offsetSystem = "formsvc, offset" // pages by number instead of by cursor
-	singleSystem = "single"          // a handler with one statement per request
 	insertSystem = "inserts"         // no server: one row per statement
 )
 
@@ -29,21 +30,6 @@ const (
 	dueWhat  = "create, open loop"
 	pageWhat = "far page" // half-way through the campaign
 )
-
-// The parts of a run that compare with PocketBase, and with Postgres used plainly.
-const (
-	peersPart = "peers" // stands for all of these
-
-	peerCreatePart   = "peers-create"
-	peerReadPart     = "peers-read"
-	peerFilesPart    = "peers-files"
-	peerStartPart    = "peers-start"
-	peerPostgresPart = "peers-postgres"
-)
-
-func peerParts() []string {
-	return []string{peerCreatePart, peerReadPart, peerFilesPart, peerStartPart, peerPostgresPart}
-}
 
 // A peerResult is what these parts found out.
 type peerResult struct {
@@ -55,7 +41,7 @@ type peerResult struct {
 
 // A peerBench is the parts of a run that compare with peers.
 type peerBench struct {
-	*bench
+	*bench.Bench
 	template string // directory of PocketBase with collections, and nothing in them
 	full     string // the same with -peer-fill responses
 	ours     *database
@@ -64,8 +50,8 @@ type peerBench struct {
 }
 
 // peerCells measures them. What was measured until one fails is returned, too.
-func peerCells(ctx context.Context, b *bench) (peerResult, error) {
-	p := &peerBench{bench: b}
+func peerCells(ctx context.Context, b *bench.Bench) (peerResult, error) {
+	p := &peerBench{Bench: b}
 	err := p.all(ctx)
 	return p.result, err
 }
@@ -76,8 +62,8 @@ func (p *peerBench) all(ctx context.Context) (err error) {
 		name, store string
 		run         func(ctx context.Context, round int) error
 	}{
-		{peerCreatePart, sqliteStore, p.creates}, {peerReadPart, sqliteStore, p.reads}, {peerFilesPart, sqliteStore, p.uploads},
-		{peerStartPart, sqliteStore, p.starts}, {peerPostgresPart, postgresStore, p.postgres},
+		{bench.PeerCreatePart, bench.SQLiteStore, p.creates}, {bench.PeerReadPart, bench.SQLiteStore, p.reads}, {bench.PeerFilesPart, bench.SQLiteStore, p.uploads},
+		{bench.PeerStartPart, bench.SQLiteStore, p.starts}, {bench.PeerPostgresPart, bench.PostgresStore, p.postgres},
 	} {
 		if !slices.Contains(p.Only, part.name) || !slices.Contains(p.Stores, part.store) {
 			continue
@@ -94,14 +80,16 @@ func (p *peerBench) all(ctx context.Context) (err error) {
 
 // preparePeers finds out whether there is PocketBase to compare with. What needs it
 // is not measured without.
-func preparePeers(b *bench) (err error) {
+func preparePeers(b *bench.Bench) (err error) {
 	if b.PeerProgram != "" {
 		b.PeerProgram, err = filepath.Abs(b.PeerProgram)
 		return err
 	}
-	without := func(part string) bool { return slices.Contains(peerParts(), part) && part != peerPostgresPart }
+	without := func(part string) bool {
+		return slices.Contains(bench.PeerParts(), part) && part != bench.PeerPostgresPart
+	}
 	if slices.ContainsFunc(b.Only, without) {
-		b.warn("NOT MEASURED: PocketBase, since -peers does not name the program of cmd/formbench/peers")
+		b.Warn("NOT MEASURED: PocketBase, since -peers does not name the program of cmd/formbench/peers")
 		b.Only = slices.DeleteFunc(b.Only, without)
 	}
 	return nil
@@ -123,5 +111,5 @@ func (p *peerBench) close() (err error) {
 // note adds a measured cell.
 func (p *peerBench) note(c *cell) {
 	p.result.Requests = append(p.result.Requests, *c)
-	_, _ = fmt.Fprintf(p.log, "%s: %.0f/s, server %.0f µs\n", c, c.PerSecond, c.ServerMicros)
+	_, _ = fmt.Fprintf(p.Log, "%s: %.0f/s, server %.0f µs\n", c, c.PerSecond, c.ServerMicros)
 }

@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 )
 
 // A contender is a system with an empty database of its own.
 type contender struct {
 	start   func(ctx context.Context) (*server, error)
-	creates func(token string) (workload, error)
+	creates func(token string) (loadgen.Workload, error)
 	holds   func(ctx context.Context, answered int) error // fails unless everything is there that was acknowledged
 	drop    func() error
 }
@@ -22,17 +24,17 @@ type contender struct {
 // contender returns that of a cell.
 func (p *peerBench) contender(ctx context.Context, c *cell) (*contender, error) {
 	switch c.System {
-	case ceilingSystem:
+	case bench.CeilingSystem:
 		w := inventedWorld()
 		return &contender{
 			start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, "") },
-			creates: func(string) (workload, error) { return w.creates() },
+			creates: func(string) (loadgen.Workload, error) { return w.creates() },
 			holds:   func(context.Context, int) error { return nil },
 			drop:    func() error { return nil },
 		}, nil
-	case groupSystem:
+	case bench.APISystem:
 		return p.ourContender(ctx, c)
-	case singleSystem:
+	case bench.SingleSystem:
 		return p.singleContender(ctx, c)
 	}
 	return p.pocketContender(ctx, c)
@@ -40,7 +42,7 @@ func (p *peerBench) contender(ctx context.Context, c *cell) (*contender, error) 
 
 // ourContender has a webhook, so that each response is a delivery too.
 func (p *peerBench) ourContender(ctx context.Context, c *cell) (_ *contender, err error) {
-	db, err := newDatabase(ctx, c.Store, p.dir)
+	db, err := newDatabase(ctx, c.Store, p.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (p *peerBench) ourContender(ctx context.Context, c *cell) (_ *contender, er
 	}
 	return &contender{
 		start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, db.dsn) },
-		creates: func(string) (workload, error) { return w.creates() },
+		creates: func(string) (loadgen.Workload, error) { return w.creates() },
 		holds:   func(ctx context.Context, answered int) error { return db.holds(ctx, w, answered) },
 		drop:    db.drop,
 	}, nil
@@ -79,7 +81,7 @@ func (p *peerBench) pocketContender(ctx context.Context, c *cell) (*contender, e
 	}
 	return &contender{
 		start: func(ctx context.Context) (*server, error) { return p.startPocket(ctx, c, s.dir) },
-		creates: func(token string) (workload, error) {
+		creates: func(token string) (loadgen.Workload, error) {
 			if c.System != tokenSystem {
 				token = ""
 			}
@@ -93,23 +95,23 @@ func (p *peerBench) pocketContender(ctx context.Context, c *cell) (*contender, e
 // startOurs starts this program for a cell.
 func (p *peerBench) startOurs(ctx context.Context, c *cell, dsn string) (*server, error) {
 	system, _, _ := strings.Cut(c.System, ",") // what comes after it is asked of the same server
-	cfg := serverConfig{System: system, DSN: dsn, Responses: max(c.Responses, minFill), Profile: p.profile(c)}
-	return startServer(ctx, p.self, cfg, p.log)
+	cfg := serverConfig{System: system, DSN: dsn, Responses: max(c.Responses, bench.MinFill), Profile: p.profile(c)}
+	return startServer(ctx, p.Self, cfg, p.Log)
 }
 
 // startPocket starts PocketBase for a cell.
 func (p *peerBench) startPocket(ctx context.Context, c *cell, dir string) (*server, error) {
 	cfg := pocketbase.Config{Dir: dir, Full: c.System == fullSystem || c.System == batchSystem, Profile: p.profile(c)}
-	return startServing(ctx, cfg, p.log, p.PeerProgram, pocketbase.Command)
+	return startServing(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
 }
 
 // profile names the file of the cell's CPU profile, if there is to be one.
 func (p *peerBench) profile(c *cell) string {
-	if p.profiles == "" {
+	if p.Profiles == "" {
 		return ""
 	}
 	name := fmt.Sprintf("peers-%s-%s-%s-%d-round%d.pprof", c.What, c.Store, c.System, c.Conns, c.Round)
-	return filepath.Join(p.profiles, strings.NewReplacer(", ", "-", " ", "-").Replace(name))
+	return filepath.Join(p.Profiles, strings.NewReplacer(", ", "-", " ", "-").Replace(name))
 }
 
 // A pocketScene is a directory of PocketBase.

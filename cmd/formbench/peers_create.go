@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
 // creates measures new responses: as fast as they are answered, and at a rate that
 // both can carry.
 func (p *peerBench) creates(ctx context.Context, round int) error {
-	systems := []string{ceilingSystem, groupSystem, pocketSystem, tokenSystem, fullSystem, batchSystem}
+	systems := []string{bench.CeilingSystem, bench.APISystem, pocketSystem, tokenSystem, fullSystem, batchSystem}
 	rate := 0.0
 	for _, conns := range p.PeerConns {
-		for _, system := range rotated(systems, round) {
-			c := cell{What: createWhat, Store: sqliteStore, System: system, Conns: conns, Round: round + 1}
+		for _, system := range bench.Rotated(systems, round) {
+			c := cell{What: createWhat, Store: bench.SQLiteStore, System: system, Conns: conns, Round: round + 1}
 			if err := p.createCell(ctx, &c, 0); err != nil {
 				return fmt.Errorf("%s: %w", &c, err)
 			}
@@ -23,8 +26,8 @@ func (p *peerBench) creates(ctx context.Context, round int) error {
 			}
 		}
 	}
-	for _, system := range rotated([]string{groupSystem, pocketSystem}, round) {
-		c := cell{What: dueWhat, Store: sqliteStore, System: system, Conns: slices.Max(p.PeerConns), Round: round + 1}
+	for _, system := range bench.Rotated([]string{bench.APISystem, pocketSystem}, round) {
+		c := cell{What: dueWhat, Store: bench.SQLiteStore, System: system, Conns: slices.Max(p.PeerConns), Round: round + 1}
 		if err := p.createCell(ctx, &c, rate); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -57,7 +60,7 @@ func (p *peerBench) createLoad(ctx context.Context, c *cell, s *contender, rate 
 	if err != nil {
 		return 0, err
 	}
-	l := &load{workload: work, addr: srv.addr, conns: c.Conns, rate: rate}
+	l := &loadgen.Load{Workload: work, Addr: srv.addr, Conns: c.Conns, Rate: rate}
 	if answered, err = c.load(ctx, l, srv.pid, p.Warmup, p.Duration); err != nil {
 		return 0, err
 	}

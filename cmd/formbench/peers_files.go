@@ -7,22 +7,21 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"path/filepath"
-	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 )
 
 // uploads measures a large file: ours as it is and as a form, and PocketBase's as a
 // form, since it takes no other.
 func (p *peerBench) uploads(ctx context.Context, round int) error {
-	f, err := newFileBench(p.bench)
+	f, err := newFileBench(p.Bench)
 	if err != nil {
 		return err
 	}
-	cells := []fileCell{{What: uploadWhat, System: groupSystem}, {What: formWhat, System: groupSystem}, {What: formWhat, System: pocketSystem}}
+	cells := []fileCell{{What: uploadWhat, System: bench.APISystem}, {What: formWhat, System: bench.APISystem}, {What: formWhat, System: pocketSystem}}
 	for i := range cells {
 		c := cells[(i+round)%len(cells)]
 		c.Place, c.Round = diskPlace, round+1
@@ -30,7 +29,7 @@ func (p *peerBench) uploads(ctx context.Context, round int) error {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 		p.result.Files = append(p.result.Files, c)
-		_, _ = fmt.Fprintf(p.log, "%s: %.0f MB/s, memory grew by %.1f MB\n", &c, c.PerSecond, c.GrownUpMB)
+		_, _ = fmt.Fprintf(p.Log, "%s: %.0f MB/s, memory grew by %.1f MB\n", &c, c.PerSecond, c.GrownUpMB)
 	}
 	return nil
 }
@@ -58,10 +57,10 @@ func (p *peerBench) pocketFiles(ctx context.Context, f *fileBench, c *fileCell) 
 	}
 	s := f.peerScene(c, peer.dir, &pocketFileScene{peer})
 	cfg := pocketbase.Config{Dir: peer.dir}
-	if p.profiles != "" {
-		cfg.Profile = filepath.Join(p.profiles, c.profile())
+	if p.Profiles != "" {
+		cfg.Profile = filepath.Join(p.Profiles, c.profile())
 	}
-	s.server, err = startServing(ctx, cfg, p.log, p.PeerProgram, pocketbase.Command)
+	s.server, err = startServing(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
 	return s, err
 }
 
@@ -91,27 +90,15 @@ func (s *pocketFileScene) holds(ctx context.Context, stored int) error {
 }
 
 // A pocketCourier is a client of PocketBase.
-type pocketCourier struct {
-	conn    net.Conn
-	answers *answers
-	release func() bool
-}
+type pocketCourier struct{ *fileConn }
 
 // mover implements filePeer.
 func (s *pocketFileScene) mover(ctx context.Context, addr string, bytes int64) (mover, error) {
-	conn, err := dial(ctx, addr, time.Now().Add(answerTimeout+time.Duration(bytes/slowest)*time.Second))
+	conn, err := dialFiles(ctx, addr, bytes)
 	if err != nil {
 		return nil, err
 	}
-	return &pocketCourier{
-		conn: conn, answers: &answers{conn: conn, buf: make([]byte, courierBuffer)},
-		release: context.AfterFunc(ctx, func() { _ = conn.Close() }),
-	}, nil
-}
-
-func (c *pocketCourier) close() error {
-	c.release()
-	return c.conn.Close()
+	return &pocketCourier{conn}, nil
 }
 
 // upload returns the path of the file.
@@ -119,17 +106,9 @@ func (c *pocketCourier) upload(_ context.Context, what *content) (string, error)
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
 		"Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %d\r\n\r\n%s",
 		recordsPath(pocketbase.Files), formBoundary, int64(len(formBegin))+what.size+int64(len(formEnd)), formBegin)
-	_, err := io.WriteString(c.conn, head)
-	if err == nil {
-		_, err = what.WriteTo(c.conn)
-	}
-	if err == nil {
-		_, err = io.WriteString(c.conn, formEnd)
-	}
-	// A server that refuses may answer before everything is sent.
-	body, answerErr := c.answers.next(http.StatusOK, true)
-	if answerErr != nil || err != nil {
-		return "", fmt.Errorf("upload: %w", errors.Join(answerErr, err))
+	body, err := c.send(head, what, formEnd, http.StatusOK)
+	if err != nil {
+		return "", err
 	}
 	var got struct{ ID, File string }
 	if err := json.Unmarshal(body, &got); err != nil {
@@ -142,12 +121,5 @@ func (c *pocketCourier) upload(_ context.Context, what *content) (string, error)
 }
 
 func (c *pocketCourier) download(_ context.Context, id string, w io.Writer) (int64, error) {
-	if _, err := c.conn.Write(pocketRequest(http.MethodGet, "/api/files/"+pocketbase.Files+"/"+id, "", nil)); err != nil {
-		return 0, fmt.Errorf("download: %w", err)
-	}
-	n, err := c.answers.pour(http.StatusOK, w)
-	if err != nil {
-		return n, fmt.Errorf("download: %w", err)
-	}
-	return n, nil
+	return c.fetch(pocketRequest(http.MethodGet, "/api/files/"+pocketbase.Files+"/"+id, "", nil), w)
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 func roundOf(c *cell) int             { return c.Round }
@@ -19,28 +22,28 @@ func startReady(c *startCell) float64 { return c.Ready }
 func peerRatios(cells []cell) []ratio {
 	r := newRows(cells)
 	list := []ratio{}
-	for _, mine := range r.keys {
-		if mine.system != groupSystem && mine.system != offsetSystem {
+	for _, mine := range r.Keys {
+		if mine.system != bench.APISystem && mine.system != offsetSystem {
 			continue
 		}
-		for _, theirs := range r.keys {
-			if theirs.subject != mine.subject || theirs.system == groupSystem || theirs.system == offsetSystem {
+		for _, theirs := range r.Keys {
+			if theirs.subject != mine.subject || theirs.system == bench.APISystem || theirs.system == offsetSystem {
 				continue
 			}
-			add := func(of string, s *spread) {
+			add := func(of string, s *stats.Spread) {
 				if s != nil {
-					list = append(list, ratio{subject: mine.subject, Of: of, spread: *s})
+					list = append(list, ratio{subject: mine.subject, Of: of, Spread: *s})
 				}
 			}
 			switch mine.What {
 			case dueWhat:
-				add(theirs.system+"/"+mine.system+" p99", r.over(theirs, mine, roundOf, requestP99))
+				add(theirs.system+"/"+mine.system+" p99", r.Over(theirs, mine, roundOf, requestP99))
 			case pageWhat:
-				add(theirs.system+"/"+mine.system+" p50", r.over(theirs, mine, roundOf, requestP50))
+				add(theirs.system+"/"+mine.system+" p50", r.Over(theirs, mine, roundOf, requestP50))
 			default:
-				add(mine.system+"/"+theirs.system+" requests/s", r.over(mine, theirs, roundOf, requestRate))
+				add(mine.system+"/"+theirs.system+" requests/s", r.Over(mine, theirs, roundOf, requestRate))
 				if theirs.system != insertSystem { // which has no server
-					add(theirs.system+"/"+mine.system+" server CPU", r.over(theirs, mine, roundOf, requestMicros))
+					add(theirs.system+"/"+mine.system+" server CPU", r.Over(theirs, mine, roundOf, requestMicros))
 				}
 			}
 		}
@@ -50,7 +53,7 @@ func peerRatios(cells []cell) []ratio {
 
 // A peerJudge collects the goals beside peers.
 type peerJudge struct {
-	o     *options
+	o     *bench.Options
 	r     *peerResult
 	rows  rows
 	goals []goal
@@ -58,14 +61,14 @@ type peerJudge struct {
 
 // peerGoals compares the figures with what they should be. There are none unless
 // these parts were to be measured.
-func peerGoals(o *options, r *peerResult) []goal {
+func peerGoals(o *bench.Options, r *peerResult) []goal {
 	j := peerJudge{o: o, r: r, rows: newRows(r.Requests)}
 	for _, part := range []struct {
 		name  string
 		judge func()
 	}{
-		{peerCreatePart, j.create}, {peerReadPart, j.read}, {peerFilesPart, j.files}, {peerStartPart, j.start},
-		{peerPostgresPart, j.postgres},
+		{bench.PeerCreatePart, j.create}, {bench.PeerReadPart, j.read}, {bench.PeerFilesPart, j.files}, {bench.PeerStartPart, j.start},
+		{bench.PeerPostgresPart, j.postgres},
 	} {
 		if slices.Contains(o.Only, part.name) {
 			part.judge()
@@ -74,16 +77,16 @@ func peerGoals(o *options, r *peerResult) []goal {
 	return j.goals
 }
 
-func (j *peerJudge) add(store string, g goal, value *spread) {
+func (j *peerJudge) add(store string, g goal, value *stats.Spread) {
 	g.Store = store
 	j.goals = append(j.goals, g.met(value))
 }
 
 // times judges how often ours does what a peer does once.
 func (j *peerJudge) times(least float64, text string, s subject, system, peer string) {
-	value := j.rows.over(rowKey{s, system}, rowKey{s, peer}, roundOf, requestRate)
+	value := j.rows.Over(rowKey{s, system}, rowKey{s, peer}, roundOf, requestRate)
 	if s.What == pageWhat {
-		value = j.rows.over(rowKey{s, peer}, rowKey{s, system}, roundOf, requestP50)
+		value = j.rows.Over(rowKey{s, peer}, rowKey{s, system}, roundOf, requestP50)
 	}
 	j.add(s.Store, goal{Text: fmt.Sprintf("%s: ≥ %g × %s", text, least, peer), Bound: least, atLeast: true, decimals: 2}, value)
 }
@@ -93,40 +96,40 @@ func (j *peerJudge) times(least float64, text string, s subject, system, peer st
 const manyConns = 32
 
 func (j *peerJudge) create() {
-	var most *spread
+	var most *stats.Spread
 	for _, conns := range j.o.PeerConns {
-		s := subject{createWhat, sqliteStore, conns, 0}
-		mine := rowKey{s, groupSystem}
-		if peak := j.rows.spread(mine, requestPeakMB); peak != nil && (most == nil || peak.Highest > most.Median) {
-			highest := newSpread([]float64{peak.Highest})
+		s := subject{createWhat, bench.SQLiteStore, conns, 0}
+		mine := rowKey{s, bench.APISystem}
+		if peak := j.rows.Spread(mine, requestPeakMB); peak != nil && (most == nil || peak.Highest > most.Median) {
+			highest := stats.NewSpread([]float64{peak.Highest})
 			most = &highest
 		}
 		text := fmt.Sprintf("create, %d connections", conns)
 		if conns == 1 {
-			j.times(2, text, s, groupSystem, pocketSystem)
+			j.times(2, text, s, bench.APISystem, pocketSystem)
 		}
 		if conns < manyConns {
 			continue
 		}
-		j.times(4, text, s, groupSystem, pocketSystem)
-		j.times(6, text, s, groupSystem, fullSystem)
-		j.times(15, text, s, groupSystem, batchSystem)
-		j.times(0.55, text, s, groupSystem, ceilingSystem)
-		j.add(sqliteStore, goal{Text: text + ": server CPU ≤ 50 µs", Bound: 50, unit: " µs"}, j.rows.spread(mine, requestMicros))
+		j.times(4, text, s, bench.APISystem, pocketSystem)
+		j.times(6, text, s, bench.APISystem, fullSystem)
+		j.times(15, text, s, bench.APISystem, batchSystem)
+		j.times(0.55, text, s, bench.APISystem, bench.CeilingSystem)
+		j.add(bench.SQLiteStore, goal{Text: text + ": server CPU ≤ 50 µs", Bound: 50, unit: " µs"}, j.rows.Spread(mine, requestMicros))
 		if conns == 64 {
-			j.add(sqliteStore, goal{Text: text + ": p99 ≤ 10 ms", Bound: 10, decimals: 2, unit: " ms"}, j.rows.spread(mine, requestP99))
+			j.add(bench.SQLiteStore, goal{Text: text + ": p99 ≤ 10 ms", Bound: 10, decimals: 2, unit: " ms"}, j.rows.Spread(mine, requestP99))
 		}
 	}
-	j.add(sqliteStore, goal{Text: "create: peak memory ≤ 41.9 MB (40 MiB)", Bound: 41.9, decimals: 1, unit: " MB"}, most)
+	j.add(bench.SQLiteStore, goal{Text: "create: peak memory ≤ 41.9 MB (40 MiB)", Bound: 41.9, decimals: 1, unit: " MB"}, most)
 }
 
 func (j *peerJudge) read() {
 	for _, conns := range []int{8, 32} {
-		j.times(5, fmt.Sprintf("get one, %d connections", conns), subject{getWhat, sqliteStore, conns, j.o.PeerFill}, groupSystem, pocketSystem)
+		j.times(5, fmt.Sprintf("get one, %d connections", conns), subject{getWhat, bench.SQLiteStore, conns, j.o.PeerFill}, bench.APISystem, pocketSystem)
 	}
-	j.times(20, "list of 20 with total", subject{listWhat, sqliteStore, 8, j.o.PeerFill}, groupSystem, pocketSystem)
-	for _, system := range []string{groupSystem, offsetSystem} {
-		j.times(100, "far page, "+system, subject{pageWhat, sqliteStore, 1, j.o.PeerFill}, system, createdSystem)
+	j.times(20, "list of 20 with total", subject{listWhat, bench.SQLiteStore, 8, j.o.PeerFill}, bench.APISystem, pocketSystem)
+	for _, system := range []string{bench.APISystem, offsetSystem} {
+		j.times(100, "far page, "+system, subject{pageWhat, bench.SQLiteStore, 1, j.o.PeerFill}, system, createdSystem)
 	}
 }
 
@@ -137,24 +140,24 @@ func (j *peerJudge) files() {
 	r := newFileRows(j.r.Files)
 	theirs := fileKey{formWhat, diskPlace, pocketSystem}
 	for _, what := range []string{uploadWhat, formWhat} {
-		mine := fileKey{what, diskPlace, groupSystem}
+		mine := fileKey{what, diskPlace, bench.APISystem}
 		j.add(diskPlace, goal{Text: what + " of a large file: ≥ 3 × " + pocketSystem, Bound: 3, atLeast: true, decimals: 2},
-			r.over(mine, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond))
+			r.Over(mine, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond))
 		j.add(diskPlace, goal{Text: what + " of a large file: memory grows by < 32 MB", Bound: mostUpload, decimals: 1, unit: " MB"},
-			r.spread(mine, func(c *fileCell) float64 { return c.GrownUpMB }))
+			r.Spread(mine, func(c *fileCell) float64 { return c.GrownUpMB }))
 	}
 }
 
 func (j *peerJudge) start() {
 	r := newStartRows(j.r.Starts)
-	j.add(sqliteStore, goal{Text: "start: ready after ≤ 50 ms", Bound: 50, decimals: 1, unit: " ms"},
-		r.spread(groupSystem, startReady))
+	j.add(bench.SQLiteStore, goal{Text: "start: ready after ≤ 50 ms", Bound: 50, decimals: 1, unit: " ms"},
+		r.Spread(bench.APISystem, startReady))
 }
 
 func (j *peerJudge) postgres() {
 	for _, conns := range j.o.PeerConns {
 		if conns >= manyConns {
-			j.times(1.7, fmt.Sprintf("create, %d connections", conns), subject{createWhat, postgresStore, conns, 0}, groupSystem, singleSystem)
+			j.times(1.7, fmt.Sprintf("create, %d connections", conns), subject{createWhat, bench.PostgresStore, conns, 0}, bench.APISystem, bench.SingleSystem)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 )
 
@@ -17,12 +19,12 @@ import (
 // itself, since that takes it a second.
 func (p *peerBench) newPocket(ctx context.Context) (*pocketScene, error) {
 	if p.template == "" {
-		dir, err := os.MkdirTemp(p.dir, "formbench-")
+		dir, err := os.MkdirTemp(p.Dir, "formbench-")
 		if err != nil {
 			return nil, err
 		}
 		p.template = dir
-		srv, err := startServing(ctx, pocketbase.Config{Dir: dir}, p.log, p.PeerProgram, pocketbase.Command)
+		srv, err := startServing(ctx, pocketbase.Config{Dir: dir}, p.Log, p.PeerProgram, pocketbase.Command)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +32,7 @@ func (p *peerBench) newPocket(ctx context.Context) (*pocketScene, error) {
 			return nil, err
 		}
 	}
-	dir, err := os.MkdirTemp(p.dir, "formbench-")
+	dir, err := os.MkdirTemp(p.Dir, "formbench-")
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,7 @@ func (s *pocketScene) holds(ctx context.Context, answered int, collections ...st
 
 // pocketID returns the identifier of stored response number i. As those that
 // PocketBase makes, they are in no order.
-func pocketID(i int) string { return fmt.Sprintf("r%014x", scatter(i)>>8) }
+func pocketID(i int) string { return fmt.Sprintf("r%014x", fixture.Scatter(i)>>8) }
 
 // fill stores n responses of one campaign, in the order in which PocketBase would
 // have made them.
@@ -93,8 +95,8 @@ func (s *pocketScene) fill(ctx context.Context, n int) error {
 			if err != nil {
 				return err
 			}
-			at := storedAt(i).Format("2006-01-02 15:04:05.000Z")
-			if _, err := insert.ExecContext(ctx, pocketID(i), storedReference(i), r.Status, string(user), string(answers),
+			at := fixture.StoredAt(i).Format("2006-01-02 15:04:05.000Z")
+			if _, err := insert.ExecContext(ctx, pocketID(i), fixture.StoredReference(i), r.Status, string(user), string(answers),
 				r.Campaign, at, at); err != nil {
 				return fmt.Errorf("fill PocketBase: %w", err)
 			}
@@ -109,7 +111,7 @@ func (p *peerBench) fill(ctx context.Context) (err error) {
 		return nil
 	}
 	begin := time.Now()
-	if p.ours, err = newDatabase(ctx, sqliteStore, p.dir); err != nil {
+	if p.ours, err = newDatabase(ctx, bench.SQLiteStore, p.Dir); err != nil {
 		return err
 	}
 	account, err := p.ours.account(ctx)
@@ -124,12 +126,12 @@ func (p *peerBench) fill(ctx context.Context) (err error) {
 		return err
 	}
 	p.full = s.dir
-	_, _ = fmt.Fprintf(p.log, "stored %d responses in %.1f s\n", p.PeerFill, time.Since(begin).Seconds())
+	_, _ = fmt.Fprintf(p.Log, "stored %d responses in %.1f s\n", p.PeerFill, time.Since(begin).Seconds())
 	begin = time.Now()
 	if err := s.fill(ctx, p.PeerFill); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(p.log, "stored %d responses in the file of PocketBase in %.1f s\n", p.PeerFill, time.Since(begin).Seconds())
+	_, _ = fmt.Fprintf(p.Log, "stored %d responses in the file of PocketBase in %.1f s\n", p.PeerFill, time.Since(begin).Seconds())
 	return nil
 }
 

@@ -13,6 +13,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -23,8 +27,8 @@ func (p *peerBench) postgres(ctx context.Context, round int) error {
 		if conns == 1 {
 			continue // there is nothing to share
 		}
-		for _, system := range rotated([]string{groupSystem, singleSystem, insertSystem}, round) {
-			c := cell{What: createWhat, Store: postgresStore, System: system, Conns: conns, Round: round + 1}
+		for _, system := range bench.Rotated([]string{bench.APISystem, bench.SingleSystem, insertSystem}, round) {
+			c := cell{What: createWhat, Store: bench.PostgresStore, System: system, Conns: conns, Round: round + 1}
 			measure := func() error { return p.createCell(ctx, &c, 0) }
 			if system == insertSystem {
 				measure = func() error { return p.insertCell(ctx, &c) }
@@ -40,7 +44,7 @@ func (p *peerBench) postgres(ctx context.Context, round int) error {
 // insertCell measures and notes single rows, each by a prepared statement of its
 // own transaction, as pgbench would insert them.
 func (p *peerBench) insertCell(ctx context.Context, c *cell) (err error) {
-	db, err := newDatabase(ctx, postgresStore, p.dir)
+	db, err := newDatabase(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return err
 	}
@@ -61,7 +65,7 @@ func (p *peerBench) insertCell(ctx context.Context, c *cell) (err error) {
 	}
 	c.figures = newFigures(&s, before, after, p.Duration)
 	p.note(c)
-	return singleHolds(ctx, db.dsn, s.answered, "single_responses")
+	return singleHolds(ctx, db.dsn, s.Answered, "single_responses")
 }
 
 // inserts is a closed loop of rows.
@@ -73,34 +77,34 @@ type inserts struct {
 
 // watched inserts until the end and reads the CPU times around. No server is
 // counted: there is only this process, and Postgres.
-func (l *inserts) watched(ctx context.Context) (all sample, before, after usage, err error) {
-	parts := make([]sample, l.conns)
+func (l *inserts) watched(ctx context.Context) (all loadgen.Sample, before, after proc.Usage, err error) {
+	parts := make([]loadgen.Sample, l.conns)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range parts {
-		wg.Go(func() { parts[i].err = l.work(ctx, &parts[i]) })
+		wg.Go(func() { parts[i].Err = l.work(ctx, &parts[i]) })
 	}
 	go func() { wg.Wait(); close(done) }()
-	waitUntil(l.begin, done)
-	before, err = readUsage(os.Getpid())
-	waitUntil(l.end, done)
-	after, afterErr := readUsage(os.Getpid())
+	loadgen.WaitUntil(l.begin, done)
+	before, err = proc.ReadUsage(os.Getpid())
+	loadgen.WaitUntil(l.end, done)
+	after, afterErr := proc.ReadUsage(os.Getpid())
 	<-done
-	before.server, after.server = 0, 0
+	before.Server, after.Server = 0, 0
 	for i := range parts {
-		all.add(&parts[i])
+		all.Add(&parts[i])
 	}
-	slices.Sort(all.latencies)
-	return all, before, after, errors.Join(all.err, err, afterErr)
+	slices.Sort(all.Latencies)
+	return all, before, after, errors.Join(all.Err, err, afterErr)
 }
 
-func (l *inserts) work(ctx context.Context, s *sample) error {
+func (l *inserts) work(ctx context.Context, s *loadgen.Sample) error {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	in := newInput(submission(0))
+	in := fixture.NewInput(fixture.Submission(0))
 	respondent, err := json.Marshal(in.User)
 	if err != nil {
 		return err
@@ -119,9 +123,9 @@ func (l *inserts) work(ctx context.Context, s *sample) error {
 			return err
 		}
 		end := time.Now()
-		s.answered++
+		s.Answered++
 		if !end.Before(l.begin) && end.Before(l.end) {
-			s.latencies = append(s.latencies, end.Sub(start))
+			s.Latencies = append(s.Latencies, end.Sub(start))
 		}
 	}
 }

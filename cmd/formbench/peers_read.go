@@ -9,6 +9,10 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
 // A readPlan is cells that are compared with each other.
@@ -21,10 +25,10 @@ type readPlan struct {
 // readPlans say what is read.
 func readPlans() []readPlan {
 	return []readPlan{
-		{getWhat, 8, []string{groupSystem, pocketSystem, tokenSystem}},
-		{getWhat, 32, []string{groupSystem, pocketSystem, tokenSystem}},
-		{listWhat, 8, []string{groupSystem, pocketSystem, createdSystem}},
-		{pageWhat, 1, []string{groupSystem, offsetSystem, pocketSystem, createdSystem}},
+		{getWhat, 8, []string{bench.APISystem, pocketSystem, tokenSystem}},
+		{getWhat, 32, []string{bench.APISystem, pocketSystem, tokenSystem}},
+		{listWhat, 8, []string{bench.APISystem, pocketSystem, createdSystem}},
+		{pageWhat, 1, []string{bench.APISystem, offsetSystem, pocketSystem, createdSystem}},
 	}
 }
 
@@ -34,8 +38,8 @@ func (p *peerBench) reads(ctx context.Context, round int) error {
 		return err
 	}
 	for _, plan := range readPlans() {
-		for _, system := range rotated(plan.systems, round) {
-			c := cell{What: plan.what, Store: sqliteStore, System: system, Conns: plan.conns, Responses: p.PeerFill, Round: round + 1}
+		for _, system := range bench.Rotated(plan.systems, round) {
+			c := cell{What: plan.what, Store: bench.SQLiteStore, System: system, Conns: plan.conns, Responses: p.PeerFill, Round: round + 1}
 			if err := p.readCell(ctx, &c); err != nil {
 				return fmt.Errorf("%s: %w", &c, err)
 			}
@@ -46,7 +50,7 @@ func (p *peerBench) reads(ctx context.Context, round int) error {
 
 // startFull starts the system of a cell with its filled database.
 func (p *peerBench) startFull(ctx context.Context, c *cell) (*server, error) {
-	if c.System == groupSystem || c.System == offsetSystem {
+	if c.System == bench.APISystem || c.System == offsetSystem {
 		return p.startOurs(ctx, c, p.ours.dsn)
 	}
 	if err := p.freshLog(); err != nil {
@@ -74,7 +78,7 @@ func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
 	}
 	// Requests that run at once share the processors.
 	slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
-	l := &load{workload: work, addr: srv.addr, conns: c.Conns}
+	l := &loadgen.Load{Workload: work, Addr: srv.addr, Conns: c.Conns}
 	if _, err := c.load(ctx, l, srv.pid, p.Warmup, max(p.Duration, enough*slowest)); err != nil {
 		return err
 	}
@@ -83,11 +87,11 @@ func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
 }
 
 // far is how many of n responses come before the far page.
-func far(n int) int { return n / 2 / pageSize * pageSize }
+func far(n int) int { return n / 2 / bench.PageSize * bench.PageSize }
 
 // readWork returns the requests of a cell.
-func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server) (workload, error) {
-	if c.System == groupSystem || c.System == offsetSystem {
+func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server) (loadgen.Workload, error) {
+	if c.System == bench.APISystem || c.System == offsetSystem {
 		return p.readOurs(ctx, c, srv.addr)
 	}
 	sort := "-@rowid"
@@ -104,30 +108,30 @@ func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server) (workloa
 	case listWhat:
 		return listPocket(1, sort), nil
 	}
-	return listPocket(far(c.Responses)/pageSize+1, sort), nil
+	return listPocket(far(c.Responses)/bench.PageSize+1, sort), nil
 }
 
-func (p *peerBench) readOurs(ctx context.Context, c *cell, addr string) (workload, error) {
-	load := workload{status: http.StatusOK}
+func (p *peerBench) readOurs(ctx context.Context, c *cell, addr string) (loadgen.Workload, error) {
+	load := loadgen.Workload{Status: http.StatusOK}
 	switch {
 	case c.What == getWhat:
 		return p.world.gets(c.Responses), nil
 	case c.What == listWhat:
 		return p.world.list(), nil
 	case c.System == offsetSystem:
-		path := p.world.listPath() + "?limit=" + strconv.Itoa(pageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
-		load.requests = [][]byte{p.world.request(http.MethodGet, path, nil)}
+		path := p.world.listPath() + "?limit=" + strconv.Itoa(bench.PageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
+		load.Requests = [][]byte{p.world.request(http.MethodGet, path, nil)}
 		return load, nil
 	}
 	cursor, err := p.world.cursorAfter(ctx, addr, far(c.Responses)-1)
-	load.requests = [][]byte{p.world.page(cursor)}
+	load.Requests = [][]byte{p.world.page(cursor)}
 	return load, err
 }
 
 // checkRead sends the first request and fails unless it is answered with what was
 // stored.
-func checkRead(ctx context.Context, c *cell, addr string, work *workload) error {
-	body, err := ask(ctx, addr, work.requests[0], work.status)
+func checkRead(ctx context.Context, c *cell, addr string, work *loadgen.Workload) error {
+	body, err := loadgen.Ask(ctx, addr, work.Requests[0], work.Status)
 	if err != nil {
 		return err
 	}
@@ -144,7 +148,7 @@ func checkRead(ctx context.Context, c *cell, addr string, work *workload) error 
 		return fmt.Errorf("%s: %w", c, err)
 	}
 	if c.What == getWhat {
-		if want := storedReference(0); got.Reference != want {
+		if want := fixture.StoredReference(0); got.Reference != want {
 			return fmt.Errorf("answered the response %q, want %q", got.Reference, want)
 		}
 		return nil
@@ -153,9 +157,9 @@ func checkRead(ctx context.Context, c *cell, addr string, work *workload) error 
 	if c.What == pageWhat {
 		newest -= far(c.Responses)
 	}
-	if len(got.Items) != pageSize || got.Total+got.TotalItems != c.Responses || got.Items[0].Reference != storedReference(newest) {
+	if len(got.Items) != bench.PageSize || got.Total+got.TotalItems != c.Responses || got.Items[0].Reference != fixture.StoredReference(newest) {
 		return fmt.Errorf("answered %d of %d responses, the first %+v, want %d of %d and %q",
-			len(got.Items), got.Total+got.TotalItems, got.Items[:min(1, len(got.Items))], pageSize, c.Responses, storedReference(newest))
+			len(got.Items), got.Total+got.TotalItems, got.Items[:min(1, len(got.Items))], bench.PageSize, c.Responses, fixture.StoredReference(newest))
 	}
 	return nil
 }

@@ -3,15 +3,18 @@ package main
 import (
 	"slices"
 	"strconv"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // startRows are the starts, by system.
 type startRows struct {
-	grouping[string, startCell]
+	stats.Grouping[string, startCell]
 }
 
 func newStartRows(cells []startCell) startRows {
-	return startRows{grouped(cells, func(c *startCell) string { return c.System })}
+	return startRows{stats.Group(cells, func(c *startCell) string { return c.System })}
 }
 
 // reportPeers writes the tables of what was compared with peers.
@@ -27,10 +30,10 @@ func reportPeers(w *report, r *peerResult) {
 			r.Starts[0].Responses, idleWait)
 		rows := newStartRows(r.Starts)
 		table := [][]string{{"", "ready ms", "idle MB"}}
-		for _, system := range rows.keys {
+		for _, system := range rows.Keys {
 			table = append(table, []string{
-				system, rows.spread(system, startReady).text(1),
-				rows.spread(system, func(c *startCell) float64 { return c.IdleMB }).text(1),
+				system, rows.Spread(system, startReady).Text(1),
+				rows.Spread(system, func(c *startCell) float64 { return c.IdleMB }).Text(1),
 			})
 		}
 		w.table(1, table)
@@ -43,7 +46,7 @@ func reportPeers(w *report, r *peerResult) {
 
 // reportPeerRequests writes a table for each store.
 func reportPeerRequests(w *report, cells []cell) {
-	for _, store := range []string{sqliteStore, postgresStore} {
+	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 		mine := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store })
 		if len(mine) == 0 {
 			continue
@@ -55,9 +58,9 @@ func reportPeerRequests(w *report, cells []cell) {
 			"server µs", "other µs", "generator µs", "other cores", "peak MB",
 		}}
 		const p999 = 7 // its column
-		for _, key := range rows.keys {
+		for _, key := range rows.Keys {
 			table = append(table, slices.Insert(rows.line(key), p999,
-				rows.spread(key, func(c *cell) float64 { return c.P999 }).text(1)))
+				rows.Spread(key, func(c *cell) float64 { return c.P999 }).Text(1)))
 		}
 		w.table(1, table)
 	}
@@ -66,20 +69,20 @@ func reportPeerRequests(w *report, cells []cell) {
 func peerFileTable(rows fileRows) [][]string {
 	table := [][]string{{"", "", "MB/s", "of PocketBase", "server", "generator", "other", "peak MB", "grown MB"}}
 	theirs := fileKey{formWhat, diskPlace, pocketSystem}
-	for _, key := range rows.keys {
+	for _, key := range rows.Keys {
 		text := func(decimals int, figure func(*fileCell) float64) string {
-			return rows.spread(key, figure).text(decimals)
+			return rows.Spread(key, figure).Text(decimals)
 		}
 		of := ""
-		if over := rows.over(key, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond); over != nil && key != theirs {
-			of = over.text(2)
+		if over := rows.Over(key, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond); over != nil && key != theirs {
+			of = over.Text(2)
 		}
 		table = append(table, []string{
 			key.what, key.system, text(0, megabytesPerSecond), of,
 			text(2, func(c *fileCell) float64 { return c.ServerCPU }),
 			text(2, func(c *fileCell) float64 { return c.GeneratorCPU }),
 			text(2, func(c *fileCell) float64 { return c.OtherCPU }),
-			strconv.FormatFloat(rows.spread(key, func(c *fileCell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
+			strconv.FormatFloat(rows.Spread(key, func(c *fileCell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
 			text(1, func(c *fileCell) float64 { return c.GrownUpMB }),
 		})
 	}

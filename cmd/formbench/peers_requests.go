@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -16,13 +19,13 @@ type pocketRecord struct {
 	Reference string     `json:"reference"`
 	Status    string     `json:"status"`
 	Campaign  formsvc.ID `json:"campaign"`
-	inputJSON
+	fixture.InputJSON
 }
 
 func pocketResponse(i int) pocketRecord {
 	return pocketRecord{
-		Reference: storedReference(i), Status: formsvc.StatusPending, Campaign: inventedWorld().campaign.ID,
-		inputJSON: newInput(submission(i)),
+		Reference: fixture.StoredReference(i), Status: formsvc.StatusPending, Campaign: inventedWorld().campaign.ID,
+		InputJSON: fixture.NewInput(fixture.Submission(i)),
 	}
 }
 
@@ -41,26 +44,26 @@ func pocketRequest(method, path, token string, body []byte) []byte {
 func recordsPath(collection string) string { return "/api/collections/" + collection + "/records" }
 
 // createPocket makes responses, one row each.
-func createPocket(_ context.Context, collection, token string) (workload, error) {
-	load := workload{status: http.StatusOK}
-	for i := range bodies {
+func createPocket(_ context.Context, collection, token string) (loadgen.Workload, error) {
+	load := loadgen.Workload{Status: http.StatusOK}
+	for i := range fixture.Bodies {
 		body, err := json.Marshal(pocketResponse(i))
 		if err != nil {
 			return load, err
 		}
-		load.requests = append(load.requests, pocketRequest(http.MethodPost, recordsPath(collection), token, body))
+		load.Requests = append(load.Requests, pocketRequest(http.MethodPost, recordsPath(collection), token, body))
 	}
 	return load, nil
 }
 
 // batchPocket makes responses, each with its event and delivery.
-func batchPocket(ctx context.Context, _, token string) (workload, error) {
-	load := workload{status: http.StatusOK}
+func batchPocket(ctx context.Context, _, token string) (loadgen.Workload, error) {
+	load := loadgen.Workload{Status: http.StatusOK}
 	payload, err := samplePayload(ctx)
 	if err != nil {
 		return load, err
 	}
-	for i := range bodies {
+	for i := range fixture.Bodies {
 		r := pocketResponse(i)
 		type create struct {
 			Method string `json:"method"`
@@ -79,27 +82,27 @@ func batchPocket(ctx context.Context, _, token string) (workload, error) {
 		if err != nil {
 			return load, err
 		}
-		load.requests = append(load.requests, pocketRequest(http.MethodPost, "/api/batch", token, body))
+		load.Requests = append(load.Requests, pocketRequest(http.MethodPost, "/api/batch", token, body))
 	}
 	return load, nil
 }
 
 // getPocket reads single responses of n.
-func getPocket(n int, token string) workload {
-	load := workload{status: http.StatusOK}
-	for _, i := range readNumbers(n) {
+func getPocket(n int, token string) loadgen.Workload {
+	load := loadgen.Workload{Status: http.StatusOK}
+	for _, i := range fixture.ReadNumbers(n) {
 		path := recordsPath(pocketbase.Responses) + "/" + pocketID(i)
-		load.requests = append(load.requests, pocketRequest(http.MethodGet, path, token, nil))
+		load.Requests = append(load.Requests, pocketRequest(http.MethodGet, path, token, nil))
 	}
 	return load
 }
 
 // listPocket reads a page of the campaign, newest first, with the total.
-func listPocket(page int, sort string) workload {
+func listPocket(page int, sort string) loadgen.Workload {
 	q := url.Values{
-		"page": {fmt.Sprint(page)}, "perPage": {fmt.Sprint(pageSize)}, "sort": {sort},
+		"page": {fmt.Sprint(page)}, "perPage": {fmt.Sprint(bench.PageSize)}, "sort": {sort},
 		"filter": {fmt.Sprintf("campaign=%q", inventedWorld().campaign.ID)},
 	}
 	path := recordsPath(pocketbase.Responses) + "?" + q.Encode()
-	return workload{status: http.StatusOK, requests: [][]byte{pocketRequest(http.MethodGet, path, "", nil)}}
+	return loadgen.Workload{Status: http.StatusOK, Requests: [][]byte{pocketRequest(http.MethodGet, path, "", nil)}}
 }

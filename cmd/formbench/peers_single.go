@@ -2,107 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
-
-// singleConns is how many connections to Postgres suited the handler best.
-const singleConns = 32
-
-// singleSchema is what such a service would have: what ours has of a response, an
-// event and a delivery, and the indexes that reading them takes.
-const singleSchema = `
-CREATE TABLE single_responses (
-	id text PRIMARY KEY, campaign text NOT NULL, reference text NOT NULL UNIQUE, status text NOT NULL,
-	respondent text NOT NULL, answers text NOT NULL, created_at timestamptz NOT NULL);
-CREATE INDEX single_responses_page ON single_responses (campaign, created_at, id);
-CREATE TABLE single_events (id text PRIMARY KEY, type text NOT NULL, payload text NOT NULL, created_at timestamptz NOT NULL);
-CREATE TABLE single_deliveries (
-	id text PRIMARY KEY, event_id text NOT NULL, webhook text NOT NULL, state smallint NOT NULL, due_at timestamptz NOT NULL);
-CREATE INDEX single_deliveries_due ON single_deliveries (due_at) WHERE state = 0`
-
-const (
-	insertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	insertThree = `WITH response AS (` + insertResponse + `), event AS (
-		INSERT INTO single_events (id, type, payload, created_at) VALUES ($8, 'response.created', $9, $7))
-		INSERT INTO single_deliveries (id, event_id, webhook, state, due_at) VALUES ($10, $8, $11, 0, $7)`
-)
-
-// A single is what anyone would write on Postgres who wants what ours promises: it
-// decodes, has the response, its event and its delivery stored by one statement,
-// and encodes. It checks nothing.
-type single struct{ pool *pgxpool.Pool }
-
-// newSingle also returns what closes it.
-func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, error) {
-	pool, err := openPool(ctx, dsn, singleConns)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &single{pool: pool}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, r *http.Request) {
-		var in inputJSON
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		out, err := s.create(r.Context(), formsvc.ID(r.PathValue("uuid")), in)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		sendJSON(w, http.StatusCreated, out)
-	})
-	return mux, func() error { pool.Close(); return nil }, nil
-}
-
-func openPool(ctx context.Context, dsn string, conns int) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, errors.New("the database is not valid") // it may have a password
-	}
-	cfg.MaxConns = int32(conns) //nolint:gosec // a small number
-	return pgxpool.NewWithConfig(ctx, cfg)
-}
-
-func (s *single) create(ctx context.Context, campaign formsvc.ID, in inputJSON) (*responseJSON, error) {
-	at := time.Now().UTC()
-	text := at.Format("2006-01-02T15:04:05.000Z")
-	out := &responseJSON{
-		UUID: formsvc.ID(rand.Text()), Reference: rand.Text()[:11], Status: formsvc.StatusPending, User: in.User,
-		Responses: in.Responses, CreatedAt: text, CampaignUUID: campaign, UpdatedAt: text,
-	}
-	respondent, err := json.Marshal(in.User)
-	if err != nil {
-		return nil, err
-	}
-	answers, err := json.Marshal(in.Responses)
-	if err != nil {
-		return nil, err
-	}
-	event := rand.Text()
-	payload, err := json.Marshal(map[string]any{"uuid": event, "type": "response.created", "createdAt": text, "data": out})
-	if err != nil {
-		return nil, err
-	}
-	_, err = s.pool.Exec(ctx, insertThree, string(out.UUID), string(campaign), out.Reference, out.Status, string(respondent), string(answers), at,
-		event, string(payload), rand.Text(), "webhook")
-	return out, err
-}
 
 // singleContender has the tables of the handler.
 func (p *peerBench) singleContender(ctx context.Context, c *cell) (*contender, error) {
-	db, err := newDatabase(ctx, postgresStore, p.dir)
+	db, err := newDatabase(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +21,7 @@ func (p *peerBench) singleContender(ctx context.Context, c *cell) (*contender, e
 	w := inventedWorld()
 	return &contender{
 		start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, db.dsn) },
-		creates: func(string) (workload, error) { return w.creates() },
+		creates: func(string) (loadgen.Workload, error) { return w.creates() },
 		holds: func(ctx context.Context, answered int) error {
 			return singleHolds(ctx, db.dsn, answered, "single_responses", "single_events", "single_deliveries")
 		},

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // A startCell is one start of a system with a filled database.
@@ -26,13 +29,13 @@ func (p *peerBench) starts(ctx context.Context, round int) error {
 	if err := p.fill(ctx); err != nil {
 		return err
 	}
-	for _, system := range rotated([]string{groupSystem, pocketSystem}, round) {
+	for _, system := range bench.Rotated([]string{bench.APISystem, pocketSystem}, round) {
 		c := startCell{System: system, Responses: p.PeerFill, Round: round + 1}
 		if err := p.startCell(ctx, &c); err != nil {
 			return fmt.Errorf("%s: %w", system, err)
 		}
 		p.result.Starts = append(p.result.Starts, c)
-		_, _ = fmt.Fprintf(p.log, "round %d, start, %s: ready after %.1f ms, %.1f MB\n", c.Round, system, c.Ready, c.IdleMB)
+		_, _ = fmt.Fprintf(p.Log, "round %d, start, %s: ready after %.1f ms, %.1f MB\n", c.Round, system, c.Ready, c.IdleMB)
 	}
 	return nil
 }
@@ -42,33 +45,20 @@ func (p *peerBench) startCell(ctx context.Context, c *startCell) (err error) {
 	if c.System == pocketSystem {
 		work = getPocket(c.Responses, "")
 	}
-	srv, err := p.startFull(ctx, &cell{What: getWhat, Store: sqliteStore, System: c.System, Responses: c.Responses, Round: c.Round})
+	srv, err := p.startFull(ctx, &cell{What: getWhat, Store: bench.SQLiteStore, System: c.System, Responses: c.Responses, Round: c.Round})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.stop()) }()
-	if _, err := ask(ctx, srv.addr, work.requests[0], work.status); err != nil {
+	if _, err := loadgen.Ask(ctx, srv.addr, work.Requests[0], work.Status); err != nil {
 		return err
 	}
-	c.Ready = milliseconds(time.Since(srv.begin))
+	c.Ready = stats.Milliseconds(time.Since(srv.begin))
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(idleWait):
 	}
-	c.IdleMB, err = residentMB(srv.pid)
+	c.IdleMB, err = proc.ResidentMB(srv.pid)
 	return err
-}
-
-// residentMB returns the memory that a process has resident.
-func residentMB(pid int) (float64, error) {
-	kib, err := procField(fmt.Sprintf("/proc/%d/status", pid), "VmRSS")
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseInt(strings.TrimSuffix(kib, " kB"), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("memory: %w", err)
-	}
-	return float64(n<<10) / 1e6, nil
 }

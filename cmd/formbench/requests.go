@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -28,29 +31,6 @@ func inventedWorld() world {
 	}
 }
 
-// A workload is the requests of a cell. Every connection sends all of them in
-// turn, each beginning with another one.
-type workload struct {
-	status   int // that every answer must have
-	requests [][]byte
-	keys     []int // where each request has room for an idempotency key; nil for none
-}
-
-// sampleKey holds the place of an idempotency key, which is as long as a UUID.
-const sampleKey = "00000000-0000-4000-8000-000000000000"
-
-// fresh returns request number i with a key that no other request has, in buf.
-func (w *workload) fresh(buf []byte, i, conn, count int) []byte {
-	if w.keys == nil {
-		return w.requests[i]
-	}
-	buf = append(buf[:0], w.requests[i]...)
-	random := scatter(conn<<40 | count)
-	copy(buf[w.keys[i]:], fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(random), uint16(random>>32), random>>48&0xfff, //nolint:gosec // parts of it
-		random>>60, conn<<32|count))
-	return buf
-}
-
 func (w *world) listPath() string { return "/v1/campaigns/" + string(w.campaign.ID) + "/responses" }
 
 // request returns the bytes of one request.
@@ -63,47 +43,47 @@ func (w *world) request(method, path string, body []byte) []byte {
 	return append(append(b, "\r\n"...), body...)
 }
 
-func (w *world) creates() (workload, error) {
-	load := workload{status: 201}
-	for i := range bodies {
-		body, err := json.Marshal(newInput(submission(i)))
+func (w *world) creates() (loadgen.Workload, error) {
+	load := loadgen.Workload{Status: 201}
+	for i := range fixture.Bodies {
+		body, err := json.Marshal(fixture.NewInput(fixture.Submission(i)))
 		if err != nil {
 			return load, fmt.Errorf("encode a response: %w", err)
 		}
-		load.requests = append(load.requests, w.request("POST", w.listPath(), body))
+		load.Requests = append(load.Requests, w.request("POST", w.listPath(), body))
 	}
 	return load, nil
 }
 
 // keyedCreates are creates with an idempotency key each.
-func (w *world) keyedCreates() (workload, error) {
+func (w *world) keyedCreates() (loadgen.Workload, error) {
 	load, err := w.creates()
-	for i, request := range load.requests {
+	for i, request := range load.Requests {
 		const before = "Content-Type: "
 		at := bytes.Index(request, []byte(before))
-		header := "Idempotency-Key: " + sampleKey + "\r\n"
-		load.requests[i] = slices.Concat(request[:at], []byte(header), request[at:])
-		load.keys = append(load.keys, at+len("Idempotency-Key: "))
+		header := "Idempotency-Key: " + loadgen.SampleKey + "\r\n"
+		load.Requests[i] = slices.Concat(request[:at], []byte(header), request[at:])
+		load.Keys = append(load.Keys, at+len("Idempotency-Key: "))
 	}
 	return load, err
 }
 
 // gets reads single responses of a campaign of n.
-func (w *world) gets(n int) workload {
-	load := workload{status: 200}
-	for _, i := range readNumbers(n) {
-		load.requests = append(load.requests, w.request("GET", w.listPath()+"/"+string(storedID(i)), nil))
+func (w *world) gets(n int) loadgen.Workload {
+	load := loadgen.Workload{Status: 200}
+	for _, i := range fixture.ReadNumbers(n) {
+		load.Requests = append(load.Requests, w.request("GET", w.listPath()+"/"+string(fixture.StoredID(i)), nil))
 	}
 	return load
 }
 
 // list reads the first page.
-func (w *world) list() workload {
-	return workload{status: 200, requests: [][]byte{w.page("")}}
+func (w *world) list() loadgen.Workload {
+	return loadgen.Workload{Status: 200, Requests: [][]byte{w.page("")}}
 }
 
 func (w *world) page(cursor string) []byte {
-	path := w.listPath() + "?limit=" + strconv.Itoa(pageSize)
+	path := w.listPath() + "?limit=" + strconv.Itoa(bench.PageSize)
 	if cursor != "" {
 		path += "&cursor=" + url.QueryEscape(cursor)
 	}
@@ -115,14 +95,14 @@ const deepPages = 16
 
 // deep reads pages in the second half of a campaign of n, by cursors it gets
 // from the server.
-func (w *world) deep(ctx context.Context, addr string, n int) (workload, error) {
-	load := workload{status: 200}
+func (w *world) deep(ctx context.Context, addr string, n int) (loadgen.Workload, error) {
+	load := loadgen.Workload{Status: 200}
 	for i := range deepPages {
 		cursor, err := w.cursorAfter(ctx, addr, n/2+i*(n*9/20)/deepPages)
 		if err != nil {
 			return load, err
 		}
-		load.requests = append(load.requests, w.page(cursor))
+		load.Requests = append(load.Requests, w.page(cursor))
 	}
 	return load, nil
 }
@@ -131,7 +111,7 @@ func (w *world) deep(ctx context.Context, addr string, n int) (workload, error) 
 // list.
 func (w *world) cursorAfter(ctx context.Context, addr string, offset int) (string, error) {
 	find := w.request("GET", fmt.Sprintf("%s?limit=1&offset=%d", w.listPath(), offset), nil)
-	body, err := ask(ctx, addr, find, http.StatusOK)
+	body, err := loadgen.Ask(ctx, addr, find, http.StatusOK)
 	if err != nil {
 		return "", fmt.Errorf("find a cursor: %w", err)
 	}

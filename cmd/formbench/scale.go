@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"time"
-)
 
-// scalePart takes long and is measured only when it is named.
-const scalePart = "scale"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+)
 
 // What is measured at both sizes, beside createWhat.
 const (
@@ -45,15 +45,15 @@ func scaleConns() []int { return []int{1, 64} }
 
 // A scaleRun is what was measured so far.
 type scaleRun struct {
-	*bench
+	*bench.Bench
 	cells []cell
 	sizes []scaleSize
 }
 
 // scaleCells measures the same on a small and on a large installation, and how much
 // the large one takes. What was measured until something fails is returned, too.
-func scaleCells(ctx context.Context, b *bench) ([]cell, []scaleSize, error) {
-	r := &scaleRun{bench: b}
+func scaleCells(ctx context.Context, b *bench.Bench) ([]cell, []scaleSize, error) {
+	r := &scaleRun{Bench: b}
 	for _, store := range b.Stores {
 		if err := r.store(ctx, store); err != nil {
 			return r.cells, r.sizes, fmt.Errorf("%s: %w", store, err)
@@ -64,14 +64,14 @@ func scaleCells(ctx context.Context, b *bench) ([]cell, []scaleSize, error) {
 
 // large is how many responses the large installation has.
 func (r *scaleRun) large(store string) int {
-	if store == postgresStore {
+	if store == bench.PostgresStore {
 		return r.ScalePostgres
 	}
 	return r.ScaleSQLite
 }
 
 func (r *scaleRun) store(ctx context.Context, store string) (err error) {
-	large, err := newInstallation(ctx, r.bench, store, r.large(store), r.ScaleKeep)
+	large, err := newInstallation(ctx, r.Bench, store, r.large(store), r.ScaleKeep)
 	if err != nil {
 		return err
 	}
@@ -91,13 +91,13 @@ func (r *scaleRun) store(ctx context.Context, store string) (err error) {
 
 // round measures everything once, on a fresh small installation.
 func (r *scaleRun) round(ctx context.Context, large *installation, round int) (err error) {
-	small, err := newInstallation(ctx, r.bench, large.store, r.ScaleSmall, false)
+	small, err := newInstallation(ctx, r.Bench, large.store, r.ScaleSmall, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, small.drop()) }()
 	s := &scaleBench{
-		runner: &runner{bench: &bench{options: r.options, self: r.self, log: r.log}},
+		runner: &runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
 		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
 	}
 	err = s.all(ctx)
@@ -142,8 +142,8 @@ func (s *scaleBench) turns() []*installation {
 // both measures one kind of request on both installations.
 func (s *scaleBench) both(ctx context.Context, what string, conns int) error {
 	for _, in := range s.turns() {
-		c := cell{What: what, Store: in.store, System: groupSystem, Conns: conns, Responses: in.n, Round: s.round}
-		prepare := func(addr string) (workload, error) {
+		c := cell{What: what, Store: in.store, System: bench.APISystem, Conns: conns, Responses: in.n, Round: s.round}
+		prepare := func(addr string) (loadgen.Workload, error) {
 			s.Duration = s.least
 			load, err := in.requests(ctx, what, addr)
 			if err == nil && what != createWhat {
@@ -159,12 +159,12 @@ func (s *scaleBench) both(ctx context.Context, what string, conns int) error {
 }
 
 // long returns how long to measure requests, at least d: for as many as say something.
-func long(ctx context.Context, addr string, load *workload, d time.Duration) (time.Duration, error) {
+func long(ctx context.Context, addr string, load *loadgen.Workload, d time.Duration) (time.Duration, error) {
 	const some = 10
 	var took time.Duration
 	for range 2 { // the second one finds what the first has read
 		start := time.Now()
-		if _, err := ask(ctx, addr, load.requests[0], load.status); err != nil {
+		if _, err := loadgen.Ask(ctx, addr, load.Requests[0], load.Status); err != nil {
 			return 0, err
 		}
 		took = time.Since(start)
@@ -180,7 +180,7 @@ type installation struct {
 }
 
 // newInstallation makes one of n responses, or finds one that was kept.
-func newInstallation(ctx context.Context, b *bench, store string, n int, keep bool) (*installation, error) {
+func newInstallation(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (*installation, error) {
 	start := time.Now()
 	in := &installation{store: store, history: history{n: n}}
 	in.firstDue = in.outage(b.ScaleDue)
@@ -210,6 +210,6 @@ func newInstallation(ctx context.Context, b *bench, store string, n int, keep bo
 	if found {
 		verb = "found"
 	}
-	_, _ = fmt.Fprintf(b.log, "%s %d responses in %s in %.1f s\n", verb, n, store, time.Since(start).Seconds())
+	_, _ = fmt.Fprintf(b.Log, "%s %d responses in %s in %.1f s\n", verb, n, store, time.Since(start).Seconds())
 	return in, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -232,7 +233,7 @@ func (m *maker) record(ctx context.Context, i int) (scaleRecord, error) {
 	m.number, m.ids = i, 0
 	n := campaignOf(i)
 	campaign, account := &m.history.campaigns[n], &m.history.accounts[n%scaleAccounts]
-	_, answers := submission(i)
+	_, answers := fixture.Submission(i)
 	if _, err := m.svc.Responses.Create(ctx, account.id, campaign.ID, formsvc.ResponseInput{
 		User: m.history.person(i), Answers: answers,
 	}); err != nil {

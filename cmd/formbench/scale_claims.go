@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -35,7 +37,7 @@ func (s *scaleBench) claims(ctx context.Context) (err error) {
 	}
 	for _, what := range []string{claimWhat, payloadsWhat, outcomesWhat} {
 		for _, q := range queues {
-			c := cell{What: what, Store: q.in.store, System: groupSystem, Conns: 1, Responses: q.in.n, Round: s.round}
+			c := cell{What: what, Store: q.in.store, System: bench.APISystem, Conns: 1, Responses: q.in.n, Round: s.round}
 			c.figures = timed(q.took[what])
 			s.note(c)
 		}
@@ -52,7 +54,7 @@ func timed(took []time.Duration) figures {
 	slices.Sort(took)
 	return figures{
 		Requests: len(took), Seconds: sum.Seconds(), PerSecond: float64(len(took)) / sum.Seconds(),
-		P50: milliseconds(percentile(took, 50)), P99: milliseconds(percentile(took, 99)), Max: milliseconds(percentile(took, 100)),
+		P50: stats.Milliseconds(stats.Percentile(took, 50)), P99: stats.Milliseconds(stats.Percentile(took, 99)), Max: stats.Milliseconds(stats.Percentile(took, 100)),
 	}
 }
 

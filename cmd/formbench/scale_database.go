@@ -9,24 +9,26 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
 // scaleDatabase returns an empty database, or with keep one that an earlier run
 // has filled in the same way and kept.
-func scaleDatabase(ctx context.Context, b *bench, store string, n int, keep bool) (db *database, found bool, err error) {
+func scaleDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database, found bool, err error) {
 	switch {
-	case !keep && store == postgresStore:
+	case !keep && store == bench.PostgresStore:
 		db, err = newPostgres(ctx)
 		return db, false, err
 	case !keep:
-		db, err = newDatabase(ctx, store, b.dir)
+		db, err = newDatabase(ctx, store, b.Dir)
 		return db, false, err
 	}
 	name := fmt.Sprintf("formbench_scale_%d_%d", n, b.ScaleDue)
-	if store == postgresStore {
+	if store == bench.PostgresStore {
 		return keptPostgres(ctx, name)
 	}
-	return keptFile(filepath.Join(b.dir, name))
+	return keptFile(filepath.Join(b.Dir, name))
 }
 
 func nothing() error { return nil }
@@ -48,10 +50,10 @@ func keptFile(dir string) (*database, bool, error) {
 }
 
 func keptPostgres(ctx context.Context, name string) (*database, bool, error) {
-	server := os.Getenv(postgresEnv)
+	server := os.Getenv(bench.PostgresEnv)
 	dsn, err := url.Parse(server)
 	if err != nil {
-		return nil, false, errors.New(postgresEnv + " is not a URL") // it may have a password
+		return nil, false, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
 	}
 	n, err := serverCount(ctx, server, "SELECT count(*) FROM pg_database WHERE datname = $1", name)
 	if err != nil {
@@ -75,13 +77,13 @@ func keptPostgres(ctx context.Context, name string) (*database, bool, error) {
 // keep gives a database that was filled the name under which it is found again.
 func (in *installation) keep(ctx context.Context) error {
 	done := strings.Replace(in.dsn, unfinished, "", 1)
-	if in.store == postgresStore {
+	if in.store == bench.PostgresStore {
 		from, err := url.Parse(in.dsn)
 		if err != nil {
 			return err
 		}
 		name := strings.TrimPrefix(from.Path, "/")
-		err = onServer(ctx, os.Getenv(postgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, unfinished))
+		err = onServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, unfinished))
 		if err != nil {
 			return err
 		}
@@ -117,7 +119,7 @@ func (in *installation) run(ctx context.Context, statements ...string) error {
 
 // begin keeps the database from counting responses one by one.
 func (in *installation) begin(ctx context.Context) error {
-	if in.store == sqliteStore {
+	if in.store == bench.SQLiteStore {
 		return nil // the program counts there
 	}
 	return in.run(ctx, "ALTER TABLE formsvc_responses DISABLE TRIGGER USER")
@@ -131,7 +133,7 @@ func (in *installation) finish(ctx context.Context) error {
 			"SELECT campaign_id, 0, count(*) FROM formsvc_responses GROUP BY campaign_id"
 		moved = "FROM formsvc_responses WHERE status <> 'pending' GROUP BY campaign_id, status"
 	)
-	if in.store == sqliteStore {
+	if in.store == bench.SQLiteStore {
 		return in.run(ctx, counters, "INSERT INTO formsvc_statuses (campaign_id, status, responses) "+
 			"SELECT campaign_id, status, count(*) "+moved)
 	}
@@ -155,7 +157,7 @@ type scaleSize struct {
 func (in *installation) sizes(ctx context.Context) (list []scaleSize, err error) {
 	err = in.use(func(db *sql.DB) (err error) {
 		query := postgresSizes
-		if in.store == sqliteStore {
+		if in.store == bench.SQLiteStore {
 			query = sqliteSizes
 		}
 		rows, err := db.QueryContext(ctx, query)

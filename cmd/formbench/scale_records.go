@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -48,7 +49,7 @@ type scaleAccount struct {
 
 // mixed spreads numbers over 64 bits so that every bit depends on all of i.
 func mixed(i int) uint64 {
-	x := scatter(i + 1)
+	x := fixture.Scatter(i + 1)
 	x = (x ^ x>>30) * 0xbf58_476d_1ce4_e5b9
 	x = (x ^ x>>27) * 0x94d0_49bb_1331_11eb
 	return x ^ x>>31
@@ -98,12 +99,12 @@ func (s *history) id(i int, ofEvent bool) formsvc.ID {
 func (s *history) reference(i int) string {
 	const low = 1<<20 - 1
 	number := i*0x9e37b + i>>20*0x1b873
-	return storedReference(int(s.at(i).UnixMilli()&low)<<20 | number&low)
+	return fixture.StoredReference(int(s.at(i).UnixMilli()&low)<<20 | number&low)
 }
 
 // person returns who sent response i: most people send some.
 func (s *history) person(i int) formsvc.User {
-	user, _ := submission(int(mixed(i) >> 20 % uint64(max(s.n/3, 1)))) //nolint:gosec // below n
+	user, _ := fixture.Submission(int(mixed(i) >> 20 % uint64(max(s.n/3, 1)))) //nolint:gosec // below n
 	return user
 }
 

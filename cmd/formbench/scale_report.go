@@ -1,54 +1,29 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"strconv"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
-
-// scaleOptions are the flags of the scale part.
-type scaleOptions struct {
-	ScalePostgres int  `json:"scalePostgres"`
-	ScaleSQLite   int  `json:"scaleSqlite"`
-	ScaleSmall    int  `json:"scaleSmall"`
-	ScaleDue      int  `json:"scaleDue"`
-	ScaleKeep     bool `json:"-"`
-}
-
-func (o *scaleOptions) scaleFlags(fs *flag.FlagSet) {
-	fs.IntVar(&o.ScalePostgres, "scale-postgres", 10_000_000, "responses in the large installation of the scale part on Postgres")
-	fs.IntVar(&o.ScaleSQLite, "scale-sqlite", 2_000_000, "the same on SQLite")
-	fs.IntVar(&o.ScaleSmall, "scale-small", 10_000, "responses in the small one")
-	fs.IntVar(&o.ScaleDue, "scale-due", 1_000_000, "deliveries that are due in the large one, if it has as many responses")
-	fs.BoolVar(&o.ScaleKeep, "scale-keep", false, "keep the large installations, and use those that were kept")
-}
-
-// leastScale is enough for the deliveries that are claimed in a round.
-const leastScale = 5_000
-
-func (o *scaleOptions) check() error {
-	if o.ScaleSmall < leastScale || o.ScaleDue < leastScale || o.ScalePostgres <= o.ScaleSmall || o.ScaleSQLite <= o.ScaleSmall {
-		return fmt.Errorf("-scale-small and -scale-due must be at least %d, -scale-postgres and -scale-sqlite more than -scale-small", leastScale)
-	}
-	return nil
-}
 
 // scaleRows are the cells of both sizes.
 type scaleRows struct{ rows }
 
 // small returns the key of the same on the small installation.
-func (r *scaleRows) small(key rowKey, o *options) rowKey {
+func (r *scaleRows) small(key rowKey, o *bench.Options) rowKey {
 	key.Responses = o.ScaleSmall
 	return key
 }
 
 // growth returns a figure of the large installation over that of the small one.
-func (r *scaleRows) growth(o *options, key rowKey, figure func(*cell) float64) *spread {
-	return r.over(key, r.small(key, o), func(c *cell) int { return c.Round }, figure)
+func (r *scaleRows) growth(o *bench.Options, key rowKey, figure func(*cell) float64) *stats.Spread {
+	return r.Over(key, r.small(key, o), func(c *cell) int { return c.Round }, figure)
 }
 
 // reportScale writes a table for each store.
-func reportScale(w *report, o *options, cells []cell) {
+func reportScale(w *report, o *bench.Options, cells []cell) {
 	store := ""
 	var table [][]string
 	flush := func() {
@@ -56,7 +31,7 @@ func reportScale(w *report, o *options, cells []cell) {
 		table = nil
 	}
 	r := scaleRows{newRows(cells)}
-	for _, key := range r.keys {
+	for _, key := range r.Keys {
 		if key.Responses == o.ScaleSmall {
 			continue
 		}
@@ -72,16 +47,16 @@ func reportScale(w *report, o *options, cells []cell) {
 }
 
 // line returns what was measured at both sizes as text.
-func (r *scaleRows) line(o *options, key rowKey) []string {
+func (r *scaleRows) line(o *bench.Options, key rowKey) []string {
 	line := []string{key.What, strconv.Itoa(key.Conns)}
 	for _, figure := range []func(*cell) float64{medianOf, worstOf} {
 		for _, k := range []rowKey{r.small(key, o), key} {
-			line = append(line, textOf(r.spread(k, figure), 3))
+			line = append(line, textOf(r.Spread(k, figure), 3))
 		}
 		line = append(line, textOf(r.growth(o, key, figure), 2))
 	}
 	failed := 0
-	for _, c := range append(r.cells[key], r.cells[r.small(key, o)]...) {
+	for _, c := range append(r.Cells[key], r.Cells[r.small(key, o)]...) {
 		failed += c.Errors
 	}
 	return append(line, strconv.Itoa(failed))
@@ -91,11 +66,11 @@ func medianOf(c *cell) float64 { return c.P50 }
 func worstOf(c *cell) float64  { return c.P99 }
 
 // textOf returns a spread as text, "-" when it was not measured.
-func textOf(s *spread, decimals int) string {
+func textOf(s *stats.Spread, decimals int) string {
 	if s == nil {
 		return "-"
 	}
-	return s.text(decimals)
+	return s.Text(decimals)
 }
 
 // reportSizes writes what the large installations take.
@@ -125,9 +100,9 @@ const mostGrowth = 1.3
 
 // scaleGoals compares the figures with what they should be. There are none unless
 // scale was to be measured.
-func scaleGoals(o *options, cells []cell) (list []goal) {
+func scaleGoals(o *bench.Options, cells []cell) (list []goal) {
 	r := scaleRows{newRows(cells)}
-	for _, key := range r.keys {
+	for _, key := range r.Keys {
 		if key.Responses == o.ScaleSmall {
 			continue
 		}

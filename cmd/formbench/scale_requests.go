@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -28,9 +30,9 @@ func (s *history) world(campaign int) *world {
 }
 
 // requests returns what is sent to measure this.
-func (in *installation) requests(ctx context.Context, what, addr string) (workload, error) {
+func (in *installation) requests(ctx context.Context, what, addr string) (loadgen.Workload, error) {
 	big := in.world(0)
-	load := workload{status: 200}
+	load := loadgen.Workload{Status: 200}
 	switch what {
 	case createWhat:
 		return in.world(createTo).creates()
@@ -41,36 +43,36 @@ func (in *installation) requests(ctx context.Context, what, addr string) (worklo
 	case scaleFarWhat:
 		return big.deep(ctx, addr, in.n/bigShare)
 	case feedStartWhat:
-		load.requests = [][]byte{big.request("GET", eventsPath, nil)}
+		load.Requests = [][]byte{big.request("GET", eventsPath, nil)}
 	case feedEndWhat:
 		return in.feedEnd(ctx, big, addr)
 	case newestWhat:
-		load.requests = [][]byte{big.request("GET", eventsPath+"&order=desc", nil)}
+		load.Requests = [][]byte{big.request("GET", eventsPath+"&order=desc", nil)}
 	case logWhat:
-		load.requests = [][]byte{big.request("GET", in.deliveriesPath(), nil)}
+		load.Requests = [][]byte{big.request("GET", in.deliveriesPath(), nil)}
 	case deliveredWhat:
-		load.requests = [][]byte{big.request("GET", in.deliveriesPath()+"&state=delivered", nil)}
+		load.Requests = [][]byte{big.request("GET", in.deliveriesPath()+"&state=delivered", nil)}
 	default:
 		for _, f := range in.filters(what) {
-			load.requests = append(load.requests, big.request("GET", big.listPath()+"?limit="+strconv.Itoa(pageSize)+"&"+queryOf(&f), nil))
+			load.Requests = append(load.Requests, big.request("GET", big.listPath()+"?limit="+strconv.Itoa(bench.PageSize)+"&"+queryOf(&f), nil))
 		}
 	}
 	return load, nil
 }
 
-const eventsPath = "/v1/events?limit=20" // pageSize
+const eventsPath = "/v1/events?limit=20" // bench.PageSize
 
 func (in *installation) deliveriesPath() string {
-	return "/v1/webhooks/" + string(in.accounts[0].hook) + "/deliveries?limit=" + strconv.Itoa(pageSize)
+	return "/v1/webhooks/" + string(in.accounts[0].hook) + "/deliveries?limit=" + strconv.Itoa(bench.PageSize)
 }
 
 // anyOf reads responses of every campaign.
-func (in *installation) anyOf() workload {
-	load := workload{status: 200}
+func (in *installation) anyOf() loadgen.Workload {
+	load := loadgen.Workload{Status: 200}
 	for k := range min(anyTargets, in.n) {
 		i := int(mixed(k) >> 8 % uint64(in.n)) //nolint:gosec // below n
 		w := in.world(campaignOf(i))
-		load.requests = append(load.requests, w.request("GET", w.listPath()+"/"+string(in.id(i, false)), nil))
+		load.Requests = append(load.Requests, w.request("GET", w.listPath()+"/"+string(in.id(i, false)), nil))
 	}
 	return load
 }
@@ -118,9 +120,9 @@ func queryOf(f *formsvc.ResponseFilter) string {
 
 // feedEnd reads the last page of the feed. Walking there takes long, so the place is
 // looked up in the database and put into a cursor of the server's.
-func (in *installation) feedEnd(ctx context.Context, w *world, addr string) (workload, error) {
-	load := workload{status: 200}
-	body, err := ask(ctx, addr, w.request("GET", eventsPath, nil), load.status)
+func (in *installation) feedEnd(ctx context.Context, w *world, addr string) (loadgen.Workload, error) {
+	load := loadgen.Workload{Status: 200}
+	body, err := loadgen.Ask(ctx, addr, w.request("GET", eventsPath, nil), load.Status)
 	if err != nil {
 		return load, fmt.Errorf("find a cursor: %w", err)
 	}
@@ -143,19 +145,19 @@ func (in *installation) feedEnd(ctx context.Context, w *world, addr string) (wor
 	}
 	binary.BigEndian.PutUint64(raw[1:], commit)
 	binary.BigEndian.PutUint64(raw[9:], row)
-	load.requests = [][]byte{w.request("GET", eventsPath+"&cursor="+base64.RawURLEncoding.EncodeToString(raw), nil)}
+	load.Requests = [][]byte{w.request("GET", eventsPath+"&cursor="+base64.RawURLEncoding.EncodeToString(raw), nil)}
 	return load, nil
 }
 
 // beforeLast returns the position of the event before the last page of account 0.
 func (in *installation) beforeLast(ctx context.Context) (commit, row uint64, err error) {
 	columns, order := "xact, seq", "xact DESC, seq DESC"
-	if in.store == sqliteStore {
+	if in.store == bench.SQLiteStore {
 		columns, order = "seq, 0", "seq DESC"
 	}
 	err = in.use(func(db *sql.DB) error {
 		query := fmt.Sprintf("SELECT %s FROM formsvc_events WHERE account_id = '%s' ORDER BY %s LIMIT 1 OFFSET %d",
-			columns, in.accounts[0].id, order, pageSize)
+			columns, in.accounts[0].id, order, bench.PageSize)
 		return db.QueryRowContext(ctx, query).Scan(&commit, &row)
 	})
 	return commit, row, err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/fileblob"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
@@ -104,15 +105,15 @@ func serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err 
 // handler returns what to serve and what to close afterwards.
 func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Logger) (http.Handler, func() error, error) {
 	switch c.System {
-	case ceilingSystem:
+	case bench.CeilingSystem:
 		return newCeiling(c.Responses), func() error { return nil }, nil
-	case copySystem, carefulSystem:
-		return newCopier(c.Files, c.System == carefulSystem)
-	case singleSystem:
+	case bench.CopySystem, bench.CarefulSystem:
+		return newCopier(c.Files, c.System == bench.CarefulSystem)
+	case bench.SingleSystem:
 		return newSingle(ctx, c.DSN)
 	}
 	groupLimit := 0 // the store's default
-	if c.System == eachSystem {
+	if c.System == bench.EachSystem {
 		groupLimit = 1
 	}
 	s, err := openStore(ctx, c.DSN, groupLimit)
@@ -140,7 +141,7 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 
 // maxRequests is how many requests the API works on at once.
 func (c *serverConfig) maxRequests() int {
-	if c.System == unboundedSystem {
+	if c.System == bench.UnboundedSystem {
 		return math.MaxInt32
 	}
 	return 0 // its default
@@ -148,7 +149,7 @@ func (c *serverConfig) maxRequests() int {
 
 // quota is how many requests an hour the key may make.
 func (c *serverConfig) quota() int {
-	if c.System == quotaSystem || c.System == keyedSystem {
+	if c.System == bench.QuotaSystem || c.System == bench.KeyedSystem {
 		return 1_000_000_000
 	}
 	return -1

@@ -1,4 +1,4 @@
-package main
+package proc
 
 import (
 	"bytes"
@@ -14,51 +14,51 @@ import (
 // tick is the unit of CPU time in /proc, the same on all usual architectures.
 const tick = 10 * time.Millisecond
 
-// A usage is CPU time used so far.
-type usage struct {
-	at        time.Time
-	server    time.Duration
-	generator time.Duration // this process
-	machine   time.Duration // all processes and the kernel
+// A Usage is CPU time used so far.
+type Usage struct {
+	At      time.Time
+	Server  time.Duration
+	Self    time.Duration // this process
+	Machine time.Duration // all processes and the kernel
 }
 
-func readUsage(server int) (u usage, err error) {
-	if u.server, err = processTime(strconv.Itoa(server)); err != nil {
+func ReadUsage(server int) (u Usage, err error) {
+	if u.Server, err = processTime(strconv.Itoa(server)); err != nil {
 		return u, err
 	}
-	if u.generator, err = processTime("self"); err != nil {
+	if u.Self, err = processTime("self"); err != nil {
 		return u, err
 	}
-	u.at = time.Now()
-	u.machine, err = machineTime()
+	u.At = time.Now()
+	u.Machine, err = machineTime()
 	return u, err
 }
 
-// processTimes are the CPU times of several processes.
-type processTimes struct {
-	at      time.Time
-	each    []time.Duration
-	self    time.Duration // this process
-	machine time.Duration // all processes and the kernel
+// Times are the CPU times of several processes.
+type Times struct {
+	At      time.Time
+	Each    []time.Duration
+	Self    time.Duration // this process
+	Machine time.Duration // all processes and the kernel
 }
 
-// readProcesses reads them now. 0 stands for a process that there isn't, which
+// ReadTimes reads them now. 0 stands for a process that there isn't, which
 // uses nothing.
-func readProcesses(pids []int) (p processTimes, err error) {
-	p.each = make([]time.Duration, len(pids))
+func ReadTimes(pids []int) (p Times, err error) {
+	p.Each = make([]time.Duration, len(pids))
 	for i, pid := range pids {
 		if pid == 0 {
 			continue
 		}
-		if p.each[i], err = processTime(strconv.Itoa(pid)); err != nil {
+		if p.Each[i], err = processTime(strconv.Itoa(pid)); err != nil {
 			return p, err
 		}
 	}
-	if p.self, err = processTime("self"); err != nil {
+	if p.Self, err = processTime("self"); err != nil {
 		return p, err
 	}
-	p.at = time.Now()
-	p.machine, err = machineTime()
+	p.At = time.Now()
+	p.Machine, err = machineTime()
 	return p, err
 }
 
@@ -104,8 +104,8 @@ func ticks(fields [][]byte) (time.Duration, error) {
 	return time.Duration(sum) * tick, nil
 }
 
-// peakMemory returns the most memory that a process ever had resident, in bytes.
-func peakMemory(pid int) (int64, error) {
+// PeakMemory returns the most memory that a process ever had resident, in bytes.
+func PeakMemory(pid int) (int64, error) {
 	kib, err := procField(fmt.Sprintf("/proc/%d/status", pid), "VmHWM")
 	if err != nil {
 		return 0, err
@@ -131,16 +131,16 @@ func procField(path, name string) (string, error) {
 	return "", fmt.Errorf("%s has no %s", path, name)
 }
 
-// A machine is where the figures are from.
-type machine struct {
+// A Machine is where the figures are from.
+type Machine struct {
 	CPUs   int    `json:"cpus"`
 	Model  string `json:"model"`
 	Kernel string `json:"kernel"`
 	Go     string `json:"go"`
 }
 
-func thisMachine() machine {
-	m := machine{CPUs: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
+func ThisMachine() Machine {
+	m := Machine{CPUs: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
 	m.Model, _ = procField("/proc/cpuinfo", "model name") // not every architecture tells
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(b))
@@ -148,9 +148,9 @@ func thisMachine() machine {
 	return m
 }
 
-// inMemory reports whether the directory is on a file system without a disk,
+// InMemory reports whether the directory is on a file system without a disk,
 // where syncing costs nothing.
-func inMemory(dir string) bool {
+func InMemory(dir string) bool {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return false
@@ -164,4 +164,17 @@ func inMemory(dir string) bool {
 		longest, memory = len(f[1]), f[2] == "tmpfs" || f[2] == "ramfs"
 	}
 	return memory
+}
+
+// ResidentMB returns the memory that a process has resident.
+func ResidentMB(pid int) (float64, error) {
+	kib, err := procField(fmt.Sprintf("/proc/%d/status", pid), "VmRSS")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSuffix(kib, " kB"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("memory: %w", err)
+	}
+	return float64(n<<10) / 1e6, nil
 }

@@ -1,4 +1,4 @@
-package main
+package loadgen
 
 import (
 	"bytes"
@@ -11,19 +11,25 @@ import (
 	"time"
 )
 
-// answers reads the answers on one connection. It knows as much of HTTP/1.1 as
+// Answers reads the answers on one connection. It knows as much of HTTP/1.1 as
 // the servers here use and refuses the rest, since a client that costs more
 // than the server would be measured instead of it.
-type answers struct {
+type Answers struct {
 	conn       net.Conn
 	buf        []byte
 	start, end int // what is read and not used yet
 }
 
-func newAnswers(conn net.Conn) *answers { return &answers{conn: conn, buf: make([]byte, 32<<10)} }
+// NewAnswers returns one that reads as much at once as most answers have.
+func NewAnswers(conn net.Conn) *Answers { return NewAnswersSize(conn, 32<<10) }
+
+// NewAnswersSize returns one that reads as many bytes at once.
+func NewAnswersSize(conn net.Conn, size int) *Answers {
+	return &Answers{conn: conn, buf: make([]byte, size)}
+}
 
 // fill reads what has arrived.
-func (a *answers) fill() error {
+func (a *Answers) fill() error {
 	if a.start == a.end {
 		a.start, a.end = 0, 0
 	}
@@ -42,14 +48,14 @@ func (a *answers) fill() error {
 	return nil
 }
 
-// next reads one answer, which must have the status, and returns its body when
+// Next reads one answer, which must have the status, and returns its body when
 // it is to be kept.
-func (a *answers) next(want int, keep bool) ([]byte, error) {
-	status, length, err := a.head()
+func (a *Answers) Next(want int, keep bool) ([]byte, error) {
+	status, length, err := a.Head()
 	if err != nil {
 		return nil, err
 	}
-	body, err := a.body(length, keep || status != want)
+	body, err := a.Body(length, keep || status != want)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +65,8 @@ func (a *answers) next(want int, keep bool) ([]byte, error) {
 	return body, nil
 }
 
-// head reads the status line and the header.
-func (a *answers) head() (status, length int, err error) {
+// Head reads the status line and the header.
+func (a *Answers) Head() (status, length int, err error) {
 	size := -1
 	for size < 0 {
 		if size = bytes.Index(a.buf[a.start:a.end], []byte("\r\n\r\n")); size < 0 {
@@ -99,8 +105,8 @@ func contentLength(head []byte) (int, error) {
 	return n, nil
 }
 
-// body reads as many bytes, or chunks, and returns them or drops them.
-func (a *answers) body(length int, keep bool) (body []byte, err error) {
+// Body reads as many bytes, or chunks, and returns them or drops them.
+func (a *Answers) Body(length int, keep bool) (body []byte, err error) {
 	if length == chunked {
 		return a.chunks(keep)
 	}
@@ -120,14 +126,14 @@ func (a *answers) body(length int, keep bool) (body []byte, err error) {
 	return body, nil
 }
 
-// pour reads one answer, which must have the status, and writes its body.
-func (a *answers) pour(want int, w io.Writer) (int64, error) {
-	status, length, err := a.head()
+// Pour reads one answer, which must have the status, and writes its body.
+func (a *Answers) Pour(want int, w io.Writer) (int64, error) {
+	status, length, err := a.Head()
 	if err != nil {
 		return 0, err
 	}
 	if status != want {
-		body, err := a.body(length, true)
+		body, err := a.Body(length, true)
 		return 0, errors.Join(fmt.Errorf("answered %d, want %d: %.300s", status, want, body), err)
 	}
 	if length == chunked {
@@ -148,8 +154,8 @@ func (a *answers) pour(want int, w io.Writer) (int64, error) {
 	return int64(length), nil
 }
 
-// dial opens a connection on which everything must be done by the deadline.
-func dial(ctx context.Context, addr string, deadline time.Time) (net.Conn, error) {
+// Dial opens a connection on which everything must be done by the deadline.
+func Dial(ctx context.Context, addr string, deadline time.Time) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -160,10 +166,10 @@ func dial(ctx context.Context, addr string, deadline time.Time) (net.Conn, error
 	return conn, nil
 }
 
-// ask sends one request on a connection of its own and returns the body of the
+// Ask sends one request on a connection of its own and returns the body of the
 // answer.
-func ask(ctx context.Context, addr string, request []byte, want int) ([]byte, error) {
-	conn, err := dial(ctx, addr, time.Now().Add(answerTimeout))
+func Ask(ctx context.Context, addr string, request []byte, want int) ([]byte, error) {
+	conn, err := Dial(ctx, addr, time.Now().Add(AnswerTimeout))
 	if err != nil {
 		return nil, err
 	}
@@ -171,5 +177,5 @@ func ask(ctx context.Context, addr string, request []byte, want int) ([]byte, er
 	if _, err := conn.Write(request); err != nil {
 		return nil, fmt.Errorf("send a request: %w", err)
 	}
-	return newAnswers(conn).next(want, true)
+	return NewAnswers(conn).Next(want, true)
 }

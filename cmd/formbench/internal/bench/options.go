@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"errors"
@@ -11,45 +11,8 @@ import (
 	"time"
 )
 
-// The systems that are compared.
-const (
-	ceilingSystem = "ceiling" // decodes and encodes, stores nothing
-	groupSystem   = "formsvc" // the API, concurrent writes share commits
-	eachSystem    = "each"    // the API, one transaction per request
-
-	quotaSystem = "quota"      // the API with a quota
-	keyedSystem = "quota, key" // … and an Idempotency-Key with each request
-)
-
-// The stores that the API is measured on.
-const (
-	sqliteStore   = "sqlite"
-	postgresStore = "postgres"
-)
-
-// The parts of a run.
-const (
-	createPart = "create"
-	readPart   = "read"
-	depthPart  = "depth"
-	checksPart = "checks"
-
-	steadyPart    = "steady"
-	drainPart     = "drain"
-	latencyPart   = "latency"
-	isolationPart = "isolation"
-	backlogPart   = "backlog"
-	idlePart      = "idle"
-
-	deliverPart = "deliver" // stands for all that deliver
-
-	filesPart = "files"
-
-	overloadPart = "overload"
-)
-
-// options are the flags.
-type options struct {
+// Options are the flags.
+type Options struct {
 	Rounds    int           `json:"rounds"`
 	Duration  time.Duration `json:"durationNanoseconds"`
 	Warmup    time.Duration `json:"warmupNanoseconds"`
@@ -77,15 +40,15 @@ type options struct {
 	PeerConns   []int  `json:"peerConns"`
 	PeerFill    int    `json:"peerFill"`
 
-	dir      string
-	jsonFile string
-	charts   string
-	render   string
-	profiles string
+	Dir      string `json:"-"`
+	JSONFile string `json:"-"`
+	Charts   string `json:"-"`
+	Render   string `json:"-"`
+	Profiles string `json:"-"`
 }
 
-func parseOptions(args []string, usage io.Writer) (options, error) {
-	var o options
+func ParseOptions(args []string, usage io.Writer) (Options, error) {
+	var o Options
 	fs := flag.NewFlagSet("formbench", flag.ContinueOnError)
 	fs.SetOutput(usage)
 	fs.IntVar(&o.Rounds, "rounds", 3, "how often every cell is measured")
@@ -93,10 +56,10 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.DurationVar(&o.Warmup, "warmup", time.Second, "how long a cell runs before")
 	conns := fs.String("conns", "1,8,32,64", "connections of the create cells")
 	readConns := fs.String("read-conns", "8,64", "connections of the read cells")
-	stores := fs.String("stores", sqliteStore+","+postgresStore, "where to store; postgres needs "+postgresEnv)
-	systems := fs.String("systems", strings.Join(allSystems(), ","), "what to measure")
-	only := fs.String("only", strings.Join(allParts(), ","), "parts of the run, or "+scalePart+"; "+deliverPart+
-		" stands for the six before "+filesPart+", "+peersPart+" for those of that name")
+	stores := fs.String("stores", SQLiteStore+","+PostgresStore, "where to store; postgres needs "+PostgresEnv)
+	systems := fs.String("systems", strings.Join(AllSystems(), ","), "what to measure")
+	only := fs.String("only", strings.Join(AllParts(), ","), "parts of the run, or "+ScalePart+"; "+DeliverPart+
+		" stands for the six before "+FilesPart+", "+peersPart+" for those of that name")
 	fs.IntVar(&o.Fill, "fill", 20_000, "responses in the campaign of the read cells")
 	fs.IntVar(&o.Large, "large", 1_000_000, "responses in the large campaign of the depth cells")
 	fs.IntVar(&o.Events, "n", 20_000, "events of a steady, drain or isolation cell")
@@ -113,12 +76,12 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	fs.StringVar(&o.PeerProgram, "peers", "", "`program` built from cmd/formbench/peers, to compare with as PocketBase")
 	peerConns := fs.String("peer-conns", "1,32,64", "connections of the create cells of "+peersPart)
 	fs.IntVar(&o.PeerFill, "peer-fill", 200_000, "responses in the campaign of the read and start cells of "+peersPart)
-	fs.StringVar(&o.dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
-	fs.StringVar(&o.jsonFile, "json", "", "write everything to this `file` too")
-	fs.StringVar(&o.charts, "chart", "", "write SVG charts into this `directory`, one for each table (with -render "+defaultCharts+")")
-	fs.StringVar(&o.render, "render", "", "measure nothing: write charts and Markdown tables of these `files` of -json, separated by commas")
-	fs.StringVar(&o.profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
-	o.scaleFlags(fs)
+	fs.StringVar(&o.Dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
+	fs.StringVar(&o.JSONFile, "json", "", "write everything to this `file` too")
+	fs.StringVar(&o.Charts, "chart", "", "write SVG charts into this `directory`, one for each table (with -render "+DefaultCharts+")")
+	fs.StringVar(&o.Render, "render", "", "measure nothing: write charts and Markdown tables of these `files` of -json, separated by commas")
+	fs.StringVar(&o.Profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
+	o.flags(fs)
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -128,24 +91,24 @@ func parseOptions(args []string, usage io.Writer) (options, error) {
 	var errs [7]error
 	o.Conns, errs[0] = counts("conns", *conns)
 	o.ReadConns, errs[1] = counts("read-conns", *readConns)
-	o.Stores, errs[2] = choice("stores", *stores, []string{sqliteStore, postgresStore})
-	o.Systems, errs[3] = choice("systems", *systems, allSystems())
-	o.Only, errs[4] = choice("only", expand(*only), append(allParts(), scalePart))
+	o.Stores, errs[2] = choice("stores", *stores, []string{SQLiteStore, PostgresStore})
+	o.Systems, errs[3] = choice("systems", *systems, AllSystems())
+	o.Only, errs[4] = choice("only", expand(*only), append(AllParts(), ScalePart))
 	o.OverConns, errs[5] = counts("over-conns", *overConns)
 	o.PeerConns, errs[6] = counts("peer-conns", *peerConns)
 	return o, errors.Join(append(errs[:], o.check(), o.scaleOptions.check())...)
 }
 
-func allSystems() []string { return []string{ceilingSystem, groupSystem, eachSystem} }
+func AllSystems() []string { return []string{CeilingSystem, APISystem, EachSystem} }
 
-func allParts() []string {
-	return slices.Concat(requestParts(), deliverParts(), []string{filesPart, overloadPart}, peerParts())
+func AllParts() []string {
+	return slices.Concat(RequestParts(), DeliverParts(), []string{FilesPart, OverloadPart}, PeerParts())
 }
 
-func requestParts() []string { return []string{createPart, readPart, depthPart, checksPart} }
+func RequestParts() []string { return []string{CreatePart, ReadPart, DepthPart, ChecksPart} }
 
-func deliverParts() []string {
-	return []string{steadyPart, drainPart, latencyPart, isolationPart, backlogPart, idlePart}
+func DeliverParts() []string {
+	return []string{SteadyPart, DrainPart, LatencyPart, IsolationPart, BacklogPart, IdlePart}
 }
 
 // expand replaces the words that stand for several parts.
@@ -153,24 +116,24 @@ func expand(parts string) string {
 	list := strings.Split(parts, ",")
 	for i, part := range list {
 		switch strings.TrimSpace(part) {
-		case deliverPart:
-			list[i] = strings.Join(deliverParts(), ",")
+		case DeliverPart:
+			list[i] = strings.Join(DeliverParts(), ",")
 		case peersPart:
-			list[i] = strings.Join(peerParts(), ",")
+			list[i] = strings.Join(PeerParts(), ",")
 		}
 	}
 	return strings.Join(list, ",")
 }
 
-// requests reports whether any part that sends requests to the API is to be
+// SendsRequests reports whether any part that sends requests to the API is to be
 // measured.
-func (o *options) requests() bool {
-	return slices.ContainsFunc(requestParts(), func(part string) bool { return slices.Contains(o.Only, part) })
+func (o *Options) SendsRequests() bool {
+	return slices.ContainsFunc(RequestParts(), func(part string) bool { return slices.Contains(o.Only, part) })
 }
 
-// delivers reports whether any part that delivers is to be measured.
-func (o *options) delivers() bool {
-	return slices.ContainsFunc(deliverParts(), func(part string) bool { return slices.Contains(o.Only, part) })
+// Delivers reports whether any part that delivers is to be measured.
+func (o *Options) Delivers() bool {
+	return slices.ContainsFunc(DeliverParts(), func(part string) bool { return slices.Contains(o.Only, part) })
 }
 
 // minEvents is enough for every endpoint of a scene.
@@ -179,19 +142,16 @@ const minEvents = 200
 // maxFileSize is what is held in memory to be sent.
 const maxFileSize = 1 << 30
 
-// minFill is enough for the pages that are read.
-const minFill = 2 * pageSize
-
-func (o *options) check() error {
+func (o *Options) check() error {
 	switch {
 	case o.Rounds < 1:
 		return errors.New("-rounds must be at least 1")
 	case o.Duration <= 0 || o.Warmup < 0:
 		return errors.New("-duration must be positive, -warmup not negative")
-	case o.Fill < minFill || o.PeerFill < minFill:
-		return fmt.Errorf("-fill and -peer-fill must be at least %d", minFill)
-	case o.Large <= smallCampaign:
-		return fmt.Errorf("-large must be more than %d, the size of the small campaign", smallCampaign)
+	case o.Fill < MinFill || o.PeerFill < MinFill:
+		return fmt.Errorf("-fill and -peer-fill must be at least %d", MinFill)
+	case o.Large <= SmallCampaign:
+		return fmt.Errorf("-large must be more than %d, the size of the small campaign", SmallCampaign)
 	case o.Events < minEvents || o.Callers < 1 || o.Backlog < 1:
 		return fmt.Errorf("-n must be at least %d, -callers and -backlog at least 1", minEvents)
 	case o.Latency <= 0 || o.Idle <= 0:
@@ -225,4 +185,9 @@ func choice(name, list string, known []string) ([]string, error) {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(known), func(s string) bool { return !slices.Contains(chosen, s) }), nil
+}
+
+// PeerParts are those that compare with PocketBase, and with Postgres used plainly.
+func PeerParts() []string {
+	return []string{PeerCreatePart, PeerReadPart, PeerFilesPart, PeerStartPart, PeerPostgresPart}
 }

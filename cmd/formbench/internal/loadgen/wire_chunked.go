@@ -1,4 +1,4 @@
-package main
+package loadgen
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 const chunked = -1
 
 // chunks reads such a body, which must have no trailer, and returns it or drops it.
-func (a *answers) chunks(keep bool) (body []byte, err error) {
+func (a *Answers) chunks(keep bool) (body []byte, err error) {
 	for {
 		line, err := a.line()
 		if err != nil {
@@ -21,7 +21,7 @@ func (a *answers) chunks(keep bool) (body []byte, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("an answer with a chunk of %.20q", line)
 		}
-		part, err := a.body(int(size), keep)
+		part, err := a.Body(int(size), keep)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func (a *answers) chunks(keep bool) (body []byte, err error) {
 }
 
 // line reads up to the end of a line.
-func (a *answers) line() ([]byte, error) {
+func (a *Answers) line() ([]byte, error) {
 	for {
 		if n := bytes.Index(a.buf[a.start:a.end], []byte("\r\n")); n >= 0 {
 			line := a.buf[a.start : a.start+n]

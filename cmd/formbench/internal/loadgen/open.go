@@ -1,14 +1,14 @@
-package main
+package loadgen
 
 import "time"
 
 // pace has requests come due until the end, and waits for no answer.
-func (l *load) pace() {
+func (l *Load) pace() {
 	defer close(l.due)
 	first := time.Now()
 	for i := 0; !l.failed.Load(); i++ {
-		due := first.Add(time.Duration(float64(i) / l.rate * float64(time.Second)))
-		if !due.Before(l.end) || i == cap(l.due) {
+		due := first.Add(time.Duration(float64(i) / l.Rate * float64(time.Second)))
+		if !due.Before(l.End) || i == cap(l.due) {
 			return
 		}
 		sleepUntil(due)
@@ -18,20 +18,20 @@ func (l *load) pace() {
 
 // turn waits until the next request may be sent, and returns since when it should
 // have been.
-func (l *load) turn() (start time.Time, ok bool) {
+func (l *Load) turn() (start time.Time, ok bool) {
 	if l.due != nil {
 		start, ok = <-l.due
 		return start, ok
 	}
 	start = time.Now()
-	return start, start.Before(l.end)
+	return start, start.Before(l.End)
 }
 
 // counts reports whether a request is one of those between begin and end. Those of
 // an open loop are what was due then, or slow answers would not count.
-func (l *load) counts(start, end time.Time) bool {
+func (l *Load) counts(start, end time.Time) bool {
 	if l.due != nil {
-		return !start.Before(l.begin)
+		return !start.Before(l.Begin)
 	}
-	return !end.Before(l.begin) && end.Before(l.end)
+	return !end.Before(l.Begin) && end.Before(l.End)
 }

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// A direct is a client of an S3 server, with the defaults of minio-go.
+type direct struct {
+	client *minio.Client
+	stored int
+}
+
+func newDirect(s *s3Server) (*direct, error) {
+	client, err := minio.New(strings.TrimPrefix(s.endpoint, "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(s3Key, s3Key, ""), Region: s3Region,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("minio-go: %w", err)
+	}
+	return &direct{client: client}, nil
+}
+
+// Close implements [mover].
+func (d *direct) Close() error { return nil }
+
+func (d *direct) upload(ctx context.Context, c *content) (string, error) {
+	if c.size != int64(len(c.block)) {
+		return "", errors.New("minio-go: the content is not in memory")
+	}
+	d.stored++
+	id := strconv.Itoa(d.stored)
+	info, err := d.client.PutObject(ctx, s3Bucket, id, bytes.NewReader(c.block), c.size, minio.PutObjectOptions{})
+	if err == nil && info.Size != c.size {
+		err = fmt.Errorf("stored %d bytes of %d", info.Size, c.size)
+	}
+	if err != nil {
+		return "", fmt.Errorf("minio-go: %w", err)
+	}
+	return id, nil
+}
+
+func (d *direct) download(ctx context.Context, id string, w io.Writer) (int64, error) {
+	object, err := d.client.GetObject(ctx, s3Bucket, id, minio.GetObjectOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("minio-go: %w", err)
+	}
+	n, err := io.Copy(w, object)
+	if err := errors.Join(err, object.Close()); err != nil {
+		return n, fmt.Errorf("minio-go: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+)
+
+// A ratio compares two rows round by round.
+type ratio struct {
+	subject
+	Of string `json:"of"`
+	stats.Spread
+}
+
+// What ratios are of.
+const (
+	ofCeiling = "formsvc/ceiling requests/s"
+	ofEach    = "formsvc/each requests/s"
+	ofDepth   = "large/small p50"
+	ofQuota   = "quota/formsvc requests/s"
+	ofKeyed   = "quota and key/formsvc requests/s"
+)
+
+// ratios returns every ratio that the cells give.
+func ratios(cells []cell) []ratio {
+	r := newRows(cells)
+	list := []ratio{}
+	for _, key := range r.Keys {
+		if key.system != bench.APISystem {
+			continue
+		}
+		mine := r.Cells[key]
+		for _, other := range []struct{ of, system string }{{ofCeiling, bench.CeilingSystem}, {ofEach, bench.EachSystem}} {
+			theirs := r.Cells[rowKey{key.subject, other.system}]
+			list = appendRatio(list, key.subject, other.of, mine, theirs, func(c *cell) float64 { return c.PerSecond })
+		}
+		for _, other := range []struct{ of, system string }{{ofQuota, bench.QuotaSystem}, {ofKeyed, bench.KeyedSystem}} {
+			theirs := r.Cells[rowKey{key.subject, other.system}]
+			list = appendRatio(list, key.subject, other.of, theirs, mine, func(c *cell) float64 { return c.PerSecond })
+		}
+		if (key.What == firstWhat || key.What == deepWhat) && key.Responses != bench.SmallCampaign {
+			small := key
+			small.Responses = bench.SmallCampaign
+			list = appendRatio(list, key.subject, ofDepth, mine, r.Cells[small], func(c *cell) float64 { return c.P50 })
+		}
+	}
+	return list
+}
+
+// appendRatio compares the rounds that both have.
+func appendRatio(list []ratio, s subject, of string, a, b []cell, figure func(*cell) float64) []ratio {
+	var rounds []float64
+	for i := range min(len(a), len(b)) {
+		if below := figure(&b[i]); below > 0 {
+			rounds = append(rounds, figure(&a[i])/below)
+		}
+	}
+	if len(rounds) == 0 {
+		return list
+	}
+	return append(list, ratio{subject: s, Of: of, Spread: stats.NewSpread(rounds)})
+}
+
+func reportRatios(w *report, list []ratio) {
+	if len(list) == 0 {
+		return
+	}
+	w.printf("\nratios within a round\n")
+	table := [][]string{{"", "", "", "responses", "connections", "rounds", "median (range)"}}
+	for _, r := range list {
+		rounds := make([]string, len(r.Rounds))
+		for i, x := range r.Rounds {
+			rounds[i] = fmt.Sprintf("%.2f", x)
+		}
+		table = append(table, []string{
+			r.Of, r.What, r.Store, strconv.Itoa(r.Responses), strconv.Itoa(r.Conns), strings.Join(rounds, " "), r.Text(2),
+		})
+	}
+	w.table(3, table)
+}
+
+// markdownRatios writes the ratios within a round.
+func markdownRatios(w *report, list []ratio) {
+	if len(list) == 0 {
+		return
+	}
+	w.printf("\n### Ratios within a round\n\n")
+	table := [][]string{{"", "", "", "responses", "connections", "median (range)"}}
+	for _, r := range list {
+		table = append(table, []string{
+			r.Of, r.What, bench.StoreTitle(r.Store), stats.Decimal(float64(r.Responses), 0), strconv.Itoa(r.Conns), r.Spelled(2),
+		})
+	}
+	w.markdownTable(3, table)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"math"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+)
+
+// A goal is a figure to reach. The median decides; on a machine that does other
+// work at the same time it says little.
+type goal struct {
+	Text     string        `json:"goal"`
+	Store    string        `json:"store"`
+	Bound    float64       `json:"bound"`
+	Aim      float64       `json:"aim,omitempty"` // better than the bound; 0 when there is none
+	Measured bool          `json:"measured"`
+	Reached  bool          `json:"reached"`
+	Aimed    bool          `json:"aimReached,omitempty"`
+	Value    *stats.Spread `json:"value"` // nil when it was not measured
+
+	atLeast  bool // the value must not be below the bound; otherwise not above it
+	decimals int  // to compare and show with
+	unit     string
+}
+
+// met compares the goal with its value, if there is one.
+func (g goal) met(value *stats.Spread) goal {
+	if value == nil {
+		return g
+	}
+	g.Measured, g.Value = true, value
+	// As precise as it is shown, so that the verdict never contradicts the number.
+	unit := math.Pow10(g.decimals)
+	shown := math.Round(value.Median*unit) / unit
+	within := func(bound float64) bool {
+		if g.atLeast {
+			return shown >= bound
+		}
+		return shown <= bound
+	}
+	g.Reached = within(g.Bound)
+	g.Aimed = g.Aim != 0 && within(g.Aim)
+	return g
+}
+
+func (g *goal) verdict() string {
+	switch {
+	case g.Aimed && g.Aim != g.Bound:
+		return "aim reached"
+	case g.Reached:
+		return "reached"
+	}
+	return "MISSED"
+}
+
+// reportGoals writes the goals that were measured, and how many were not.
+func reportGoals(w *report, list []goal) {
+	w.printf("\ngoals\n")
+	var table [][]string
+	for _, g := range list {
+		if g.Measured {
+			table = append(table, []string{g.verdict(), g.Text, g.Store, g.Value.Text(g.decimals) + g.unit})
+		}
+	}
+	w.table(3, table)
+	if missing := len(list) - len(table); missing > 0 {
+		w.printf("  (%d goals were not measured)\n", missing)
+	}
+}
+
+// markdownGoals writes the goals that were measured.
+func markdownGoals(w *report, list []goal) {
+	table := [][]string{{"goal", "store", "", "median (range)"}}
+	for _, g := range list {
+		if !g.Measured {
+			continue
+		}
+		verdict := g.verdict()
+		if !g.Reached {
+			verdict = "**missed**"
+		}
+		table = append(table, []string{g.Text, bench.StoreTitle(g.Store), verdict, g.Value.Spelled(stats.Significant(g.Value.Median))})
+	}
+	if len(table) > 1 {
+		w.printf("\n### Goals\n\n")
+		w.markdownTable(3, table)
+	}
+}

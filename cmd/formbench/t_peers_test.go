@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+)
+
+// TestPocketLosses makes sure that a record that was acknowledged and is not there
+// is noticed, and one that nobody acknowledged.
+func TestPocketLosses(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	p := &peerBench{Bench: &bench.Bench{Log: io.Discard}}
+	p.Dir, p.PeerProgram = t.TempDir(), peerProgram(t)
+	s, err := p.newPocket(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fill(ctx, 30); err != nil {
+		t.Fatal(err)
+	}
+	for answered, lost := range map[int]bool{29: true, 30: false, 31: true} {
+		if err := s.holds(ctx, answered, pocketbase.Responses); (err != nil) != lost {
+			t.Errorf("%d acknowledged of 30: %v", answered, err)
+		}
+	}
+	files := &pocketFileScene{s}
+	if err := files.holds(ctx, 0); err != nil {
+		t.Error(err)
+	}
+	if err := os.MkdirAll(filepath.Join(s.dir, "storage"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "storage", "stray"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.holds(ctx, 0); err == nil {
+		t.Error("a file without a record is not noticed")
+	}
+}
+
+// TestPocketbase makes sure that the peer does what it is compared for.
+func TestPocketbase(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	p := &peerBench{Bench: &bench.Bench{Log: os.Stderr}}
+	p.Dir, p.PeerProgram = t.TempDir(), peerProgram(t)
+	s, err := p.newPocket(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := p.startPocket(ctx, &cell{System: batchSystem}, s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		collection, token string
+		status            int
+	}{
+		{pocketbase.Responses, "", http.StatusOK},
+		{pocketbase.Private, srv.token, http.StatusOK},
+		{pocketbase.Private, "", http.StatusForbidden},
+		{pocketbase.Private, srv.token + "x", http.StatusForbidden},
+	} {
+		work, err := createPocket(ctx, c.collection, c.token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loadgen.Ask(ctx, srv.addr, work.Requests[0], c.status); err != nil {
+			t.Errorf("%s with the token %.10q: %v", c.collection, c.token, err)
+		}
+	}
+	batch, err := batchPocket(ctx, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := loadgen.Ask(ctx, srv.addr, batch.Requests[0], batch.Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []struct{ Status int }
+	if err := json.Unmarshal(body, &parts); err != nil || len(parts) != 3 ||
+		slices.ContainsFunc(parts, func(p struct{ Status int }) bool { return p.Status != http.StatusOK }) {
+		t.Errorf("the batch is answered with %s", body)
+	}
+	if err := srv.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.holds(ctx, 1, pocketbase.Events, pocketbase.Deliveries, pocketbase.Private); err != nil {
+		t.Error(err)
+	}
+	if err := s.holds(ctx, 2, pocketbase.Responses); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPeerRatios(t *testing.T) {
+	t.Parallel()
+	made := func(what, system string, round int, f figures) cell {
+		return cell{What: what, Store: bench.SQLiteStore, System: system, Conns: 1, Round: round, figures: f}
+	}
+	list := peerRatios([]cell{
+		made(createWhat, bench.APISystem, 1, figures{PerSecond: 40, ServerMicros: 10}),
+		made(createWhat, pocketSystem, 1, figures{PerSecond: 10, ServerMicros: 50}),
+		made(createWhat, pocketSystem, 2, figures{PerSecond: 5, ServerMicros: 60}),
+		made(createWhat, bench.APISystem, 2, figures{PerSecond: 30, ServerMicros: 10}),
+		made(pageWhat, offsetSystem, 1, figures{PerSecond: 7, P50: 2}),
+		made(pageWhat, createdSystem, 1, figures{PerSecond: 7, P50: 500}),
+	})
+	want := map[string]float64{
+		"formsvc/PocketBase requests/s": 5, "PocketBase/formsvc server CPU": 5.5,
+		"PocketBase, by created/formsvc, offset p50": 250,
+	}
+	if len(list) != len(want) {
+		t.Errorf("got %+v", list)
+	}
+	for _, r := range list {
+		if r.Median != want[r.Of] {
+			t.Errorf("%s is %v, want %v", r.Of, r.Median, want[r.Of])
+		}
+	}
+}
+
+func TestPeerGoals(t *testing.T) {
+	t.Parallel()
+	r := &peerResult{}
+	request := func(what, system string, conns, n int, f figures) {
+		r.Requests = append(r.Requests, cell{
+			What: what, Store: bench.SQLiteStore, System: system, Conns: conns, Responses: n, Round: 1, figures: f,
+		})
+	}
+	request(createWhat, bench.APISystem, 64, 0, figures{PerSecond: 20_000, ServerMicros: 51, P99: 9, PeakMB: 30})
+	request(createWhat, pocketSystem, 64, 0, figures{PerSecond: 5_100, PeakMB: 200})
+	request(createWhat, fullSystem, 64, 0, figures{PerSecond: 3_000})
+	request(pageWhat, bench.APISystem, 1, 200, figures{P50: 0.5})
+	request(pageWhat, createdSystem, 1, 200, figures{P50: 60})
+	request(pageWhat, offsetSystem, 1, 200, figures{P50: 1})
+	for system, rate := range map[string]float64{bench.APISystem: 700, pocketSystem: 200} {
+		r.Files = append(r.Files, fileCell{
+			What: formWhat, Place: diskPlace, System: system, Round: 1, fileFigures: fileFigures{PerSecond: rate, GrownUpMB: 32},
+		})
+	}
+	r.Starts = []startCell{{System: bench.APISystem, Ready: 40, Round: 1}, {System: pocketSystem, Ready: 400, Round: 1}}
+	o := &bench.Options{Only: bench.PeerParts(), PeerConns: []int{64}, PeerFill: 200}
+	want := map[string]string{
+		"create, 64 connections: ≥ 4 × PocketBase":                  "MISSED",
+		"create, 64 connections: ≥ 6 × PocketBase FULL":             "reached",
+		"create, 64 connections: server CPU ≤ 50 µs":                "MISSED",
+		"create, 64 connections: p99 ≤ 10 ms":                       "reached",
+		"create: peak memory ≤ 41.9 MB (40 MiB)":                    "reached",
+		"far page, formsvc: ≥ 100 × PocketBase, by created":         "reached",
+		"far page, formsvc, offset: ≥ 100 × PocketBase, by created": "MISSED",
+		"upload as a form of a large file: ≥ 3 × PocketBase":        "reached",
+		"upload as a form of a large file: memory grows by < 32 MB": "MISSED",
+		"start: ready after ≤ 50 ms":                                "reached",
+	}
+	for _, g := range peerGoals(o, r) {
+		if verdict, ok := want[g.Text]; ok != g.Measured || (ok && verdict != g.verdict()) {
+			t.Errorf("%s: measured is %v, the verdict %s", g.Text, g.Measured, g.verdict())
+		}
+		delete(want, g.Text)
+	}
+	if len(want) > 0 {
+		t.Errorf("no goals %v", want)
+	}
+}
