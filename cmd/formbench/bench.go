@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
 // A result is everything a run found out.
@@ -32,9 +35,9 @@ type result struct {
 	Scale []cell      `json:"scale"`
 	Sizes []scaleSize `json:"sizes"`
 
-	Ratios []ratio `json:"ratios"`
-	Goals  []goal  `json:"goals"`
-	Error  string  `json:"error,omitempty"`
+	Ratios []ratio       `json:"ratios"`
+	Goals  []report.Goal `json:"goals"`
+	Error  string        `json:"error,omitempty"`
 }
 
 // runBench measures, and reports also what it has when a measurement fails.
@@ -52,7 +55,7 @@ func runBench(ctx context.Context, opts bench.Options, std streams) error {
 	checkNoise(b, r)
 	r.Notes = b.Notes
 	r.judge(&b.Options)
-	return errors.Join(err, r.report(std.out), r.write(b.JSONFile), writeCharts(b.Charts, r.sheets()))
+	return errors.Join(err, r.report(std.out), r.write(b.JSONFile), chart.WriteFiles(b.Charts, r.sheets()))
 }
 
 // measure runs the parts of the run. What they found out until one fails is kept.
@@ -156,7 +159,7 @@ func preparePostgres(ctx context.Context, b *bench.Bench) error {
 		b.Stores = slices.DeleteFunc(b.Stores, func(s string) bool { return s == bench.PostgresStore })
 		return nil
 	}
-	syncs, err := postgresSyncs(ctx)
+	syncs, err := database.PostgresSyncs(ctx)
 	if err == nil && !syncs {
 		b.Warn("this Postgres does not sync to disk (fsync is off): start it with --durable")
 	}

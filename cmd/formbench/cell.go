@@ -10,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -62,21 +63,21 @@ func (c *cell) String() string {
 func (r *runner) measure(
 	ctx context.Context, c cell, dsn string, prepare func(addr string) (loadgen.Workload, error),
 ) (answered int, err error) {
-	cfg := serverConfig{System: c.System, DSN: dsn, Responses: c.Responses}
+	cfg := server.Config{System: c.System, DSN: dsn, Responses: c.Responses}
 	if r.Profiles != "" {
 		cfg.Profile = filepath.Join(r.Profiles, c.profile())
 	}
-	srv, err := startServer(ctx, r.Self, cfg, r.Log)
+	srv, err := server.Start(ctx, r.Self, cfg, r.Log)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, srv.stop()) }()
-	work, err := prepare(srv.addr)
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	work, err := prepare(srv.Addr)
 	if err != nil {
 		return 0, err
 	}
-	l := &loadgen.Load{Workload: work, Addr: srv.addr, Conns: c.Conns}
-	answered, err = c.load(ctx, l, srv.pid, r.Warmup, r.Duration)
+	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}
+	answered, err = c.load(ctx, l, srv.PID, r.Warmup, r.Duration)
 	if c.Seconds > 0 {
 		r.note(c)
 	}

@@ -11,14 +11,16 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
 // render reads the results of runs and writes their charts, and their tables as
 // Markdown, without measuring.
 func render(o *bench.Options, out io.Writer) error {
-	w := &report{out: out}
-	var list []sheet
-	var goals []goal
+	w := &report.Writer{Out: out}
+	var list []chart.Sheet
+	var goals []report.Goal
 	var ratios []ratio
 	for file := range strings.SplitSeq(o.Render, ",") {
 		r, err := readResult(file)
@@ -27,13 +29,13 @@ func render(o *bench.Options, out io.Writer) error {
 		}
 		list, goals, ratios = slices.Concat(list, r.sheets()), slices.Concat(goals, r.Goals), slices.Concat(ratios, r.Ratios, r.Peers.Ratios)
 		for _, note := range r.Notes {
-			w.printf("NOTE: %s: %s\n", filepath.Base(file), note)
+			w.Printf("NOTE: %s: %s\n", filepath.Base(file), note)
 		}
 		if r.Error != "" {
-			w.printf("NOTE: %s: FAILED: %s\n", filepath.Base(file), r.Error)
+			w.Printf("NOTE: %s: FAILED: %s\n", filepath.Base(file), r.Error)
 		}
 	}
-	list, err := joined(list)
+	list, err := chart.Joined(list)
 	if err != nil {
 		return fmt.Errorf("render: %w", err)
 	}
@@ -41,18 +43,18 @@ func render(o *bench.Options, out io.Writer) error {
 	if dir == "" {
 		dir = bench.DefaultCharts
 	}
-	if err := writeCharts(dir, list); err != nil {
+	if err := chart.WriteFiles(dir, list); err != nil {
 		return err
 	}
-	markdown(w, list, func(s *sheet) string {
-		if len(s.drawn()) == 0 {
+	chart.Markdown(w, list, func(s *chart.Sheet) string {
+		if len(s.Drawn()) == 0 {
 			return ""
 		}
-		return filepath.ToSlash(filepath.Join(dir, s.file()))
+		return filepath.ToSlash(filepath.Join(dir, s.File()))
 	})
 	markdownRatios(w, ratios)
-	markdownGoals(w, goals)
-	return w.err
+	report.MarkdownGoals(w, goals)
+	return w.Err
 }
 
 // readResult reads what -json wrote.

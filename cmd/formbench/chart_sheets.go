@@ -3,15 +3,17 @@ package main
 import (
 	"fmt"
 	"slices"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 )
 
 // sheets returns what a run measured.
-func (r *result) sheets() []sheet {
+func (r *result) sheets() []chart.Sheet {
 	list := slices.Concat(requestSheets(r.Cells), deliverSheets(r.Deliveries), fileSheets(r.Files), overloadSheets(r.Overloads),
 		peerSheets(&r.Peers), scaleSheets(r.Scale))
-	list = slices.DeleteFunc(list, func(s sheet) bool { return len(s.rows) == 0 })
+	list = slices.DeleteFunc(list, func(s chart.Sheet) bool { return len(s.Rows) == 0 })
 	for i := range list {
-		list[i].source = r.source()
+		list[i].Source = r.source()
 	}
 	return list
 }

@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 )
 
 // peerSheets returns one for each part that compares with peers.
-func peerSheets(r *peerResult) []sheet {
-	return []sheet{
+func peerSheets(r *peerResult) []chart.Sheet {
+	return []chart.Sheet{
 		peerRequestSheet(r.Requests, bench.PeerCreatePart, "Creating responses beside PocketBase", bench.SQLiteStore, createWhat, dueWhat),
 		peerRequestSheet(r.Requests, bench.PeerReadPart, "Reading responses beside PocketBase", bench.SQLiteStore, getWhat, listWhat, pageWhat),
 		peerFileSheet(r.Files),
@@ -17,33 +18,33 @@ func peerSheets(r *peerResult) []sheet {
 	}
 }
 
-func peerRequestSheet(cells []cell, name, title, store string, whats ...string) sheet {
+func peerRequestSheet(cells []cell, name, title, store string, whats ...string) chart.Sheet {
 	some := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store || !slices.Contains(whats, c.What) })
-	s := sheet{name: name, title: title + ", " + bench.StoreTitle(store)}
+	s := chart.Sheet{Name: name, Title: title + ", " + bench.StoreTitle(store)}
 	r := newRows(some)
-	addRows(&s, &r.Grouping, func(key rowKey) (sheetRow, bool) { return key.row(createWhat, false), true }, requestMeasures()...)
+	chart.AddRows(&s, &r.Grouping, func(key rowKey) (chart.Row, bool) { return key.row(createWhat, false), true }, requestMeasures()...)
 	return s
 }
 
-func peerFileSheet(cells []fileCell) sheet {
-	s := sheet{name: bench.PeerFilesPart, title: "Uploading a large file beside PocketBase", note: "CPU: of the server"}
+func peerFileSheet(cells []fileCell) chart.Sheet {
+	s := chart.Sheet{Name: bench.PeerFilesPart, Title: "Uploading a large file beside PocketBase", Note: "CPU: of the server"}
 	r := newFileRows(cells)
-	addRows(&s, &r.Grouping, func(key fileKey) (sheetRow, bool) {
-		return sheetRow{group: key.what, label: key.system, system: key.system}, true
+	chart.AddRows(&s, &r.Grouping, func(key fileKey) (chart.Row, bool) {
+		return chart.Row{Group: key.what, Label: key.system, System: key.system}, true
 	},
-		newMeasure("MB/s", 0, moreIsBetter, megabytesPerSecond),
-		newMeasure("CPU s/GB", 2, lessIsBetter, func(c *fileCell) float64 { return c.ServerCPU }),
-		newMeasure("peak MB", 0, lessIsBetter, serverPeak),
+		chart.NewMeasure("MB/s", 0, chart.MoreIsBetter, megabytesPerSecond),
+		chart.NewMeasure("CPU s/GB", 2, chart.LessIsBetter, func(c *fileCell) float64 { return c.ServerCPU }),
+		chart.NewMeasure("peak MB", 0, chart.LessIsBetter, serverPeak),
 	)
 	return s
 }
 
-func peerStartSheet(cells []startCell) sheet {
-	s := sheet{name: bench.PeerStartPart, title: "Starting beside PocketBase"}
+func peerStartSheet(cells []startCell) chart.Sheet {
+	s := chart.Sheet{Name: bench.PeerStartPart, Title: "Starting beside PocketBase"}
 	r := newStartRows(cells)
-	addRows(&s, &r.Grouping, func(system string) (sheetRow, bool) { return sheetRow{label: system, system: system}, true },
-		newMeasure("ms until ready", 1, lessIsBetter, startReady),
-		newMeasure("MB at rest", 1, lessIsBetter, func(c *startCell) float64 { return c.IdleMB }),
+	chart.AddRows(&s, &r.Grouping, func(system string) (chart.Row, bool) { return chart.Row{Label: system, System: system}, true },
+		chart.NewMeasure("ms until ready", 1, chart.LessIsBetter, startReady),
+		chart.NewMeasure("MB at rest", 1, chart.LessIsBetter, func(c *startCell) float64 { return c.IdleMB }),
 	)
 	return s
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -46,7 +47,7 @@ func sampleResult() *result {
 	r.Scale = []cell{{What: rareWhat, Store: bench.SQLiteStore, Conns: 1, Responses: 2_000_000, figures: figures{P50: 0.25}}}
 	r.Ratios = ratios(r.Cells)
 	two := stats.NewSpread([]float64{2})
-	r.Goals = []goal{goal{Text: "a goal", Store: bench.SQLiteStore, Bound: 1}.met(&two), {Text: "not measured"}}
+	r.Goals = []report.Goal{report.Goal{Text: "a goal", Store: bench.SQLiteStore, Bound: 1}.Met(&two), {Text: "not measured"}}
 	return r
 }
 

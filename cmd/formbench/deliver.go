@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -81,7 +82,7 @@ func deliverCells(ctx context.Context, b *bench.Bench) ([]deliverCell, error) {
 
 func (d *deliverBench) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.reference.stop(), d.receiver.stop(), d.hostile.stop()) }()
-	if d.body, err = samplePayload(ctx); err != nil {
+	if d.body, err = database.SamplePayload(ctx); err != nil {
 		return err
 	}
 	if d.receiver, err = d.startWorker(ctx, worker.Config{Role: receiverRole}); err != nil {

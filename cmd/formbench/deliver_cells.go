@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
@@ -25,7 +26,7 @@ const (
 
 // A target is a system with a database of its own.
 type target struct {
-	*database
+	*database.Database
 	cfg     worker.Config
 	program []string
 	hooks   []formsvc.ID // in the order of the URLs; none for peers
@@ -37,19 +38,19 @@ func (d *deliverBench) newTarget(ctx context.Context, c *deliverCell, urls ...st
 	t := &target{program: []string{d.Self, workCommand}}
 	var err error
 	if c.Store == bench.PostgresStore {
-		t.database, err = newPostgres(ctx)
+		t.Database, err = database.NewPostgres(ctx)
 	} else {
-		t.database, err = newDatabase(ctx, c.Store, d.Dir)
+		t.Database, err = database.New(ctx, c.Store, d.Dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	t.cfg = worker.Config{Role: senderRole, DSN: t.dsn}
+	t.cfg = worker.Config{Role: senderRole, DSN: t.DSN}
 	if c.System == riverSystem {
 		t.program = []string{d.River}
 		t.cfg.URL, t.cfg.Body, t.cfg.Conns = urls[0], d.body, riverWorkers
 	} else if err := t.subscribe(ctx, urls); err != nil {
-		return nil, errors.Join(err, t.drop())
+		return nil, errors.Join(err, t.Drop())
 	}
 	if d.Profiles != "" {
 		name := fmt.Sprintf("%s-%s-%s-%s-round%d", c.What, c.Store, c.System, c.How, c.Round)
@@ -64,15 +65,15 @@ const riverWorkers = 256
 
 // subscribe makes an account with a campaign and a webhook for each URL.
 func (t *target) subscribe(ctx context.Context, urls []string) error {
-	w, err := t.account(ctx)
+	w, err := t.NewAccount(ctx)
 	if err != nil {
 		return err
 	}
-	account := w.campaign.AccountID
+	account := w.Campaign.AccountID
 	t.cfg.Account = string(account)
-	return t.with(ctx, func(_ store, svc *formsvc.Service) error {
+	return t.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
 		for _, url := range urls {
-			campaign, err := svc.Campaigns.Create(ctx, account, campaignInput())
+			campaign, err := svc.Campaigns.Create(ctx, account, database.CampaignInput())
 			if err != nil {
 				return err
 			}
@@ -113,7 +114,7 @@ func (d *deliverBench) steady(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.drop()) }()
+	defer func() { err = errors.Join(err, t.Drop()) }()
 	s, err := t.start(ctx, d)
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (d *deliverBench) drain(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.drop()) }()
+	defer func() { err = errors.Join(err, t.Drop()) }()
 	profile := t.cfg.Profile
 	t.cfg.Profile = ""
 	accepted, err := d.queued(ctx, t)
@@ -186,7 +187,7 @@ func (d *deliverBench) latency(ctx context.Context, c *deliverCell) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.drop()) }()
+	defer func() { err = errors.Join(err, t.Drop()) }()
 	deliverer, err := t.start(ctx, d)
 	if err != nil {
 		return err
@@ -244,7 +245,7 @@ func (d *deliverBench) conclude(ctx context.Context, c *deliverCell, t *target, 
 	if err := s.stop(); err != nil {
 		return err
 	}
-	done, err := countDelivered(ctx, t.database, t.hooks)
+	done, err := countDelivered(ctx, t.Database, t.hooks)
 	if err == nil && done != c.Events {
 		err = fmt.Errorf("the store says that %d of %d deliveries were made", done, c.Events)
 	}

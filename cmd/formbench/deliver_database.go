@@ -7,17 +7,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 // countDelivered returns how many deliveries to the webhooks are delivered and have
 // an attempt that says so.
-func countDelivered(ctx context.Context, d *database, hooks []formsvc.ID) (n int, err error) {
+func countDelivered(ctx context.Context, d *database.Database, hooks []formsvc.ID) (n int, err error) {
 	list := make([]string, len(hooks))
 	for i, id := range hooks {
 		list[i] = "'" + string(id) + "'"
 	}
-	err = d.use(func(db *sql.DB) error {
+	err = d.Use(func(db *sql.DB) error {
 		return db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_deliveries d WHERE state = 1 AND webhook_id IN ("+
 			strings.Join(list, ", ")+") AND EXISTS (SELECT 1 FROM formsvc_attempts a WHERE a.delivery_id = d.id "+
 			"AND a.number = d.attempts AND a.error = '')").Scan(&n)
@@ -29,8 +30,8 @@ func countDelivered(ctx context.Context, d *database, hooks []formsvc.ID) (n int
 }
 
 // countWaiting returns how many deliveries to a webhook wait.
-func countWaiting(ctx context.Context, d *database, hook formsvc.ID) (n int, err error) {
-	err = d.use(func(db *sql.DB) error {
+func countWaiting(ctx context.Context, d *database.Database, hook formsvc.ID) (n int, err error) {
+	err = d.Use(func(db *sql.DB) error {
 		return db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_deliveries WHERE state = 0 AND webhook_id = '"+
 			string(hook)+"'").Scan(&n)
 	})
@@ -39,10 +40,10 @@ func countWaiting(ctx context.Context, d *database, hook formsvc.ID) (n int, err
 
 // fillStatement stores deliveries: webhook, number of the first, how many, due
 // time of the first.
-func fillStatement(d *database) string {
+func fillStatement(d *database.Database) string {
 	const columns = `INSERT INTO formsvc_deliveries
 		(webhook_id, id, event_id, event_type, due_at, lease, created_at, updated_at, size, kind, state, attempts) `
-	if strings.HasPrefix(d.dsn, "sqlite:") {
+	if strings.HasPrefix(d.DSN, "sqlite:") {
 		return `WITH RECURSIVE n (i) AS (SELECT ?2 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2 + ?3) ` + columns +
 			`SELECT ?1, printf('%08x-0000-7000-8000-000000000000', i), printf('%08x-0000-7000-8000-000000000000', i),
 			1, ?4 + i, 0, ?4, 0, 800, 0, 0, 0 FROM n`
@@ -53,7 +54,7 @@ func fillStatement(d *database) string {
 }
 
 // fillDeliveries stores n deliveries of a webhook that are due since a while.
-func fillDeliveries(ctx context.Context, d *database, db *sql.DB, hook formsvc.ID, first, n int, due time.Time) error {
+func fillDeliveries(ctx context.Context, d *database.Database, db *sql.DB, hook formsvc.ID, first, n int, due time.Time) error {
 	_, err := db.ExecContext(ctx, fillStatement(d), string(hook), first, n, due.UnixMicro())
 	if err != nil {
 		return fmt.Errorf("fill: %w", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -46,7 +47,7 @@ func mebibytes(c *deliverCell) float64 { return c.PeakMB * 1e6 / (1 << 20) }
 // among it: they need RabbitMQ or Redis beside Postgres, and are too large for one
 // command to set up. Measured once by hand, Outpost reached about half of what River
 // did, and Convoy a tenth of Outpost.
-func deliverGoals(o *bench.Options, cells []deliverCell) []goal {
+func deliverGoals(o *bench.Options, cells []deliverCell) []report.Goal {
 	if !o.Delivers() {
 		return nil
 	}
@@ -71,7 +72,7 @@ func deliverGoals(o *bench.Options, cells []deliverCell) []goal {
 type deliverJudge struct {
 	store string
 	rows  deliverRows
-	goals []goal
+	goals []report.Goal
 }
 
 // bounds are what must be reached and what is aimed at, by store; that of ""
@@ -79,7 +80,7 @@ type deliverJudge struct {
 type bounds map[string][2]float64
 
 // add judges a value, if there is a goal for the store.
-func (j *deliverJudge) add(g goal, by bounds, value *stats.Spread) {
+func (j *deliverJudge) add(g report.Goal, by bounds, value *stats.Spread) {
 	pair, ok := by[j.store]
 	if !ok {
 		if pair, ok = by[""]; !ok {
@@ -88,14 +89,14 @@ func (j *deliverJudge) add(g goal, by bounds, value *stats.Spread) {
 	}
 	g.Store, g.Bound, g.Aim = j.store, pair[0], pair[1]
 	sign := "≤"
-	if g.atLeast {
+	if g.AtLeast {
 		sign = "≥"
 	}
 	g.Text = fmt.Sprintf("%s %s %g", g.Text, sign, g.Bound)
 	if g.Aim != g.Bound {
 		g.Text += fmt.Sprintf(", aim %g", g.Aim)
 	}
-	j.goals = append(j.goals, g.met(value))
+	j.goals = append(j.goals, g.Met(value))
 }
 
 func (j *deliverJudge) key(what, how string) deliverKey {
@@ -105,7 +106,7 @@ func (j *deliverJudge) key(what, how string) deliverKey {
 func (j *deliverJudge) steady() {
 	j.ofReference(bench.SteadyPart, bounds{bench.SQLiteStore: {0.30, 0.45}, bench.PostgresStore: {0.17, 0.23}})
 	j.overRiver(bench.SteadyPart, j.store, bounds{bench.SQLiteStore: {5, 8}, bench.PostgresStore: {1.5, 2.1}})
-	j.add(goal{Text: "steady: CPU s per 10k, all processes", decimals: 2},
+	j.add(report.Goal{Text: "steady: CPU s per 10k, all processes", Decimals: 2},
 		bounds{bench.SQLiteStore: {1.4, 1.0}, bench.PostgresStore: {3.0, 2.3}}, j.rows.Spread(j.key(bench.SteadyPart, ""), cpuSeconds))
 	j.memory(bench.SteadyPart)
 }
@@ -119,19 +120,19 @@ func (j *deliverJudge) drain() {
 }
 
 func (j *deliverJudge) ofReference(what string, by bounds) {
-	j.add(goal{Text: what + ": deliveries/s over the reference's", atLeast: true, decimals: 2}, by,
+	j.add(report.Goal{Text: what + ": deliveries/s over the reference's", AtLeast: true, Decimals: 2}, by,
 		j.rows.Spread(j.key(what, ""), ofReference))
 }
 
 // overRiver compares with River on a store.
 func (j *deliverJudge) overRiver(what, store string, by bounds) {
-	j.add(goal{Text: what + ": deliveries/s over River's on " + store, atLeast: true, decimals: 2}, by,
+	j.add(report.Goal{Text: what + ": deliveries/s over River's on " + store, AtLeast: true, Decimals: 2}, by,
 		j.rows.over(j.key(what, ""), deliverKey{what, store, riverSystem, ""}, perSecond))
 }
 
 // memory judges the process that accepts and delivers; Postgres has its own.
 func (j *deliverJudge) memory(what string) {
-	j.add(goal{Text: what + ": memory of the process, MiB", decimals: 1}, bounds{"": {40, 30}},
+	j.add(report.Goal{Text: what + ": memory of the process, MiB", Decimals: 1}, bounds{"": {40, 30}},
 		j.rows.Spread(j.key(what, ""), mebibytes))
 }
 
@@ -141,18 +142,18 @@ func (j *deliverJudge) latency() {
 		how = acrossHow
 	}
 	key := j.key(bench.LatencyPart, how)
-	j.add(goal{Text: "latency, " + how + ": p50 ms", decimals: 2},
+	j.add(report.Goal{Text: "latency, " + how + ": p50 ms", Decimals: 2},
 		bounds{bench.SQLiteStore: {1.5, 1.0}, bench.PostgresStore: {3, 1.5}}, j.rows.Spread(key, p50))
-	j.add(goal{Text: "latency, " + how + ": p99 ms", decimals: 2},
+	j.add(report.Goal{Text: "latency, " + how + ": p99 ms", Decimals: 2},
 		bounds{bench.SQLiteStore: {5, 2.5}, bench.PostgresStore: {10, 5}}, j.rows.Spread(key, p99))
 }
 
 func (j *deliverJudge) isolation() {
 	for _, pair := range [][2]string{{hangScene, tenScene}, {hostileScene, twentyScene}} {
 		bad, good := pair[0], pair[1]
-		j.add(goal{Text: bad + ": rate kept", atLeast: true, decimals: 2}, bounds{"": {0.95, 0.95}},
+		j.add(report.Goal{Text: bad + ": rate kept", AtLeast: true, Decimals: 2}, bounds{"": {0.95, 0.95}},
 			j.rows.over(j.key(bench.IsolationPart, bad+closedLoop), j.key(bench.IsolationPart, good+closedLoop), perSecond))
-		j.add(goal{Text: bad + openLoop + ": p99 over that of " + good, decimals: 1}, bounds{"": {2, 2}},
+		j.add(report.Goal{Text: bad + openLoop + ": p99 over that of " + good, Decimals: 1}, bounds{"": {2, 2}},
 			j.rows.over(j.key(bench.IsolationPart, bad+openLoop), j.key(bench.IsolationPart, good+openLoop), p99))
 	}
 	most := 0.0
@@ -168,7 +169,7 @@ func (j *deliverJudge) isolation() {
 		s := stats.NewSpread([]float64{most})
 		peak = &s
 	}
-	j.add(goal{Text: hostileScene + ": peak memory MB", decimals: 0}, bounds{"": {300, 300}}, peak)
+	j.add(report.Goal{Text: hostileScene + ": peak memory MB", Decimals: 0}, bounds{"": {300, 300}}, peak)
 }
 
 // As much as a claim may cost beside a backlog, over its cost without one: each
@@ -188,18 +189,18 @@ func (j *deliverJudge) backlog() {
 			}
 			return nil
 		}
-		j.add(goal{Text: "claims beside a backlog, " + how + ": time over that without", decimals: 2},
+		j.add(report.Goal{Text: "claims beside a backlog, " + how + ": time over that without", Decimals: 2},
 			bounds{"": {sameTime, sameTime}},
 			ratio(func(c *deliverCell) float64 { return c.Claim }, func(c *deliverCell) float64 { return c.ClaimAlone }))
-		j.add(goal{Text: "claims beside a backlog, " + how + ": blocks over those without", decimals: 2},
+		j.add(report.Goal{Text: "claims beside a backlog, " + how + ": blocks over those without", Decimals: 2},
 			bounds{bench.PostgresStore: {sameBlocks, sameBlocks}},
 			ratio(func(c *deliverCell) float64 { return c.Blocks }, func(c *deliverCell) float64 { return c.BlocksAlone }))
 	}
 }
 
 func (j *deliverJudge) idle() {
-	j.add(goal{Text: "idle: % of a core", decimals: 2}, bounds{"": {1, 1}},
+	j.add(report.Goal{Text: "idle: % of a core", Decimals: 2}, bounds{"": {1, 1}},
 		j.rows.Spread(j.key(bench.IdlePart, ""), func(c *deliverCell) float64 { return 100 * c.Cores }))
-	j.add(goal{Text: "idle: queries/s", decimals: 1}, bounds{bench.PostgresStore: {1, 1}},
+	j.add(report.Goal{Text: "idle: queries/s", Decimals: 1}, bounds{bench.PostgresStore: {1, 1}},
 		j.rows.Spread(j.key(bench.IdlePart, ""), func(c *deliverCell) float64 { return c.Queries }))
 }

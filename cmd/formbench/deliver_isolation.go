@@ -128,7 +128,7 @@ func (s *stage) end() error {
 	if s == nil {
 		return nil
 	}
-	return errors.Join(s.process.stop(), s.drop())
+	return errors.Join(s.process.stop(), s.Drop())
 }
 
 // endpoints returns the URLs of a scene.
@@ -198,7 +198,7 @@ func (s *stage) conclude(ctx context.Context) error {
 func (s *stage) settled(ctx context.Context) error {
 	deadline := time.Now().Add(patience(s.cell.Events))
 	for {
-		done, err := countDelivered(ctx, s.database, s.hooks[:s.watched])
+		done, err := countDelivered(ctx, s.Database, s.hooks[:s.watched])
 		switch {
 		case err != nil:
 			return err

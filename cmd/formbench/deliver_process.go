@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -68,7 +69,7 @@ func startProcess(ctx context.Context, cfg worker.Config, log io.Writer, program
 	}
 	p.stdin, p.stdout = stdin, json.NewDecoder(stdout)
 	p.cmd.Cancel = stdin.Close
-	p.cmd.WaitDelay = shutdownTimeout
+	p.cmd.WaitDelay = server.ShutdownTimeout
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
@@ -103,7 +104,7 @@ func (p *process) stop() error {
 	}
 	p.ended = true
 	_ = p.stdin.Close() // it may be closed already
-	timer := time.AfterFunc(shutdownTimeout, func() { _ = p.cmd.Process.Kill() })
+	timer := time.AfterFunc(server.ShutdownTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
 	err := p.cmd.Wait()
 	_, _ = p.stderr.WriteTo(p.log)

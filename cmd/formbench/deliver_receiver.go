@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -43,7 +44,7 @@ func newReceiver(ctx context.Context) (worker.Worker, worker.Reply, error) {
 	}
 	r := &receiver{}
 	r.reset()
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: readHeaderTimeout}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: server.ReadHeaderTimeout}
 	go func() { _ = r.server.Serve(listener) }() // Close ends it
 	return r, worker.Reply{Addr: "http://" + listener.Addr().String()}, nil
 }

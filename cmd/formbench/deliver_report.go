@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
 // A deliverColumn is a figure of a table.
@@ -57,7 +58,7 @@ func deliverColumns(part string) []deliverColumn {
 }
 
 // reportDeliveries writes a table for each part that delivers.
-func reportDeliveries(w *report, o *bench.Options, cells []deliverCell) {
+func reportDeliveries(w *report.Writer, o *bench.Options, cells []deliverCell) {
 	rows := newDeliverRows(cells)
 	for _, part := range bench.DeliverParts() {
 		columns := deliverColumns(part)
@@ -79,8 +80,8 @@ func reportDeliveries(w *report, o *bench.Options, cells []deliverCell) {
 				table = append(table, slices.Concat([]string{store, riverSystem, "", "not measured"}, make([]string, len(columns)-1)))
 			}
 		}
-		w.printf("\n%s\n", deliverTitle(o, part))
-		w.table(3, table)
+		w.Printf("\n%s\n", deliverTitle(o, part))
+		w.Table(3, table)
 	}
 }
 

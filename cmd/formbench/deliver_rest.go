@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
@@ -39,7 +40,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 	var targets []*target
 	defer func() {
 		for _, t := range targets {
-			err = errors.Join(err, t.drop())
+			err = errors.Join(err, t.Drop())
 		}
 	}()
 	urls := make([]string, claimEndpoints+1)
@@ -55,7 +56,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 		if err := t.pile(ctx, c.How, n, claimRounds(&d.Options)); err != nil {
 			return err
 		}
-		list = append(list, worker.Database{DSN: t.dsn})
+		list = append(list, worker.Database{DSN: t.DSN})
 		for _, id := range t.hooks[:claimEndpoints] {
 			list[len(list)-1].Endpoints = append(list[len(list)-1].Endpoints, string(id))
 		}
@@ -80,7 +81,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 	if err != nil {
 		return err
 	}
-	if c.Events, err = countWaiting(ctx, targets[1].database, targets[1].hooks[claimEndpoints]); err != nil {
+	if c.Events, err = countWaiting(ctx, targets[1].Database, targets[1].hooks[claimEndpoints]); err != nil {
 		return err
 	}
 	c.ClaimAlone, c.Claim = medianMicros(r.Took[0]), medianMicros(r.Took[1])
@@ -100,9 +101,9 @@ func medianMicros(took []time.Duration) float64 {
 // webhook.
 func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 	due := time.Now().Add(-time.Hour)
-	return t.use(func(db *sql.DB) error {
+	return t.Use(func(db *sql.DB) error {
 		statements := []string{}
-		if !strings.HasPrefix(t.dsn, "sqlite:") { // which does nothing by itself
+		if !strings.HasPrefix(t.DSN, "sqlite:") { // which does nothing by itself
 			statements = append(statements, "ALTER TABLE formsvc_deliveries SET (autovacuum_enabled = false)")
 		}
 		if how == emptyHow {
@@ -115,12 +116,12 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 		}
 		each := (claimed/claimEndpoints + 1) * rounds
 		if n > 0 {
-			if err := fillDeliveries(ctx, t.database, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
+			if err := fillDeliveries(ctx, t.Database, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
 				return err
 			}
 		}
 		for i, hook := range t.hooks[:claimEndpoints] {
-			if err := fillDeliveries(ctx, t.database, db, hook, n+1+i*each, each, due); err != nil {
+			if err := fillDeliveries(ctx, t.Database, db, hook, n+1+i*each, each, due); err != nil {
 				return err
 			}
 		}
@@ -137,7 +138,7 @@ func blocks(ctx context.Context, store string, targets []*target) ([]int64, erro
 	}
 	for i, t := range targets {
 		var err error
-		list[i], err = serverCount(ctx, t.dsn, `SELECT coalesce(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit, 0)
+		list[i], err = database.ServerCount(ctx, t.DSN, `SELECT coalesce(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit, 0)
 			FROM pg_statio_user_tables WHERE relname = 'formsvc_deliveries'`)
 		if err != nil {
 			return nil, err
@@ -161,7 +162,7 @@ func (d *deliverBench) idle(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.drop()) }()
+	defer func() { err = errors.Join(err, t.Drop()) }()
 	p, err := t.start(ctx, d)
 	if err != nil {
 		return err
@@ -210,10 +211,10 @@ func (t *target) queries(ctx context.Context, store string) (int64, error) {
 	if store != bench.PostgresStore {
 		return 0, nil
 	}
-	dsn, err := url.Parse(t.dsn)
+	dsn, err := url.Parse(t.DSN)
 	if err != nil {
 		return 0, errors.New("not a URL")
 	}
-	return serverCount(ctx, os.Getenv(bench.PostgresEnv), // from another database, whose own queries do not count
+	return database.ServerCount(ctx, os.Getenv(bench.PostgresEnv), // from another database, whose own queries do not count
 		"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1", strings.TrimPrefix(dsn.Path, "/"))
 }

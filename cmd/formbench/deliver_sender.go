@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
@@ -18,7 +19,7 @@ import (
 // or both, as it is told.
 type sender struct {
 	cfg         *worker.Config
-	store       store
+	store       database.Store
 	svc         *formsvc.Service
 	stopProfile func() error
 	engine      *running // nil when nothing delivers
@@ -37,7 +38,7 @@ func newSender(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.R
 		return s, worker.Reply{}, nil
 	}
 	var err error
-	if s.store, err = openStore(ctx, cfg.DSN, 0); err != nil {
+	if s.store, err = database.OpenStore(ctx, cfg.DSN, 0); err != nil {
 		return nil, worker.Reply{}, err
 	}
 	if s.svc, err = formsvc.New(s.store, nil); err != nil {
@@ -117,9 +118,9 @@ func (s *sender) stop() error {
 // The databases take turns, so that both meet the same machine.
 func measureClaims(ctx context.Context, c *worker.Command) (reply worker.Reply, err error) {
 	reply.Took = make([][]time.Duration, len(c.Databases))
-	stores := make([]store, len(c.Databases))
+	stores := make([]database.Store, len(c.Databases))
 	for i := range c.Databases {
-		if stores[i], err = openStore(ctx, c.Databases[i].DSN, 0); err != nil {
+		if stores[i], err = database.OpenStore(ctx, c.Databases[i].DSN, 0); err != nil {
 			return reply, err
 		}
 		defer func() { err = errors.Join(err, stores[i].Close()) }()

@@ -2,29 +2,30 @@ package main
 
 import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // deliverSheets returns one for each part that delivers.
-func deliverSheets(cells []deliverCell) (list []sheet) {
+func deliverSheets(cells []deliverCell) (list []chart.Sheet) {
 	r := newDeliverRows(cells)
 	for _, part := range bench.DeliverParts() {
-		s := sheet{name: part, title: deliverHeading(part)}
+		s := chart.Sheet{Name: part, Title: deliverHeading(part)}
 		if part == bench.SteadyPart || part == bench.DrainPart {
-			s.note = "reference: signs and posts the same payloads from memory; CPU: of all processes, Postgres and the receiver too"
+			s.Note = "reference: signs and posts the same payloads from memory; CPU: of all processes, Postgres and the receiver too"
 			if part == bench.SteadyPart {
-				s.note += "; p99: from commit to arrival"
+				s.Note += "; p99: from commit to arrival"
 			}
-			s.rows = referenceRows(&r, part)
+			s.Rows = referenceRows(&r, part)
 		}
-		addRows(&s, &r.Grouping, func(key deliverKey) (sheetRow, bool) {
-			row := sheetRow{group: bench.StoreTitle(key.store), label: key.system, system: key.system}
+		chart.AddRows(&s, &r.Grouping, func(key deliverKey) (chart.Row, bool) {
+			row := chart.Row{Group: bench.StoreTitle(key.store), Label: key.system, System: key.system}
 			if key.how != "" {
-				row.label = key.how
+				row.Label = key.how
 			}
 			return row, key.what == part
 		}, deliverMeasures(part)...)
-		if len(s.rows) > 0 {
+		if len(s.Rows) > 0 {
 			list = append(list, s)
 		}
 	}
@@ -32,12 +33,12 @@ func deliverSheets(cells []deliverCell) (list []sheet) {
 }
 
 // referenceRows are what the reference did around the cells of a part.
-func referenceRows(r *deliverRows, part string) (list []sheetRow) {
+func referenceRows(r *deliverRows, part string) (list []chart.Row) {
 	for _, key := range r.Keys {
 		if key.what == part && key.system == bench.APISystem {
 			value := r.Spread(key, func(c *deliverCell) float64 { return c.Reference })
-			list = append(list, sheetRow{
-				group: bench.StoreTitle(key.store), label: bench.ReferenceSystem, system: bench.ReferenceSystem, values: []*stats.Spread{value},
+			list = append(list, chart.Row{
+				Group: bench.StoreTitle(key.store), Label: bench.ReferenceSystem, System: bench.ReferenceSystem, Values: []*stats.Spread{value},
 			})
 		}
 	}
@@ -63,13 +64,13 @@ func deliverHeading(part string) string {
 }
 
 // deliverMeasures are the columns of the text's table, of which some are drawn.
-func deliverMeasures(part string) (list []measure[deliverCell]) {
-	drawn := map[string]direction{"deliveries/s": moreIsBetter, "p99 ms": lessIsBetter, "CPU s/10k": lessIsBetter}
+func deliverMeasures(part string) (list []chart.Measure[deliverCell]) {
+	drawn := map[string]chart.Direction{"deliveries/s": chart.MoreIsBetter, "p99 ms": chart.LessIsBetter, "CPU s/10k": chart.LessIsBetter}
 	switch part {
 	case bench.LatencyPart:
-		drawn["p50 ms"] = lessIsBetter
+		drawn["p50 ms"] = chart.LessIsBetter
 	case bench.SteadyPart, bench.DrainPart:
-		drawn["peak MB"] = lessIsBetter
+		drawn["peak MB"] = chart.LessIsBetter
 	}
 	for _, c := range deliverColumns(part) {
 		switch c.title {
@@ -78,7 +79,7 @@ func deliverMeasures(part string) (list []measure[deliverCell]) {
 		case "of it":
 			c.title = "of the reference"
 		}
-		list = append(list, newMeasure(c.title, c.decimals, drawn[c.title], c.figure))
+		list = append(list, chart.NewMeasure(c.title, c.decimals, drawn[c.title], c.figure))
 	}
 	return list
 }

@@ -34,7 +34,7 @@ func (s *fileScene) newMover(ctx context.Context, bytes int64) (mover, error) {
 		return newDirect(s.s3)
 	}
 	if s.peer != nil {
-		return s.peer.mover(ctx, s.server.addr, bytes)
+		return s.peer.mover(ctx, s.server.Addr, bytes)
 	}
 	return newCourier(ctx, s, bytes)
 }

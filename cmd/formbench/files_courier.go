@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // A fileConn is a connection over which files go.
@@ -74,7 +76,7 @@ func (c *fileConn) fetch(request []byte, w io.Writer) (int64, error) {
 // A courier is a client of our servers.
 type courier struct {
 	*fileConn
-	world  world
+	world  database.World
 	form   bool // upload as multipart/form-data
 	hashes bool // the server answers with a hash
 }
@@ -87,7 +89,7 @@ const slowest = 1 << 20
 const courierBuffer = 1 << 20
 
 func newCourier(ctx context.Context, s *fileScene, bytes int64) (*courier, error) {
-	conn, err := dialFiles(ctx, s.server.addr, bytes)
+	conn, err := dialFiles(ctx, s.server.Addr, bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (c *courier) uploadHead(size int64) (before, after string) {
 	}
 	return fmt.Sprintf("POST %s/%s/files HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
 		"Authorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
-		c.world.listPath(), fixture.StoredID(0), c.world.key, header, int64(len(before))+size+int64(len(after)), before), after
+		c.world.ListPath(), fixture.StoredID(0), c.world.Key, header, int64(len(before))+size+int64(len(after)), before), after
 }
 
 func (c *courier) upload(_ context.Context, what *content) (string, error) {
@@ -120,11 +122,11 @@ func (c *courier) upload(_ context.Context, what *content) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var got uploaded
+	var got server.Uploaded
 	if err := json.Unmarshal(body, &got); err != nil {
 		return "", fmt.Errorf("upload: %w", err)
 	}
-	want := uploaded{UUID: got.UUID, Size: what.size}
+	want := server.Uploaded{UUID: got.UUID, Size: what.size}
 	if c.hashes {
 		want.SHA256 = what.sum
 	}
@@ -135,5 +137,5 @@ func (c *courier) upload(_ context.Context, what *content) (string, error) {
 }
 
 func (c *courier) download(_ context.Context, id string, w io.Writer) (int64, error) {
-	return c.fetch(c.world.request(http.MethodGet, "/v1/files/"+id, nil), w)
+	return c.fetch(c.world.Request(http.MethodGet, "/v1/files/"+id, nil), w)
 }

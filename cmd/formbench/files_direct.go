@@ -11,6 +11,8 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 )
 
 // A direct is a client of an S3 server, with the defaults of minio-go.
@@ -19,9 +21,9 @@ type direct struct {
 	stored int
 }
 
-func newDirect(s *s3Server) (*direct, error) {
-	client, err := minio.New(strings.TrimPrefix(s.endpoint, "http://"), &minio.Options{
-		Creds: credentials.NewStaticV4(s3Key, s3Key, ""), Region: s3Region,
+func newDirect(s *s3server.Server) (*direct, error) {
+	client, err := minio.New(strings.TrimPrefix(s.Endpoint, "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(s3server.Key, s3server.Key, ""), Region: s3server.Region,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("minio-go: %w", err)
@@ -38,7 +40,7 @@ func (d *direct) upload(ctx context.Context, c *content) (string, error) {
 	}
 	d.stored++
 	id := strconv.Itoa(d.stored)
-	info, err := d.client.PutObject(ctx, s3Bucket, id, bytes.NewReader(c.block), c.size, minio.PutObjectOptions{})
+	info, err := d.client.PutObject(ctx, s3server.Bucket, id, bytes.NewReader(c.block), c.size, minio.PutObjectOptions{})
 	if err == nil && info.Size != c.size {
 		err = fmt.Errorf("stored %d bytes of %d", info.Size, c.size)
 	}
@@ -49,7 +51,7 @@ func (d *direct) upload(ctx context.Context, c *content) (string, error) {
 }
 
 func (d *direct) download(ctx context.Context, id string, w io.Writer) (int64, error) {
-	object, err := d.client.GetObject(ctx, s3Bucket, id, minio.GetObjectOptions{})
+	object, err := d.client.GetObject(ctx, s3server.Bucket, id, minio.GetObjectOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("minio-go: %w", err)
 	}

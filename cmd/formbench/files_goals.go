@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -42,7 +43,7 @@ const (
 
 // fileGoals compares the figures with what they should be. There are none unless
 // files were to be measured.
-func fileGoals(o *bench.Options, cells []fileCell) (list []goal) {
+func fileGoals(o *bench.Options, cells []fileCell) (list []report.Goal) {
 	if !slices.Contains(o.Only, bench.FilesPart) {
 		return nil
 	}
@@ -57,22 +58,22 @@ func fileGoals(o *bench.Options, cells []fileCell) (list []goal) {
 		{uploadWhat, s3Place, minioSystem, leastOfMinio},
 		{downloadWhat, s3Place, minioSystem, leastOfMinio},
 	} {
-		g := goal{
+		g := report.Goal{
 			Text: fmt.Sprintf("%s: MB/s ≥ %g of %s", x.what, x.least, x.system), Store: x.place,
-			Bound: x.least, atLeast: true, decimals: 2,
+			Bound: x.least, AtLeast: true, Decimals: 2,
 		}
-		list = append(list, g.met(r.of(fileKey{x.what, x.place, bench.APISystem}, x.system)))
+		list = append(list, g.Met(r.of(fileKey{x.what, x.place, bench.APISystem}, x.system)))
 	}
 	for _, x := range []struct {
 		place string
 		most  float64
 	}{{diskPlace, mostOnDisk}, {s3Place, mostOnS3}} {
-		g := goal{
+		g := report.Goal{
 			Text: fmt.Sprintf("%s: memory grows by < %.0f MB", largeWhat, x.most), Store: x.place,
-			Bound: x.most, decimals: 1, unit: " MB",
+			Bound: x.most, Decimals: 1, Unit: " MB",
 		}
 		grown := r.Spread(fileKey{largeWhat, x.place, bench.APISystem}, func(c *fileCell) float64 { return c.GrownMB })
-		list = append(list, g.met(grown))
+		list = append(list, g.Met(grown))
 	}
 	return list
 }

@@ -6,10 +6,11 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
 // reportFiles writes a table of what was compared, and one of memory.
-func reportFiles(w *report, o *bench.Options, cells []fileCell) {
+func reportFiles(w *report.Writer, o *bench.Options, cells []fileCell) {
 	if len(cells) == 0 {
 		return
 	}
@@ -25,14 +26,14 @@ func reportFiles(w *report, o *bench.Options, cells []fileCell) {
 			speed = append(speed, rows.speed(key))
 		}
 	}
-	w.printf("\nfiles: %d of %s, one after the other over one connection\n", o.FileCount, sizeText(o.FileSize))
-	w.table(3, speed)
+	w.Printf("\nfiles: %d of %s, one after the other over one connection\n", o.FileCount, sizeText(o.FileSize))
+	w.Table(3, speed)
 	if !slices.ContainsFunc(rows.Keys, func(key fileKey) bool { return key.place == s3Place }) {
-		w.printf("  S3: not measured\n")
+		w.Printf("  S3: not measured\n")
 	}
-	w.printf("\nmemory of the server, over what a file of %s took: %s of %s up and down; %s of %d × %s at once\n",
+	w.Printf("\nmemory of the server, over what a file of %s took: %s of %s up and down; %s of %d × %s at once\n",
 		sizeText(warmSize), largeWhat, sizeText(o.FileLarge), burstWhat, o.FileBurst, sizeText(burstSize(o)))
-	w.table(3, memory)
+	w.Table(3, memory)
 }
 
 // speed returns a row of the first table.

@@ -9,8 +9,11 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -20,11 +23,11 @@ type fileScene struct {
 	*fileBench
 	cell   *fileCell
 	dir    string
-	s3     *s3Server // nil on disk
-	server *server   // nil where the generator speaks to S3 itself
-	world  world
+	s3     *s3server.Server // nil on disk
+	server *server.Process  // nil where the generator speaks to S3 itself
+	world  database.World
 	stored int // files that the system has acknowledged
-	db     *database
+	db     *database.Database
 	peer   filePeer // nil for a system of ours
 }
 
@@ -45,19 +48,19 @@ func (f *fileBench) peerScene(c *fileCell, dir string, peer filePeer) *fileScene
 
 // newScene returns one that has to be closed also when it fails.
 func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, err error) {
-	s = &fileScene{fileBench: f, cell: c, world: inventedWorld()}
+	s = &fileScene{fileBench: f, cell: c, world: database.InventedWorld()}
 	if s.dir, err = os.MkdirTemp(f.Dir, "formbench-"); err != nil {
 		return s, err
 	}
-	cfg := serverConfig{System: c.System, Files: filepath.Join(s.dir, "files"), MaxFile: max(f.FileSize, f.FileLarge, warmSize)}
+	cfg := server.Config{System: c.System, Files: filepath.Join(s.dir, "files"), MaxFile: max(f.FileSize, f.FileLarge, warmSize)}
 	if err := os.Mkdir(cfg.Files, 0o700); err != nil {
 		return s, err
 	}
 	if c.Place == s3Place {
-		if s.s3, err = startS3(ctx, f.S3Program, s.dir); err != nil {
+		if s.s3, err = s3server.Start(ctx, f.S3Program, s.dir); err != nil {
 			return s, err
 		}
-		cfg.Files, cfg.Endpoint = "", s.s3.endpoint
+		cfg.Files, cfg.Endpoint = "", s.s3.Endpoint
 	}
 	if c.System == minioSystem {
 		return s, nil
@@ -66,25 +69,25 @@ func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, er
 		if err := s.makeDatabase(ctx); err != nil {
 			return s, err
 		}
-		cfg.DSN = s.db.dsn
+		cfg.DSN = s.db.DSN
 	}
 	if f.Profiles != "" {
 		cfg.Profile = filepath.Join(f.Profiles, c.profile())
 	}
-	s.server, err = startServer(ctx, f.Self, cfg, f.Log)
+	s.server, err = server.Start(ctx, f.Self, cfg, f.Log)
 	return s, err
 }
 
 // makeDatabase makes one with a response that gets the files.
 func (s *fileScene) makeDatabase(ctx context.Context) (err error) {
-	if s.db, err = newDatabase(ctx, bench.SQLiteStore, s.dir); err != nil {
+	if s.db, err = database.New(ctx, bench.SQLiteStore, s.dir); err != nil {
 		return err
 	}
-	account, err := s.db.account(ctx)
+	account, err := s.db.NewAccount(ctx)
 	if err != nil {
 		return err
 	}
-	s.world, err = s.db.withResponses(ctx, account, 0, 1)
+	s.world, err = s.db.WithResponses(ctx, account, 0, 1)
 	return err
 }
 
@@ -101,7 +104,7 @@ func (s *fileScene) close() error {
 	}
 	err := s.stopServer()
 	if s.s3 != nil {
-		s.s3.stop()
+		s.s3.Stop()
 	}
 	if s.dir == "" {
 		return err
@@ -113,7 +116,7 @@ func (s *fileScene) close() error {
 
 func (s *fileScene) stopServer() (err error) {
 	if s.server != nil {
-		err = s.server.stop()
+		err = s.server.Stop()
 	}
 	s.server = nil
 	return err
@@ -131,9 +134,9 @@ func (s *fileScene) holds(ctx context.Context) error {
 	if err := s.stopServer(); err != nil {
 		return err
 	}
-	return s.db.with(ctx, func(db store, _ *formsvc.Service) error {
+	return s.db.With(ctx, func(db database.Store, _ *formsvc.Service) error {
 		page, err := db.Files(ctx, formsvc.FileQuery{
-			AccountID: s.world.campaign.AccountID, CampaignID: s.world.campaign.ID, ResponseID: fixture.StoredID(0),
+			AccountID: s.world.Campaign.AccountID, CampaignID: s.world.Campaign.ID, ResponseID: fixture.StoredID(0),
 			Page: formsvc.PageQuery{Limit: 1},
 		})
 		if err == nil && page.Total != int64(s.stored) {
@@ -147,10 +150,10 @@ func (s *fileScene) holds(ctx context.Context) error {
 func (s *fileScene) watched(n int, size int64, move func() error) error {
 	pids := []int{0, 0}
 	if s.server != nil {
-		pids[0] = s.server.pid
+		pids[0] = s.server.PID
 	}
 	if s.s3 != nil {
-		pids[1] = s.s3.pid
+		pids[1] = s.s3.PID
 	}
 	before, err := proc.ReadTimes(pids)
 	if err != nil {
@@ -192,6 +195,6 @@ func (s *fileScene) peak() (float64, error) {
 	if s.server == nil {
 		return 0, nil
 	}
-	peak, err := proc.PeakMemory(s.server.pid)
+	peak, err := proc.PeakMemory(s.server.PID)
 	return float64(peak) / 1e6, err
 }

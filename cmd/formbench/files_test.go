@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
 // filesSmall makes the part with files short. The sizes are multiples of nothing.
@@ -36,7 +37,7 @@ func TestFilesEveryCell(t *testing.T) {
 	for _, c := range r.Files {
 		checkFiles(t, &c)
 	}
-	if len(r.Goals) != 7 || slices.ContainsFunc(r.Goals, func(g goal) bool { return !g.Measured }) {
+	if len(r.Goals) != 7 || slices.ContainsFunc(r.Goals, func(g report.Goal) bool { return !g.Measured }) {
 		t.Errorf("got the goals %+v", r.Goals)
 	}
 	left, err := os.ReadDir(dir)

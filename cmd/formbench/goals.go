@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // goals compares the figures with what they should be.
-func goals(o *bench.Options, cells []cell, list []ratio) []goal {
-	all := []goal{}
+func goals(o *bench.Options, cells []cell, list []ratio) []report.Goal {
+	all := []report.Goal{}
 	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 		j := judge{store: store, cells: cells, rows: newRows(cells), ratios: list}
 		j.create()
@@ -34,12 +35,12 @@ type judge struct {
 	cells  []cell
 	rows   rows
 	ratios []ratio
-	goals  []goal
+	goals  []report.Goal
 }
 
-func (j *judge) add(g goal, value *stats.Spread) {
+func (j *judge) add(g report.Goal, value *stats.Spread) {
 	g.Store = j.store
-	j.goals = append(j.goals, g.met(value))
+	j.goals = append(j.goals, g.Met(value))
 }
 
 // ratio returns one of the ratios, or nil.
@@ -54,7 +55,7 @@ func (j *judge) ratio(of string, s subject) *stats.Spread {
 
 func (j *judge) halfOfCeiling(name string, s subject) {
 	text := fmt.Sprintf("%s, %d connections: requests/s ≥ 0.5 of the ceiling", name, s.Conns)
-	j.add(goal{Text: text, Bound: 0.5, atLeast: true, decimals: 2}, j.ratio(ofCeiling, s))
+	j.add(report.Goal{Text: text, Bound: 0.5, AtLeast: true, Decimals: 2}, j.ratio(ofCeiling, s))
 }
 
 func (j *judge) create() {
@@ -62,17 +63,17 @@ func (j *judge) create() {
 	s := subject{createWhat, j.store, conns, 0}
 	key := rowKey{s, bench.APISystem}
 	j.halfOfCeiling("create", s)
-	j.add(goal{Text: "create, 64 connections: p99 < 20 ms", Bound: 19.99, decimals: 2, unit: " ms"},
+	j.add(report.Goal{Text: "create, 64 connections: p99 < 20 ms", Bound: 19.99, Decimals: 2, Unit: " ms"},
 		j.rows.Spread(key, func(c *cell) float64 { return c.P99 }))
-	j.add(goal{Text: "create, 64 connections: server CPU ≤ 60 µs", Bound: 60, unit: " µs"},
+	j.add(report.Goal{Text: "create, 64 connections: server CPU ≤ 60 µs", Bound: 60, Unit: " µs"},
 		j.rows.Spread(key, func(c *cell) float64 { return c.ServerMicros }))
-	j.add(goal{Text: "create, 1 connection: requests/s ≥ 1.0 of each", Bound: 1, atLeast: true, decimals: 2},
+	j.add(report.Goal{Text: "create, 1 connection: requests/s ≥ 1.0 of each", Bound: 1, AtLeast: true, Decimals: 2},
 		j.ratio(ofEach, subject{createWhat, j.store, 1, 0}))
 }
 
 func (j *judge) depth(large int) {
 	for _, what := range []string{firstWhat, deepWhat} {
-		j.add(goal{Text: what + " of 20: p50 ≤ 1.3 of the small campaign's", Bound: 1.3, decimals: 2},
+		j.add(report.Goal{Text: what + " of 20: p50 ≤ 1.3 of the small campaign's", Bound: 1.3, Decimals: 2},
 			j.ratio(ofDepth, subject{what, j.store, 1, large}))
 	}
 }
@@ -80,9 +81,9 @@ func (j *judge) depth(large int) {
 // checks judges what the quota and idempotency keys cost at the highest load.
 func (j *judge) checks(conns []int) {
 	s := subject{checksWhat, j.store, slices.Max(conns), 0}
-	j.add(goal{Text: fmt.Sprintf("create, %d connections: with a quota > 0.95 of without", s.Conns), Bound: 0.95, atLeast: true, decimals: 2},
+	j.add(report.Goal{Text: fmt.Sprintf("create, %d connections: with a quota > 0.95 of without", s.Conns), Bound: 0.95, AtLeast: true, Decimals: 2},
 		j.ratio(ofQuota, s))
-	j.add(goal{Text: fmt.Sprintf("create, %d connections: with a quota and a key > 0.95 of without", s.Conns), Bound: 0.95, atLeast: true, decimals: 2},
+	j.add(report.Goal{Text: fmt.Sprintf("create, %d connections: with a quota and a key > 0.95 of without", s.Conns), Bound: 0.95, AtLeast: true, Decimals: 2},
 		j.ratio(ofKeyed, s))
 }
 
@@ -95,5 +96,5 @@ func (j *judge) memory() {
 			most = &s
 		}
 	}
-	j.add(goal{Text: "peak memory of every server < 100 MB", Bound: 99.9, decimals: 1, unit: " MB"}, most)
+	j.add(report.Goal{Text: "peak memory of every server < 100 MB", Bound: 99.9, Decimals: 1, Unit: " MB"}, most)
 }

@@ -126,6 +126,7 @@ import (
 	"syscall"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 func main() {
@@ -145,8 +146,8 @@ type streams struct {
 // run returns the exit status: 0, 1 when a measurement failed, 2 when the flags
 // were not understood.
 func run(ctx context.Context, args []string, std streams) int {
-	if len(args) == 1 && args[0] == serveCommand {
-		if err := serve(ctx, std.in, std.out, std.err); err != nil {
+	if len(args) == 1 && args[0] == server.Command {
+		if err := server.Serve(ctx, std.in, std.out, std.err); err != nil {
 			_, _ = fmt.Fprintln(std.err, "formbench server:", err)
 			return 1
 		}

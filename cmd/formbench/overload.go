@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -98,41 +100,41 @@ func (b *overloadBench) all(ctx context.Context) error {
 
 // cell measures and notes one cell, given the peak rate.
 func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64) (err error) {
-	db, err := newDatabase(ctx, bench.SQLiteStore, b.Dir)
+	db, err := database.New(ctx, bench.SQLiteStore, b.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	w, err := db.account(ctx)
+	defer func() { err = errors.Join(err, db.Drop()) }()
+	w, err := db.NewAccount(ctx)
 	if err != nil {
 		return err
 	}
-	if w, err = db.withWebhook(ctx, w); err != nil {
+	if w, err = db.WithWebhook(ctx, w); err != nil {
 		return err
 	}
-	work, err := w.creates()
+	work, err := w.Creates()
 	if err != nil {
 		return err
 	}
-	cfg := serverConfig{System: c.System, DSN: db.dsn, Processors: 1}
+	cfg := server.Config{System: c.System, DSN: db.DSN, Processors: 1}
 	if c.Place == databasePlace {
 		cfg.SlowWrite = slowWrite
 	}
-	srv, err := startServer(ctx, b.Self, cfg, b.Log)
+	srv, err := server.Start(ctx, b.Self, cfg, b.Log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, srv.stop()) }()
+	defer func() { err = errors.Join(err, srv.Stop()) }()
 	begin := time.Now().Add(b.Warmup)
-	p := &pressure{Workload: work, addr: srv.addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration), polite: c.What == politeWhat}
+	p := &pressure{Workload: work, addr: srv.Addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration), polite: c.What == politeWhat}
 	if c.What == openWhat {
 		p.rate = overFactor * peak
 	}
-	s, before, after, err := p.watched(ctx, srv.pid)
+	s, before, after, err := p.watched(ctx, srv.PID)
 	if err != nil {
 		return err
 	}
-	memory, err := proc.PeakMemory(srv.pid)
+	memory, err := proc.PeakMemory(srv.PID)
 	if err != nil {
 		return err
 	}
@@ -162,9 +164,9 @@ func (c *overloadCell) fill(s *pressed, d time.Duration, peak float64) {
 
 // checkMade checks that the database has the responses that were acknowledged and no others.
 // Who broke a connection may have made one without knowing.
-func checkMade(ctx context.Context, d *database, w world, t tally) error {
-	return d.with(ctx, func(_ store, svc *formsvc.Service) error {
-		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.campaign.AccountID, ID: w.campaign.ID})
+func checkMade(ctx context.Context, d *database.Database, w database.World, t tally) error {
+	return d.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
+		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.Campaign.AccountID, ID: w.Campaign.ID})
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -26,11 +27,11 @@ func newOverloadRows(cells []overloadCell) overloadRows {
 }
 
 // reportOverloads writes a table.
-func reportOverloads(w *report, cells []overloadCell) {
+func reportOverloads(w *report.Writer, cells []overloadCell) {
 	if len(cells) == 0 {
 		return
 	}
-	w.printf("\noverload: creates; the server has one processor, or a database that takes %v for each; %s: no bound on requests in progress;\n"+
+	w.Printf("\noverload: creates; the server has one processor, or a database that takes %v for each; %s: no bound on requests in progress;\n"+
 		"refused: share of the answers; latencies and goodput: of what was served\n", slowWrite, bench.UnboundedSystem)
 	table := [][]string{{
 		"", "", "", "connections", "offered/s", "sent/s", "goodput/s", "of peak", "refused", "p50 ms", "p99 ms", "broken", "server cores", "peak MB",
@@ -39,7 +40,7 @@ func reportOverloads(w *report, cells []overloadCell) {
 	for _, key := range rows.Keys {
 		table = append(table, rows.line(key))
 	}
-	w.table(3, table)
+	w.Table(3, table)
 }
 
 // line returns the row as text.
@@ -72,7 +73,7 @@ const leastOfPeak = 0.8
 
 // overloadGoals compares the figures with what they should be. There are none unless
 // overload was to be measured.
-func overloadGoals(o *bench.Options, cells []overloadCell) (list []goal) {
+func overloadGoals(o *bench.Options, cells []overloadCell) (list []report.Goal) {
 	if !slices.Contains(o.Only, bench.OverloadPart) {
 		return nil
 	}
@@ -81,11 +82,11 @@ func overloadGoals(o *bench.Options, cells []overloadCell) (list []goal) {
 		if key.system != bench.APISystem || key.what == peakWhat {
 			continue
 		}
-		g := goal{
+		g := report.Goal{
 			Text: fmt.Sprintf("overload, %s, %d connections: goodput ≥ %g of the peak", key.what, key.conns, leastOfPeak), Store: key.place,
-			Bound: leastOfPeak, atLeast: true, decimals: 2,
+			Bound: leastOfPeak, AtLeast: true, Decimals: 2,
 		}
-		list = append(list, g.met(r.Spread(key, ofPeak)))
+		list = append(list, g.Met(r.Spread(key, ofPeak)))
 	}
 	return list
 }

@@ -4,25 +4,26 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 )
 
 // overloadSheets returns one of what is left of the goodput for each place.
-func overloadSheets(cells []overloadCell) (list []sheet) {
+func overloadSheets(cells []overloadCell) (list []chart.Sheet) {
 	r := newOverloadRows(cells)
 	for _, place := range []string{processorPlace, databasePlace} {
-		s := sheet{
-			name:  bench.OverloadPart + "-" + strings.ReplaceAll(place, " ", "-"),
-			title: "Creating responses under overload, SQLite, " + place,
-			note:  bench.UnboundedSystem + ": no bound on requests in progress; p99: of what was served",
+		s := chart.Sheet{
+			Name:  bench.OverloadPart + "-" + strings.ReplaceAll(place, " ", "-"),
+			Title: "Creating responses under overload, SQLite, " + place,
+			Note:  bench.UnboundedSystem + ": no bound on requests in progress; p99: of what was served",
 		}
-		addRows(&s, &r.Grouping, func(key overloadKey) (sheetRow, bool) {
-			group := key.what + ", " + counted(key.conns, "connection")
-			return sheetRow{group: group, label: key.system, system: key.system}, key.place == place
+		chart.AddRows(&s, &r.Grouping, func(key overloadKey) (chart.Row, bool) {
+			group := key.what + ", " + chart.Counted(key.conns, "connection")
+			return chart.Row{Group: group, Label: key.system, System: key.system}, key.place == place
 		},
-			newMeasure("responses/s", 0, moreIsBetter, func(c *overloadCell) float64 { return c.Goodput }),
-			newMeasure("of peak", 2, notDrawn, ofPeak),
-			newMeasure("refused", 2, notDrawn, func(c *overloadCell) float64 { return c.Refused }),
-			newMeasure("p99 ms", 0, lessIsBetter, func(c *overloadCell) float64 { return c.P99 }),
+			chart.NewMeasure("responses/s", 0, chart.MoreIsBetter, func(c *overloadCell) float64 { return c.Goodput }),
+			chart.NewMeasure("of peak", 2, chart.NotDrawn, ofPeak),
+			chart.NewMeasure("refused", 2, chart.NotDrawn, func(c *overloadCell) float64 { return c.Refused }),
+			chart.NewMeasure("p99 ms", 0, chart.LessIsBetter, func(c *overloadCell) float64 { return c.P99 }),
 		)
 		list = append(list, s)
 	}

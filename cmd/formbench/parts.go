@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
@@ -74,32 +75,32 @@ func (r *runner) create(ctx context.Context) error {
 
 func (r *runner) createCell(ctx context.Context, c cell) (err error) {
 	if c.System == bench.CeilingSystem {
-		w := inventedWorld()
-		_, err := r.measure(ctx, c, "", func(string) (loadgen.Workload, error) { return w.creates() })
+		w := database.InventedWorld()
+		_, err := r.measure(ctx, c, "", func(string) (loadgen.Workload, error) { return w.Creates() })
 		return err
 	}
-	db, err := newDatabase(ctx, c.Store, r.Dir)
+	db, err := database.New(ctx, c.Store, r.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	w, err := db.account(ctx)
+	defer func() { err = errors.Join(err, db.Drop()) }()
+	w, err := db.NewAccount(ctx)
 	if err != nil {
 		return err
 	}
-	if w, err = db.withWebhook(ctx, w); err != nil {
+	if w, err = db.WithWebhook(ctx, w); err != nil {
 		return err
 	}
-	answered, err := r.measure(ctx, c, db.dsn, func(string) (loadgen.Workload, error) {
+	answered, err := r.measure(ctx, c, db.DSN, func(string) (loadgen.Workload, error) {
 		if c.System == bench.KeyedSystem {
-			return w.keyedCreates()
+			return w.KeyedCreates()
 		}
-		return w.creates()
+		return w.Creates()
 	})
 	if err != nil {
 		return err
 	}
-	return db.holds(ctx, w, answered)
+	return db.Holds(ctx, w, answered)
 }
 
 // checks measures new responses without a quota, with one, and with an idempotency
@@ -128,13 +129,13 @@ func (r *runner) read(ctx context.Context) (err error) {
 		f := stores[c.Store]
 		w := f.campaigns[c.Responses]
 		if c.System == bench.CeilingSystem {
-			w = inventedWorld()
+			w = database.InventedWorld()
 		}
-		work := w.gets(c.Responses)
+		work := w.Gets(c.Responses)
 		if c.What == listWhat {
-			work = w.list()
+			work = w.List()
 		}
-		if _, err := r.measure(ctx, c, f.dsn, func(string) (loadgen.Workload, error) { return work, nil }); err != nil {
+		if _, err := r.measure(ctx, c, f.DSN, func(string) (loadgen.Workload, error) { return work, nil }); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -157,11 +158,11 @@ func (r *runner) depth(ctx context.Context) (err error) {
 		w := f.campaigns[c.Responses]
 		prepare := func(addr string) (loadgen.Workload, error) {
 			if c.What == deepWhat {
-				return w.deep(ctx, addr, c.Responses)
+				return w.Deep(ctx, addr, c.Responses)
 			}
-			return w.list(), nil
+			return w.List(), nil
 		}
-		if _, err := r.measure(ctx, c, f.dsn, prepare); err != nil {
+		if _, err := r.measure(ctx, c, f.DSN, prepare); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -170,8 +171,8 @@ func (r *runner) depth(ctx context.Context) (err error) {
 
 // A filled database has campaigns, by size, that are only read.
 type filled struct {
-	*database
-	campaigns map[int]world
+	*database.Database
+	campaigns map[int]database.World
 }
 
 // filledStores has one on each store.
@@ -179,7 +180,7 @@ type filledStores map[string]filled
 
 func (s filledStores) drop() (err error) {
 	for _, f := range s {
-		err = errors.Join(err, f.drop())
+		err = errors.Join(err, f.Drop())
 	}
 	return err
 }
@@ -190,11 +191,11 @@ func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 	stores := make(filledStores)
 	for _, store := range r.Stores {
 		start := time.Now()
-		db, err := newDatabase(ctx, store, r.Dir)
+		db, err := database.New(ctx, store, r.Dir)
 		if err != nil {
 			return stores, err
 		}
-		f := filled{database: db, campaigns: make(map[int]world)}
+		f := filled{Database: db, campaigns: make(map[int]database.World)}
 		stores[store] = f
 		if err := f.fill(ctx, sizes); err != nil {
 			return stores, fmt.Errorf("%s: %w", store, err)
@@ -205,16 +206,16 @@ func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 }
 
 func (f *filled) fill(ctx context.Context, sizes []int) error {
-	account, err := f.account(ctx)
+	account, err := f.NewAccount(ctx)
 	if err != nil {
 		return err
 	}
 	first := 0
 	for _, n := range sizes {
-		if f.campaigns[n], err = f.withResponses(ctx, account, first, n); err != nil {
+		if f.campaigns[n], err = f.WithResponses(ctx, account, first, n); err != nil {
 			return err
 		}
 		first += n
 	}
-	return f.settle(ctx)
+	return f.Settle(ctx)
 }

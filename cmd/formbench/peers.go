@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 )
 
 // The systems that the API is compared with, besides the ceiling. Where nothing
@@ -44,8 +45,8 @@ type peerBench struct {
 	*bench.Bench
 	template string // directory of PocketBase with collections, and nothing in them
 	full     string // the same with -peer-fill responses
-	ours     *database
-	world    world // of the filled database of ours
+	ours     *database.Database
+	world    database.World // of the filled database of ours
 	result   peerResult
 }
 
@@ -103,7 +104,7 @@ func (p *peerBench) close() (err error) {
 		}
 	}
 	if p.ours != nil {
-		err = errors.Join(err, p.ours.drop())
+		err = errors.Join(err, p.ours.Drop())
 	}
 	return err
 }

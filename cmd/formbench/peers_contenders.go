@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // A contender is a system with an empty database of its own.
 type contender struct {
-	start   func(ctx context.Context) (*server, error)
+	start   func(ctx context.Context) (*server.Process, error)
 	creates func(token string) (loadgen.Workload, error)
 	holds   func(ctx context.Context, answered int) error // fails unless everything is there that was acknowledged
 	drop    func() error
@@ -25,10 +27,10 @@ type contender struct {
 func (p *peerBench) contender(ctx context.Context, c *cell) (*contender, error) {
 	switch c.System {
 	case bench.CeilingSystem:
-		w := inventedWorld()
+		w := database.InventedWorld()
 		return &contender{
-			start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, "") },
-			creates: func(string) (loadgen.Workload, error) { return w.creates() },
+			start:   func(ctx context.Context) (*server.Process, error) { return p.startOurs(ctx, c, "") },
+			creates: func(string) (loadgen.Workload, error) { return w.Creates() },
 			holds:   func(context.Context, int) error { return nil },
 			drop:    func() error { return nil },
 		}, nil
@@ -42,27 +44,27 @@ func (p *peerBench) contender(ctx context.Context, c *cell) (*contender, error) 
 
 // ourContender has a webhook, so that each response is a delivery too.
 func (p *peerBench) ourContender(ctx context.Context, c *cell) (_ *contender, err error) {
-	db, err := newDatabase(ctx, c.Store, p.Dir)
+	db, err := database.New(ctx, c.Store, p.Dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, db.drop())
+			err = errors.Join(err, db.Drop())
 		}
 	}()
-	w, err := db.account(ctx)
+	w, err := db.NewAccount(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if w, err = db.withWebhook(ctx, w); err != nil {
+	if w, err = db.WithWebhook(ctx, w); err != nil {
 		return nil, err
 	}
 	return &contender{
-		start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, db.dsn) },
-		creates: func(string) (loadgen.Workload, error) { return w.creates() },
-		holds:   func(ctx context.Context, answered int) error { return db.holds(ctx, w, answered) },
-		drop:    db.drop,
+		start:   func(ctx context.Context) (*server.Process, error) { return p.startOurs(ctx, c, db.DSN) },
+		creates: func(string) (loadgen.Workload, error) { return w.Creates() },
+		holds:   func(ctx context.Context, answered int) error { return db.Holds(ctx, w, answered) },
+		drop:    db.Drop,
 	}, nil
 }
 
@@ -80,7 +82,7 @@ func (p *peerBench) pocketContender(ctx context.Context, c *cell) (*contender, e
 		kept, create = []string{pocketbase.Responses, pocketbase.Events, pocketbase.Deliveries}, batchPocket
 	}
 	return &contender{
-		start: func(ctx context.Context) (*server, error) { return p.startPocket(ctx, c, s.dir) },
+		start: func(ctx context.Context) (*server.Process, error) { return p.startPocket(ctx, c, s.dir) },
 		creates: func(token string) (loadgen.Workload, error) {
 			if c.System != tokenSystem {
 				token = ""
@@ -93,16 +95,16 @@ func (p *peerBench) pocketContender(ctx context.Context, c *cell) (*contender, e
 }
 
 // startOurs starts this program for a cell.
-func (p *peerBench) startOurs(ctx context.Context, c *cell, dsn string) (*server, error) {
+func (p *peerBench) startOurs(ctx context.Context, c *cell, dsn string) (*server.Process, error) {
 	system, _, _ := strings.Cut(c.System, ",") // what comes after it is asked of the same server
-	cfg := serverConfig{System: system, DSN: dsn, Responses: max(c.Responses, bench.MinFill), Profile: p.profile(c)}
-	return startServer(ctx, p.Self, cfg, p.Log)
+	cfg := server.Config{System: system, DSN: dsn, Responses: max(c.Responses, bench.MinFill), Profile: p.profile(c)}
+	return server.Start(ctx, p.Self, cfg, p.Log)
 }
 
 // startPocket starts PocketBase for a cell.
-func (p *peerBench) startPocket(ctx context.Context, c *cell, dir string) (*server, error) {
+func (p *peerBench) startPocket(ctx context.Context, c *cell, dir string) (*server.Process, error) {
 	cfg := pocketbase.Config{Dir: dir, Full: c.System == fullSystem || c.System == batchSystem, Profile: p.profile(c)}
-	return startServing(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
+	return server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
 }
 
 // profile names the file of the cell's CPU profile, if there is to be one.

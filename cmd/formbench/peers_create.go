@@ -55,13 +55,13 @@ func (p *peerBench) createLoad(ctx context.Context, c *cell, s *contender, rate 
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, srv.stop()) }()
-	work, err := s.creates(srv.token)
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	work, err := s.creates(srv.Token)
 	if err != nil {
 		return 0, err
 	}
-	l := &loadgen.Load{Workload: work, Addr: srv.addr, Conns: c.Conns, Rate: rate}
-	if answered, err = c.load(ctx, l, srv.pid, p.Warmup, p.Duration); err != nil {
+	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns, Rate: rate}
+	if answered, err = c.load(ctx, l, srv.PID, p.Warmup, p.Duration); err != nil {
 		return 0, err
 	}
 	p.note(c)

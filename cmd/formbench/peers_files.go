@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // uploads measures a large file: ours as it is and as a form, and PocketBase's as a
@@ -60,7 +61,7 @@ func (p *peerBench) pocketFiles(ctx context.Context, f *fileBench, c *fileCell) 
 	if p.Profiles != "" {
 		cfg.Profile = filepath.Join(p.Profiles, c.profile())
 	}
-	s.server, err = startServing(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
+	s.server, err = server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
 	return s, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -56,12 +57,12 @@ type peerJudge struct {
 	o     *bench.Options
 	r     *peerResult
 	rows  rows
-	goals []goal
+	goals []report.Goal
 }
 
 // peerGoals compares the figures with what they should be. There are none unless
 // these parts were to be measured.
-func peerGoals(o *bench.Options, r *peerResult) []goal {
+func peerGoals(o *bench.Options, r *peerResult) []report.Goal {
 	j := peerJudge{o: o, r: r, rows: newRows(r.Requests)}
 	for _, part := range []struct {
 		name  string
@@ -77,9 +78,9 @@ func peerGoals(o *bench.Options, r *peerResult) []goal {
 	return j.goals
 }
 
-func (j *peerJudge) add(store string, g goal, value *stats.Spread) {
+func (j *peerJudge) add(store string, g report.Goal, value *stats.Spread) {
 	g.Store = store
-	j.goals = append(j.goals, g.met(value))
+	j.goals = append(j.goals, g.Met(value))
 }
 
 // times judges how often ours does what a peer does once.
@@ -88,7 +89,7 @@ func (j *peerJudge) times(least float64, text string, s subject, system, peer st
 	if s.What == pageWhat {
 		value = j.rows.Over(rowKey{s, peer}, rowKey{s, system}, roundOf, requestP50)
 	}
-	j.add(s.Store, goal{Text: fmt.Sprintf("%s: ≥ %g × %s", text, least, peer), Bound: least, atLeast: true, decimals: 2}, value)
+	j.add(s.Store, report.Goal{Text: fmt.Sprintf("%s: ≥ %g × %s", text, least, peer), Bound: least, AtLeast: true, Decimals: 2}, value)
 }
 
 // manyConns is from how many connections on writes share commits so well that the
@@ -115,12 +116,12 @@ func (j *peerJudge) create() {
 		j.times(6, text, s, bench.APISystem, fullSystem)
 		j.times(15, text, s, bench.APISystem, batchSystem)
 		j.times(0.55, text, s, bench.APISystem, bench.CeilingSystem)
-		j.add(bench.SQLiteStore, goal{Text: text + ": server CPU ≤ 50 µs", Bound: 50, unit: " µs"}, j.rows.Spread(mine, requestMicros))
+		j.add(bench.SQLiteStore, report.Goal{Text: text + ": server CPU ≤ 50 µs", Bound: 50, Unit: " µs"}, j.rows.Spread(mine, requestMicros))
 		if conns == 64 {
-			j.add(bench.SQLiteStore, goal{Text: text + ": p99 ≤ 10 ms", Bound: 10, decimals: 2, unit: " ms"}, j.rows.Spread(mine, requestP99))
+			j.add(bench.SQLiteStore, report.Goal{Text: text + ": p99 ≤ 10 ms", Bound: 10, Decimals: 2, Unit: " ms"}, j.rows.Spread(mine, requestP99))
 		}
 	}
-	j.add(bench.SQLiteStore, goal{Text: "create: peak memory ≤ 41.9 MB (40 MiB)", Bound: 41.9, decimals: 1, unit: " MB"}, most)
+	j.add(bench.SQLiteStore, report.Goal{Text: "create: peak memory ≤ 41.9 MB (40 MiB)", Bound: 41.9, Decimals: 1, Unit: " MB"}, most)
 }
 
 func (j *peerJudge) read() {
@@ -141,16 +142,16 @@ func (j *peerJudge) files() {
 	theirs := fileKey{formWhat, diskPlace, pocketSystem}
 	for _, what := range []string{uploadWhat, formWhat} {
 		mine := fileKey{what, diskPlace, bench.APISystem}
-		j.add(diskPlace, goal{Text: what + " of a large file: ≥ 3 × " + pocketSystem, Bound: 3, atLeast: true, decimals: 2},
+		j.add(diskPlace, report.Goal{Text: what + " of a large file: ≥ 3 × " + pocketSystem, Bound: 3, AtLeast: true, Decimals: 2},
 			r.Over(mine, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond))
-		j.add(diskPlace, goal{Text: what + " of a large file: memory grows by < 32 MB", Bound: mostUpload, decimals: 1, unit: " MB"},
+		j.add(diskPlace, report.Goal{Text: what + " of a large file: memory grows by < 32 MB", Bound: mostUpload, Decimals: 1, Unit: " MB"},
 			r.Spread(mine, func(c *fileCell) float64 { return c.GrownUpMB }))
 	}
 }
 
 func (j *peerJudge) start() {
 	r := newStartRows(j.r.Starts)
-	j.add(bench.SQLiteStore, goal{Text: "start: ready after ≤ 50 ms", Bound: 50, decimals: 1, unit: " ms"},
+	j.add(bench.SQLiteStore, report.Goal{Text: "start: ready after ≤ 50 ms", Bound: 50, Decimals: 1, Unit: " ms"},
 		r.Spread(bench.APISystem, startReady))
 }
 

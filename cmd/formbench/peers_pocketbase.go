@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // newPocket returns an empty directory of PocketBase: a copy of one that it made
@@ -24,11 +26,11 @@ func (p *peerBench) newPocket(ctx context.Context) (*pocketScene, error) {
 			return nil, err
 		}
 		p.template = dir
-		srv, err := startServing(ctx, pocketbase.Config{Dir: dir}, p.Log, p.PeerProgram, pocketbase.Command)
+		srv, err := server.StartProgram(ctx, pocketbase.Config{Dir: dir}, p.Log, p.PeerProgram, pocketbase.Command)
 		if err != nil {
 			return nil, err
 		}
-		if err := srv.stop(); err != nil {
+		if err := srv.Stop(); err != nil {
 			return nil, err
 		}
 	}
@@ -45,8 +47,8 @@ func (p *peerBench) newPocket(ctx context.Context) (*pocketScene, error) {
 
 // use opens its database for as long as do runs.
 func (s *pocketScene) use(do func(*sql.DB) error) error {
-	db := &database{dsn: "sqlite:" + filepath.Join(s.dir, pocketbase.Database)}
-	return db.use(do)
+	db := &database.Database{DSN: "sqlite:" + filepath.Join(s.dir, pocketbase.Database)}
+	return db.Use(do)
 }
 
 // holds fails unless each of the collections has as many records as were
@@ -111,14 +113,14 @@ func (p *peerBench) fill(ctx context.Context) (err error) {
 		return nil
 	}
 	begin := time.Now()
-	if p.ours, err = newDatabase(ctx, bench.SQLiteStore, p.Dir); err != nil {
+	if p.ours, err = database.New(ctx, bench.SQLiteStore, p.Dir); err != nil {
 		return err
 	}
-	account, err := p.ours.account(ctx)
+	account, err := p.ours.NewAccount(ctx)
 	if err != nil {
 		return err
 	}
-	if p.world, err = p.ours.withResponses(ctx, account, 0, p.PeerFill); err != nil {
+	if p.world, err = p.ours.WithResponses(ctx, account, 0, p.PeerFill); err != nil {
 		return err
 	}
 	s, err := p.newPocket(ctx)

@@ -14,9 +14,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -44,15 +46,15 @@ func (p *peerBench) postgres(ctx context.Context, round int) error {
 // insertCell measures and notes single rows, each by a prepared statement of its
 // own transaction, as pgbench would insert them.
 func (p *peerBench) insertCell(ctx context.Context, c *cell) (err error) {
-	db, err := newDatabase(ctx, bench.PostgresStore, p.Dir)
+	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
-	if err := onServer(ctx, db.dsn, singleSchema); err != nil {
+	defer func() { err = errors.Join(err, db.Drop()) }()
+	if err := database.OnServer(ctx, db.DSN, server.SingleSchema); err != nil {
 		return err
 	}
-	pool, err := openPool(ctx, db.dsn, c.Conns)
+	pool, err := server.OpenPool(ctx, db.DSN, c.Conns)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (p *peerBench) insertCell(ctx context.Context, c *cell) (err error) {
 	}
 	c.figures = newFigures(&s, before, after, p.Duration)
 	p.note(c)
-	return singleHolds(ctx, db.dsn, s.Answered, "single_responses")
+	return singleHolds(ctx, db.DSN, s.Answered, "single_responses")
 }
 
 // inserts is a closed loop of rows.
@@ -118,7 +120,7 @@ func (l *inserts) work(ctx context.Context, s *loadgen.Sample) error {
 		if !start.Before(l.end) {
 			return nil
 		}
-		if _, err := conn.Exec(ctx, insertResponse, rand.Text(), string(inventedWorld().campaign.ID), rand.Text()[:11],
+		if _, err := conn.Exec(ctx, server.InsertResponse, rand.Text(), string(database.InventedWorld().Campaign.ID), rand.Text()[:11],
 			formsvc.StatusPending, string(respondent), string(answers), start); err != nil {
 			return err
 		}

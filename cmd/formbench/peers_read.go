@@ -13,6 +13,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // A readPlan is cells that are compared with each other.
@@ -49,9 +50,9 @@ func (p *peerBench) reads(ctx context.Context, round int) error {
 }
 
 // startFull starts the system of a cell with its filled database.
-func (p *peerBench) startFull(ctx context.Context, c *cell) (*server, error) {
+func (p *peerBench) startFull(ctx context.Context, c *cell) (*server.Process, error) {
 	if c.System == bench.APISystem || c.System == offsetSystem {
-		return p.startOurs(ctx, c, p.ours.dsn)
+		return p.startOurs(ctx, c, p.ours.DSN)
 	}
 	if err := p.freshLog(); err != nil {
 		return nil, err
@@ -67,19 +68,19 @@ func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, srv.stop()) }()
+	defer func() { err = errors.Join(err, srv.Stop()) }()
 	work, err := p.readWork(ctx, c, srv)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := checkRead(ctx, c, srv.addr, &work); err != nil {
+	if err := checkRead(ctx, c, srv.Addr, &work); err != nil {
 		return err
 	}
 	// Requests that run at once share the processors.
 	slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
-	l := &loadgen.Load{Workload: work, Addr: srv.addr, Conns: c.Conns}
-	if _, err := c.load(ctx, l, srv.pid, p.Warmup, max(p.Duration, enough*slowest)); err != nil {
+	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}
+	if _, err := c.load(ctx, l, srv.PID, p.Warmup, max(p.Duration, enough*slowest)); err != nil {
 		return err
 	}
 	p.note(c)
@@ -90,9 +91,9 @@ func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
 func far(n int) int { return n / 2 / bench.PageSize * bench.PageSize }
 
 // readWork returns the requests of a cell.
-func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server) (loadgen.Workload, error) {
+func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server.Process) (loadgen.Workload, error) {
 	if c.System == bench.APISystem || c.System == offsetSystem {
-		return p.readOurs(ctx, c, srv.addr)
+		return p.readOurs(ctx, c, srv.Addr)
 	}
 	sort := "-@rowid"
 	if c.System == createdSystem {
@@ -102,7 +103,7 @@ func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server) (loadgen
 	case getWhat:
 		token := ""
 		if c.System == tokenSystem {
-			token = srv.token
+			token = srv.Token
 		}
 		return getPocket(c.Responses, token), nil
 	case listWhat:
@@ -115,16 +116,16 @@ func (p *peerBench) readOurs(ctx context.Context, c *cell, addr string) (loadgen
 	load := loadgen.Workload{Status: http.StatusOK}
 	switch {
 	case c.What == getWhat:
-		return p.world.gets(c.Responses), nil
+		return p.world.Gets(c.Responses), nil
 	case c.What == listWhat:
-		return p.world.list(), nil
+		return p.world.List(), nil
 	case c.System == offsetSystem:
-		path := p.world.listPath() + "?limit=" + strconv.Itoa(bench.PageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
-		load.Requests = [][]byte{p.world.request(http.MethodGet, path, nil)}
+		path := p.world.ListPath() + "?limit=" + strconv.Itoa(bench.PageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
+		load.Requests = [][]byte{p.world.Request(http.MethodGet, path, nil)}
 		return load, nil
 	}
-	cursor, err := p.world.cursorAfter(ctx, addr, far(c.Responses)-1)
-	load.Requests = [][]byte{p.world.page(cursor)}
+	cursor, err := p.world.CursorAfter(ctx, addr, far(c.Responses)-1)
+	load.Requests = [][]byte{p.world.Page(cursor)}
 	return load, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -18,15 +19,15 @@ func newStartRows(cells []startCell) startRows {
 }
 
 // reportPeers writes the tables of what was compared with peers.
-func reportPeers(w *report, r *peerResult) {
+func reportPeers(w *report.Writer, r *peerResult) {
 	reportPeerRequests(w, r.Requests)
 	if len(r.Files) > 0 {
-		w.printf("\nuploads beside PocketBase: one file of %s, on a disk; server, generator, other: seconds of CPU time per GB\n",
+		w.Printf("\nuploads beside PocketBase: one file of %s, on a disk; server, generator, other: seconds of CPU time per GB\n",
 			sizeText(r.Files[0].Bytes))
-		w.table(2, peerFileTable(newFileRows(r.Files)))
+		w.Table(2, peerFileTable(newFileRows(r.Files)))
 	}
 	if len(r.Starts) > 0 {
-		w.printf("\nstart beside PocketBase, with %d responses: from the start of the process to the first answer; memory %v later\n",
+		w.Printf("\nstart beside PocketBase, with %d responses: from the start of the process to the first answer; memory %v later\n",
 			r.Starts[0].Responses, idleWait)
 		rows := newStartRows(r.Starts)
 		table := [][]string{{"", "ready ms", "idle MB"}}
@@ -36,22 +37,22 @@ func reportPeers(w *report, r *peerResult) {
 				rows.Spread(system, func(c *startCell) float64 { return c.IdleMB }).Text(1),
 			})
 		}
-		w.table(1, table)
+		w.Table(1, table)
 	}
 	if len(r.Ratios) > 0 {
-		w.printf("\nbeside peers:")
+		w.Printf("\nbeside peers:")
 		reportRatios(w, r.Ratios)
 	}
 }
 
 // reportPeerRequests writes a table for each store.
-func reportPeerRequests(w *report, cells []cell) {
+func reportPeerRequests(w *report.Writer, cells []cell) {
 	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 		mine := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store })
 		if len(mine) == 0 {
 			continue
 		}
-		w.printf("\nbeside peers, %s\n", store)
+		w.Printf("\nbeside peers, %s\n", store)
 		rows := newRows(mine)
 		table := [][]string{{
 			"", "responses", "connections", "system", "requests/s", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "errors",
@@ -62,7 +63,7 @@ func reportPeerRequests(w *report, cells []cell) {
 			table = append(table, slices.Insert(rows.line(key), p999,
 				rows.Spread(key, func(c *cell) float64 { return c.P999 }).Text(1)))
 		}
-		w.table(1, table)
+		w.Table(1, table)
 	}
 }
 

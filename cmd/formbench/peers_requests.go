@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
@@ -24,7 +25,7 @@ type pocketRecord struct {
 
 func pocketResponse(i int) pocketRecord {
 	return pocketRecord{
-		Reference: fixture.StoredReference(i), Status: formsvc.StatusPending, Campaign: inventedWorld().campaign.ID,
+		Reference: fixture.StoredReference(i), Status: formsvc.StatusPending, Campaign: database.InventedWorld().Campaign.ID,
 		InputJSON: fixture.NewInput(fixture.Submission(i)),
 	}
 }
@@ -59,7 +60,7 @@ func createPocket(_ context.Context, collection, token string) (loadgen.Workload
 // batchPocket makes responses, each with its event and delivery.
 func batchPocket(ctx context.Context, _, token string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: http.StatusOK}
-	payload, err := samplePayload(ctx)
+	payload, err := database.SamplePayload(ctx)
 	if err != nil {
 		return load, err
 	}
@@ -101,7 +102,7 @@ func getPocket(n int, token string) loadgen.Workload {
 func listPocket(page int, sort string) loadgen.Workload {
 	q := url.Values{
 		"page": {fmt.Sprint(page)}, "perPage": {fmt.Sprint(bench.PageSize)}, "sort": {sort},
-		"filter": {fmt.Sprintf("campaign=%q", inventedWorld().campaign.ID)},
+		"filter": {fmt.Sprintf("campaign=%q", database.InventedWorld().Campaign.ID)},
 	}
 	path := recordsPath(pocketbase.Responses) + "?" + q.Encode()
 	return loadgen.Workload{Status: http.StatusOK, Requests: [][]byte{pocketRequest(http.MethodGet, path, "", nil)}}

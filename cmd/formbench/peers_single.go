@@ -6,33 +6,35 @@ import (
 	"fmt"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // singleContender has the tables of the handler.
 func (p *peerBench) singleContender(ctx context.Context, c *cell) (*contender, error) {
-	db, err := newDatabase(ctx, bench.PostgresStore, p.Dir)
+	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := onServer(ctx, db.dsn, singleSchema); err != nil {
-		return nil, errors.Join(err, db.drop())
+	if err := database.OnServer(ctx, db.DSN, server.SingleSchema); err != nil {
+		return nil, errors.Join(err, db.Drop())
 	}
-	w := inventedWorld()
+	w := database.InventedWorld()
 	return &contender{
-		start:   func(ctx context.Context) (*server, error) { return p.startOurs(ctx, c, db.dsn) },
-		creates: func(string) (loadgen.Workload, error) { return w.creates() },
+		start:   func(ctx context.Context) (*server.Process, error) { return p.startOurs(ctx, c, db.DSN) },
+		creates: func(string) (loadgen.Workload, error) { return w.Creates() },
 		holds: func(ctx context.Context, answered int) error {
-			return singleHolds(ctx, db.dsn, answered, "single_responses", "single_events", "single_deliveries")
+			return singleHolds(ctx, db.DSN, answered, "single_responses", "single_events", "single_deliveries")
 		},
-		drop: db.drop,
+		drop: db.Drop,
 	}, nil
 }
 
 // singleHolds fails unless each of the tables has as many rows.
 func singleHolds(ctx context.Context, dsn string, answered int, tables ...string) error {
 	for _, table := range tables {
-		n, err := serverCount(ctx, dsn, "SELECT count(*) FROM "+table)
+		n, err := database.ServerCount(ctx, dsn, "SELECT count(*) FROM "+table)
 		if err != nil {
 			return err
 		}

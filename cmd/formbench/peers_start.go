@@ -41,7 +41,7 @@ func (p *peerBench) starts(ctx context.Context, round int) error {
 }
 
 func (p *peerBench) startCell(ctx context.Context, c *startCell) (err error) {
-	work := p.world.gets(c.Responses)
+	work := p.world.Gets(c.Responses)
 	if c.System == pocketSystem {
 		work = getPocket(c.Responses, "")
 	}
@@ -49,16 +49,16 @@ func (p *peerBench) startCell(ctx context.Context, c *startCell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, srv.stop()) }()
-	if _, err := loadgen.Ask(ctx, srv.addr, work.Requests[0], work.Status); err != nil {
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	if _, err := loadgen.Ask(ctx, srv.Addr, work.Requests[0], work.Status); err != nil {
 		return err
 	}
-	c.Ready = stats.Milliseconds(time.Since(srv.begin))
+	c.Ready = stats.Milliseconds(time.Since(srv.Begin))
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(idleWait):
 	}
-	c.IdleMB, err = proc.ResidentMB(srv.pid)
+	c.IdleMB, err = proc.ResidentMB(srv.PID)
 	return err
 }

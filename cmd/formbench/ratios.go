@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -65,11 +66,11 @@ func appendRatio(list []ratio, s subject, of string, a, b []cell, figure func(*c
 	return append(list, ratio{subject: s, Of: of, Spread: stats.NewSpread(rounds)})
 }
 
-func reportRatios(w *report, list []ratio) {
+func reportRatios(w *report.Writer, list []ratio) {
 	if len(list) == 0 {
 		return
 	}
-	w.printf("\nratios within a round\n")
+	w.Printf("\nratios within a round\n")
 	table := [][]string{{"", "", "", "responses", "connections", "rounds", "median (range)"}}
 	for _, r := range list {
 		rounds := make([]string, len(r.Rounds))
@@ -80,20 +81,20 @@ func reportRatios(w *report, list []ratio) {
 			r.Of, r.What, r.Store, strconv.Itoa(r.Responses), strconv.Itoa(r.Conns), strings.Join(rounds, " "), r.Text(2),
 		})
 	}
-	w.table(3, table)
+	w.Table(3, table)
 }
 
 // markdownRatios writes the ratios within a round.
-func markdownRatios(w *report, list []ratio) {
+func markdownRatios(w *report.Writer, list []ratio) {
 	if len(list) == 0 {
 		return
 	}
-	w.printf("\n### Ratios within a round\n\n")
+	w.Printf("\n### Ratios within a round\n\n")
 	table := [][]string{{"", "", "", "responses", "connections", "median (range)"}}
 	for _, r := range list {
 		table = append(table, []string{
 			r.Of, r.What, bench.StoreTitle(r.Store), stats.Decimal(float64(r.Responses), 0), strconv.Itoa(r.Conns), r.Spelled(2),
 		})
 	}
-	w.markdownTable(3, table)
+	w.MarkdownTable(3, table)
 }

@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
 // report writes the tables.
 func (r *result) report(out io.Writer) error {
-	w := &report{out: out}
+	w := &report.Writer{Out: out}
 	o := &r.Options
 	r.header(w)
 	reportCells(w, r.Cells)
@@ -20,28 +21,28 @@ func (r *result) report(out io.Writer) error {
 	reportPeers(w, &r.Peers)
 	reportScale(w, o, r.Scale)
 	reportSizes(w, r.Sizes)
-	reportGoals(w, r.Goals)
+	report.Goals(w, r.Goals)
 	if r.Error != "" {
-		w.printf("\nFAILED: %s\n", r.Error)
+		w.Printf("\nFAILED: %s\n", r.Error)
 	}
-	return w.err
+	return w.Err
 }
 
-func (r *result) header(w *report) {
+func (r *result) header(w *report.Writer) {
 	o := &r.Options
-	w.printf("formbench %s\n%d CPUs (%s), Linux %s, %s\n", r.Started.Format("2006-01-02 15:04:05 UTC"),
+	w.Printf("formbench %s\n%d CPUs (%s), Linux %s, %s\n", r.Started.Format("2006-01-02 15:04:05 UTC"),
 		r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel, r.Machine.Go)
-	w.printf("%d rounds; medians (lowest–highest) of the rounds; other is everything else on the machine\n", o.Rounds)
+	w.Printf("%d rounds; medians (lowest–highest) of the rounds; other is everything else on the machine\n", o.Rounds)
 	if o.SendsRequests() {
-		w.printf("requests: %v after %v of warm-up; server, other, generator: µs of CPU time per request\n", o.Duration, o.Warmup)
+		w.Printf("requests: %v after %v of warm-up; server, other, generator: µs of CPU time per request\n", o.Duration, o.Warmup)
 	}
 	if o.Delivers() {
-		w.printf("deliveries: the reference signs and posts the same payload from memory, before and after each cell\n")
+		w.Printf("deliveries: the reference signs and posts the same payload from memory, before and after each cell\n")
 	}
 	if slices.Contains(o.Only, bench.FilesPart) {
-		w.printf("files: MB and GB are powers of ten; server, S3, generator, other: seconds of CPU time per GB\n")
+		w.Printf("files: MB and GB are powers of ten; server, S3, generator, other: seconds of CPU time per GB\n")
 	}
 	for _, note := range r.Notes {
-		w.printf("NOTE: %s\n", note)
+		w.Printf("NOTE: %s\n", note)
 	}
 }

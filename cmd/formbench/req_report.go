@@ -5,10 +5,11 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
 // reportCells writes a table for each store of each part.
-func reportCells(w *report, cells []cell) {
+func reportCells(w *report.Writer, cells []cell) {
 	type section struct{ part, store string }
 	var order []section
 	bySection := make(map[section][]cell)
@@ -23,7 +24,7 @@ func reportCells(w *report, cells []cell) {
 		return slices.Index(bench.AllParts(), a.part) - slices.Index(bench.AllParts(), b.part)
 	})
 	for _, s := range order {
-		w.printf("\n%s, %s\n", s.part, s.store)
+		w.Printf("\n%s, %s\n", s.part, s.store)
 		table := [][]string{{
 			"", "responses", "connections", "system", "requests/s", "p50 ms", "p99 ms", "max ms", "errors",
 			"server µs", "other µs", "generator µs", "other cores", "peak MB",
@@ -32,7 +33,7 @@ func reportCells(w *report, cells []cell) {
 		for _, key := range r.Keys {
 			table = append(table, r.line(key))
 		}
-		w.table(1, table)
+		w.Table(1, table)
 	}
 }
 

@@ -5,31 +5,32 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 )
 
 // requestSheets returns one for each store of each part.
-func requestSheets(cells []cell) (list []sheet) {
+func requestSheets(cells []cell) (list []chart.Sheet) {
 	for _, part := range bench.RequestParts() {
 		for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 			some := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return partOf(c.What) != part || c.Store != store })
-			s := sheet{name: part + "-" + store, title: requestTitle(part) + ", " + bench.StoreTitle(store)}
-			s.note = requestNote(part, store)
+			s := chart.Sheet{Name: part + "-" + store, Title: requestTitle(part) + ", " + bench.StoreTitle(store)}
+			s.Note = requestNote(part, store)
 			r := newRows(some)
 			sizes := slices.ContainsFunc(some, func(c cell) bool { return c.Responses != some[0].Responses })
-			addRows(&s, &r.Grouping, func(key rowKey) (sheetRow, bool) { return key.row(part, sizes), true }, requestMeasures()...)
+			chart.AddRows(&s, &r.Grouping, func(key rowKey) (chart.Row, bool) { return key.row(part, sizes), true }, requestMeasures()...)
 			list = append(list, s)
 		}
 	}
 	return list
 }
 
-func requestMeasures() []measure[cell] {
-	return []measure[cell]{
-		newMeasure("requests/s", 0, moreIsBetter, func(c *cell) float64 { return c.PerSecond }),
-		newMeasure("p50 ms", 2, notDrawn, func(c *cell) float64 { return c.P50 }),
-		newMeasure("p99 ms", 2, lessIsBetter, func(c *cell) float64 { return c.P99 }),
-		newMeasure("CPU µs/request", 0, lessIsBetter, cpuMicros),
-		newMeasure("peak MB", 0, notDrawn, func(c *cell) float64 { return c.PeakMB }),
+func requestMeasures() []chart.Measure[cell] {
+	return []chart.Measure[cell]{
+		chart.NewMeasure("requests/s", 0, chart.MoreIsBetter, func(c *cell) float64 { return c.PerSecond }),
+		chart.NewMeasure("p50 ms", 2, chart.NotDrawn, func(c *cell) float64 { return c.P50 }),
+		chart.NewMeasure("p99 ms", 2, chart.LessIsBetter, func(c *cell) float64 { return c.P99 }),
+		chart.NewMeasure("CPU µs/request", 0, chart.LessIsBetter, cpuMicros),
+		chart.NewMeasure("peak MB", 0, chart.NotDrawn, func(c *cell) float64 { return c.PeakMB }),
 	}
 }
 
@@ -43,13 +44,13 @@ func cpuMicros(c *cell) float64 {
 }
 
 // row places a row; the number of responses is told where it differs.
-func (key rowKey) row(part string, sizes bool) sheetRow {
-	r := sheetRow{group: counted(key.Conns, "connection"), label: key.system, system: key.system}
+func (key rowKey) row(part string, sizes bool) chart.Row {
+	r := chart.Row{Group: chart.Counted(key.Conns, "connection"), Label: key.system, System: key.system}
 	if key.What != part {
-		r.group = key.What + ", " + r.group
+		r.Group = key.What + ", " + r.Group
 	}
 	if sizes {
-		r.label += ", " + counted(key.Responses, "response")
+		r.Label += ", " + chart.Counted(key.Responses, "response")
 	}
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
@@ -75,7 +76,7 @@ func (r *scaleRun) store(ctx context.Context, store string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, large.drop()) }()
+	defer func() { err = errors.Join(err, large.Drop()) }()
 	sizes, err := large.sizes(ctx)
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (r *scaleRun) round(ctx context.Context, large *installation, round int) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, small.drop()) }()
+	defer func() { err = errors.Join(err, small.Drop()) }()
 	s := &scaleBench{
 		runner: &runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
 		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
@@ -151,7 +152,7 @@ func (s *scaleBench) both(ctx context.Context, what string, conns int) error {
 			}
 			return load, err
 		}
-		if _, err := s.measure(ctx, c, in.dsn, prepare); err != nil {
+		if _, err := s.measure(ctx, c, in.DSN, prepare); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -174,7 +175,7 @@ func long(ctx context.Context, addr string, load *loadgen.Workload, d time.Durat
 
 // An installation is a database as it is after two years.
 type installation struct {
-	*database
+	*database.Database
 	history
 	store string
 }
@@ -188,7 +189,7 @@ func newInstallation(ctx context.Context, b *bench.Bench, store string, n int, k
 		found bool
 		err   error
 	)
-	if in.database, found, err = scaleDatabase(ctx, b, store, n, keep); err != nil {
+	if in.Database, found, err = scaleDatabase(ctx, b, store, n, keep); err != nil {
 		return nil, err
 	}
 	if !found {
@@ -204,7 +205,7 @@ func newInstallation(ctx context.Context, b *bench.Bench, store string, n int, k
 		err = in.keep(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%d responses: %w", n, err), in.drop())
+		return nil, errors.Join(fmt.Errorf("%d responses: %w", n, err), in.Drop())
 	}
 	verb := "stored"
 	if found {

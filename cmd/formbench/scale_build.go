@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -56,7 +57,7 @@ func (in *installation) found(ctx context.Context) error {
 			accounts[i] = account.ID
 		}
 		for i := range scaleCampaigns {
-			campaign, err := svc.Campaigns.Create(ctx, accounts[i%scaleAccounts], campaignInput())
+			campaign, err := svc.Campaigns.Create(ctx, accounts[i%scaleAccounts], database.CampaignInput())
 			if err != nil {
 				return err
 			}
@@ -84,7 +85,7 @@ func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url s
 
 // at2024 opens the database as it was before the first response.
 func (in *installation) at2024(ctx context.Context, do func(*formsvc.Service) error) error {
-	return in.with(ctx, func(s store, _ *formsvc.Service) error {
+	return in.With(ctx, func(s database.Store, _ *formsvc.Service) error {
 		svc, err := formsvc.New(s, &formsvc.Options{Now: scaleBegin})
 		if err != nil {
 			return err
@@ -96,7 +97,7 @@ func (in *installation) at2024(ctx context.Context, do func(*formsvc.Service) er
 // load reads what was made before the responses, and makes a key for each account.
 func (in *installation) load(ctx context.Context) error {
 	in.accounts, in.campaigns = make([]scaleAccount, scaleAccounts), make([]formsvc.Campaign, scaleCampaigns)
-	return in.with(ctx, func(_ store, svc *formsvc.Service) error {
+	return in.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
 		for i := range in.accounts {
 			if err := in.loadAccount(ctx, svc, i); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -15,7 +16,7 @@ const checkedRecords = 200
 
 // check reads through the service what was stored beside it.
 func (in *installation) check(ctx context.Context) error {
-	err := in.with(ctx, func(_ store, svc *formsvc.Service) error {
+	err := in.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
 		m, err := newMaker(&in.history)
 		if err != nil {
 			return err

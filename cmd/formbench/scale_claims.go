@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -21,7 +22,7 @@ const scaleTurns = 30
 func (s *scaleBench) claims(ctx context.Context) (err error) {
 	var queues [2]*scaleQueue
 	for i, in := range s.turns() {
-		st, err := openStore(ctx, in.dsn, 0)
+		st, err := database.OpenStore(ctx, in.DSN, 0)
 		if err != nil {
 			return err
 		}

@@ -11,17 +11,18 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 )
 
 // scaleDatabase returns an empty database, or with keep one that an earlier run
 // has filled in the same way and kept.
-func scaleDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database, found bool, err error) {
+func scaleDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database.Database, found bool, err error) {
 	switch {
 	case !keep && store == bench.PostgresStore:
-		db, err = newPostgres(ctx)
+		db, err = database.NewPostgres(ctx)
 		return db, false, err
 	case !keep:
-		db, err = newDatabase(ctx, store, b.Dir)
+		db, err = database.New(ctx, store, b.Dir)
 		return db, false, err
 	}
 	name := fmt.Sprintf("formbench_scale_%d_%d", n, b.ScaleDue)
@@ -37,77 +38,77 @@ func nothing() error { return nil }
 // for one that was kept.
 const unfinished = "_unfinished"
 
-func keptFile(dir string) (*database, bool, error) {
+func keptFile(dir string) (*database.Database, bool, error) {
 	const file = "forms.db"
 	if _, err := os.Stat(dir); err == nil {
-		return &database{dsn: "sqlite:" + filepath.Join(dir, file), drop: nothing}, true, nil
+		return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: nothing}, true, nil
 	}
 	dir += unfinished
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, false, err
 	}
-	return &database{dsn: "sqlite:" + filepath.Join(dir, file), drop: func() error { return os.RemoveAll(dir) }}, false, nil
+	return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: func() error { return os.RemoveAll(dir) }}, false, nil
 }
 
-func keptPostgres(ctx context.Context, name string) (*database, bool, error) {
+func keptPostgres(ctx context.Context, name string) (*database.Database, bool, error) {
 	server := os.Getenv(bench.PostgresEnv)
 	dsn, err := url.Parse(server)
 	if err != nil {
 		return nil, false, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
 	}
-	n, err := serverCount(ctx, server, "SELECT count(*) FROM pg_database WHERE datname = $1", name)
+	n, err := database.ServerCount(ctx, server, "SELECT count(*) FROM pg_database WHERE datname = $1", name)
 	if err != nil {
 		return nil, false, err
 	}
 	if n > 0 {
 		dsn.Path = "/" + name
-		return &database{dsn: dsn.String(), drop: nothing}, true, nil
+		return &database.Database{DSN: dsn.String(), Drop: nothing}, true, nil
 	}
 	name += unfinished
 	drop := func() error {
-		return onServer(context.WithoutCancel(ctx), server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		return database.OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	}
-	if err := errors.Join(drop(), onServer(ctx, server, "CREATE DATABASE "+name)); err != nil {
+	if err := errors.Join(drop(), database.OnServer(ctx, server, "CREATE DATABASE "+name)); err != nil {
 		return nil, false, err
 	}
 	dsn.Path = "/" + name
-	return &database{dsn: dsn.String(), drop: drop}, false, nil
+	return &database.Database{DSN: dsn.String(), Drop: drop}, false, nil
 }
 
 // keep gives a database that was filled the name under which it is found again.
 func (in *installation) keep(ctx context.Context) error {
-	done := strings.Replace(in.dsn, unfinished, "", 1)
+	done := strings.Replace(in.DSN, unfinished, "", 1)
 	if in.store == bench.PostgresStore {
-		from, err := url.Parse(in.dsn)
+		from, err := url.Parse(in.DSN)
 		if err != nil {
 			return err
 		}
 		name := strings.TrimPrefix(from.Path, "/")
-		err = onServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, unfinished))
+		err = database.OnServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, unfinished))
 		if err != nil {
 			return err
 		}
 	} else {
-		dir := filepath.Dir(strings.TrimPrefix(in.dsn, "sqlite:"))
+		dir := filepath.Dir(strings.TrimPrefix(in.DSN, "sqlite:"))
 		if err := os.Rename(dir, strings.TrimSuffix(dir, unfinished)); err != nil {
 			return err
 		}
 	}
-	in.database = &database{dsn: done, drop: nothing}
+	in.Database = &database.Database{DSN: done, Drop: nothing}
 	return nil
 }
 
 // writer opens the database for filling.
 func (in *installation) writer(ctx context.Context) (scaleWriter, error) {
-	if path, ok := strings.CutPrefix(in.dsn, "sqlite:"); ok {
+	if path, ok := strings.CutPrefix(in.DSN, "sqlite:"); ok {
 		return newStuffer(ctx, path)
 	}
-	return newScaleCopier(ctx, in.dsn)
+	return newScaleCopier(ctx, in.DSN)
 }
 
 // run runs statements one after the other.
 func (in *installation) run(ctx context.Context, statements ...string) error {
-	return in.use(func(db *sql.DB) error {
+	return in.Use(func(db *sql.DB) error {
 		for _, s := range statements {
 			if _, err := db.ExecContext(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", s, err)
@@ -155,7 +156,7 @@ type scaleSize struct {
 
 // sizes returns the sizes of what grows with the responses.
 func (in *installation) sizes(ctx context.Context) (list []scaleSize, err error) {
-	err = in.use(func(db *sql.DB) (err error) {
+	err = in.Use(func(db *sql.DB) (err error) {
 		query := postgresSizes
 		if in.store == bench.SQLiteStore {
 			query = sqliteSizes
@@ -182,7 +183,7 @@ func (in *installation) sizes(ctx context.Context) (list []scaleSize, err error)
 
 // perRow counts the rows, once for each table.
 func (in *installation) perRow(ctx context.Context, list []scaleSize) error {
-	return in.use(func(db *sql.DB) error {
+	return in.Use(func(db *sql.DB) error {
 		counts := make(map[string]int64)
 		for i := range list {
 			s := &list[i]

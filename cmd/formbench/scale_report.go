@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -23,11 +24,11 @@ func (r *scaleRows) growth(o *bench.Options, key rowKey, figure func(*cell) floa
 }
 
 // reportScale writes a table for each store.
-func reportScale(w *report, o *bench.Options, cells []cell) {
+func reportScale(w *report.Writer, o *bench.Options, cells []cell) {
 	store := ""
 	var table [][]string
 	flush := func() {
-		w.table(1, table)
+		w.Table(1, table)
 		table = nil
 	}
 	r := scaleRows{newRows(cells)}
@@ -38,7 +39,7 @@ func reportScale(w *report, o *bench.Options, cells []cell) {
 		if key.Store != store {
 			flush()
 			store = key.Store
-			w.printf("\nscale, %s: %d and %d responses\n", store, o.ScaleSmall, key.Responses)
+			w.Printf("\nscale, %s: %d and %d responses\n", store, o.ScaleSmall, key.Responses)
 			table = [][]string{{"", "connections", "p50 ms", "p50 ms", "ratio", "p99 ms", "p99 ms", "ratio", "errors"}}
 		}
 		table = append(table, r.line(o, key))
@@ -74,18 +75,18 @@ func textOf(s *stats.Spread, decimals int) string {
 }
 
 // reportSizes writes what the large installations take.
-func reportSizes(w *report, list []scaleSize) {
+func reportSizes(w *report.Writer, list []scaleSize) {
 	store := ""
 	var table [][]string
 	flush := func() {
-		w.table(2, table)
+		w.Table(2, table)
 		table = nil
 	}
 	for _, s := range list {
 		if s.Store != store {
 			flush()
 			store = s.Store
-			w.printf("\nsizes, %s: %d responses\n", s.Store, s.Responses)
+			w.Printf("\nsizes, %s: %d responses\n", s.Store, s.Responses)
 			table = [][]string{{"table", "index", "rows", "MB", "bytes per row"}}
 		}
 		table = append(table, []string{
@@ -100,17 +101,17 @@ const mostGrowth = 1.3
 
 // scaleGoals compares the figures with what they should be. There are none unless
 // scale was to be measured.
-func scaleGoals(o *bench.Options, cells []cell) (list []goal) {
+func scaleGoals(o *bench.Options, cells []cell) (list []report.Goal) {
 	r := scaleRows{newRows(cells)}
 	for _, key := range r.Keys {
 		if key.Responses == o.ScaleSmall {
 			continue
 		}
-		g := goal{
+		g := report.Goal{
 			Text:  fmt.Sprintf("scale, %s, %d connections: p50 at %d responses ≤ %g × that at %d", key.What, key.Conns, key.Responses, mostGrowth, o.ScaleSmall),
-			Store: key.Store, Bound: mostGrowth, decimals: 2,
+			Store: key.Store, Bound: mostGrowth, Decimals: 2,
 		}
-		list = append(list, g.met(r.growth(o, key, medianOf)))
+		list = append(list, g.Met(r.growth(o, key, medianOf)))
 	}
 	return list
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -25,8 +26,8 @@ const (
 )
 
 // world returns what is needed to ask for a campaign.
-func (s *history) world(campaign int) *world {
-	return &world{key: s.accounts[campaign%scaleAccounts].key, campaign: s.campaigns[campaign]}
+func (s *history) world(campaign int) *database.World {
+	return &database.World{Key: s.accounts[campaign%scaleAccounts].key, Campaign: s.campaigns[campaign]}
 }
 
 // requests returns what is sent to measure this.
@@ -35,26 +36,26 @@ func (in *installation) requests(ctx context.Context, what, addr string) (loadge
 	load := loadgen.Workload{Status: 200}
 	switch what {
 	case createWhat:
-		return in.world(createTo).creates()
+		return in.world(createTo).Creates()
 	case randomWhat:
 		return in.anyOf(), nil
 	case scaleFirstWhat:
-		return big.list(), nil
+		return big.List(), nil
 	case scaleFarWhat:
-		return big.deep(ctx, addr, in.n/bigShare)
+		return big.Deep(ctx, addr, in.n/bigShare)
 	case feedStartWhat:
-		load.Requests = [][]byte{big.request("GET", eventsPath, nil)}
+		load.Requests = [][]byte{big.Request("GET", eventsPath, nil)}
 	case feedEndWhat:
 		return in.feedEnd(ctx, big, addr)
 	case newestWhat:
-		load.Requests = [][]byte{big.request("GET", eventsPath+"&order=desc", nil)}
+		load.Requests = [][]byte{big.Request("GET", eventsPath+"&order=desc", nil)}
 	case logWhat:
-		load.Requests = [][]byte{big.request("GET", in.deliveriesPath(), nil)}
+		load.Requests = [][]byte{big.Request("GET", in.deliveriesPath(), nil)}
 	case deliveredWhat:
-		load.Requests = [][]byte{big.request("GET", in.deliveriesPath()+"&state=delivered", nil)}
+		load.Requests = [][]byte{big.Request("GET", in.deliveriesPath()+"&state=delivered", nil)}
 	default:
 		for _, f := range in.filters(what) {
-			load.Requests = append(load.Requests, big.request("GET", big.listPath()+"?limit="+strconv.Itoa(bench.PageSize)+"&"+queryOf(&f), nil))
+			load.Requests = append(load.Requests, big.Request("GET", big.ListPath()+"?limit="+strconv.Itoa(bench.PageSize)+"&"+queryOf(&f), nil))
 		}
 	}
 	return load, nil
@@ -72,7 +73,7 @@ func (in *installation) anyOf() loadgen.Workload {
 	for k := range min(anyTargets, in.n) {
 		i := int(mixed(k) >> 8 % uint64(in.n)) //nolint:gosec // below n
 		w := in.world(campaignOf(i))
-		load.Requests = append(load.Requests, w.request("GET", w.listPath()+"/"+string(in.id(i, false)), nil))
+		load.Requests = append(load.Requests, w.Request("GET", w.ListPath()+"/"+string(in.id(i, false)), nil))
 	}
 	return load
 }
@@ -120,9 +121,9 @@ func queryOf(f *formsvc.ResponseFilter) string {
 
 // feedEnd reads the last page of the feed. Walking there takes long, so the place is
 // looked up in the database and put into a cursor of the server's.
-func (in *installation) feedEnd(ctx context.Context, w *world, addr string) (loadgen.Workload, error) {
+func (in *installation) feedEnd(ctx context.Context, w *database.World, addr string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: 200}
-	body, err := loadgen.Ask(ctx, addr, w.request("GET", eventsPath, nil), load.Status)
+	body, err := loadgen.Ask(ctx, addr, w.Request("GET", eventsPath, nil), load.Status)
 	if err != nil {
 		return load, fmt.Errorf("find a cursor: %w", err)
 	}
@@ -145,7 +146,7 @@ func (in *installation) feedEnd(ctx context.Context, w *world, addr string) (loa
 	}
 	binary.BigEndian.PutUint64(raw[1:], commit)
 	binary.BigEndian.PutUint64(raw[9:], row)
-	load.Requests = [][]byte{w.request("GET", eventsPath+"&cursor="+base64.RawURLEncoding.EncodeToString(raw), nil)}
+	load.Requests = [][]byte{w.Request("GET", eventsPath+"&cursor="+base64.RawURLEncoding.EncodeToString(raw), nil)}
 	return load, nil
 }
 
@@ -155,7 +156,7 @@ func (in *installation) beforeLast(ctx context.Context) (commit, row uint64, err
 	if in.store == bench.SQLiteStore {
 		columns, order = "seq, 0", "seq DESC"
 	}
-	err = in.use(func(db *sql.DB) error {
+	err = in.Use(func(db *sql.DB) error {
 		query := fmt.Sprintf("SELECT %s FROM formsvc_events WHERE account_id = '%s' ORDER BY %s LIMIT 1 OFFSET %d",
 			columns, in.accounts[0].id, order, bench.PageSize)
 		return db.QueryRowContext(ctx, query).Scan(&commit, &row)

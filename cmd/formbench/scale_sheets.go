@@ -5,22 +5,23 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 )
 
 // scaleSheets returns one for each store.
-func scaleSheets(cells []cell) (list []sheet) {
+func scaleSheets(cells []cell) (list []chart.Sheet) {
 	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 		some := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store })
-		s := sheet{name: bench.ScalePart + "-" + store, title: "Few responses and many, " + bench.StoreTitle(store)}
+		s := chart.Sheet{Name: bench.ScalePart + "-" + store, Title: "Few responses and many, " + bench.StoreTitle(store)}
 		r := newRows(some)
 		slices.SortStableFunc(r.Keys, func(a, b rowKey) int { return strings.Compare(a.What, b.What) })
-		addRows(&s, &r.Grouping, func(key rowKey) (sheetRow, bool) {
-			return sheetRow{
-				group: key.What + ", " + counted(key.Conns, "connection"), label: counted(key.Responses, "response"), system: bench.APISystem,
+		chart.AddRows(&s, &r.Grouping, func(key rowKey) (chart.Row, bool) {
+			return chart.Row{
+				Group: key.What + ", " + chart.Counted(key.Conns, "connection"), Label: chart.Counted(key.Responses, "response"), System: bench.APISystem,
 			}, true
 		},
-			newMeasure("p50 ms", 3, notDrawn, func(c *cell) float64 { return c.P50 }),
-			newMeasure("p99 ms", 2, notDrawn, func(c *cell) float64 { return c.P99 }),
+			chart.NewMeasure("p50 ms", 3, chart.NotDrawn, func(c *cell) float64 { return c.P50 }),
+			chart.NewMeasure("p99 ms", 2, chart.NotDrawn, func(c *cell) float64 { return c.P99 }),
 		)
 		list = append(list, s)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -30,14 +31,14 @@ func TestDelivered(t *testing.T) {
 		{"UPDATE formsvc_attempts SET error = 'timeout' WHERE delivery_id = (SELECT max(delivery_id) FROM formsvc_attempts)", 8},
 		{"UPDATE formsvc_deliveries SET state = 0", 0},
 	} {
-		err := target.use(func(db *sql.DB) error {
+		err := target.Use(func(db *sql.DB) error {
 			_, err := db.ExecContext(ctx, c.change)
 			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := countDelivered(ctx, target.database, target.hooks); err != nil || n != c.want {
+		if n, err := countDelivered(ctx, target.Database, target.hooks); err != nil || n != c.want {
 			t.Errorf("%s: got %d, %v, want %d", c.change, n, err, c.want)
 		}
 	}
@@ -104,11 +105,11 @@ func TestClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	for hook, want := range map[int]int{0: 8, claimEndpoints: 100} {
-		if n, err := countWaiting(ctx, target.database, target.hooks[hook]); err != nil || n != want {
+		if n, err := countWaiting(ctx, target.Database, target.hooks[hook]); err != nil || n != want {
 			t.Errorf("%d deliveries wait for webhook %d, want %d, %v", n, hook, want, err)
 		}
 	}
-	c := worker.Command{Do: worker.Claims, N: 1, Databases: []worker.Database{{DSN: target.dsn}}}
+	c := worker.Command{Do: worker.Claims, N: 1, Databases: []worker.Database{{DSN: target.DSN}}}
 	for _, id := range target.hooks[:claimEndpoints] {
 		c.Databases[0].Endpoints = append(c.Databases[0].Endpoints, string(id))
 	}
@@ -231,8 +232,8 @@ func TestDeliverGoals(t *testing.T) {
 		{bench.SQLiteStore, "steady: deliveries/s over the reference's", "MISSED"},
 		{bench.SQLiteStore, "drain: deliveries/s over River's on postgres ≥ 1.8, aim 2.5", "aim reached"},
 	} {
-		i := slices.IndexFunc(list, func(g goal) bool { return g.Store == want.store && strings.HasPrefix(g.Text, want.text) })
-		if i < 0 || !list[i].Measured || len(list[i].Value.Rounds) != 3 || list[i].verdict() != want.verdict {
+		i := slices.IndexFunc(list, func(g report.Goal) bool { return g.Store == want.store && strings.HasPrefix(g.Text, want.text) })
+		if i < 0 || !list[i].Measured || len(list[i].Value.Rounds) != 3 || list[i].Verdict() != want.verdict {
 			t.Errorf("%+v is not in %+v", want, list)
 		}
 	}

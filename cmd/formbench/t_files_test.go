@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 func TestFilePlan(t *testing.T) {
@@ -81,7 +83,7 @@ func TestFileGoals(t *testing.T) {
 		name := g.Store + " " + strings.SplitN(g.Text, ":", 2)[0]
 		got[name] = "not measured"
 		if g.Measured {
-			got[name] = g.Value.Text(g.decimals) + " " + g.verdict()
+			got[name] = g.Value.Text(g.Decimals) + " " + g.Verdict()
 		}
 	}
 	for name, want := range map[string]string{
@@ -137,8 +139,8 @@ func courierTo(t *testing.T, what string, handler http.HandlerFunc) *courier {
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
 	s := &fileScene{
-		cell: &fileCell{What: what, Place: diskPlace, System: bench.APISystem}, world: inventedWorld(),
-		server: &server{addr: srv.Listener.Addr().String()},
+		cell: &fileCell{What: what, Place: diskPlace, System: bench.APISystem}, world: database.InventedWorld(),
+		server: &server.Process{Addr: srv.Listener.Addr().String()},
 	}
 	c, err := newCourier(t.Context(), s, 0)
 	if err != nil {
@@ -177,7 +179,7 @@ func TestCourierSends(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			sendJSON(w, http.StatusCreated, uploaded{UUID: "x", Size: n, SHA256: hex.EncodeToString(hash.Sum(nil))})
+			server.SendJSON(w, http.StatusCreated, server.Uploaded{UUID: "x", Size: n, SHA256: hex.EncodeToString(hash.Sum(nil))})
 		})
 		for range 2 { // over one connection
 			if id, err := c.upload(t.Context(), what); err != nil || id != "x" {

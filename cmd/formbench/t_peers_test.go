@@ -67,15 +67,15 @@ func TestPocketbase(t *testing.T) {
 		status            int
 	}{
 		{pocketbase.Responses, "", http.StatusOK},
-		{pocketbase.Private, srv.token, http.StatusOK},
+		{pocketbase.Private, srv.Token, http.StatusOK},
 		{pocketbase.Private, "", http.StatusForbidden},
-		{pocketbase.Private, srv.token + "x", http.StatusForbidden},
+		{pocketbase.Private, srv.Token + "x", http.StatusForbidden},
 	} {
 		work, err := createPocket(ctx, c.collection, c.token)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := loadgen.Ask(ctx, srv.addr, work.Requests[0], c.status); err != nil {
+		if _, err := loadgen.Ask(ctx, srv.Addr, work.Requests[0], c.status); err != nil {
 			t.Errorf("%s with the token %.10q: %v", c.collection, c.token, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestPocketbase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := loadgen.Ask(ctx, srv.addr, batch.Requests[0], batch.Status)
+	body, err := loadgen.Ask(ctx, srv.Addr, batch.Requests[0], batch.Status)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestPocketbase(t *testing.T) {
 		slices.ContainsFunc(parts, func(p struct{ Status int }) bool { return p.Status != http.StatusOK }) {
 		t.Errorf("the batch is answered with %s", body)
 	}
-	if err := srv.stop(); err != nil {
+	if err := srv.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.holds(ctx, 1, pocketbase.Events, pocketbase.Deliveries, pocketbase.Private); err != nil {
@@ -164,8 +164,8 @@ func TestPeerGoals(t *testing.T) {
 		"start: ready after ≤ 50 ms":                                "reached",
 	}
 	for _, g := range peerGoals(o, r) {
-		if verdict, ok := want[g.Text]; ok != g.Measured || (ok && verdict != g.verdict()) {
-			t.Errorf("%s: measured is %v, the verdict %s", g.Text, g.Measured, g.verdict())
+		if verdict, ok := want[g.Text]; ok != g.Measured || (ok && verdict != g.Verdict()) {
+			t.Errorf("%s: measured is %v, the verdict %s", g.Text, g.Measured, g.Verdict())
 		}
 		delete(want, g.Text)
 	}

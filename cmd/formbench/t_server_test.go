@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // TestSameBytes makes sure that the ceiling answers with as much as the API,
@@ -17,22 +19,22 @@ func TestSameBytes(t *testing.T) {
 	t.Parallel()
 	const n = 300
 	ctx := t.Context()
-	db, err := newDatabase(ctx, bench.SQLiteStore, t.TempDir())
+	db, err := database.New(ctx, bench.SQLiteStore, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := db.account(ctx)
+	mine, err := db.NewAccount(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mine, err = db.withResponses(ctx, mine, 0, n); err != nil {
+	if mine, err = db.WithResponses(ctx, mine, 0, n); err != nil {
 		t.Fatal(err)
 	}
-	theirs := inventedWorld()
-	api := serveHere(t, serverConfig{System: bench.APISystem, DSN: db.dsn})
-	ceiling := serveHere(t, serverConfig{System: bench.CeilingSystem, Responses: n})
+	theirs := database.InventedWorld()
+	api := serveHere(t, server.Config{System: bench.APISystem, DSN: db.DSN})
+	ceiling := serveHere(t, server.Config{System: bench.CeilingSystem, Responses: n})
 
-	reads := []struct{ mine, theirs loadgen.Workload }{{mine.gets(n), theirs.gets(n)}, {mine.list(), theirs.list()}}
+	reads := []struct{ mine, theirs loadgen.Workload }{{mine.Gets(n), theirs.Gets(n)}, {mine.List(), theirs.List()}}
 	for _, read := range reads {
 		for i := range read.mine.Requests {
 			got, want := answer(t, ceiling, read.theirs, i), answer(t, api, read.mine, i)
@@ -41,7 +43,7 @@ func TestSameBytes(t *testing.T) {
 			}
 		}
 	}
-	create, err := mine.creates()
+	create, err := mine.Creates()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,18 +58,18 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-func serveHere(t *testing.T, cfg serverConfig) (addr string) {
+func serveHere(t *testing.T, cfg server.Config) (addr string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := startServer(t.Context(), self, cfg, os.Stderr)
+	srv, err := server.Start(t.Context(), self, cfg, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = srv.stop() })
-	return srv.addr
+	t.Cleanup(func() { _ = srv.Stop() })
+	return srv.Addr
 }
 
 func answer(t *testing.T, addr string, w loadgen.Workload, i int) string {
@@ -89,9 +91,9 @@ func scrubbed(body string) string {
 
 func TestFailureIsReported(t *testing.T) {
 	t.Parallel()
-	addr := serveHere(t, serverConfig{System: bench.CeilingSystem, Responses: bench.MinFill})
-	w := inventedWorld()
-	if _, err := loadgen.Ask(t.Context(), addr, w.request("GET", "/v1/nothing", nil), 200); err == nil ||
+	addr := serveHere(t, server.Config{System: bench.CeilingSystem, Responses: bench.MinFill})
+	w := database.InventedWorld()
+	if _, err := loadgen.Ask(t.Context(), addr, w.Request("GET", "/v1/nothing", nil), 200); err == nil ||
 		!strings.Contains(err.Error(), "answered 404") {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"bytes"
@@ -16,48 +16,48 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A world is what requests need to know about a database.
-type world struct {
-	key      string
-	campaign formsvc.Campaign
+// A World is what requests need to know about a database.
+type World struct {
+	Key      string
+	Campaign formsvc.Campaign
 	webhook  formsvc.Webhook
 }
 
-// inventedWorld is for the ceiling, which takes any key and campaign.
-func inventedWorld() world {
-	return world{
-		key:      "formsvc_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm",
-		campaign: formsvc.Campaign{ID: "01910000-0000-7000-8000-000000000000"},
+// InventedWorld is for the ceiling, which takes any key and campaign.
+func InventedWorld() World {
+	return World{
+		Key:      "formsvc_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm",
+		Campaign: formsvc.Campaign{ID: "01910000-0000-7000-8000-000000000000"},
 	}
 }
 
-func (w *world) listPath() string { return "/v1/campaigns/" + string(w.campaign.ID) + "/responses" }
+func (w *World) ListPath() string { return "/v1/campaigns/" + string(w.Campaign.ID) + "/responses" }
 
-// request returns the bytes of one request.
-func (w *world) request(method, path string, body []byte) []byte {
+// Request returns the bytes of one request.
+func (w *World) Request(method, path string, body []byte) []byte {
 	b := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
-		"Authorization: Bearer %s\r\n", method, path, w.key)
+		"Authorization: Bearer %s\r\n", method, path, w.Key)
 	if body != nil {
 		b = fmt.Appendf(b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}
 	return append(append(b, "\r\n"...), body...)
 }
 
-func (w *world) creates() (loadgen.Workload, error) {
+func (w *World) Creates() (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: 201}
 	for i := range fixture.Bodies {
 		body, err := json.Marshal(fixture.NewInput(fixture.Submission(i)))
 		if err != nil {
 			return load, fmt.Errorf("encode a response: %w", err)
 		}
-		load.Requests = append(load.Requests, w.request("POST", w.listPath(), body))
+		load.Requests = append(load.Requests, w.Request("POST", w.ListPath(), body))
 	}
 	return load, nil
 }
 
-// keyedCreates are creates with an idempotency key each.
-func (w *world) keyedCreates() (loadgen.Workload, error) {
-	load, err := w.creates()
+// KeyedCreates are creates with an idempotency key each.
+func (w *World) KeyedCreates() (loadgen.Workload, error) {
+	load, err := w.Creates()
 	for i, request := range load.Requests {
 		const before = "Content-Type: "
 		at := bytes.Index(request, []byte(before))
@@ -68,49 +68,49 @@ func (w *world) keyedCreates() (loadgen.Workload, error) {
 	return load, err
 }
 
-// gets reads single responses of a campaign of n.
-func (w *world) gets(n int) loadgen.Workload {
+// Gets reads single responses of a campaign of n.
+func (w *World) Gets(n int) loadgen.Workload {
 	load := loadgen.Workload{Status: 200}
 	for _, i := range fixture.ReadNumbers(n) {
-		load.Requests = append(load.Requests, w.request("GET", w.listPath()+"/"+string(fixture.StoredID(i)), nil))
+		load.Requests = append(load.Requests, w.Request("GET", w.ListPath()+"/"+string(fixture.StoredID(i)), nil))
 	}
 	return load
 }
 
-// list reads the first page.
-func (w *world) list() loadgen.Workload {
-	return loadgen.Workload{Status: 200, Requests: [][]byte{w.page("")}}
+// List reads the first page.
+func (w *World) List() loadgen.Workload {
+	return loadgen.Workload{Status: 200, Requests: [][]byte{w.Page("")}}
 }
 
-func (w *world) page(cursor string) []byte {
-	path := w.listPath() + "?limit=" + strconv.Itoa(bench.PageSize)
+func (w *World) Page(cursor string) []byte {
+	path := w.ListPath() + "?limit=" + strconv.Itoa(bench.PageSize)
 	if cursor != "" {
 		path += "&cursor=" + url.QueryEscape(cursor)
 	}
-	return w.request("GET", path, nil)
+	return w.Request("GET", path, nil)
 }
 
 // deepPages is how many places far behind are read in turn.
 const deepPages = 16
 
-// deep reads pages in the second half of a campaign of n, by cursors it gets
+// Deep reads pages in the second half of a campaign of n, by cursors it gets
 // from the server.
-func (w *world) deep(ctx context.Context, addr string, n int) (loadgen.Workload, error) {
+func (w *World) Deep(ctx context.Context, addr string, n int) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: 200}
 	for i := range deepPages {
-		cursor, err := w.cursorAfter(ctx, addr, n/2+i*(n*9/20)/deepPages)
+		cursor, err := w.CursorAfter(ctx, addr, n/2+i*(n*9/20)/deepPages)
 		if err != nil {
 			return load, err
 		}
-		load.Requests = append(load.Requests, w.page(cursor))
+		load.Requests = append(load.Requests, w.Page(cursor))
 	}
 	return load, nil
 }
 
-// cursorAfter returns the cursor of the page after response number offset of the
+// CursorAfter returns the cursor of the page after response number offset of the
 // list.
-func (w *world) cursorAfter(ctx context.Context, addr string, offset int) (string, error) {
-	find := w.request("GET", fmt.Sprintf("%s?limit=1&offset=%d", w.listPath(), offset), nil)
+func (w *World) CursorAfter(ctx context.Context, addr string, offset int) (string, error) {
+	find := w.Request("GET", fmt.Sprintf("%s?limit=1&offset=%d", w.ListPath(), offset), nil)
 	body, err := loadgen.Ask(ctx, addr, find, http.StatusOK)
 	if err != nil {
 		return "", fmt.Errorf("find a cursor: %w", err)

@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"context"
@@ -27,14 +27,14 @@ import (
 
 // registers the driver "pgx" with database/sql
 
-// A database is one of ours: a file or a schema, made for a cell or a part of
+// A Database is one of ours: a file or a schema, made for a cell or a part of
 // the run and dropped afterwards.
-type database struct {
-	dsn  string
-	drop func() error
+type Database struct {
+	DSN  string
+	Drop func() error
 }
 
-func newDatabase(ctx context.Context, store, dir string) (*database, error) {
+func New(ctx context.Context, store, dir string) (*Database, error) {
 	if store == bench.PostgresStore {
 		return newSchema(ctx, os.Getenv(bench.PostgresEnv))
 	}
@@ -42,35 +42,35 @@ func newDatabase(ctx context.Context, store, dir string) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a database: %w", err)
 	}
-	return &database{
-		dsn:  "sqlite:" + filepath.Join(dir, "forms.db"),
-		drop: func() error { return os.RemoveAll(dir) },
+	return &Database{
+		DSN:  "sqlite:" + filepath.Join(dir, "forms.db"),
+		Drop: func() error { return os.RemoveAll(dir) },
 	}, nil
 }
 
 // newSchema makes an empty schema on a Postgres server.
-func newSchema(ctx context.Context, server string) (*database, error) {
+func newSchema(ctx context.Context, server string) (*Database, error) {
 	dsn, err := url.Parse(server)
 	if err != nil {
 		return nil, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
 	}
 	schema := "formbench_" + strings.ToLower(rand.Text())
-	if err := onServer(ctx, server, "CREATE SCHEMA "+schema); err != nil {
+	if err := OnServer(ctx, server, "CREATE SCHEMA "+schema); err != nil {
 		return nil, err
 	}
 	q := dsn.Query()
 	q.Set("search_path", schema)
 	dsn.RawQuery = q.Encode()
-	return &database{
-		dsn: dsn.String(),
-		drop: func() error {
-			return onServer(context.WithoutCancel(ctx), server, "DROP SCHEMA "+schema+" CASCADE")
+	return &Database{
+		DSN: dsn.String(),
+		Drop: func() error {
+			return OnServer(context.WithoutCancel(ctx), server, "DROP SCHEMA "+schema+" CASCADE")
 		},
 	}, nil
 }
 
-// onServer runs one statement on a Postgres server.
-func onServer(ctx context.Context, dsn, statement string) (err error) {
+// OnServer runs one statement on a Postgres server.
+func OnServer(ctx context.Context, dsn, statement string) (err error) {
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
 		return fmt.Errorf("postgres: %w", err)
@@ -82,8 +82,8 @@ func onServer(ctx context.Context, dsn, statement string) (err error) {
 	return nil
 }
 
-// postgresSyncs reports whether the server waits for its disk at all.
-func postgresSyncs(ctx context.Context) (_ bool, err error) {
+// PostgresSyncs reports whether the server waits for its disk at all.
+func PostgresSyncs(ctx context.Context) (_ bool, err error) {
 	db, err := sql.Open("pgx", os.Getenv(bench.PostgresEnv))
 	if err != nil {
 		return false, fmt.Errorf("postgres: %w", err)
@@ -96,24 +96,24 @@ func postgresSyncs(ctx context.Context) (_ bool, err error) {
 	return setting == "on", nil
 }
 
-// store is what a server and this program need of either store.
-type store interface {
+// Store is what a server and this program need of either store.
+type Store interface {
 	formsvc.Store
 	delivery.Queue
 	Ping(ctx context.Context) error
 	Close() error
 }
 
-func openStore(ctx context.Context, dsn string, groupLimit int) (store, error) {
+func OpenStore(ctx context.Context, dsn string, groupLimit int) (Store, error) {
 	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		return sqlite.Open(ctx, path, &sqlite.Options{GroupLimit: groupLimit})
 	}
 	return postgres.Open(ctx, dsn, &postgres.Options{GroupLimit: groupLimit})
 }
 
-// with opens the database for as long as do runs.
-func (d *database) with(ctx context.Context, do func(store, *formsvc.Service) error) (err error) {
-	s, err := openStore(ctx, d.dsn, writers)
+// With opens the database for as long as do runs.
+func (d *Database) With(ctx context.Context, do func(Store, *formsvc.Service) error) (err error) {
+	s, err := OpenStore(ctx, d.DSN, writers)
 	if err != nil {
 		return err
 	}
@@ -125,26 +125,26 @@ func (d *database) with(ctx context.Context, do func(store, *formsvc.Service) er
 	return do(s, svc)
 }
 
-// account makes the schema and an account with a key.
-func (d *database) account(ctx context.Context) (w world, err error) {
-	err = d.with(ctx, func(_ store, svc *formsvc.Service) error {
+// NewAccount makes the schema and an account with a key.
+func (d *Database) NewAccount(ctx context.Context) (w World, err error) {
+	err = d.With(ctx, func(_ Store, svc *formsvc.Service) error {
 		_, key, value, err := svc.Accounts.CreateWithKey(ctx, "bench", formsvc.KeyInput{
 			Name: "bench", Permissions: formsvc.AllPermissions(),
 		})
-		w.key, w.campaign.AccountID = value, key.AccountID
+		w.Key, w.Campaign.AccountID = value, key.AccountID
 		return err
 	})
 	return w, err
 }
 
-// withWebhook returns the account with a campaign and a webhook.
-func (d *database) withWebhook(ctx context.Context, w world) (world, error) {
-	err := d.with(ctx, func(_ store, svc *formsvc.Service) (err error) {
-		w.campaign, err = svc.Campaigns.Create(ctx, w.campaign.AccountID, campaignInput())
+// WithWebhook returns the account with a campaign and a webhook.
+func (d *Database) WithWebhook(ctx context.Context, w World) (World, error) {
+	err := d.With(ctx, func(_ Store, svc *formsvc.Service) (err error) {
+		w.Campaign, err = svc.Campaigns.Create(ctx, w.Campaign.AccountID, CampaignInput())
 		if err != nil {
 			return err
 		}
-		w.webhook, _, err = svc.Webhooks.Create(ctx, w.campaign.AccountID, formsvc.WebhookInput{
+		w.webhook, _, err = svc.Webhooks.Create(ctx, w.Campaign.AccountID, formsvc.WebhookInput{
 			URL: "https://hooks.example.com/forms", Events: []formsvc.EventType{webhook.ResponseCreated},
 		})
 		return err
@@ -152,26 +152,26 @@ func (d *database) withWebhook(ctx context.Context, w world) (world, error) {
 	return w, err
 }
 
-func campaignInput() formsvc.CampaignInput {
+func CampaignInput() formsvc.CampaignInput {
 	return formsvc.CampaignInput{Title: "Registration for the autumn meeting", Modules: fixture.Modules()}
 }
 
 // writers is how many responses are stored at once when a campaign is filled.
 const writers = 512
 
-// withResponses returns the account with a campaign that has the responses from
+// WithResponses returns the account with a campaign that has the responses from
 // first on, n of them. They go straight to the store, without events.
-func (d *database) withResponses(ctx context.Context, w world, first, n int) (world, error) {
-	err := d.with(ctx, func(s store, svc *formsvc.Service) (err error) {
-		if w.campaign, err = svc.Campaigns.Create(ctx, w.campaign.AccountID, campaignInput()); err != nil {
+func (d *Database) WithResponses(ctx context.Context, w World, first, n int) (World, error) {
+	err := d.With(ctx, func(s Store, svc *formsvc.Service) (err error) {
+		if w.Campaign, err = svc.Campaigns.Create(ctx, w.Campaign.AccountID, CampaignInput()); err != nil {
 			return err
 		}
-		if err := storeResponses(ctx, s, &w.campaign, first, n); err != nil {
+		if err := storeResponses(ctx, s, &w.Campaign, first, n); err != nil {
 			return err
 		}
-		w.campaign, err = svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.campaign.AccountID, ID: w.campaign.ID})
-		if err == nil && w.campaign.ResponseCount != int64(n) {
-			err = fmt.Errorf("the campaign has %d responses, want %d", w.campaign.ResponseCount, n)
+		w.Campaign, err = svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.Campaign.AccountID, ID: w.Campaign.ID})
+		if err == nil && w.Campaign.ResponseCount != int64(n) {
+			err = fmt.Errorf("the campaign has %d responses, want %d", w.Campaign.ResponseCount, n)
 		}
 		return err
 	})
@@ -181,7 +181,7 @@ func (d *database) withResponses(ctx context.Context, w world, first, n int) (wo
 	return w, nil
 }
 
-func storeResponses(ctx context.Context, s store, campaign *formsvc.Campaign, first, n int) error {
+func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, first, n int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
@@ -205,21 +205,21 @@ func storeResponses(ctx context.Context, s store, campaign *formsvc.Campaign, fi
 	return context.Cause(ctx)
 }
 
-// settle does now what the database would do by itself soon, in the middle of a
+// Settle does now what the database would do by itself soon, in the middle of a
 // measurement.
-func (d *database) settle(ctx context.Context) error {
-	if strings.HasPrefix(d.dsn, "sqlite:") {
+func (d *Database) Settle(ctx context.Context) error {
+	if strings.HasPrefix(d.DSN, "sqlite:") {
 		return nil // closing it has moved the log into the file
 	}
-	return onServer(ctx, d.dsn, "VACUUM (ANALYZE) formsvc_responses")
+	return OnServer(ctx, d.DSN, "VACUUM (ANALYZE) formsvc_responses")
 }
 
-// holds fails unless the database has as many responses as were acknowledged,
+// Holds fails unless the database has as many responses as were acknowledged,
 // and a delivery of each.
-func (d *database) holds(ctx context.Context, w world, answered int) error {
-	return d.with(ctx, func(_ store, svc *formsvc.Service) error {
-		account := w.campaign.AccountID
-		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: w.campaign.ID})
+func (d *Database) Holds(ctx context.Context, w World, answered int) error {
+	return d.With(ctx, func(_ Store, svc *formsvc.Service) error {
+		account := w.Campaign.AccountID
+		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: w.Campaign.ID})
 		if err != nil {
 			return err
 		}

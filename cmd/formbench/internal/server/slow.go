@@ -1,17 +1,18 @@
-package main
+package server
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 // A slowStore makes responses one after the other, each in a time that does not depend
 // on the processor.
 type slowStore struct {
-	store
+	database.Store
 
 	took time.Duration
 	mu   sync.Mutex
@@ -25,5 +26,5 @@ func (s *slowStore) CreateResponse(ctx context.Context, r formsvc.Response, vers
 		return err
 	}
 	time.Sleep(s.took)
-	return s.store.CreateResponse(ctx, r, version, c)
+	return s.Store.CreateResponse(ctx, r, version, c)
 }

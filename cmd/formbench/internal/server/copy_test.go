@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bytes"
@@ -30,11 +30,11 @@ func TestCopier(t *testing.T) {
 		for i := range 2 {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/campaigns/c/responses/r/files", bytes.NewReader(content)))
-			want := uploaded{UUID: strconv.Itoa(i), Size: int64(len(content))}
+			want := Uploaded{UUID: strconv.Itoa(i), Size: int64(len(content))}
 			if careful {
 				want.SHA256 = sum
 			}
-			var got uploaded
+			var got Uploaded
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusCreated || got != want {
 				t.Fatalf("upload %d: %d, %+v, %v", i, w.Code, got, err)
 			}

@@ -1,4 +1,4 @@
-package main
+package s3server
 
 import (
 	"os"
@@ -13,7 +13,7 @@ func TestS3Fails(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho out of order\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := startS3(t.Context(), program, t.TempDir()); err == nil || !strings.Contains(err.Error(), "out of order") {
+	if _, err := Start(t.Context(), program, t.TempDir()); err == nil || !strings.Contains(err.Error(), "out of order") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 // singleConns is how many connections to Postgres suited the handler best.
 const singleConns = 32
 
-// singleSchema is what such a service would have: what ours has of a response, an
+// SingleSchema is what such a service would have: what ours has of a response, an
 // event and a delivery, and the indexes that reading them takes.
-const singleSchema = `
+const SingleSchema = `
 CREATE TABLE single_responses (
 	id text PRIMARY KEY, campaign text NOT NULL, reference text NOT NULL UNIQUE, status text NOT NULL,
 	respondent text NOT NULL, answers text NOT NULL, created_at timestamptz NOT NULL);
@@ -30,9 +30,9 @@ CREATE TABLE single_deliveries (
 CREATE INDEX single_deliveries_due ON single_deliveries (due_at) WHERE state = 0`
 
 const (
-	insertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
+	InsertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	insertThree = `WITH response AS (` + insertResponse + `), event AS (
+	insertThree = `WITH response AS (` + InsertResponse + `), event AS (
 		INSERT INTO single_events (id, type, payload, created_at) VALUES ($8, 'response.created', $9, $7))
 		INSERT INTO single_deliveries (id, event_id, webhook, state, due_at) VALUES ($10, $8, $11, 0, $7)`
 )
@@ -44,7 +44,7 @@ type single struct{ pool *pgxpool.Pool }
 
 // newSingle also returns what closes it.
 func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, error) {
-	pool, err := openPool(ctx, dsn, singleConns)
+	pool, err := OpenPool(ctx, dsn, singleConns)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,12 +61,12 @@ func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, err
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		sendJSON(w, http.StatusCreated, out)
+		SendJSON(w, http.StatusCreated, out)
 	})
 	return mux, func() error { pool.Close(); return nil }, nil
 }
 
-func openPool(ctx context.Context, dsn string, conns int) (*pgxpool.Pool, error) {
+func OpenPool(ctx context.Context, dsn string, conns int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errors.New("the database is not valid") // it may have a password

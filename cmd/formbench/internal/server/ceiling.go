@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // newCeiling returns the handler, with a campaign of n responses.
 func newCeiling(n int) http.Handler {
-	campaign := inventedWorld().campaign.ID
+	campaign := database.InventedWorld().Campaign.ID
 	template := fixture.NewResponseJSON(0, campaign)
 	byID := make(map[string]*fixture.ResponseJSON)
 	for _, i := range fixture.ReadNumbers(n) {
@@ -35,10 +36,10 @@ func newCeiling(n int) http.Handler {
 		}
 		out := *template
 		out.User, out.Responses = in.User, in.Responses
-		sendJSON(w, http.StatusCreated, &out)
+		SendJSON(w, http.StatusCreated, &out)
 	})
 	mux.HandleFunc("GET /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, _ *http.Request) {
-		sendJSON(w, http.StatusOK, page)
+		SendJSON(w, http.StatusOK, page)
 	})
 	mux.HandleFunc("GET /v1/campaigns/{uuid}/responses/{response_uuid}", func(w http.ResponseWriter, r *http.Request) {
 		response, ok := byID[r.PathValue("response_uuid")]
@@ -46,12 +47,12 @@ func newCeiling(n int) http.Handler {
 			http.NotFound(w, r)
 			return
 		}
-		sendJSON(w, http.StatusOK, response)
+		SendJSON(w, http.StatusOK, response)
 	})
 	return mux
 }
 
-func sendJSON(w http.ResponseWriter, status int, v any) {
+func SendJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"bytes"
@@ -63,11 +63,11 @@ func values(rounds ...float64) *stats.Spread {
 	return &s
 }
 
-func sampleSheet() sheet {
-	return sheet{
-		name: "sample", title: `This & that <b>"`, note: strings.Repeat("a long note ", 20), source: "a machine",
-		columns: []sheetColumn{{"requests/s", 0, moreIsBetter}, {"p50 ms", 2, notDrawn}, {"p99 ms", 2, lessIsBetter}},
-		rows: []sheetRow{
+func sampleSheet() Sheet {
+	return Sheet{
+		Name: "sample", Title: `This & that <b>"`, Note: strings.Repeat("a long note ", 20), Source: "a machine",
+		columns: []Column{{"requests/s", 0, MoreIsBetter}, {"p50 ms", 2, NotDrawn}, {"p99 ms", 2, LessIsBetter}},
+		Rows: []Row{
 			{"1 connection", "ceiling", bench.CeilingSystem, []*stats.Spread{values(40_000, 30_000, 50_000), nil, values(1)}},
 			{"64 connections", "formsvc", bench.APISystem, []*stats.Spread{values(20_000), values(2), values(2)}},
 			{"1 connection", "a peer with a long name, that is told", "", []*stats.Spread{values(10_000), nil}},
@@ -111,7 +111,7 @@ func TestChart(t *testing.T) {
 			texts = append(texts, m.text)
 		}
 	}
-	for _, want := range []string{s.title, "requests/s", "more is better", "p99 ms", "less is better", "40,000", "20,000", "1.00", "ceiling"} {
+	for _, want := range []string{s.Title, "requests/s", "more is better", "p99 ms", "less is better", "40,000", "20,000", "1.00", "ceiling"} {
 		if !slices.Contains(texts, want) {
 			t.Errorf("%q is not among %q", want, texts)
 		}
@@ -140,7 +140,7 @@ func TestGathered(t *testing.T) {
 	s := sampleSheet()
 	var got []string
 	for _, r := range s.gathered() {
-		got = append(got, r.group+" "+r.label[:1])
+		got = append(got, r.Group+" "+r.Label[:1])
 	}
 	if want := []string{"1 connection c", "1 connection a", "64 connections f"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -160,16 +160,16 @@ func TestGathered(t *testing.T) {
 func TestJoined(t *testing.T) {
 	t.Parallel()
 	a, b := sampleSheet(), sampleSheet()
-	if _, err := joined([]sheet{a, b}); err == nil || !strings.Contains(err.Error(), "1 connection, ceiling") {
+	if _, err := Joined([]Sheet{a, b}); err == nil || !strings.Contains(err.Error(), "1 connection, ceiling") {
 		t.Errorf("the same row twice: %v", err)
 	}
-	b.rows, b.source = []sheetRow{{group: "8 connections", label: "ceiling"}}, "another machine"
-	c := sheet{name: "else", rows: a.rows}
-	list, err := joined([]sheet{a, c, b})
-	if err != nil || len(list) != 2 || len(list[0].rows) != 4 || list[0].source != "a machine; another machine" || list[1].name != "else" {
+	b.Rows, b.Source = []Row{{Group: "8 connections", Label: "ceiling"}}, "another machine"
+	c := Sheet{Name: "else", Rows: a.Rows}
+	list, err := Joined([]Sheet{a, c, b})
+	if err != nil || len(list) != 2 || len(list[0].Rows) != 4 || list[0].Source != "a machine; another machine" || list[1].Name != "else" {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if len(a.rows) != 3 {
+	if len(a.Rows) != 3 {
 		t.Error("the first sheet was changed")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"math"
@@ -7,9 +7,9 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-// A goal is a figure to reach. The median decides; on a machine that does other
+// A Goal is a figure to reach. The median decides; on a machine that does other
 // work at the same time it says little.
-type goal struct {
+type Goal struct {
 	Text     string        `json:"goal"`
 	Store    string        `json:"store"`
 	Bound    float64       `json:"bound"`
@@ -19,22 +19,22 @@ type goal struct {
 	Aimed    bool          `json:"aimReached,omitempty"`
 	Value    *stats.Spread `json:"value"` // nil when it was not measured
 
-	atLeast  bool // the value must not be below the bound; otherwise not above it
-	decimals int  // to compare and show with
-	unit     string
+	AtLeast  bool   `json:"-"` // the value must not be below the bound; otherwise not above it
+	Decimals int    `json:"-"` // to compare and show with
+	Unit     string `json:"-"`
 }
 
-// met compares the goal with its value, if there is one.
-func (g goal) met(value *stats.Spread) goal {
+// Met compares the goal with its value, if there is one.
+func (g Goal) Met(value *stats.Spread) Goal {
 	if value == nil {
 		return g
 	}
 	g.Measured, g.Value = true, value
 	// As precise as it is shown, so that the verdict never contradicts the number.
-	unit := math.Pow10(g.decimals)
+	unit := math.Pow10(g.Decimals)
 	shown := math.Round(value.Median*unit) / unit
 	within := func(bound float64) bool {
-		if g.atLeast {
+		if g.AtLeast {
 			return shown >= bound
 		}
 		return shown <= bound
@@ -44,7 +44,7 @@ func (g goal) met(value *stats.Spread) goal {
 	return g
 }
 
-func (g *goal) verdict() string {
+func (g *Goal) Verdict() string {
 	switch {
 	case g.Aimed && g.Aim != g.Bound:
 		return "aim reached"
@@ -54,36 +54,36 @@ func (g *goal) verdict() string {
 	return "MISSED"
 }
 
-// reportGoals writes the goals that were measured, and how many were not.
-func reportGoals(w *report, list []goal) {
-	w.printf("\ngoals\n")
+// Goals writes the goals that were measured, and how many were not.
+func Goals(w *Writer, list []Goal) {
+	w.Printf("\ngoals\n")
 	var table [][]string
 	for _, g := range list {
 		if g.Measured {
-			table = append(table, []string{g.verdict(), g.Text, g.Store, g.Value.Text(g.decimals) + g.unit})
+			table = append(table, []string{g.Verdict(), g.Text, g.Store, g.Value.Text(g.Decimals) + g.Unit})
 		}
 	}
-	w.table(3, table)
+	w.Table(3, table)
 	if missing := len(list) - len(table); missing > 0 {
-		w.printf("  (%d goals were not measured)\n", missing)
+		w.Printf("  (%d goals were not measured)\n", missing)
 	}
 }
 
-// markdownGoals writes the goals that were measured.
-func markdownGoals(w *report, list []goal) {
+// MarkdownGoals writes the goals that were measured.
+func MarkdownGoals(w *Writer, list []Goal) {
 	table := [][]string{{"goal", "store", "", "median (range)"}}
 	for _, g := range list {
 		if !g.Measured {
 			continue
 		}
-		verdict := g.verdict()
+		verdict := g.Verdict()
 		if !g.Reached {
 			verdict = "**missed**"
 		}
 		table = append(table, []string{g.Text, bench.StoreTitle(g.Store), verdict, g.Value.Spelled(stats.Significant(g.Value.Median))})
 	}
 	if len(table) > 1 {
-		w.printf("\n### Goals\n\n")
-		w.markdownTable(3, table)
+		w.Printf("\n### Goals\n\n")
+		w.MarkdownTable(3, table)
 	}
 }

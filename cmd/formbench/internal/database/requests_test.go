@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"bufio"
@@ -13,8 +13,8 @@ import (
 // replay costs less than what is to be measured.
 func TestFreshKeys(t *testing.T) {
 	t.Parallel()
-	w := inventedWorld()
-	load, err := w.keyedCreates()
+	w := InventedWorld()
+	load, err := w.KeyedCreates()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package s3server
 
 import (
 	"bytes"
@@ -20,36 +20,36 @@ import (
 
 // What the S3 server and its clients agree on.
 const (
-	s3Bucket = "files"
-	s3Region = "us-east-1"
-	s3Key    = "formbench" // and its secret: the server is soon gone
+	Bucket = "files"
+	Region = "us-east-1"
+	Key    = "formbench" // and its secret: the server is soon gone
 )
 
-// An s3Server is a process of versitygw.
-type s3Server struct {
-	endpoint string
-	pid      int
+// An Server is a process of versitygw.
+type Server struct {
+	Endpoint string
+	PID      int
 	cmd      *exec.Cmd
 	output   bytes.Buffer // to be read when the process has ended
 	ended    chan struct{}
 }
 
-// s3Starts is how often to try: the port may be somebody else's.
-const s3Starts = 10
+// starts is how often to try: the port may be somebody else's.
+const starts = 10
 
-// startS3 starts a server with an empty bucket and its data below a directory.
-func startS3(ctx context.Context, program, dir string) (*s3Server, error) {
+// Start starts a server with an empty bucket and its data below a directory.
+func Start(ctx context.Context, program, dir string) (*Server, error) {
 	data, sidecar := filepath.Join(dir, "s3"), filepath.Join(dir, "s3-attributes")
-	if err := errors.Join(os.MkdirAll(filepath.Join(data, s3Bucket), 0o700), os.Mkdir(sidecar, 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(data, Bucket), 0o700), os.Mkdir(sidecar, 0o700)); err != nil {
 		return nil, err
 	}
 	var errs error
-	for try := range s3Starts {
+	for try := range starts {
 		args := []string{data}
-		if try >= s3Starts/2 { // perhaps the file system has no extended attributes
+		if try >= starts/2 { // perhaps the file system has no extended attributes
 			args = []string{"--sidecar", sidecar, data}
 		}
-		s, err := tryS3(ctx, program, args)
+		s, err := attempt(ctx, program, args)
 		if err == nil {
 			return s, nil
 		}
@@ -58,43 +58,43 @@ func startS3(ctx context.Context, program, dir string) (*s3Server, error) {
 	return nil, fmt.Errorf("start an S3 server: %w", errs)
 }
 
-func tryS3(ctx context.Context, program string, args []string) (*s3Server, error) {
+func attempt(ctx context.Context, program string, args []string) (*Server, error) {
 	// Below the range from which outgoing connections take theirs.
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000))) //nolint:gosec // no secret
-	s := &s3Server{endpoint: "http://" + address, ended: make(chan struct{})}
-	args = append([]string{"--quiet", "--port", address, "--region", s3Region, "posix"}, args...)
+	s := &Server{Endpoint: "http://" + address, ended: make(chan struct{})}
+	args = append([]string{"--quiet", "--port", address, "--region", Region, "posix"}, args...)
 	s.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // the user names the program
-	s.cmd.Env = []string{"ROOT_ACCESS_KEY=" + s3Key, "ROOT_SECRET_KEY=" + s3Key, "PATH=" + os.Getenv("PATH")}
+	s.cmd.Env = []string{"ROOT_ACCESS_KEY=" + Key, "ROOT_SECRET_KEY=" + Key, "PATH=" + os.Getenv("PATH")}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.cmd.SysProcAttr = endWithUs()
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	s.pid = s.cmd.Process.Pid
+	s.PID = s.cmd.Process.Pid
 	go func() {
 		_ = s.cmd.Wait() // always says that it was killed
 		close(s.ended)
 	}()
 	if err := s.wait(ctx); err != nil {
-		s.stop()
+		s.Stop()
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(s.output.Bytes()))
 	}
 	return s, nil
 }
 
-// stop ends the server at once: nobody needs its data any more.
-func (s *s3Server) stop() {
+// Stop ends the server at once: nobody needs its data any more.
+func (s *Server) Stop() {
 	_ = s.cmd.Process.Kill() // it may have ended by itself
 	<-s.ended
 }
 
 // wait returns when the server answers.
-func (s *s3Server) wait(ctx context.Context) error {
+func (s *Server) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, loadgen.AnswerTimeout)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true}
 	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.endpoint, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint, nil)
 		if err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func (s *s3Server) wait(ctx context.Context) error {
 	}
 }
 
-// openBucket returns the blobs of the API on an S3 server.
-func openBucket(endpoint string) (*s3blob.Store, error) {
-	bucket := s3blob.Bucket{Name: s3Bucket, Region: s3Region, Endpoint: endpoint}
-	return s3blob.New(bucket, s3blob.StaticCredentials(s3Key, s3Key, ""), nil)
+// OpenBucket returns the blobs of the API on an S3 server.
+func OpenBucket(endpoint string) (*s3blob.Store, error) {
+	bucket := s3blob.Bucket{Name: Bucket, Region: Region, Endpoint: endpoint}
+	return s3blob.New(bucket, s3blob.StaticCredentials(Key, Key, ""), nil)
 }

@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// samplePayload returns what the service sends for a response.
-func samplePayload(ctx context.Context) ([]byte, error) {
+// SamplePayload returns what the service sends for a response.
+func SamplePayload(ctx context.Context) ([]byte, error) {
 	svc, err := formsvc.New(memory.New(), nil)
 	if err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func samplePayload(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	campaign, err := svc.Campaigns.Create(ctx, account.ID, campaignInput())
+	campaign, err := svc.Campaigns.Create(ctx, account.ID, CampaignInput())
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"crypto/sha256"
@@ -38,7 +38,7 @@ func newCopier(dir string, careful bool) (http.Handler, func() error, error) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		sendJSON(w, http.StatusCreated, done)
+		SendJSON(w, http.StatusCreated, done)
 	})
 	mux.HandleFunc("GET /v1/files/{file_uuid}", func(w http.ResponseWriter, r *http.Request) {
 		if err := c.send(w, r.PathValue("file_uuid")); err != nil {
@@ -49,7 +49,7 @@ func newCopier(dir string, careful bool) (http.Handler, func() error, error) {
 }
 
 // store copies a body to a new file.
-func (c *copier) store(body io.Reader) (done uploaded, err error) {
+func (c *copier) store(body io.Reader) (done Uploaded, err error) {
 	c.mu.Lock()
 	number := len(c.sums)
 	c.sums = append(c.sums, "")
@@ -122,8 +122,8 @@ func (c *copier) check(number int, hashed hash.Hash) error {
 	return nil
 }
 
-// uploaded is what the servers answer with, and more.
-type uploaded struct {
+// Uploaded is what the servers answer with, and more.
+type Uploaded struct {
 	UUID   string `json:"uuid"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`

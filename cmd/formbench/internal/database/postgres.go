@@ -1,4 +1,4 @@
-package main
+package database
 
 import (
 	"context"
@@ -12,31 +12,31 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
-// newPostgres makes a database of its own on the server, so that what the server
+// NewPostgres makes a database of its own on the server, so that what the server
 // counts by database is of one cell.
-func newPostgres(ctx context.Context) (*database, error) {
+func NewPostgres(ctx context.Context) (*Database, error) {
 	server := os.Getenv(bench.PostgresEnv)
 	dsn, err := url.Parse(server)
 	if err != nil {
 		return nil, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
 	}
 	name := "formbench_" + strings.ToLower(rand.Text())
-	if err := onServer(ctx, server, "CREATE DATABASE "+name); err != nil {
+	if err := OnServer(ctx, server, "CREATE DATABASE "+name); err != nil {
 		return nil, err
 	}
 	dsn.Path = "/" + name
-	return &database{
-		dsn: dsn.String(),
-		drop: func() error {
-			return onServer(context.WithoutCancel(ctx), server, "DROP DATABASE "+name+" WITH (FORCE)")
+	return &Database{
+		DSN: dsn.String(),
+		Drop: func() error {
+			return OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE "+name+" WITH (FORCE)")
 		},
 	}, nil
 }
 
-// use opens the database for as long as do runs, without a store.
-func (d *database) use(do func(*sql.DB) error) (err error) {
-	driver, dsn := "pgx", d.dsn
-	if path, ok := strings.CutPrefix(d.dsn, "sqlite:"); ok {
+// Use opens the database for as long as do runs, without a store.
+func (d *Database) Use(do func(*sql.DB) error) (err error) {
+	driver, dsn := "pgx", d.DSN
+	if path, ok := strings.CutPrefix(d.DSN, "sqlite:"); ok {
 		driver, dsn = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
 	}
 	db, err := sql.Open(driver, dsn)
@@ -47,8 +47,8 @@ func (d *database) use(do func(*sql.DB) error) (err error) {
 	return do(db)
 }
 
-// serverCount returns a number of the Postgres server.
-func serverCount(ctx context.Context, dsn, query string, args ...any) (n int64, err error) {
+// ServerCount returns a number of the Postgres server.
+func ServerCount(ctx context.Context, dsn, query string, args ...any) (n int64, err error) {
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {
 		return 0, err

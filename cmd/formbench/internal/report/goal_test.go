@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"testing"
@@ -10,17 +10,17 @@ import (
 func TestGoal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		goal  goal
+		goal  Goal
 		value float64
 		want  bool
 	}{
-		{goal{Bound: 1, atLeast: true, decimals: 2}, 0.996, true},
-		{goal{Bound: 1, atLeast: true, decimals: 2}, 0.994, false},
-		{goal{Bound: 60}, 60.4, true},
-		{goal{Bound: 60}, 60.6, false},
+		{Goal{Bound: 1, AtLeast: true, Decimals: 2}, 0.996, true},
+		{Goal{Bound: 1, AtLeast: true, Decimals: 2}, 0.994, false},
+		{Goal{Bound: 60}, 60.4, true},
+		{Goal{Bound: 60}, 60.6, false},
 	} {
 		s := stats.NewSpread([]float64{c.value})
-		if got := c.goal.met(&s); got.Reached != c.want || !got.Measured {
+		if got := c.goal.Met(&s); got.Reached != c.want || !got.Measured {
 			t.Errorf("%v of %v: reached is %v", c.value, c.goal.Bound, got.Reached)
 		}
 	}

@@ -1,30 +1,31 @@
-package main
+package chart
 
 import (
 	"strconv"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-// markdown writes tables, each under its chart when that has a link.
-func markdown(w *report, list []sheet, link func(*sheet) string) {
+// Markdown writes tables, each under its chart when that has a link.
+func Markdown(w *report.Writer, list []Sheet, link func(*Sheet) string) {
 	for i := range list {
 		s := &list[i]
-		w.printf("\n### %s\n\n", s.title)
+		w.Printf("\n### %s\n\n", s.Title)
 		if target := link(s); target != "" {
-			w.printf("![%s](%s)\n\n", s.title, target)
+			w.Printf("![%s](%s)\n\n", s.Title, target)
 		}
-		w.printf("%s.", s.source)
-		if s.note != "" {
-			w.printf(" %s.", s.note)
+		w.Printf("%s.", s.Source)
+		if s.Note != "" {
+			w.Printf(" %s.", s.Note)
 		}
-		w.printf("\n\n")
-		w.markdownTable(2, s.table())
+		w.Printf("\n\n")
+		w.MarkdownTable(2, s.table())
 	}
 }
 
 // table returns the rows as text, with the title. A group is named once.
-func (s *sheet) table() [][]string {
+func (s *Sheet) table() [][]string {
 	title := []string{"", ""}
 	columns := s.measured()
 	for _, i := range columns {
@@ -33,11 +34,11 @@ func (s *sheet) table() [][]string {
 	table := [][]string{title}
 	last := ""
 	for _, row := range s.gathered() {
-		line := []string{row.group, row.label}
-		if row.group == last {
+		line := []string{row.Group, row.Label}
+		if row.Group == last {
 			line[0] = ""
 		}
-		last = row.group
+		last = row.Group
 		for _, i := range columns {
 			line = append(line, row.value(i).Spelled(s.columns[i].decimals))
 		}
@@ -46,8 +47,8 @@ func (s *sheet) table() [][]string {
 	return table
 }
 
-// counted returns a number with its noun, which gets an s unless it is one.
-func counted(n int, noun string) string {
+// Counted returns a number with its noun, which gets an s unless it is one.
+func Counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}

@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// writeCharts writes a file for each sheet that has something to draw.
-func writeCharts(dir string, list []sheet) error {
+// WriteFiles writes a file for each sheet that has something to draw.
+func WriteFiles(dir string, list []Sheet) error {
 	if dir == "" {
 		return nil
 	}
@@ -15,10 +15,10 @@ func writeCharts(dir string, list []sheet) error {
 		return fmt.Errorf("charts: %w", err)
 	}
 	for i := range list {
-		if len(list[i].drawn()) == 0 {
+		if len(list[i].Drawn()) == 0 {
 			continue
 		}
-		file := filepath.Join(dir, list[i].file())
+		file := filepath.Join(dir, list[i].File())
 		if err := os.WriteFile(file, list[i].chart(), 0o600); err != nil { //nolint:gosec // the user names the directory
 			return fmt.Errorf("charts: %w", err)
 		}
@@ -26,5 +26,5 @@ func writeCharts(dir string, list []sheet) error {
 	return nil
 }
 
-// file names the sheet's chart.
-func (s *sheet) file() string { return s.name + ".svg" }
+// File names the sheet's chart.
+func (s *Sheet) File() string { return s.Name + ".svg" }

@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"bytes"
@@ -96,8 +96,8 @@ func wrapped(text string, size float64) (lines []string) {
 
 // A layout is where things are.
 type layout struct {
-	*sheet
-	rows   []sheetRow
+	*Sheet
+	rows   []Row
 	notes  []string
 	foot   []string
 	bars   float64      // left end of the first panel
@@ -109,9 +109,9 @@ type layout struct {
 	height float64
 }
 
-func (s *sheet) layout(panels int) *layout {
-	l := &layout{sheet: s, rows: s.gathered(), notes: wrapped(s.note, labelSize)}
-	l.foot = wrapped("Bars are medians of the rounds, lines reach from the lowest to the highest round. "+s.source, valueSize)
+func (s *Sheet) layout(panels int) *layout {
+	l := &layout{Sheet: s, rows: s.gathered(), notes: wrapped(s.Note, labelSize)}
+	l.foot = wrapped("Bars are medians of the rounds, lines reach from the lowest to the highest round. "+s.Source, valueSize)
 	l.head = headHeight + lineHeight*float64(len(l.notes))
 	y := l.head + panelHead
 	widest := 0.0
@@ -123,7 +123,7 @@ func (s *sheet) layout(panels int) *layout {
 		l.tops = append(l.tops, y)
 		y += barStep
 		l.groups[len(l.groups)-1][1] = y
-		widest = max(widest, textWidth(row.label, labelSize))
+		widest = max(widest, textWidth(row.Label, labelSize))
 	}
 	l.bars = chartMargin + min(widest, mostLabel) + 10
 	l.width = (chartWidth - chartMargin - l.bars - panelGap*float64(panels-1)) / float64(panels)
@@ -133,7 +133,7 @@ func (s *sheet) layout(panels int) *layout {
 }
 
 // begins reports whether a row is the first one of its group.
-func (l *layout) begins(row int) bool { return row == 0 || l.rows[row].group != l.rows[row-1].group }
+func (l *layout) begins(row int) bool { return row == 0 || l.rows[row].Group != l.rows[row-1].Group }
 
 // The sizes of text, in the style too.
 const (
@@ -157,17 +157,17 @@ text { font-family: system-ui, -apple-system, "Segoe UI", "Noto Sans", "Liberati
 
 // chart draws the sheet: a panel for each drawn column, side by side, with a bar
 // for each row. The same sheet gives the same bytes.
-func (s *sheet) chart() []byte {
-	panels := s.drawn()
+func (s *Sheet) chart() []byte {
+	panels := s.Drawn()
 	l := s.layout(len(panels))
 	d := &svg{}
 	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" role="img" aria-labelledby="title">`,
 		px(chartWidth), px(l.height), px(chartWidth), px(l.height))
-	d.add(`<title id="title">%s</title>`, html.EscapeString(s.title))
+	d.add(`<title id="title">%s</title>`, html.EscapeString(s.Title))
 	d.add("%s", style)
 	d.add(`<rect x="0.5" y="0.5" width="%s" height="%s" rx="6" fill="%s" stroke="%s"/>`,
 		px(chartWidth-1), px(l.height-1), paperColour, edgeColour)
-	d.text(chartMargin, 34, "title", s.title)
+	d.text(chartMargin, 34, "title", s.Title)
 	for i, line := range l.notes {
 		d.text(chartMargin, headHeight+lineHeight*float64(i), "note", line)
 	}
@@ -186,9 +186,9 @@ func (s *sheet) chart() []byte {
 func (l *layout) labels(d *svg) {
 	for i, row := range l.rows {
 		if l.begins(i) {
-			d.text(chartMargin, l.tops[i]-7, "group", row.group)
+			d.text(chartMargin, l.tops[i]-7, "group", row.Group)
 		}
-		d.text(l.bars-8, l.tops[i]+barHeight-2, "label", row.label)
+		d.text(l.bars-8, l.tops[i]+barHeight-2, "label", row.Label)
 	}
 }
 
@@ -216,11 +216,11 @@ func (l *layout) panel(d *svg, column int, x float64) {
 	}
 }
 
-func (r *sheetRow) colour() string {
-	if r.system == "" {
-		return barColour(r.label)
+func (r *Row) colour() string {
+	if r.System == "" {
+		return barColour(r.Label)
 	}
-	return barColour(r.system)
+	return barColour(r.System)
 }
 
 // grid draws lines at round numbers, along the bars of each group.

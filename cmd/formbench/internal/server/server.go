@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bytes"
@@ -20,18 +20,20 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/fileblob"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// serveCommand is the argument that makes this program a server. It reads a
-// serverConfig from standard input, writes a serverReady to standard output and
+// Command is the argument that makes this program a server. It reads a
+// Config from standard input, writes a Ready to standard output and
 // serves until standard input ends, so that it never outlives who started it.
-const serveCommand = "serve-cell"
+const Command = "serve-cell"
 
-// A serverConfig says what to serve.
-type serverConfig struct {
+// A Config says what to serve.
+type Config struct {
 	System    string
 	DSN       string
 	Responses int    // in the campaign of the ceiling
@@ -44,29 +46,29 @@ type serverConfig struct {
 	SlowWrite  time.Duration // how long the database takes for a response, one after the other
 }
 
-// A serverReady says where. A peer adds a token.
-type serverReady struct{ Addr, Token string }
+// A Ready says where. A peer adds a token.
+type Ready struct{ Addr, Token string }
 
 // The limits of "formsvc serve".
 const (
-	readHeaderTimeout = 10 * time.Second
+	ReadHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
 	writeTimeout      = 90 * time.Second
 	idleTimeout       = 120 * time.Second
 	maxHeaderBytes    = 64 << 10
-	shutdownTimeout   = 20 * time.Second
+	ShutdownTimeout   = 20 * time.Second
 )
 
 // gcPercent is that of "formsvc serve"; the ceiling has it too.
 const gcPercent = 200
 
-// serve is the server process.
-func serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+// Serve is the server process.
+func Serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	in := json.NewDecoder(stdin)
-	var cfg serverConfig
+	var cfg Config
 	if err := in.Decode(&cfg); err != nil {
 		return fmt.Errorf("configuration: %w", err)
 	}
@@ -96,14 +98,14 @@ func serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, stopProfile()) }()
-	if err := json.NewEncoder(stdout).Encode(serverReady{Addr: addr}); err != nil {
+	if err := json.NewEncoder(stdout).Encode(Ready{Addr: addr}); err != nil {
 		return err
 	}
 	return serveHTTP(ctx, listener, handler, logger)
 }
 
 // handler returns what to serve and what to close afterwards.
-func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Logger) (http.Handler, func() error, error) {
+func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) (http.Handler, func() error, error) {
 	switch c.System {
 	case bench.CeilingSystem:
 		return newCeiling(c.Responses), func() error { return nil }, nil
@@ -116,12 +118,12 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 	if c.System == bench.EachSystem {
 		groupLimit = 1
 	}
-	s, err := openStore(ctx, c.DSN, groupLimit)
+	s, err := database.OpenStore(ctx, c.DSN, groupLimit)
 	if err != nil {
 		return nil, nil, err
 	}
 	if c.SlowWrite > 0 {
-		s = &slowStore{store: s, took: c.SlowWrite}
+		s = &slowStore{Store: s, took: c.SlowWrite}
 	}
 	blobs, closeBlobs, err := c.blobs()
 	if err != nil {
@@ -140,7 +142,7 @@ func (c *serverConfig) handler(ctx context.Context, addr string, logger *slog.Lo
 }
 
 // maxRequests is how many requests the API works on at once.
-func (c *serverConfig) maxRequests() int {
+func (c *Config) maxRequests() int {
 	if c.System == bench.UnboundedSystem {
 		return math.MaxInt32
 	}
@@ -148,7 +150,7 @@ func (c *serverConfig) maxRequests() int {
 }
 
 // quota is how many requests an hour the key may make.
-func (c *serverConfig) quota() int {
+func (c *Config) quota() int {
 	if c.System == bench.QuotaSystem || c.System == bench.KeyedSystem {
 		return 1_000_000_000
 	}
@@ -156,10 +158,10 @@ func (c *serverConfig) quota() int {
 }
 
 // blobs returns where the API keeps files, if anywhere.
-func (c *serverConfig) blobs() (blobstore.Store, func() error, error) {
+func (c *Config) blobs() (blobstore.Store, func() error, error) {
 	switch {
 	case c.Endpoint != "":
-		s, err := openBucket(c.Endpoint)
+		s, err := s3server.OpenBucket(c.Endpoint)
 		return s, func() error { return nil }, err
 	case c.Files != "":
 		s, err := fileblob.Open(c.Files, nil)
@@ -173,7 +175,7 @@ func (c *serverConfig) blobs() (blobstore.Store, func() error, error) {
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: h, ReadHeaderTimeout: ReadHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
@@ -184,7 +186,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 		return err
 	case <-ctx.Done():
 	}
-	patience, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 	defer done()
 	err := server.Shutdown(patience)
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
@@ -193,26 +195,26 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 	return err
 }
 
-// A server is a process that serves, of this program or a peer.
-type server struct {
-	addr   string
-	token  string    // of a peer
-	begin  time.Time // of the process
-	pid    int
+// A Process is a process that serves, of this program or a peer.
+type Process struct {
+	Addr   string
+	Token  string    // of a peer
+	Begin  time.Time // of the process
+	PID    int
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	stderr bytes.Buffer // passed on to log when the server has ended
 	log    io.Writer
 }
 
-// startServer returns when the server of this program answers.
-func startServer(ctx context.Context, self string, cfg serverConfig, log io.Writer) (*server, error) {
-	return startServing(ctx, cfg, log, self, serveCommand)
+// Start returns when the server of this program answers.
+func Start(ctx context.Context, self string, cfg Config, log io.Writer) (*Process, error) {
+	return StartProgram(ctx, cfg, log, self, Command)
 }
 
-// startServing returns when the program answers, given its configuration.
-func startServing(ctx context.Context, cfg any, log io.Writer, program, command string) (*server, error) {
-	s := &server{cmd: exec.CommandContext(ctx, program, command), log: log} //nolint:gosec // the user names the program
+// StartProgram returns when the program answers, given its configuration.
+func StartProgram(ctx context.Context, cfg any, log io.Writer, program, command string) (*Process, error) {
+	s := &Process{cmd: exec.CommandContext(ctx, program, command), log: log} //nolint:gosec // the user names the program
 	s.cmd.Stderr = &s.stderr
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
@@ -224,27 +226,27 @@ func startServing(ctx context.Context, cfg any, log io.Writer, program, command 
 	}
 	s.stdin = stdin
 	s.cmd.Cancel = stdin.Close
-	s.cmd.WaitDelay = shutdownTimeout
-	s.begin = time.Now()
+	s.cmd.WaitDelay = ShutdownTimeout
+	s.Begin = time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a server: %w", err)
 	}
-	var ready serverReady
+	var ready Ready
 	err = json.NewEncoder(stdin).Encode(cfg)
 	if err == nil {
 		err = json.NewDecoder(stdout).Decode(&ready)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start a server: %w", errors.Join(err, s.stop()))
+		return nil, fmt.Errorf("start a server: %w", errors.Join(err, s.Stop()))
 	}
-	s.addr, s.token, s.pid = ready.Addr, ready.Token, s.cmd.Process.Pid
+	s.Addr, s.Token, s.PID = ready.Addr, ready.Token, s.cmd.Process.Pid
 	return s, nil
 }
 
-// stop ends the server and fails when it failed.
-func (s *server) stop() error {
+// Stop ends the server and fails when it failed.
+func (s *Process) Stop() error {
 	_ = s.stdin.Close() // it may be closed already
-	timer := time.AfterFunc(shutdownTimeout, func() { _ = s.cmd.Process.Kill() })
+	timer := time.AfterFunc(ShutdownTimeout, func() { _ = s.cmd.Process.Kill() })
 	defer timer.Stop()
 	err := s.cmd.Wait()
 	_, _ = s.stderr.WriteTo(s.log)
