@@ -13,37 +13,39 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // A result is everything a run found out.
 type result struct {
-	Started time.Time     `json:"startedAt"`
-	Machine proc.Machine  `json:"machine"`
-	Options bench.Options `json:"options"`
-	Notes   []string      `json:"notes"`
-	Cells   []cell        `json:"cells"`
+	Started time.Time       `json:"startedAt"`
+	Machine proc.Machine    `json:"machine"`
+	Options bench.Options   `json:"options"`
+	Notes   []string        `json:"notes"`
+	Cells   []requests.Cell `json:"cells"`
 
-	Deliveries []deliverCell `json:"deliveries"`
+	Deliveries []deliver.Cell `json:"deliveries"`
 
 	Files []fileCell `json:"files"`
 
 	Overloads []overloadCell `json:"overloads"`
 
-	Peers peerResult  `json:"peers"`
-	Scale []cell      `json:"scale"`
-	Sizes []scaleSize `json:"sizes"`
+	Peers peerResult      `json:"peers"`
+	Scale []requests.Cell `json:"scale"`
+	Sizes []scaleSize     `json:"sizes"`
 
-	Ratios []ratio       `json:"ratios"`
-	Goals  []report.Goal `json:"goals"`
-	Error  string        `json:"error,omitempty"`
+	Ratios []requests.Ratio `json:"ratios"`
+	Goals  []report.Goal    `json:"goals"`
+	Error  string           `json:"error,omitempty"`
 }
 
 // runBench measures, and reports also what it has when a measurement fails.
 func runBench(ctx context.Context, opts bench.Options, std streams) error {
 	b := &bench.Bench{Options: opts, Log: std.err, Notes: []string{}}
-	r := &result{Started: time.Now().UTC(), Machine: proc.ThisMachine(), Cells: []cell{}}
+	r := &result{Started: time.Now().UTC(), Machine: proc.ThisMachine(), Cells: []requests.Cell{}}
 	if err := prepare(ctx, b); err != nil {
 		return err
 	}
@@ -60,11 +62,11 @@ func runBench(ctx context.Context, opts bench.Options, std streams) error {
 
 // measure runs the parts of the run. What they found out until one fails is kept.
 func (r *result) measure(ctx context.Context, b *bench.Bench) (err error) {
-	if r.Cells, err = requestCells(ctx, b); err != nil {
+	if r.Cells, err = requests.Run(ctx, b); err != nil {
 		return err
 	}
 	if b.Delivers() {
-		if r.Deliveries, err = deliverCells(ctx, b); err != nil {
+		if r.Deliveries, err = deliver.Run(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -89,11 +91,11 @@ func (r *result) measure(ctx context.Context, b *bench.Bench) (err error) {
 
 // judge compares what was measured with what it should be.
 func (r *result) judge(o *bench.Options) {
-	r.Ratios = ratios(r.Cells)
+	r.Ratios = requests.Ratios(r.Cells)
 	if o.SendsRequests() {
-		r.Goals = goals(o, r.Cells, r.Ratios)
+		r.Goals = requests.Goals(o, r.Cells, r.Ratios)
 	}
-	r.Goals = append(r.Goals, deliverGoals(o, r.Deliveries)...)
+	r.Goals = append(r.Goals, deliver.Goals(o, r.Deliveries)...)
 	r.Goals = append(r.Goals, fileGoals(o, r.Files)...)
 	r.Goals = append(r.Goals, overloadGoals(o, r.Overloads)...)
 	r.Goals = append(r.Goals, peerGoals(o, &r.Peers)...)
@@ -139,7 +141,7 @@ func prepareRiver(b *bench.Bench) (err error) {
 		b.River, err = filepath.Abs(b.River)
 		return err
 	}
-	if slices.ContainsFunc(b.Only, besideRiver) {
+	if slices.ContainsFunc(b.Only, deliver.BesideRiver) {
 		b.Warn("NOT MEASURED: River, since -river does not name the program of cmd/formbench/peers")
 	}
 	return nil

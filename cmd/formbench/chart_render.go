@@ -13,6 +13,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // render reads the results of runs and writes their charts, and their tables as
@@ -21,7 +22,7 @@ func render(o *bench.Options, out io.Writer) error {
 	w := &report.Writer{Out: out}
 	var list []chart.Sheet
 	var goals []report.Goal
-	var ratios []ratio
+	var ratios []requests.Ratio
 	for file := range strings.SplitSeq(o.Render, ",") {
 		r, err := readResult(file)
 		if err != nil {
@@ -52,7 +53,7 @@ func render(o *bench.Options, out io.Writer) error {
 		}
 		return filepath.ToSlash(filepath.Join(dir, s.File()))
 	})
-	markdownRatios(w, ratios)
+	requests.MarkdownRatios(w, ratios)
 	report.MarkdownGoals(w, goals)
 	return w.Err
 }

@@ -5,11 +5,13 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // sheets returns what a run measured.
 func (r *result) sheets() []chart.Sheet {
-	list := slices.Concat(requestSheets(r.Cells), deliverSheets(r.Deliveries), fileSheets(r.Files), overloadSheets(r.Overloads),
+	list := slices.Concat(requests.Sheets(r.Cells), deliver.Sheets(r.Deliveries), fileSheets(r.Files), overloadSheets(r.Overloads),
 		peerSheets(&r.Peers), scaleSheets(r.Scale))
 	list = slices.DeleteFunc(list, func(s chart.Sheet) bool { return len(s.Rows) == 0 })
 	for i := range list {

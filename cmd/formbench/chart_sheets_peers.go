@@ -5,24 +5,25 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // peerSheets returns one for each part that compares with peers.
 func peerSheets(r *peerResult) []chart.Sheet {
 	return []chart.Sheet{
-		peerRequestSheet(r.Requests, bench.PeerCreatePart, "Creating responses beside PocketBase", bench.SQLiteStore, createWhat, dueWhat),
-		peerRequestSheet(r.Requests, bench.PeerReadPart, "Reading responses beside PocketBase", bench.SQLiteStore, getWhat, listWhat, pageWhat),
+		peerRequestSheet(r.Requests, bench.PeerCreatePart, "Creating responses beside PocketBase", bench.SQLiteStore, requests.CreateWhat, dueWhat),
+		peerRequestSheet(r.Requests, bench.PeerReadPart, "Reading responses beside PocketBase", bench.SQLiteStore, requests.GetWhat, requests.ListWhat, pageWhat),
 		peerFileSheet(r.Files),
 		peerStartSheet(r.Starts),
-		peerRequestSheet(r.Requests, bench.PeerPostgresPart, "Creating responses beside one statement each", bench.PostgresStore, createWhat),
+		peerRequestSheet(r.Requests, bench.PeerPostgresPart, "Creating responses beside one statement each", bench.PostgresStore, requests.CreateWhat),
 	}
 }
 
-func peerRequestSheet(cells []cell, name, title, store string, whats ...string) chart.Sheet {
-	some := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store || !slices.Contains(whats, c.What) })
+func peerRequestSheet(cells []requests.Cell, name, title, store string, whats ...string) chart.Sheet {
+	some := slices.DeleteFunc(slices.Clone(cells), func(c requests.Cell) bool { return c.Store != store || !slices.Contains(whats, c.What) })
 	s := chart.Sheet{Name: name, Title: title + ", " + bench.StoreTitle(store)}
-	r := newRows(some)
-	chart.AddRows(&s, &r.Grouping, func(key rowKey) (chart.Row, bool) { return key.row(createWhat, false), true }, requestMeasures()...)
+	r := requests.NewRows(some)
+	chart.AddRows(&s, &r.Grouping, func(key requests.RowKey) (chart.Row, bool) { return key.Row(requests.CreateWhat, false), true }, requests.Measures()...)
 	return s
 }
 

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -22,14 +24,14 @@ func sampleResult() *result {
 	r := &result{Started: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC), Machine: proc.Machine{CPUs: 2, Model: "X"}, Notes: []string{"noisy"}}
 	for round := 1; round <= 2; round++ {
 		for _, system := range []string{bench.CeilingSystem, bench.APISystem} {
-			figures := figures{PerSecond: 1_000 * float64(round), P99: 2, ServerMicros: 30, OtherMicros: 12}
-			for _, what := range []string{createWhat, getWhat} {
-				r.Cells = append(r.Cells, cell{What: what, Store: bench.PostgresStore, System: system, Conns: 64, Round: round, figures: figures})
+			figures := requests.Figures{PerSecond: 1_000 * float64(round), P99: 2, ServerMicros: 30, OtherMicros: 12}
+			for _, what := range []string{requests.CreateWhat, requests.GetWhat} {
+				r.Cells = append(r.Cells, requests.Cell{What: what, Store: bench.PostgresStore, System: system, Conns: 64, Round: round, Figures: figures})
 			}
 		}
 		for _, what := range []string{bench.SteadyPart, bench.BacklogPart} {
-			for _, system := range []string{bench.APISystem, riverSystem} {
-				c := deliverCell{What: what, Store: bench.SQLiteStore, System: system, Round: round}
+			for _, system := range []string{bench.APISystem, deliver.RiverSystem} {
+				c := deliver.Cell{What: what, Store: bench.SQLiteStore, System: system, Round: round}
 				c.PerSecond, c.Reference, c.Claim = 500, 50_000, 7
 				r.Deliveries = append(r.Deliveries, c)
 			}
@@ -41,11 +43,11 @@ func sampleResult() *result {
 		}
 		r.Overloads = append(r.Overloads, overloadCell{What: eagerWhat, Place: databasePlace, System: bench.APISystem, Conns: 640, Round: round, Goodput: 8})
 	}
-	r.Peers.Requests = []cell{{What: getWhat, Store: bench.SQLiteStore, System: pocketSystem, Conns: 8, figures: figures{PerSecond: 77}}}
+	r.Peers.Requests = []requests.Cell{{What: requests.GetWhat, Store: bench.SQLiteStore, System: pocketSystem, Conns: 8, Figures: requests.Figures{PerSecond: 77}}}
 	r.Peers.Starts = []startCell{{System: pocketSystem, Ready: 14.5}}
-	r.Peers.Ratios = []ratio{{Of: "formsvc/PocketBase requests/s", subject: subject{What: getWhat, Store: bench.SQLiteStore}, Spread: stats.NewSpread([]float64{3, 5})}}
-	r.Scale = []cell{{What: rareWhat, Store: bench.SQLiteStore, Conns: 1, Responses: 2_000_000, figures: figures{P50: 0.25}}}
-	r.Ratios = ratios(r.Cells)
+	r.Peers.Ratios = []requests.Ratio{{Of: "formsvc/PocketBase requests/s", Subject: requests.Subject{What: requests.GetWhat, Store: bench.SQLiteStore}, Spread: stats.NewSpread([]float64{3, 5})}}
+	r.Scale = []requests.Cell{{What: rareWhat, Store: bench.SQLiteStore, Conns: 1, Responses: 2_000_000, Figures: requests.Figures{P50: 0.25}}}
+	r.Ratios = requests.Ratios(r.Cells)
 	two := stats.NewSpread([]float64{2})
 	r.Goals = []report.Goal{report.Goal{Text: "a goal", Store: bench.SQLiteStore, Bound: 1}.Met(&two), {Text: "not measured"}}
 	return r

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
@@ -17,10 +18,10 @@ func TestDeliverEveryCell(t *testing.T) {
 	table, r := benchmark(t, args...)
 	for _, row := range [][]any{
 		{bench.SQLiteStore, bench.APISystem},
-		{bench.SQLiteStore, bench.APISystem, withinHow},
-		{bench.SQLiteStore, bench.APISystem, tenScene + closedLoop},
-		{bench.SQLiteStore, bench.APISystem, hostileScene + openLoop},
-		{bench.SQLiteStore, bench.APISystem, emptyHow},
+		{bench.SQLiteStore, bench.APISystem, deliver.WithinHow},
+		{bench.SQLiteStore, bench.APISystem, deliver.TenScene + deliver.ClosedLoop},
+		{bench.SQLiteStore, bench.APISystem, deliver.HostileScene + deliver.OpenLoop},
+		{bench.SQLiteStore, bench.APISystem, deliver.EmptyHow},
 	} {
 		if !hasRow(table, row...) {
 			t.Errorf("no row for %v in\n%s", row, table)
@@ -37,7 +38,7 @@ func TestDeliverEveryCell(t *testing.T) {
 			t.Errorf("goal %q of %s: measured is %v", g.Text, g.Store, g.Measured)
 		}
 	}
-	if !hasRow(table, bench.SQLiteStore, riverSystem, "not measured") || !strings.Contains(table, "NOT MEASURED: River") {
+	if !hasRow(table, bench.SQLiteStore, deliver.RiverSystem, "not measured") || !strings.Contains(table, "NOT MEASURED: River") {
 		t.Errorf("nobody learns that River is missing in\n%s", table)
 	}
 	if strings.Count(table, "reached")+strings.Count(table, "MISSED") < 12 {
@@ -46,7 +47,7 @@ func TestDeliverEveryCell(t *testing.T) {
 }
 
 // checkDelivered makes sure that a cell has the figures of its part.
-func checkDelivered(t *testing.T, c *deliverCell) {
+func checkDelivered(t *testing.T, c *deliver.Cell) {
 	t.Helper()
 	ok := c.Reference > 0
 	switch c.What {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
@@ -56,19 +57,19 @@ func TestEveryCell(t *testing.T) {
 		"-only", "create,read,depth")
 	for _, conns := range []int{1, 64} {
 		for _, system := range bench.AllSystems() {
-			if !hasRow(table, createWhat, 0, conns, system) {
+			if !hasRow(table, requests.CreateWhat, 0, conns, system) {
 				t.Errorf("no row for create, %d connections, %s", conns, system)
 			}
 		}
 	}
 	for _, system := range []string{bench.CeilingSystem, bench.APISystem} {
-		for _, what := range []string{getWhat, listWhat} {
+		for _, what := range []string{requests.GetWhat, requests.ListWhat} {
 			if !hasRow(table, what, 300, 4, system) {
 				t.Errorf("no row for %s, %s", what, system)
 			}
 		}
 	}
-	for _, what := range []string{firstWhat, deepWhat} {
+	for _, what := range []string{requests.FirstWhat, requests.DeepWhat} {
 		for _, n := range []int{bench.SmallCampaign, 1500} {
 			if !hasRow(table, what, n, 1, bench.APISystem) {
 				t.Errorf("no row for %s of %d", what, n)
@@ -141,7 +142,7 @@ func TestChecks(t *testing.T) {
 	t.Parallel()
 	table, r := benchmark(t, "-stores", "sqlite", "-rounds", "1", "-conns", "4", "-only", "checks")
 	for _, system := range []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem} {
-		if !hasRow(table, checksWhat, 0, 4, system) {
+		if !hasRow(table, requests.ChecksWhat, 0, 4, system) {
 			t.Errorf("no row for %s", system)
 		}
 	}

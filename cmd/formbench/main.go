@@ -126,6 +126,7 @@ import (
 	"syscall"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
@@ -153,8 +154,8 @@ func run(ctx context.Context, args []string, std streams) int {
 		}
 		return 0
 	}
-	if len(args) == 1 && args[0] == workCommand {
-		if err := work(ctx, std.in, std.out); err != nil {
+	if len(args) == 1 && args[0] == process.Command {
+		if err := process.Work(ctx, std.in, std.out); err != nil {
 			_, _ = fmt.Fprintln(std.err, "formbench worker:", err)
 			return 1
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // The systems that the API is compared with, besides the ceiling. Where nothing
@@ -34,10 +35,10 @@ const (
 
 // A peerResult is what these parts found out.
 type peerResult struct {
-	Requests []cell      `json:"requests"`
-	Files    []fileCell  `json:"files"`
-	Starts   []startCell `json:"starts"`
-	Ratios   []ratio     `json:"ratios"`
+	Requests []requests.Cell  `json:"requests"`
+	Files    []fileCell       `json:"files"`
+	Starts   []startCell      `json:"starts"`
+	Ratios   []requests.Ratio `json:"ratios"`
 }
 
 // A peerBench is the parts of a run that compare with peers.
@@ -110,7 +111,7 @@ func (p *peerBench) close() (err error) {
 }
 
 // note adds a measured cell.
-func (p *peerBench) note(c *cell) {
+func (p *peerBench) note(c *requests.Cell) {
 	p.result.Requests = append(p.result.Requests, *c)
 	_, _ = fmt.Fprintf(p.Log, "%s: %.0f/s, server %.0f µs\n", c, c.PerSecond, c.ServerMicros)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
@@ -24,7 +25,7 @@ type contender struct {
 }
 
 // contender returns that of a cell.
-func (p *peerBench) contender(ctx context.Context, c *cell) (*contender, error) {
+func (p *peerBench) contender(ctx context.Context, c *requests.Cell) (*contender, error) {
 	switch c.System {
 	case bench.CeilingSystem:
 		w := database.InventedWorld()
@@ -43,7 +44,7 @@ func (p *peerBench) contender(ctx context.Context, c *cell) (*contender, error) 
 }
 
 // ourContender has a webhook, so that each response is a delivery too.
-func (p *peerBench) ourContender(ctx context.Context, c *cell) (_ *contender, err error) {
+func (p *peerBench) ourContender(ctx context.Context, c *requests.Cell) (_ *contender, err error) {
 	db, err := database.New(ctx, c.Store, p.Dir)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (p *peerBench) ourContender(ctx context.Context, c *cell) (_ *contender, er
 	}, nil
 }
 
-func (p *peerBench) pocketContender(ctx context.Context, c *cell) (*contender, error) {
+func (p *peerBench) pocketContender(ctx context.Context, c *requests.Cell) (*contender, error) {
 	s, err := p.newPocket(ctx)
 	if err != nil {
 		return nil, err
@@ -95,20 +96,20 @@ func (p *peerBench) pocketContender(ctx context.Context, c *cell) (*contender, e
 }
 
 // startOurs starts this program for a cell.
-func (p *peerBench) startOurs(ctx context.Context, c *cell, dsn string) (*server.Process, error) {
+func (p *peerBench) startOurs(ctx context.Context, c *requests.Cell, dsn string) (*server.Process, error) {
 	system, _, _ := strings.Cut(c.System, ",") // what comes after it is asked of the same server
 	cfg := server.Config{System: system, DSN: dsn, Responses: max(c.Responses, bench.MinFill), Profile: p.profile(c)}
 	return server.Start(ctx, p.Self, cfg, p.Log)
 }
 
 // startPocket starts PocketBase for a cell.
-func (p *peerBench) startPocket(ctx context.Context, c *cell, dir string) (*server.Process, error) {
+func (p *peerBench) startPocket(ctx context.Context, c *requests.Cell, dir string) (*server.Process, error) {
 	cfg := pocketbase.Config{Dir: dir, Full: c.System == fullSystem || c.System == batchSystem, Profile: p.profile(c)}
 	return server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
 }
 
 // profile names the file of the cell's CPU profile, if there is to be one.
-func (p *peerBench) profile(c *cell) string {
+func (p *peerBench) profile(c *requests.Cell) string {
 	if p.Profiles == "" {
 		return ""
 	}

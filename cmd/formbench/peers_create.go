@@ -8,6 +8,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // creates measures new responses: as fast as they are answered, and at a rate that
@@ -17,7 +18,7 @@ func (p *peerBench) creates(ctx context.Context, round int) error {
 	rate := 0.0
 	for _, conns := range p.PeerConns {
 		for _, system := range bench.Rotated(systems, round) {
-			c := cell{What: createWhat, Store: bench.SQLiteStore, System: system, Conns: conns, Round: round + 1}
+			c := requests.Cell{What: requests.CreateWhat, Store: bench.SQLiteStore, System: system, Conns: conns, Round: round + 1}
 			if err := p.createCell(ctx, &c, 0); err != nil {
 				return fmt.Errorf("%s: %w", &c, err)
 			}
@@ -27,7 +28,7 @@ func (p *peerBench) creates(ctx context.Context, round int) error {
 		}
 	}
 	for _, system := range bench.Rotated([]string{bench.APISystem, pocketSystem}, round) {
-		c := cell{What: dueWhat, Store: bench.SQLiteStore, System: system, Conns: slices.Max(p.PeerConns), Round: round + 1}
+		c := requests.Cell{What: dueWhat, Store: bench.SQLiteStore, System: system, Conns: slices.Max(p.PeerConns), Round: round + 1}
 		if err := p.createCell(ctx, &c, rate); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -36,7 +37,7 @@ func (p *peerBench) creates(ctx context.Context, round int) error {
 }
 
 // createCell measures and notes a cell, of an open loop when there is a rate.
-func (p *peerBench) createCell(ctx context.Context, c *cell, rate float64) (err error) {
+func (p *peerBench) createCell(ctx context.Context, c *requests.Cell, rate float64) (err error) {
 	s, err := p.contender(ctx, c)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (p *peerBench) createCell(ctx context.Context, c *cell, rate float64) (err 
 }
 
 // createLoad returns how many requests were answered. The server has ended.
-func (p *peerBench) createLoad(ctx context.Context, c *cell, s *contender, rate float64) (answered int, err error) {
+func (p *peerBench) createLoad(ctx context.Context, c *requests.Cell, s *contender, rate float64) (answered int, err error) {
 	srv, err := s.start(ctx)
 	if err != nil {
 		return 0, err
@@ -61,7 +62,7 @@ func (p *peerBench) createLoad(ctx context.Context, c *cell, s *contender, rate 
 		return 0, err
 	}
 	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns, Rate: rate}
-	if answered, err = c.load(ctx, l, srv.PID, p.Warmup, p.Duration); err != nil {
+	if answered, err = c.Load(ctx, l, srv.PID, p.Warmup, p.Duration); err != nil {
 		return 0, err
 	}
 	p.note(c)

@@ -6,45 +6,46 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-func roundOf(c *cell) int             { return c.Round }
-func requestRate(c *cell) float64     { return c.PerSecond }
-func requestP50(c *cell) float64      { return c.P50 }
-func requestP99(c *cell) float64      { return c.P99 }
-func requestMicros(c *cell) float64   { return c.ServerMicros }
-func requestPeakMB(c *cell) float64   { return c.PeakMB }
-func startReady(c *startCell) float64 { return c.Ready }
+func roundOf(c *requests.Cell) int           { return c.Round }
+func requestRate(c *requests.Cell) float64   { return c.PerSecond }
+func requestP50(c *requests.Cell) float64    { return c.P50 }
+func requestP99(c *requests.Cell) float64    { return c.P99 }
+func requestMicros(c *requests.Cell) float64 { return c.ServerMicros }
+func requestPeakMB(c *requests.Cell) float64 { return c.PeakMB }
+func startReady(c *startCell) float64        { return c.Ready }
 
 // peerRatios returns how ours compares with each peer, round by round: requests a
 // second over theirs, or their time over ours on one connection, where requests are
 // so slow that few are made, and at a rate that all are given.
-func peerRatios(cells []cell) []ratio {
-	r := newRows(cells)
-	list := []ratio{}
+func peerRatios(cells []requests.Cell) []requests.Ratio {
+	r := requests.NewRows(cells)
+	list := []requests.Ratio{}
 	for _, mine := range r.Keys {
-		if mine.system != bench.APISystem && mine.system != offsetSystem {
+		if mine.System != bench.APISystem && mine.System != offsetSystem {
 			continue
 		}
 		for _, theirs := range r.Keys {
-			if theirs.subject != mine.subject || theirs.system == bench.APISystem || theirs.system == offsetSystem {
+			if theirs.Subject != mine.Subject || theirs.System == bench.APISystem || theirs.System == offsetSystem {
 				continue
 			}
 			add := func(of string, s *stats.Spread) {
 				if s != nil {
-					list = append(list, ratio{subject: mine.subject, Of: of, Spread: *s})
+					list = append(list, requests.Ratio{Subject: mine.Subject, Of: of, Spread: *s})
 				}
 			}
 			switch mine.What {
 			case dueWhat:
-				add(theirs.system+"/"+mine.system+" p99", r.Over(theirs, mine, roundOf, requestP99))
+				add(theirs.System+"/"+mine.System+" p99", r.Over(theirs, mine, roundOf, requestP99))
 			case pageWhat:
-				add(theirs.system+"/"+mine.system+" p50", r.Over(theirs, mine, roundOf, requestP50))
+				add(theirs.System+"/"+mine.System+" p50", r.Over(theirs, mine, roundOf, requestP50))
 			default:
-				add(mine.system+"/"+theirs.system+" requests/s", r.Over(mine, theirs, roundOf, requestRate))
-				if theirs.system != insertSystem { // which has no server
-					add(theirs.system+"/"+mine.system+" server CPU", r.Over(theirs, mine, roundOf, requestMicros))
+				add(mine.System+"/"+theirs.System+" requests/s", r.Over(mine, theirs, roundOf, requestRate))
+				if theirs.System != insertSystem { // which has no server
+					add(theirs.System+"/"+mine.System+" server CPU", r.Over(theirs, mine, roundOf, requestMicros))
 				}
 			}
 		}
@@ -56,14 +57,14 @@ func peerRatios(cells []cell) []ratio {
 type peerJudge struct {
 	o     *bench.Options
 	r     *peerResult
-	rows  rows
+	rows  requests.Rows
 	goals []report.Goal
 }
 
 // peerGoals compares the figures with what they should be. There are none unless
 // these parts were to be measured.
 func peerGoals(o *bench.Options, r *peerResult) []report.Goal {
-	j := peerJudge{o: o, r: r, rows: newRows(r.Requests)}
+	j := peerJudge{o: o, r: r, rows: requests.NewRows(r.Requests)}
 	for _, part := range []struct {
 		name  string
 		judge func()
@@ -84,10 +85,10 @@ func (j *peerJudge) add(store string, g report.Goal, value *stats.Spread) {
 }
 
 // times judges how often ours does what a peer does once.
-func (j *peerJudge) times(least float64, text string, s subject, system, peer string) {
-	value := j.rows.Over(rowKey{s, system}, rowKey{s, peer}, roundOf, requestRate)
+func (j *peerJudge) times(least float64, text string, s requests.Subject, system, peer string) {
+	value := j.rows.Over(requests.RowKey{Subject: s, System: system}, requests.RowKey{Subject: s, System: peer}, roundOf, requestRate)
 	if s.What == pageWhat {
-		value = j.rows.Over(rowKey{s, peer}, rowKey{s, system}, roundOf, requestP50)
+		value = j.rows.Over(requests.RowKey{Subject: s, System: peer}, requests.RowKey{Subject: s, System: system}, roundOf, requestP50)
 	}
 	j.add(s.Store, report.Goal{Text: fmt.Sprintf("%s: ≥ %g × %s", text, least, peer), Bound: least, AtLeast: true, Decimals: 2}, value)
 }
@@ -99,8 +100,8 @@ const manyConns = 32
 func (j *peerJudge) create() {
 	var most *stats.Spread
 	for _, conns := range j.o.PeerConns {
-		s := subject{createWhat, bench.SQLiteStore, conns, 0}
-		mine := rowKey{s, bench.APISystem}
+		s := requests.Subject{What: requests.CreateWhat, Store: bench.SQLiteStore, Conns: conns, Responses: 0}
+		mine := requests.RowKey{Subject: s, System: bench.APISystem}
 		if peak := j.rows.Spread(mine, requestPeakMB); peak != nil && (most == nil || peak.Highest > most.Median) {
 			highest := stats.NewSpread([]float64{peak.Highest})
 			most = &highest
@@ -126,11 +127,11 @@ func (j *peerJudge) create() {
 
 func (j *peerJudge) read() {
 	for _, conns := range []int{8, 32} {
-		j.times(5, fmt.Sprintf("get one, %d connections", conns), subject{getWhat, bench.SQLiteStore, conns, j.o.PeerFill}, bench.APISystem, pocketSystem)
+		j.times(5, fmt.Sprintf("get one, %d connections", conns), requests.Subject{What: requests.GetWhat, Store: bench.SQLiteStore, Conns: conns, Responses: j.o.PeerFill}, bench.APISystem, pocketSystem)
 	}
-	j.times(20, "list of 20 with total", subject{listWhat, bench.SQLiteStore, 8, j.o.PeerFill}, bench.APISystem, pocketSystem)
+	j.times(20, "list of 20 with total", requests.Subject{What: requests.ListWhat, Store: bench.SQLiteStore, Conns: 8, Responses: j.o.PeerFill}, bench.APISystem, pocketSystem)
 	for _, system := range []string{bench.APISystem, offsetSystem} {
-		j.times(100, "far page, "+system, subject{pageWhat, bench.SQLiteStore, 1, j.o.PeerFill}, system, createdSystem)
+		j.times(100, "far page, "+system, requests.Subject{What: pageWhat, Store: bench.SQLiteStore, Conns: 1, Responses: j.o.PeerFill}, system, createdSystem)
 	}
 }
 
@@ -158,7 +159,7 @@ func (j *peerJudge) start() {
 func (j *peerJudge) postgres() {
 	for _, conns := range j.o.PeerConns {
 		if conns >= manyConns {
-			j.times(1.7, fmt.Sprintf("create, %d connections", conns), subject{createWhat, bench.PostgresStore, conns, 0}, bench.APISystem, bench.SingleSystem)
+			j.times(1.7, fmt.Sprintf("create, %d connections", conns), requests.Subject{What: requests.CreateWhat, Store: bench.PostgresStore, Conns: conns, Responses: 0}, bench.APISystem, bench.SingleSystem)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -30,7 +31,7 @@ func (p *peerBench) postgres(ctx context.Context, round int) error {
 			continue // there is nothing to share
 		}
 		for _, system := range bench.Rotated([]string{bench.APISystem, bench.SingleSystem, insertSystem}, round) {
-			c := cell{What: createWhat, Store: bench.PostgresStore, System: system, Conns: conns, Round: round + 1}
+			c := requests.Cell{What: requests.CreateWhat, Store: bench.PostgresStore, System: system, Conns: conns, Round: round + 1}
 			measure := func() error { return p.createCell(ctx, &c, 0) }
 			if system == insertSystem {
 				measure = func() error { return p.insertCell(ctx, &c) }
@@ -45,7 +46,7 @@ func (p *peerBench) postgres(ctx context.Context, round int) error {
 
 // insertCell measures and notes single rows, each by a prepared statement of its
 // own transaction, as pgbench would insert them.
-func (p *peerBench) insertCell(ctx context.Context, c *cell) (err error) {
+func (p *peerBench) insertCell(ctx context.Context, c *requests.Cell) (err error) {
 	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func (p *peerBench) insertCell(ctx context.Context, c *cell) (err error) {
 	if err != nil {
 		return err
 	}
-	c.figures = newFigures(&s, before, after, p.Duration)
+	c.Figures = requests.NewFigures(&s, before, after, p.Duration)
 	p.note(c)
 	return singleHolds(ctx, db.DSN, s.Answered, "single_responses")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
@@ -26,9 +27,9 @@ type readPlan struct {
 // readPlans say what is read.
 func readPlans() []readPlan {
 	return []readPlan{
-		{getWhat, 8, []string{bench.APISystem, pocketSystem, tokenSystem}},
-		{getWhat, 32, []string{bench.APISystem, pocketSystem, tokenSystem}},
-		{listWhat, 8, []string{bench.APISystem, pocketSystem, createdSystem}},
+		{requests.GetWhat, 8, []string{bench.APISystem, pocketSystem, tokenSystem}},
+		{requests.GetWhat, 32, []string{bench.APISystem, pocketSystem, tokenSystem}},
+		{requests.ListWhat, 8, []string{bench.APISystem, pocketSystem, createdSystem}},
 		{pageWhat, 1, []string{bench.APISystem, offsetSystem, pocketSystem, createdSystem}},
 	}
 }
@@ -40,7 +41,7 @@ func (p *peerBench) reads(ctx context.Context, round int) error {
 	}
 	for _, plan := range readPlans() {
 		for _, system := range bench.Rotated(plan.systems, round) {
-			c := cell{What: plan.what, Store: bench.SQLiteStore, System: system, Conns: plan.conns, Responses: p.PeerFill, Round: round + 1}
+			c := requests.Cell{What: plan.what, Store: bench.SQLiteStore, System: system, Conns: plan.conns, Responses: p.PeerFill, Round: round + 1}
 			if err := p.readCell(ctx, &c); err != nil {
 				return fmt.Errorf("%s: %w", &c, err)
 			}
@@ -50,7 +51,7 @@ func (p *peerBench) reads(ctx context.Context, round int) error {
 }
 
 // startFull starts the system of a cell with its filled database.
-func (p *peerBench) startFull(ctx context.Context, c *cell) (*server.Process, error) {
+func (p *peerBench) startFull(ctx context.Context, c *requests.Cell) (*server.Process, error) {
 	if c.System == bench.APISystem || c.System == offsetSystem {
 		return p.startOurs(ctx, c, p.ours.DSN)
 	}
@@ -63,7 +64,7 @@ func (p *peerBench) startFull(ctx context.Context, c *cell) (*server.Process, er
 // enough is how many requests a cell should have that has slow ones.
 const enough = 4
 
-func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
+func (p *peerBench) readCell(ctx context.Context, c *requests.Cell) (err error) {
 	srv, err := p.startFull(ctx, c)
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
 	// Requests that run at once share the processors.
 	slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
 	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}
-	if _, err := c.load(ctx, l, srv.PID, p.Warmup, max(p.Duration, enough*slowest)); err != nil {
+	if _, err := c.Load(ctx, l, srv.PID, p.Warmup, max(p.Duration, enough*slowest)); err != nil {
 		return err
 	}
 	p.note(c)
@@ -91,7 +92,7 @@ func (p *peerBench) readCell(ctx context.Context, c *cell) (err error) {
 func far(n int) int { return n / 2 / bench.PageSize * bench.PageSize }
 
 // readWork returns the requests of a cell.
-func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server.Process) (loadgen.Workload, error) {
+func (p *peerBench) readWork(ctx context.Context, c *requests.Cell, srv *server.Process) (loadgen.Workload, error) {
 	if c.System == bench.APISystem || c.System == offsetSystem {
 		return p.readOurs(ctx, c, srv.Addr)
 	}
@@ -100,24 +101,24 @@ func (p *peerBench) readWork(ctx context.Context, c *cell, srv *server.Process) 
 		sort = "-created"
 	}
 	switch c.What {
-	case getWhat:
+	case requests.GetWhat:
 		token := ""
 		if c.System == tokenSystem {
 			token = srv.Token
 		}
 		return getPocket(c.Responses, token), nil
-	case listWhat:
+	case requests.ListWhat:
 		return listPocket(1, sort), nil
 	}
 	return listPocket(far(c.Responses)/bench.PageSize+1, sort), nil
 }
 
-func (p *peerBench) readOurs(ctx context.Context, c *cell, addr string) (loadgen.Workload, error) {
+func (p *peerBench) readOurs(ctx context.Context, c *requests.Cell, addr string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: http.StatusOK}
 	switch {
-	case c.What == getWhat:
+	case c.What == requests.GetWhat:
 		return p.world.Gets(c.Responses), nil
-	case c.What == listWhat:
+	case c.What == requests.ListWhat:
 		return p.world.List(), nil
 	case c.System == offsetSystem:
 		path := p.world.ListPath() + "?limit=" + strconv.Itoa(bench.PageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
@@ -131,7 +132,7 @@ func (p *peerBench) readOurs(ctx context.Context, c *cell, addr string) (loadgen
 
 // checkRead sends the first request and fails unless it is answered with what was
 // stored.
-func checkRead(ctx context.Context, c *cell, addr string, work *loadgen.Workload) error {
+func checkRead(ctx context.Context, c *requests.Cell, addr string, work *loadgen.Workload) error {
 	body, err := loadgen.Ask(ctx, addr, work.Requests[0], work.Status)
 	if err != nil {
 		return err
@@ -148,7 +149,7 @@ func checkRead(ctx context.Context, c *cell, addr string, work *loadgen.Workload
 	if err := json.Unmarshal(body, &got); err != nil {
 		return fmt.Errorf("%s: %w", c, err)
 	}
-	if c.What == getWhat {
+	if c.What == requests.GetWhat {
 		if want := fixture.StoredReference(0); got.Reference != want {
 			return fmt.Errorf("answered the response %q, want %q", got.Reference, want)
 		}

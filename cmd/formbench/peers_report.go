@@ -6,6 +6,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -41,27 +42,27 @@ func reportPeers(w *report.Writer, r *peerResult) {
 	}
 	if len(r.Ratios) > 0 {
 		w.Printf("\nbeside peers:")
-		reportRatios(w, r.Ratios)
+		requests.ReportRatios(w, r.Ratios)
 	}
 }
 
 // reportPeerRequests writes a table for each store.
-func reportPeerRequests(w *report.Writer, cells []cell) {
+func reportPeerRequests(w *report.Writer, cells []requests.Cell) {
 	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
-		mine := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.Store != store })
+		mine := slices.DeleteFunc(slices.Clone(cells), func(c requests.Cell) bool { return c.Store != store })
 		if len(mine) == 0 {
 			continue
 		}
 		w.Printf("\nbeside peers, %s\n", store)
-		rows := newRows(mine)
+		rows := requests.NewRows(mine)
 		table := [][]string{{
 			"", "responses", "connections", "system", "requests/s", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "errors",
 			"server µs", "other µs", "generator µs", "other cores", "peak MB",
 		}}
 		const p999 = 7 // its column
 		for _, key := range rows.Keys {
-			table = append(table, slices.Insert(rows.line(key), p999,
-				rows.Spread(key, func(c *cell) float64 { return c.P999 }).Text(1)))
+			table = append(table, slices.Insert(rows.Line(key), p999,
+				rows.Spread(key, func(c *requests.Cell) float64 { return c.P999 }).Text(1)))
 		}
 		w.Table(1, table)
 	}

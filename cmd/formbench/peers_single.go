@@ -8,11 +8,12 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // singleContender has the tables of the handler.
-func (p *peerBench) singleContender(ctx context.Context, c *cell) (*contender, error) {
+func (p *peerBench) singleContender(ctx context.Context, c *requests.Cell) (*contender, error) {
 	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -45,7 +46,7 @@ func (p *peerBench) startCell(ctx context.Context, c *startCell) (err error) {
 	if c.System == pocketSystem {
 		work = getPocket(c.Responses, "")
 	}
-	srv, err := p.startFull(ctx, &cell{What: getWhat, Store: bench.SQLiteStore, System: c.System, Responses: c.Responses, Round: c.Round})
+	srv, err := p.startFull(ctx, &requests.Cell{What: requests.GetWhat, Store: bench.SQLiteStore, System: c.System, Responses: c.Responses, Round: c.Round})
 	if err != nil {
 		return err
 	}

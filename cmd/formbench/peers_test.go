@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
@@ -16,7 +17,7 @@ func TestPeersEveryCell(t *testing.T) {
 	table, r := benchmark(t, append([]string{"-stores", "sqlite", "-only", "peers", "-peers", peerProgram(t)}, peersSmall...)...)
 	for _, conns := range []int{1, 32} {
 		for _, system := range []string{bench.CeilingSystem, bench.APISystem, pocketSystem, tokenSystem, fullSystem, batchSystem} {
-			if !hasRow(table, createWhat, 0, conns, system) {
+			if !hasRow(table, requests.CreateWhat, 0, conns, system) {
 				t.Errorf("no row for create, %d connections, %s", conns, system)
 			}
 		}
@@ -63,7 +64,7 @@ func TestPeersPostgres(t *testing.T) {
 	postgrestest.DSN(t) // skips where there is none
 	table, r := benchmark(t, append([]string{"-stores", "postgres", "-only", "peers"}, peersSmall...)...)
 	for _, system := range []string{bench.APISystem, bench.SingleSystem, insertSystem} {
-		if !hasRow(table, createWhat, 0, 32, system) {
+		if !hasRow(table, requests.CreateWhat, 0, 32, system) {
 			t.Errorf("no row for %s", system)
 		}
 	}

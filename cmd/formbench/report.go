@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // report writes the tables.
@@ -13,9 +15,9 @@ func (r *result) report(out io.Writer) error {
 	w := &report.Writer{Out: out}
 	o := &r.Options
 	r.header(w)
-	reportCells(w, r.Cells)
-	reportRatios(w, r.Ratios)
-	reportDeliveries(w, o, r.Deliveries)
+	requests.Report(w, r.Cells)
+	requests.ReportRatios(w, r.Ratios)
+	deliver.Report(w, o, r.Deliveries)
 	reportFiles(w, o, r.Files)
 	reportOverloads(w, r.Overloads)
 	reportPeers(w, &r.Peers)

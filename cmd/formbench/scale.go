@@ -9,9 +9,10 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
-// What is measured at both sizes, beside createWhat.
+// What is measured at both sizes, beside requests.CreateWhat.
 const (
 	randomWhat     = "get any"
 	scaleFirstWhat = "first page of all"
@@ -47,13 +48,13 @@ func scaleConns() []int { return []int{1, 64} }
 // A scaleRun is what was measured so far.
 type scaleRun struct {
 	*bench.Bench
-	cells []cell
+	cells []requests.Cell
 	sizes []scaleSize
 }
 
 // scaleCells measures the same on a small and on a large installation, and how much
 // the large one takes. What was measured until something fails is returned, too.
-func scaleCells(ctx context.Context, b *bench.Bench) ([]cell, []scaleSize, error) {
+func scaleCells(ctx context.Context, b *bench.Bench) ([]requests.Cell, []scaleSize, error) {
 	r := &scaleRun{Bench: b}
 	for _, store := range b.Stores {
 		if err := r.store(ctx, store); err != nil {
@@ -98,18 +99,18 @@ func (r *scaleRun) round(ctx context.Context, large *installation, round int) (e
 	}
 	defer func() { err = errors.Join(err, small.Drop()) }()
 	s := &scaleBench{
-		runner: &runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
+		Runner: &requests.Runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
 		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
 	}
 	err = s.all(ctx)
-	r.cells = append(r.cells, s.cells...)
+	r.cells = append(r.cells, s.Cells...)
 	return err
 }
 
 // A scaleBench measures one round. It has a bench of its own, since it changes how long
 // a cell takes.
 type scaleBench struct {
-	*runner
+	*requests.Runner
 	round int
 	least time.Duration    // how long to measure
 	pair  [2]*installation // small and large
@@ -125,7 +126,7 @@ func (s *scaleBench) all(ctx context.Context) error {
 		return err
 	}
 	for _, conns := range scaleConns() {
-		if err := s.both(ctx, createWhat, conns); err != nil {
+		if err := s.both(ctx, requests.CreateWhat, conns); err != nil {
 			return err
 		}
 	}
@@ -143,16 +144,16 @@ func (s *scaleBench) turns() []*installation {
 // both measures one kind of request on both installations.
 func (s *scaleBench) both(ctx context.Context, what string, conns int) error {
 	for _, in := range s.turns() {
-		c := cell{What: what, Store: in.store, System: bench.APISystem, Conns: conns, Responses: in.n, Round: s.round}
+		c := requests.Cell{What: what, Store: in.store, System: bench.APISystem, Conns: conns, Responses: in.n, Round: s.round}
 		prepare := func(addr string) (loadgen.Workload, error) {
 			s.Duration = s.least
 			load, err := in.requests(ctx, what, addr)
-			if err == nil && what != createWhat {
+			if err == nil && what != requests.CreateWhat {
 				s.Duration, err = long(ctx, addr, &load, s.least)
 			}
 			return load, err
 		}
-		if _, err := s.measure(ctx, c, in.DSN, prepare); err != nil {
+		if _, err := s.Measure(ctx, c, in.DSN, prepare); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}

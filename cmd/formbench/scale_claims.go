@@ -9,6 +9,8 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -38,22 +40,22 @@ func (s *scaleBench) claims(ctx context.Context) (err error) {
 	}
 	for _, what := range []string{claimWhat, payloadsWhat, outcomesWhat} {
 		for _, q := range queues {
-			c := cell{What: what, Store: q.in.store, System: bench.APISystem, Conns: 1, Responses: q.in.n, Round: s.round}
-			c.figures = timed(q.took[what])
-			s.note(c)
+			c := requests.Cell{What: what, Store: q.in.store, System: bench.APISystem, Conns: 1, Responses: q.in.n, Round: s.round}
+			c.Figures = timed(q.took[what])
+			s.Note(c)
 		}
 	}
 	return nil
 }
 
 // timed turns durations into figures.
-func timed(took []time.Duration) figures {
+func timed(took []time.Duration) requests.Figures {
 	var sum time.Duration
 	for _, d := range took {
 		sum += d
 	}
 	slices.Sort(took)
-	return figures{
+	return requests.Figures{
 		Requests: len(took), Seconds: sum.Seconds(), PerSecond: float64(len(took)) / sum.Seconds(),
 		P50: stats.Milliseconds(stats.Percentile(took, 50)), P99: stats.Milliseconds(stats.Percentile(took, 99)), Max: stats.Milliseconds(stats.Percentile(took, 100)),
 	}
@@ -71,7 +73,7 @@ func newScaleQueue(in *installation, queue delivery.Queue) *scaleQueue {
 	q := &scaleQueue{in: in, queue: queue, took: make(map[string][]time.Duration)}
 	failing := in.accounts[quietAccounts:]
 	for i := range failing {
-		n := claimed*(i+1)/len(failing) - claimed*i/len(failing)
+		n := process.Claimed*(i+1)/len(failing) - process.Claimed*i/len(failing)
 		q.shares = append(q.shares, delivery.Share{Endpoint: string(failing[i].failing), N: n})
 	}
 	return q
@@ -117,9 +119,9 @@ func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
 	}); err != nil {
 		return err
 	}
-	if len(claims) != claimed || len(payloads) != claimed || slices.Contains(accepted, false) {
+	if len(claims) != process.Claimed || len(payloads) != process.Claimed || slices.Contains(accepted, false) {
 		return fmt.Errorf("%d of %d deliveries were claimed, with %d payloads; outcomes accepted: %v",
-			len(claims), claimed, len(payloads), accepted)
+			len(claims), process.Claimed, len(payloads), accepted)
 	}
 	return nil
 }

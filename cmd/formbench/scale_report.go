@@ -6,32 +6,33 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
 // scaleRows are the cells of both sizes.
-type scaleRows struct{ rows }
+type scaleRows struct{ requests.Rows }
 
 // small returns the key of the same on the small installation.
-func (r *scaleRows) small(key rowKey, o *bench.Options) rowKey {
+func (r *scaleRows) small(key requests.RowKey, o *bench.Options) requests.RowKey {
 	key.Responses = o.ScaleSmall
 	return key
 }
 
 // growth returns a figure of the large installation over that of the small one.
-func (r *scaleRows) growth(o *bench.Options, key rowKey, figure func(*cell) float64) *stats.Spread {
-	return r.Over(key, r.small(key, o), func(c *cell) int { return c.Round }, figure)
+func (r *scaleRows) growth(o *bench.Options, key requests.RowKey, figure func(*requests.Cell) float64) *stats.Spread {
+	return r.Over(key, r.small(key, o), func(c *requests.Cell) int { return c.Round }, figure)
 }
 
 // reportScale writes a table for each store.
-func reportScale(w *report.Writer, o *bench.Options, cells []cell) {
+func reportScale(w *report.Writer, o *bench.Options, cells []requests.Cell) {
 	store := ""
 	var table [][]string
 	flush := func() {
 		w.Table(1, table)
 		table = nil
 	}
-	r := scaleRows{newRows(cells)}
+	r := scaleRows{requests.NewRows(cells)}
 	for _, key := range r.Keys {
 		if key.Responses == o.ScaleSmall {
 			continue
@@ -48,10 +49,10 @@ func reportScale(w *report.Writer, o *bench.Options, cells []cell) {
 }
 
 // line returns what was measured at both sizes as text.
-func (r *scaleRows) line(o *bench.Options, key rowKey) []string {
+func (r *scaleRows) line(o *bench.Options, key requests.RowKey) []string {
 	line := []string{key.What, strconv.Itoa(key.Conns)}
-	for _, figure := range []func(*cell) float64{medianOf, worstOf} {
-		for _, k := range []rowKey{r.small(key, o), key} {
+	for _, figure := range []func(*requests.Cell) float64{medianOf, worstOf} {
+		for _, k := range []requests.RowKey{r.small(key, o), key} {
 			line = append(line, textOf(r.Spread(k, figure), 3))
 		}
 		line = append(line, textOf(r.growth(o, key, figure), 2))
@@ -63,8 +64,8 @@ func (r *scaleRows) line(o *bench.Options, key rowKey) []string {
 	return append(line, strconv.Itoa(failed))
 }
 
-func medianOf(c *cell) float64 { return c.P50 }
-func worstOf(c *cell) float64  { return c.P99 }
+func medianOf(c *requests.Cell) float64 { return c.P50 }
+func worstOf(c *requests.Cell) float64  { return c.P99 }
 
 // textOf returns a spread as text, "-" when it was not measured.
 func textOf(s *stats.Spread, decimals int) string {
@@ -101,8 +102,8 @@ const mostGrowth = 1.3
 
 // scaleGoals compares the figures with what they should be. There are none unless
 // scale was to be measured.
-func scaleGoals(o *bench.Options, cells []cell) (list []report.Goal) {
-	r := scaleRows{newRows(cells)}
+func scaleGoals(o *bench.Options, cells []requests.Cell) (list []report.Goal) {
+	r := scaleRows{requests.NewRows(cells)}
 	for _, key := range r.Keys {
 		if key.Responses == o.ScaleSmall {
 			continue

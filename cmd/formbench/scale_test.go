@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
@@ -38,7 +39,7 @@ func checkScale(t *testing.T, table string, r *result) {
 		}
 	}
 	for _, conns := range scaleConns() {
-		if !hasRow(table, createWhat, conns) {
+		if !hasRow(table, requests.CreateWhat, conns) {
 			t.Errorf("no row for create on %d connections", conns)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // TestPocketLosses makes sure that a record that was acknowledged and is not there
@@ -58,7 +59,7 @@ func TestPocketbase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := p.startPocket(ctx, &cell{System: batchSystem}, s.dir)
+	srv, err := p.startPocket(ctx, &requests.Cell{System: batchSystem}, s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,16 +106,16 @@ func TestPocketbase(t *testing.T) {
 
 func TestPeerRatios(t *testing.T) {
 	t.Parallel()
-	made := func(what, system string, round int, f figures) cell {
-		return cell{What: what, Store: bench.SQLiteStore, System: system, Conns: 1, Round: round, figures: f}
+	made := func(what, system string, round int, f requests.Figures) requests.Cell {
+		return requests.Cell{What: what, Store: bench.SQLiteStore, System: system, Conns: 1, Round: round, Figures: f}
 	}
-	list := peerRatios([]cell{
-		made(createWhat, bench.APISystem, 1, figures{PerSecond: 40, ServerMicros: 10}),
-		made(createWhat, pocketSystem, 1, figures{PerSecond: 10, ServerMicros: 50}),
-		made(createWhat, pocketSystem, 2, figures{PerSecond: 5, ServerMicros: 60}),
-		made(createWhat, bench.APISystem, 2, figures{PerSecond: 30, ServerMicros: 10}),
-		made(pageWhat, offsetSystem, 1, figures{PerSecond: 7, P50: 2}),
-		made(pageWhat, createdSystem, 1, figures{PerSecond: 7, P50: 500}),
+	list := peerRatios([]requests.Cell{
+		made(requests.CreateWhat, bench.APISystem, 1, requests.Figures{PerSecond: 40, ServerMicros: 10}),
+		made(requests.CreateWhat, pocketSystem, 1, requests.Figures{PerSecond: 10, ServerMicros: 50}),
+		made(requests.CreateWhat, pocketSystem, 2, requests.Figures{PerSecond: 5, ServerMicros: 60}),
+		made(requests.CreateWhat, bench.APISystem, 2, requests.Figures{PerSecond: 30, ServerMicros: 10}),
+		made(pageWhat, offsetSystem, 1, requests.Figures{PerSecond: 7, P50: 2}),
+		made(pageWhat, createdSystem, 1, requests.Figures{PerSecond: 7, P50: 500}),
 	})
 	want := map[string]float64{
 		"formsvc/PocketBase requests/s": 5, "PocketBase/formsvc server CPU": 5.5,
@@ -133,17 +134,17 @@ func TestPeerRatios(t *testing.T) {
 func TestPeerGoals(t *testing.T) {
 	t.Parallel()
 	r := &peerResult{}
-	request := func(what, system string, conns, n int, f figures) {
-		r.Requests = append(r.Requests, cell{
-			What: what, Store: bench.SQLiteStore, System: system, Conns: conns, Responses: n, Round: 1, figures: f,
+	request := func(what, system string, conns, n int, f requests.Figures) {
+		r.Requests = append(r.Requests, requests.Cell{
+			What: what, Store: bench.SQLiteStore, System: system, Conns: conns, Responses: n, Round: 1, Figures: f,
 		})
 	}
-	request(createWhat, bench.APISystem, 64, 0, figures{PerSecond: 20_000, ServerMicros: 51, P99: 9, PeakMB: 30})
-	request(createWhat, pocketSystem, 64, 0, figures{PerSecond: 5_100, PeakMB: 200})
-	request(createWhat, fullSystem, 64, 0, figures{PerSecond: 3_000})
-	request(pageWhat, bench.APISystem, 1, 200, figures{P50: 0.5})
-	request(pageWhat, createdSystem, 1, 200, figures{P50: 60})
-	request(pageWhat, offsetSystem, 1, 200, figures{P50: 1})
+	request(requests.CreateWhat, bench.APISystem, 64, 0, requests.Figures{PerSecond: 20_000, ServerMicros: 51, P99: 9, PeakMB: 30})
+	request(requests.CreateWhat, pocketSystem, 64, 0, requests.Figures{PerSecond: 5_100, PeakMB: 200})
+	request(requests.CreateWhat, fullSystem, 64, 0, requests.Figures{PerSecond: 3_000})
+	request(pageWhat, bench.APISystem, 1, 200, requests.Figures{P50: 0.5})
+	request(pageWhat, createdSystem, 1, 200, requests.Figures{P50: 60})
+	request(pageWhat, offsetSystem, 1, 200, requests.Figures{P50: 1})
 	for system, rate := range map[string]float64{bench.APISystem: 700, pocketSystem: 200} {
 		r.Files = append(r.Files, fileCell{
 			What: formWhat, Place: diskPlace, System: system, Round: 1, fileFigures: fileFigures{PerSecond: rate, GrownUpMB: 32},

@@ -1,4 +1,4 @@
-package main
+package deliver
 
 import (
 	"database/sql"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
@@ -42,27 +43,27 @@ func TestDelivered(t *testing.T) {
 			t.Errorf("%s: got %d, %v, want %d", c.change, n, err, c.want)
 		}
 	}
-	cell := &deliverCell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
+	cell := &Cell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
 	if err := d.conclude(ctx, cell, target, s, nil); err == nil || !strings.Contains(err.Error(), "0 of 10") {
 		t.Errorf("a cell without its deliveries: %v", err)
 	}
 }
 
 // deliverTen has a process deliver ten responses on SQLite.
-func deliverTen(t *testing.T) (*deliverBench, *process, *target) {
+func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 	t.Helper()
 	ctx := t.Context()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deliverBench{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Events: 10, Dir: t.TempDir()}}}
-	if d.receiver, err = d.startWorker(ctx, worker.Config{Role: receiverRole}); err != nil {
+	d := &runner{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Events: 10, Dir: t.TempDir()}}}
+	if d.receiver, err = d.startWorker(ctx, worker.Config{Role: process.ReceiverRole}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.receiver.stop() })
-	cell := &deliverCell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
-	target, err := d.newTarget(ctx, cell, d.receiver.ready.Addr+"/0")
+	t.Cleanup(func() { _ = d.receiver.Stop() })
+	cell := &Cell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
+	target, err := d.newTarget(ctx, cell, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +71,9 @@ func deliverTen(t *testing.T) (*deliverBench, *process, *target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.stop() })
-	_, err = sequence(s.step(worker.Command{Do: worker.Start}), s.step(worker.Command{Do: worker.Accept, N: 10, Callers: 2}),
-		d.receiver.step(worker.Command{Do: worker.Wait, N: 10, Timeout: time.Minute}), s.step(worker.Command{Do: worker.Stop}))
+	t.Cleanup(func() { _ = s.Stop() })
+	_, err = sequence(s.Step(worker.Command{Do: worker.Start}), s.Step(worker.Command{Do: worker.Accept, N: 10, Callers: 2}),
+		d.receiver.Step(worker.Command{Do: worker.Wait, N: 10, Timeout: time.Minute}), s.Step(worker.Command{Do: worker.Stop}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,17 +88,17 @@ func TestClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &deliverBench{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
-	p, err := d.startWorker(ctx, worker.Config{Role: senderRole})
+	d := &runner{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
+	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.stop() })
+	t.Cleanup(func() { _ = p.Stop() })
 	urls := make([]string, claimEndpoints+1)
 	for i := range urls {
 		urls[i] = "http://127.0.0.1/" + strconv.Itoa(i)
 	}
-	target, err := d.newTarget(ctx, &deliverCell{Store: bench.SQLiteStore, System: bench.APISystem}, urls...)
+	target, err := d.newTarget(ctx, &Cell{Store: bench.SQLiteStore, System: bench.APISystem}, urls...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,10 +114,10 @@ func TestClaims(t *testing.T) {
 	for _, id := range target.hooks[:claimEndpoints] {
 		c.Databases[0].Endpoints = append(c.Databases[0].Endpoints, string(id))
 	}
-	if r, err := p.do(c); err != nil || len(r.Took) != 1 || len(r.Took[0]) != 1 || r.Took[0][0] <= 0 {
+	if r, err := p.Do(c); err != nil || len(r.Took) != 1 || len(r.Took[0]) != 1 || r.Took[0][0] <= 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if _, err := p.do(c); err == nil {
+	if _, err := p.Do(c); err == nil {
 		t.Error("a claim of what is left counts")
 	}
 }
@@ -132,7 +133,7 @@ func TestPassage(t *testing.T) {
 	if err != nil || p.seconds != 2 || len(p.commits) != 2 {
 		t.Fatalf("got %+v, %v", p, err)
 	}
-	var c deliverCell
+	var c Cell
 	c.take(&p, 2)
 	if c.PerSecond != 1 || c.P50 != 0 || c.P99 != 1000 || c.CallP50 != 2000 || c.CallP99 != 3000 {
 		t.Errorf("got %+v", c)
@@ -154,7 +155,7 @@ func TestCharge(t *testing.T) {
 		Self: 5 + time.Second/2, Machine: 100 + 8*time.Second,
 	}
 	for store, want := range map[string]float64{bench.SQLiteStore: 2, bench.PostgresStore: 3.75} {
-		c := deliverCell{Store: store}
+		c := Cell{Store: store}
 		c.charge(before, after, 20_000)
 		if c.CPU != want || c.ReceiverCPU != 0.5 || c.SenderCPU != 1.5 || c.OtherCPU != 1.75 || c.OtherCores != 1.75 {
 			t.Errorf("%s: got %+v", store, c)
@@ -186,7 +187,7 @@ func TestDeliverPlan(t *testing.T) {
 	}}
 	got := map[string]int{}
 	var systems []string
-	for _, c := range deliverPlan(b) {
+	for _, c := range plan(b) {
 		got[c.What]++
 		if c.What == bench.DrainPart && c.Store == bench.PostgresStore {
 			systems = append(systems, c.System)
@@ -195,7 +196,7 @@ func TestDeliverPlan(t *testing.T) {
 	if got[bench.DrainPart] != 12 || got[bench.LatencyPart] != 6 || got[bench.IdlePart] != 2 || len(got) != 3 {
 		t.Errorf("got %v", got)
 	}
-	want := []string{bench.APISystem, riverSystem, riverSystem, bench.APISystem, bench.APISystem, riverSystem}
+	want := []string{bench.APISystem, RiverSystem, RiverSystem, bench.APISystem, bench.APISystem, RiverSystem}
 	if !slices.Equal(systems, want) {
 		t.Errorf("got %v, want %v", systems, want)
 	}
@@ -206,20 +207,20 @@ func TestDeliverPlan(t *testing.T) {
 // fast.
 func TestDeliverGoals(t *testing.T) {
 	t.Parallel()
-	var cells []deliverCell
+	var cells []Cell
 	for i, rate := range []float64{100, 300, 200} {
 		for _, what := range []string{bench.SteadyPart, bench.DrainPart} {
 			for key, times := range map[[2]string]float64{
-				{bench.PostgresStore, riverSystem}: 1, {bench.PostgresStore, bench.APISystem}: 2.2,
-				{bench.SQLiteStore, riverSystem}: 0.5, {bench.SQLiteStore, bench.APISystem}: 3,
+				{bench.PostgresStore, RiverSystem}: 1, {bench.PostgresStore, bench.APISystem}: 2.2,
+				{bench.SQLiteStore, RiverSystem}: 0.5, {bench.SQLiteStore, bench.APISystem}: 3,
 			} {
-				c := deliverCell{What: what, Store: key[0], System: key[1], Round: i + 1}
+				c := Cell{What: what, Store: key[0], System: key[1], Round: i + 1}
 				c.PerSecond, c.OfReference, c.CPU, c.PeakMB = rate*times, 0.2, 5, 33
 				cells = append(cells, c)
 			}
 		}
 	}
-	list := deliverGoals(&bench.Options{Only: []string{bench.SteadyPart, bench.DrainPart}}, cells)
+	list := Goals(&bench.Options{Only: []string{bench.SteadyPart, bench.DrainPart}}, cells)
 	for _, want := range []struct {
 		store, text, verdict string
 	}{
@@ -240,7 +241,7 @@ func TestDeliverGoals(t *testing.T) {
 	if len(list) != 2*(4+3) {
 		t.Errorf("got %d goals", len(list))
 	}
-	if list := deliverGoals(&bench.Options{Only: []string{bench.CreatePart}}, cells); list != nil {
+	if list := Goals(&bench.Options{Only: []string{bench.CreatePart}}, cells); list != nil {
 		t.Errorf("got %+v", list)
 	}
 }

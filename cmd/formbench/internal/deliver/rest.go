@@ -1,4 +1,4 @@
-package main
+package deliver
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
@@ -21,7 +22,7 @@ import (
 // What the database knows of the table with the backlog.
 const (
 	neverHow = "never analyzed"
-	emptyHow = "analyzed when empty"
+	EmptyHow = "analyzed when empty"
 )
 
 // The claims of the backlog cells.
@@ -35,7 +36,7 @@ func claimRounds(o *bench.Options) int { return max(4*warmClaims, min(o.Events/1
 
 // backlog measures claims for nine endpoints, beside the backlog of a tenth and
 // without it.
-func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) {
+func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
 	var list []worker.Database
 	var targets []*target
 	defer func() {
@@ -45,7 +46,7 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 	}()
 	urls := make([]string, claimEndpoints+1)
 	for i := range urls {
-		urls[i] = d.receiver.ready.Addr + "/" + strconv.Itoa(i)
+		urls[i] = d.receiver.Ready.Addr + "/" + strconv.Itoa(i)
 	}
 	for _, n := range []int{0, d.Backlog} {
 		t, err := d.newTarget(ctx, c, urls...)
@@ -61,17 +62,17 @@ func (d *deliverBench) backlog(ctx context.Context, c *deliverCell) (err error) 
 			list[len(list)-1].Endpoints = append(list[len(list)-1].Endpoints, string(id))
 		}
 	}
-	p, err := d.startWorker(ctx, worker.Config{Role: senderRole})
+	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
 	if err != nil {
 		return err
 	}
 	rounds := claimRounds(&d.Options)
 	before, err := blocks(ctx, c.Store, targets)
 	if err != nil {
-		return errors.Join(err, p.stop())
+		return errors.Join(err, p.Stop())
 	}
-	r, err := p.do(worker.Command{Do: worker.Claims, N: rounds, Databases: list})
-	if err := errors.Join(err, p.stop()); err != nil {
+	r, err := p.Do(worker.Command{Do: worker.Claims, N: rounds, Databases: list})
+	if err := errors.Join(err, p.Stop()); err != nil {
 		return err
 	}
 	if err := rest(ctx, time.Second/2); err != nil { // the server counts when connections end
@@ -106,7 +107,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 		if !strings.HasPrefix(t.DSN, "sqlite:") { // which does nothing by itself
 			statements = append(statements, "ALTER TABLE formsvc_deliveries SET (autovacuum_enabled = false)")
 		}
-		if how == emptyHow {
+		if how == EmptyHow {
 			statements = append(statements, "ANALYZE formsvc_deliveries")
 		}
 		for _, s := range statements {
@@ -114,7 +115,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 				return err
 			}
 		}
-		each := (claimed/claimEndpoints + 1) * rounds
+		each := (process.Claimed/claimEndpoints + 1) * rounds
 		if n > 0 {
 			if err := fillDeliveries(ctx, t.Database, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
 				return err
@@ -157,8 +158,8 @@ func idleSettle(store string) time.Duration {
 }
 
 // idle measures a process with a store and an engine that have nothing to do.
-func (d *deliverBench) idle(ctx context.Context, c *deliverCell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.ready.Addr+"/0")
+func (d *runner) idle(ctx context.Context, c *Cell) (err error) {
+	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
 	}
@@ -167,8 +168,8 @@ func (d *deliverBench) idle(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
-	if _, err := p.do(worker.Command{Do: worker.Start}); err != nil {
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	if _, err := p.Do(worker.Command{Do: worker.Start}); err != nil {
 		return err
 	}
 	if err := rest(ctx, idleSettle(c.Store)); err != nil {
@@ -178,14 +179,14 @@ func (d *deliverBench) idle(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	before, err := proc.ReadTimes([]int{p.pid})
+	before, err := proc.ReadTimes([]int{p.PID})
 	if err != nil {
 		return err
 	}
 	if err := rest(ctx, d.Idle); err != nil {
 		return err
 	}
-	after, err := proc.ReadTimes([]int{p.pid})
+	after, err := proc.ReadTimes([]int{p.PID})
 	if err != nil {
 		return err
 	}

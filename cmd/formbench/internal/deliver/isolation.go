@@ -1,4 +1,4 @@
-package main
+package deliver
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
@@ -25,17 +26,17 @@ type scene struct {
 
 // The loads of a scene. Events go to the endpoints in turn.
 const (
-	closedLoop = ", as fast as possible"
-	openLoop   = ", 500 events/s"
+	ClosedLoop = ", as fast as possible"
+	OpenLoop   = ", 500 events/s"
 	openEvery  = 2 * time.Millisecond
 )
 
 // The scenes.
 const (
-	tenScene      = "ten healthy"
+	TenScene      = "ten healthy"
 	hangScene     = "nine beside a hanging one"
 	twentyScene   = "twenty healthy"
-	hostileScene  = "ten beside ten hostile"
+	HostileScene  = "ten beside ten hostile"
 	hostileOthers = 10
 )
 
@@ -43,11 +44,11 @@ const (
 func scenePairs() [][2]scene {
 	var others []string
 	for i := range hostileOthers {
-		others = append(others, hostileKinds()[i%len(hostileKinds())])
+		others = append(others, process.HostileKinds()[i%len(process.HostileKinds())])
 	}
 	return [][2]scene{
-		{{tenScene, 10, 9, nil}, {hangScene, 9, 9, []string{hangKind}}},
-		{{twentyScene, 20, 10, nil}, {hostileScene, 10, 10, others}},
+		{{TenScene, 10, 9, nil}, {hangScene, 9, 9, []string{process.HangKind}}},
+		{{twentyScene, 20, 10, nil}, {HostileScene, 10, 10, others}},
 	}
 }
 
@@ -55,8 +56,8 @@ func scenePairs() [][2]scene {
 type stage struct {
 	*target
 	scene
-	process  *process
-	cell     *deliverCell
+	process  *process.Process
+	cell     *Cell
 	accept   worker.Command
 	seconds  float64 // of deliveries to the watched ones
 	accepted float64 // seconds of accepting
@@ -69,7 +70,7 @@ func turns() []int { return []int{0, 1, 1, 0, 0, 1, 1, 0} }
 // isolation measures what the watched endpoints get in both scenes of a pair,
 // which take turns so that they meet the same machine. The cell becomes that of
 // the second scene, and the first one's is noted beside it.
-func (d *deliverBench) isolation(ctx context.Context, c *deliverCell) (err error) {
+func (d *runner) isolation(ctx context.Context, c *Cell) (err error) {
 	at := slices.IndexFunc(scenePairs(), func(p [2]scene) bool { return strings.HasPrefix(c.How, p[1].name) })
 	pair := scenePairs()[at]
 	good := *c
@@ -80,7 +81,7 @@ func (d *deliverBench) isolation(ctx context.Context, c *deliverCell) (err error
 			err = errors.Join(err, s.end())
 		}
 	}()
-	for i, cell := range []*deliverCell{&good, c} {
+	for i, cell := range []*Cell{&good, c} {
 		if stages[i], err = d.stage(ctx, cell, pair[i]); err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (d *deliverBench) isolation(ctx context.Context, c *deliverCell) (err error
 }
 
 // stage makes a database and a process that delivers from it.
-func (d *deliverBench) stage(ctx context.Context, c *deliverCell, s scene) (*stage, error) {
+func (d *runner) stage(ctx context.Context, c *Cell, s scene) (*stage, error) {
 	urls, err := d.endpoints(ctx, &s)
 	if err != nil {
 		return nil, err
@@ -112,11 +113,11 @@ func (d *deliverBench) stage(ctx context.Context, c *deliverCell, s scene) (*sta
 	t.cfg.Cut = true // requests that hang would take time to end
 	st := &stage{target: t, scene: s, cell: c}
 	st.accept = worker.Command{Do: worker.Accept, N: d.Events * 2 / len(turns()), Callers: d.Callers, Stamps: true}
-	if strings.HasSuffix(c.How, openLoop) {
+	if strings.HasSuffix(c.How, OpenLoop) {
 		st.accept.N, st.accept.Every = st.accept.N/10, openEvery
 	}
 	if st.process, err = t.start(ctx, d); err == nil {
-		_, err = st.process.do(worker.Command{Do: worker.Start})
+		_, err = st.process.Do(worker.Command{Do: worker.Start})
 	}
 	if err != nil {
 		return nil, errors.Join(err, st.end())
@@ -128,21 +129,21 @@ func (s *stage) end() error {
 	if s == nil {
 		return nil
 	}
-	return errors.Join(s.process.stop(), s.Drop())
+	return errors.Join(s.process.Stop(), s.Drop())
 }
 
 // endpoints returns the URLs of a scene.
-func (d *deliverBench) endpoints(ctx context.Context, s *scene) (urls []string, err error) {
+func (d *runner) endpoints(ctx context.Context, s *scene) (urls []string, err error) {
 	for i := range s.healthy {
-		urls = append(urls, d.receiver.ready.Addr+"/"+strconv.Itoa(i))
+		urls = append(urls, d.receiver.Ready.Addr+"/"+strconv.Itoa(i))
 	}
 	if len(s.hostile) > 0 && d.hostile == nil {
-		if d.hostile, err = d.startWorker(ctx, worker.Config{Role: hostileRole}); err != nil {
+		if d.hostile, err = d.startWorker(ctx, worker.Config{Role: process.HostileRole}); err != nil {
 			return nil, err
 		}
 	}
 	for i, kind := range s.hostile {
-		urls = append(urls, d.hostile.ready.Addrs[kind]+"/"+strconv.Itoa(s.healthy+i))
+		urls = append(urls, d.hostile.Ready.Addrs[kind]+"/"+strconv.Itoa(s.healthy+i))
 	}
 	return urls, nil
 }
@@ -151,20 +152,20 @@ func (d *deliverBench) endpoints(ctx context.Context, s *scene) (urls []string, 
 func inTurn(n, all, first int) int { return n/all*first + min(n%all, first) }
 
 // turn loads a stage until the healthy endpoints have got what is theirs.
-func (d *deliverBench) turn(s *stage) error {
-	if _, err := d.receiver.do(worker.Command{Do: worker.Reset}); err != nil {
+func (d *runner) turn(s *stage) error {
+	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
 		return err
 	}
-	accepted, err := s.process.do(s.accept)
+	accepted, err := s.process.Do(s.accept)
 	if err != nil {
 		return err
 	}
 	n := inTurn(s.accept.N, len(s.hooks), s.healthy)
 	wait := worker.Command{Do: worker.Wait, N: n, Endpoints: s.healthy, Timeout: patience(n)}
-	if _, err := d.receiver.do(wait); err != nil {
+	if _, err := d.receiver.Do(wait); err != nil {
 		return err
 	}
-	r, err := d.receiver.do(worker.Command{Do: worker.Arrivals})
+	r, err := d.receiver.Do(worker.Command{Do: worker.Arrivals})
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (s *stage) conclude(ctx context.Context) error {
 	c.P50, c.P99 = stats.Milliseconds(stats.Percentile(s.commits, 50)), stats.Milliseconds(stats.Percentile(s.commits, 99))
 	c.PerSecond = float64(c.Events) / s.seconds
 	c.AcceptPerSecond = float64(s.accept.N*len(turns())/2) / s.accepted
-	peak, err := proc.PeakMemory(s.process.pid)
+	peak, err := proc.PeakMemory(s.process.PID)
 	if err != nil {
 		return err
 	}

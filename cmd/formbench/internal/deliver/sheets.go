@@ -1,4 +1,4 @@
-package main
+package deliver
 
 import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
@@ -6,11 +6,11 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-// deliverSheets returns one for each part that delivers.
-func deliverSheets(cells []deliverCell) (list []chart.Sheet) {
-	r := newDeliverRows(cells)
+// Sheets returns one for each part that delivers.
+func Sheets(cells []Cell) (list []chart.Sheet) {
+	r := newRows(cells)
 	for _, part := range bench.DeliverParts() {
-		s := chart.Sheet{Name: part, Title: deliverHeading(part)}
+		s := chart.Sheet{Name: part, Title: heading(part)}
 		if part == bench.SteadyPart || part == bench.DrainPart {
 			s.Note = "reference: signs and posts the same payloads from memory; CPU: of all processes, Postgres and the receiver too"
 			if part == bench.SteadyPart {
@@ -18,13 +18,13 @@ func deliverSheets(cells []deliverCell) (list []chart.Sheet) {
 			}
 			s.Rows = referenceRows(&r, part)
 		}
-		chart.AddRows(&s, &r.Grouping, func(key deliverKey) (chart.Row, bool) {
+		chart.AddRows(&s, &r.Grouping, func(key rowKey) (chart.Row, bool) {
 			row := chart.Row{Group: bench.StoreTitle(key.store), Label: key.system, System: key.system}
 			if key.how != "" {
 				row.Label = key.how
 			}
 			return row, key.what == part
-		}, deliverMeasures(part)...)
+		}, measuresOf(part)...)
 		if len(s.Rows) > 0 {
 			list = append(list, s)
 		}
@@ -33,10 +33,10 @@ func deliverSheets(cells []deliverCell) (list []chart.Sheet) {
 }
 
 // referenceRows are what the reference did around the cells of a part.
-func referenceRows(r *deliverRows, part string) (list []chart.Row) {
+func referenceRows(r *cellRows, part string) (list []chart.Row) {
 	for _, key := range r.Keys {
 		if key.what == part && key.system == bench.APISystem {
-			value := r.Spread(key, func(c *deliverCell) float64 { return c.Reference })
+			value := r.Spread(key, func(c *Cell) float64 { return c.Reference })
 			list = append(list, chart.Row{
 				Group: bench.StoreTitle(key.store), Label: bench.ReferenceSystem, System: bench.ReferenceSystem, Values: []*stats.Spread{value},
 			})
@@ -45,7 +45,7 @@ func referenceRows(r *deliverRows, part string) (list []chart.Row) {
 	return list
 }
 
-func deliverHeading(part string) string {
+func heading(part string) string {
 	switch part {
 	case bench.SteadyPart:
 		return "Accepting events one by one and delivering them"
@@ -63,8 +63,8 @@ func deliverHeading(part string) string {
 	return part
 }
 
-// deliverMeasures are the columns of the text's table, of which some are drawn.
-func deliverMeasures(part string) (list []chart.Measure[deliverCell]) {
+// measuresOf are the columns of the text's table, of which some are drawn.
+func measuresOf(part string) (list []chart.Measure[Cell]) {
 	drawn := map[string]chart.Direction{"deliveries/s": chart.MoreIsBetter, "p99 ms": chart.LessIsBetter, "CPU s/10k": chart.LessIsBetter}
 	switch part {
 	case bench.LatencyPart:
@@ -72,7 +72,7 @@ func deliverMeasures(part string) (list []chart.Measure[deliverCell]) {
 	case bench.SteadyPart, bench.DrainPart:
 		drawn["peak MB"] = chart.LessIsBetter
 	}
-	for _, c := range deliverColumns(part) {
+	for _, c := range columnsOf(part) {
 		switch c.title {
 		case "reference/s": // which is a row here
 			continue

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"context"
@@ -137,15 +137,15 @@ func measureClaims(ctx context.Context, c *worker.Command) (reply worker.Reply, 
 	return reply, nil
 }
 
-// claimed is how many deliveries a measured claim takes.
-const claimed = 64
+// Claimed is how many deliveries a measured claim takes.
+const Claimed = 64
 
 func timeClaim(ctx context.Context, q delivery.Queue, endpoints []string) (time.Duration, error) {
 	now := time.Now()
 	req := delivery.ClaimRequest{Now: now, Lease: time.Minute}
 	for i, id := range endpoints {
-		n := claimed * (i + 1) / len(endpoints)
-		req.Shares = append(req.Shares, delivery.Share{Endpoint: id, N: n - claimed*i/len(endpoints)})
+		n := Claimed * (i + 1) / len(endpoints)
+		req.Shares = append(req.Shares, delivery.Share{Endpoint: id, N: n - Claimed*i/len(endpoints)})
 	}
 	ready, err := q.Ready(ctx, now)
 	if err != nil {
@@ -153,8 +153,8 @@ func timeClaim(ctx context.Context, q delivery.Queue, endpoints []string) (time.
 	}
 	claims, err := q.Claim(ctx, req)
 	took := time.Since(now)
-	if err == nil && (len(claims) != claimed || len(ready) < len(endpoints)) {
-		err = fmt.Errorf("%d of %d deliveries were claimed, %d endpoints were ready", len(claims), claimed, len(ready))
+	if err == nil && (len(claims) != Claimed || len(ready) < len(endpoints)) {
+		err = fmt.Errorf("%d of %d deliveries were claimed, %d endpoints were ready", len(claims), Claimed, len(ready))
 	}
 	return took, err
 }

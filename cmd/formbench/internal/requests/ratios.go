@@ -1,4 +1,4 @@
-package main
+package requests
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-// A ratio compares two rows round by round.
-type ratio struct {
-	subject
+// A Ratio compares two rows round by round.
+type Ratio struct {
+	Subject
 	Of string `json:"of"`
 	stats.Spread
 }
@@ -26,34 +26,34 @@ const (
 	ofKeyed   = "quota and key/formsvc requests/s"
 )
 
-// ratios returns every ratio that the cells give.
-func ratios(cells []cell) []ratio {
-	r := newRows(cells)
-	list := []ratio{}
+// Ratios returns every ratio that the cells give.
+func Ratios(cells []Cell) []Ratio {
+	r := NewRows(cells)
+	list := []Ratio{}
 	for _, key := range r.Keys {
-		if key.system != bench.APISystem {
+		if key.System != bench.APISystem {
 			continue
 		}
 		mine := r.Cells[key]
 		for _, other := range []struct{ of, system string }{{ofCeiling, bench.CeilingSystem}, {ofEach, bench.EachSystem}} {
-			theirs := r.Cells[rowKey{key.subject, other.system}]
-			list = appendRatio(list, key.subject, other.of, mine, theirs, func(c *cell) float64 { return c.PerSecond })
+			theirs := r.Cells[RowKey{key.Subject, other.system}]
+			list = appendRatio(list, key.Subject, other.of, mine, theirs, func(c *Cell) float64 { return c.PerSecond })
 		}
 		for _, other := range []struct{ of, system string }{{ofQuota, bench.QuotaSystem}, {ofKeyed, bench.KeyedSystem}} {
-			theirs := r.Cells[rowKey{key.subject, other.system}]
-			list = appendRatio(list, key.subject, other.of, theirs, mine, func(c *cell) float64 { return c.PerSecond })
+			theirs := r.Cells[RowKey{key.Subject, other.system}]
+			list = appendRatio(list, key.Subject, other.of, theirs, mine, func(c *Cell) float64 { return c.PerSecond })
 		}
-		if (key.What == firstWhat || key.What == deepWhat) && key.Responses != bench.SmallCampaign {
+		if (key.What == FirstWhat || key.What == DeepWhat) && key.Responses != bench.SmallCampaign {
 			small := key
 			small.Responses = bench.SmallCampaign
-			list = appendRatio(list, key.subject, ofDepth, mine, r.Cells[small], func(c *cell) float64 { return c.P50 })
+			list = appendRatio(list, key.Subject, ofDepth, mine, r.Cells[small], func(c *Cell) float64 { return c.P50 })
 		}
 	}
 	return list
 }
 
 // appendRatio compares the rounds that both have.
-func appendRatio(list []ratio, s subject, of string, a, b []cell, figure func(*cell) float64) []ratio {
+func appendRatio(list []Ratio, s Subject, of string, a, b []Cell, figure func(*Cell) float64) []Ratio {
 	var rounds []float64
 	for i := range min(len(a), len(b)) {
 		if below := figure(&b[i]); below > 0 {
@@ -63,10 +63,10 @@ func appendRatio(list []ratio, s subject, of string, a, b []cell, figure func(*c
 	if len(rounds) == 0 {
 		return list
 	}
-	return append(list, ratio{subject: s, Of: of, Spread: stats.NewSpread(rounds)})
+	return append(list, Ratio{Subject: s, Of: of, Spread: stats.NewSpread(rounds)})
 }
 
-func reportRatios(w *report.Writer, list []ratio) {
+func ReportRatios(w *report.Writer, list []Ratio) {
 	if len(list) == 0 {
 		return
 	}
@@ -84,8 +84,8 @@ func reportRatios(w *report.Writer, list []ratio) {
 	w.Table(3, table)
 }
 
-// markdownRatios writes the ratios within a round.
-func markdownRatios(w *report.Writer, list []ratio) {
+// MarkdownRatios writes the ratios within a round.
+func MarkdownRatios(w *report.Writer, list []Ratio) {
 	if len(list) == 0 {
 		return
 	}

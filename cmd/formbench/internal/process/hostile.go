@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bufio"
@@ -23,12 +23,12 @@ type hostile struct {
 	work      sync.WaitGroup
 }
 
-// hangKind accepts the request and never answers.
-const hangKind = "hang"
+// HangKind accepts the request and never answers.
+const HangKind = "hang"
 
-// hostileKinds are all kinds, in the order endpoints take them.
-func hostileKinds() []string {
-	return []string{hangKind, "trickle", "endless", "gzip bomb", "headers", "1xx storm", "reset"}
+// HostileKinds are all kinds, in the order endpoints take them.
+func HostileKinds() []string {
+	return []string{HangKind, "trickle", "endless", "gzip bomb", "headers", "1xx storm", "reset"}
 }
 
 // harm is what a connection of that kind does when it has the request's head.
@@ -100,7 +100,7 @@ func newHostile(ctx context.Context) (worker.Worker, worker.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &hostile{stop: cancel}
 	ready := worker.Reply{Addrs: make(map[string]string)}
-	for _, kind := range hostileKinds() {
+	for _, kind := range HostileKinds() {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, ready, errors.Join(fmt.Errorf("hostile receiver: %w", err), h.Close())

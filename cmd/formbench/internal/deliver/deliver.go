@@ -1,4 +1,4 @@
-package main
+package deliver
 
 import (
 	"context"
@@ -9,25 +9,26 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
-// riverSystem is the peer: a job queue on the same kind of database, with a worker
+// RiverSystem is the peer: a job queue on the same kind of database, with a worker
 // that signs and posts.
-const riverSystem = "river"
+const RiverSystem = "river"
 
-// A deliverCell is one row of a table about delivering, measured once.
-type deliverCell struct {
+// A Cell is one row of a table about delivering, measured once.
+type Cell struct {
 	What   string `json:"what"` // the part of the run
 	Store  string `json:"store"`
 	System string `json:"system"`
 	How    string `json:"how"`
 	Round  int    `json:"round"`
-	deliverFigures
+	Figures
 }
 
-// deliverFigures are what was measured. A part measures some of them.
-type deliverFigures struct {
+// Figures are what was measured. A part measures some of them.
+type Figures struct {
 	Events          int     `json:"events"`
 	Reference       float64 `json:"referencePerSecond"` // mean of before and after
 	PerSecond       float64 `json:"deliveriesPerSecond"`
@@ -52,7 +53,7 @@ type deliverFigures struct {
 }
 
 // String names the cell in progress lines.
-func (c *deliverCell) String() string {
+func (c *Cell) String() string {
 	name := fmt.Sprintf("round %d, %s, %s, %s", c.Round, c.What, c.Store, c.System)
 	if c.How != "" {
 		name += ", " + c.How
@@ -60,35 +61,35 @@ func (c *deliverCell) String() string {
 	return name
 }
 
-// A deliverBench is the parts of a run that deliver.
-type deliverBench struct {
+// A runner is the parts of a run that deliver.
+type runner struct {
 	*bench.Bench
 	body      []byte // a payload of the service
-	receiver  *process
-	reference *process
-	hostile   *process     // nil until it is needed
-	last      float64      // what the reference did the last time
-	beside    *deliverCell // measured together with the current one
-	cells     []deliverCell
+	receiver  *process.Process
+	reference *process.Process
+	hostile   *process.Process // nil until it is needed
+	last      float64          // what the reference did the last time
+	beside    *Cell            // measured together with the current one
+	cells     []Cell
 }
 
-// deliverCells measures the parts that deliver. What was measured until one fails is
+// Run measures the parts that deliver. What was measured until one fails is
 // returned, too.
-func deliverCells(ctx context.Context, b *bench.Bench) ([]deliverCell, error) {
-	d := &deliverBench{Bench: b}
+func Run(ctx context.Context, b *bench.Bench) ([]Cell, error) {
+	d := &runner{Bench: b}
 	err := d.all(ctx)
 	return d.cells, err
 }
 
-func (d *deliverBench) all(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, d.reference.stop(), d.receiver.stop(), d.hostile.stop()) }()
+func (d *runner) all(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, d.reference.Stop(), d.receiver.Stop(), d.hostile.Stop()) }()
 	if d.body, err = database.SamplePayload(ctx); err != nil {
 		return err
 	}
-	if d.receiver, err = d.startWorker(ctx, worker.Config{Role: receiverRole}); err != nil {
+	if d.receiver, err = d.startWorker(ctx, worker.Config{Role: process.ReceiverRole}); err != nil {
 		return err
 	}
-	cfg := worker.Config{Role: referenceRole, URL: d.receiver.ready.Addr + "/0", Body: d.body, Conns: referenceConns}
+	cfg := worker.Config{Role: process.ReferenceRole, URL: d.receiver.Ready.Addr + "/0", Body: d.body, Conns: referenceConns}
 	if d.reference, err = d.startWorker(ctx, cfg); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (d *deliverBench) all(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, c := range deliverPlan(d.Bench) {
+	for _, c := range plan(d.Bench) {
 		if err := d.cell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -106,23 +107,23 @@ func (d *deliverBench) all(ctx context.Context) (err error) {
 }
 
 // startWorker starts a worker of this program.
-func (d *deliverBench) startWorker(ctx context.Context, cfg worker.Config) (*process, error) {
-	return startProcess(ctx, cfg, d.Log, d.Self, workCommand)
+func (d *runner) startWorker(ctx context.Context, cfg worker.Config) (*process.Process, error) {
+	return process.Start(ctx, cfg, d.Log, d.Self, process.Command)
 }
 
-// deliverPlan returns the cells in the order they are measured in: what is
+// plan returns the cells in the order they are measured in: what is
 // compared is measured one after the other, beginning elsewhere in each round.
-func deliverPlan(b *bench.Bench) (list []deliverCell) {
+func plan(b *bench.Bench) (list []Cell) {
 	for round := range b.Rounds {
 		for _, what := range bench.DeliverParts() {
 			if !slices.Contains(b.Only, what) || round >= mostRounds(what) {
 				continue
 			}
 			for _, store := range b.Stores {
-				var cells []deliverCell
-				for _, system := range deliverSystems(b, what, store) {
+				var cells []Cell
+				for _, system := range systemsOf(b, what, store) {
 					for _, how := range hows(what, store) {
-						cells = append(cells, deliverCell{What: what, Store: store, System: system, How: how, Round: round + 1})
+						cells = append(cells, Cell{What: what, Store: store, System: system, How: how, Round: round + 1})
 					}
 				}
 				at := round % len(cells)
@@ -144,40 +145,40 @@ func mostRounds(what string) int {
 	return 1 << 20
 }
 
-func deliverSystems(b *bench.Bench, what, store string) []string {
-	if b.River != "" && besideRiver(what) {
-		return []string{bench.APISystem, riverSystem}
+func systemsOf(b *bench.Bench, what, store string) []string {
+	if b.River != "" && BesideRiver(what) {
+		return []string{bench.APISystem, RiverSystem}
 	}
 	return []string{bench.APISystem}
 }
 
-// besideRiver reports whether the peer is measured too.
-func besideRiver(what string) bool { return what == bench.SteadyPart || what == bench.DrainPart }
+// BesideRiver reports whether the peer is measured too.
+func BesideRiver(what string) bool { return what == bench.SteadyPart || what == bench.DrainPart }
 
 // hows are the ways in which a part is measured on a store.
 func hows(what, store string) []string {
 	switch what {
 	case bench.LatencyPart:
 		if store == bench.PostgresStore {
-			return []string{acrossHow, withinHow}
+			return []string{acrossHow, WithinHow}
 		}
-		return []string{withinHow}
+		return []string{WithinHow}
 	case bench.IsolationPart:
 		var list []string
 		for _, pair := range scenePairs() {
-			list = append(list, pair[1].name+closedLoop, pair[1].name+openLoop)
+			list = append(list, pair[1].name+ClosedLoop, pair[1].name+OpenLoop)
 		}
 		return list
 	case bench.BacklogPart:
-		return []string{neverHow, emptyHow}
+		return []string{neverHow, EmptyHow}
 	}
 	return []string{""}
 }
 
 // cell measures between two readings of the reference.
-func (d *deliverBench) cell(ctx context.Context, c deliverCell) error {
+func (d *runner) cell(ctx context.Context, c Cell) error {
 	before := d.last
-	measure := map[string]func(context.Context, *deliverCell) error{
+	measure := map[string]func(context.Context, *Cell) error{
 		bench.SteadyPart: d.steady, bench.DrainPart: d.drain, bench.LatencyPart: d.latency, bench.IsolationPart: d.isolation,
 		bench.BacklogPart: d.backlog, bench.IdlePart: d.idle,
 	}[c.What]
@@ -188,14 +189,14 @@ func (d *deliverBench) cell(ctx context.Context, c deliverCell) error {
 		return err
 	}
 	if d.beside != nil {
-		d.noteDelivery(*d.beside, (before+d.last)/2)
+		d.note(*d.beside, (before+d.last)/2)
 		d.beside = nil
 	}
-	d.noteDelivery(c, (before+d.last)/2)
+	d.note(c, (before+d.last)/2)
 	return nil
 }
 
-func (d *deliverBench) noteDelivery(c deliverCell, reference float64) {
+func (d *runner) note(c Cell, reference float64) {
 	c.Reference = reference
 	if reference > 0 {
 		c.OfReference = c.PerSecond / reference
@@ -205,7 +206,7 @@ func (d *deliverBench) noteDelivery(c deliverCell, reference float64) {
 }
 
 // summary is what the progress line says.
-func (c *deliverCell) summary() string {
+func (c *Cell) summary() string {
 	switch c.What {
 	case bench.BacklogPart:
 		return fmt.Sprintf("a claim takes %.0f µs, %.0f without the backlog", c.Claim, c.ClaimAlone)
@@ -226,16 +227,16 @@ func (c *deliverCell) summary() string {
 const referenceConns = 64
 
 // readReference measures the reference.
-func (d *deliverBench) readReference() error {
+func (d *runner) readReference() error {
 	n := d.Events * 3 / 2
-	if _, err := d.receiver.do(worker.Command{Do: worker.Reset}); err != nil {
+	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
 		return err
 	}
-	posted, err := d.reference.do(worker.Command{Do: worker.Post, N: n})
+	posted, err := d.reference.Do(worker.Command{Do: worker.Post, N: n})
 	if err != nil {
 		return err
 	}
-	arrived, err := d.receiver.do(worker.Command{Do: worker.Reset})
+	arrived, err := d.receiver.Do(worker.Command{Do: worker.Reset})
 	if err == nil && (arrived.N != n || arrived.Bad != 0) {
 		err = fmt.Errorf("of %d reference posts %d arrived, %d of them wrong", n, arrived.N, arrived.Bad)
 	}

@@ -1,4 +1,4 @@
-package main
+package requests
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
-// A runner measures requests.
-type runner struct {
+// A Runner measures requests.
+type Runner struct {
 	*bench.Bench
-	cells []cell // what was measured so far
+	Cells []Cell // what was measured so far
 }
 
-// requestCells measures the parts that send requests to the API. What was measured
+// Run measures the parts that send requests to the API. What was measured
 // until one fails is returned, too.
-func requestCells(ctx context.Context, b *bench.Bench) ([]cell, error) {
-	r := &runner{Bench: b, cells: []cell{}}
+func Run(ctx context.Context, b *bench.Bench) ([]Cell, error) {
+	r := &Runner{Bench: b, Cells: []Cell{}}
 	for _, part := range []struct {
 		name string
 		run  func(context.Context) error
@@ -30,28 +30,28 @@ func requestCells(ctx context.Context, b *bench.Bench) ([]cell, error) {
 			continue
 		}
 		if err := part.run(ctx); err != nil {
-			return r.cells, fmt.Errorf("%s: %w", part.name, err)
+			return r.Cells, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	return r.cells, nil
+	return r.Cells, nil
 }
 
-// note adds a measured cell.
-func (r *runner) note(c cell) {
-	r.cells = append(r.cells, c)
+// Note adds a measured cell.
+func (r *Runner) Note(c Cell) {
+	r.Cells = append(r.Cells, c)
 	_, _ = fmt.Fprintf(r.Log, "%s: %.0f/s\n", &c, c.PerSecond)
 }
 
 // plan returns the cells of a part in the order they are measured in: what is
 // compared is measured one after the other.
-func (r *runner) plan(whats []string, conns, sizes []int, systems []string) (list []cell) {
+func (r *Runner) plan(whats []string, conns, sizes []int, systems []string) (list []Cell) {
 	for round := range r.Rounds {
 		for _, store := range r.Stores {
 			for _, what := range whats {
 				for _, n := range conns {
 					for _, size := range sizes {
 						for _, system := range bench.Rotated(systems, round) {
-							list = append(list, cell{
+							list = append(list, Cell{
 								What: what, Store: store, System: system, Conns: n, Responses: size, Round: round + 1,
 							})
 						}
@@ -64,8 +64,8 @@ func (r *runner) plan(whats []string, conns, sizes []int, systems []string) (lis
 }
 
 // create measures new responses.
-func (r *runner) create(ctx context.Context) error {
-	for _, c := range r.plan([]string{createWhat}, r.Conns, []int{0}, r.Systems) {
+func (r *Runner) create(ctx context.Context) error {
+	for _, c := range r.plan([]string{CreateWhat}, r.Conns, []int{0}, r.Systems) {
 		if err := r.createCell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -73,10 +73,10 @@ func (r *runner) create(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) createCell(ctx context.Context, c cell) (err error) {
+func (r *Runner) createCell(ctx context.Context, c Cell) (err error) {
 	if c.System == bench.CeilingSystem {
 		w := database.InventedWorld()
-		_, err := r.measure(ctx, c, "", func(string) (loadgen.Workload, error) { return w.Creates() })
+		_, err := r.Measure(ctx, c, "", func(string) (loadgen.Workload, error) { return w.Creates() })
 		return err
 	}
 	db, err := database.New(ctx, c.Store, r.Dir)
@@ -91,7 +91,7 @@ func (r *runner) createCell(ctx context.Context, c cell) (err error) {
 	if w, err = db.WithWebhook(ctx, w); err != nil {
 		return err
 	}
-	answered, err := r.measure(ctx, c, db.DSN, func(string) (loadgen.Workload, error) {
+	answered, err := r.Measure(ctx, c, db.DSN, func(string) (loadgen.Workload, error) {
 		if c.System == bench.KeyedSystem {
 			return w.KeyedCreates()
 		}
@@ -105,11 +105,11 @@ func (r *runner) createCell(ctx context.Context, c cell) (err error) {
 
 // checks measures new responses without a quota, with one, and with an idempotency
 // key as well.
-func (r *runner) checks(ctx context.Context) error {
+func (r *Runner) checks(ctx context.Context) error {
 	if !slices.Contains(r.Systems, bench.APISystem) {
 		return nil
 	}
-	for _, c := range r.plan([]string{checksWhat}, r.Conns, []int{0}, []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem}) {
+	for _, c := range r.plan([]string{ChecksWhat}, r.Conns, []int{0}, []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem}) {
 		if err := r.createCell(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -118,24 +118,24 @@ func (r *runner) checks(ctx context.Context) error {
 }
 
 // read measures one response and the newest ones.
-func (r *runner) read(ctx context.Context) (err error) {
+func (r *Runner) read(ctx context.Context) (err error) {
 	stores, err := r.fill(ctx, r.Fill)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
 	}
 	systems := slices.DeleteFunc(slices.Clone(r.Systems), func(s string) bool { return s == bench.EachSystem })
-	for _, c := range r.plan([]string{getWhat, listWhat}, r.ReadConns, []int{r.Fill}, systems) {
+	for _, c := range r.plan([]string{GetWhat, ListWhat}, r.ReadConns, []int{r.Fill}, systems) {
 		f := stores[c.Store]
 		w := f.campaigns[c.Responses]
 		if c.System == bench.CeilingSystem {
 			w = database.InventedWorld()
 		}
 		work := w.Gets(c.Responses)
-		if c.What == listWhat {
+		if c.What == ListWhat {
 			work = w.List()
 		}
-		if _, err := r.measure(ctx, c, f.DSN, func(string) (loadgen.Workload, error) { return work, nil }); err != nil {
+		if _, err := r.Measure(ctx, c, f.DSN, func(string) (loadgen.Workload, error) { return work, nil }); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -143,7 +143,7 @@ func (r *runner) read(ctx context.Context) (err error) {
 }
 
 // depth measures pages of a small and a large campaign of one account.
-func (r *runner) depth(ctx context.Context) (err error) {
+func (r *Runner) depth(ctx context.Context) (err error) {
 	if !slices.Contains(r.Systems, bench.APISystem) {
 		return nil
 	}
@@ -153,16 +153,16 @@ func (r *runner) depth(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, c := range r.plan([]string{firstWhat, deepWhat}, []int{1}, sizes, []string{bench.APISystem}) {
+	for _, c := range r.plan([]string{FirstWhat, DeepWhat}, []int{1}, sizes, []string{bench.APISystem}) {
 		f := stores[c.Store]
 		w := f.campaigns[c.Responses]
 		prepare := func(addr string) (loadgen.Workload, error) {
-			if c.What == deepWhat {
+			if c.What == DeepWhat {
 				return w.Deep(ctx, addr, c.Responses)
 			}
 			return w.List(), nil
 		}
-		if _, err := r.measure(ctx, c, f.DSN, prepare); err != nil {
+		if _, err := r.Measure(ctx, c, f.DSN, prepare); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -187,7 +187,7 @@ func (s filledStores) drop() (err error) {
 
 // fill makes a database on each store, with campaigns of these sizes. What it
 // made has to be dropped also when it fails.
-func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
+func (r *Runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 	stores := make(filledStores)
 	for _, store := range r.Stores {
 		start := time.Now()

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bytes"
@@ -86,14 +86,14 @@ func TestHarm(t *testing.T) {
 		text  string
 	}{
 		"trickle": {60, "HTTP/1.1 200 OK"}, "endless": {1 << 20, "junkjunk"}, "gzip bomb": {64 << 10, "gzip"},
-		"headers": {100 << 10, "X-Long"}, "1xx storm": {100 << 10, "103 Early"}, "reset": {0, ""}, hangKind: {0, ""},
+		"headers": {100 << 10, "X-Long"}, "1xx storm": {100 << 10, "103 Early"}, "reset": {0, ""}, HangKind: {0, ""},
 	}
-	if len(ready.Addrs) != len(kinds) || len(kinds) != len(hostileKinds()) {
+	if len(ready.Addrs) != len(kinds) || len(kinds) != len(HostileKinds()) {
 		t.Fatalf("got %v", ready.Addrs)
 	}
 	for kind, want := range kinds {
 		deadline := time.Now().Add(time.Minute)
-		if kind == hangKind {
+		if kind == HangKind {
 			deadline = time.Now().Add(50 * time.Millisecond)
 		}
 		conn, err := loadgen.Dial(ctx, strings.TrimPrefix(ready.Addrs[kind], "http://"), deadline)
@@ -107,7 +107,7 @@ func TestHarm(t *testing.T) {
 		if n < want.bytes || !strings.Contains(string(got[:n]), want.text) {
 			t.Errorf("%s: got %d bytes, %.80q, %v", kind, n, got[:n], err)
 		}
-		if silent := want.bytes == 0; silent && (n > 0 || os.IsTimeout(err) != (kind == hangKind)) {
+		if silent := want.bytes == 0; silent && (n > 0 || os.IsTimeout(err) != (kind == HangKind)) {
 			t.Errorf("%s: got %q, %v", kind, got[:n], err)
 		}
 	}

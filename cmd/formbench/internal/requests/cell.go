@@ -1,4 +1,4 @@
-package main
+package requests
 
 import (
 	"context"
@@ -16,27 +16,27 @@ import (
 
 // What the requests of a cell do.
 const (
-	createWhat = "create"
-	getWhat    = "get one"
-	listWhat   = "list of 20"
-	firstWhat  = "first page"
-	deepWhat   = "deep page"
-	checksWhat = "checked create"
+	CreateWhat = "create"
+	GetWhat    = "get one"
+	ListWhat   = "list of 20"
+	FirstWhat  = "first page"
+	DeepWhat   = "deep page"
+	ChecksWhat = "checked create"
 )
 
-// A cell is one figure of a table, measured once.
-type cell struct {
+// A Cell is one figure of a table, measured once.
+type Cell struct {
 	What      string `json:"what"`
 	Store     string `json:"store"`
 	System    string `json:"system"`
 	Conns     int    `json:"conns"`
 	Responses int    `json:"responses"` // in the campaign at the start
 	Round     int    `json:"round"`
-	figures
+	Figures
 }
 
-// figures are what was measured.
-type figures struct {
+// Figures are what was measured.
+type Figures struct {
 	Requests        int     `json:"requests"` // answered in the time below
 	Seconds         float64 `json:"seconds"`
 	Errors          int     `json:"errors"`
@@ -53,15 +53,15 @@ type figures struct {
 }
 
 // String names the cell in progress lines.
-func (c *cell) String() string {
+func (c *Cell) String() string {
 	return fmt.Sprintf("round %d, %s, %s, %s, connections %d, responses %d",
 		c.Round, c.What, c.Store, c.System, c.Conns, c.Responses)
 }
 
-// measure starts a server, loads it and notes the figures. It returns how many
+// Measure starts a server, loads it and notes the figures. It returns how many
 // requests were answered, warm-up included.
-func (r *runner) measure(
-	ctx context.Context, c cell, dsn string, prepare func(addr string) (loadgen.Workload, error),
+func (r *Runner) Measure(
+	ctx context.Context, c Cell, dsn string, prepare func(addr string) (loadgen.Workload, error),
 ) (answered int, err error) {
 	cfg := server.Config{System: c.System, DSN: dsn, Responses: c.Responses}
 	if r.Profiles != "" {
@@ -77,16 +77,16 @@ func (r *runner) measure(
 		return 0, err
 	}
 	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}
-	answered, err = c.load(ctx, l, srv.PID, r.Warmup, r.Duration)
+	answered, err = c.Load(ctx, l, srv.PID, r.Warmup, r.Duration)
 	if c.Seconds > 0 {
-		r.note(c)
+		r.Note(c)
 	}
 	return answered, err
 }
 
-// load notes the figures of a load of the server and returns how many requests
+// Load notes the figures of a load of the server and returns how many requests
 // were answered, warm-up included.
-func (f *figures) load(ctx context.Context, l *loadgen.Load, server int, warmup, d time.Duration) (answered int, err error) {
+func (f *Figures) Load(ctx context.Context, l *loadgen.Load, server int, warmup, d time.Duration) (answered int, err error) {
 	l.Begin = time.Now().Add(warmup)
 	l.End = l.Begin.Add(d)
 	s, before, after, err := l.Watched(ctx, server)
@@ -97,7 +97,7 @@ func (f *figures) load(ctx context.Context, l *loadgen.Load, server int, warmup,
 	if err != nil {
 		return 0, err
 	}
-	*f = newFigures(&s, before, after, d)
+	*f = NewFigures(&s, before, after, d)
 	f.PeakMB = float64(peak) / 1e6
 	if s.Err != nil {
 		return 0, fmt.Errorf("%d of the connections failed, first: %w", s.Errors, s.Err)
@@ -106,8 +106,8 @@ func (f *figures) load(ctx context.Context, l *loadgen.Load, server int, warmup,
 }
 
 // profile names the file of the cell's CPU profile.
-func (c *cell) profile() string {
-	what := map[string]string{getWhat: "get", listWhat: "list", firstWhat: "first", deepWhat: "deep", checksWhat: "checks"}[c.What]
+func (c *Cell) profile() string {
+	what := map[string]string{GetWhat: "get", ListWhat: "list", FirstWhat: "first", DeepWhat: "deep", ChecksWhat: "checks"}[c.What]
 	if what == "" {
 		what = c.What
 	}
@@ -115,11 +115,11 @@ func (c *cell) profile() string {
 	return fmt.Sprintf("%s-%s-%s-%d-%d-round%d.pprof", what, c.Store, system, c.Conns, c.Responses, c.Round)
 }
 
-// newFigures turns a sample and the CPU times around it into figures. The times
+// NewFigures turns a sample and the CPU times around it into figures. The times
 // are read a little after the sample begins and ends, so each goes by its own
 // clock.
-func newFigures(s *loadgen.Sample, before, after proc.Usage, d time.Duration) figures {
-	f := figures{
+func NewFigures(s *loadgen.Sample, before, after proc.Usage, d time.Duration) Figures {
+	f := Figures{
 		Requests: len(s.Latencies), Seconds: d.Seconds(), Errors: s.Errors,
 		PerSecond: float64(len(s.Latencies)) / d.Seconds(),
 		P50:       stats.Milliseconds(stats.Percentile(s.Latencies, 50)),

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bytes"
@@ -14,38 +14,38 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
-// workCommand is the argument that makes this program a worker.
-const workCommand = "work"
+// Command is the argument that makes this program a worker.
+const Command = "work"
 
 // The kinds of workers.
 const (
-	senderRole    = "sender"    // formsvc: accepts, delivers or both
-	receiverRole  = "receiver"  // takes deliveries
-	referenceRole = "reference" // signs and posts from memory
-	hostileRole   = "hostile"   // receivers that do harm
+	SenderRole    = "sender"    // formsvc: accepts, delivers or both
+	ReceiverRole  = "receiver"  // takes deliveries
+	ReferenceRole = "reference" // signs and posts from memory
+	HostileRole   = "hostile"   // receivers that do harm
 )
 
-// work is a worker's process.
-func work(ctx context.Context, in io.Reader, out io.Writer) error {
+// Work is a worker's process.
+func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	return worker.Run(ctx, in, out, func(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
 		switch cfg.Role {
-		case senderRole:
+		case SenderRole:
 			return newSender(ctx, cfg)
-		case receiverRole:
+		case ReceiverRole:
 			return newReceiver(ctx)
-		case referenceRole:
+		case ReferenceRole:
 			return newReference(cfg)
-		case hostileRole:
+		case HostileRole:
 			return newHostile(ctx)
 		}
 		return nil, worker.Reply{}, fmt.Errorf("there is no worker %q", cfg.Role)
 	})
 }
 
-// A process is a worker.
-type process struct {
-	ready  worker.Reply
-	pid    int
+// A Process is a worker.
+type Process struct {
+	Ready  worker.Reply
+	PID    int
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *json.Decoder
@@ -54,10 +54,10 @@ type process struct {
 	ended  bool
 }
 
-// startProcess returns when the worker is ready. args follow the program, which
+// Start returns when the worker is ready. args follow the program, which
 // is another one than ours only for peers.
-func startProcess(ctx context.Context, cfg worker.Config, log io.Writer, program string, args ...string) (*process, error) {
-	p := &process{cmd: exec.CommandContext(ctx, program, args...), log: log} //nolint:gosec // the user names the program
+func Start(ctx context.Context, cfg worker.Config, log io.Writer, program string, args ...string) (*Process, error) {
+	p := &Process{cmd: exec.CommandContext(ctx, program, args...), log: log} //nolint:gosec // the user names the program
 	p.cmd.Stderr = &p.stderr
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -73,15 +73,15 @@ func startProcess(ctx context.Context, cfg worker.Config, log io.Writer, program
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	p.pid = p.cmd.Process.Pid
-	if p.ready, err = p.ask(cfg); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", errors.Join(err, p.stop()))
+	p.PID = p.cmd.Process.Pid
+	if p.Ready, err = p.ask(cfg); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", errors.Join(err, p.Stop()))
 	}
 	return p, nil
 }
 
 // ask sends a line and reads the answer.
-func (p *process) ask(line any) (r worker.Reply, err error) {
+func (p *Process) ask(line any) (r worker.Reply, err error) {
 	if err := json.NewEncoder(p.stdin).Encode(line); err != nil {
 		return r, fmt.Errorf("worker: %w", err)
 	}
@@ -94,11 +94,11 @@ func (p *process) ask(line any) (r worker.Reply, err error) {
 	return r, nil
 }
 
-// do has the worker do something.
-func (p *process) do(c worker.Command) (worker.Reply, error) { return p.ask(c) }
+// Do has the worker do something.
+func (p *Process) Do(c worker.Command) (worker.Reply, error) { return p.ask(c) }
 
-// stop ends the worker and fails when it failed. It may be called again.
-func (p *process) stop() error {
+// Stop ends the worker and fails when it failed. It may be called again.
+func (p *Process) Stop() error {
 	if p == nil || p.ended {
 		return nil
 	}
@@ -114,6 +114,6 @@ func (p *process) stop() error {
 	return nil
 }
 
-func (p *process) step(c worker.Command) func() (worker.Reply, error) {
-	return func() (worker.Reply, error) { return p.do(c) }
+func (p *Process) Step(c worker.Command) func() (worker.Reply, error) {
+	return func() (worker.Reply, error) { return p.Do(c) }
 }

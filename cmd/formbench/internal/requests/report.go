@@ -1,4 +1,4 @@
-package main
+package requests
 
 import (
 	"slices"
@@ -8,11 +8,11 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
-// reportCells writes a table for each store of each part.
-func reportCells(w *report.Writer, cells []cell) {
+// Report writes a table for each store of each part.
+func Report(w *report.Writer, cells []Cell) {
 	type section struct{ part, store string }
 	var order []section
-	bySection := make(map[section][]cell)
+	bySection := make(map[section][]Cell)
 	for _, c := range cells {
 		s := section{partOf(c.What), c.Store}
 		if bySection[s] == nil {
@@ -29,9 +29,9 @@ func reportCells(w *report.Writer, cells []cell) {
 			"", "responses", "connections", "system", "requests/s", "p50 ms", "p99 ms", "max ms", "errors",
 			"server µs", "other µs", "generator µs", "other cores", "peak MB",
 		}}
-		r := newRows(bySection[s])
+		r := NewRows(bySection[s])
 		for _, key := range r.Keys {
-			table = append(table, r.line(key))
+			table = append(table, r.Line(key))
 		}
 		w.Table(1, table)
 	}
@@ -39,23 +39,23 @@ func reportCells(w *report.Writer, cells []cell) {
 
 func partOf(what string) string {
 	switch what {
-	case createWhat:
+	case CreateWhat:
 		return bench.CreatePart
-	case getWhat, listWhat:
+	case GetWhat, ListWhat:
 		return bench.ReadPart
-	case checksWhat:
+	case ChecksWhat:
 		return bench.ChecksPart
 	}
 	return bench.DepthPart
 }
 
-// line returns the row as text. Of the worst latency and the memory the highest
+// Line returns the row as text. Of the worst latency and the memory the highest
 // says all.
-func (r *rows) line(key rowKey) []string {
-	text := func(decimals int, figure func(*cell) float64) string {
+func (r *Rows) Line(key RowKey) []string {
+	text := func(decimals int, figure func(*Cell) float64) string {
 		return r.Spread(key, figure).Text(decimals)
 	}
-	highest := func(decimals int, figure func(*cell) float64) string {
+	highest := func(decimals int, figure func(*Cell) float64) string {
 		return strconv.FormatFloat(r.Spread(key, figure).Highest, 'f', decimals, 64)
 	}
 	errors := 0
@@ -63,16 +63,16 @@ func (r *rows) line(key rowKey) []string {
 		errors += c.Errors
 	}
 	return []string{
-		key.What, strconv.Itoa(key.Responses), strconv.Itoa(key.Conns), key.system,
-		text(0, func(c *cell) float64 { return c.PerSecond }),
-		text(3, func(c *cell) float64 { return c.P50 }),
-		text(2, func(c *cell) float64 { return c.P99 }),
-		highest(1, func(c *cell) float64 { return c.Max }),
+		key.What, strconv.Itoa(key.Responses), strconv.Itoa(key.Conns), key.System,
+		text(0, func(c *Cell) float64 { return c.PerSecond }),
+		text(3, func(c *Cell) float64 { return c.P50 }),
+		text(2, func(c *Cell) float64 { return c.P99 }),
+		highest(1, func(c *Cell) float64 { return c.Max }),
 		strconv.Itoa(errors),
-		text(0, func(c *cell) float64 { return c.ServerMicros }),
-		text(0, func(c *cell) float64 { return c.OtherMicros }),
-		text(0, func(c *cell) float64 { return c.GeneratorMicros }),
-		text(2, func(c *cell) float64 { return c.OtherCores }),
-		highest(0, func(c *cell) float64 { return c.PeakMB }),
+		text(0, func(c *Cell) float64 { return c.ServerMicros }),
+		text(0, func(c *Cell) float64 { return c.OtherMicros }),
+		text(0, func(c *Cell) float64 { return c.GeneratorMicros }),
+		text(2, func(c *Cell) float64 { return c.OtherCores }),
+		highest(0, func(c *Cell) float64 { return c.PeakMB }),
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package deliver
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
@@ -20,7 +21,7 @@ import (
 
 // Where the engine runs when latency is measured.
 const (
-	withinHow = "engine in the same process"
+	WithinHow = "engine in the same process"
 	acrossHow = "engine in another process"
 )
 
@@ -34,8 +35,8 @@ type target struct {
 
 // newTarget makes one that delivers to these URLs, responses of one campaign to
 // each.
-func (d *deliverBench) newTarget(ctx context.Context, c *deliverCell, urls ...string) (*target, error) {
-	t := &target{program: []string{d.Self, workCommand}}
+func (d *runner) newTarget(ctx context.Context, c *Cell, urls ...string) (*target, error) {
+	t := &target{program: []string{d.Self, process.Command}}
 	var err error
 	if c.Store == bench.PostgresStore {
 		t.Database, err = database.NewPostgres(ctx)
@@ -45,8 +46,8 @@ func (d *deliverBench) newTarget(ctx context.Context, c *deliverCell, urls ...st
 	if err != nil {
 		return nil, err
 	}
-	t.cfg = worker.Config{Role: senderRole, DSN: t.DSN}
-	if c.System == riverSystem {
+	t.cfg = worker.Config{Role: process.SenderRole, DSN: t.DSN}
+	if c.System == RiverSystem {
 		t.program = []string{d.River}
 		t.cfg.URL, t.cfg.Body, t.cfg.Conns = urls[0], d.body, riverWorkers
 	} else if err := t.subscribe(ctx, urls); err != nil {
@@ -90,8 +91,8 @@ func (t *target) subscribe(ctx context.Context, urls []string) error {
 }
 
 // start starts a process of the system.
-func (t *target) start(ctx context.Context, d *deliverBench) (*process, error) {
-	return startProcess(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
+func (t *target) start(ctx context.Context, d *runner) (*process.Process, error) {
+	return process.Start(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
 }
 
 // sequence has workers do one thing after the other.
@@ -109,8 +110,8 @@ func sequence(steps ...func() (worker.Reply, error)) (r worker.Reply, err error)
 }
 
 // steady measures accepting one by one while the same process delivers.
-func (d *deliverBench) steady(ctx context.Context, c *deliverCell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.ready.Addr+"/0")
+func (d *runner) steady(ctx context.Context, c *Cell) (err error) {
+	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
 	}
@@ -119,13 +120,13 @@ func (d *deliverBench) steady(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	accepted, err := d.watched(c, d.Events, []*process{s}, func() (worker.Reply, error) {
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	accepted, err := d.watched(c, d.Events, []*process.Process{s}, func() (worker.Reply, error) {
 		return sequence(
-			s.step(worker.Command{Do: worker.Start}),
-			s.step(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers, Stamps: true}),
-			d.receiver.step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
-			s.step(worker.Command{Do: worker.Stop}),
+			s.Step(worker.Command{Do: worker.Start}),
+			s.Step(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers, Stamps: true}),
+			d.receiver.Step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
+			s.Step(worker.Command{Do: worker.Stop}),
 		)
 	})
 	if err != nil {
@@ -136,8 +137,8 @@ func (d *deliverBench) steady(ctx context.Context, c *deliverCell) (err error) {
 }
 
 // drain measures delivering what is queued when the process starts.
-func (d *deliverBench) drain(ctx context.Context, c *deliverCell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.ready.Addr+"/0")
+func (d *runner) drain(ctx context.Context, c *Cell) (err error) {
+	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
 	}
@@ -153,12 +154,12 @@ func (d *deliverBench) drain(ctx context.Context, c *deliverCell) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	_, err = d.watched(c, d.Events, []*process{s}, func() (worker.Reply, error) {
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	_, err = d.watched(c, d.Events, []*process.Process{s}, func() (worker.Reply, error) {
 		return sequence(
-			s.step(worker.Command{Do: worker.Start}),
-			d.receiver.step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
-			s.step(worker.Command{Do: worker.Stop}),
+			s.Step(worker.Command{Do: worker.Start}),
+			d.receiver.Step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
+			s.Step(worker.Command{Do: worker.Stop}),
 		)
 	})
 	if err != nil {
@@ -169,21 +170,21 @@ func (d *deliverBench) drain(ctx context.Context, c *deliverCell) (err error) {
 }
 
 // queued accepts the events in a process that delivers none.
-func (d *deliverBench) queued(ctx context.Context, t *target) (accepted worker.Reply, err error) {
+func (d *runner) queued(ctx context.Context, t *target) (accepted worker.Reply, err error) {
 	s, err := t.start(ctx, d)
 	if err != nil {
 		return accepted, err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	return s.do(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers})
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	return s.Do(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers})
 }
 
 // latencyEvery is the time between two events when latency is measured.
 const latencyEvery = 20 * time.Millisecond
 
 // latency measures an open loop of few events.
-func (d *deliverBench) latency(ctx context.Context, c *deliverCell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.ready.Addr+"/0")
+func (d *runner) latency(ctx context.Context, c *Cell) (err error) {
+	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
 	}
@@ -192,24 +193,24 @@ func (d *deliverBench) latency(ctx context.Context, c *deliverCell) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, deliverer.stop()) }()
-	all := []*process{deliverer}
+	defer func() { err = errors.Join(err, deliverer.Stop()) }()
+	all := []*process.Process{deliverer}
 	if c.How == acrossHow {
 		t.cfg.Profile = ""
 		other, err := t.start(ctx, d)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, other.stop()) }()
+		defer func() { err = errors.Join(err, other.Stop()) }()
 		all = append(all, other)
 	}
 	n := max(1, int(d.Latency/latencyEvery))
 	accepted, err := d.watched(c, n, all, func() (worker.Reply, error) {
 		return sequence(
-			deliverer.step(worker.Command{Do: worker.Start}),
-			all[len(all)-1].step(worker.Command{Do: worker.Accept, N: n, Every: latencyEvery, Stamps: true}),
-			d.receiver.step(worker.Command{Do: worker.Wait, N: n, Timeout: patience(n)}),
-			deliverer.step(worker.Command{Do: worker.Stop}),
+			deliverer.Step(worker.Command{Do: worker.Start}),
+			all[len(all)-1].Step(worker.Command{Do: worker.Accept, N: n, Every: latencyEvery, Stamps: true}),
+			d.receiver.Step(worker.Command{Do: worker.Wait, N: n, Timeout: patience(n)}),
+			deliverer.Step(worker.Command{Do: worker.Stop}),
 		)
 	})
 	if err != nil {
@@ -220,8 +221,8 @@ func (d *deliverBench) latency(ctx context.Context, c *deliverCell) (err error) 
 
 // conclude takes the figures from what arrived, ends the process and checks what
 // the system says of it.
-func (d *deliverBench) conclude(ctx context.Context, c *deliverCell, t *target, s *process, stamps []worker.Stamp) error {
-	r, err := d.receiver.do(worker.Command{Do: worker.Arrivals})
+func (d *runner) conclude(ctx context.Context, c *Cell, t *target, s *process.Process, stamps []worker.Stamp) error {
+	r, err := d.receiver.Do(worker.Command{Do: worker.Arrivals})
 	if err != nil {
 		return err
 	}
@@ -230,19 +231,19 @@ func (d *deliverBench) conclude(ctx context.Context, c *deliverCell, t *target, 
 		return err
 	}
 	c.take(&p, r.N)
-	peak, err := proc.PeakMemory(s.pid)
+	peak, err := proc.PeakMemory(s.PID)
 	if err != nil {
 		return err
 	}
 	c.PeakMB = float64(peak) / 1e6
-	if c.System == riverSystem {
-		done, err := s.do(worker.Command{Do: worker.Count})
+	if c.System == RiverSystem {
+		done, err := s.Do(worker.Command{Do: worker.Count})
 		if err == nil && done.N != c.Events {
 			err = fmt.Errorf("%d of %d jobs are completed", done.N, c.Events)
 		}
-		return errors.Join(err, s.stop())
+		return errors.Join(err, s.Stop())
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		return err
 	}
 	done, err := countDelivered(ctx, t.Database, t.hooks)
@@ -289,7 +290,7 @@ func passage(r *worker.Reply, endpoints int, stamps []worker.Stamp) (p passing, 
 }
 
 // take computes rate and latencies of n deliveries.
-func (c *deliverCell) take(p *passing, n int) {
+func (c *Cell) take(p *passing, n int) {
 	c.Events = n
 	if p.seconds > 0 {
 		c.PerSecond = float64(n) / p.seconds
@@ -302,15 +303,15 @@ func (c *deliverCell) take(p *passing, n int) {
 
 // watched forgets what arrived before, and measures the CPU time that n
 // deliveries take.
-func (d *deliverBench) watched(
-	c *deliverCell, n int, senders []*process, run func() (worker.Reply, error),
+func (d *runner) watched(
+	c *Cell, n int, senders []*process.Process, run func() (worker.Reply, error),
 ) (worker.Reply, error) {
-	if _, err := d.receiver.do(worker.Command{Do: worker.Reset}); err != nil {
+	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
 		return worker.Reply{}, err
 	}
-	pids := []int{d.receiver.pid}
+	pids := []int{d.receiver.PID}
 	for _, s := range senders {
-		pids = append(pids, s.pid)
+		pids = append(pids, s.PID)
 	}
 	before, err := proc.ReadTimes(pids)
 	if err != nil {
@@ -326,7 +327,7 @@ func (d *deliverBench) watched(
 }
 
 // charge divides CPU time by deliveries.
-func (c *deliverCell) charge(before, after proc.Times, n int) {
+func (c *Cell) charge(before, after proc.Times, n int) {
 	per10k := 1e4 / float64(n)
 	var senders time.Duration
 	for i := range after.Each[1:] {
