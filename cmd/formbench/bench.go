@@ -14,6 +14,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
@@ -29,7 +30,7 @@ type result struct {
 
 	Deliveries []deliver.Cell `json:"deliveries"`
 
-	Files []fileCell `json:"files"`
+	Files []files.Cell `json:"files"`
 
 	Overloads []overloadCell `json:"overloads"`
 
@@ -71,7 +72,7 @@ func (r *result) measure(ctx context.Context, b *bench.Bench) (err error) {
 		}
 	}
 	if slices.Contains(b.Only, bench.FilesPart) {
-		if r.Files, err = fileCells(ctx, b); err != nil {
+		if r.Files, err = files.Run(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", bench.FilesPart, err)
 		}
 	}
@@ -96,7 +97,7 @@ func (r *result) judge(o *bench.Options) {
 		r.Goals = requests.Goals(o, r.Cells, r.Ratios)
 	}
 	r.Goals = append(r.Goals, deliver.Goals(o, r.Deliveries)...)
-	r.Goals = append(r.Goals, fileGoals(o, r.Files)...)
+	r.Goals = append(r.Goals, files.Goals(o, r.Files)...)
 	r.Goals = append(r.Goals, overloadGoals(o, r.Overloads)...)
 	r.Goals = append(r.Goals, peerGoals(o, &r.Peers)...)
 	r.Goals = append(r.Goals, scaleGoals(o, r.Scale)...)
@@ -125,7 +126,7 @@ func prepare(ctx context.Context, b *bench.Bench) (err error) {
 	if proc.InMemory(b.Dir) {
 		b.Warn("SQLite and other files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
 	}
-	prepareFiles(b)
+	files.Prepare(b)
 	if err := preparePeers(b); err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (r *result) otherCores() (list []float64) {
 		}
 	}
 	for _, c := range r.Files {
-		if c.What == downloadWhat { // what is uploaded the kernel writes to the disk in its own time
+		if c.What == files.DownloadWhat { // what is uploaded the kernel writes to the disk in its own time
 			list = append(list, c.OtherCores)
 		}
 	}

@@ -6,12 +6,13 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
 // sheets returns what a run measured.
 func (r *result) sheets() []chart.Sheet {
-	list := slices.Concat(requests.Sheets(r.Cells), deliver.Sheets(r.Deliveries), fileSheets(r.Files), overloadSheets(r.Overloads),
+	list := slices.Concat(requests.Sheets(r.Cells), deliver.Sheets(r.Deliveries), files.Sheets(r.Files), overloadSheets(r.Overloads),
 		peerSheets(&r.Peers), scaleSheets(r.Scale))
 	list = slices.DeleteFunc(list, func(s chart.Sheet) bool { return len(s.Rows) == 0 })
 	for i := range list {

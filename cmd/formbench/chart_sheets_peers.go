@@ -5,6 +5,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
@@ -27,15 +28,15 @@ func peerRequestSheet(cells []requests.Cell, name, title, store string, whats ..
 	return s
 }
 
-func peerFileSheet(cells []fileCell) chart.Sheet {
+func peerFileSheet(cells []files.Cell) chart.Sheet {
 	s := chart.Sheet{Name: bench.PeerFilesPart, Title: "Uploading a large file beside PocketBase", Note: "CPU: of the server"}
-	r := newFileRows(cells)
-	chart.AddRows(&s, &r.Grouping, func(key fileKey) (chart.Row, bool) {
-		return chart.Row{Group: key.what, Label: key.system, System: key.system}, true
+	r := files.NewRows(cells)
+	chart.AddRows(&s, &r.Grouping, func(key files.RowKey) (chart.Row, bool) {
+		return chart.Row{Group: key.What, Label: key.System, System: key.System}, true
 	},
-		chart.NewMeasure("MB/s", 0, chart.MoreIsBetter, megabytesPerSecond),
-		chart.NewMeasure("CPU s/GB", 2, chart.LessIsBetter, func(c *fileCell) float64 { return c.ServerCPU }),
-		chart.NewMeasure("peak MB", 0, chart.LessIsBetter, serverPeak),
+		chart.NewMeasure("MB/s", 0, chart.MoreIsBetter, files.MegabytesPerSecond),
+		chart.NewMeasure("CPU s/GB", 2, chart.LessIsBetter, func(c *files.Cell) float64 { return c.ServerCPU }),
+		chart.NewMeasure("peak MB", 0, chart.LessIsBetter, files.ServerPeak),
 	)
 	return s
 }

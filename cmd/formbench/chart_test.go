@@ -13,6 +13,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
@@ -36,8 +37,8 @@ func sampleResult() *result {
 				r.Deliveries = append(r.Deliveries, c)
 			}
 		}
-		for system, peak := range map[string]float64{minioSystem: 0, bench.APISystem: 20} {
-			c := fileCell{What: uploadWhat, Place: s3Place, System: system, Round: round}
+		for system, peak := range map[string]float64{files.MinioSystem: 0, bench.APISystem: 20} {
+			c := files.Cell{What: files.UploadWhat, Place: files.S3Place, System: system, Round: round}
 			c.PerSecond, c.PeakMB = 9, peak
 			r.Files = append(r.Files, c)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 )
 
@@ -21,11 +22,11 @@ func TestFilesEveryCell(t *testing.T) {
 	dir := t.TempDir()
 	table, r := benchmark(t, append(slices.Clone(filesSmall), "-dir", dir, "-stores", "postgres")...)
 	for _, row := range [][]any{
-		{uploadWhat, diskPlace, bench.CopySystem}, {uploadWhat, diskPlace, bench.CarefulSystem}, {uploadWhat, diskPlace, bench.APISystem},
-		{formWhat, diskPlace, bench.APISystem}, {downloadWhat, diskPlace, bench.CopySystem}, {downloadWhat, diskPlace, bench.APISystem},
-		{uploadWhat, s3Place, minioSystem}, {uploadWhat, s3Place, bench.APISystem}, {formWhat, s3Place, bench.APISystem},
-		{downloadWhat, s3Place, minioSystem}, {downloadWhat, s3Place, bench.APISystem},
-		{largeWhat, diskPlace, bench.APISystem}, {burstWhat, s3Place, bench.APISystem},
+		{files.UploadWhat, files.DiskPlace, bench.CopySystem}, {files.UploadWhat, files.DiskPlace, bench.CarefulSystem}, {files.UploadWhat, files.DiskPlace, bench.APISystem},
+		{files.FormWhat, files.DiskPlace, bench.APISystem}, {files.DownloadWhat, files.DiskPlace, bench.CopySystem}, {files.DownloadWhat, files.DiskPlace, bench.APISystem},
+		{files.UploadWhat, files.S3Place, files.MinioSystem}, {files.UploadWhat, files.S3Place, bench.APISystem}, {files.FormWhat, files.S3Place, bench.APISystem},
+		{files.DownloadWhat, files.S3Place, files.MinioSystem}, {files.DownloadWhat, files.S3Place, bench.APISystem},
+		{files.LargeWhat, files.DiskPlace, bench.APISystem}, {files.BurstWhat, files.S3Place, bench.APISystem},
 	} {
 		if !hasRow(table, row...) {
 			t.Errorf("no row for %v in\n%s", row, table)
@@ -47,19 +48,19 @@ func TestFilesEveryCell(t *testing.T) {
 }
 
 // checkFiles makes sure that a cell has the figures of what it does.
-func checkFiles(t *testing.T, c *fileCell) {
+func checkFiles(t *testing.T, c *files.Cell) {
 	t.Helper()
-	files, size := 2, int64(70001)
+	n, size := 2, int64(70001)
 	switch c.What {
-	case largeWhat:
+	case files.LargeWhat:
 		size = 2100007
-	case burstWhat:
-		files, size = 3, 14000
+	case files.BurstWhat:
+		n, size = 3, 14000
 	}
-	ok := c.Files == files && c.Bytes == size && c.Seconds > 0 && c.Round == 1
-	ok = ok && math.Abs(c.PerSecond*c.Seconds*1e6-float64(files)*float64(size)) < 1
-	ok = ok && (c.PeakMB > 5) == (c.System != minioSystem)
-	ok = ok && (c.What != largeWhat || (c.GrownMB >= c.GrownUpMB && c.GrownMB >= 0 && c.GrownMB < c.PeakMB))
+	ok := c.Files == n && c.Bytes == size && c.Seconds > 0 && c.Round == 1
+	ok = ok && math.Abs(c.PerSecond*c.Seconds*1e6-float64(n)*float64(size)) < 1
+	ok = ok && (c.PeakMB > 5) == (c.System != files.MinioSystem)
+	ok = ok && (c.What != files.LargeWhat || (c.GrownMB >= c.GrownUpMB && c.GrownMB >= 0 && c.GrownMB < c.PeakMB))
 	if !ok {
 		t.Errorf("implausible cell %+v", c)
 	}
@@ -72,7 +73,7 @@ func TestFilesWithoutS3(t *testing.T) {
 		t.Errorf("the gap is not loud:\n%s", table)
 	}
 	for _, g := range r.Goals {
-		if g.Measured != (g.Store == diskPlace) {
+		if g.Measured != (g.Store == files.DiskPlace) {
 			t.Errorf("goal %q of %s: measured is %v", g.Text, g.Store, g.Measured)
 		}
 	}

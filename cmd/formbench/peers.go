@@ -10,6 +10,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
@@ -36,7 +37,7 @@ const (
 // A peerResult is what these parts found out.
 type peerResult struct {
 	Requests []requests.Cell  `json:"requests"`
-	Files    []fileCell       `json:"files"`
+	Files    []files.Cell     `json:"files"`
 	Starts   []startCell      `json:"starts"`
 	Ratios   []requests.Ratio `json:"ratios"`
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
@@ -18,14 +19,14 @@ import (
 // uploads measures a large file: ours as it is and as a form, and PocketBase's as a
 // form, since it takes no other.
 func (p *peerBench) uploads(ctx context.Context, round int) error {
-	f, err := newFileBench(p.Bench)
+	f, err := files.NewRunner(p.Bench)
 	if err != nil {
 		return err
 	}
-	cells := []fileCell{{What: uploadWhat, System: bench.APISystem}, {What: formWhat, System: bench.APISystem}, {What: formWhat, System: pocketSystem}}
+	cells := []files.Cell{{What: files.UploadWhat, System: bench.APISystem}, {What: files.FormWhat, System: bench.APISystem}, {What: files.FormWhat, System: pocketSystem}}
 	for i := range cells {
 		c := cells[(i+round)%len(cells)]
-		c.Place, c.Round = diskPlace, round+1
+		c.Place, c.Round = files.DiskPlace, round+1
 		if err := p.uploadCell(ctx, f, &c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
@@ -35,42 +36,42 @@ func (p *peerBench) uploads(ctx context.Context, round int) error {
 	return nil
 }
 
-func (p *peerBench) uploadCell(ctx context.Context, f *fileBench, c *fileCell) (err error) {
-	var s *fileScene
+func (p *peerBench) uploadCell(ctx context.Context, f *files.Runner, c *files.Cell) (err error) {
+	var s *files.Scene
 	if c.System == pocketSystem {
 		s, err = p.pocketFiles(ctx, f, c)
 	} else {
-		s, err = f.newScene(ctx, c)
+		s, err = f.NewScene(ctx, c)
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.Close()) }()
 	if err != nil {
 		return err
 	}
-	return s.one(ctx, f.FileLarge)
+	return s.One(ctx, f.FileLarge)
 }
 
 // pocketFiles returns a scene with PocketBase. Unless it is nil it has to be closed,
 // also when this fails.
-func (p *peerBench) pocketFiles(ctx context.Context, f *fileBench, c *fileCell) (*fileScene, error) {
+func (p *peerBench) pocketFiles(ctx context.Context, f *files.Runner, c *files.Cell) (*files.Scene, error) {
 	peer, err := p.newPocket(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := f.peerScene(c, peer.dir, &pocketFileScene{peer})
+	s := f.PeerScene(c, peer.dir, &pocketFileScene{peer})
 	cfg := pocketbase.Config{Dir: peer.dir}
 	if p.Profiles != "" {
-		cfg.Profile = filepath.Join(p.Profiles, c.profile())
+		cfg.Profile = filepath.Join(p.Profiles, c.Profile())
 	}
-	s.server, err = server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
+	s.Server, err = server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
 	return s, err
 }
 
 // A pocketFileScene is a directory of PocketBase that gets files.
 type pocketFileScene struct{ *pocketScene }
 
-// holds fails unless as many files are there as were acknowledged, as records and
+// Holds fails unless as many files are there as were acknowledged, as records and
 // in the directory.
-func (s *pocketFileScene) holds(ctx context.Context, stored int) error {
+func (s *pocketFileScene) Holds(ctx context.Context, stored int) error {
 	if err := s.pocketScene.holds(ctx, stored, pocketbase.Files); err != nil {
 		return err
 	}
@@ -91,23 +92,23 @@ func (s *pocketFileScene) holds(ctx context.Context, stored int) error {
 }
 
 // A pocketCourier is a client of PocketBase.
-type pocketCourier struct{ *fileConn }
+type pocketCourier struct{ *files.Conn }
 
-// mover implements filePeer.
-func (s *pocketFileScene) mover(ctx context.Context, addr string, bytes int64) (mover, error) {
-	conn, err := dialFiles(ctx, addr, bytes)
+// NewMover implements files.Peer.
+func (s *pocketFileScene) NewMover(ctx context.Context, addr string, bytes int64) (files.Mover, error) {
+	conn, err := files.Dial(ctx, addr, bytes)
 	if err != nil {
 		return nil, err
 	}
 	return &pocketCourier{conn}, nil
 }
 
-// upload returns the path of the file.
-func (c *pocketCourier) upload(_ context.Context, what *content) (string, error) {
+// Upload returns the path of the file.
+func (c *pocketCourier) Upload(_ context.Context, what *files.Content) (string, error) {
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
 		"Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %d\r\n\r\n%s",
-		recordsPath(pocketbase.Files), formBoundary, int64(len(formBegin))+what.size+int64(len(formEnd)), formBegin)
-	body, err := c.send(head, what, formEnd, http.StatusOK)
+		recordsPath(pocketbase.Files), files.FormBoundary, int64(len(files.FormBegin))+what.Size+int64(len(files.FormEnd)), files.FormBegin)
+	body, err := c.Send(head, what, files.FormEnd, http.StatusOK)
 	if err != nil {
 		return "", err
 	}
@@ -121,6 +122,6 @@ func (c *pocketCourier) upload(_ context.Context, what *content) (string, error)
 	return got.ID + "/" + got.File, nil
 }
 
-func (c *pocketCourier) download(_ context.Context, id string, w io.Writer) (int64, error) {
-	return c.fetch(pocketRequest(http.MethodGet, "/api/files/"+pocketbase.Files+"/"+id, "", nil), w)
+func (c *pocketCourier) Download(_ context.Context, id string, w io.Writer) (int64, error) {
+	return c.Fetch(pocketRequest(http.MethodGet, "/api/files/"+pocketbase.Files+"/"+id, "", nil), w)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
@@ -139,14 +140,14 @@ func (j *peerJudge) read() {
 const mostUpload = 31.9
 
 func (j *peerJudge) files() {
-	r := newFileRows(j.r.Files)
-	theirs := fileKey{formWhat, diskPlace, pocketSystem}
-	for _, what := range []string{uploadWhat, formWhat} {
-		mine := fileKey{what, diskPlace, bench.APISystem}
-		j.add(diskPlace, report.Goal{Text: what + " of a large file: ≥ 3 × " + pocketSystem, Bound: 3, AtLeast: true, Decimals: 2},
-			r.Over(mine, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond))
-		j.add(diskPlace, report.Goal{Text: what + " of a large file: memory grows by < 32 MB", Bound: mostUpload, Decimals: 1, Unit: " MB"},
-			r.Spread(mine, func(c *fileCell) float64 { return c.GrownUpMB }))
+	r := files.NewRows(j.r.Files)
+	theirs := files.RowKey{What: files.FormWhat, Place: files.DiskPlace, System: pocketSystem}
+	for _, what := range []string{files.UploadWhat, files.FormWhat} {
+		mine := files.RowKey{What: what, Place: files.DiskPlace, System: bench.APISystem}
+		j.add(files.DiskPlace, report.Goal{Text: what + " of a large file: ≥ 3 × " + pocketSystem, Bound: 3, AtLeast: true, Decimals: 2},
+			r.Over(mine, theirs, func(c *files.Cell) int { return c.Round }, files.MegabytesPerSecond))
+		j.add(files.DiskPlace, report.Goal{Text: what + " of a large file: memory grows by < 32 MB", Bound: mostUpload, Decimals: 1, Unit: " MB"},
+			r.Spread(mine, func(c *files.Cell) float64 { return c.GrownUpMB }))
 	}
 }
 

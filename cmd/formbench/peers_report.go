@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
@@ -24,8 +25,8 @@ func reportPeers(w *report.Writer, r *peerResult) {
 	reportPeerRequests(w, r.Requests)
 	if len(r.Files) > 0 {
 		w.Printf("\nuploads beside PocketBase: one file of %s, on a disk; server, generator, other: seconds of CPU time per GB\n",
-			sizeText(r.Files[0].Bytes))
-		w.Table(2, peerFileTable(newFileRows(r.Files)))
+			files.SizeText(r.Files[0].Bytes))
+		w.Table(2, peerFileTable(files.NewRows(r.Files)))
 	}
 	if len(r.Starts) > 0 {
 		w.Printf("\nstart beside PocketBase, with %d responses: from the start of the process to the first answer; memory %v later\n",
@@ -68,24 +69,24 @@ func reportPeerRequests(w *report.Writer, cells []requests.Cell) {
 	}
 }
 
-func peerFileTable(rows fileRows) [][]string {
+func peerFileTable(rows files.Rows) [][]string {
 	table := [][]string{{"", "", "MB/s", "of PocketBase", "server", "generator", "other", "peak MB", "grown MB"}}
-	theirs := fileKey{formWhat, diskPlace, pocketSystem}
+	theirs := files.RowKey{What: files.FormWhat, Place: files.DiskPlace, System: pocketSystem}
 	for _, key := range rows.Keys {
-		text := func(decimals int, figure func(*fileCell) float64) string {
+		text := func(decimals int, figure func(*files.Cell) float64) string {
 			return rows.Spread(key, figure).Text(decimals)
 		}
 		of := ""
-		if over := rows.Over(key, theirs, func(c *fileCell) int { return c.Round }, megabytesPerSecond); over != nil && key != theirs {
+		if over := rows.Over(key, theirs, func(c *files.Cell) int { return c.Round }, files.MegabytesPerSecond); over != nil && key != theirs {
 			of = over.Text(2)
 		}
 		table = append(table, []string{
-			key.what, key.system, text(0, megabytesPerSecond), of,
-			text(2, func(c *fileCell) float64 { return c.ServerCPU }),
-			text(2, func(c *fileCell) float64 { return c.GeneratorCPU }),
-			text(2, func(c *fileCell) float64 { return c.OtherCPU }),
-			strconv.FormatFloat(rows.Spread(key, func(c *fileCell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
-			text(1, func(c *fileCell) float64 { return c.GrownUpMB }),
+			key.What, key.System, text(0, files.MegabytesPerSecond), of,
+			text(2, func(c *files.Cell) float64 { return c.ServerCPU }),
+			text(2, func(c *files.Cell) float64 { return c.GeneratorCPU }),
+			text(2, func(c *files.Cell) float64 { return c.OtherCPU }),
+			strconv.FormatFloat(rows.Spread(key, func(c *files.Cell) float64 { return c.PeakMB }).Highest, 'f', 0, 64),
+			text(1, func(c *files.Cell) float64 { return c.GrownUpMB }),
 		})
 	}
 	return table

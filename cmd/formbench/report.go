@@ -6,6 +6,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
@@ -18,7 +19,7 @@ func (r *result) report(out io.Writer) error {
 	requests.Report(w, r.Cells)
 	requests.ReportRatios(w, r.Ratios)
 	deliver.Report(w, o, r.Deliveries)
-	reportFiles(w, o, r.Files)
+	files.Report(w, o, r.Files)
 	reportOverloads(w, r.Overloads)
 	reportPeers(w, &r.Peers)
 	reportScale(w, o, r.Scale)

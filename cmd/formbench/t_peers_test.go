@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
@@ -35,7 +36,7 @@ func TestPocketLosses(t *testing.T) {
 		}
 	}
 	files := &pocketFileScene{s}
-	if err := files.holds(ctx, 0); err != nil {
+	if err := files.Holds(ctx, 0); err != nil {
 		t.Error(err)
 	}
 	if err := os.MkdirAll(filepath.Join(s.dir, "storage"), 0o700); err != nil {
@@ -44,7 +45,7 @@ func TestPocketLosses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "storage", "stray"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := files.holds(ctx, 0); err == nil {
+	if err := files.Holds(ctx, 0); err == nil {
 		t.Error("a file without a record is not noticed")
 	}
 }
@@ -146,8 +147,8 @@ func TestPeerGoals(t *testing.T) {
 	request(pageWhat, createdSystem, 1, 200, requests.Figures{P50: 60})
 	request(pageWhat, offsetSystem, 1, 200, requests.Figures{P50: 1})
 	for system, rate := range map[string]float64{bench.APISystem: 700, pocketSystem: 200} {
-		r.Files = append(r.Files, fileCell{
-			What: formWhat, Place: diskPlace, System: system, Round: 1, fileFigures: fileFigures{PerSecond: rate, GrownUpMB: 32},
+		r.Files = append(r.Files, files.Cell{
+			What: files.FormWhat, Place: files.DiskPlace, System: system, Round: 1, Figures: files.Figures{PerSecond: rate, GrownUpMB: 32},
 		})
 	}
 	r.Starts = []startCell{{System: bench.APISystem, Ready: 40, Round: 1}, {System: pocketSystem, Ready: 400, Round: 1}}

@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"context"
@@ -17,38 +17,38 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A fileScene is what a cell needs: directories, servers and where to send
+// A Scene is what a cell needs: directories, servers and where to send
 // files. Closing it removes all that was stored.
-type fileScene struct {
-	*fileBench
-	cell   *fileCell
+type Scene struct {
+	*Runner
+	cell   *Cell
 	dir    string
 	s3     *s3server.Server // nil on disk
-	server *server.Process  // nil where the generator speaks to S3 itself
+	Server *server.Process  // nil where the generator speaks to S3 itself
 	world  database.World
 	stored int // files that the system has acknowledged
 	db     *database.Database
-	peer   filePeer // nil for a system of ours
+	peer   Peer // nil for a system of ours
 }
 
-// A filePeer is another system that takes files.
-type filePeer interface {
-	// mover returns one for its server at addr that may move as many bytes.
-	mover(ctx context.Context, addr string, bytes int64) (mover, error)
-	// holds fails unless as many files are there as were acknowledged. The server has
+// A Peer is another system that takes files.
+type Peer interface {
+	// NewMover returns one for its server at addr that may move as many bytes.
+	NewMover(ctx context.Context, addr string, bytes int64) (Mover, error)
+	// Holds fails unless as many files are there as were acknowledged. The server has
 	// ended.
-	holds(ctx context.Context, stored int) error
+	Holds(ctx context.Context, stored int) error
 }
 
-// peerScene returns a scene with a peer that has its data in dir. Its server is yet to
+// PeerScene returns a scene with a peer that has its data in dir. Its server is yet to
 // be started.
-func (f *fileBench) peerScene(c *fileCell, dir string, peer filePeer) *fileScene {
-	return &fileScene{fileBench: f, cell: c, dir: dir, peer: peer}
+func (f *Runner) PeerScene(c *Cell, dir string, peer Peer) *Scene {
+	return &Scene{Runner: f, cell: c, dir: dir, peer: peer}
 }
 
-// newScene returns one that has to be closed also when it fails.
-func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, err error) {
-	s = &fileScene{fileBench: f, cell: c, world: database.InventedWorld()}
+// NewScene returns one that has to be closed also when it fails.
+func (f *Runner) NewScene(ctx context.Context, c *Cell) (s *Scene, err error) {
+	s = &Scene{Runner: f, cell: c, world: database.InventedWorld()}
 	if s.dir, err = os.MkdirTemp(f.Dir, "formbench-"); err != nil {
 		return s, err
 	}
@@ -56,13 +56,13 @@ func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, er
 	if err := os.Mkdir(cfg.Files, 0o700); err != nil {
 		return s, err
 	}
-	if c.Place == s3Place {
+	if c.Place == S3Place {
 		if s.s3, err = s3server.Start(ctx, f.S3Program, s.dir); err != nil {
 			return s, err
 		}
 		cfg.Files, cfg.Endpoint = "", s.s3.Endpoint
 	}
-	if c.System == minioSystem {
+	if c.System == MinioSystem {
 		return s, nil
 	}
 	if c.System == bench.APISystem {
@@ -72,14 +72,14 @@ func (f *fileBench) newScene(ctx context.Context, c *fileCell) (s *fileScene, er
 		cfg.DSN = s.db.DSN
 	}
 	if f.Profiles != "" {
-		cfg.Profile = filepath.Join(f.Profiles, c.profile())
+		cfg.Profile = filepath.Join(f.Profiles, c.Profile())
 	}
-	s.server, err = server.Start(ctx, f.Self, cfg, f.Log)
+	s.Server, err = server.Start(ctx, f.Self, cfg, f.Log)
 	return s, err
 }
 
 // makeDatabase makes one with a response that gets the files.
-func (s *fileScene) makeDatabase(ctx context.Context) (err error) {
+func (s *Scene) makeDatabase(ctx context.Context) (err error) {
 	if s.db, err = database.New(ctx, bench.SQLiteStore, s.dir); err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func (s *fileScene) makeDatabase(ctx context.Context) (err error) {
 	return err
 }
 
-// profile names the file of the cell's CPU profile.
-func (c *fileCell) profile() string {
+// Profile names the file of the cell's CPU profile.
+func (c *Cell) Profile() string {
 	name := fmt.Sprintf("files-%s-%s-%s-round%d.pprof", c.What, c.Place, c.System, c.Round)
 	return strings.NewReplacer(", ", "-", " ", "-").Replace(name)
 }
 
-// close ends the servers and removes all that was stored.
-func (s *fileScene) close() error {
+// Close ends the servers and removes all that was stored.
+func (s *Scene) Close() error {
 	if s == nil {
 		return nil
 	}
@@ -114,19 +114,19 @@ func (s *fileScene) close() error {
 	return err
 }
 
-func (s *fileScene) stopServer() (err error) {
-	if s.server != nil {
-		err = s.server.Stop()
+func (s *Scene) stopServer() (err error) {
+	if s.Server != nil {
+		err = s.Server.Stop()
 	}
-	s.server = nil
+	s.Server = nil
 	return err
 }
 
 // holds fails unless the API has as many files as were acknowledged. It ends the
 // server.
-func (s *fileScene) holds(ctx context.Context) error {
+func (s *Scene) holds(ctx context.Context) error {
 	if s.peer != nil {
-		return errors.Join(s.stopServer(), s.peer.holds(ctx, s.stored))
+		return errors.Join(s.stopServer(), s.peer.Holds(ctx, s.stored))
 	}
 	if s.db == nil {
 		return nil
@@ -147,10 +147,10 @@ func (s *fileScene) holds(ctx context.Context) error {
 }
 
 // watched notes what it takes to move n files of a size.
-func (s *fileScene) watched(n int, size int64, move func() error) error {
+func (s *Scene) watched(n int, size int64, move func() error) error {
 	pids := []int{0, 0}
-	if s.server != nil {
-		pids[0] = s.server.PID
+	if s.Server != nil {
+		pids[0] = s.Server.PID
 	}
 	if s.s3 != nil {
 		pids[1] = s.s3.PID
@@ -174,7 +174,7 @@ func (s *fileScene) watched(n int, size int64, move func() error) error {
 
 // charge turns the CPU times around a measurement, of our server and of that of
 // S3, into figures.
-func (f *fileFigures) charge(before, after proc.Times) {
+func (f *Figures) charge(before, after proc.Times) {
 	gigabytes := float64(f.Files) * float64(f.Bytes) / 1e9
 	f.Seconds = after.At.Sub(before.At).Seconds()
 	if gigabytes <= 0 || f.Seconds <= 0 {
@@ -191,10 +191,10 @@ func (f *fileFigures) charge(before, after proc.Times) {
 
 // peak returns the most memory that our server ever had resident, in MB, or 0
 // without a server.
-func (s *fileScene) peak() (float64, error) {
-	if s.server == nil {
+func (s *Scene) peak() (float64, error) {
+	if s.Server == nil {
 		return 0, nil
 	}
-	peak, err := proc.PeakMemory(s.server.PID)
+	peak, err := proc.PeakMemory(s.Server.PID)
 	return float64(peak) / 1e6, err
 }

@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"bytes"
@@ -34,15 +34,15 @@ func newDirect(s *s3server.Server) (*direct, error) {
 // Close implements [mover].
 func (d *direct) Close() error { return nil }
 
-func (d *direct) upload(ctx context.Context, c *content) (string, error) {
-	if c.size != int64(len(c.block)) {
+func (d *direct) Upload(ctx context.Context, c *Content) (string, error) {
+	if c.Size != int64(len(c.block)) {
 		return "", errors.New("minio-go: the content is not in memory")
 	}
 	d.stored++
 	id := strconv.Itoa(d.stored)
-	info, err := d.client.PutObject(ctx, s3server.Bucket, id, bytes.NewReader(c.block), c.size, minio.PutObjectOptions{})
-	if err == nil && info.Size != c.size {
-		err = fmt.Errorf("stored %d bytes of %d", info.Size, c.size)
+	info, err := d.client.PutObject(ctx, s3server.Bucket, id, bytes.NewReader(c.block), c.Size, minio.PutObjectOptions{})
+	if err == nil && info.Size != c.Size {
+		err = fmt.Errorf("stored %d bytes of %d", info.Size, c.Size)
 	}
 	if err != nil {
 		return "", fmt.Errorf("minio-go: %w", err)
@@ -50,7 +50,7 @@ func (d *direct) upload(ctx context.Context, c *content) (string, error) {
 	return id, nil
 }
 
-func (d *direct) download(ctx context.Context, id string, w io.Writer) (int64, error) {
+func (d *direct) Download(ctx context.Context, id string, w io.Writer) (int64, error) {
 	object, err := d.client.GetObject(ctx, s3server.Bucket, id, minio.GetObjectOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("minio-go: %w", err)

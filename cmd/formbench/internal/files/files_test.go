@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"bytes"
@@ -24,15 +24,15 @@ func TestFilePlan(t *testing.T) {
 	t.Parallel()
 	b := &bench.Bench{S3Program: "x", Options: bench.Options{Rounds: 3}}
 	var uploads, s3 []string
-	for _, c := range filePlan(b) {
+	for _, c := range plan(b) {
 		switch {
-		case c.What == largeWhat || c.What == burstWhat:
+		case c.What == LargeWhat || c.What == BurstWhat:
 			if c.Round != 1 || c.System != bench.APISystem {
 				t.Errorf("memory is measured in %s", &c)
 			}
-		case c.Place == s3Place && c.What == downloadWhat:
+		case c.Place == S3Place && c.What == DownloadWhat:
 			s3 = append(s3, fmt.Sprint(c.Round, " ", c.System))
-		case c.Place == diskPlace && c.What != downloadWhat:
+		case c.Place == DiskPlace && c.What != DownloadWhat:
 			uploads = append(uploads, fmt.Sprint(c.Round, " ", c.What, " ", c.System))
 		}
 	}
@@ -48,36 +48,36 @@ func TestFilePlan(t *testing.T) {
 	if !slices.Equal(s3, want) {
 		t.Errorf("got %q, want %q", s3, want)
 	}
-	if n := len(filePlan(b)); n != 3*(4+3+3+2)+4 {
+	if n := len(plan(b)); n != 3*(4+3+3+2)+4 {
 		t.Errorf("got %d cells", n)
 	}
 	b.S3Program = ""
-	if slices.ContainsFunc(filePlan(b), func(c fileCell) bool { return c.Place == s3Place }) {
+	if slices.ContainsFunc(plan(b), func(c Cell) bool { return c.Place == S3Place }) {
 		t.Error("S3 is measured without a server")
 	}
 }
 
 func TestFileGoals(t *testing.T) {
 	t.Parallel()
-	var cells []fileCell
+	var cells []Cell
 	add := func(what, place, system string, round int, rate, grown float64) {
-		c := fileCell{What: what, Place: place, System: system, Round: round}
+		c := Cell{What: what, Place: place, System: system, Round: round}
 		c.PerSecond, c.GrownMB = rate, grown
 		cells = append(cells, c)
 	}
 	// The order within a round makes no difference.
-	add(uploadWhat, diskPlace, bench.CopySystem, 1, 1000, 0)
-	add(uploadWhat, diskPlace, bench.APISystem, 1, 600, 0)
-	add(formWhat, diskPlace, bench.APISystem, 1, 590, 0)
-	add(formWhat, diskPlace, bench.APISystem, 2, 295, 0)
-	add(uploadWhat, diskPlace, bench.APISystem, 2, 300, 0)
-	add(uploadWhat, diskPlace, bench.CopySystem, 2, 500, 0)
-	add(uploadWhat, diskPlace, bench.CarefulSystem, 2, 9000, 0)
-	add(uploadWhat, s3Place, minioSystem, 1, 100, 0)
-	add(uploadWhat, s3Place, bench.APISystem, 1, 69, 0)
-	add(largeWhat, diskPlace, bench.APISystem, 1, 1, 32.0)
-	add(largeWhat, s3Place, bench.APISystem, 1, 1, 63.9)
-	list := fileGoals(&bench.Options{Only: []string{bench.FilesPart}}, cells)
+	add(UploadWhat, DiskPlace, bench.CopySystem, 1, 1000, 0)
+	add(UploadWhat, DiskPlace, bench.APISystem, 1, 600, 0)
+	add(FormWhat, DiskPlace, bench.APISystem, 1, 590, 0)
+	add(FormWhat, DiskPlace, bench.APISystem, 2, 295, 0)
+	add(UploadWhat, DiskPlace, bench.APISystem, 2, 300, 0)
+	add(UploadWhat, DiskPlace, bench.CopySystem, 2, 500, 0)
+	add(UploadWhat, DiskPlace, bench.CarefulSystem, 2, 9000, 0)
+	add(UploadWhat, S3Place, MinioSystem, 1, 100, 0)
+	add(UploadWhat, S3Place, bench.APISystem, 1, 69, 0)
+	add(LargeWhat, DiskPlace, bench.APISystem, 1, 1, 32.0)
+	add(LargeWhat, S3Place, bench.APISystem, 1, 1, 63.9)
+	list := Goals(&bench.Options{Only: []string{bench.FilesPart}}, cells)
 	got := map[string]string{}
 	for _, g := range list {
 		name := g.Store + " " + strings.SplitN(g.Text, ":", 2)[0]
@@ -98,7 +98,7 @@ func TestFileGoals(t *testing.T) {
 	if len(list) != 7 {
 		t.Errorf("got %d goals", len(list))
 	}
-	if list := fileGoals(&bench.Options{Only: []string{bench.CreatePart}}, cells); list != nil {
+	if list := Goals(&bench.Options{Only: []string{bench.CreatePart}}, cells); list != nil {
 		t.Errorf("got %+v", list)
 	}
 }
@@ -108,9 +108,9 @@ func TestFileCharge(t *testing.T) {
 	start := time.Now()
 	before := proc.Times{At: start, Each: []time.Duration{1e9, 2e9}, Self: 3e9, Machine: 10e9}
 	after := proc.Times{At: start.Add(4 * time.Second), Each: []time.Duration{2e9, 4e9}, Self: 6e9, Machine: 20e9}
-	f := fileFigures{Files: 4, Bytes: 500_000_000} // 2 GB
+	f := Figures{Files: 4, Bytes: 500_000_000} // 2 GB
 	f.charge(before, after)
-	want := fileFigures{
+	want := Figures{
 		Files: 4, Bytes: 500_000_000, Seconds: 4, PerSecond: 500,
 		ServerCPU: 0.5, S3CPU: 1, GeneratorCPU: 1.5, OtherCPU: 2, OtherCores: 1,
 	}
@@ -121,7 +121,7 @@ func TestFileCharge(t *testing.T) {
 
 func TestContent(t *testing.T) {
 	t.Parallel()
-	f := &fileBench{block: []byte("abcde"), contents: make(map[int64]*content)}
+	f := &Runner{block: []byte("abcde"), contents: make(map[int64]*Content)}
 	for size, want := range map[int64]string{1: "a", 5: "abcde", 12: "abcdeabcdeab"} {
 		c := f.content(size)
 		var got bytes.Buffer
@@ -138,9 +138,9 @@ func courierTo(t *testing.T, what string, handler http.HandlerFunc) *courier {
 	t.Helper()
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
-	s := &fileScene{
-		cell: &fileCell{What: what, Place: diskPlace, System: bench.APISystem}, world: database.InventedWorld(),
-		server: &server.Process{Addr: srv.Listener.Addr().String()},
+	s := &Scene{
+		cell: &Cell{What: what, Place: DiskPlace, System: bench.APISystem}, world: database.InventedWorld(),
+		Server: &server.Process{Addr: srv.Listener.Addr().String()},
 	}
 	c, err := newCourier(t.Context(), s, 0)
 	if err != nil {
@@ -150,10 +150,10 @@ func courierTo(t *testing.T, what string, handler http.HandlerFunc) *courier {
 	return c
 }
 
-func testContent(size int) *content {
+func testContent(size int) *Content {
 	block := bytes.Repeat([]byte("content "), size/8+1)[:size]
 	sum := sha256.Sum256(block)
-	return &content{block: block, size: int64(size), sum: hex.EncodeToString(sum[:])}
+	return &Content{block: block, Size: int64(size), sum: hex.EncodeToString(sum[:])}
 }
 
 // TestCourierSends makes sure that both kinds of upload are what any server
@@ -161,17 +161,17 @@ func testContent(size int) *content {
 func TestCourierSends(t *testing.T) {
 	t.Parallel()
 	what := testContent(3_000_000)
-	for _, kind := range []string{uploadWhat, formWhat} {
+	for _, kind := range []string{UploadWhat, FormWhat} {
 		c := courierTo(t, kind, func(w http.ResponseWriter, r *http.Request) {
 			body := io.Reader(r.Body)
-			if kind == formWhat {
+			if kind == FormWhat {
 				f, header, err := r.FormFile("file")
 				if err != nil || header.Filename != "scan.pdf" {
 					t.Errorf("the form: %v, %+v", err, header)
 					return
 				}
 				body = f
-			} else if r.Header.Get("Content-Disposition") == "" || r.ContentLength != what.size {
+			} else if r.Header.Get("Content-Disposition") == "" || r.ContentLength != what.Size {
 				t.Errorf("got the header %v", r.Header)
 			}
 			hash := sha256.New()
@@ -182,7 +182,7 @@ func TestCourierSends(t *testing.T) {
 			server.SendJSON(w, http.StatusCreated, server.Uploaded{UUID: "x", Size: n, SHA256: hex.EncodeToString(hash.Sum(nil))})
 		})
 		for range 2 { // over one connection
-			if id, err := c.upload(t.Context(), what); err != nil || id != "x" {
+			if id, err := c.Upload(t.Context(), what); err != nil || id != "x" {
 				t.Errorf("%s: %q, %v", kind, id, err)
 			}
 		}
@@ -200,21 +200,21 @@ func TestWrongUploads(t *testing.T) {
 		`{"size":500000,"sha256":"` + what.sum + `"}`:                           "want {",
 		`{`: "unexpected end",
 	} {
-		c := courierTo(t, uploadWhat, func(w http.ResponseWriter, r *http.Request) {
+		c := courierTo(t, UploadWhat, func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, answer)
 		})
-		_, err := c.upload(t.Context(), what)
+		_, err := c.Upload(t.Context(), what)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", answer, err, want)
 		}
 	}
-	c := courierTo(t, uploadWhat, func(w http.ResponseWriter, r *http.Request) {
+	c := courierTo(t, UploadWhat, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		http.Error(w, "too busy", http.StatusServiceUnavailable)
 	})
-	if _, err := c.upload(t.Context(), what); err == nil || !strings.Contains(err.Error(), "answered 503, want 201: too busy") {
+	if _, err := c.Upload(t.Context(), what); err == nil || !strings.Contains(err.Error(), "answered 503, want 201: too busy") {
 		t.Errorf("refused: %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func TestWrongDownloads(t *testing.T) {
 		"shorter":   {what.block[1:], "2499999 bytes", "2499999 bytes"},
 		"other":     {append([]byte("C"), what.block[1:]...), "", "with SHA-256"},
 	} {
-		c := courierTo(t, downloadWhat, func(w http.ResponseWriter, _ *http.Request) {
+		c := courierTo(t, DownloadWhat, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(x.body)))
 			_, _ = w.Write(x.body)
 		})
@@ -242,15 +242,15 @@ func TestWrongDownloads(t *testing.T) {
 			}
 		}
 	}
-	cut := courierTo(t, downloadWhat, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", fmt.Sprint(what.size))
-		_, _ = w.Write(what.block[:what.size/2])
+	cut := courierTo(t, DownloadWhat, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(what.Size))
+		_, _ = w.Write(what.block[:what.Size/2])
 		panic(http.ErrAbortHandler)
 	})
 	if err := fetch(t.Context(), cut, "x", what); err == nil {
 		t.Error("a download that was cut off is taken for whole")
 	}
-	gone := courierTo(t, downloadWhat, http.NotFound)
+	gone := courierTo(t, DownloadWhat, http.NotFound)
 	if err := fetch(t.Context(), gone, "x", what); err == nil || !strings.Contains(err.Error(), "answered 404") {
 		t.Errorf("a file that isn't there: %v", err)
 	}
@@ -265,9 +265,9 @@ func TestFilesHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{FileSize: 1000, Dir: t.TempDir()}}
-	f := &fileBench{Bench: b, block: make([]byte, warmSize), contents: make(map[int64]*content)}
-	s, err := f.newScene(ctx, &fileCell{What: uploadWhat, Place: diskPlace, System: bench.APISystem})
-	defer func() { _ = s.close() }()
+	f := &Runner{Bench: b, block: make([]byte, warmSize), contents: make(map[int64]*Content)}
+	s, err := f.NewScene(ctx, &Cell{What: UploadWhat, Place: DiskPlace, System: bench.APISystem})
+	defer func() { _ = s.Close() }()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestSizeText(t *testing.T) {
 	for n, want := range map[int64]string{
 		1 << 30: "1 GiB", 100_000_000: "100 MB", 2_000_000_000: "2 GB", 5 << 20: "5 MiB", 20_000: "20 kB", 14_001: "14001 bytes",
 	} {
-		if got := sizeText(n); got != want {
+		if got := SizeText(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"context"
@@ -18,31 +18,31 @@ const warmSize = 1_000_000
 // default.
 const burstShare = 5
 
-// A mover moves files to and from a system, over one connection.
-type mover interface {
-	// upload stores a file. It fails unless the system acknowledges exactly what
+// A Mover moves files to and from a system, over one connection.
+type Mover interface {
+	// Upload stores a file. It fails unless the system acknowledges exactly what
 	// was sent.
-	upload(ctx context.Context, c *content) (id string, err error)
-	// download writes a file to w and returns its length.
-	download(ctx context.Context, id string, w io.Writer) (int64, error)
+	Upload(ctx context.Context, c *Content) (id string, err error)
+	// Download writes a file to w and returns its length.
+	Download(ctx context.Context, id string, w io.Writer) (int64, error)
 	io.Closer
 }
 
 // newMover returns one that may move as many bytes.
-func (s *fileScene) newMover(ctx context.Context, bytes int64) (mover, error) {
-	if s.cell.System == minioSystem {
+func (s *Scene) newMover(ctx context.Context, bytes int64) (Mover, error) {
+	if s.cell.System == MinioSystem {
 		return newDirect(s.s3)
 	}
 	if s.peer != nil {
-		return s.peer.mover(ctx, s.server.Addr, bytes)
+		return s.peer.NewMover(ctx, s.Server.Addr, bytes)
 	}
 	return newCourier(ctx, s, bytes)
 }
 
 // uploads measures n uploads after one more, and looks at what is stored.
-func (s *fileScene) uploads(ctx context.Context, n int, size int64) error {
+func (s *Scene) uploads(ctx context.Context, n int, size int64) error {
 	c := s.content(size)
-	return s.move(ctx, int64(n+2)*size, func(m mover) error {
+	return s.move(ctx, int64(n+2)*size, func(m Mover) error {
 		if _, err := s.upload(ctx, m, c); err != nil {
 			return err
 		}
@@ -64,9 +64,9 @@ func (s *fileScene) uploads(ctx context.Context, n int, size int64) error {
 }
 
 // downloads measures n downloads of one file, after one that is looked at.
-func (s *fileScene) downloads(ctx context.Context, n int, size int64) error {
+func (s *Scene) downloads(ctx context.Context, n int, size int64) error {
 	c := s.content(size)
-	return s.move(ctx, int64(n+2)*size, func(m mover) error {
+	return s.move(ctx, int64(n+2)*size, func(m Mover) error {
 		id, err := s.upload(ctx, m, c)
 		if err != nil {
 			return err
@@ -87,9 +87,9 @@ func (s *fileScene) downloads(ctx context.Context, n int, size int64) error {
 
 // large measures by how much the memory of the server grows over what a small
 // file takes, when a large one goes up and down.
-func (s *fileScene) large(ctx context.Context, size int64) error {
+func (s *Scene) large(ctx context.Context, size int64) error {
 	c := s.content(size)
-	return s.move(ctx, 2*(size+warmSize), func(m mover) error {
+	return s.move(ctx, 2*(size+warmSize), func(m Mover) error {
 		before, err := s.warm(ctx, m)
 		if err != nil {
 			return err
@@ -113,11 +113,11 @@ func (s *fileScene) large(ctx context.Context, size int64) error {
 	})
 }
 
-// one measures one upload, and by how much memory grows over what a small file
+// One measures one upload, and by how much memory grows over what a small file
 // takes.
-func (s *fileScene) one(ctx context.Context, size int64) error {
+func (s *Scene) One(ctx context.Context, size int64) error {
 	c := s.content(size)
-	return s.move(ctx, 2*(size+warmSize), func(m mover) error {
+	return s.move(ctx, 2*(size+warmSize), func(m Mover) error {
 		before, err := s.warm(ctx, m)
 		if err != nil {
 			return err
@@ -136,10 +136,10 @@ func (s *fileScene) one(ctx context.Context, size int64) error {
 }
 
 // burst measures the growth of memory for n uploads at once.
-func (s *fileScene) burst(ctx context.Context, n int, size int64) error {
+func (s *Scene) burst(ctx context.Context, n int, size int64) error {
 	c := s.content(size)
 	all := int64(n)*size + 2*warmSize
-	return s.move(ctx, all, func(m mover) error {
+	return s.move(ctx, all, func(m Mover) error {
 		before, err := s.warm(ctx, m)
 		if err != nil {
 			return err
@@ -151,8 +151,8 @@ func (s *fileScene) burst(ctx context.Context, n int, size int64) error {
 }
 
 // atOnce uploads n files over as many connections.
-func (s *fileScene) atOnce(ctx context.Context, n int, patience int64, c *content) error {
-	movers := make([]mover, n)
+func (s *Scene) atOnce(ctx context.Context, n int, patience int64, c *Content) error {
+	movers := make([]Mover, n)
 	errs := make([]error, n)
 	for i := range movers {
 		m, err := s.newMover(ctx, patience)
@@ -164,7 +164,7 @@ func (s *fileScene) atOnce(ctx context.Context, n int, patience int64, c *conten
 	}
 	var wg sync.WaitGroup
 	for i, m := range movers {
-		wg.Go(func() { _, errs[i] = m.upload(ctx, c) })
+		wg.Go(func() { _, errs[i] = m.Upload(ctx, c) })
 	}
 	wg.Wait()
 	failed := 0
@@ -181,7 +181,7 @@ func (s *fileScene) atOnce(ctx context.Context, n int, patience int64, c *conten
 }
 
 // warm moves a small file and returns the memory that it took.
-func (s *fileScene) warm(ctx context.Context, m mover) (float64, error) {
+func (s *Scene) warm(ctx context.Context, m Mover) (float64, error) {
 	c := s.content(warmSize)
 	id, err := s.upload(ctx, m, c)
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *fileScene) warm(ctx context.Context, m mover) (float64, error) {
 
 // move has do move as many bytes, and looks whether the database has what was
 // acknowledged.
-func (s *fileScene) move(ctx context.Context, bytes int64, do func(mover) error) error {
+func (s *Scene) move(ctx context.Context, bytes int64, do func(Mover) error) error {
 	m, err := s.newMover(ctx, bytes)
 	if err != nil {
 		return err
@@ -206,8 +206,8 @@ func (s *fileScene) move(ctx context.Context, bytes int64, do func(mover) error)
 	return s.holds(ctx)
 }
 
-func (s *fileScene) upload(ctx context.Context, m mover, c *content) (string, error) {
-	id, err := m.upload(ctx, c)
+func (s *Scene) upload(ctx context.Context, m Mover, c *Content) (string, error) {
+	id, err := m.Upload(ctx, c)
 	if err == nil {
 		s.stored++
 	}
@@ -215,23 +215,23 @@ func (s *fileScene) upload(ctx context.Context, m mover, c *content) (string, er
 }
 
 // fetch downloads a file and compares the length.
-func fetch(ctx context.Context, m mover, id string, c *content) error {
-	n, err := m.download(ctx, id, nowhere{})
-	if err == nil && n != c.size {
-		err = fmt.Errorf("a download of %d bytes, want %d", n, c.size)
+func fetch(ctx context.Context, m Mover, id string, c *Content) error {
+	n, err := m.Download(ctx, id, nowhere{})
+	if err == nil && n != c.Size {
+		err = fmt.Errorf("a download of %d bytes, want %d", n, c.Size)
 	}
 	return err
 }
 
 // verify downloads a file and compares all of it.
-func verify(ctx context.Context, m mover, id string, c *content) error {
+func verify(ctx context.Context, m Mover, id string, c *Content) error {
 	hash := sha256.New()
-	n, err := m.download(ctx, id, hash)
+	n, err := m.Download(ctx, id, hash)
 	if err != nil {
 		return err
 	}
-	if sum := hex.EncodeToString(hash.Sum(nil)); n != c.size || sum != c.sum {
-		return fmt.Errorf("a download of %d bytes with SHA-256 %s, want %d with %s", n, sum, c.size, c.sum)
+	if sum := hex.EncodeToString(hash.Sum(nil)); n != c.Size || sum != c.sum {
+		return fmt.Errorf("a download of %d bytes with SHA-256 %s, want %d with %s", n, sum, c.Size, c.sum)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"context"
@@ -14,35 +14,35 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
-// minioSystem has no server between the generator and S3.
-const minioSystem = "minio-go"
+// MinioSystem has no server between the generator and S3.
+const MinioSystem = "minio-go"
 
 // The places where files are kept.
 const (
-	diskPlace = "disk"
-	s3Place   = "S3"
+	DiskPlace = "disk"
+	S3Place   = "S3"
 )
 
 // What is done with files.
 const (
-	uploadWhat   = "upload"
-	formWhat     = "upload as a form" // multipart/form-data
-	downloadWhat = "download"
-	largeWhat    = "large file" // up and down again
-	burstWhat    = "burst"      // uploads at once
+	UploadWhat   = "upload"
+	FormWhat     = "upload as a form" // multipart/form-data
+	DownloadWhat = "download"
+	LargeWhat    = "large file" // up and down again
+	BurstWhat    = "burst"      // uploads at once
 )
 
-// A fileCell is one row of a table about files, measured once.
-type fileCell struct {
+// A Cell is one row of a table about files, measured once.
+type Cell struct {
 	What   string `json:"what"`
 	Place  string `json:"place"`
 	System string `json:"system"`
 	Round  int    `json:"round"`
-	fileFigures
+	Figures
 }
 
-// fileFigures are what was measured. Megabytes and gigabytes are powers of ten.
-type fileFigures struct {
+// Figures are what was measured. Megabytes and gigabytes are powers of ten.
+type Figures struct {
 	Files        int     `json:"files"`
 	Bytes        int64   `json:"bytes"` // of each
 	Seconds      float64 `json:"seconds"`
@@ -58,21 +58,21 @@ type fileFigures struct {
 }
 
 // String names the cell in progress lines.
-func (c *fileCell) String() string {
+func (c *Cell) String() string {
 	return fmt.Sprintf("round %d, %s, %s, %s", c.Round, c.What, c.Place, c.System)
 }
 
-// A content is what is in a file: a block of random bytes, over and over.
-type content struct {
+// A Content is what is in a file: a block of random bytes, over and over.
+type Content struct {
 	block []byte
-	size  int64
+	Size  int64
 	sum   string // SHA-256 in hexadecimal
 }
 
 // WriteTo implements [io.WriterTo].
-func (c *content) WriteTo(w io.Writer) (n int64, err error) {
-	for n < c.size {
-		m, err := w.Write(c.block[:min(int64(len(c.block)), c.size-n)])
+func (c *Content) WriteTo(w io.Writer) (n int64, err error) {
+	for n < c.Size {
+		m, err := w.Write(c.block[:min(int64(len(c.block)), c.Size-n)])
 		if n += int64(m); err != nil {
 			return n, err
 		}
@@ -80,28 +80,28 @@ func (c *content) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// A fileBench is the part of a run that moves files.
-type fileBench struct {
+// A Runner is the part of a run that moves files.
+type Runner struct {
 	*bench.Bench
 	block    []byte
-	contents map[int64]*content // by size
+	contents map[int64]*Content // by size
 }
 
-// newFileBench fills the block that files are made of.
-func newFileBench(b *bench.Bench) (*fileBench, error) {
-	f := &fileBench{Bench: b, block: make([]byte, max(b.FileSize, warmSize)), contents: make(map[int64]*content)}
+// NewRunner fills the block that files are made of.
+func NewRunner(b *bench.Bench) (*Runner, error) {
+	f := &Runner{Bench: b, block: make([]byte, max(b.FileSize, warmSize)), contents: make(map[int64]*Content)}
 	_, err := rand.Read(f.block)
 	return f, err
 }
 
-// fileCells measures uploads and downloads. What was measured until one fails is
+// Run measures uploads and downloads. What was measured until one fails is
 // returned, too.
-func fileCells(ctx context.Context, b *bench.Bench) (cells []fileCell, err error) {
-	f, err := newFileBench(b)
+func Run(ctx context.Context, b *bench.Bench) (cells []Cell, err error) {
+	f, err := NewRunner(b)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range filePlan(b) {
+	for _, c := range plan(b) {
 		if err := f.cell(ctx, &c); err != nil {
 			return cells, fmt.Errorf("%s: %w", &c, err)
 		}
@@ -115,9 +115,9 @@ func fileCells(ctx context.Context, b *bench.Bench) (cells []fileCell, err error
 func burstSize(o *bench.Options) int64 { return max(o.FileSize/burstShare, 1) }
 
 // content returns the content of files of a size.
-func (f *fileBench) content(size int64) *content {
+func (f *Runner) content(size int64) *Content {
 	if f.contents[size] == nil {
-		c := &content{block: f.block[:min(size, int64(len(f.block)))], size: size}
+		c := &Content{block: f.block[:min(size, int64(len(f.block)))], Size: size}
 		hash := sha256.New()
 		_, _ = c.WriteTo(hash) // a hash takes everything
 		c.sum = hex.EncodeToString(hash.Sum(nil))
@@ -127,28 +127,28 @@ func (f *fileBench) content(size int64) *content {
 }
 
 // summary is what the progress line says.
-func (c *fileCell) summary() string {
-	if c.What == largeWhat || c.What == burstWhat {
+func (c *Cell) summary() string {
+	if c.What == LargeWhat || c.What == BurstWhat {
 		return fmt.Sprintf("memory grew by %.1f MB at %.0f MB/s", c.GrownMB, c.PerSecond)
 	}
 	return fmt.Sprintf("%.0f MB/s, CPU s per GB: server %.2f, S3 %.2f, generator %.2f, other %.2f",
 		c.PerSecond, c.ServerCPU, c.S3CPU, c.GeneratorCPU, c.OtherCPU)
 }
 
-// filePlan returns the cells in the order they are measured in: what is compared
+// plan returns the cells in the order they are measured in: what is compared
 // is measured one after the other, beginning elsewhere in each round. Memory
 // hardly varies and is measured once.
-func filePlan(b *bench.Bench) (list []fileCell) {
+func plan(b *bench.Bench) (list []Cell) {
 	for round := range b.Rounds {
-		for _, place := range filePlaces(b) {
-			for _, what := range [][]string{{uploadWhat, formWhat}, {downloadWhat}} {
+		for _, place := range places(b) {
+			for _, what := range [][]string{{UploadWhat, FormWhat}, {DownloadWhat}} {
 				cells := comparedCells(place, what)
 				at := round % len(cells)
 				list = slices.Concat(list, cells[at:], cells[:at])
 			}
 			if round == 0 {
-				for _, what := range []string{largeWhat, burstWhat} {
-					list = append(list, fileCell{What: what, Place: place, System: bench.APISystem})
+				for _, what := range []string{LargeWhat, BurstWhat} {
+					list = append(list, Cell{What: what, Place: place, System: bench.APISystem})
 				}
 			}
 		}
@@ -163,30 +163,30 @@ func filePlan(b *bench.Bench) (list []fileCell) {
 
 // comparedCells returns the cells that are compared with each other. Only the
 // API knows forms.
-func comparedCells(place string, whats []string) (cells []fileCell) {
+func comparedCells(place string, whats []string) (cells []Cell) {
 	systems := []string{bench.CopySystem, bench.CarefulSystem}
-	if place == s3Place {
-		systems = []string{minioSystem}
+	if place == S3Place {
+		systems = []string{MinioSystem}
 	}
 	for _, system := range systems {
-		cells = append(cells, fileCell{What: whats[0], Place: place, System: system})
+		cells = append(cells, Cell{What: whats[0], Place: place, System: system})
 	}
 	for _, what := range whats {
-		cells = append(cells, fileCell{What: what, Place: place, System: bench.APISystem})
+		cells = append(cells, Cell{What: what, Place: place, System: bench.APISystem})
 	}
 	return cells
 }
 
-// filePlaces are those that can be measured here.
-func filePlaces(b *bench.Bench) []string {
+// places are those that can be measured here.
+func places(b *bench.Bench) []string {
 	if b.S3Program == "" {
-		return []string{diskPlace}
+		return []string{DiskPlace}
 	}
-	return []string{diskPlace, s3Place}
+	return []string{DiskPlace, S3Place}
 }
 
-// prepareFiles finds out whether there is an S3 server.
-func prepareFiles(b *bench.Bench) {
+// Prepare finds out whether there is an S3 server.
+func Prepare(b *bench.Bench) {
 	if !slices.Contains(b.Only, bench.FilesPart) {
 		return
 	}
@@ -196,18 +196,18 @@ func prepareFiles(b *bench.Bench) {
 }
 
 // cell measures one cell, with servers and directories of its own.
-func (f *fileBench) cell(ctx context.Context, c *fileCell) (err error) {
-	s, err := f.newScene(ctx, c)
-	defer func() { err = errors.Join(err, s.close()) }()
+func (f *Runner) cell(ctx context.Context, c *Cell) (err error) {
+	s, err := f.NewScene(ctx, c)
+	defer func() { err = errors.Join(err, s.Close()) }()
 	if err != nil {
 		return err
 	}
 	switch c.What {
-	case largeWhat:
+	case LargeWhat:
 		return s.large(ctx, f.FileLarge)
-	case burstWhat:
+	case BurstWhat:
 		return s.burst(ctx, f.FileBurst, burstSize(&f.Options))
-	case downloadWhat:
+	case DownloadWhat:
 		return s.downloads(ctx, f.FileCount, f.FileSize)
 	}
 	return s.uploads(ctx, f.FileCount, f.FileSize)
