@@ -15,9 +15,11 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
 )
 
 // A result is everything a run found out.
@@ -32,11 +34,11 @@ type result struct {
 
 	Files []files.Cell `json:"files"`
 
-	Overloads []overloadCell `json:"overloads"`
+	Overloads []overload.Cell `json:"overloads"`
 
 	Peers peerResult      `json:"peers"`
 	Scale []requests.Cell `json:"scale"`
-	Sizes []scaleSize     `json:"sizes"`
+	Sizes []scale.Size    `json:"sizes"`
 
 	Ratios []requests.Ratio `json:"ratios"`
 	Goals  []report.Goal    `json:"goals"`
@@ -77,12 +79,12 @@ func (r *result) measure(ctx context.Context, b *bench.Bench) (err error) {
 		}
 	}
 	if slices.Contains(b.Only, bench.OverloadPart) {
-		if r.Overloads, err = overloadCells(ctx, b); err != nil {
+		if r.Overloads, err = overload.Run(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", bench.OverloadPart, err)
 		}
 	}
 	if slices.Contains(b.Only, bench.ScalePart) {
-		if r.Scale, r.Sizes, err = scaleCells(ctx, b); err != nil {
+		if r.Scale, r.Sizes, err = scale.Run(ctx, b); err != nil {
 			return fmt.Errorf("%s: %w", bench.ScalePart, err)
 		}
 	}
@@ -98,9 +100,9 @@ func (r *result) judge(o *bench.Options) {
 	}
 	r.Goals = append(r.Goals, deliver.Goals(o, r.Deliveries)...)
 	r.Goals = append(r.Goals, files.Goals(o, r.Files)...)
-	r.Goals = append(r.Goals, overloadGoals(o, r.Overloads)...)
+	r.Goals = append(r.Goals, overload.Goals(o, r.Overloads)...)
 	r.Goals = append(r.Goals, peerGoals(o, &r.Peers)...)
-	r.Goals = append(r.Goals, scaleGoals(o, r.Scale)...)
+	r.Goals = append(r.Goals, scale.Goals(o, r.Scale)...)
 }
 
 // prepare finds out what can't be measured, or not well.

@@ -14,9 +14,11 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
@@ -42,12 +44,12 @@ func sampleResult() *result {
 			c.PerSecond, c.PeakMB = 9, peak
 			r.Files = append(r.Files, c)
 		}
-		r.Overloads = append(r.Overloads, overloadCell{What: eagerWhat, Place: databasePlace, System: bench.APISystem, Conns: 640, Round: round, Goodput: 8})
+		r.Overloads = append(r.Overloads, overload.Cell{What: overload.EagerWhat, Place: overload.DatabasePlace, System: bench.APISystem, Conns: 640, Round: round, Goodput: 8})
 	}
 	r.Peers.Requests = []requests.Cell{{What: requests.GetWhat, Store: bench.SQLiteStore, System: pocketSystem, Conns: 8, Figures: requests.Figures{PerSecond: 77}}}
 	r.Peers.Starts = []startCell{{System: pocketSystem, Ready: 14.5}}
 	r.Peers.Ratios = []requests.Ratio{{Of: "formsvc/PocketBase requests/s", Subject: requests.Subject{What: requests.GetWhat, Store: bench.SQLiteStore}, Spread: stats.NewSpread([]float64{3, 5})}}
-	r.Scale = []requests.Cell{{What: rareWhat, Store: bench.SQLiteStore, Conns: 1, Responses: 2_000_000, Figures: requests.Figures{P50: 0.25}}}
+	r.Scale = []requests.Cell{{What: scale.RareWhat, Store: bench.SQLiteStore, Conns: 1, Responses: 2_000_000, Figures: requests.Figures{P50: 0.25}}}
 	r.Ratios = requests.Ratios(r.Cells)
 	two := stats.NewSpread([]float64{2})
 	r.Goals = []report.Goal{report.Goal{Text: "a goal", Store: bench.SQLiteStore, Bound: 1}.Met(&two), {Text: "not measured"}}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
 )
 
 // Every cell of overload is measured, on the bounded and the unbounded server, and what
@@ -11,9 +12,9 @@ import (
 func TestOverloadCells(t *testing.T) {
 	t.Parallel()
 	table, r := benchmark(t, "-stores", "sqlite", "-rounds", "1", "-only", "overload", "-over-conns", "80", "-duration", "500ms")
-	for _, place := range []string{processorPlace, databasePlace} {
+	for _, place := range []string{overload.ProcessorPlace, overload.DatabasePlace} {
 		for _, system := range []string{bench.APISystem, bench.UnboundedSystem} {
-			for what, conns := range map[string]int{peakWhat: peakConns, eagerWhat: 80, politeWhat: 80, openWhat: 80} {
+			for what, conns := range map[string]int{overload.PeakWhat: overload.PeakConns, overload.EagerWhat: 80, overload.PoliteWhat: 80, overload.OpenWhat: 80} {
 				if !hasRow(table, what, place, system, conns) {
 					t.Errorf("no row for %s, %s, %s", what, place, system)
 				}

@@ -7,8 +7,10 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
 )
 
 // report writes the tables.
@@ -20,10 +22,10 @@ func (r *result) report(out io.Writer) error {
 	requests.ReportRatios(w, r.Ratios)
 	deliver.Report(w, o, r.Deliveries)
 	files.Report(w, o, r.Files)
-	reportOverloads(w, r.Overloads)
+	overload.Report(w, r.Overloads)
 	reportPeers(w, &r.Peers)
-	reportScale(w, o, r.Scale)
-	reportSizes(w, r.Sizes)
+	scale.Report(w, o, r.Scale)
+	scale.ReportSizes(w, r.Sizes)
 	report.Goals(w, r.Goals)
 	if r.Error != "" {
 		w.Printf("\nFAILED: %s\n", r.Error)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
@@ -33,12 +34,12 @@ func TestScalePostgres(t *testing.T) {
 
 func checkScale(t *testing.T, table string, r *result) {
 	t.Helper()
-	for _, what := range append(scaleReads(), claimWhat, payloadsWhat, outcomesWhat) {
+	for _, what := range append(scale.Reads(), scale.ClaimWhat, scale.PayloadsWhat, scale.OutcomesWhat) {
 		if !hasRow(table, what, 1) {
 			t.Errorf("no row for %s", what)
 		}
 	}
-	for _, conns := range scaleConns() {
+	for _, conns := range scale.Conns() {
 		if !hasRow(table, requests.CreateWhat, conns) {
 			t.Errorf("no row for create on %d connections", conns)
 		}
@@ -48,7 +49,7 @@ func checkScale(t *testing.T, table string, r *result) {
 			t.Errorf("implausible cell %+v", c)
 		}
 	}
-	want := len(scaleReads()) + 3 + len(scaleConns())
+	want := len(scale.Reads()) + 3 + len(scale.Conns())
 	if len(r.Goals) != want || len(r.Scale) != 2*want {
 		t.Errorf("got %d goals and %d cells, want %d and %d", len(r.Goals), len(r.Scale), want, 2*want)
 	}
@@ -72,12 +73,12 @@ func TestScaleKept(t *testing.T) {
 	args := append(scaleArgs("sqlite"), "-dir", dir, "-scale-keep", "-scale-sqlite", strconv.Itoa(n), "-scale-due", strconv.Itoa(n))
 	benchmark(t, args...)
 	kept, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(kept) != 1 || strings.HasSuffix(kept[0], unfinished) {
+	if err != nil || len(kept) != 1 || strings.HasSuffix(kept[0], scale.Unfinished) {
 		t.Fatalf("kept %q, %v", kept, err)
 	}
 	_, r := benchmark(t, args...)
 	// What the first run created is there in the second one.
-	at := slices.IndexFunc(r.Sizes, func(s scaleSize) bool { return s.Table == "formsvc_responses" })
+	at := slices.IndexFunc(r.Sizes, func(s scale.Size) bool { return s.Table == "formsvc_responses" })
 	if at < 0 || r.Sizes[at].Rows <= n {
 		t.Errorf("got %+v", r.Sizes)
 	}

@@ -1,4 +1,4 @@
-package main
+package overload
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 // Refusals are no goodput, and what comes too late to be sent was offered.
 func TestOverloadFigures(t *testing.T) {
 	s := pressed{latencies: []time.Duration{1, 2, 3}, sent: 12, unsent: 8, refused: 9}
-	c := overloadCell{What: openWhat}
+	c := Cell{What: OpenWhat}
 	c.fill(&s, 2e9, 3)
 	if c.Goodput != 1.5 || c.OfPeak != 0.5 || c.Sent != 6 || c.Offered != 10 || math.Abs(c.Refused-0.75) > 1e-9 {
 		t.Errorf("%+v", c)

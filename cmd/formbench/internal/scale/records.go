@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 // response's number and of how many there are.
 
 const (
-	scaleAccounts  = 20
-	scaleCampaigns = 200
-	bigShare       = 10 // campaign 0 has one response in so many
+	accountCount  = 20
+	campaignCount = 200
+	bigShare      = 10 // campaign 0 has one response in so many
 
 	// A webhook of each account listens to the first of its campaigns: to one response
 	// in five altogether. From this account on each has another one, which listens to
@@ -26,21 +26,21 @@ const (
 )
 
 // The time over which responses came in.
-func scaleBegin() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
+func beginTime() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-const scaleSpan = 730 * 24 * time.Hour
+const timeSpan = 730 * 24 * time.Hour
 
 // A history says what an installation of n responses has.
 type history struct {
 	n        int
 	firstDue int // from this response on the failing webhooks have deliveries
 
-	accounts  []scaleAccount
-	campaigns []formsvc.Campaign // by number; the account is the rest by scaleAccounts
+	accounts  []account
+	campaigns []formsvc.Campaign // by number; the account is the rest by accountCount
 }
 
-// A scaleAccount is one of the accounts, with a key.
-type scaleAccount struct {
+// A account is one of the accounts, with a key.
+type account struct {
 	id      formsvc.ID
 	key     string
 	hook    formsvc.ID // what listens to one campaign
@@ -60,7 +60,7 @@ func campaignOf(i int) int {
 	if i%bigShare == 0 {
 		return 0
 	}
-	return 1 + int(mixed(i)>>8%(scaleCampaigns-1))
+	return 1 + int(mixed(i)>>8%(campaignCount-1))
 }
 
 // outage returns the response from which on the failing webhooks get about due
@@ -70,7 +70,7 @@ func (s *history) outage(due int) int {
 		if due == 0 {
 			return i
 		}
-		if campaignOf(i-1)%scaleAccounts >= quietAccounts {
+		if campaignOf(i-1)%accountCount >= quietAccounts {
 			due--
 		}
 	}
@@ -79,7 +79,7 @@ func (s *history) outage(due int) int {
 
 // at returns when response i came.
 func (s *history) at(i int) time.Time {
-	return scaleBegin().Add(time.Duration(scaleSpan.Milliseconds()*int64(i)/int64(s.n)) * time.Millisecond)
+	return beginTime().Add(time.Duration(timeSpan.Milliseconds()*int64(i)/int64(s.n)) * time.Millisecond)
 }
 
 // id returns the identifier of response i, or that of its event, a UUID of
@@ -118,7 +118,7 @@ func (s *history) fate(i int, r *formsvc.Response) {
 	switch every := s.n / bigShare / rareCount; {
 	case i%bigShare == 0 && every > 0 && i/bigShare%every == every/2:
 		r.Status = rareStatus
-	case random%1000 == 0 || changed.After(scaleBegin().Add(scaleSpan)):
+	case random%1000 == 0 || changed.After(beginTime().Add(timeSpan)):
 		return
 	case random%10 < 7:
 		r.Status, r.CompletedAt = formsvc.StatusCompleted, changed
@@ -128,8 +128,8 @@ func (s *history) fate(i int, r *formsvc.Response) {
 	r.Version, r.UpdatedAt = 2, changed
 }
 
-// A scaleRecord is what is stored of one response.
-type scaleRecord struct {
+// A record is what is stored of one response.
+type record struct {
 	formsvc.Response
 	event     formsvc.Event
 	delivered formsvc.ID // the webhook it was delivered to; "" for none
@@ -137,26 +137,26 @@ type scaleRecord struct {
 }
 
 // attempted returns when the delivery of the record began, and how long it took.
-func (r *scaleRecord) attempted() (time.Time, time.Duration) {
+func (r *record) attempted() (time.Time, time.Duration) {
 	return r.event.CreatedAt.Add(2 * time.Millisecond), 3 * time.Millisecond
 }
 
 // deliveries calls add for each delivery of the record.
-func (r *scaleRecord) deliveries(add func(d *scaleDelivery)) {
+func (r *record) deliveries(add func(d *deliveryRow)) {
 	if r.delivered != "" {
 		at, took := r.attempted()
-		add(&scaleDelivery{
+		add(&deliveryRow{
 			hook: r.delivered, lease: 2, state: 1, attempts: 1,
 			due: time.Time{}.UnixMicro(), updated: at.Add(took).UnixMicro(),
 		})
 	}
 	if r.due != "" {
-		add(&scaleDelivery{hook: r.due, due: r.event.CreatedAt.UnixMicro(), updated: time.Time{}.UnixMicro()})
+		add(&deliveryRow{hook: r.due, due: r.event.CreatedAt.UnixMicro(), updated: time.Time{}.UnixMicro()})
 	}
 }
 
-// A scaleDelivery is a row of deliveries.
-type scaleDelivery struct {
+// A deliveryRow is a row of deliveries.
+type deliveryRow struct {
 	hook                   formsvc.ID
 	lease, state, attempts int
 	due, updated           int64

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A scaleCopier stores records with COPY, on a connection for each who stores at once.
-type scaleCopier struct {
+// A copier stores records with COPY, on a connection for each who stores at once.
+type copier struct {
 	idle chan *pgx.Conn
 }
 
-func newScaleCopier(ctx context.Context, dsn string) (*scaleCopier, error) {
-	c := &scaleCopier{idle: make(chan *pgx.Conn, scaleWorkers)}
-	for range scaleWorkers {
+func newCopier(ctx context.Context, dsn string) (*copier, error) {
+	c := &copier{idle: make(chan *pgx.Conn, workerCount)}
+	for range workerCount {
 		conn, err := pgx.Connect(ctx, dsn)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
@@ -32,8 +32,8 @@ func newScaleCopier(ctx context.Context, dsn string) (*scaleCopier, error) {
 	return c, nil
 }
 
-// Close implements scaleWriter.
-func (c *scaleCopier) Close() (err error) {
+// Close implements recordWriter.
+func (c *copier) Close() (err error) {
 	close(c.idle)
 	for conn := range c.idle {
 		err = errors.Join(err, conn.Close(context.Background()))
@@ -41,15 +41,15 @@ func (c *scaleCopier) Close() (err error) {
 	return err
 }
 
-// scalePosition is what the product gives the events of a transaction.
-const scalePosition = `SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f`
+// positionQuery is what the product gives the events of a transaction.
+const positionQuery = `SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f`
 
-func (c *scaleCopier) write(ctx context.Context, records []scaleRecord) error {
+func (c *copier) write(ctx context.Context, records []record) error {
 	conn := <-c.idle
 	defer func() { c.idle <- conn }()
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		var position int64
-		if err := tx.QueryRow(ctx, scalePosition).Scan(&position); err != nil {
+		if err := tx.QueryRow(ctx, positionQuery).Scan(&position); err != nil {
 			return err
 		}
 		for _, t := range copied(records, position) {
@@ -72,7 +72,7 @@ type copiedTable struct {
 }
 
 // copied returns the records as rows.
-func copied(records []scaleRecord, position int64) []copiedTable {
+func copied(records []record, position int64) []copiedTable {
 	responses, events := make([][]any, len(records)), make([][]any, len(records))
 	var deliveries, attempts [][]any
 	for i := range records {
@@ -84,7 +84,7 @@ func copied(records []scaleRecord, position int64) []copiedTable {
 		}
 		at, size := r.event.CreatedAt.UnixMicro(), len(r.event.Payload)
 		events[i] = []any{event, account, campaign, id, position, createdBit(), at, r.event.Payload}
-		r.deliveries(func(d *scaleDelivery) {
+		r.deliveries(func(d *deliveryRow) {
 			delivery := uuid(formsvc.DeliveryID(r.event.ID, d.hook))
 			deliveries = append(deliveries, []any{
 				uuid(d.hook), delivery, event, createdBit(), d.due, d.lease, at, d.updated, size, 0, d.state, d.attempts,

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const (
 	scaleFarWhat   = "a page far behind"
 	commonWhat     = "status, common"
 	pendingWhat    = "status, pending"
-	rareWhat       = "status, rare"
+	RareWhat       = "status, rare"
 	unknownWhat    = "status, of none"
 	emailWhat      = "e-mail"
 	strangerWhat   = "e-mail of nobody"
@@ -29,33 +29,33 @@ const (
 	newestWhat     = "newest events"
 	logWhat        = "deliveries"
 	deliveredWhat  = "deliveries, done"
-	claimWhat      = "claim of 64"
-	payloadsWhat   = "payloads of 64"
-	outcomesWhat   = "outcomes of 64"
+	ClaimWhat      = "claim of 64"
+	PayloadsWhat   = "payloads of 64"
+	OutcomesWhat   = "outcomes of 64"
 )
 
-// scaleReads are the requests that read, in the order in which they are measured.
-func scaleReads() []string {
+// Reads are the requests that read, in the order in which they are measured.
+func Reads() []string {
 	return []string{
-		randomWhat, scaleFirstWhat, scaleFarWhat, commonWhat, pendingWhat, rareWhat, unknownWhat, emailWhat, strangerWhat,
+		randomWhat, scaleFirstWhat, scaleFarWhat, commonWhat, pendingWhat, RareWhat, unknownWhat, emailWhat, strangerWhat,
 		updatedWhat, feedStartWhat, feedEndWhat, newestWhat, logWhat, deliveredWhat,
 	}
 }
 
-// scaleConns are the connections of the create cells.
-func scaleConns() []int { return []int{1, 64} }
+// Conns are the connections of the create cells.
+func Conns() []int { return []int{1, 64} }
 
-// A scaleRun is what was measured so far.
-type scaleRun struct {
+// A runner is what was measured so far.
+type runner struct {
 	*bench.Bench
 	cells []requests.Cell
-	sizes []scaleSize
+	sizes []Size
 }
 
-// scaleCells measures the same on a small and on a large installation, and how much
+// Run measures the same on a small and on a large installation, and how much
 // the large one takes. What was measured until something fails is returned, too.
-func scaleCells(ctx context.Context, b *bench.Bench) ([]requests.Cell, []scaleSize, error) {
-	r := &scaleRun{Bench: b}
+func Run(ctx context.Context, b *bench.Bench) ([]requests.Cell, []Size, error) {
+	r := &runner{Bench: b}
 	for _, store := range b.Stores {
 		if err := r.store(ctx, store); err != nil {
 			return r.cells, r.sizes, fmt.Errorf("%s: %w", store, err)
@@ -65,14 +65,14 @@ func scaleCells(ctx context.Context, b *bench.Bench) ([]requests.Cell, []scaleSi
 }
 
 // large is how many responses the large installation has.
-func (r *scaleRun) large(store string) int {
+func (r *runner) large(store string) int {
 	if store == bench.PostgresStore {
 		return r.ScalePostgres
 	}
 	return r.ScaleSQLite
 }
 
-func (r *scaleRun) store(ctx context.Context, store string) (err error) {
+func (r *runner) store(ctx context.Context, store string) (err error) {
 	large, err := newInstallation(ctx, r.Bench, store, r.large(store), r.ScaleKeep)
 	if err != nil {
 		return err
@@ -92,13 +92,13 @@ func (r *scaleRun) store(ctx context.Context, store string) (err error) {
 }
 
 // round measures everything once, on a fresh small installation.
-func (r *scaleRun) round(ctx context.Context, large *installation, round int) (err error) {
+func (r *runner) round(ctx context.Context, large *installation, round int) (err error) {
 	small, err := newInstallation(ctx, r.Bench, large.store, r.ScaleSmall, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, small.Drop()) }()
-	s := &scaleBench{
+	s := &pairBench{
 		Runner: &requests.Runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
 		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
 	}
@@ -107,17 +107,17 @@ func (r *scaleRun) round(ctx context.Context, large *installation, round int) (e
 	return err
 }
 
-// A scaleBench measures one round. It has a bench of its own, since it changes how long
+// A pairBench measures one round. It has a bench of its own, since it changes how long
 // a cell takes.
-type scaleBench struct {
+type pairBench struct {
 	*requests.Runner
 	round int
 	least time.Duration    // how long to measure
 	pair  [2]*installation // small and large
 }
 
-func (s *scaleBench) all(ctx context.Context) error {
-	for _, what := range scaleReads() {
+func (s *pairBench) all(ctx context.Context) error {
+	for _, what := range Reads() {
 		if err := s.both(ctx, what, 1); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (s *scaleBench) all(ctx context.Context) error {
 	if err := s.claims(ctx); err != nil {
 		return err
 	}
-	for _, conns := range scaleConns() {
+	for _, conns := range Conns() {
 		if err := s.both(ctx, requests.CreateWhat, conns); err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (s *scaleBench) all(ctx context.Context) error {
 }
 
 // turns is the order in which the two are measured, another one in each round.
-func (s *scaleBench) turns() []*installation {
+func (s *pairBench) turns() []*installation {
 	if s.round%2 == 0 {
 		return []*installation{s.pair[1], s.pair[0]}
 	}
@@ -142,7 +142,7 @@ func (s *scaleBench) turns() []*installation {
 }
 
 // both measures one kind of request on both installations.
-func (s *scaleBench) both(ctx context.Context, what string, conns int) error {
+func (s *pairBench) both(ctx context.Context, what string, conns int) error {
 	for _, in := range s.turns() {
 		c := requests.Cell{What: what, Store: in.store, System: bench.APISystem, Conns: conns, Responses: in.n, Round: s.round}
 		prepare := func(addr string) (loadgen.Workload, error) {
@@ -190,7 +190,7 @@ func newInstallation(ctx context.Context, b *bench.Bench, store string, n int, k
 		found bool
 		err   error
 	)
-	if in.Database, found, err = scaleDatabase(ctx, b, store, n, keep); err != nil {
+	if in.Database, found, err = openDatabase(ctx, b, store, n, keep); err != nil {
 		return nil, err
 	}
 	if !found {

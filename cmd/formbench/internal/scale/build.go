@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A scaleWriter stores records, some at once.
-type scaleWriter interface {
-	write(ctx context.Context, records []scaleRecord) error
+// A recordWriter stores records, some at once.
+type recordWriter interface {
+	write(ctx context.Context, records []record) error
 	Close() error
 }
 
 const (
-	scaleBatch   = 5_000 // records that are stored at once
-	scaleWorkers = 2     // who make and store records
+	batchSize   = 5_000 // records that are stored at once
+	workerCount = 2     // who make and store records
 )
 
 // build makes an installation in an empty database.
@@ -48,7 +48,7 @@ func accountName(n int) string { return fmt.Sprintf("account %02d", n) }
 // found makes the accounts, campaigns and webhooks.
 func (in *installation) found(ctx context.Context) error {
 	return in.at2024(ctx, func(svc *formsvc.Service) error {
-		accounts := make([]formsvc.ID, scaleAccounts)
+		accounts := make([]formsvc.ID, accountCount)
 		for i := range accounts {
 			account, err := svc.Accounts.Create(ctx, accountName(i))
 			if err != nil {
@@ -56,12 +56,12 @@ func (in *installation) found(ctx context.Context) error {
 			}
 			accounts[i] = account.ID
 		}
-		for i := range scaleCampaigns {
-			campaign, err := svc.Campaigns.Create(ctx, accounts[i%scaleAccounts], database.CampaignInput())
+		for i := range campaignCount {
+			campaign, err := svc.Campaigns.Create(ctx, accounts[i%accountCount], database.CampaignInput())
 			if err != nil {
 				return err
 			}
-			if i < scaleAccounts {
+			if i < accountCount {
 				if err := listen(ctx, svc, accounts[i], "https://hooks.example.com/forms", campaign.ID); err != nil {
 					return err
 				}
@@ -86,7 +86,7 @@ func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url s
 // at2024 opens the database as it was before the first response.
 func (in *installation) at2024(ctx context.Context, do func(*formsvc.Service) error) error {
 	return in.With(ctx, func(s database.Store, _ *formsvc.Service) error {
-		svc, err := formsvc.New(s, &formsvc.Options{Now: scaleBegin})
+		svc, err := formsvc.New(s, &formsvc.Options{Now: beginTime})
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (in *installation) at2024(ctx context.Context, do func(*formsvc.Service) er
 
 // load reads what was made before the responses, and makes a key for each account.
 func (in *installation) load(ctx context.Context) error {
-	in.accounts, in.campaigns = make([]scaleAccount, scaleAccounts), make([]formsvc.Campaign, scaleCampaigns)
+	in.accounts, in.campaigns = make([]account, accountCount), make([]formsvc.Campaign, campaignCount)
 	return in.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
 		for i := range in.accounts {
 			if err := in.loadAccount(ctx, svc, i); err != nil {
@@ -122,11 +122,11 @@ func (in *installation) loadAccount(ctx context.Context, svc *formsvc.Service, n
 	if err != nil {
 		return err
 	}
-	if got, want := len(campaigns.Items), scaleCampaigns/scaleAccounts; got != want {
+	if got, want := len(campaigns.Items), campaignCount/accountCount; got != want {
 		return fmt.Errorf("%s has %d campaigns, want %d", account.Name, got, want)
 	}
 	for i := range campaigns.Items {
-		in.campaigns[n+i*scaleAccounts] = campaigns.Items[i]
+		in.campaigns[n+i*accountCount] = campaigns.Items[i]
 	}
 	hooks, err := svc.Webhooks.List(ctx, a.id)
 	if err != nil {
@@ -152,7 +152,7 @@ func (in *installation) fill(ctx context.Context) error {
 	}
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range scaleWorkers {
+	for range workerCount {
 		wg.Go(func() {
 			if err := in.work(ctx, writer, &next); err != nil {
 				cancel(err)
@@ -164,19 +164,19 @@ func (in *installation) fill(ctx context.Context) error {
 }
 
 // work makes and stores batches until there are none.
-func (in *installation) work(ctx context.Context, writer scaleWriter, next *atomic.Int64) error {
+func (in *installation) work(ctx context.Context, writer recordWriter, next *atomic.Int64) error {
 	m, err := newMaker(&in.history)
 	if err != nil {
 		return err
 	}
-	records := make([]scaleRecord, 0, scaleBatch)
+	records := make([]record, 0, batchSize)
 	for ctx.Err() == nil {
-		first := int(next.Add(scaleBatch)) - scaleBatch
+		first := int(next.Add(batchSize)) - batchSize
 		if first >= in.n {
 			return nil
 		}
 		records = records[:0]
-		for i := range min(scaleBatch, in.n-first) {
+		for i := range min(batchSize, in.n-first) {
 			r, err := m.record(ctx, first+i)
 			if err != nil {
 				return fmt.Errorf("response %d: %w", first+i, err)
@@ -198,7 +198,7 @@ type maker struct {
 	history *history
 	svc     *formsvc.Service
 	number  int
-	made    scaleRecord
+	made    record
 	ids     int // how many identifiers the response has been given
 }
 
@@ -225,24 +225,24 @@ func (m *maker) CreateResponse(_ context.Context, r formsvc.Response, _ int64, c
 	if len(change.Events) != 1 {
 		return fmt.Errorf("a response came with %d events", len(change.Events))
 	}
-	m.made = scaleRecord{Response: r, event: change.Events[0]}
+	m.made = record{Response: r, event: change.Events[0]}
 	return nil
 }
 
 // record makes record i.
-func (m *maker) record(ctx context.Context, i int) (scaleRecord, error) {
+func (m *maker) record(ctx context.Context, i int) (record, error) {
 	m.number, m.ids = i, 0
 	n := campaignOf(i)
-	campaign, account := &m.history.campaigns[n], &m.history.accounts[n%scaleAccounts]
+	campaign, account := &m.history.campaigns[n], &m.history.accounts[n%accountCount]
 	_, answers := fixture.Submission(i)
 	if _, err := m.svc.Responses.Create(ctx, account.id, campaign.ID, formsvc.ResponseInput{
 		User: m.history.person(i), Answers: answers,
 	}); err != nil {
-		return scaleRecord{}, err
+		return record{}, err
 	}
 	r := m.made
 	m.history.fate(i, &r.Response)
-	if n < scaleAccounts {
+	if n < accountCount {
 		r.delivered = account.hook
 	}
 	if i >= m.history.firstDue {

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -78,7 +78,7 @@ func (s *stuffer) table(ctx context.Context, name string, columns []string) (*st
 	return t, err
 }
 
-// Close implements scaleWriter.
+// Close implements recordWriter.
 func (s *stuffer) Close() (err error) {
 	if s.conn != nil {
 		err = s.conn.Close()
@@ -86,7 +86,7 @@ func (s *stuffer) Close() (err error) {
 	return errors.Join(err, s.db.Close())
 }
 
-func (s *stuffer) write(ctx context.Context, records []scaleRecord) error {
+func (s *stuffer) write(ctx context.Context, records []record) error {
 	tables := stuffing(records)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (t *stuffed) insert(ctx context.Context, args []any) error {
 
 // stuffing returns the records as the arguments of the tables of copied, where
 // identifiers are text.
-func stuffing(records []scaleRecord) [4][]any {
+func stuffing(records []record) [4][]any {
 	responses, events := make([]any, 0, 14*len(records)), make([]any, 0, 7*len(records))
 	var deliveries, attempts []any
 	for i := range records {
@@ -129,7 +129,7 @@ func stuffing(records []scaleRecord) [4][]any {
 			r.CompletedAt.UnixMicro(), event)
 		at, size := r.event.CreatedAt.UnixMicro(), len(r.event.Payload)
 		events = append(events, event, account, campaign, id, createdBit(), at, r.event.Payload)
-		r.deliveries(func(d *scaleDelivery) {
+		r.deliveries(func(d *deliveryRow) {
 			delivery := string(formsvc.DeliveryID(r.event.ID, d.hook))
 			deliveries = append(deliveries, string(d.hook), delivery, event, createdBit(), d.due, d.lease, at, d.updated,
 				size, 0, d.state, d.attempts)

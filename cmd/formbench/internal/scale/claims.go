@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -15,30 +15,30 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// scaleTurns is how often a round claims deliveries of each installation: so that
+// claimTurns is how often a round claims deliveries of each installation: so that
 // those of a small one last for three rounds.
-const scaleTurns = 30
+const claimTurns = 30
 
 // claims measures how deliveries are claimed, read and finished. The installations
 // take turns, so that both meet the same machine.
-func (s *scaleBench) claims(ctx context.Context) (err error) {
-	var queues [2]*scaleQueue
+func (s *pairBench) claims(ctx context.Context) (err error) {
+	var queues [2]*timedQueue
 	for i, in := range s.turns() {
 		st, err := database.OpenStore(ctx, in.DSN, 0)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, st.Close()) }()
-		queues[i] = newScaleQueue(in, st)
+		queues[i] = newTimedQueue(in, st)
 	}
-	for turn := range scaleTurns + 1 {
+	for turn := range claimTurns + 1 {
 		for _, q := range queues {
 			if err := q.turn(ctx, turn > 0); err != nil {
 				return fmt.Errorf("claim from %d responses: %w", q.in.n, err)
 			}
 		}
 	}
-	for _, what := range []string{claimWhat, payloadsWhat, outcomesWhat} {
+	for _, what := range []string{ClaimWhat, PayloadsWhat, OutcomesWhat} {
 		for _, q := range queues {
 			c := requests.Cell{What: what, Store: q.in.store, System: bench.APISystem, Conns: 1, Responses: q.in.n, Round: s.round}
 			c.Figures = timed(q.took[what])
@@ -61,16 +61,16 @@ func timed(took []time.Duration) requests.Figures {
 	}
 }
 
-// A scaleQueue is the queue of an installation and how long it took.
-type scaleQueue struct {
+// A timedQueue is the queue of an installation and how long it took.
+type timedQueue struct {
 	in     *installation
 	queue  delivery.Queue
 	shares []delivery.Share
 	took   map[string][]time.Duration
 }
 
-func newScaleQueue(in *installation, queue delivery.Queue) *scaleQueue {
-	q := &scaleQueue{in: in, queue: queue, took: make(map[string][]time.Duration)}
+func newTimedQueue(in *installation, queue delivery.Queue) *timedQueue {
+	q := &timedQueue{in: in, queue: queue, took: make(map[string][]time.Duration)}
 	failing := in.accounts[quietAccounts:]
 	for i := range failing {
 		n := process.Claimed*(i+1)/len(failing) - process.Claimed*i/len(failing)
@@ -81,7 +81,7 @@ func newScaleQueue(in *installation, queue delivery.Queue) *scaleQueue {
 
 // turn claims deliveries of every failing webhook, reads what is to be sent and says
 // that it was.
-func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
+func (q *timedQueue) turn(ctx context.Context, counts bool) error {
 	var (
 		claims   []delivery.Claim
 		payloads map[string][]byte
@@ -96,7 +96,7 @@ func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
 		return err
 	}
 	now := time.Now()
-	err := lap(claimWhat, func() (err error) {
+	err := lap(ClaimWhat, func() (err error) {
 		if _, err = q.queue.Ready(ctx, now); err != nil {
 			return err
 		}
@@ -107,13 +107,13 @@ func (q *scaleQueue) turn(ctx context.Context, counts bool) error {
 		return err
 	}
 	events, outcomes := finished(claims, now)
-	if err := lap(payloadsWhat, func() (err error) {
+	if err := lap(PayloadsWhat, func() (err error) {
 		payloads, err = q.queue.Payloads(ctx, events)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := lap(outcomesWhat, func() (err error) {
+	if err := lap(OutcomesWhat, func() (err error) {
 		accepted, err = q.queue.Finish(ctx, outcomes)
 		return err
 	}); err != nil {

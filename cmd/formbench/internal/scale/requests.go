@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 
 // world returns what is needed to ask for a campaign.
 func (s *history) world(campaign int) *database.World {
-	return &database.World{Key: s.accounts[campaign%scaleAccounts].key, Campaign: s.campaigns[campaign]}
+	return &database.World{Key: s.accounts[campaign%accountCount].key, Campaign: s.campaigns[campaign]}
 }
 
 // requests returns what is sent to measure this.
@@ -87,7 +87,7 @@ func (in *installation) filters(what string) []formsvc.ResponseFilter {
 		return status(formsvc.StatusCompleted)
 	case pendingWhat:
 		return status(formsvc.StatusPending)
-	case rareWhat:
+	case RareWhat:
 		return status(rareStatus)
 	case unknownWhat:
 		return status("withdrawn")

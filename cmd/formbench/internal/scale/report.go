@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"fmt"
@@ -10,29 +10,29 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-// scaleRows are the cells of both sizes.
-type scaleRows struct{ requests.Rows }
+// bothRows are the cells of both sizes.
+type bothRows struct{ requests.Rows }
 
 // small returns the key of the same on the small installation.
-func (r *scaleRows) small(key requests.RowKey, o *bench.Options) requests.RowKey {
+func (r *bothRows) small(key requests.RowKey, o *bench.Options) requests.RowKey {
 	key.Responses = o.ScaleSmall
 	return key
 }
 
 // growth returns a figure of the large installation over that of the small one.
-func (r *scaleRows) growth(o *bench.Options, key requests.RowKey, figure func(*requests.Cell) float64) *stats.Spread {
+func (r *bothRows) growth(o *bench.Options, key requests.RowKey, figure func(*requests.Cell) float64) *stats.Spread {
 	return r.Over(key, r.small(key, o), func(c *requests.Cell) int { return c.Round }, figure)
 }
 
-// reportScale writes a table for each store.
-func reportScale(w *report.Writer, o *bench.Options, cells []requests.Cell) {
+// Report writes a table for each store.
+func Report(w *report.Writer, o *bench.Options, cells []requests.Cell) {
 	store := ""
 	var table [][]string
 	flush := func() {
 		w.Table(1, table)
 		table = nil
 	}
-	r := scaleRows{requests.NewRows(cells)}
+	r := bothRows{requests.NewRows(cells)}
 	for _, key := range r.Keys {
 		if key.Responses == o.ScaleSmall {
 			continue
@@ -49,7 +49,7 @@ func reportScale(w *report.Writer, o *bench.Options, cells []requests.Cell) {
 }
 
 // line returns what was measured at both sizes as text.
-func (r *scaleRows) line(o *bench.Options, key requests.RowKey) []string {
+func (r *bothRows) line(o *bench.Options, key requests.RowKey) []string {
 	line := []string{key.What, strconv.Itoa(key.Conns)}
 	for _, figure := range []func(*requests.Cell) float64{medianOf, worstOf} {
 		for _, k := range []requests.RowKey{r.small(key, o), key} {
@@ -75,8 +75,8 @@ func textOf(s *stats.Spread, decimals int) string {
 	return s.Text(decimals)
 }
 
-// reportSizes writes what the large installations take.
-func reportSizes(w *report.Writer, list []scaleSize) {
+// ReportSizes writes what the large installations take.
+func ReportSizes(w *report.Writer, list []Size) {
 	store := ""
 	var table [][]string
 	flush := func() {
@@ -100,10 +100,10 @@ func reportSizes(w *report.Writer, list []scaleSize) {
 // mostGrowth is what the median may become of what it is with few responses.
 const mostGrowth = 1.3
 
-// scaleGoals compares the figures with what they should be. There are none unless
+// Goals compares the figures with what they should be. There are none unless
 // scale was to be measured.
-func scaleGoals(o *bench.Options, cells []requests.Cell) (list []report.Goal) {
-	r := scaleRows{requests.NewRows(cells)}
+func Goals(o *bench.Options, cells []requests.Cell) (list []report.Goal) {
+	r := bothRows{requests.NewRows(cells)}
 	for _, key := range r.Keys {
 		if key.Responses == o.ScaleSmall {
 			continue

@@ -1,4 +1,4 @@
-package main
+package overload
 
 import (
 	"context"
@@ -17,26 +17,26 @@ import (
 
 // What the clients of an overload cell do.
 const (
-	peakWhat   = "peak"   // as many as are served best
-	eagerWhat  = "eager"  // who is refused asks again at once
-	politeWhat = "polite" // who is refused waits for Retry-After
-	openWhat   = "open"   // requests come at ten times the peak rate, whatever the answers
+	PeakWhat   = "peak"   // as many as are served best
+	EagerWhat  = "eager"  // who is refused asks again at once
+	PoliteWhat = "polite" // who is refused waits for Retry-After
+	OpenWhat   = "open"   // requests come at ten times the peak rate, whatever the answers
 )
 
 // What bounds the capacity of the server.
 const (
-	processorPlace = "one processor"
-	databasePlace  = "slow database"
+	ProcessorPlace = "one processor"
+	DatabasePlace  = "slow database"
 )
 
 const (
-	peakConns  = 64
+	PeakConns  = 64
 	overFactor = 10                   // of the peak rate
 	slowWrite  = 2 * time.Millisecond // that every response takes a slow database, one after the other
 )
 
-// An overloadCell is one figure of the table, measured once.
-type overloadCell struct {
+// An Cell is one figure of the table, measured once.
+type Cell struct {
 	What      string  `json:"what"`
 	Place     string  `json:"place"`
 	System    string  `json:"system"`
@@ -55,32 +55,32 @@ type overloadCell struct {
 }
 
 // String names the cell in progress lines.
-func (c *overloadCell) String() string {
+func (c *Cell) String() string {
 	return fmt.Sprintf("round %d, %s, %s, %s, connections %d", c.Round, c.What, c.Place, c.System, c.Conns)
 }
 
-// An overloadBench is the part of a run that asks for too much.
-type overloadBench struct {
+// An runner is the part of a run that asks for too much.
+type runner struct {
 	*bench.Bench
-	cells []overloadCell
+	cells []Cell
 }
 
-// overloadCells measures what the API still does when it is asked for more than it
+// Run measures what the API still does when it is asked for more than it
 // can. What was measured until a cell fails is returned, too.
-func overloadCells(ctx context.Context, b *bench.Bench) ([]overloadCell, error) {
-	o := &overloadBench{Bench: b}
+func Run(ctx context.Context, b *bench.Bench) ([]Cell, error) {
+	o := &runner{Bench: b}
 	err := o.all(ctx)
 	return o.cells, err
 }
 
-func (b *overloadBench) all(ctx context.Context) error {
-	cells := []overloadCell{{What: peakWhat, Conns: peakConns}}
+func (b *runner) all(ctx context.Context) error {
+	cells := []Cell{{What: PeakWhat, Conns: PeakConns}}
 	for _, n := range b.OverConns {
-		cells = append(cells, overloadCell{What: eagerWhat, Conns: n}, overloadCell{What: politeWhat, Conns: n})
+		cells = append(cells, Cell{What: EagerWhat, Conns: n}, Cell{What: PoliteWhat, Conns: n})
 	}
-	cells = append(cells, overloadCell{What: openWhat, Conns: slices.Max(b.OverConns)})
+	cells = append(cells, Cell{What: OpenWhat, Conns: slices.Max(b.OverConns)})
 	for round := range b.Rounds {
-		for _, place := range []string{processorPlace, databasePlace} {
+		for _, place := range []string{ProcessorPlace, DatabasePlace} {
 			for _, system := range bench.Rotated([]string{bench.APISystem, bench.UnboundedSystem}, round) {
 				var peak float64
 				for _, c := range cells {
@@ -88,7 +88,7 @@ func (b *overloadBench) all(ctx context.Context) error {
 					if err := b.cell(ctx, &c, peak); err != nil {
 						return fmt.Errorf("%s: %w", &c, err)
 					}
-					if c.What == peakWhat {
+					if c.What == PeakWhat {
 						peak = c.Goodput
 					}
 				}
@@ -99,7 +99,7 @@ func (b *overloadBench) all(ctx context.Context) error {
 }
 
 // cell measures and notes one cell, given the peak rate.
-func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64) (err error) {
+func (b *runner) cell(ctx context.Context, c *Cell, peak float64) (err error) {
 	db, err := database.New(ctx, bench.SQLiteStore, b.Dir)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64)
 		return err
 	}
 	cfg := server.Config{System: c.System, DSN: db.DSN, Processors: 1}
-	if c.Place == databasePlace {
+	if c.Place == DatabasePlace {
 		cfg.SlowWrite = slowWrite
 	}
 	srv, err := server.Start(ctx, b.Self, cfg, b.Log)
@@ -126,8 +126,8 @@ func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64)
 	}
 	defer func() { err = errors.Join(err, srv.Stop()) }()
 	begin := time.Now().Add(b.Warmup)
-	p := &pressure{Workload: work, addr: srv.Addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration), polite: c.What == politeWhat}
-	if c.What == openWhat {
+	p := &pressure{Workload: work, addr: srv.Addr, conns: c.Conns, begin: begin, end: begin.Add(b.Duration), polite: c.What == PoliteWhat}
+	if c.What == OpenWhat {
 		p.rate = overFactor * peak
 	}
 	s, before, after, err := p.watched(ctx, srv.PID)
@@ -147,12 +147,12 @@ func (b *overloadBench) cell(ctx context.Context, c *overloadCell, peak float64)
 }
 
 // fill computes the figures from what the clients saw.
-func (c *overloadCell) fill(s *pressed, d time.Duration, peak float64) {
+func (c *Cell) fill(s *pressed, d time.Duration, peak float64) {
 	seconds := d.Seconds()
 	c.Offered, c.Sent = float64(s.sent+s.unsent)/seconds, float64(s.sent)/seconds
 	c.Goodput = float64(len(s.latencies)) / seconds
 	c.OfPeak = 1
-	if c.What != peakWhat && peak > 0 {
+	if c.What != PeakWhat && peak > 0 {
 		c.OfPeak = c.Goodput / peak
 	}
 	if answers := len(s.latencies) + s.refused; answers > 0 {

@@ -1,4 +1,4 @@
-package main
+package overload
 
 import (
 	"fmt"
@@ -10,24 +10,24 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-// overloadRows are the cells of overload.
-type overloadRows struct {
-	stats.Grouping[overloadKey, overloadCell]
+// cellRows are the cells of overload.
+type cellRows struct {
+	stats.Grouping[rowKey, Cell]
 }
 
-type overloadKey struct {
+type rowKey struct {
 	what, place, system string
 	conns               int
 }
 
-func newOverloadRows(cells []overloadCell) overloadRows {
-	return overloadRows{stats.Group(cells, func(c *overloadCell) overloadKey {
-		return overloadKey{c.What, c.Place, c.System, c.Conns}
+func newRows(cells []Cell) cellRows {
+	return cellRows{stats.Group(cells, func(c *Cell) rowKey {
+		return rowKey{c.What, c.Place, c.System, c.Conns}
 	})}
 }
 
-// reportOverloads writes a table.
-func reportOverloads(w *report.Writer, cells []overloadCell) {
+// Report writes a table.
+func Report(w *report.Writer, cells []Cell) {
 	if len(cells) == 0 {
 		return
 	}
@@ -36,7 +36,7 @@ func reportOverloads(w *report.Writer, cells []overloadCell) {
 	table := [][]string{{
 		"", "", "", "connections", "offered/s", "sent/s", "goodput/s", "of peak", "refused", "p50 ms", "p99 ms", "broken", "server cores", "peak MB",
 	}}
-	rows := newOverloadRows(cells)
+	rows := newRows(cells)
 	for _, key := range rows.Keys {
 		table = append(table, rows.line(key))
 	}
@@ -44,42 +44,42 @@ func reportOverloads(w *report.Writer, cells []overloadCell) {
 }
 
 // line returns the row as text.
-func (r *overloadRows) line(key overloadKey) []string {
-	text := func(decimals int, figure func(*overloadCell) float64) string {
+func (r *cellRows) line(key rowKey) []string {
+	text := func(decimals int, figure func(*Cell) float64) string {
 		return r.Spread(key, figure).Text(decimals)
 	}
-	highest := func(figure func(*overloadCell) float64) string {
+	highest := func(figure func(*Cell) float64) string {
 		return strconv.FormatFloat(r.Spread(key, figure).Highest, 'f', 0, 64)
 	}
 	return []string{
 		key.what, key.place, key.system, strconv.Itoa(key.conns),
-		text(0, func(c *overloadCell) float64 { return c.Offered }),
-		text(0, func(c *overloadCell) float64 { return c.Sent }),
-		text(0, func(c *overloadCell) float64 { return c.Goodput }),
+		text(0, func(c *Cell) float64 { return c.Offered }),
+		text(0, func(c *Cell) float64 { return c.Sent }),
+		text(0, func(c *Cell) float64 { return c.Goodput }),
 		text(2, ofPeak),
-		text(2, func(c *overloadCell) float64 { return c.Refused }),
-		text(1, func(c *overloadCell) float64 { return c.P50 }),
-		text(0, func(c *overloadCell) float64 { return c.P99 }),
-		highest(func(c *overloadCell) float64 { return float64(c.Broken) }),
-		text(2, func(c *overloadCell) float64 { return c.ServerCPU }),
-		highest(func(c *overloadCell) float64 { return c.PeakMB }),
+		text(2, func(c *Cell) float64 { return c.Refused }),
+		text(1, func(c *Cell) float64 { return c.P50 }),
+		text(0, func(c *Cell) float64 { return c.P99 }),
+		highest(func(c *Cell) float64 { return float64(c.Broken) }),
+		text(2, func(c *Cell) float64 { return c.ServerCPU }),
+		highest(func(c *Cell) float64 { return c.PeakMB }),
 	}
 }
 
-func ofPeak(c *overloadCell) float64 { return c.OfPeak }
+func ofPeak(c *Cell) float64 { return c.OfPeak }
 
 // leastOfPeak is what must be left of the goodput under any load.
 const leastOfPeak = 0.8
 
-// overloadGoals compares the figures with what they should be. There are none unless
+// Goals compares the figures with what they should be. There are none unless
 // overload was to be measured.
-func overloadGoals(o *bench.Options, cells []overloadCell) (list []report.Goal) {
+func Goals(o *bench.Options, cells []Cell) (list []report.Goal) {
 	if !slices.Contains(o.Only, bench.OverloadPart) {
 		return nil
 	}
-	r := newOverloadRows(cells)
+	r := newRows(cells)
 	for _, key := range r.Keys {
-		if key.system != bench.APISystem || key.what == peakWhat {
+		if key.system != bench.APISystem || key.what == PeakWhat {
 			continue
 		}
 		g := report.Goal{

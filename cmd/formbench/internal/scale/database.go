@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 )
 
-// scaleDatabase returns an empty database, or with keep one that an earlier run
+// openDatabase returns an empty database, or with keep one that an earlier run
 // has filled in the same way and kept.
-func scaleDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database.Database, found bool, err error) {
+func openDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database.Database, found bool, err error) {
 	switch {
 	case !keep && store == bench.PostgresStore:
 		db, err = database.NewPostgres(ctx)
@@ -36,14 +36,14 @@ func nothing() error { return nil }
 
 // What is being filled has this at the end of its name, so that it is never taken
 // for one that was kept.
-const unfinished = "_unfinished"
+const Unfinished = "_unfinished"
 
 func keptFile(dir string) (*database.Database, bool, error) {
 	const file = "forms.db"
 	if _, err := os.Stat(dir); err == nil {
 		return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: nothing}, true, nil
 	}
-	dir += unfinished
+	dir += Unfinished
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, false, err
 	}
@@ -64,7 +64,7 @@ func keptPostgres(ctx context.Context, name string) (*database.Database, bool, e
 		dsn.Path = "/" + name
 		return &database.Database{DSN: dsn.String(), Drop: nothing}, true, nil
 	}
-	name += unfinished
+	name += Unfinished
 	drop := func() error {
 		return database.OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	}
@@ -77,20 +77,20 @@ func keptPostgres(ctx context.Context, name string) (*database.Database, bool, e
 
 // keep gives a database that was filled the name under which it is found again.
 func (in *installation) keep(ctx context.Context) error {
-	done := strings.Replace(in.DSN, unfinished, "", 1)
+	done := strings.Replace(in.DSN, Unfinished, "", 1)
 	if in.store == bench.PostgresStore {
 		from, err := url.Parse(in.DSN)
 		if err != nil {
 			return err
 		}
 		name := strings.TrimPrefix(from.Path, "/")
-		err = database.OnServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, unfinished))
+		err = database.OnServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, Unfinished))
 		if err != nil {
 			return err
 		}
 	} else {
 		dir := filepath.Dir(strings.TrimPrefix(in.DSN, "sqlite:"))
-		if err := os.Rename(dir, strings.TrimSuffix(dir, unfinished)); err != nil {
+		if err := os.Rename(dir, strings.TrimSuffix(dir, Unfinished)); err != nil {
 			return err
 		}
 	}
@@ -99,11 +99,11 @@ func (in *installation) keep(ctx context.Context) error {
 }
 
 // writer opens the database for filling.
-func (in *installation) writer(ctx context.Context) (scaleWriter, error) {
+func (in *installation) writer(ctx context.Context) (recordWriter, error) {
 	if path, ok := strings.CutPrefix(in.DSN, "sqlite:"); ok {
 		return newStuffer(ctx, path)
 	}
-	return newScaleCopier(ctx, in.DSN)
+	return newCopier(ctx, in.DSN)
 }
 
 // run runs statements one after the other.
@@ -143,8 +143,8 @@ func (in *installation) finish(ctx context.Context) error {
 		"ALTER TABLE formsvc_responses ENABLE TRIGGER USER", "VACUUM (ANALYZE)")
 }
 
-// A scaleSize is how much a table, without its indexes, or an index takes.
-type scaleSize struct {
+// A Size is how much a table, without its indexes, or an index takes.
+type Size struct {
 	Store     string  `json:"store"`
 	Responses int     `json:"responses"`
 	Table     string  `json:"table"`
@@ -155,7 +155,7 @@ type scaleSize struct {
 }
 
 // sizes returns the sizes of what grows with the responses.
-func (in *installation) sizes(ctx context.Context) (list []scaleSize, err error) {
+func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
 	err = in.Use(func(db *sql.DB) (err error) {
 		query := postgresSizes
 		if in.store == bench.SQLiteStore {
@@ -167,7 +167,7 @@ func (in *installation) sizes(ctx context.Context) (list []scaleSize, err error)
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		for rows.Next() {
-			s := scaleSize{Store: in.store, Responses: in.n}
+			s := Size{Store: in.store, Responses: in.n}
 			if err := rows.Scan(&s.Table, &s.Index, &s.Bytes); err != nil {
 				return err
 			}
@@ -182,7 +182,7 @@ func (in *installation) sizes(ctx context.Context) (list []scaleSize, err error)
 }
 
 // perRow counts the rows, once for each table.
-func (in *installation) perRow(ctx context.Context, list []scaleSize) error {
+func (in *installation) perRow(ctx context.Context, list []Size) error {
 	return in.Use(func(db *sql.DB) error {
 		counts := make(map[string]int64)
 		for i := range list {

@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (in *installation) check(ctx context.Context) error {
 }
 
 // checkRecord compares a record with what the service shows of it.
-func checkRecord(ctx context.Context, svc *formsvc.Service, r *scaleRecord) error {
+func checkRecord(ctx context.Context, svc *formsvc.Service, r *record) error {
 	key := formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
 	got, err := svc.Responses.Get(ctx, key)
 	if err != nil {
@@ -63,7 +63,7 @@ func checkRecord(ctx context.Context, svc *formsvc.Service, r *scaleRecord) erro
 		checkDelivery(ctx, svc, r, r.due, formsvc.DeliveryPending))
 }
 
-func checkDelivery(ctx context.Context, svc *formsvc.Service, r *scaleRecord, hook formsvc.ID, state formsvc.DeliveryState) error {
+func checkDelivery(ctx context.Context, svc *formsvc.Service, r *record, hook formsvc.ID, state formsvc.DeliveryState) error {
 	if hook == "" {
 		return nil
 	}
@@ -118,15 +118,15 @@ func (in *installation) checkTotals(ctx context.Context, svc *formsvc.Service) e
 	return err
 }
 
-// scaleCounts are how many responses of each kind there are.
-type scaleCounts struct {
-	campaigns [scaleCampaigns]int64
+// counts are how many responses of each kind there are.
+type counts struct {
+	campaigns [campaignCount]int64
 	statuses  map[string]int64 // of the big campaign
 	due       int64
 }
 
-func (s *history) count() *scaleCounts {
-	c := &scaleCounts{statuses: make(map[string]int64)}
+func (s *history) count() *counts {
+	c := &counts{statuses: make(map[string]int64)}
 	for i := range s.n {
 		n := campaignOf(i)
 		c.campaigns[n]++
@@ -136,7 +136,7 @@ func (s *history) count() *scaleCounts {
 			s.fate(i, &r)
 			c.statuses[r.Status]++
 		}
-		if i >= s.firstDue && n%scaleAccounts >= quietAccounts {
+		if i >= s.firstDue && n%accountCount >= quietAccounts {
 			c.due++
 		}
 	}

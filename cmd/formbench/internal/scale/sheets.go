@@ -1,4 +1,4 @@
-package main
+package scale
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
-// scaleSheets returns one for each store.
-func scaleSheets(cells []requests.Cell) (list []chart.Sheet) {
+// Sheets returns one for each store.
+func Sheets(cells []requests.Cell) (list []chart.Sheet) {
 	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 		some := slices.DeleteFunc(slices.Clone(cells), func(c requests.Cell) bool { return c.Store != store })
 		s := chart.Sheet{Name: bench.ScalePart + "-" + store, Title: "Few responses and many, " + bench.StoreTitle(store)}
