@@ -46,7 +46,7 @@ build: ## compile everything
 TORTURE := cmd/formsvc/torture
 
 test: ## run the tests, with PostgreSQL and S3 servers for the time they take
-	@$(WITH_S3) $(if $(filter ./... ./cmd/formbench,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+	@$(WITH_S3) $(if $(filter ./... ./cmd/formbench%,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
 ifeq ($(PKGS),./...)
 	@$(GO) test -timeout 5m -tags failpoints -run Failpoint $(TESTFLAGS) ./cmd/formsvc
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 10m $(TESTFLAGS) ./...

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/benchtest"
+
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
@@ -17,7 +19,7 @@ var filesSmall = []string{"-rounds", "1", "-only", bench.FilesPart, "-file-size"
 	"-file-large", "2100007", "-file-burst", "3"}
 
 func TestFilesEveryCell(t *testing.T) {
-	needS3(t)
+	benchtest.NeedS3(t)
 	t.Parallel()
 	dir := t.TempDir()
 	table, r := benchmark(t, append(slices.Clone(filesSmall), "-dir", dir, "-stores", "postgres")...)

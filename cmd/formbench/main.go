@@ -113,6 +113,19 @@
 // processes is not, so that of everything else, their difference, can be a
 // little below zero. It is read from /proc, so formbench needs Linux. What the
 // kernel writes to the disk in its own time counts as everything else.
+//
+// # Where things are
+//
+// Each part has a package below internal: requests, deliver, files, overload, peers and
+// scale. It has the cells of its tables, the order in which they are measured, and what it
+// makes of them: a report, charts and goals. This package reads the flags, has them run one
+// after the other and puts together what they found out.
+//
+// They share bench (the flags and the names of things), fixture and database (what is stored),
+// loadgen (the client that takes the time), server and process (what is started and
+// measured), s3server, proc (CPU times and memory), stats, report and chart. The packages
+// worker and pocketbase are what this program and that of the module in the directory
+// peers agree on.
 package main
 
 import (

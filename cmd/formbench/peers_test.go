@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/benchtest"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/peers"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
@@ -14,20 +16,20 @@ var peersSmall = []string{"-rounds", "1", "-peer-fill", "400", "-peer-conns", "1
 
 func TestPeersEveryCell(t *testing.T) {
 	t.Parallel()
-	table, r := benchmark(t, append([]string{"-stores", "sqlite", "-only", "peers", "-peers", peerProgram(t)}, peersSmall...)...)
+	table, r := benchmark(t, append([]string{"-stores", "sqlite", "-only", "peers", "-peers", benchtest.Peers(t)}, peersSmall...)...)
 	for _, conns := range []int{1, 32} {
-		for _, system := range []string{bench.CeilingSystem, bench.APISystem, pocketSystem, tokenSystem, fullSystem, batchSystem} {
+		for _, system := range []string{bench.CeilingSystem, bench.APISystem, peers.PocketSystem, peers.TokenSystem, peers.FullSystem, peers.BatchSystem} {
 			if !hasRow(table, requests.CreateWhat, 0, conns, system) {
 				t.Errorf("no row for create, %d connections, %s", conns, system)
 			}
 		}
 	}
 	reads := 0
-	for _, plan := range readPlans() {
-		for _, system := range plan.systems {
+	for _, plan := range peers.ReadPlans() {
+		for _, system := range plan.Systems {
 			reads++
-			if !hasRow(table, plan.what, 400, plan.conns, system) {
-				t.Errorf("no row for %s, %d connections, %s", plan.what, plan.conns, system)
+			if !hasRow(table, plan.What, 400, plan.Conns, system) {
+				t.Errorf("no row for %s, %d connections, %s", plan.What, plan.Conns, system)
 			}
 		}
 	}
@@ -63,7 +65,7 @@ func TestPeersEveryCell(t *testing.T) {
 func TestPeersPostgres(t *testing.T) {
 	postgrestest.DSN(t) // skips where there is none
 	table, r := benchmark(t, append([]string{"-stores", "postgres", "-only", "peers"}, peersSmall...)...)
-	for _, system := range []string{bench.APISystem, bench.SingleSystem, insertSystem} {
+	for _, system := range []string{bench.APISystem, bench.SingleSystem, peers.InsertSystem} {
 		if !hasRow(table, requests.CreateWhat, 0, 32, system) {
 			t.Errorf("no row for %s", system)
 		}

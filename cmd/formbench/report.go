@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/peers"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
@@ -23,7 +26,7 @@ func (r *result) report(out io.Writer) error {
 	deliver.Report(w, o, r.Deliveries)
 	files.Report(w, o, r.Files)
 	overload.Report(w, r.Overloads)
-	reportPeers(w, &r.Peers)
+	peers.Report(w, &r.Peers)
 	scale.Report(w, o, r.Scale)
 	scale.ReportSizes(w, r.Sizes)
 	report.Goals(w, r.Goals)
@@ -50,4 +53,21 @@ func (r *result) header(w *report.Writer) {
 	for _, note := range r.Notes {
 		w.Printf("NOTE: %s\n", note)
 	}
+}
+
+// sheets returns what a run measured.
+func (r *result) sheets() []chart.Sheet {
+	list := slices.Concat(requests.Sheets(r.Cells), deliver.Sheets(r.Deliveries), files.Sheets(r.Files), overload.Sheets(r.Overloads),
+		peers.Sheets(&r.Peers), scale.Sheets(r.Scale))
+	list = slices.DeleteFunc(list, func(s chart.Sheet) bool { return len(s.Rows) == 0 })
+	for i := range list {
+		list[i].Source = r.source()
+	}
+	return list
+}
+
+// source tells where figures are from.
+func (r *result) source() string {
+	m := &r.Machine
+	return fmt.Sprintf("%s: %d CPUs (%s), Linux %s, %s", r.Started.Format("2 January 2006"), m.CPUs, m.Model, m.Kernel, m.Go)
 }

@@ -1,3 +1,5 @@
+// Package bench is what the parts of a run share: its flags, the names of systems,
+// stores and parts, and where warnings go.
 package bench
 
 import (

@@ -70,6 +70,7 @@ const (
 // DefaultCharts is where the charts are that BENCHMARKS.md shows, seen from it.
 const DefaultCharts = "cmd/formbench/charts"
 
+// StoreTitle returns how a store is spelled in titles.
 func StoreTitle(store string) string {
 	switch store {
 	case SQLiteStore:

@@ -47,6 +47,8 @@ type Options struct {
 	Profiles string `json:"-"`
 }
 
+// ParseOptions reads the flags, of which it writes a usage text when they are not
+// understood. The error is [flag.ErrHelp] when that is what was asked for.
 func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	var o Options
 	fs := flag.NewFlagSet("formbench", flag.ContinueOnError)
@@ -99,14 +101,18 @@ func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	return o, errors.Join(append(errs[:], o.check(), o.scaleOptions.check())...)
 }
 
+// AllSystems are those that -systems chooses from.
 func AllSystems() []string { return []string{CeilingSystem, APISystem, EachSystem} }
 
+// AllParts are those of a run that names none, in the order of the report.
 func AllParts() []string {
 	return slices.Concat(RequestParts(), DeliverParts(), []string{FilesPart, OverloadPart}, PeerParts())
 }
 
+// RequestParts are those that send requests to the API.
 func RequestParts() []string { return []string{CreatePart, ReadPart, DepthPart, ChecksPart} }
 
+// DeliverParts are those that deliver.
 func DeliverParts() []string {
 	return []string{SteadyPart, DrainPart, LatencyPart, IsolationPart, BacklogPart, IdlePart}
 }
@@ -190,4 +196,31 @@ func choice(name, list string, known []string) ([]string, error) {
 // PeerParts are those that compare with PocketBase, and with Postgres used plainly.
 func PeerParts() []string {
 	return []string{PeerCreatePart, PeerReadPart, PeerFilesPart, PeerStartPart, PeerPostgresPart}
+}
+
+// scaleOptions are the flags of the scale part.
+type scaleOptions struct {
+	ScalePostgres int  `json:"scalePostgres"`
+	ScaleSQLite   int  `json:"scaleSqlite"`
+	ScaleSmall    int  `json:"scaleSmall"`
+	ScaleDue      int  `json:"scaleDue"`
+	ScaleKeep     bool `json:"-"`
+}
+
+func (o *scaleOptions) flags(fs *flag.FlagSet) {
+	fs.IntVar(&o.ScalePostgres, "scale-postgres", 10_000_000, "responses in the large installation of the scale part on Postgres")
+	fs.IntVar(&o.ScaleSQLite, "scale-sqlite", 2_000_000, "the same on SQLite")
+	fs.IntVar(&o.ScaleSmall, "scale-small", 10_000, "responses in the small one")
+	fs.IntVar(&o.ScaleDue, "scale-due", 1_000_000, "deliveries that are due in the large one, if it has as many responses")
+	fs.BoolVar(&o.ScaleKeep, "scale-keep", false, "keep the large installations, and use those that were kept")
+}
+
+// LeastScale is enough for the deliveries that are claimed in a round.
+const LeastScale = 5_000
+
+func (o *scaleOptions) check() error {
+	if o.ScaleSmall < LeastScale || o.ScaleDue < LeastScale || o.ScalePostgres <= o.ScaleSmall || o.ScaleSQLite <= o.ScaleSmall {
+		return fmt.Errorf("-scale-small and -scale-due must be at least %d, -scale-postgres and -scale-sqlite more than -scale-small", LeastScale)
+	}
+	return nil
 }

@@ -1,3 +1,5 @@
+// Package chart draws figures: a [Sheet] becomes a table in Markdown and, of the columns
+// that say which way they are to be read, an SVG. The same sheet gives the same bytes.
 package chart
 
 import (
@@ -45,16 +47,16 @@ type Row struct {
 	Values []*stats.Spread // by column; nil where nothing was measured
 }
 
-// NewMeasure returns one.
-func NewMeasure[C any](title string, decimals int, drawn Direction, figure func(*C) float64) Measure[C] {
-	return Measure[C]{Column{title, decimals, drawn}, figure}
-}
-
 // A Measure is a column with what it takes from a cell, which is not a number when
 // there is nothing to measure.
 type Measure[C any] struct {
 	Column
 	figure func(*C) float64
+}
+
+// NewMeasure returns a measure, with the title and the decimals of its column.
+func NewMeasure[C any](title string, decimals int, drawn Direction, figure func(*C) float64) Measure[C] {
+	return Measure[C]{Column{title, decimals, drawn}, figure}
 }
 
 // AddRows adds a row for each key that has a place, and the measures as the

@@ -11,7 +11,7 @@ func WriteFiles(dir string, list []Sheet) error {
 	if dir == "" {
 		return nil
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil { //nolint:gosec // the user names the directory
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("charts: %w", err)
 	}
 	for i := range list {
@@ -19,7 +19,7 @@ func WriteFiles(dir string, list []Sheet) error {
 			continue
 		}
 		file := filepath.Join(dir, list[i].File())
-		if err := os.WriteFile(file, list[i].chart(), 0o600); err != nil { //nolint:gosec // the user names the directory
+		if err := os.WriteFile(file, list[i].chart(), 0o600); err != nil {
 			return fmt.Errorf("charts: %w", err)
 		}
 	}

@@ -1,3 +1,5 @@
+// Package database makes the databases that are measured and thrown away, on SQLite and
+// on Postgres, fills them, and makes the requests that read them and add to them.
 package database
 
 import (
@@ -34,6 +36,8 @@ type Database struct {
 	Drop func() error
 }
 
+// New makes an empty database: a schema of its own on the server that [bench.PostgresEnv]
+// names, or an SQLite file in a new directory below dir.
 func New(ctx context.Context, store, dir string) (*Database, error) {
 	if store == bench.PostgresStore {
 		return newSchema(ctx, os.Getenv(bench.PostgresEnv))
@@ -104,6 +108,8 @@ type Store interface {
 	Close() error
 }
 
+// OpenStore opens the store of a database. At most groupLimit writes share a commit; 0 is
+// the default of the store.
 func OpenStore(ctx context.Context, dsn string, groupLimit int) (Store, error) {
 	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		return sqlite.Open(ctx, path, &sqlite.Options{GroupLimit: groupLimit})
@@ -152,6 +158,7 @@ func (d *Database) WithWebhook(ctx context.Context, w World) (World, error) {
 	return w, err
 }
 
+// CampaignInput is what every campaign is made of.
 func CampaignInput() formsvc.CampaignInput {
 	return formsvc.CampaignInput{Title: "Registration for the autumn meeting", Modules: fixture.Modules()}
 }

@@ -31,6 +31,7 @@ func InventedWorld() World {
 	}
 }
 
+// ListPath returns the path of the responses of the campaign.
 func (w *World) ListPath() string { return "/v1/campaigns/" + string(w.Campaign.ID) + "/responses" }
 
 // Request returns the bytes of one request.
@@ -43,6 +44,7 @@ func (w *World) Request(method, path string, body []byte) []byte {
 	return append(append(b, "\r\n"...), body...)
 }
 
+// Creates makes responses.
 func (w *World) Creates() (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: 201}
 	for i := range fixture.Bodies {
@@ -82,6 +84,7 @@ func (w *World) List() loadgen.Workload {
 	return loadgen.Workload{Status: 200, Requests: [][]byte{w.Page("")}}
 }
 
+// Page returns the request for one page, the first one when the cursor is "".
 func (w *World) Page(cursor string) []byte {
 	path := w.ListPath() + "?limit=" + strconv.Itoa(bench.PageSize)
 	if cursor != "" {

@@ -1,3 +1,6 @@
+// Package deliver measures what delivering webhooks costs: accepting and delivering at
+// once, a backlog, latency, endpoints that hang or do harm, claims beside a backlog, and
+// a process at rest. Next to it are a loop that signs and posts from memory, and River.
 package deliver
 
 import (

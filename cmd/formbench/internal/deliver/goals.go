@@ -25,7 +25,7 @@ func newRows(cells []Cell) cellRows {
 
 // over returns one figure over another, round by round, or nil.
 func (r *cellRows) over(a, b rowKey, figure func(*Cell) float64) *stats.Spread {
-	return r.Grouping.Over(a, b, func(c *Cell) int { return c.Round }, figure)
+	return r.Over(a, b, func(c *Cell) int { return c.Round }, figure)
 }
 
 func perSecond(c *Cell) float64   { return c.PerSecond }

@@ -1,3 +1,5 @@
+// Package files measures uploads and downloads, on a disk beside io.Copy and on S3 beside
+// minio-go, and by how much the memory of the server grows meanwhile.
 package files
 
 import (

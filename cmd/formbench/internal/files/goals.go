@@ -14,12 +14,15 @@ type Rows struct {
 	stats.Grouping[RowKey, Cell]
 }
 
+// A RowKey is what the cells of a row have in common.
 type RowKey struct{ What, Place, System string }
 
+// NewRows groups cells.
 func NewRows(cells []Cell) Rows {
 	return Rows{stats.Group(cells, func(c *Cell) RowKey { return RowKey{c.What, c.Place, c.System} })}
 }
 
+// MegabytesPerSecond is how fast the cell was.
 func MegabytesPerSecond(c *Cell) float64 { return c.PerSecond }
 
 // of returns how fast a system is over how fast another one does the same, round

@@ -1,3 +1,5 @@
+// Package overload measures what is left of the goodput when clients ask for more than
+// the server can.
 package overload
 
 import (
@@ -30,7 +32,7 @@ const (
 )
 
 const (
-	PeakConns  = 64
+	PeakConns  = 64                   // connections that are served best
 	overFactor = 10                   // of the peak rate
 	slowWrite  = 2 * time.Millisecond // that every response takes a slow database, one after the other
 )

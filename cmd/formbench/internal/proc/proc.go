@@ -1,3 +1,5 @@
+// Package proc reads CPU times and memory of processes and of the machine from /proc. It
+// works on Linux only.
 package proc
 
 import (
@@ -22,6 +24,7 @@ type Usage struct {
 	Machine time.Duration // all processes and the kernel
 }
 
+// ReadUsage reads the CPU times of a server, of this process and of the machine.
 func ReadUsage(server int) (u Usage, err error) {
 	if u.Server, err = processTime(strconv.Itoa(server)); err != nil {
 		return u, err
@@ -139,6 +142,7 @@ type Machine struct {
 	Go     string `json:"go"`
 }
 
+// ThisMachine says where it runs, as far as that can be found out.
 func ThisMachine() Machine {
 	m := Machine{CPUs: runtime.NumCPU(), Go: runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH}
 	m.Model, _ = procField("/proc/cpuinfo", "model name") // not every architecture tells

@@ -1,3 +1,6 @@
+// Package process has the processes of the benchmarks that deliver: it starts workers,
+// and is the four of them that formbench has itself, the service, the receiver, the
+// reference and the receivers that do harm. How they are talked to is in package worker.
 package process
 
 import (
@@ -114,6 +117,7 @@ func (p *Process) Stop() error {
 	return nil
 }
 
+// Step returns a function that has the worker do something.
 func (p *Process) Step(c worker.Command) func() (worker.Reply, error) {
 	return func() (worker.Reply, error) { return p.Do(c) }
 }

@@ -44,6 +44,7 @@ func (g Goal) Met(value *stats.Spread) Goal {
 	return g
 }
 
+// Verdict says in a word what became of a goal that was measured.
 func (g *Goal) Verdict() string {
 	switch {
 	case g.Aimed && g.Aim != g.Bound:

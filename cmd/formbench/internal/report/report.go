@@ -1,3 +1,4 @@
+// Package report writes tables of text and of Markdown, and compares figures with goals.
 package report
 
 import (
@@ -13,6 +14,7 @@ type Writer struct {
 	Err error
 }
 
+// Printf writes text, unless something before could not be written.
 func (w *Writer) Printf(format string, args ...any) {
 	if w.Err == nil {
 		_, w.Err = fmt.Fprintf(w.Out, format, args...)

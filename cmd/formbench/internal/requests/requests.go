@@ -1,3 +1,6 @@
+// Package requests measures requests to the API one after the other on each connection:
+// creates, reads, pages far behind, and what quotas and idempotency keys cost. Its cells,
+// rows and ratios are those of every part that sends requests.
 package requests
 
 import (

@@ -24,6 +24,7 @@ func Sheets(cells []Cell) (list []chart.Sheet) {
 	return list
 }
 
+// Measures are the columns of a chart of requests.
 func Measures() []chart.Measure[Cell] {
 	return []chart.Measure[Cell]{
 		chart.NewMeasure("requests/s", 0, chart.MoreIsBetter, func(c *Cell) float64 { return c.PerSecond }),

@@ -1,3 +1,4 @@
+// Package s3server runs versitygw, an S3 server that keeps every object as a plain file.
 package s3server
 
 import (

@@ -1,3 +1,5 @@
+// Package scale measures the same requests, claims and outcomes on an installation of
+// millions of responses and on one of thousands.
 package scale
 
 import (

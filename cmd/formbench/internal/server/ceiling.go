@@ -52,6 +52,7 @@ func newCeiling(n int) http.Handler {
 	return mux
 }
 
+// SendJSON answers with a value.
 func SendJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {

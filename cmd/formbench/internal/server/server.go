@@ -1,3 +1,5 @@
+// Package server is the HTTP servers that are measured, each in a process of its own: the
+// API, and handlers that do less, which show the limits.
 package server
 
 import (

@@ -30,6 +30,7 @@ CREATE TABLE single_deliveries (
 CREATE INDEX single_deliveries_due ON single_deliveries (due_at) WHERE state = 0`
 
 const (
+	// InsertResponse stores a response alone.
 	InsertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	insertThree = `WITH response AS (` + InsertResponse + `), event AS (
@@ -66,6 +67,7 @@ func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, err
 	return mux, func() error { pool.Close(); return nil }, nil
 }
 
+// OpenPool opens that many connections to Postgres.
 func OpenPool(ctx context.Context, dsn string, conns int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {

@@ -7,6 +7,7 @@ type Grouping[K comparable, C any] struct {
 	Cells map[K][]C
 }
 
+// Group groups cells by their keys.
 func Group[K comparable, C any](cells []C, keyOf func(*C) K) Grouping[K, C] {
 	g := Grouping[K, C]{Cells: make(map[K][]C)}
 	for i := range cells {
@@ -47,6 +48,7 @@ func (g *Grouping[K, C]) Over(a, b K, round func(*C) int, figure func(*C) float6
 	return &s
 }
 
+// Mapped returns what f makes of each element.
 func Mapped[T, R any](list []T, f func(*T) R) []R {
 	out := make([]R, len(list))
 	for i := range list {

@@ -1,3 +1,4 @@
+// Package stats summarizes figures: percentiles of samples, and the spread of the rounds.
 package stats
 
 import (
@@ -21,6 +22,7 @@ func Quantile(sorted []time.Duration, part, whole int) time.Duration {
 	return sorted[max(rank-1, 0)]
 }
 
+// Milliseconds returns a duration in milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // A Spread is what the rounds say of one figure.
@@ -76,6 +78,7 @@ func Thousands(number string) string {
 	return sign + whole
 }
 
+// Decimal spells a number with commas between thousands.
 func Decimal(x float64, decimals int) string {
 	return Thousands(strconv.FormatFloat(x, 'f', decimals, 64))
 }

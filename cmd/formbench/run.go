@@ -16,6 +16,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/peers"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
@@ -36,7 +37,7 @@ type result struct {
 
 	Overloads []overload.Cell `json:"overloads"`
 
-	Peers peerResult      `json:"peers"`
+	Peers peers.Result    `json:"peers"`
 	Scale []requests.Cell `json:"scale"`
 	Sizes []scale.Size    `json:"sizes"`
 
@@ -88,7 +89,7 @@ func (r *result) measure(ctx context.Context, b *bench.Bench) (err error) {
 			return fmt.Errorf("%s: %w", bench.ScalePart, err)
 		}
 	}
-	r.Peers, err = peerCells(ctx, b)
+	r.Peers, err = peers.Run(ctx, b)
 	return err
 }
 
@@ -101,7 +102,7 @@ func (r *result) judge(o *bench.Options) {
 	r.Goals = append(r.Goals, deliver.Goals(o, r.Deliveries)...)
 	r.Goals = append(r.Goals, files.Goals(o, r.Files)...)
 	r.Goals = append(r.Goals, overload.Goals(o, r.Overloads)...)
-	r.Goals = append(r.Goals, peerGoals(o, &r.Peers)...)
+	r.Goals = append(r.Goals, peers.Goals(o, &r.Peers)...)
 	r.Goals = append(r.Goals, scale.Goals(o, r.Scale)...)
 }
 
@@ -129,7 +130,7 @@ func prepare(ctx context.Context, b *bench.Bench) (err error) {
 		b.Warn("SQLite and other files are in memory, where syncing costs nothing: name a directory on a disk with -dir")
 	}
 	files.Prepare(b)
-	if err := preparePeers(b); err != nil {
+	if err := peers.Prepare(b); err != nil {
 		return err
 	}
 	if err := preparePostgres(ctx, b); err != nil {
@@ -218,5 +219,5 @@ func (r *result) write(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o600)
+	return os.WriteFile(file, append(text, '\n'), 0o600) //nolint:gosec // the user names the file
 }

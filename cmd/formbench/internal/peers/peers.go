@@ -1,4 +1,6 @@
-package main
+// Package peers measures the API beside PocketBase, on SQLite, and beside Postgres used
+// plainly.
+package peers
 
 import (
 	"context"
@@ -18,14 +20,14 @@ import (
 // else is said, PocketBase is as it comes, synchronous NORMAL, and anyone may use
 // its collections.
 const (
-	pocketSystem  = "PocketBase"
-	tokenSystem   = "PocketBase, token"               //nolint:gosec // a name: only a superuser may
-	fullSystem    = "PocketBase FULL"                 // what is answered is on the disk
-	batchSystem   = "PocketBase FULL, batch of three" // response, event and delivery in one transaction
+	PocketSystem  = "PocketBase"
+	TokenSystem   = "PocketBase, token"               //nolint:gosec // a name: only a superuser may
+	FullSystem    = "PocketBase FULL"                 // what is answered is on the disk
+	BatchSystem   = "PocketBase FULL, batch of three" // response, event and delivery in one transaction
 	createdSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index
 
 	offsetSystem = "formsvc, offset" // pages by number instead of by cursor
-	insertSystem = "inserts"         // no server: one row per statement
+	InsertSystem = "inserts"         // no server: one row per statement
 )
 
 // What the requests of a cell do that no other part does.
@@ -34,32 +36,32 @@ const (
 	pageWhat = "far page" // half-way through the campaign
 )
 
-// A peerResult is what these parts found out.
-type peerResult struct {
+// A Result is what these parts found out.
+type Result struct {
 	Requests []requests.Cell  `json:"requests"`
 	Files    []files.Cell     `json:"files"`
-	Starts   []startCell      `json:"starts"`
+	Starts   []StartCell      `json:"starts"`
 	Ratios   []requests.Ratio `json:"ratios"`
 }
 
-// A peerBench is the parts of a run that compare with peers.
-type peerBench struct {
+// A runner is the parts of a run that compare with peers.
+type runner struct {
 	*bench.Bench
 	template string // directory of PocketBase with collections, and nothing in them
 	full     string // the same with -peer-fill responses
 	ours     *database.Database
 	world    database.World // of the filled database of ours
-	result   peerResult
+	result   Result
 }
 
-// peerCells measures them. What was measured until one fails is returned, too.
-func peerCells(ctx context.Context, b *bench.Bench) (peerResult, error) {
-	p := &peerBench{Bench: b}
+// Run measures them. What was measured until one fails is returned, too.
+func Run(ctx context.Context, b *bench.Bench) (Result, error) {
+	p := &runner{Bench: b}
 	err := p.all(ctx)
 	return p.result, err
 }
 
-func (p *peerBench) all(ctx context.Context) (err error) {
+func (p *runner) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.close()) }()
 	for _, part := range []struct {
 		name, store string
@@ -77,13 +79,13 @@ func (p *peerBench) all(ctx context.Context) (err error) {
 			}
 		}
 	}
-	p.result.Ratios = peerRatios(p.result.Requests)
+	p.result.Ratios = ratios(p.result.Requests)
 	return nil
 }
 
-// preparePeers finds out whether there is PocketBase to compare with. What needs it
+// Prepare finds out whether there is PocketBase to compare with. What needs it
 // is not measured without.
-func preparePeers(b *bench.Bench) (err error) {
+func Prepare(b *bench.Bench) (err error) {
 	if b.PeerProgram != "" {
 		b.PeerProgram, err = filepath.Abs(b.PeerProgram)
 		return err
@@ -99,7 +101,7 @@ func preparePeers(b *bench.Bench) (err error) {
 }
 
 // close removes what was made for all rounds.
-func (p *peerBench) close() (err error) {
+func (p *runner) close() (err error) {
 	for _, dir := range []string{p.template, p.full} {
 		if dir != "" {
 			err = errors.Join(err, os.RemoveAll(dir))
@@ -112,7 +114,7 @@ func (p *peerBench) close() (err error) {
 }
 
 // note adds a measured cell.
-func (p *peerBench) note(c *requests.Cell) {
+func (p *runner) note(c *requests.Cell) {
 	p.result.Requests = append(p.result.Requests, *c)
 	_, _ = fmt.Fprintf(p.Log, "%s: %.0f/s, server %.0f µs\n", c, c.PerSecond, c.ServerMicros)
 }

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -25,15 +25,15 @@ import (
 
 // postgres measures new responses beside a handler with one statement per request,
 // and beside rows that are inserted without any server in front.
-func (p *peerBench) postgres(ctx context.Context, round int) error {
+func (p *runner) postgres(ctx context.Context, round int) error {
 	for _, conns := range p.PeerConns {
 		if conns == 1 {
 			continue // there is nothing to share
 		}
-		for _, system := range bench.Rotated([]string{bench.APISystem, bench.SingleSystem, insertSystem}, round) {
+		for _, system := range bench.Rotated([]string{bench.APISystem, bench.SingleSystem, InsertSystem}, round) {
 			c := requests.Cell{What: requests.CreateWhat, Store: bench.PostgresStore, System: system, Conns: conns, Round: round + 1}
 			measure := func() error { return p.createCell(ctx, &c, 0) }
-			if system == insertSystem {
+			if system == InsertSystem {
 				measure = func() error { return p.insertCell(ctx, &c) }
 			}
 			if err := measure(); err != nil {
@@ -46,7 +46,7 @@ func (p *peerBench) postgres(ctx context.Context, round int) error {
 
 // insertCell measures and notes single rows, each by a prepared statement of its
 // own transaction, as pgbench would insert them.
-func (p *peerBench) insertCell(ctx context.Context, c *requests.Cell) (err error) {
+func (p *runner) insertCell(ctx context.Context, c *requests.Cell) (err error) {
 	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return err

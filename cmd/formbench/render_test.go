@@ -15,6 +15,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/peers"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
@@ -46,8 +47,8 @@ func sampleResult() *result {
 		}
 		r.Overloads = append(r.Overloads, overload.Cell{What: overload.EagerWhat, Place: overload.DatabasePlace, System: bench.APISystem, Conns: 640, Round: round, Goodput: 8})
 	}
-	r.Peers.Requests = []requests.Cell{{What: requests.GetWhat, Store: bench.SQLiteStore, System: pocketSystem, Conns: 8, Figures: requests.Figures{PerSecond: 77}}}
-	r.Peers.Starts = []startCell{{System: pocketSystem, Ready: 14.5}}
+	r.Peers.Requests = []requests.Cell{{What: requests.GetWhat, Store: bench.SQLiteStore, System: peers.PocketSystem, Conns: 8, Figures: requests.Figures{PerSecond: 77}}}
+	r.Peers.Starts = []peers.StartCell{{System: peers.PocketSystem, Ready: 14.5}}
 	r.Peers.Ratios = []requests.Ratio{{Of: "formsvc/PocketBase requests/s", Subject: requests.Subject{What: requests.GetWhat, Store: bench.SQLiteStore}, Spread: stats.NewSpread([]float64{3, 5})}}
 	r.Scale = []requests.Cell{{What: scale.RareWhat, Store: bench.SQLiteStore, Conns: 1, Responses: 2_000_000, Figures: requests.Figures{P50: 0.25}}}
 	r.Ratios = requests.Ratios(r.Cells)

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"slices"
@@ -13,20 +13,20 @@ import (
 
 // startRows are the starts, by system.
 type startRows struct {
-	stats.Grouping[string, startCell]
+	stats.Grouping[string, StartCell]
 }
 
-func newStartRows(cells []startCell) startRows {
-	return startRows{stats.Group(cells, func(c *startCell) string { return c.System })}
+func newStartRows(cells []StartCell) startRows {
+	return startRows{stats.Group(cells, func(c *StartCell) string { return c.System })}
 }
 
-// reportPeers writes the tables of what was compared with peers.
-func reportPeers(w *report.Writer, r *peerResult) {
-	reportPeerRequests(w, r.Requests)
+// Report writes the tables of what was compared with peers.
+func Report(w *report.Writer, r *Result) {
+	reportRequests(w, r.Requests)
 	if len(r.Files) > 0 {
 		w.Printf("\nuploads beside PocketBase: one file of %s, on a disk; server, generator, other: seconds of CPU time per GB\n",
 			files.SizeText(r.Files[0].Bytes))
-		w.Table(2, peerFileTable(files.NewRows(r.Files)))
+		w.Table(2, fileTable(files.NewRows(r.Files)))
 	}
 	if len(r.Starts) > 0 {
 		w.Printf("\nstart beside PocketBase, with %d responses: from the start of the process to the first answer; memory %v later\n",
@@ -36,7 +36,7 @@ func reportPeers(w *report.Writer, r *peerResult) {
 		for _, system := range rows.Keys {
 			table = append(table, []string{
 				system, rows.Spread(system, startReady).Text(1),
-				rows.Spread(system, func(c *startCell) float64 { return c.IdleMB }).Text(1),
+				rows.Spread(system, func(c *StartCell) float64 { return c.IdleMB }).Text(1),
 			})
 		}
 		w.Table(1, table)
@@ -47,8 +47,8 @@ func reportPeers(w *report.Writer, r *peerResult) {
 	}
 }
 
-// reportPeerRequests writes a table for each store.
-func reportPeerRequests(w *report.Writer, cells []requests.Cell) {
+// reportRequests writes a table for each store.
+func reportRequests(w *report.Writer, cells []requests.Cell) {
 	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 		mine := slices.DeleteFunc(slices.Clone(cells), func(c requests.Cell) bool { return c.Store != store })
 		if len(mine) == 0 {
@@ -69,9 +69,9 @@ func reportPeerRequests(w *report.Writer, cells []requests.Cell) {
 	}
 }
 
-func peerFileTable(rows files.Rows) [][]string {
+func fileTable(rows files.Rows) [][]string {
 	table := [][]string{{"", "", "MB/s", "of PocketBase", "server", "generator", "other", "peak MB", "grown MB"}}
-	theirs := files.RowKey{What: files.FormWhat, Place: files.DiskPlace, System: pocketSystem}
+	theirs := files.RowKey{What: files.FormWhat, Place: files.DiskPlace, System: PocketSystem}
 	for _, key := range rows.Keys {
 		text := func(decimals int, figure func(*files.Cell) float64) string {
 			return rows.Spread(key, figure).Text(decimals)

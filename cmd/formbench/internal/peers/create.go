@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 
 // creates measures new responses: as fast as they are answered, and at a rate that
 // both can carry.
-func (p *peerBench) creates(ctx context.Context, round int) error {
-	systems := []string{bench.CeilingSystem, bench.APISystem, pocketSystem, tokenSystem, fullSystem, batchSystem}
+func (p *runner) creates(ctx context.Context, round int) error {
+	systems := []string{bench.CeilingSystem, bench.APISystem, PocketSystem, TokenSystem, FullSystem, BatchSystem}
 	rate := 0.0
 	for _, conns := range p.PeerConns {
 		for _, system := range bench.Rotated(systems, round) {
@@ -22,12 +22,12 @@ func (p *peerBench) creates(ctx context.Context, round int) error {
 			if err := p.createCell(ctx, &c, 0); err != nil {
 				return fmt.Errorf("%s: %w", &c, err)
 			}
-			if system == pocketSystem && conns == slices.Max(p.PeerConns) {
+			if system == PocketSystem && conns == slices.Max(p.PeerConns) {
 				rate = c.PerSecond / 2
 			}
 		}
 	}
-	for _, system := range bench.Rotated([]string{bench.APISystem, pocketSystem}, round) {
+	for _, system := range bench.Rotated([]string{bench.APISystem, PocketSystem}, round) {
 		c := requests.Cell{What: dueWhat, Store: bench.SQLiteStore, System: system, Conns: slices.Max(p.PeerConns), Round: round + 1}
 		if err := p.createCell(ctx, &c, rate); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
@@ -37,7 +37,7 @@ func (p *peerBench) creates(ctx context.Context, round int) error {
 }
 
 // createCell measures and notes a cell, of an open loop when there is a rate.
-func (p *peerBench) createCell(ctx context.Context, c *requests.Cell, rate float64) (err error) {
+func (p *runner) createCell(ctx context.Context, c *requests.Cell, rate float64) (err error) {
 	s, err := p.contender(ctx, c)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (p *peerBench) createCell(ctx context.Context, c *requests.Cell, rate float
 }
 
 // createLoad returns how many requests were answered. The server has ended.
-func (p *peerBench) createLoad(ctx context.Context, c *requests.Cell, s *contender, rate float64) (answered int, err error) {
+func (p *runner) createLoad(ctx context.Context, c *requests.Cell, s *contender, rate float64) (answered int, err error) {
 	srv, err := s.start(ctx)
 	if err != nil {
 		return 0, err

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/benchtest"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
@@ -21,8 +23,8 @@ import (
 func TestPocketLosses(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	p := &peerBench{Bench: &bench.Bench{Log: io.Discard}}
-	p.Dir, p.PeerProgram = t.TempDir(), peerProgram(t)
+	p := &runner{Bench: &bench.Bench{Log: io.Discard}}
+	p.Dir, p.PeerProgram = t.TempDir(), benchtest.Peers(t)
 	s, err := p.newPocket(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -54,13 +56,13 @@ func TestPocketLosses(t *testing.T) {
 func TestPocketbase(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	p := &peerBench{Bench: &bench.Bench{Log: os.Stderr}}
-	p.Dir, p.PeerProgram = t.TempDir(), peerProgram(t)
+	p := &runner{Bench: &bench.Bench{Log: os.Stderr}}
+	p.Dir, p.PeerProgram = t.TempDir(), benchtest.Peers(t)
 	s, err := p.newPocket(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv, err := p.startPocket(ctx, &requests.Cell{System: batchSystem}, s.dir)
+	srv, err := p.startPocket(ctx, &requests.Cell{System: BatchSystem}, s.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +112,10 @@ func TestPeerRatios(t *testing.T) {
 	made := func(what, system string, round int, f requests.Figures) requests.Cell {
 		return requests.Cell{What: what, Store: bench.SQLiteStore, System: system, Conns: 1, Round: round, Figures: f}
 	}
-	list := peerRatios([]requests.Cell{
+	list := ratios([]requests.Cell{
 		made(requests.CreateWhat, bench.APISystem, 1, requests.Figures{PerSecond: 40, ServerMicros: 10}),
-		made(requests.CreateWhat, pocketSystem, 1, requests.Figures{PerSecond: 10, ServerMicros: 50}),
-		made(requests.CreateWhat, pocketSystem, 2, requests.Figures{PerSecond: 5, ServerMicros: 60}),
+		made(requests.CreateWhat, PocketSystem, 1, requests.Figures{PerSecond: 10, ServerMicros: 50}),
+		made(requests.CreateWhat, PocketSystem, 2, requests.Figures{PerSecond: 5, ServerMicros: 60}),
 		made(requests.CreateWhat, bench.APISystem, 2, requests.Figures{PerSecond: 30, ServerMicros: 10}),
 		made(pageWhat, offsetSystem, 1, requests.Figures{PerSecond: 7, P50: 2}),
 		made(pageWhat, createdSystem, 1, requests.Figures{PerSecond: 7, P50: 500}),
@@ -134,24 +136,24 @@ func TestPeerRatios(t *testing.T) {
 
 func TestPeerGoals(t *testing.T) {
 	t.Parallel()
-	r := &peerResult{}
+	r := &Result{}
 	request := func(what, system string, conns, n int, f requests.Figures) {
 		r.Requests = append(r.Requests, requests.Cell{
 			What: what, Store: bench.SQLiteStore, System: system, Conns: conns, Responses: n, Round: 1, Figures: f,
 		})
 	}
 	request(requests.CreateWhat, bench.APISystem, 64, 0, requests.Figures{PerSecond: 20_000, ServerMicros: 51, P99: 9, PeakMB: 30})
-	request(requests.CreateWhat, pocketSystem, 64, 0, requests.Figures{PerSecond: 5_100, PeakMB: 200})
-	request(requests.CreateWhat, fullSystem, 64, 0, requests.Figures{PerSecond: 3_000})
+	request(requests.CreateWhat, PocketSystem, 64, 0, requests.Figures{PerSecond: 5_100, PeakMB: 200})
+	request(requests.CreateWhat, FullSystem, 64, 0, requests.Figures{PerSecond: 3_000})
 	request(pageWhat, bench.APISystem, 1, 200, requests.Figures{P50: 0.5})
 	request(pageWhat, createdSystem, 1, 200, requests.Figures{P50: 60})
 	request(pageWhat, offsetSystem, 1, 200, requests.Figures{P50: 1})
-	for system, rate := range map[string]float64{bench.APISystem: 700, pocketSystem: 200} {
+	for system, rate := range map[string]float64{bench.APISystem: 700, PocketSystem: 200} {
 		r.Files = append(r.Files, files.Cell{
 			What: files.FormWhat, Place: files.DiskPlace, System: system, Round: 1, Figures: files.Figures{PerSecond: rate, GrownUpMB: 32},
 		})
 	}
-	r.Starts = []startCell{{System: bench.APISystem, Ready: 40, Round: 1}, {System: pocketSystem, Ready: 400, Round: 1}}
+	r.Starts = []StartCell{{System: bench.APISystem, Ready: 40, Round: 1}, {System: PocketSystem, Ready: 400, Round: 1}}
 	o := &bench.Options{Only: bench.PeerParts(), PeerConns: []int{64}, PeerFill: 200}
 	want := map[string]string{
 		"create, 64 connections: ≥ 4 × PocketBase":                  "MISSED",
@@ -165,7 +167,7 @@ func TestPeerGoals(t *testing.T) {
 		"upload as a form of a large file: memory grows by < 32 MB": "MISSED",
 		"start: ready after ≤ 50 ms":                                "reached",
 	}
-	for _, g := range peerGoals(o, r) {
+	for _, g := range Goals(o, r) {
 		if verdict, ok := want[g.Text]; ok != g.Measured || (ok && verdict != g.Verdict()) {
 			t.Errorf("%s: measured is %v, the verdict %s", g.Text, g.Measured, g.Verdict())
 		}

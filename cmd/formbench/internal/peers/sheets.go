@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"slices"
@@ -9,18 +9,18 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
 
-// peerSheets returns one for each part that compares with peers.
-func peerSheets(r *peerResult) []chart.Sheet {
+// Sheets returns one for each part that compares with peers.
+func Sheets(r *Result) []chart.Sheet {
 	return []chart.Sheet{
-		peerRequestSheet(r.Requests, bench.PeerCreatePart, "Creating responses beside PocketBase", bench.SQLiteStore, requests.CreateWhat, dueWhat),
-		peerRequestSheet(r.Requests, bench.PeerReadPart, "Reading responses beside PocketBase", bench.SQLiteStore, requests.GetWhat, requests.ListWhat, pageWhat),
-		peerFileSheet(r.Files),
-		peerStartSheet(r.Starts),
-		peerRequestSheet(r.Requests, bench.PeerPostgresPart, "Creating responses beside one statement each", bench.PostgresStore, requests.CreateWhat),
+		requestSheet(r.Requests, bench.PeerCreatePart, "Creating responses beside PocketBase", bench.SQLiteStore, requests.CreateWhat, dueWhat),
+		requestSheet(r.Requests, bench.PeerReadPart, "Reading responses beside PocketBase", bench.SQLiteStore, requests.GetWhat, requests.ListWhat, pageWhat),
+		fileSheet(r.Files),
+		startSheet(r.Starts),
+		requestSheet(r.Requests, bench.PeerPostgresPart, "Creating responses beside one statement each", bench.PostgresStore, requests.CreateWhat),
 	}
 }
 
-func peerRequestSheet(cells []requests.Cell, name, title, store string, whats ...string) chart.Sheet {
+func requestSheet(cells []requests.Cell, name, title, store string, whats ...string) chart.Sheet {
 	some := slices.DeleteFunc(slices.Clone(cells), func(c requests.Cell) bool { return c.Store != store || !slices.Contains(whats, c.What) })
 	s := chart.Sheet{Name: name, Title: title + ", " + bench.StoreTitle(store)}
 	r := requests.NewRows(some)
@@ -28,7 +28,7 @@ func peerRequestSheet(cells []requests.Cell, name, title, store string, whats ..
 	return s
 }
 
-func peerFileSheet(cells []files.Cell) chart.Sheet {
+func fileSheet(cells []files.Cell) chart.Sheet {
 	s := chart.Sheet{Name: bench.PeerFilesPart, Title: "Uploading a large file beside PocketBase", Note: "CPU: of the server"}
 	r := files.NewRows(cells)
 	chart.AddRows(&s, &r.Grouping, func(key files.RowKey) (chart.Row, bool) {
@@ -41,12 +41,12 @@ func peerFileSheet(cells []files.Cell) chart.Sheet {
 	return s
 }
 
-func peerStartSheet(cells []startCell) chart.Sheet {
+func startSheet(cells []StartCell) chart.Sheet {
 	s := chart.Sheet{Name: bench.PeerStartPart, Title: "Starting beside PocketBase"}
 	r := newStartRows(cells)
 	chart.AddRows(&s, &r.Grouping, func(system string) (chart.Row, bool) { return chart.Row{Label: system, System: system}, true },
 		chart.NewMeasure("ms until ready", 1, chart.LessIsBetter, startReady),
-		chart.NewMeasure("MB at rest", 1, chart.LessIsBetter, func(c *startCell) float64 { return c.IdleMB }),
+		chart.NewMeasure("MB at rest", 1, chart.LessIsBetter, func(c *StartCell) float64 { return c.IdleMB }),
 	)
 	return s
 }

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
 )
 
-// A startCell is one start of a system with a filled database.
-type startCell struct {
+// A StartCell is one start of a system with a filled database.
+type StartCell struct {
 	System    string  `json:"system"`
 	Responses int     `json:"responses"`
 	Round     int     `json:"round"`
@@ -26,12 +26,12 @@ type startCell struct {
 const idleWait = time.Second
 
 // starts measures how soon a system answers, and its memory at rest.
-func (p *peerBench) starts(ctx context.Context, round int) error {
+func (p *runner) starts(ctx context.Context, round int) error {
 	if err := p.fill(ctx); err != nil {
 		return err
 	}
-	for _, system := range bench.Rotated([]string{bench.APISystem, pocketSystem}, round) {
-		c := startCell{System: system, Responses: p.PeerFill, Round: round + 1}
+	for _, system := range bench.Rotated([]string{bench.APISystem, PocketSystem}, round) {
+		c := StartCell{System: system, Responses: p.PeerFill, Round: round + 1}
 		if err := p.startCell(ctx, &c); err != nil {
 			return fmt.Errorf("%s: %w", system, err)
 		}
@@ -41,9 +41,9 @@ func (p *peerBench) starts(ctx context.Context, round int) error {
 	return nil
 }
 
-func (p *peerBench) startCell(ctx context.Context, c *startCell) (err error) {
+func (p *runner) startCell(ctx context.Context, c *StartCell) (err error) {
 	work := p.world.Gets(c.Responses)
-	if c.System == pocketSystem {
+	if c.System == PocketSystem {
 		work = getPocket(c.Responses, "")
 	}
 	srv, err := p.startFull(ctx, &requests.Cell{What: requests.GetWhat, Store: bench.SQLiteStore, System: c.System, Responses: c.Responses, Round: c.Round})

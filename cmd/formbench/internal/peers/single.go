@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // singleContender has the tables of the handler.
-func (p *peerBench) singleContender(ctx context.Context, c *requests.Cell) (*contender, error) {
+func (p *runner) singleContender(ctx context.Context, c *requests.Cell) (*contender, error) {
 	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // newPocket returns an empty directory of PocketBase: a copy of one that it made
 // itself, since that takes it a second.
-func (p *peerBench) newPocket(ctx context.Context) (*pocketScene, error) {
+func (p *runner) newPocket(ctx context.Context) (*pocketScene, error) {
 	if p.template == "" {
 		dir, err := os.MkdirTemp(p.Dir, "formbench-")
 		if err != nil {
@@ -108,7 +108,7 @@ func (s *pocketScene) fill(ctx context.Context, n int) error {
 }
 
 // fill makes the databases that are only read and started, once for all rounds.
-func (p *peerBench) fill(ctx context.Context) (err error) {
+func (p *runner) fill(ctx context.Context) (err error) {
 	if p.full != "" {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (p *peerBench) fill(ctx context.Context) (err error) {
 
 // freshLog has PocketBase begin a new log of requests, which slows it down as it
 // grows.
-func (p *peerBench) freshLog() error {
+func (p *runner) freshLog() error {
 	const name = "auxiliary.db"
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.RemoveAll(filepath.Join(p.full, name+suffix)); err != nil {

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type contender struct {
 }
 
 // contender returns that of a cell.
-func (p *peerBench) contender(ctx context.Context, c *requests.Cell) (*contender, error) {
+func (p *runner) contender(ctx context.Context, c *requests.Cell) (*contender, error) {
 	switch c.System {
 	case bench.CeilingSystem:
 		w := database.InventedWorld()
@@ -44,7 +44,7 @@ func (p *peerBench) contender(ctx context.Context, c *requests.Cell) (*contender
 }
 
 // ourContender has a webhook, so that each response is a delivery too.
-func (p *peerBench) ourContender(ctx context.Context, c *requests.Cell) (_ *contender, err error) {
+func (p *runner) ourContender(ctx context.Context, c *requests.Cell) (_ *contender, err error) {
 	db, err := database.New(ctx, c.Store, p.Dir)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (p *peerBench) ourContender(ctx context.Context, c *requests.Cell) (_ *cont
 	}, nil
 }
 
-func (p *peerBench) pocketContender(ctx context.Context, c *requests.Cell) (*contender, error) {
+func (p *runner) pocketContender(ctx context.Context, c *requests.Cell) (*contender, error) {
 	s, err := p.newPocket(ctx)
 	if err != nil {
 		return nil, err
@@ -77,15 +77,15 @@ func (p *peerBench) pocketContender(ctx context.Context, c *requests.Cell) (*con
 	kept := []string{pocketbase.Responses}
 	create := createPocket
 	switch c.System {
-	case tokenSystem:
+	case TokenSystem:
 		kept[0] = pocketbase.Private
-	case batchSystem:
+	case BatchSystem:
 		kept, create = []string{pocketbase.Responses, pocketbase.Events, pocketbase.Deliveries}, batchPocket
 	}
 	return &contender{
 		start: func(ctx context.Context) (*server.Process, error) { return p.startPocket(ctx, c, s.dir) },
 		creates: func(token string) (loadgen.Workload, error) {
-			if c.System != tokenSystem {
+			if c.System != TokenSystem {
 				token = ""
 			}
 			return create(ctx, kept[0], token)
@@ -96,20 +96,20 @@ func (p *peerBench) pocketContender(ctx context.Context, c *requests.Cell) (*con
 }
 
 // startOurs starts this program for a cell.
-func (p *peerBench) startOurs(ctx context.Context, c *requests.Cell, dsn string) (*server.Process, error) {
+func (p *runner) startOurs(ctx context.Context, c *requests.Cell, dsn string) (*server.Process, error) {
 	system, _, _ := strings.Cut(c.System, ",") // what comes after it is asked of the same server
 	cfg := server.Config{System: system, DSN: dsn, Responses: max(c.Responses, bench.MinFill), Profile: p.profile(c)}
 	return server.Start(ctx, p.Self, cfg, p.Log)
 }
 
 // startPocket starts PocketBase for a cell.
-func (p *peerBench) startPocket(ctx context.Context, c *requests.Cell, dir string) (*server.Process, error) {
-	cfg := pocketbase.Config{Dir: dir, Full: c.System == fullSystem || c.System == batchSystem, Profile: p.profile(c)}
+func (p *runner) startPocket(ctx context.Context, c *requests.Cell, dir string) (*server.Process, error) {
+	cfg := pocketbase.Config{Dir: dir, Full: c.System == FullSystem || c.System == BatchSystem, Profile: p.profile(c)}
 	return server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
 }
 
 // profile names the file of the cell's CPU profile, if there is to be one.
-func (p *peerBench) profile(c *requests.Cell) string {
+func (p *runner) profile(c *requests.Cell) string {
 	if p.Profiles == "" {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -18,12 +18,12 @@ import (
 
 // uploads measures a large file: ours as it is and as a form, and PocketBase's as a
 // form, since it takes no other.
-func (p *peerBench) uploads(ctx context.Context, round int) error {
+func (p *runner) uploads(ctx context.Context, round int) error {
 	f, err := files.NewRunner(p.Bench)
 	if err != nil {
 		return err
 	}
-	cells := []files.Cell{{What: files.UploadWhat, System: bench.APISystem}, {What: files.FormWhat, System: bench.APISystem}, {What: files.FormWhat, System: pocketSystem}}
+	cells := []files.Cell{{What: files.UploadWhat, System: bench.APISystem}, {What: files.FormWhat, System: bench.APISystem}, {What: files.FormWhat, System: PocketSystem}}
 	for i := range cells {
 		c := cells[(i+round)%len(cells)]
 		c.Place, c.Round = files.DiskPlace, round+1
@@ -36,9 +36,9 @@ func (p *peerBench) uploads(ctx context.Context, round int) error {
 	return nil
 }
 
-func (p *peerBench) uploadCell(ctx context.Context, f *files.Runner, c *files.Cell) (err error) {
+func (p *runner) uploadCell(ctx context.Context, f *files.Runner, c *files.Cell) (err error) {
 	var s *files.Scene
-	if c.System == pocketSystem {
+	if c.System == PocketSystem {
 		s, err = p.pocketFiles(ctx, f, c)
 	} else {
 		s, err = f.NewScene(ctx, c)
@@ -52,7 +52,7 @@ func (p *peerBench) uploadCell(ctx context.Context, f *files.Runner, c *files.Ce
 
 // pocketFiles returns a scene with PocketBase. Unless it is nil it has to be closed,
 // also when this fails.
-func (p *peerBench) pocketFiles(ctx context.Context, f *files.Runner, c *files.Cell) (*files.Scene, error) {
+func (p *runner) pocketFiles(ctx context.Context, f *files.Runner, c *files.Cell) (*files.Scene, error) {
 	peer, err := p.newPocket(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ type pocketFileScene struct{ *pocketScene }
 // Holds fails unless as many files are there as were acknowledged, as records and
 // in the directory.
 func (s *pocketFileScene) Holds(ctx context.Context, stored int) error {
-	if err := s.pocketScene.holds(ctx, stored, pocketbase.Files); err != nil {
+	if err := s.holds(ctx, stored, pocketbase.Files); err != nil {
 		return err
 	}
 	files := 0

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"context"
@@ -19,29 +19,29 @@ import (
 
 // A readPlan is cells that are compared with each other.
 type readPlan struct {
-	what    string
-	conns   int
-	systems []string
+	What    string
+	Conns   int
+	Systems []string
 }
 
-// readPlans say what is read.
-func readPlans() []readPlan {
+// ReadPlans say what is read.
+func ReadPlans() []readPlan {
 	return []readPlan{
-		{requests.GetWhat, 8, []string{bench.APISystem, pocketSystem, tokenSystem}},
-		{requests.GetWhat, 32, []string{bench.APISystem, pocketSystem, tokenSystem}},
-		{requests.ListWhat, 8, []string{bench.APISystem, pocketSystem, createdSystem}},
-		{pageWhat, 1, []string{bench.APISystem, offsetSystem, pocketSystem, createdSystem}},
+		{requests.GetWhat, 8, []string{bench.APISystem, PocketSystem, TokenSystem}},
+		{requests.GetWhat, 32, []string{bench.APISystem, PocketSystem, TokenSystem}},
+		{requests.ListWhat, 8, []string{bench.APISystem, PocketSystem, createdSystem}},
+		{pageWhat, 1, []string{bench.APISystem, offsetSystem, PocketSystem, createdSystem}},
 	}
 }
 
 // reads measures single responses and pages of a large campaign.
-func (p *peerBench) reads(ctx context.Context, round int) error {
+func (p *runner) reads(ctx context.Context, round int) error {
 	if err := p.fill(ctx); err != nil {
 		return err
 	}
-	for _, plan := range readPlans() {
-		for _, system := range bench.Rotated(plan.systems, round) {
-			c := requests.Cell{What: plan.what, Store: bench.SQLiteStore, System: system, Conns: plan.conns, Responses: p.PeerFill, Round: round + 1}
+	for _, plan := range ReadPlans() {
+		for _, system := range bench.Rotated(plan.Systems, round) {
+			c := requests.Cell{What: plan.What, Store: bench.SQLiteStore, System: system, Conns: plan.Conns, Responses: p.PeerFill, Round: round + 1}
 			if err := p.readCell(ctx, &c); err != nil {
 				return fmt.Errorf("%s: %w", &c, err)
 			}
@@ -51,7 +51,7 @@ func (p *peerBench) reads(ctx context.Context, round int) error {
 }
 
 // startFull starts the system of a cell with its filled database.
-func (p *peerBench) startFull(ctx context.Context, c *requests.Cell) (*server.Process, error) {
+func (p *runner) startFull(ctx context.Context, c *requests.Cell) (*server.Process, error) {
 	if c.System == bench.APISystem || c.System == offsetSystem {
 		return p.startOurs(ctx, c, p.ours.DSN)
 	}
@@ -64,7 +64,7 @@ func (p *peerBench) startFull(ctx context.Context, c *requests.Cell) (*server.Pr
 // enough is how many requests a cell should have that has slow ones.
 const enough = 4
 
-func (p *peerBench) readCell(ctx context.Context, c *requests.Cell) (err error) {
+func (p *runner) readCell(ctx context.Context, c *requests.Cell) (err error) {
 	srv, err := p.startFull(ctx, c)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (p *peerBench) readCell(ctx context.Context, c *requests.Cell) (err error) 
 func far(n int) int { return n / 2 / bench.PageSize * bench.PageSize }
 
 // readWork returns the requests of a cell.
-func (p *peerBench) readWork(ctx context.Context, c *requests.Cell, srv *server.Process) (loadgen.Workload, error) {
+func (p *runner) readWork(ctx context.Context, c *requests.Cell, srv *server.Process) (loadgen.Workload, error) {
 	if c.System == bench.APISystem || c.System == offsetSystem {
 		return p.readOurs(ctx, c, srv.Addr)
 	}
@@ -103,7 +103,7 @@ func (p *peerBench) readWork(ctx context.Context, c *requests.Cell, srv *server.
 	switch c.What {
 	case requests.GetWhat:
 		token := ""
-		if c.System == tokenSystem {
+		if c.System == TokenSystem {
 			token = srv.Token
 		}
 		return getPocket(c.Responses, token), nil
@@ -113,7 +113,7 @@ func (p *peerBench) readWork(ctx context.Context, c *requests.Cell, srv *server.
 	return listPocket(far(c.Responses)/bench.PageSize+1, sort), nil
 }
 
-func (p *peerBench) readOurs(ctx context.Context, c *requests.Cell, addr string) (loadgen.Workload, error) {
+func (p *runner) readOurs(ctx context.Context, c *requests.Cell, addr string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: http.StatusOK}
 	switch {
 	case c.What == requests.GetWhat:
