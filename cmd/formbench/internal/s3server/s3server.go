@@ -26,7 +26,7 @@ const (
 	Key    = "formbench" // and its secret: the server is soon gone
 )
 
-// An Server is a process of versitygw.
+// A Server is a process of versitygw.
 type Server struct {
 	Endpoint string
 	PID      int
