@@ -3,9 +3,13 @@ package storagetest
 import (
 	"context"
 	"crypto/sha256"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
+
+// The calls about what belongs to an account alone: sessions, quotas and idempotency
+// records.
 
 // sessionCalls are all calls of a SessionStore.
 func sessionCalls() []call {
@@ -63,4 +67,56 @@ func (w *world) callEndSessions(ctx context.Context, at *target) (int, error) {
 
 func (w *world) callPruneSessions(ctx context.Context, _ *target) (int, error) {
 	return w.store.PruneSessions(ctx, start(), 10)
+}
+
+// quotaCalls are all calls of a QuotaStore.
+func quotaCalls() []call {
+	return []call{
+		{name: "TakeQuota", do: (*world).callTakeQuota},
+		{name: "ReturnQuota", do: (*world).callReturnQuota},
+		{name: "QuotaUse", do: (*world).callQuotaUse},
+		{name: "PruneQuota", do: (*world).callPruneQuota},
+	}
+}
+
+func (w *world) callTakeQuota(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.TakeQuota(ctx, take(at[keyPart], 1000, 1, 0))
+	return 0, err
+}
+
+func (w *world) callReturnQuota(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.ReturnQuota(ctx, []formsvc.QuotaReturn{{Subject: at[keyPart], Start: start(), N: 1}})
+}
+
+func (w *world) callQuotaUse(ctx context.Context, at *target) (int, error) {
+	list, err := w.store.QuotaUse(ctx, at[keyPart], time.Time{})
+	return len(list), err
+}
+
+func (w *world) callPruneQuota(ctx context.Context, _ *target) (int, error) {
+	return w.store.PruneQuota(ctx, time.Unix(0, 0), 10)
+}
+
+func idempotencyCalls() []call {
+	return []call{
+		{name: "Remember", do: (*world).callRemember},
+		{name: "Recall", uses: []part{accountPart}, do: (*world).callRecall},
+		{name: "Forget", do: (*world).callForget},
+	}
+}
+
+// targetKey is the key of a record of the account of every target.
+const targetKey = "target"
+
+func (w *world) callRemember(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.Remember(ctx, w.fullRecord(at[accountPart], "key "+string(w.nextID())))
+}
+
+func (w *world) callRecall(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.Recall(ctx, at[accountPart], targetKey, start())
+	return 0, err
+}
+
+func (w *world) callForget(ctx context.Context, _ *target) (int, error) {
+	return w.store.Forget(ctx, start(), 10)
 }

@@ -7,30 +7,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func idempotencyCalls() []call {
-	return []call{
-		{name: "Remember", do: (*world).callRemember},
-		{name: "Recall", uses: []part{accountPart}, do: (*world).callRecall},
-		{name: "Forget", do: (*world).callForget},
-	}
-}
-
-// targetKey is the key of a record of the account of every target.
-const targetKey = "target"
-
-func (w *world) callRemember(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.Remember(ctx, w.fullRecord(at[accountPart], "key "+string(w.nextID())))
-}
-
-func (w *world) callRecall(ctx context.Context, at *target) (int, error) {
-	_, err := w.store.Recall(ctx, at[accountPart], targetKey, start())
-	return 0, err
-}
-
-func (w *world) callForget(ctx context.Context, _ *target) (int, error) {
-	return w.store.Forget(ctx, start(), 10)
-}
-
 // fullRecord returns a record with a value in every member.
 func (w *world) fullRecord(account formsvc.ID, key string) formsvc.IdempotencyRecord {
 	id, at := w.next()
