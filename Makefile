@@ -110,7 +110,7 @@ tidy: ## compare go.mod and go.sum with what the code needs
 
 lint: ## run golangci-lint
 	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \
-		$(GOLANGCI_LINT) run ./... && cd $(TORTURE) && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...; \
+		for module in . $(TORTURE) $(PEERS); do (cd $$module && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) || exit 1; done; \
 	else \
 		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
 	fi

@@ -31,13 +31,14 @@ const (
 	DatabasePlace  = "slow database"
 )
 
+// The loads of the cells.
 const (
 	PeakConns  = 64                   // connections that are served best
 	overFactor = 10                   // of the peak rate
 	slowWrite  = 2 * time.Millisecond // that every response takes a slow database, one after the other
 )
 
-// An Cell is one figure of the table, measured once.
+// A Cell is one figure of the table, measured once.
 type Cell struct {
 	What      string  `json:"what"`
 	Place     string  `json:"place"`
@@ -61,7 +62,7 @@ func (c *Cell) String() string {
 	return fmt.Sprintf("round %d, %s, %s, %s, connections %d", c.Round, c.What, c.Place, c.System, c.Conns)
 }
 
-// An runner is the part of a run that asks for too much.
+// A runner is the part of a run that asks for too much.
 type runner struct {
 	*bench.Bench
 	cells []Cell

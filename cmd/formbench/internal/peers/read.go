@@ -17,16 +17,16 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
-// A readPlan is cells that are compared with each other.
-type readPlan struct {
+// A ReadPlan is cells that are compared with each other.
+type ReadPlan struct {
 	What    string
 	Conns   int
 	Systems []string
 }
 
 // ReadPlans say what is read.
-func ReadPlans() []readPlan {
-	return []readPlan{
+func ReadPlans() []ReadPlan {
+	return []ReadPlan{
 		{requests.GetWhat, 8, []string{bench.APISystem, PocketSystem, TokenSystem}},
 		{requests.GetWhat, 32, []string{bench.APISystem, PocketSystem, TokenSystem}},
 		{requests.ListWhat, 8, []string{bench.APISystem, PocketSystem, createdSystem}},

@@ -34,7 +34,7 @@ func openDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep
 
 func nothing() error { return nil }
 
-// What is being filled has this at the end of its name, so that it is never taken
+// Unfinished is at the end of the name of what is being filled, so that it is never taken
 // for one that was kept.
 const Unfinished = "_unfinished"
 
