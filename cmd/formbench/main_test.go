@@ -12,13 +12,11 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/benchtest"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // TestMain lets the test binary be the server that a bench starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && (os.Args[1] == server.Command || os.Args[1] == process.Command) {
+	if benchtest.Command() != "" {
 		os.Exit(run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 	}
 	benchtest.QuickExit()

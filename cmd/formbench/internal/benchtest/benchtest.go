@@ -5,9 +5,11 @@ package benchtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
@@ -18,25 +20,33 @@ import (
 // Main is for TestMain: it lets the test binary be the processes that a measurement
 // starts. It doesn't return.
 func Main(m *testing.M) {
-	command := ""
-	if len(os.Args) == 2 {
-		command = os.Args[1]
-	}
+	command := Command()
 	var err error
 	switch command {
 	case server.Command:
 		err = server.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr)
 	case process.Command:
 		err = process.Work(context.Background(), os.Stdin, os.Stdout)
-	default:
+	case "":
 		QuickExit()
 		os.Exit(m.Run())
+	default: // a process that ran the tests would start more of its kind without end
+		err = errors.New("there is no command " + command)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// Command returns what a measurement has started the test binary as, or "" when the
+// tests are to run.
+func Command() string {
+	if len(os.Args) == 2 && !strings.HasPrefix(os.Args[1], "-") {
+		return os.Args[1]
+	}
+	return ""
 }
 
 // QuickExit keeps programs that are started from now on from waiting for a second
