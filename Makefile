@@ -49,7 +49,7 @@ TORTURE := cmd/formsvc/torture
 RECEIVERS := examples/receivers
 
 test: ## run the tests, with PostgreSQL and S3 servers for the time they take
-	@$(WITH_S3) $(if $(filter ./... ./cmd/formbench,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+	@$(WITH_S3) $(if $(filter ./... ./cmd/formbench%,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
 ifeq ($(PKGS),./...)
 	@$(GO) test -timeout 5m -tags failpoints -run Failpoint $(TESTFLAGS) ./cmd/formsvc
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 10m $(TESTFLAGS) ./...
@@ -114,7 +114,7 @@ tidy: ## compare go.mod and go.sum with what the code needs
 
 lint: ## run golangci-lint
 	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \
-		$(GOLANGCI_LINT) run ./... && (cd $(TORTURE) && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) && cd $(RECEIVERS) && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...; \
+		for module in . $(TORTURE) $(RECEIVERS) $(PEERS); do (cd $$module && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) || exit 1; done; \
 	else \
 		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
 	fi

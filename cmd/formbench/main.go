@@ -113,6 +113,19 @@
 // processes is not, so that of everything else, their difference, can be a
 // little below zero. It is read from /proc, so formbench needs Linux. What the
 // kernel writes to the disk in its own time counts as everything else.
+//
+// # Where things are
+//
+// Each part has a package below internal: requests, deliver, files, overload, peers and
+// scale. It has the cells of its tables, the order in which they are measured, and what it
+// makes of them: a report, charts and goals. This package reads the flags, has them run one
+// after the other and puts together what they found out.
+//
+// They share bench (the flags and the names of things), fixture and database (what is stored),
+// loadgen (the client that takes the time), server and process (what is started and
+// measured), s3server, proc (CPU times and memory), stats, report and chart. The packages
+// worker and pocketbase are what this program and that of the module in the directory
+// peers agree on.
 package main
 
 import (
@@ -124,6 +137,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 func main() {
@@ -143,21 +160,21 @@ type streams struct {
 // run returns the exit status: 0, 1 when a measurement failed, 2 when the flags
 // were not understood.
 func run(ctx context.Context, args []string, std streams) int {
-	if len(args) == 1 && args[0] == serveCommand {
-		if err := serve(ctx, std); err != nil {
+	if len(args) == 1 && args[0] == server.Command {
+		if err := server.Serve(ctx, std.in, std.out, std.err); err != nil {
 			_, _ = fmt.Fprintln(std.err, "formbench server:", err)
 			return 1
 		}
 		return 0
 	}
-	if len(args) == 1 && args[0] == workCommand {
-		if err := work(ctx, std); err != nil {
+	if len(args) == 1 && args[0] == process.Command {
+		if err := process.Work(ctx, std.in, std.out); err != nil {
 			_, _ = fmt.Fprintln(std.err, "formbench worker:", err)
 			return 1
 		}
 		return 0
 	}
-	opts, err := parseOptions(args, std.err)
+	opts, err := bench.ParseOptions(args, std.err)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
@@ -165,7 +182,7 @@ func run(ctx context.Context, args []string, std streams) int {
 		_, _ = fmt.Fprintln(std.err, "formbench:", err)
 		return 2
 	}
-	if opts.render != "" {
+	if opts.Render != "" {
 		err = render(&opts, std.out)
 	} else {
 		err = runBench(ctx, opts, std)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -82,75 +81,4 @@ func deleteResponse(
 	ctx context.Context, store formsvc.Store, key formsvc.ResponseKey, _ formsvc.File,
 ) ([]formsvc.ID, error) {
 	return store.DeleteResponse(ctx, key)
-}
-
-// An ending is how a call ends: whether it returns the file, and its error.
-type ending struct {
-	named bool
-	err   error
-}
-
-// filesBesideHost makes a call while a transaction of the caller has made another
-// one that it depends on: it waits, and does what the end of the transaction
-// says.
-func filesBesideHost(t *testing.T, d Database) {
-	s := newScene(t, d)
-	for _, c := range []struct {
-		name                   string
-		before, inside, beside fileCall
-		committed, rolledBack  ending // of the call beside the transaction
-	}{
-		{"a bar beside a new file", nil, createFile, barFile, ending{}, ending{named: true}},
-		{"a new file beside a bar", nil, barFile, createFile, ending{err: formsvc.ErrConflict}, ending{}},
-		{"a deletion beside a new file", nil, createFile, deleteResponse, ending{named: true}, ending{}},
-		{"a new file beside a deletion", nil, deleteResponse, createFile, ending{err: formsvc.ErrNotFound}, ending{}},
-		{"a bar beside a deletion", createFile, deleteResponse, barFile, ending{named: true}, ending{}},
-		{"two bars", nil, barFile, barFile, ending{named: true}, ending{named: true}},
-	} {
-		for _, commits := range []bool{true, false} {
-			key, f := s.addResponse(t)
-			if c.before != nil {
-				_, err := c.before(t.Context(), s, key, f)
-				must(t, err)
-			}
-			want, end := c.rolledBack, bun.Tx.Rollback
-			if commits {
-				want, end = c.committed, bun.Tx.Commit
-			}
-			tx, err := d.DB.BeginTx(t.Context(), nil)
-			must(t, err)
-			bound, err := d.Bind(tx, nil)
-			must(t, err)
-			_, err = c.inside(t.Context(), bound, key, f)
-			must(t, err)
-			got, err := besideTx(t, c.name, func() error { return end(tx) }, func() ([]formsvc.ID, error) {
-				return c.beside(t.Context(), s, key, f)
-			})
-			if !errors.Is(err, want.err) || want.named != slices.Equal(got, []formsvc.ID{f.ID}) {
-				t.Errorf("%s, committed: %t: %v, %v; want the file: %t, error %v", c.name, commits, got, err, want.named, want.err)
-			}
-		}
-	}
-}
-
-// patience is for how long a call that has to wait is watched. One that does not
-// wait is caught if it ends sooner; nothing fails for being slow.
-const patience = 100 * time.Millisecond
-
-// besideTx makes a call that must wait until end has ended a transaction.
-func besideTx(t *testing.T, name string, end func() error, call func() ([]formsvc.ID, error)) (got []formsvc.ID, err error) {
-	t.Helper()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		got, err = call()
-	}()
-	select {
-	case <-ended:
-		t.Errorf("%s: it did not wait for the transaction", name)
-	case <-time.After(patience):
-	}
-	must(t, end())
-	<-ended
-	return got, err
 }

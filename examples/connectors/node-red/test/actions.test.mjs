@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { databases, eventually } from '../../testing/service.mjs'
-import { account, action, startBoth, startRelay, tab } from '../testing/nodered.mjs'
+import { account, action, startBoth, startRelay, tab } from './nodered.mjs'
 
 const msg = (field, path) => ({ [field]: path, [`${field}Type`]: 'msg' })
 const ofCampaign = msg('campaign', 'payload.campaign')

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { databases, eventually } from '../../testing/service.mjs'
-import { folder, startBoth } from '../testing/nodered.mjs'
+import { folder, startBoth } from './nodered.mjs'
 
 test('the package has what it needs and no more', async () => {
   const { stdout } = await promisify(execFile)('npm', ['pack', '--dry-run', '--json', '--silent'], { cwd: folder })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { databases, eventually } from '../../testing/service.mjs'
-import { account, startBoth, startRelay, tab, trigger } from '../testing/nodered.mjs'
+import { account, startBoth, startRelay, tab, trigger } from './nodered.mjs'
 
 // Most of the time is waiting, so both databases take their turn at once.
 describe('lifecycle', { concurrency: true }, () => {

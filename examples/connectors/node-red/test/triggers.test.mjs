@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { databases, eventually } from '../../testing/service.mjs'
-import { account, pass, startBoth, startRelay, tab, trigger } from '../testing/nodered.mjs'
+import { account, pass, startBoth, startRelay, tab, trigger } from './nodered.mjs'
 
 const ALL = ['response.created', 'response.updated', 'response.status_changed', 'response.completed', 'signature.completed', 'file.uploaded']
 

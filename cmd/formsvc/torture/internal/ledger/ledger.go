@@ -185,19 +185,6 @@ func (l *Ledger) Entries() []Entry {
 	return list
 }
 
-// Count returns how many entries there are, and how many of them are known to be
-// done.
-func (l *Ledger) Count() (sent, done int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.entries {
-		if e.Outcome == Done {
-			done++
-		}
-	}
-	return len(l.entries), done
-}
-
 func (l *Ledger) write(e *Entry) error {
 	b, err := json.Marshal(e)
 	if err != nil {

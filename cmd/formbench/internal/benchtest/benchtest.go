@@ -1,0 +1,91 @@
+// Package benchtest is what the tests of formbench's packages share: programs that
+// they need, and a test binary that can be the server and the workers that a
+// measurement starts.
+package benchtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
+)
+
+// Main is for TestMain: it lets the test binary be the processes that a measurement
+// starts. It doesn't return.
+func Main(m *testing.M) {
+	command := Command()
+	var err error
+	switch command {
+	case server.Command:
+		err = server.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr)
+	case process.Command:
+		err = process.Work(context.Background(), os.Stdin, os.Stdout)
+	case "":
+		QuickExit()
+		os.Exit(m.Run())
+	default: // a process that ran the tests would start more of its kind without end
+		err = errors.New("there is no command " + command)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Command returns what a measurement has started the test binary as, or "" when the
+// tests are to run.
+func Command() string {
+	if len(os.Args) == 2 && !strings.HasPrefix(os.Args[1], "-") {
+		return os.Args[1]
+	}
+	return ""
+}
+
+// QuickExit keeps programs that are started from now on from waiting for a second
+// before they end, as they do with the race detector.
+func QuickExit() {
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
+		panic(err)
+	}
+}
+
+// peersEnv names the environment variable with the program of the module peers,
+// which "make test" builds.
+const peersEnv = "FORMSVC_TEST_PEERS"
+
+// Peers returns the program of the module peers. It skips the test where there is
+// none, and fails it in CI.
+func Peers(t testing.TB) string {
+	t.Helper()
+	program := os.Getenv(peersEnv)
+	if program == "" && os.Getenv("CI") == "true" {
+		t.Fatal(peersEnv + " is not set, and in CI nothing may be skipped: run the tests with \"make test\"")
+	}
+	if program == "" {
+		t.Skip("SKIPPED: " + peersEnv + " does not name the program: go -C cmd/formbench/peers build -o /some/where/peers .")
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// NeedS3 skips the test where there is no S3 server, and fails it in CI.
+func NeedS3(t testing.TB) {
+	t.Helper()
+	if os.Getenv(bench.S3Env) != "" {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is not set, and in CI nothing may be skipped: run the tests with \"make test\"", bench.S3Env)
+	}
+	t.Skipf("SKIPPED: %s is not set; \"make test\" builds the server and sets it", bench.S3Env)
+}

@@ -1,0 +1,243 @@
+// Package database makes the databases that are measured and thrown away, on SQLite and
+// on Postgres, fills them, and makes the requests that read them and add to them.
+package database
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/sqlite"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// registers the driver "pgx" with database/sql
+
+// A Database is one of ours: a file or a schema, made for a cell or a part of
+// the run and dropped afterwards.
+type Database struct {
+	DSN  string
+	Drop func() error
+}
+
+// New makes an empty database: a schema of its own on the server that [bench.PostgresEnv]
+// names, or an SQLite file in a new directory below dir.
+func New(ctx context.Context, store, dir string) (*Database, error) {
+	if store == bench.PostgresStore {
+		return newSchema(ctx, os.Getenv(bench.PostgresEnv))
+	}
+	dir, err := os.MkdirTemp(dir, "formbench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a database: %w", err)
+	}
+	return &Database{
+		DSN:  "sqlite:" + filepath.Join(dir, "forms.db"),
+		Drop: func() error { return os.RemoveAll(dir) },
+	}, nil
+}
+
+// newSchema makes an empty schema on a Postgres server.
+func newSchema(ctx context.Context, server string) (*Database, error) {
+	dsn, err := url.Parse(server)
+	if err != nil {
+		return nil, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
+	}
+	schema := "formbench_" + strings.ToLower(rand.Text())
+	if err := OnServer(ctx, server, "CREATE SCHEMA "+schema); err != nil {
+		return nil, err
+	}
+	q := dsn.Query()
+	q.Set("search_path", schema)
+	dsn.RawQuery = q.Encode()
+	return &Database{
+		DSN: dsn.String(),
+		Drop: func() error {
+			return OnServer(context.WithoutCancel(ctx), server, "DROP SCHEMA "+schema+" CASCADE")
+		},
+	}, nil
+}
+
+// OnServer runs one statement on a Postgres server.
+func OnServer(ctx context.Context, dsn, statement string) (err error) {
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, statement); err != nil {
+		return fmt.Errorf("postgres: %s: %w", statement, err)
+	}
+	return nil
+}
+
+// PostgresSyncs reports whether the server waits for its disk at all.
+func PostgresSyncs(ctx context.Context) (_ bool, err error) {
+	db, err := sql.Open("pgx", os.Getenv(bench.PostgresEnv))
+	if err != nil {
+		return false, fmt.Errorf("postgres: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var setting string
+	if err := db.QueryRowContext(ctx, "SHOW fsync").Scan(&setting); err != nil {
+		return false, fmt.Errorf("postgres: %w", err)
+	}
+	return setting == "on", nil
+}
+
+// Store is what a server and this program need of either store.
+type Store interface {
+	formsvc.Store
+	delivery.Queue
+	Ping(ctx context.Context) error
+	Close() error
+}
+
+// OpenStore opens the store of a database. At most groupLimit writes share a commit; 0 is
+// the default of the store.
+func OpenStore(ctx context.Context, dsn string, groupLimit int) (Store, error) {
+	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		return sqlite.Open(ctx, path, &sqlite.Options{GroupLimit: groupLimit})
+	}
+	return postgres.Open(ctx, dsn, &postgres.Options{GroupLimit: groupLimit})
+}
+
+// With opens the database for as long as do runs.
+func (d *Database) With(ctx context.Context, do func(Store, *formsvc.Service) error) (err error) {
+	s, err := OpenStore(ctx, d.DSN, writers)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		return err
+	}
+	return do(s, svc)
+}
+
+// NewAccount makes the schema and an account with a key.
+func (d *Database) NewAccount(ctx context.Context) (w World, err error) {
+	err = d.With(ctx, func(_ Store, svc *formsvc.Service) error {
+		_, key, value, err := svc.Accounts.CreateWithKey(ctx, "bench", formsvc.KeyInput{
+			Name: "bench", Permissions: formsvc.AllPermissions(),
+		})
+		w.Key, w.Campaign.AccountID = value, key.AccountID
+		return err
+	})
+	return w, err
+}
+
+// WithWebhook returns the account with a campaign and a webhook.
+func (d *Database) WithWebhook(ctx context.Context, w World) (World, error) {
+	err := d.With(ctx, func(_ Store, svc *formsvc.Service) (err error) {
+		w.Campaign, err = svc.Campaigns.Create(ctx, w.Campaign.AccountID, CampaignInput())
+		if err != nil {
+			return err
+		}
+		w.webhook, _, err = svc.Webhooks.Create(ctx, w.Campaign.AccountID, formsvc.WebhookInput{
+			URL: "https://hooks.example.com/forms", Events: []formsvc.EventType{webhook.ResponseCreated},
+		})
+		return err
+	})
+	return w, err
+}
+
+// CampaignInput is what every campaign is made of.
+func CampaignInput() formsvc.CampaignInput {
+	return formsvc.CampaignInput{Title: "Registration for the autumn meeting", Modules: fixture.Modules()}
+}
+
+// writers is how many responses are stored at once when a campaign is filled.
+const writers = 512
+
+// WithResponses returns the account with a campaign that has the responses from
+// first on, n of them. They go straight to the store, without events.
+func (d *Database) WithResponses(ctx context.Context, w World, first, n int) (World, error) {
+	err := d.With(ctx, func(s Store, svc *formsvc.Service) (err error) {
+		if w.Campaign, err = svc.Campaigns.Create(ctx, w.Campaign.AccountID, CampaignInput()); err != nil {
+			return err
+		}
+		if err := storeResponses(ctx, s, &w.Campaign, first, n); err != nil {
+			return err
+		}
+		w.Campaign, err = svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.Campaign.AccountID, ID: w.Campaign.ID})
+		if err == nil && w.Campaign.ResponseCount != int64(n) {
+			err = fmt.Errorf("the campaign has %d responses, want %d", w.Campaign.ResponseCount, n)
+		}
+		return err
+	})
+	if err != nil {
+		return w, fmt.Errorf("store %d responses: %w", n, err)
+	}
+	return w, nil
+}
+
+func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, first, n int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(writers, n) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				r := fixture.StoredResponse(first+i, campaign)
+				if err := s.CreateResponse(ctx, r, campaign.Version, formsvc.Change{}); err != nil {
+					cancel(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// Settle does now what the database would do by itself soon, in the middle of a
+// measurement.
+func (d *Database) Settle(ctx context.Context) error {
+	if strings.HasPrefix(d.DSN, "sqlite:") {
+		return nil // closing it has moved the log into the file
+	}
+	return OnServer(ctx, d.DSN, "VACUUM (ANALYZE) formsvc_responses")
+}
+
+// Holds fails unless the database has as many responses as were acknowledged,
+// and a delivery of each.
+func (d *Database) Holds(ctx context.Context, w World, answered int) error {
+	return d.With(ctx, func(_ Store, svc *formsvc.Service) error {
+		account := w.Campaign.AccountID
+		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: w.Campaign.ID})
+		if err != nil {
+			return err
+		}
+		deliveries, err := svc.Deliveries.List(ctx, formsvc.DeliveryQuery{AccountID: account, WebhookID: w.webhook.ID})
+		if err != nil {
+			return err
+		}
+		if want := int64(answered); c.ResponseCount != want || deliveries.Total != want {
+			return fmt.Errorf("%d responses were acknowledged; the database has %d, and %d deliveries",
+				answered, c.ResponseCount, deliveries.Total)
+		}
+		return nil
+	})
+}

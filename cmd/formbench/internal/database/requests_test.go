@@ -1,0 +1,37 @@
+package database
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"testing"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+)
+
+// TestFreshKeys makes sure that no two requests have the same idempotency key: a
+// replay costs less than what is to be measured.
+func TestFreshKeys(t *testing.T) {
+	t.Parallel()
+	w := InventedWorld()
+	load, err := w.KeyedCreates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	var buf []byte
+	for i := range 500 {
+		for conn := range 3 {
+			buf = load.Fresh(buf, i%len(load.Requests), conn, i)
+			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(buf)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := r.Header.Get("Idempotency-Key")
+			if len(key) != len(loadgen.SampleKey) || seen[key] {
+				t.Fatalf("key %q of request %d on connection %d", key, i, conn)
+			}
+			seen[key] = true
+		}
+	}
+}

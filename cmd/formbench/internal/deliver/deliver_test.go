@@ -1,0 +1,247 @@
+package deliver
+
+import (
+	"database/sql"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
+)
+
+// TestDelivered makes sure that a delivery counts only with the attempt that
+// says so.
+func TestDelivered(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	d, s, target := deliverTen(t)
+	for _, c := range []struct {
+		change string
+		want   int
+	}{
+		{"SELECT 1", 10},
+		{"DELETE FROM formsvc_attempts WHERE delivery_id = (SELECT min(delivery_id) FROM formsvc_attempts)", 9},
+		{"UPDATE formsvc_attempts SET error = 'timeout' WHERE delivery_id = (SELECT max(delivery_id) FROM formsvc_attempts)", 8},
+		{"UPDATE formsvc_deliveries SET state = 0", 0},
+	} {
+		err := target.Use(func(db *sql.DB) error {
+			_, err := db.ExecContext(ctx, c.change)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := countDelivered(ctx, target.Database, target.hooks); err != nil || n != c.want {
+			t.Errorf("%s: got %d, %v, want %d", c.change, n, err, c.want)
+		}
+	}
+	cell := &Cell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
+	if err := d.conclude(ctx, cell, target, s, nil); err == nil || !strings.Contains(err.Error(), "0 of 10") {
+		t.Errorf("a cell without its deliveries: %v", err)
+	}
+}
+
+// deliverTen has a process deliver ten responses on SQLite.
+func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
+	t.Helper()
+	ctx := t.Context()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &runner{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Events: 10, Dir: t.TempDir()}}}
+	if d.receiver, err = d.startWorker(ctx, worker.Config{Role: process.ReceiverRole}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.receiver.Stop() })
+	cell := &Cell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
+	target, err := d.newTarget(ctx, cell, d.receiver.Ready.Addr+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := target.start(ctx, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop() })
+	_, err = sequence(s.Step(worker.Command{Do: worker.Start}), s.Step(worker.Command{Do: worker.Accept, N: 10, Callers: 2}),
+		d.receiver.Step(worker.Command{Do: worker.Wait, N: 10, Timeout: time.Minute}), s.Step(worker.Command{Do: worker.Stop}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, s, target
+}
+
+// TestClaims makes sure that claims that find too little are no measurement.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &runner{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
+	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Stop() })
+	urls := make([]string, claimEndpoints+1)
+	for i := range urls {
+		urls[i] = "http://127.0.0.1/" + strconv.Itoa(i)
+	}
+	target, err := d.newTarget(ctx, &Cell{Store: bench.SQLiteStore, System: bench.APISystem}, urls...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := target.pile(ctx, neverHow, 100, 1); err != nil {
+		t.Fatal(err)
+	}
+	for hook, want := range map[int]int{0: 8, claimEndpoints: 100} {
+		if n, err := countWaiting(ctx, target.Database, target.hooks[hook]); err != nil || n != want {
+			t.Errorf("%d deliveries wait for webhook %d, want %d, %v", n, hook, want, err)
+		}
+	}
+	c := worker.Command{Do: worker.Claims, N: 1, Databases: []worker.Database{{DSN: target.DSN}}}
+	for _, id := range target.hooks[:claimEndpoints] {
+		c.Databases[0].Endpoints = append(c.Databases[0].Endpoints, string(id))
+	}
+	if r, err := p.Do(c); err != nil || len(r.Took) != 1 || len(r.Took[0]) != 1 || r.Took[0][0] <= 0 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := p.Do(c); err == nil {
+		t.Error("a claim of what is left counts")
+	}
+}
+
+func TestPassage(t *testing.T) {
+	t.Parallel()
+	second := int64(time.Second)
+	r := &worker.Reply{N: 3, Arrivals: []worker.Arrival{
+		{At: 12 * second, Number: 1}, {At: 10 * second, Number: 0, Endpoint: 1}, {At: 99 * second, Number: 2, Endpoint: 2},
+	}}
+	stamps := []worker.Stamp{{Begin: 8 * second, Done: 11 * second}, {Begin: 9 * second, Done: 11 * second}, {}}
+	p, err := passage(r, 2, stamps)
+	if err != nil || p.seconds != 2 || len(p.commits) != 2 {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	var c Cell
+	c.take(&p, 2)
+	if c.PerSecond != 1 || c.P50 != 0 || c.P99 != 1000 || c.CallP50 != 2000 || c.CallP99 != 3000 {
+		t.Errorf("got %+v", c)
+	}
+	if _, err := passage(r, 0, stamps[:1]); err == nil {
+		t.Error("an event that was not accepted is none")
+	}
+	if _, err := passage(&worker.Reply{Bad: 1}, 0, nil); err == nil {
+		t.Error("a wrong signature is none")
+	}
+}
+
+func TestCharge(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	before := proc.Times{At: at, Each: []time.Duration{1, 2, 3}, Self: 5, Machine: 100}
+	after := proc.Times{
+		At: at.Add(2 * time.Second), Each: []time.Duration{1 + time.Second, 2 + time.Second, 3 + 2*time.Second},
+		Self: 5 + time.Second/2, Machine: 100 + 8*time.Second,
+	}
+	for store, want := range map[string]float64{bench.SQLiteStore: 2, bench.PostgresStore: 3.75} {
+		c := Cell{Store: store}
+		c.charge(before, after, 20_000)
+		if c.CPU != want || c.ReceiverCPU != 0.5 || c.SenderCPU != 1.5 || c.OtherCPU != 1.75 || c.OtherCores != 1.75 {
+			t.Errorf("%s: got %+v", store, c)
+		}
+	}
+}
+
+func TestInTurn(t *testing.T) {
+	t.Parallel()
+	for n := range 50 {
+		for first := range 11 {
+			want := 0
+			for i := range n {
+				if i%10 < first {
+					want++
+				}
+			}
+			if got := inTurn(n, 10, first); got != want {
+				t.Errorf("%d of %d events: got %d, want %d", first, n, got, want)
+			}
+		}
+	}
+}
+
+func TestDeliverPlan(t *testing.T) {
+	t.Parallel()
+	b := &bench.Bench{Options: bench.Options{
+		Rounds: 3, Stores: []string{bench.SQLiteStore, bench.PostgresStore}, Only: []string{bench.DrainPart, bench.LatencyPart, bench.IdlePart}, River: "x",
+	}}
+	got := map[string]int{}
+	var systems []string
+	for _, c := range plan(b) {
+		got[c.What]++
+		if c.What == bench.DrainPart && c.Store == bench.PostgresStore {
+			systems = append(systems, c.System)
+		}
+	}
+	if got[bench.DrainPart] != 12 || got[bench.LatencyPart] != 6 || got[bench.IdlePart] != 2 || len(got) != 3 {
+		t.Errorf("got %v", got)
+	}
+	want := []string{bench.APISystem, RiverSystem, RiverSystem, bench.APISystem, bench.APISystem, RiverSystem}
+	if !slices.Equal(systems, want) {
+		t.Errorf("got %v, want %v", systems, want)
+	}
+}
+
+// TestDeliverGoals judges three rounds in which the engine is 2.2 times as fast as
+// River on Postgres and 6 times as fast as on SQLite, where everything is half as
+// fast.
+func TestDeliverGoals(t *testing.T) {
+	t.Parallel()
+	var cells []Cell
+	for i, rate := range []float64{100, 300, 200} {
+		for _, what := range []string{bench.SteadyPart, bench.DrainPart} {
+			for key, times := range map[[2]string]float64{
+				{bench.PostgresStore, RiverSystem}: 1, {bench.PostgresStore, bench.APISystem}: 2.2,
+				{bench.SQLiteStore, RiverSystem}: 0.5, {bench.SQLiteStore, bench.APISystem}: 3,
+			} {
+				c := Cell{What: what, Store: key[0], System: key[1], Round: i + 1}
+				c.PerSecond, c.OfReference, c.CPU, c.PeakMB = rate*times, 0.2, 5, 33
+				cells = append(cells, c)
+			}
+		}
+	}
+	list := Goals(&bench.Options{Only: []string{bench.SteadyPart, bench.DrainPart}}, cells)
+	for _, want := range []struct {
+		store, text, verdict string
+	}{
+		{bench.PostgresStore, "steady: deliveries/s over River's on postgres ≥ 1.5, aim 2.1", "aim reached"},
+		{bench.PostgresStore, "steady: deliveries/s over the reference's", "reached"},
+		{bench.PostgresStore, "steady: CPU", "MISSED"},
+		{bench.PostgresStore, "steady: memory of the process, MiB ≤ 40, aim 30", "reached"},
+		{bench.PostgresStore, "drain: deliveries/s over River's on postgres ≥ 1.8, aim 2.5", "reached"},
+		{bench.SQLiteStore, "steady: deliveries/s over River's on sqlite ≥ 5, aim 8", "reached"},
+		{bench.SQLiteStore, "steady: deliveries/s over the reference's", "MISSED"},
+		{bench.SQLiteStore, "drain: deliveries/s over River's on postgres ≥ 1.8, aim 2.5", "aim reached"},
+	} {
+		i := slices.IndexFunc(list, func(g report.Goal) bool { return g.Store == want.store && strings.HasPrefix(g.Text, want.text) })
+		if i < 0 || !list[i].Measured || len(list[i].Value.Rounds) != 3 || list[i].Verdict() != want.verdict {
+			t.Errorf("%+v is not in %+v", want, list)
+		}
+	}
+	if len(list) != 2*(4+3) {
+		t.Errorf("got %d goals", len(list))
+	}
+	if list := Goals(&bench.Options{Only: []string{bench.CreatePart}}, cells); list != nil {
+		t.Errorf("got %+v", list)
+	}
+}

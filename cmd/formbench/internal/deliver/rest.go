@@ -1,0 +1,221 @@
+package deliver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
+)
+
+// What the database knows of the table with the backlog.
+const (
+	neverHow = "never analyzed"
+	EmptyHow = "analyzed when empty"
+)
+
+// The claims of the backlog cells.
+const (
+	claimEndpoints = 9
+	warmClaims     = 10
+)
+
+// claimRounds is how many claims are measured.
+func claimRounds(o *bench.Options) int { return max(4*warmClaims, min(o.Events/100, 200)) }
+
+// backlog measures claims for nine endpoints, beside the backlog of a tenth and
+// without it.
+func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
+	var list []worker.Database
+	var targets []*target
+	defer func() {
+		for _, t := range targets {
+			err = errors.Join(err, t.Drop())
+		}
+	}()
+	urls := make([]string, claimEndpoints+1)
+	for i := range urls {
+		urls[i] = d.receiver.Ready.Addr + "/" + strconv.Itoa(i)
+	}
+	for _, n := range []int{0, d.Backlog} {
+		t, err := d.newTarget(ctx, c, urls...)
+		if err != nil {
+			return err
+		}
+		targets = append(targets, t)
+		if err := t.pile(ctx, c.How, n, claimRounds(&d.Options)); err != nil {
+			return err
+		}
+		list = append(list, worker.Database{DSN: t.DSN})
+		for _, id := range t.hooks[:claimEndpoints] {
+			list[len(list)-1].Endpoints = append(list[len(list)-1].Endpoints, string(id))
+		}
+	}
+	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
+	if err != nil {
+		return err
+	}
+	rounds := claimRounds(&d.Options)
+	before, err := blocks(ctx, c.Store, targets)
+	if err != nil {
+		return errors.Join(err, p.Stop())
+	}
+	r, err := p.Do(worker.Command{Do: worker.Claims, N: rounds, Databases: list})
+	if err := errors.Join(err, p.Stop()); err != nil {
+		return err
+	}
+	if err := rest(ctx, time.Second/2); err != nil { // the server counts when connections end
+		return err
+	}
+	after, err := blocks(ctx, c.Store, targets)
+	if err != nil {
+		return err
+	}
+	if c.Events, err = countWaiting(ctx, targets[1].Database, targets[1].hooks[claimEndpoints]); err != nil {
+		return err
+	}
+	c.ClaimAlone, c.Claim = medianMicros(r.Took[0]), medianMicros(r.Took[1])
+	c.BlocksAlone = float64(after[0]-before[0]) / float64(rounds)
+	c.Blocks = float64(after[1]-before[1]) / float64(rounds)
+	return nil
+}
+
+// medianMicros leaves out the first ones, which read what later ones find in
+// memory.
+func medianMicros(took []time.Duration) float64 {
+	took = slices.Sorted(slices.Values(took[min(warmClaims, len(took)-1):]))
+	return float64(stats.Percentile(took, 50)) / float64(time.Microsecond)
+}
+
+// pile stores what is claimed in some rounds, and a backlog of n for the last
+// webhook.
+func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
+	due := time.Now().Add(-time.Hour)
+	return t.Use(func(db *sql.DB) error {
+		statements := []string{}
+		if !strings.HasPrefix(t.DSN, "sqlite:") { // which does nothing by itself
+			statements = append(statements, "ALTER TABLE formsvc_deliveries SET (autovacuum_enabled = false)")
+		}
+		if how == EmptyHow {
+			statements = append(statements, "ANALYZE formsvc_deliveries")
+		}
+		for _, s := range statements {
+			if _, err := db.ExecContext(ctx, s); err != nil {
+				return err
+			}
+		}
+		each := (process.Claimed/claimEndpoints + 1) * rounds
+		if n > 0 {
+			if err := fillDeliveries(ctx, t.Database, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
+				return err
+			}
+		}
+		for i, hook := range t.hooks[:claimEndpoints] {
+			if err := fillDeliveries(ctx, t.Database, db, hook, n+1+i*each, each, due); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// blocks returns how many blocks of the table and its indexes were looked at so
+// far, on Postgres.
+func blocks(ctx context.Context, store string, targets []*target) ([]int64, error) {
+	list := make([]int64, len(targets))
+	if store != bench.PostgresStore {
+		return list, nil
+	}
+	for i, t := range targets {
+		var err error
+		list[i], err = database.ServerCount(ctx, t.DSN, `SELECT coalesce(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit, 0)
+			FROM pg_statio_user_tables WHERE relname = 'formsvc_deliveries'`)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// idleSettle is how long a process is left alone before it counts as at rest.
+// Postgres may take 10 seconds to count what a connection did.
+func idleSettle(store string) time.Duration {
+	if store == bench.PostgresStore {
+		return 11 * time.Second
+	}
+	return time.Second
+}
+
+// idle measures a process with a store and an engine that have nothing to do.
+func (d *runner) idle(ctx context.Context, c *Cell) (err error) {
+	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Drop()) }()
+	p, err := t.start(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	if _, err := p.Do(worker.Command{Do: worker.Start}); err != nil {
+		return err
+	}
+	if err := rest(ctx, idleSettle(c.Store)); err != nil {
+		return err
+	}
+	queries, err := t.queries(ctx, c.Store)
+	if err != nil {
+		return err
+	}
+	before, err := proc.ReadTimes([]int{p.PID})
+	if err != nil {
+		return err
+	}
+	if err := rest(ctx, d.Idle); err != nil {
+		return err
+	}
+	after, err := proc.ReadTimes([]int{p.PID})
+	if err != nil {
+		return err
+	}
+	later, err := t.queries(ctx, c.Store)
+	seconds := after.At.Sub(before.At).Seconds()
+	c.Cores = (after.Each[0] - before.Each[0]).Seconds() / seconds
+	c.Queries = float64(later-queries) / seconds
+	return err
+}
+
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// queries returns how many transactions the database had so far, by the counters
+// of the Postgres server.
+func (t *target) queries(ctx context.Context, store string) (int64, error) {
+	if store != bench.PostgresStore {
+		return 0, nil
+	}
+	dsn, err := url.Parse(t.DSN)
+	if err != nil {
+		return 0, errors.New("not a URL")
+	}
+	return database.ServerCount(ctx, os.Getenv(bench.PostgresEnv), // from another database, whose own queries do not count
+		"SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1", strings.TrimPrefix(dsn.Path, "/"))
+}

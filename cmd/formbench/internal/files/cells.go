@@ -1,0 +1,243 @@
+package files
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// warmSize is the size of the file that goes up and down before memory is
+// measured.
+const warmSize = 1_000_000
+
+// burstShare makes the files of a burst smaller than the others: 20 MB by
+// default.
+const burstShare = 5
+
+// A Mover moves files to and from a system, over one connection.
+type Mover interface {
+	// Upload stores a file. It fails unless the system acknowledges exactly what
+	// was sent.
+	Upload(ctx context.Context, c *Content) (id string, err error)
+	// Download writes a file to w and returns its length.
+	Download(ctx context.Context, id string, w io.Writer) (int64, error)
+	io.Closer
+}
+
+// newMover returns one that may move as many bytes.
+func (s *Scene) newMover(ctx context.Context, bytes int64) (Mover, error) {
+	if s.cell.System == MinioSystem {
+		return newDirect(s.s3)
+	}
+	if s.peer != nil {
+		return s.peer.NewMover(ctx, s.Server.Addr, bytes)
+	}
+	return newCourier(ctx, s, bytes)
+}
+
+// uploads measures n uploads after one more, and looks at what is stored.
+func (s *Scene) uploads(ctx context.Context, n int, size int64) error {
+	c := s.content(size)
+	return s.move(ctx, int64(n+2)*size, func(m Mover) error {
+		if _, err := s.upload(ctx, m, c); err != nil {
+			return err
+		}
+		last := ""
+		err := s.watched(n, size, func() error {
+			for range n {
+				var err error
+				if last, err = s.upload(ctx, m, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return verify(ctx, m, last, c)
+	})
+}
+
+// downloads measures n downloads of one file, after one that is looked at.
+func (s *Scene) downloads(ctx context.Context, n int, size int64) error {
+	c := s.content(size)
+	return s.move(ctx, int64(n+2)*size, func(m Mover) error {
+		id, err := s.upload(ctx, m, c)
+		if err != nil {
+			return err
+		}
+		if err := verify(ctx, m, id, c); err != nil {
+			return err
+		}
+		return s.watched(n, size, func() error {
+			for range n {
+				if err := fetch(ctx, m, id, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// large measures by how much the memory of the server grows over what a small
+// file takes, when a large one goes up and down.
+func (s *Scene) large(ctx context.Context, size int64) error {
+	c := s.content(size)
+	return s.move(ctx, 2*(size+warmSize), func(m Mover) error {
+		before, err := s.warm(ctx, m)
+		if err != nil {
+			return err
+		}
+		return s.watched(2, size, func() error {
+			id, err := s.upload(ctx, m, c)
+			if err != nil {
+				return err
+			}
+			up, err := s.peak()
+			if err != nil {
+				return err
+			}
+			if err := verify(ctx, m, id, c); err != nil {
+				return err
+			}
+			after, err := s.peak()
+			s.cell.GrownUpMB, s.cell.GrownMB = up-before, after-before
+			return err
+		})
+	})
+}
+
+// One measures one upload, and by how much memory grows over what a small file
+// takes.
+func (s *Scene) One(ctx context.Context, size int64) error {
+	c := s.content(size)
+	return s.move(ctx, 2*(size+warmSize), func(m Mover) error {
+		before, err := s.warm(ctx, m)
+		if err != nil {
+			return err
+		}
+		id := ""
+		err = s.watched(1, size, func() error {
+			id, err = s.upload(ctx, m, c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.cell.GrownUpMB = s.cell.PeakMB - before
+		return verify(ctx, m, id, c)
+	})
+}
+
+// burst measures the growth of memory for n uploads at once.
+func (s *Scene) burst(ctx context.Context, n int, size int64) error {
+	c := s.content(size)
+	all := int64(n)*size + 2*warmSize
+	return s.move(ctx, all, func(m Mover) error {
+		before, err := s.warm(ctx, m)
+		if err != nil {
+			return err
+		}
+		err = s.watched(n, size, func() error { return s.atOnce(ctx, n, all, c) })
+		s.cell.GrownMB = s.cell.PeakMB - before
+		return err
+	})
+}
+
+// atOnce uploads n files over as many connections.
+func (s *Scene) atOnce(ctx context.Context, n int, patience int64, c *Content) error {
+	movers := make([]Mover, n)
+	errs := make([]error, n)
+	for i := range movers {
+		m, err := s.newMover(ctx, patience)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = m.Close() }() // what it sent was acknowledged, or has failed
+		movers[i] = m
+	}
+	var wg sync.WaitGroup
+	for i, m := range movers {
+		wg.Go(func() { _, errs[i] = m.Upload(ctx, c) })
+	}
+	wg.Wait()
+	failed := 0
+	for _, err := range errs {
+		if err != nil {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d uploads at once failed: %w", failed, n, errors.Join(errs...))
+	}
+	s.stored += n
+	return nil
+}
+
+// warm moves a small file and returns the memory that it took.
+func (s *Scene) warm(ctx context.Context, m Mover) (float64, error) {
+	c := s.content(warmSize)
+	id, err := s.upload(ctx, m, c)
+	if err != nil {
+		return 0, err
+	}
+	if err := verify(ctx, m, id, c); err != nil {
+		return 0, err
+	}
+	return s.peak()
+}
+
+// move has do move as many bytes, and looks whether the database has what was
+// acknowledged.
+func (s *Scene) move(ctx context.Context, bytes int64, do func(Mover) error) error {
+	m, err := s.newMover(ctx, bytes)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(do(m), m.Close()); err != nil {
+		return err
+	}
+	return s.holds(ctx)
+}
+
+func (s *Scene) upload(ctx context.Context, m Mover, c *Content) (string, error) {
+	id, err := m.Upload(ctx, c)
+	if err == nil {
+		s.stored++
+	}
+	return id, err
+}
+
+// fetch downloads a file and compares the length.
+func fetch(ctx context.Context, m Mover, id string, c *Content) error {
+	n, err := m.Download(ctx, id, nowhere{})
+	if err == nil && n != c.Size {
+		err = fmt.Errorf("a download of %d bytes, want %d", n, c.Size)
+	}
+	return err
+}
+
+// verify downloads a file and compares all of it.
+func verify(ctx context.Context, m Mover, id string, c *Content) error {
+	hash := sha256.New()
+	n, err := m.Download(ctx, id, hash)
+	if err != nil {
+		return err
+	}
+	if sum := hex.EncodeToString(hash.Sum(nil)); n != c.Size || sum != c.sum {
+		return fmt.Errorf("a download of %d bytes with SHA-256 %s, want %d with %s", n, sum, c.Size, c.sum)
+	}
+	return nil
+}
+
+// nowhere takes everything. Unlike io.Discard it leaves it to io.Copy how much is
+// read at once, as a file does.
+type nowhere struct{}
+
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,141 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
+)
+
+// A Conn is a connection over which files go.
+type Conn struct {
+	net.Conn
+	answers *loadgen.Answers
+	release func() bool
+}
+
+// Dial connects to a server that has time for as many bytes. The context ends
+// what is under way.
+func Dial(ctx context.Context, addr string, bytes int64) (*Conn, error) {
+	conn, err := loadgen.Dial(ctx, addr, time.Now().Add(loadgen.AnswerTimeout+time.Duration(bytes/slowest)*time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{
+		Conn: conn, answers: loadgen.NewAnswersSize(conn, courierBuffer),
+		release: context.AfterFunc(ctx, func() { _ = conn.Close() }),
+	}, nil
+}
+
+// Close ends the connection.
+func (c *Conn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}
+
+// Send writes the head of a request, the content and what comes after it, and returns
+// the body of the answer, which must have the status.
+func (c *Conn) Send(before string, what *Content, after string, status int) ([]byte, error) {
+	_, err := io.WriteString(c, before)
+	if err == nil {
+		_, err = what.WriteTo(c)
+	}
+	if err == nil {
+		_, err = io.WriteString(c, after)
+	}
+	// A server that refuses may answer before everything is sent.
+	body, answerErr := c.answers.Next(status, true)
+	if answerErr != nil || err != nil {
+		return nil, fmt.Errorf("upload: %w", errors.Join(answerErr, err))
+	}
+	return body, nil
+}
+
+// Fetch sends a request and writes the file that it is answered with.
+func (c *Conn) Fetch(request []byte, w io.Writer) (int64, error) {
+	if _, err := c.Write(request); err != nil {
+		return 0, fmt.Errorf("download: %w", err)
+	}
+	n, err := c.answers.Pour(http.StatusOK, w)
+	if err != nil {
+		return n, fmt.Errorf("download: %w", err)
+	}
+	return n, nil
+}
+
+// A courier is a client of our servers.
+type courier struct {
+	*Conn
+	world  database.World
+	form   bool // upload as multipart/form-data
+	hashes bool // the server answers with a hash
+}
+
+// slowest is how many bytes a second a server must move; a slower one counts as
+// hanging.
+const slowest = 1 << 20
+
+// courierBuffer is how much is read at once, so that reading costs little.
+const courierBuffer = 1 << 20
+
+func newCourier(ctx context.Context, s *Scene, bytes int64) (*courier, error) {
+	conn, err := Dial(ctx, s.Server.Addr, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return &courier{Conn: conn, world: s.world, form: s.cell.What == FormWhat, hashes: s.cell.System != bench.CopySystem}, nil
+}
+
+// Around the content of a form.
+const (
+	FormBoundary = "formbench-0123456789abcdef"
+	FormBegin    = "--" + FormBoundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"scan.pdf\"\r\n" +
+		"Content-Type: application/pdf\r\n\r\n"
+	FormEnd = "\r\n--" + FormBoundary + "--\r\n"
+)
+
+// uploadHead returns what comes before the content, and what comes after it.
+func (c *courier) uploadHead(size int64) (before, after string) {
+	header := "Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=\"scan.pdf\"\r\n"
+	if c.form {
+		header = "Content-Type: multipart/form-data; boundary=" + FormBoundary + "\r\n"
+		before, after = FormBegin, FormEnd
+	}
+	return fmt.Sprintf("POST %s/%s/files HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
+		"Authorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
+		c.world.ListPath(), fixture.StoredID(0), c.world.Key, header, int64(len(before))+size+int64(len(after)), before), after
+}
+
+func (c *courier) Upload(_ context.Context, what *Content) (string, error) {
+	before, after := c.uploadHead(what.Size)
+	body, err := c.Send(before, what, after, http.StatusCreated)
+	if err != nil {
+		return "", err
+	}
+	var got server.Uploaded
+	if err := json.Unmarshal(body, &got); err != nil {
+		return "", fmt.Errorf("upload: %w", err)
+	}
+	want := server.Uploaded{UUID: got.UUID, Size: what.Size}
+	if c.hashes {
+		want.SHA256 = what.sum
+	}
+	if got != want || got.UUID == "" {
+		return "", fmt.Errorf("upload: answered %+v, want %+v", got, want)
+	}
+	return got.UUID, nil
+}
+
+func (c *courier) Download(_ context.Context, id string, w io.Writer) (int64, error) {
+	return c.Fetch(c.world.Request(http.MethodGet, "/v1/files/"+id, nil), w)
+}

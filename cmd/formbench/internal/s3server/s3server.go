@@ -1,0 +1,123 @@
+// Package s3server runs versitygw, an S3 server that keeps every object as a plain file.
+package s3server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore/s3blob"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+)
+
+// What the S3 server and its clients agree on.
+const (
+	Bucket = "files"
+	Region = "us-east-1"
+	Key    = "formbench" // and its secret: the server is soon gone
+)
+
+// A Server is a process of versitygw.
+type Server struct {
+	Endpoint string
+	PID      int
+	cmd      *exec.Cmd
+	output   bytes.Buffer // to be read when the process has ended
+	ended    chan struct{}
+}
+
+// starts is how often to try: the port may be somebody else's.
+const starts = 10
+
+// Start starts a server with an empty bucket and its data below a directory.
+func Start(ctx context.Context, program, dir string) (*Server, error) {
+	data, sidecar := filepath.Join(dir, "s3"), filepath.Join(dir, "s3-attributes")
+	if err := errors.Join(os.MkdirAll(filepath.Join(data, Bucket), 0o700), os.Mkdir(sidecar, 0o700)); err != nil {
+		return nil, err
+	}
+	var errs error
+	for try := range starts {
+		args := []string{data}
+		if try >= starts/2 { // perhaps the file system has no extended attributes
+			args = []string{"--sidecar", sidecar, data}
+		}
+		s, err := attempt(ctx, program, args)
+		if err == nil {
+			return s, nil
+		}
+		errs = errors.Join(errs, err)
+	}
+	return nil, fmt.Errorf("start an S3 server: %w", errs)
+}
+
+func attempt(ctx context.Context, program string, args []string) (*Server, error) {
+	// Below the range from which outgoing connections take theirs.
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000))) //nolint:gosec // no secret
+	s := &Server{Endpoint: "http://" + address, ended: make(chan struct{})}
+	args = append([]string{"--quiet", "--port", address, "--region", Region, "posix"}, args...)
+	s.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // the user names the program
+	s.cmd.Env = []string{"ROOT_ACCESS_KEY=" + Key, "ROOT_SECRET_KEY=" + Key, "PATH=" + os.Getenv("PATH")}
+	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
+	s.cmd.SysProcAttr = endWithUs()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.PID = s.cmd.Process.Pid
+	go func() {
+		_ = s.cmd.Wait() // always says that it was killed
+		close(s.ended)
+	}()
+	if err := s.wait(ctx); err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(s.output.Bytes()))
+	}
+	return s, nil
+}
+
+// Stop ends the server at once: nobody needs its data any more.
+func (s *Server) Stop() {
+	_ = s.cmd.Process.Kill() // it may have ended by itself
+	<-s.ended
+}
+
+// wait returns when the server answers.
+func (s *Server) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, loadgen.AnswerTimeout)
+	defer cancel()
+	transport := &http.Transport{DisableKeepAlives: true}
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := transport.RoundTrip(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		select {
+		case <-s.ended: // whoever answered, it wasn't ours
+			return errors.New("the process ended")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+		if err == nil {
+			return nil
+		}
+	}
+}
+
+// OpenBucket returns the blobs of the API on an S3 server.
+func OpenBucket(endpoint string) (*s3blob.Store, error) {
+	bucket := s3blob.Bucket{Name: Bucket, Region: Region, Endpoint: endpoint}
+	return s3blob.New(bucket, s3blob.StaticCredentials(Key, Key, ""), nil)
+}

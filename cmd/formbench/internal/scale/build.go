@@ -1,0 +1,255 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// A recordWriter stores records, some at once.
+type recordWriter interface {
+	write(ctx context.Context, records []record) error
+	Close() error
+}
+
+const (
+	batchSize   = 5_000 // records that are stored at once
+	workerCount = 2     // who make and store records
+)
+
+// build makes an installation in an empty database.
+func (in *installation) build(ctx context.Context) error {
+	if err := in.found(ctx); err != nil {
+		return err
+	}
+	if err := in.load(ctx); err != nil {
+		return err
+	}
+	if err := in.begin(ctx); err != nil {
+		return err
+	}
+	if err := in.fill(ctx); err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	return in.finish(ctx)
+}
+
+func accountName(n int) string { return fmt.Sprintf("account %02d", n) }
+
+// found makes the accounts, campaigns and webhooks.
+func (in *installation) found(ctx context.Context) error {
+	return in.at2024(ctx, func(svc *formsvc.Service) error {
+		accounts := make([]formsvc.ID, accountCount)
+		for i := range accounts {
+			account, err := svc.Accounts.Create(ctx, accountName(i))
+			if err != nil {
+				return err
+			}
+			accounts[i] = account.ID
+		}
+		for i := range campaignCount {
+			campaign, err := svc.Campaigns.Create(ctx, accounts[i%accountCount], database.CampaignInput())
+			if err != nil {
+				return err
+			}
+			if i < accountCount {
+				if err := listen(ctx, svc, accounts[i], "https://hooks.example.com/forms", campaign.ID); err != nil {
+					return err
+				}
+			}
+		}
+		for _, account := range accounts[quietAccounts:] {
+			if err := listen(ctx, svc, account, "https://broken.example.com/", ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url string, campaign formsvc.ID) error {
+	_, _, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
+		URL: url, Events: []formsvc.EventType{webhook.ResponseCreated}, CampaignID: campaign,
+	})
+	return err
+}
+
+// at2024 opens the database as it was before the first response.
+func (in *installation) at2024(ctx context.Context, do func(*formsvc.Service) error) error {
+	return in.With(ctx, func(s database.Store, _ *formsvc.Service) error {
+		svc, err := formsvc.New(s, &formsvc.Options{Now: beginTime})
+		if err != nil {
+			return err
+		}
+		return do(svc)
+	})
+}
+
+// load reads what was made before the responses, and makes a key for each account.
+func (in *installation) load(ctx context.Context) error {
+	in.accounts, in.campaigns = make([]account, accountCount), make([]formsvc.Campaign, campaignCount)
+	return in.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
+		for i := range in.accounts {
+			if err := in.loadAccount(ctx, svc, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (in *installation) loadAccount(ctx context.Context, svc *formsvc.Service, n int) error {
+	account, err := svc.Accounts.ByName(ctx, accountName(n))
+	if err != nil {
+		return err
+	}
+	a := &in.accounts[n]
+	a.id = account.ID
+	_, a.key, err = svc.Keys.Create(ctx, a.id, formsvc.KeyInput{Name: "bench", Permissions: formsvc.AllPermissions()})
+	if err != nil {
+		return err
+	}
+	campaigns, err := svc.Campaigns.List(ctx, formsvc.CampaignQuery{AccountID: a.id, Page: formsvc.PageQuery{Ascending: true}})
+	if err != nil {
+		return err
+	}
+	if got, want := len(campaigns.Items), campaignCount/accountCount; got != want {
+		return fmt.Errorf("%s has %d campaigns, want %d", account.Name, got, want)
+	}
+	for i := range campaigns.Items {
+		in.campaigns[n+i*accountCount] = campaigns.Items[i]
+	}
+	hooks, err := svc.Webhooks.List(ctx, a.id)
+	if err != nil {
+		return err
+	}
+	for i := range hooks {
+		if hooks[i].CampaignID == "" {
+			a.failing = hooks[i].ID
+		} else {
+			a.hook = hooks[i].ID
+		}
+	}
+	return nil
+}
+
+// fill stores the responses.
+func (in *installation) fill(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	writer, err := in.writer(ctx)
+	if err != nil {
+		return err
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workerCount {
+		wg.Go(func() {
+			if err := in.work(ctx, writer, &next); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(context.Cause(ctx), writer.Close())
+}
+
+// work makes and stores batches until there are none.
+func (in *installation) work(ctx context.Context, writer recordWriter, next *atomic.Int64) error {
+	m, err := newMaker(&in.history)
+	if err != nil {
+		return err
+	}
+	records := make([]record, 0, batchSize)
+	for ctx.Err() == nil {
+		first := int(next.Add(batchSize)) - batchSize
+		if first >= in.n {
+			return nil
+		}
+		records = records[:0]
+		for i := range min(batchSize, in.n-first) {
+			r, err := m.record(ctx, first+i)
+			if err != nil {
+				return fmt.Errorf("response %d: %w", first+i, err)
+			}
+			records = append(records, r)
+		}
+		if err := writer.write(ctx, records); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// A maker has the service make records: it is a store that keeps what it was given
+// last, and has no methods but those that this takes.
+type maker struct {
+	formsvc.Store // nil
+
+	history *history
+	svc     *formsvc.Service
+	number  int
+	made    record
+	ids     int // how many identifiers the response has been given
+}
+
+func newMaker(s *history) (_ *maker, err error) {
+	m := &maker{history: s}
+	m.svc, err = formsvc.New(m, &formsvc.Options{
+		Now: func() time.Time { return s.at(m.number) },
+		NewID: func(time.Time) formsvc.ID {
+			m.ids++
+			return s.id(m.number, m.ids > 1)
+		},
+		NewReference: func() string { return s.reference(m.number) },
+	})
+	return m, err
+}
+
+// Campaign implements formsvc.Store for the campaign of the record.
+func (m *maker) Campaign(context.Context, formsvc.CampaignKey) (formsvc.Campaign, error) {
+	return m.history.campaigns[campaignOf(m.number)], nil
+}
+
+// CreateResponse implements formsvc.Store.
+func (m *maker) CreateResponse(_ context.Context, r formsvc.Response, _ int64, change formsvc.Change) error {
+	if len(change.Events) != 1 {
+		return fmt.Errorf("a response came with %d events", len(change.Events))
+	}
+	m.made = record{Response: r, event: change.Events[0]}
+	return nil
+}
+
+// record makes record i.
+func (m *maker) record(ctx context.Context, i int) (record, error) {
+	m.number, m.ids = i, 0
+	n := campaignOf(i)
+	campaign, account := &m.history.campaigns[n], &m.history.accounts[n%accountCount]
+	_, answers := fixture.Submission(i)
+	if _, err := m.svc.Responses.Create(ctx, account.id, campaign.ID, formsvc.ResponseInput{
+		User: m.history.person(i), Answers: answers,
+	}); err != nil {
+		return record{}, err
+	}
+	r := m.made
+	m.history.fate(i, &r.Response)
+	if n < accountCount {
+		r.delivered = account.hook
+	}
+	if i >= m.history.firstDue {
+		r.due = account.failing
+	}
+	return r, nil
+}
+
+// createdBit is how the type of the event is stored.
+func createdBit() int { return 1 << slices.Index(webhook.EventTypes(), webhook.ResponseCreated) }

@@ -1,0 +1,140 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// claimTurns is how often a round claims deliveries of each installation: so that
+// those of a small one last for three rounds.
+const claimTurns = 30
+
+// claims measures how deliveries are claimed, read and finished. The installations
+// take turns, so that both meet the same machine.
+func (s *pairBench) claims(ctx context.Context) (err error) {
+	var queues [2]*timedQueue
+	for i, in := range s.turns() {
+		st, err := database.OpenStore(ctx, in.DSN, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, st.Close()) }()
+		queues[i] = newTimedQueue(in, st)
+	}
+	for turn := range claimTurns + 1 {
+		for _, q := range queues {
+			if err := q.turn(ctx, turn > 0); err != nil {
+				return fmt.Errorf("claim from %d responses: %w", q.in.n, err)
+			}
+		}
+	}
+	for _, what := range []string{ClaimWhat, PayloadsWhat, OutcomesWhat} {
+		for _, q := range queues {
+			c := requests.Cell{What: what, Store: q.in.store, System: bench.APISystem, Conns: 1, Responses: q.in.n, Round: s.round}
+			c.Figures = timed(q.took[what])
+			s.Note(c)
+		}
+	}
+	return nil
+}
+
+// timed turns durations into figures.
+func timed(took []time.Duration) requests.Figures {
+	var sum time.Duration
+	for _, d := range took {
+		sum += d
+	}
+	slices.Sort(took)
+	return requests.Figures{
+		Requests: len(took), Seconds: sum.Seconds(), PerSecond: float64(len(took)) / sum.Seconds(),
+		P50: stats.Milliseconds(stats.Percentile(took, 50)), P99: stats.Milliseconds(stats.Percentile(took, 99)), Max: stats.Milliseconds(stats.Percentile(took, 100)),
+	}
+}
+
+// A timedQueue is the queue of an installation and how long it took.
+type timedQueue struct {
+	in     *installation
+	queue  delivery.Queue
+	shares []delivery.Share
+	took   map[string][]time.Duration
+}
+
+func newTimedQueue(in *installation, queue delivery.Queue) *timedQueue {
+	q := &timedQueue{in: in, queue: queue, took: make(map[string][]time.Duration)}
+	failing := in.accounts[quietAccounts:]
+	for i := range failing {
+		n := process.Claimed*(i+1)/len(failing) - process.Claimed*i/len(failing)
+		q.shares = append(q.shares, delivery.Share{Endpoint: string(failing[i].failing), N: n})
+	}
+	return q
+}
+
+// turn claims deliveries of every failing webhook, reads what is to be sent and says
+// that it was.
+func (q *timedQueue) turn(ctx context.Context, counts bool) error {
+	var (
+		claims   []delivery.Claim
+		payloads map[string]delivery.Payload
+		accepted []bool
+	)
+	lap := func(what string, do func() error) error {
+		start := time.Now()
+		err := do()
+		if counts {
+			q.took[what] = append(q.took[what], time.Since(start))
+		}
+		return err
+	}
+	now := time.Now()
+	err := lap(ClaimWhat, func() (err error) {
+		if _, err = q.queue.Ready(ctx, now); err != nil {
+			return err
+		}
+		claims, err = q.queue.Claim(ctx, delivery.ClaimRequest{Now: now, Lease: time.Minute, Shares: q.shares})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	events, outcomes := finished(claims, now)
+	if err := lap(PayloadsWhat, func() (err error) {
+		payloads, err = q.queue.Payloads(ctx, events)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := lap(OutcomesWhat, func() (err error) {
+		accepted, err = q.queue.Finish(ctx, outcomes)
+		return err
+	}); err != nil {
+		return err
+	}
+	if len(claims) != process.Claimed || len(payloads) != process.Claimed || slices.Contains(accepted, false) {
+		return fmt.Errorf("%d of %d deliveries were claimed, with %d payloads; outcomes accepted: %v",
+			len(claims), process.Claimed, len(payloads), accepted)
+	}
+	return nil
+}
+
+// finished returns the events of claims, and outcomes that say that all went well.
+func finished(claims []delivery.Claim, now time.Time) (events []string, outcomes []delivery.Outcome) {
+	for i := range claims {
+		c := &claims[i]
+		events = append(events, c.EventID)
+		outcomes = append(outcomes, delivery.Outcome{
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Delivered,
+			Attempt: delivery.Attempt{StartedAt: now, Duration: time.Millisecond, Status: 200},
+		})
+	}
+	return events, outcomes
+}

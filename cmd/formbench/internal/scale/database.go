@@ -1,0 +1,202 @@
+package scale
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+)
+
+// openDatabase returns an empty database, or with keep one that an earlier run
+// has filled in the same way and kept.
+func openDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database.Database, found bool, err error) {
+	switch {
+	case !keep && store == bench.PostgresStore:
+		db, err = database.NewPostgres(ctx)
+		return db, false, err
+	case !keep:
+		db, err = database.New(ctx, store, b.Dir)
+		return db, false, err
+	}
+	name := fmt.Sprintf("formbench_scale_%d_%d", n, b.ScaleDue)
+	if store == bench.PostgresStore {
+		return keptPostgres(ctx, name)
+	}
+	return keptFile(filepath.Join(b.Dir, name))
+}
+
+func nothing() error { return nil }
+
+// Unfinished is at the end of the name of what is being filled, so that it is never taken
+// for one that was kept.
+const Unfinished = "_unfinished"
+
+func keptFile(dir string) (*database.Database, bool, error) {
+	const file = "forms.db"
+	if _, err := os.Stat(dir); err == nil {
+		return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: nothing}, true, nil
+	}
+	dir += Unfinished
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		return nil, false, err
+	}
+	return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: func() error { return os.RemoveAll(dir) }}, false, nil
+}
+
+func keptPostgres(ctx context.Context, name string) (*database.Database, bool, error) {
+	server := os.Getenv(bench.PostgresEnv)
+	dsn, err := url.Parse(server)
+	if err != nil {
+		return nil, false, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
+	}
+	n, err := database.ServerCount(ctx, server, "SELECT count(*) FROM pg_database WHERE datname = $1", name)
+	if err != nil {
+		return nil, false, err
+	}
+	if n > 0 {
+		dsn.Path = "/" + name
+		return &database.Database{DSN: dsn.String(), Drop: nothing}, true, nil
+	}
+	name += Unfinished
+	drop := func() error {
+		return database.OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+	}
+	if err := errors.Join(drop(), database.OnServer(ctx, server, "CREATE DATABASE "+name)); err != nil {
+		return nil, false, err
+	}
+	dsn.Path = "/" + name
+	return &database.Database{DSN: dsn.String(), Drop: drop}, false, nil
+}
+
+// keep gives a database that was filled the name under which it is found again.
+func (in *installation) keep(ctx context.Context) error {
+	done := strings.Replace(in.DSN, Unfinished, "", 1)
+	if in.store == bench.PostgresStore {
+		from, err := url.Parse(in.DSN)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(from.Path, "/")
+		err = database.OnServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, Unfinished))
+		if err != nil {
+			return err
+		}
+	} else {
+		dir := filepath.Dir(strings.TrimPrefix(in.DSN, "sqlite:"))
+		if err := os.Rename(dir, strings.TrimSuffix(dir, Unfinished)); err != nil {
+			return err
+		}
+	}
+	in.Database = &database.Database{DSN: done, Drop: nothing}
+	return nil
+}
+
+// writer opens the database for filling.
+func (in *installation) writer(ctx context.Context) (recordWriter, error) {
+	if path, ok := strings.CutPrefix(in.DSN, "sqlite:"); ok {
+		return newStuffer(ctx, path)
+	}
+	return newCopier(ctx, in.DSN)
+}
+
+// run runs statements one after the other.
+func (in *installation) run(ctx context.Context, statements ...string) error {
+	return in.Use(func(db *sql.DB) error {
+		for _, s := range statements {
+			if _, err := db.ExecContext(ctx, s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+		return nil
+	})
+}
+
+// begin keeps the database from counting responses one by one.
+func (in *installation) begin(ctx context.Context) error {
+	if in.store == bench.SQLiteStore {
+		return nil // the program counts there
+	}
+	return in.run(ctx, "ALTER TABLE formsvc_responses DISABLE TRIGGER USER")
+}
+
+// finish counts the responses, and does now what the database would do by itself
+// soon.
+func (in *installation) finish(ctx context.Context) error {
+	const (
+		counters = "INSERT INTO formsvc_counters (campaign_id, shard, responses) " +
+			"SELECT campaign_id, 0, count(*) FROM formsvc_responses GROUP BY campaign_id"
+		moved = "FROM formsvc_responses WHERE status <> 'pending' GROUP BY campaign_id, status"
+	)
+	if in.store == bench.SQLiteStore {
+		return in.run(ctx, counters, "INSERT INTO formsvc_statuses (campaign_id, status, responses) "+
+			"SELECT campaign_id, status, count(*) "+moved)
+	}
+	return in.run(ctx, counters, "INSERT INTO formsvc_statuses (campaign_id, status, shard, responses) "+
+		"SELECT campaign_id, status, 0, count(*) "+moved,
+		"ALTER TABLE formsvc_responses ENABLE TRIGGER USER", "VACUUM (ANALYZE)")
+}
+
+// A Size is how much a table, without its indexes, or an index takes.
+type Size struct {
+	Store     string  `json:"store"`
+	Responses int     `json:"responses"`
+	Table     string  `json:"table"`
+	Index     string  `json:"index,omitempty"`
+	Rows      int64   `json:"rows"`
+	Bytes     int64   `json:"bytes"`
+	PerRow    float64 `json:"bytesPerRow"`
+}
+
+// sizes returns the sizes of what grows with the responses.
+func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
+	err = in.Use(func(db *sql.DB) (err error) {
+		query := postgresSizes
+		if in.store == bench.SQLiteStore {
+			query = sqliteSizes
+		}
+		rows, err := db.QueryContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		for rows.Next() {
+			s := Size{Store: in.store, Responses: in.n}
+			if err := rows.Scan(&s.Table, &s.Index, &s.Bytes); err != nil {
+				return err
+			}
+			list = append(list, s)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sizes: %w", err)
+	}
+	return list, in.perRow(ctx, list)
+}
+
+// perRow counts the rows, once for each table.
+func (in *installation) perRow(ctx context.Context, list []Size) error {
+	return in.Use(func(db *sql.DB) error {
+		counts := make(map[string]int64)
+		for i := range list {
+			s := &list[i]
+			n, ok := counts[s.Table]
+			if !ok {
+				if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+s.Table).Scan(&n); err != nil {
+					return fmt.Errorf("count %s: %w", s.Table, err)
+				}
+				counts[s.Table] = n
+			}
+			s.Rows = n
+			s.PerRow = float64(s.Bytes) / float64(max(n, 1))
+		}
+		return nil
+	})
+}

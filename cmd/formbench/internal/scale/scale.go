@@ -1,0 +1,219 @@
+// Package scale measures the same requests, claims and outcomes on an installation of
+// millions of responses and on one of thousands.
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+)
+
+// What is measured at both sizes, beside requests.CreateWhat.
+const (
+	randomWhat     = "get any"
+	scaleFirstWhat = "first page of all"
+	scaleFarWhat   = "a page far behind"
+	commonWhat     = "status, common"
+	pendingWhat    = "status, pending"
+	RareWhat       = "status, rare"
+	unknownWhat    = "status, of none"
+	emailWhat      = "e-mail"
+	strangerWhat   = "e-mail of nobody"
+	updatedWhat    = "updated lately"
+	feedStartWhat  = "feed, its start"
+	feedEndWhat    = "feed, its end"
+	newestWhat     = "newest events"
+	logWhat        = "deliveries"
+	deliveredWhat  = "deliveries, done"
+	ClaimWhat      = "claim of 64"
+	PayloadsWhat   = "payloads of 64"
+	OutcomesWhat   = "outcomes of 64"
+)
+
+// Reads are the requests that read, in the order in which they are measured.
+func Reads() []string {
+	return []string{
+		randomWhat, scaleFirstWhat, scaleFarWhat, commonWhat, pendingWhat, RareWhat, unknownWhat, emailWhat, strangerWhat,
+		updatedWhat, feedStartWhat, feedEndWhat, newestWhat, logWhat, deliveredWhat,
+	}
+}
+
+// Conns are the connections of the create cells.
+func Conns() []int { return []int{1, 64} }
+
+// A runner is what was measured so far.
+type runner struct {
+	*bench.Bench
+	cells []requests.Cell
+	sizes []Size
+}
+
+// Run measures the same on a small and on a large installation, and how much
+// the large one takes. What was measured until something fails is returned, too.
+func Run(ctx context.Context, b *bench.Bench) ([]requests.Cell, []Size, error) {
+	r := &runner{Bench: b}
+	for _, store := range b.Stores {
+		if err := r.store(ctx, store); err != nil {
+			return r.cells, r.sizes, fmt.Errorf("%s: %w", store, err)
+		}
+	}
+	return r.cells, r.sizes, nil
+}
+
+// large is how many responses the large installation has.
+func (r *runner) large(store string) int {
+	if store == bench.PostgresStore {
+		return r.ScalePostgres
+	}
+	return r.ScaleSQLite
+}
+
+func (r *runner) store(ctx context.Context, store string) (err error) {
+	large, err := newInstallation(ctx, r.Bench, store, r.large(store), r.ScaleKeep)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, large.Drop()) }()
+	sizes, err := large.sizes(ctx)
+	if err != nil {
+		return err
+	}
+	r.sizes = append(r.sizes, sizes...)
+	for round := range r.Rounds {
+		if err := r.round(ctx, large, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round measures everything once, on a fresh small installation.
+func (r *runner) round(ctx context.Context, large *installation, round int) (err error) {
+	small, err := newInstallation(ctx, r.Bench, large.store, r.ScaleSmall, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, small.Drop()) }()
+	s := &pairBench{
+		Runner: &requests.Runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
+		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
+	}
+	err = s.all(ctx)
+	r.cells = append(r.cells, s.Cells...)
+	return err
+}
+
+// A pairBench measures one round. It has a bench of its own, since it changes how long
+// a cell takes.
+type pairBench struct {
+	*requests.Runner
+	round int
+	least time.Duration    // how long to measure
+	pair  [2]*installation // small and large
+}
+
+func (s *pairBench) all(ctx context.Context) error {
+	for _, what := range Reads() {
+		if err := s.both(ctx, what, 1); err != nil {
+			return err
+		}
+	}
+	if err := s.claims(ctx); err != nil {
+		return err
+	}
+	for _, conns := range Conns() {
+		if err := s.both(ctx, requests.CreateWhat, conns); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turns is the order in which the two are measured, another one in each round.
+func (s *pairBench) turns() []*installation {
+	if s.round%2 == 0 {
+		return []*installation{s.pair[1], s.pair[0]}
+	}
+	return s.pair[:]
+}
+
+// both measures one kind of request on both installations.
+func (s *pairBench) both(ctx context.Context, what string, conns int) error {
+	for _, in := range s.turns() {
+		c := requests.Cell{What: what, Store: in.store, System: bench.APISystem, Conns: conns, Responses: in.n, Round: s.round}
+		prepare := func(addr string) (loadgen.Workload, error) {
+			s.Duration = s.least
+			load, err := in.requests(ctx, what, addr)
+			if err == nil && what != requests.CreateWhat {
+				s.Duration, err = long(ctx, addr, &load, s.least)
+			}
+			return load, err
+		}
+		if _, err := s.Measure(ctx, c, in.DSN, prepare); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+// long returns how long to measure requests, at least d: for as many as say something.
+func long(ctx context.Context, addr string, load *loadgen.Workload, d time.Duration) (time.Duration, error) {
+	const some = 10
+	var took time.Duration
+	for range 2 { // the second one finds what the first has read
+		start := time.Now()
+		if _, err := loadgen.Ask(ctx, addr, load.Requests[0], load.Status); err != nil {
+			return 0, err
+		}
+		took = time.Since(start)
+	}
+	return max(d, some*took), nil
+}
+
+// An installation is a database as it is after two years.
+type installation struct {
+	*database.Database
+	history
+	store string
+}
+
+// newInstallation makes one of n responses, or finds one that was kept.
+func newInstallation(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (*installation, error) {
+	start := time.Now()
+	in := &installation{store: store, history: history{n: n}}
+	in.firstDue = in.outage(b.ScaleDue)
+	var (
+		found bool
+		err   error
+	)
+	if in.Database, found, err = openDatabase(ctx, b, store, n, keep); err != nil {
+		return nil, err
+	}
+	if !found {
+		err = in.build(ctx)
+	}
+	if err == nil {
+		err = in.load(ctx)
+	}
+	if err == nil && !found {
+		err = in.check(ctx)
+	}
+	if err == nil && keep && !found {
+		err = in.keep(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%d responses: %w", n, err), in.Drop())
+	}
+	verb := "stored"
+	if found {
+		verb = "found"
+	}
+	_, _ = fmt.Fprintf(b.Log, "%s %d responses in %s in %.1f s\n", verb, n, store, time.Since(start).Seconds())
+	return in, nil
+}

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestCopier makes sure that the careful reference checks what it sends, and that
+// the other one does not.
+func TestCopier(t *testing.T) {
+	t.Parallel()
+	content := bytes.Repeat([]byte("content "), 12_500)
+	hash := sha256.Sum256(content)
+	sum := hex.EncodeToString(hash[:])
+	for _, careful := range []bool{false, true} {
+		dir := t.TempDir()
+		handler, closeDir, err := newCopier(dir, careful)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = closeDir() })
+		for i := range 2 {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/campaigns/c/responses/r/files", bytes.NewReader(content)))
+			want := Uploaded{UUID: strconv.Itoa(i), Size: int64(len(content))}
+			if careful {
+				want.SHA256 = sum
+			}
+			var got Uploaded
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusCreated || got != want {
+				t.Fatalf("upload %d: %d, %+v, %v", i, w.Code, got, err)
+			}
+			w = httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/files/"+got.UUID, nil))
+			if w.Code != http.StatusOK || !bytes.Equal(w.Body.Bytes(), content) {
+				t.Fatalf("download %d: %d, %d bytes", i, w.Code, w.Body.Len())
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, "1"), make([]byte, len(content)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = root.Close() })
+		w := httptest.NewRecorder()
+		err = (&copier{dir: root, careful: careful, sums: []string{sum, sum}}).send(w, "1")
+		if (err != nil) != careful || w.Body.Len() != len(content) {
+			t.Errorf("careful is %v: a damaged file gives %v", careful, err)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+// Package server is the HTTP servers that are measured, each in a process of its own: the
+// API, and handlers that do less, which show the limits.
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/fileblob"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+)
+
+// Command is the argument that makes this program a server. It reads a
+// Config from standard input, writes a Ready to standard output and
+// serves until standard input ends, so that it never outlives who started it.
+const Command = "serve-cell"
+
+// A Config says what to serve.
+type Config struct {
+	System    string
+	DSN       string
+	Responses int    // in the campaign of the ceiling
+	Profile   string // file for a CPU profile
+	Files     string // directory of files; "" for none
+	Endpoint  string // of the S3 server that has the files; "" for none
+	MaxFile   int64  // bytes
+
+	Processors int           // that it may use; 0 for all
+	SlowWrite  time.Duration // how long the database takes for a response, one after the other
+}
+
+// A Ready says where. A peer adds a token.
+type Ready struct{ Addr, Token string }
+
+// The limits of "formsvc serve".
+const (
+	ReadHeaderTimeout = 10 * time.Second
+	readTimeout       = 60 * time.Second
+	writeTimeout      = 90 * time.Second
+	idleTimeout       = 120 * time.Second
+	maxHeaderBytes    = 64 << 10
+	ShutdownTimeout   = 20 * time.Second
+)
+
+// gcPercent is that of "formsvc serve"; the ceiling has it too.
+const gcPercent = 200
+
+// Serve is the server process.
+func Serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	in := json.NewDecoder(stdin)
+	var cfg Config
+	if err := in.Decode(&cfg); err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	if cfg.Processors > 0 {
+		runtime.GOMAXPROCS(cfg.Processors)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		cancel()
+	}()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	addr := listener.Addr().String()
+	handler, closeStore, err := cfg.handler(ctx, addr, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	stopProfile, err := worker.StartProfile(cfg.Profile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfile()) }()
+	if err := json.NewEncoder(stdout).Encode(Ready{Addr: addr}); err != nil {
+		return err
+	}
+	return serveHTTP(ctx, listener, handler, logger)
+}
+
+// handler returns what to serve and what to close afterwards.
+func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) (http.Handler, func() error, error) {
+	switch c.System {
+	case bench.CeilingSystem:
+		return newCeiling(c.Responses), func() error { return nil }, nil
+	case bench.CopySystem, bench.CarefulSystem:
+		return newCopier(c.Files, c.System == bench.CarefulSystem)
+	case bench.SingleSystem:
+		return newSingle(ctx, c.DSN)
+	}
+	groupLimit := 0 // the store's default
+	if c.System == bench.EachSystem {
+		groupLimit = 1
+	}
+	s, err := database.OpenStore(ctx, c.DSN, groupLimit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.SlowWrite > 0 {
+		s = &slowStore{Store: s, took: c.SlowWrite}
+	}
+	blobs, closeBlobs, err := c.blobs()
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	closeAll := func() error { return errors.Join(closeBlobs(), s.Close()) }
+	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: c.quota()})
+	if err != nil {
+		return nil, nil, errors.Join(err, closeAll())
+	}
+	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping, MaxRequests: c.maxRequests()})
+	if err != nil {
+		return nil, nil, errors.Join(err, closeAll())
+	}
+	return handler, closeAll, nil
+}
+
+// maxRequests is how many requests the API works on at once.
+func (c *Config) maxRequests() int {
+	if c.System == bench.UnboundedSystem {
+		return math.MaxInt32
+	}
+	return 0 // its default
+}
+
+// quota is how many requests an hour the key may make.
+func (c *Config) quota() int {
+	if c.System == bench.QuotaSystem || c.System == bench.KeyedSystem {
+		return 1_000_000_000
+	}
+	return -1
+}
+
+// blobs returns where the API keeps files, if anywhere.
+func (c *Config) blobs() (blobstore.Store, func() error, error) {
+	switch {
+	case c.Endpoint != "":
+		s, err := s3server.OpenBucket(c.Endpoint)
+		return s, func() error { return nil }, err
+	case c.Files != "":
+		s, err := fileblob.Open(c.Files, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Close, nil
+	}
+	return nil, func() error { return nil }, nil
+}
+
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: ReadHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
+	defer done()
+	err := server.Shutdown(patience)
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	return err
+}
+
+// A Process is a process that serves, of this program or a peer.
+type Process struct {
+	Addr   string
+	Token  string    // of a peer
+	Begin  time.Time // of the process
+	PID    int
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	stderr bytes.Buffer // passed on to log when the server has ended
+	log    io.Writer
+}
+
+// Start returns when the server of this program answers.
+func Start(ctx context.Context, self string, cfg Config, log io.Writer) (*Process, error) {
+	return StartProgram(ctx, cfg, log, self, Command)
+}
+
+// StartProgram returns when the program answers, given its configuration.
+func StartProgram(ctx context.Context, cfg any, log io.Writer, program, command string) (*Process, error) {
+	s := &Process{cmd: exec.CommandContext(ctx, program, command), log: log} //nolint:gosec // the user names the program
+	s.cmd.Stderr = &s.stderr
+	stdin, err := s.cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	s.stdin = stdin
+	s.cmd.Cancel = stdin.Close
+	s.cmd.WaitDelay = ShutdownTimeout
+	s.Begin = time.Now()
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a server: %w", err)
+	}
+	var ready Ready
+	err = json.NewEncoder(stdin).Encode(cfg)
+	if err == nil {
+		err = json.NewDecoder(stdout).Decode(&ready)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start a server: %w", errors.Join(err, s.Stop()))
+	}
+	s.Addr, s.Token, s.PID = ready.Addr, ready.Token, s.cmd.Process.Pid
+	return s, nil
+}
+
+// Stop ends the server and fails when it failed.
+func (s *Process) Stop() error {
+	_ = s.stdin.Close() // it may be closed already
+	timer := time.AfterFunc(ShutdownTimeout, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	err := s.cmd.Wait()
+	_, _ = s.stderr.WriteTo(s.log)
+	if err != nil {
+		return fmt.Errorf("server: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// singleConns is how many connections to Postgres suited the handler best.
+const singleConns = 32
+
+// SingleSchema is what such a service would have: what ours has of a response, an
+// event and a delivery, and the indexes that reading them takes.
+const SingleSchema = `
+CREATE TABLE single_responses (
+	id text PRIMARY KEY, campaign text NOT NULL, reference text NOT NULL UNIQUE, status text NOT NULL,
+	respondent text NOT NULL, answers text NOT NULL, created_at timestamptz NOT NULL);
+CREATE INDEX single_responses_page ON single_responses (campaign, created_at, id);
+CREATE TABLE single_events (id text PRIMARY KEY, type text NOT NULL, payload text NOT NULL, created_at timestamptz NOT NULL);
+CREATE TABLE single_deliveries (
+	id text PRIMARY KEY, event_id text NOT NULL, webhook text NOT NULL, state smallint NOT NULL, due_at timestamptz NOT NULL);
+CREATE INDEX single_deliveries_due ON single_deliveries (due_at) WHERE state = 0`
+
+const (
+	// InsertResponse stores a response alone.
+	InsertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	insertThree = `WITH response AS (` + InsertResponse + `), event AS (
+		INSERT INTO single_events (id, type, payload, created_at) VALUES ($8, 'response.created', $9, $7))
+		INSERT INTO single_deliveries (id, event_id, webhook, state, due_at) VALUES ($10, $8, $11, 0, $7)`
+)
+
+// A single is what anyone would write on Postgres who wants what ours promises: it
+// decodes, has the response, its event and its delivery stored by one statement,
+// and encodes. It checks nothing.
+type single struct{ pool *pgxpool.Pool }
+
+// newSingle also returns what closes it.
+func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, error) {
+	pool, err := OpenPool(ctx, dsn, singleConns)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &single{pool: pool}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, r *http.Request) {
+		var in fixture.InputJSON
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		out, err := s.create(r.Context(), formsvc.ID(r.PathValue("uuid")), in)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		SendJSON(w, http.StatusCreated, out)
+	})
+	return mux, func() error { pool.Close(); return nil }, nil
+}
+
+// OpenPool opens that many connections to Postgres.
+func OpenPool(ctx context.Context, dsn string, conns int) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("the database is not valid") // it may have a password
+	}
+	cfg.MaxConns = int32(conns) //nolint:gosec // a small number
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+func (s *single) create(ctx context.Context, campaign formsvc.ID, in fixture.InputJSON) (*fixture.ResponseJSON, error) {
+	at := time.Now().UTC()
+	text := at.Format("2006-01-02T15:04:05.000Z")
+	out := &fixture.ResponseJSON{
+		UUID: formsvc.ID(rand.Text()), Reference: rand.Text()[:11], Status: formsvc.StatusPending, User: in.User,
+		Responses: in.Responses, CreatedAt: text, CampaignUUID: campaign, UpdatedAt: text,
+	}
+	respondent, err := json.Marshal(in.User)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := json.Marshal(in.Responses)
+	if err != nil {
+		return nil, err
+	}
+	event := rand.Text()
+	payload, err := json.Marshal(map[string]any{"uuid": event, "type": "response.created", "createdAt": text, "data": out})
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.pool.Exec(ctx, insertThree, string(out.UUID), string(campaign), out.Reference, out.Status, string(respondent), string(answers), at,
+		event, string(payload), rand.Text(), "webhook")
+	return out, err
+}

@@ -1,0 +1,127 @@
+package sqltest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// count counts the rows of a table that belong to the webhook of the scene.
+func (s *scene) count(t testing.TB, d Database, table, where string) int {
+	t.Helper()
+	n, err := d.DB.NewSelect().Table(table).Where(where, string(s.hook.ID)).Count(t.Context())
+	must(t, err)
+	return int(n)
+}
+
+// pruneDeleted looks at the tables: nobody sees the rows of a deleted webhook,
+// whether they are there or not.
+func pruneDeleted(t *testing.T, d Database) {
+	s := newScene(t, d)
+	const events = 7
+	for range events {
+		r, change := s.response("R" + string(s.id()))
+		must(t, s.CreateResponse(t.Context(), r, 1, change))
+	}
+	claims := s.claim(t, s.now)
+	outcomes := make([]delivery.Outcome, 0, len(claims))
+	for _, c := range claims {
+		outcomes = append(outcomes, delivery.Outcome{
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed, Attempt: delivery.Attempt{StartedAt: s.now},
+		})
+	}
+	_, err := s.Finish(t.Context(), outcomes)
+	must(t, err)
+	kept := s.addWebhook(t)
+	r, change := s.response("last")
+	must(t, s.CreateResponse(t.Context(), r, 1, change)) // waits for both
+	must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
+	if stats, err := s.QueueStats(t.Context(), s.now); err != nil || stats.Pending != 1 {
+		t.Errorf("%d pending (%v), want the one of the other webhook", stats.Pending, err)
+	}
+	// Its attempts, and one delivery that waits, are left.
+	const attempts = "delivery_id IN (SELECT d.id FROM formsvc_deliveries AS d WHERE d.webhook_id = ?)"
+	if n := s.count(t, d, "formsvc_failing", "webhook_id = ?"); n != 0 {
+		t.Error("the failures of a deleted webhook are still to be told")
+	}
+	if n := s.count(t, d, "formsvc_attempts", attempts); n != events {
+		t.Fatalf("%d attempts before, want %d", n, events)
+	}
+	all, err := d.DB.NewSelect().Table("formsvc_attempts").Count(t.Context())
+	must(t, err)
+	calls, total := 0, 0
+	for n := 1; n > 0; calls++ {
+		n, err = s.Prune(t.Context(), time.Time{}, 3)
+		must(t, err)
+		total += n
+	}
+	left, err := d.DB.NewSelect().Table("formsvc_attempts").Count(t.Context())
+	must(t, err)
+	if n := s.count(t, d, "formsvc_deliveries", "webhook_id = ?"); n != 0 || all-left != events || total != events+events+1 {
+		t.Errorf("%d deliveries left, %d attempts and %d rows in all deleted", n, all-left, total)
+	}
+	if calls != 4 { // of at most 3 of 8 deliveries each, and one that finds nothing
+		t.Errorf("it took %d calls, want 4", calls)
+	}
+	if n := s.count(t, d, "formsvc_notices", "webhook_id = ?"); n != events {
+		t.Errorf("%d notices left, want the %d of events that are not old", n, events)
+	}
+	s.hook = kept
+	if claims := s.claim(t, s.now); len(claims) != 1 {
+		t.Errorf("%d deliveries of the other webhook, want 1", len(claims))
+	}
+}
+
+// finishUnclaimed gives outcomes with the leases of deliveries that nobody has
+// claimed.
+func finishUnclaimed(t *testing.T, d Database) {
+	s := newScene(t, d)
+	r, change := s.response("R1")
+	must(t, s.CreateResponse(t.Context(), r, 1, change))
+	refused := func(what string, lease int64) {
+		t.Helper()
+		accepted, err := s.Finish(t.Context(), []delivery.Outcome{{
+			ID: string(formsvc.DeliveryID(change.Events[0].ID, s.hook.ID)), Endpoint: string(s.hook.ID), Lease: lease,
+			Result: delivery.Delivered, Attempt: delivery.Attempt{StartedAt: s.now},
+		}})
+		must(t, err)
+		if accepted[0] {
+			t.Errorf("the outcome of %s was accepted", what)
+		}
+	}
+	refused("a delivery that was never claimed", 0)
+	c := s.claim(t, s.now)[0]
+	_, err := s.Finish(t.Context(), []delivery.Outcome{{
+		ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Released, Due: s.now,
+	}})
+	must(t, err)
+	refused("one that was given back", c.Lease+1)
+	if n := len(s.claim(t, s.now)); n != 1 {
+		t.Errorf("%d deliveries are due, want 1", n)
+	}
+}
+
+// redeliverPruned takes away an event: its deliveries can't be made again.
+func redeliverPruned(t *testing.T, d Database) {
+	s := newScene(t, d)
+	r, change := s.response("R1")
+	must(t, s.CreateResponse(t.Context(), r, 1, change))
+	c := s.claim(t, s.now)[0]
+	_, err := s.Finish(t.Context(), []delivery.Outcome{{
+		ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed, Attempt: delivery.Attempt{StartedAt: s.now},
+	}})
+	must(t, err)
+	_, err = d.DB.NewDelete().Table("formsvc_events").Where("id = ?", c.EventID).Exec(t.Context())
+	must(t, err)
+	key := formsvc.DeliveryKey{AccountID: s.account, ID: formsvc.ID(c.ID)}
+	if _, err := s.Redeliver(t.Context(), key, s.now, nil); !errors.Is(err, formsvc.ErrNotFound) {
+		t.Errorf("Redeliver: %v, want ErrNotFound", err)
+	}
+	n, err := s.RedeliverFailed(t.Context(), formsvc.RedeliverQuery{Key: s.key(), Until: s.now.Add(time.Hour), At: s.now, Limit: 10}, nil)
+	if n != 0 || err != nil {
+		t.Errorf("RedeliverFailed: %d, %v; want none", n, err)
+	}
+}

@@ -1,0 +1,122 @@
+package storagetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// The calls about what belongs to an account alone: sessions, quotas and idempotency
+// records.
+
+// sessionCalls are all calls of a SessionStore.
+func sessionCalls() []call {
+	account := []part{accountPart}
+	return []call{
+		{name: "CreateLink", uses: account, do: (*world).callCreateLink},
+		{name: "RedeemLink", do: (*world).callRedeemLink},
+		{name: "SessionByHash", do: (*world).callSessionByHash},
+		{name: "EndSession", do: (*world).callEndSession},
+		{name: "EndSessions", uses: account, do: (*world).callEndSessions},
+		{name: "PruneSessions", do: (*world).callPruneSessions},
+	}
+}
+
+// targetHash is the hash of a link, and of a session, of the account of every target.
+func targetHash(account formsvc.ID) [sha256.Size]byte { return keyHash("target of " + account) }
+
+// addTargetSession adds the session of a target, and another link with the hash of the
+// one that it was made of.
+func (w *world) addTargetSession(account formsvc.ID) {
+	w.Helper()
+	link, session := w.newLink(account), w.newSession(account)
+	link.Hash, session.Hash = targetHash(account), targetHash(account)
+	w.must("CreateLink", w.store.CreateLink(w.ctx, link, formsvc.Change{}))
+	_, err := w.redeem(&link, session)
+	w.must("RedeemLink", err)
+	link.ID = w.nextID()
+	w.must("CreateLink", w.store.CreateLink(w.ctx, link, formsvc.Change{}))
+}
+
+func (w *world) callCreateLink(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.CreateLink(ctx, w.newLink(at[accountPart]), formsvc.Change{})
+}
+
+func (w *world) callRedeemLink(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.RedeemLink(ctx, targetHash(at[accountPart]),
+		func(link *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
+			return w.newSession(link.AccountID), formsvc.Change{}, nil
+		})
+	return 0, err
+}
+
+func (w *world) callSessionByHash(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.SessionByHash(ctx, targetHash(at[accountPart]))
+	return 0, err
+}
+
+func (w *world) callEndSession(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.EndSession(ctx, targetHash(at[accountPart]), nil)
+}
+
+func (w *world) callEndSessions(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.EndSessions(ctx, at[accountPart], formsvc.Change{})
+}
+
+func (w *world) callPruneSessions(ctx context.Context, _ *target) (int, error) {
+	return w.store.PruneSessions(ctx, start(), 10)
+}
+
+// quotaCalls are all calls of a QuotaStore.
+func quotaCalls() []call {
+	return []call{
+		{name: "TakeQuota", do: (*world).callTakeQuota},
+		{name: "ReturnQuota", do: (*world).callReturnQuota},
+		{name: "QuotaUse", do: (*world).callQuotaUse},
+		{name: "PruneQuota", do: (*world).callPruneQuota},
+	}
+}
+
+func (w *world) callTakeQuota(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.TakeQuota(ctx, take(at[keyPart], 1000, 1, 0))
+	return 0, err
+}
+
+func (w *world) callReturnQuota(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.ReturnQuota(ctx, []formsvc.QuotaReturn{{Subject: at[keyPart], Start: start(), N: 1}})
+}
+
+func (w *world) callQuotaUse(ctx context.Context, at *target) (int, error) {
+	list, err := w.store.QuotaUse(ctx, at[keyPart], time.Time{})
+	return len(list), err
+}
+
+func (w *world) callPruneQuota(ctx context.Context, _ *target) (int, error) {
+	return w.store.PruneQuota(ctx, time.Unix(0, 0), 10)
+}
+
+func idempotencyCalls() []call {
+	return []call{
+		{name: "Remember", do: (*world).callRemember},
+		{name: "Recall", uses: []part{accountPart}, do: (*world).callRecall},
+		{name: "Forget", do: (*world).callForget},
+	}
+}
+
+// targetKey is the key of a record of the account of every target.
+const targetKey = "target"
+
+func (w *world) callRemember(ctx context.Context, at *target) (int, error) {
+	return 0, w.store.Remember(ctx, w.fullRecord(at[accountPart], "key "+string(w.nextID())))
+}
+
+func (w *world) callRecall(ctx context.Context, at *target) (int, error) {
+	_, err := w.store.Recall(ctx, at[accountPart], targetKey, start())
+	return 0, err
+}
+
+func (w *world) callForget(ctx context.Context, _ *target) (int, error) {
+	return w.store.Forget(ctx, start(), 10)
+}
