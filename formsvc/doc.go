@@ -42,7 +42,8 @@
 // data.truncated; no event is dropped. Events and deliveries are stored in the
 // same unit as the change, so that there is no event without a change, and no
 // change whose event is lost. Deliveries may be repeated and may overtake each
-// other; the event's identifier tells repetitions.
+// other; the event's identifier tells repetitions. A program that embeds the service is
+// called with events by [Events.Follow], after the commit and in its order.
 //
 // # Stores
 //
