@@ -142,6 +142,20 @@ func TestEnsure(t *testing.T) {
 	wantFaults(t, err, "/name required")
 }
 
+// TestEnsureWhenAnotherIsFaster finds an account that somebody makes between looking and
+// making.
+func TestEnsureWhenAnotherIsFaster(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	svc, err := formsvc.New(&accountCounter{Store: w.store.Store, blind: true}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := svc.Accounts.Ensure(w.ctx, "first"); err != nil || id != w.account {
+		t.Errorf("account %s (%v), want %s", id, err, w.account)
+	}
+}
+
 // TestEnsureInATransaction remembers nothing that may be rolled back.
 func TestEnsureInATransaction(t *testing.T) {
 	t.Parallel()
@@ -161,10 +175,13 @@ func TestEnsureInATransaction(t *testing.T) {
 // An accountCounter counts how often it is asked for an account by its name.
 type accountCounter struct {
 	formsvc.Store
+	blind bool // the first time, it doesn't find any
 	asked atomic.Int64
 }
 
 func (s *accountCounter) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
-	s.asked.Add(1)
+	if s.asked.Add(1) == 1 && s.blind {
+		return formsvc.Account{}, formsvc.ErrNotFound
+	}
 	return s.Store.AccountByName(ctx, name)
 }

@@ -29,6 +29,7 @@
 // [Responses.Update], [Files.Upload], [Webhooks.Create] and [Events.List].
 //
 //   - In a transaction of yours: [Service.With].
+//   - Acting on events in Go, after the commit, beside webhooks: [Events.Follow].
 //   - A call that a client may send again and that happens once: [Service.Once].
 //   - Who did it: [Service.As] and [Audits]. Signing people in: [Sessions].
 //   - A person's data out, and gone: [Responses.Export], [Erasure].

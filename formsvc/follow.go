@@ -77,7 +77,8 @@ const (
 // ([Service.With]), which will be over long before.
 //
 // On Postgres, a look at one account costs one look-up in an index, and one at all
-// accounts one for each of them: some milliseconds for a thousand.
+// accounts one for each of them: some milliseconds for a thousand. Who has fallen far
+// behind in many accounts catches up faster with a larger Limit.
 func (e Events) Follow(
 	ctx context.Context, q FollowQuery, handle func(ctx context.Context, events []Event, next EventPosition) error,
 ) error {

@@ -60,10 +60,18 @@ func follow(t *testing.T, svc *formsvc.Service, q formsvc.FollowQuery) (calls <-
 func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at formsvc.EventPosition) {
 	t.Helper()
 	var got []formsvc.EventType
+	guard := time.After(30 * time.Second)
 	for len(got) < len(want) {
-		call, ok := <-calls
+		var (
+			call handed
+			ok   bool
+		)
+		select {
+		case call, ok = <-calls:
+		case <-guard:
+		}
 		if !ok {
-			t.Fatalf("Follow ended after %v, want %v", got, want)
+			t.Fatalf("Follow ended, or nothing more came, after %v, want %v", got, want)
 		}
 		if len(call.events) == 0 {
 			t.Error("the handler was called without an event")

@@ -35,7 +35,8 @@
 //   - Put the events of an account in the order in which others come to see
 //     them, not in that of their times or identifiers: whoever follows them must
 //     miss none that commits late. A store may show an event late; it may never
-//     show it behind somebody who has read on.
+//     show it behind somebody who has read on. The events of all accounts together
+//     are in such an order, too.
 //   - Deliveries, notices and digests are given out on leases. A lease needs a
 //     token wherever its holder reports back, and nothing that looks for lost
 //     ones: it ends by itself, at a time that the caller names.

@@ -65,8 +65,9 @@
 //
 // # The caller's transaction
 //
-// [Bind] gives a store inside a transaction of the caller's, so that a response
-// and the caller's own rows commit together or not at all.
+// [OpenDB] works on a database that the program has opened for itself. [Bind] gives a
+// store inside a transaction of the caller's, so that a response and the caller's own
+// rows commit together or not at all.
 //
 // The driver is pgx. It is linked by this package and by no other.
 package postgres

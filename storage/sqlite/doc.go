@@ -8,7 +8,8 @@
 //
 // [Open] sets write-ahead logging with synchronous=FULL and checks that both
 // are in force: when a call returns nil, what it wrote survives a power cut.
-// [New] leaves that to the caller, whose database it is.
+// [OpenDB], on a database that the program has opened for itself, checks it on the
+// program's connections.
 //
 // The log is moved into the database file when it is 16 MB long
 // ([Options.LogSize]), beside whoever
@@ -48,7 +49,8 @@
 // # The caller's transaction
 //
 // [Bind] gives a store inside a transaction of the caller's, so that a response
-// and the caller's own rows commit together or not at all.
+// and the caller's own rows commit together or not at all. [DSN] is how the caller opens
+// the database.
 //
 // The driver is modernc.org/sqlite, which needs no C compiler. It is linked by
 // this package and by no other.
