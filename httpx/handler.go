@@ -62,7 +62,8 @@ type Options struct {
 	// ClientAddress returns the address that a request came from, where that is not
 	// who connects, as behind a proxy. What clients can forge lets them fail as
 	// often as they like: how often authentication may fail is limited for each
-	// address. Defaults to the host of RemoteAddr.
+	// address. [TrustedProxies] reads what proxies say of it. Defaults to the host of
+	// RemoteAddr.
 	ClientAddress func(*http.Request) string
 	// Rate is how many requests a second a key may make in the long run, from 0 to
 	// [MaxRate]. It smooths bursts on this Handler alone; what an hour may have is
@@ -77,8 +78,9 @@ type Options struct {
 	// Logger gets the errors that are not the client's. Defaults to
 	// [slog.Default].
 	Logger *slog.Logger
-	// Ready says whether GET /readyz answers 200. Defaults to
-	// [formsvc.Service.Ready], which asks the store and the blob store.
+	// Ready says whether GET /readyz answers 200. That it does not is logged, unless
+	// the error is [http.ErrServerClosed]: the server stops because it was told to.
+	// Defaults to [formsvc.Service.Ready], which asks the store and the blob store.
 	Ready func(context.Context) error
 }
 
