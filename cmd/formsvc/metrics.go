@@ -57,7 +57,7 @@ func newMetrics() *metrics {
 		m.inFlight.WithLabelValues(lane)
 	}
 	m.registry.MustRegister(m.attempts, m.seconds, m.inFlight, m.blocked, m.failures, m.requests.total, m.requests.seconds, m.requests.inFlight,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

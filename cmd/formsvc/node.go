@@ -93,6 +93,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	if c.Quota == 0 {
 		opts.Quota = -1
 	}
+	pool, _ := s.(pooled)
 	if s, n.sending, err = withFailpoints(s, &opts); err != nil {
 		return nil, err
 	}
@@ -115,6 +116,9 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 		n.metrics = newMetrics()
 		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
 		n.metrics.watch(certs)
+		if pool != nil {
+			n.metrics.registry.MustRegister(newPoolMetrics(pool.PoolStats))
+		}
 		n.handler = n.metrics.requests.count(handler)
 		sending.Metrics = n.metrics
 	}
