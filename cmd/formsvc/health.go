@@ -24,8 +24,11 @@ func (c *healthCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--addr: %w", err)}
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() { // it listens on all addresses
-		host = "localhost"
+	switch host { // who listens on all addresses is on these, too
+	case "", "0.0.0.0":
+		host = "127.0.0.1"
+	case "::":
+		host = "::1"
 	}
 	scheme, config := "http", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as said above
 	if c.TLSCert != "" || len(c.AutocertDomain) > 0 {
