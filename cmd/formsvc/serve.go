@@ -132,6 +132,12 @@ func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger,
 	if len(c.WebhookAllow) > 0 {
 		logger.InfoContext(ctx, "webhooks may be in ranges that are not public", slog.String("ranges", c.WebhookAllow.String()))
 	}
+	if len(c.TrustedProxy) > 0 {
+		logger.InfoContext(ctx, "proxies are believed what they say of clients", slog.String("ranges", c.TrustedProxy.String()))
+		if !c.encrypted() && strings.HasPrefix(c.BaseURL, "http://") {
+			logger.WarnContext(ctx, "browsers send cookies in the clear; if the proxy speaks HTTPS, --base-url must begin with https://")
+		}
+	}
 	if _, s3, _ := g.blobURL(); s3 == nil && strings.HasPrefix(g.DB, "postgres") {
 		logger.InfoContext(ctx, "uploaded files are kept in a directory; several nodes need the same one, or --blobs s3://…")
 	}
