@@ -75,7 +75,7 @@ func answerName(conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	binary.BigEndian.PutUint16(out, uint16(len(out)-2)) //nolint:gosec // a short message
+	binary.BigEndian.PutUint16(out, uint16(len(out)-2))
 	_, err = conn.Write(out)
 	return err
 }
@@ -204,7 +204,7 @@ func TestAutomaticCertificate(t *testing.T) {
 		t.Errorf("certificates are kept in a directory of mode %v (%v), want 0700", info.Mode(), err)
 	}
 	for _, name := range []string{"other.example.test", "localhost", ""} {
-		if _, err := shake(addr, &tls.Config{ServerName: name, InsecureSkipVerify: true}); err == nil { //nolint:gosec // it is not to be there
+		if _, err := shake(addr, &tls.Config{ServerName: name, InsecureSkipVerify: true}); err == nil {
 			t.Errorf("there is a certificate for %q", name)
 		}
 	}
@@ -236,7 +236,7 @@ func TestNoAutomaticCertificate(t *testing.T) {
 	const line = `"msg":"there is no certificate for a domain","domain":"` + acmeDomain + `"`
 	eventually(t, "the log says that there is no certificate", func() bool { return strings.Contains(s.log.String(), line) })
 	for range 3 {
-		if _, err := shake(strings.TrimPrefix(s.url, "http://"), &tls.Config{ServerName: acmeDomain, InsecureSkipVerify: true}); err == nil { //nolint:gosec // as above
+		if _, err := shake(strings.TrimPrefix(s.url, "http://"), &tls.Config{ServerName: acmeDomain, InsecureSkipVerify: true}); err == nil {
 			t.Error("there is a certificate")
 		}
 	}

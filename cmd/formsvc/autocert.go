@@ -81,7 +81,7 @@ func (c *acmeCertificates) certificate(hello *tls.ClientHelloInfo) (*tls.Certifi
 	}
 	if now := time.Now(); now.Sub(c.told[domain]) >= acmePause {
 		c.told[domain] = now
-		c.logger.Error("there is no certificate for a domain", slog.String("domain", domain), slog.Any("error", err)) //nolint:noctx // of no request
+		c.logger.Error("there is no certificate for a domain", slog.String("domain", domain), slog.Any("error", err))
 	}
 	return nil, err
 }

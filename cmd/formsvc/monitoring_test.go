@@ -76,7 +76,7 @@ func watched(t testing.TB) *secured {
 	s.ca.issue(t, s.cert, s.key, 1, s.ca.cert.NotAfter)
 	dsn := clusterDSN(t)
 	s.server = start(t, dsn, "--tls-cert", s.cert, "--tls-key", s.key, "--metrics-addr", "127.0.0.1:0", "--webhook-retries", "100ms")
-	s.addr = strings.TrimPrefix(s.server.url, "http://")
+	s.addr = strings.TrimPrefix(s.url, "http://")
 	s.url = "https://" + s.addr
 	good, bad := receiver(t), receiver(t)
 	bad.AnswerAlways(webhooktest.Reply{Status: http.StatusInternalServerError})

@@ -111,7 +111,7 @@ func (f *certFiles) load() error {
 	}
 	f.current.Store(&pair)
 	if !time.Now().Before(pair.Leaf.NotAfter) {
-		f.logger.Warn("the certificate has expired", slog.String("file", f.cert), slog.Time("until", pair.Leaf.NotAfter)) //nolint:noctx // of no request
+		f.logger.Warn("the certificate has expired", slog.String("file", f.cert), slog.Time("until", pair.Leaf.NotAfter))
 	}
 	return nil
 }
@@ -184,6 +184,6 @@ func redirect(baseURL string) http.Handler {
 			return
 		}
 		// Not where the request says it was sent: anybody can write that.
-		http.Redirect(w, r, "https://"+base.Host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+		http.Redirect(w, r, "https://"+base.Host+r.URL.RequestURI(), http.StatusPermanentRedirect) //nolint:gosec // to our own host
 	})
 }
