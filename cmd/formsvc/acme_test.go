@@ -89,8 +89,8 @@ type pebble struct {
 	cmd       *exec.Cmd
 }
 
-// startPebble starts the server, which looks for domains on this port.
-func startPebble(t testing.TB, tlsPort string) *pebble {
+// startPebble starts the server, which looks for domains on these ports.
+func startPebble(t testing.TB, tlsPort, httpPort int) *pebble {
 	t.Helper()
 	const variable = "FORMSVC_TEST_PEBBLE"
 	program := os.Getenv(variable)
@@ -103,12 +103,8 @@ func startPebble(t testing.TB, tlsPort string) *pebble {
 	p, dir, addrs := &pebble{ca: newAuthority(t), roots: x509.NewCertPool()}, t.TempDir(), freeAddrs(t, 2)
 	cert, key, config := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "config.json")
 	p.ca.issue(t, cert, key, 1, time.Now().Add(time.Hour))
-	port, err := strconv.Atoi(tlsPort)
-	if err != nil {
-		t.Fatal(err)
-	}
 	text, err := json.Marshal(map[string]any{"pebble": map[string]any{
-		"listenAddress": addrs[0], "managementListenAddress": addrs[1], "certificate": cert, "privateKey": key, "tlsPort": port, "httpPort": 1,
+		"listenAddress": addrs[0], "managementListenAddress": addrs[1], "certificate": cert, "privateKey": key, "tlsPort": tlsPort, "httpPort": httpPort,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -171,14 +167,17 @@ func (p *pebble) stop() {
 	_ = p.cmd.Wait()
 }
 
+// nobody is a port that nobody listens on.
+const nobody = 1
+
 // A certificate comes by itself from an authority that asks at the listener of TLS, is
 // there before the first visitor, and is kept: a restart needs no authority.
 func TestAutomaticCertificate(t *testing.T) {
 	t.Parallel()
 	addr := freeAddrs(t, 1)[0]
-	_, port, _ := net.SplitHostPort(addr)
-	p := startPebble(t, port)
+	p := startPebble(t, portOf(t, addr), nobody)
 	dsn, data := databases()[0].dsn(t), filepath.Join(t.TempDir(), "data")
+	port := strconv.Itoa(portOf(t, addr))
 	run := func() *server {
 		return execute(t, dsn, []string{"SSL_CERT_FILE=" + p.ca.path}, "--addr", addr, "--data", data, "--metrics-addr", "127.0.0.1:0",
 			"--autocert-domain", strings.ToUpper(acmeDomain), "--autocert-directory", p.directory, "--autocert-email", "ada@example.com").started(t)
@@ -215,6 +214,32 @@ func TestAutomaticCertificate(t *testing.T) {
 	run()
 	if state, err = shake(addr, config); err != nil || state.PeerCertificates[0].SerialNumber.Cmp(serial) != 0 {
 		t.Errorf("after a restart there is another certificate (%v)", err)
+	}
+}
+
+func portOf(t testing.TB, addr string) int {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// An authority that can't reach the listener of TLS may ask at that of redirects.
+func TestAutomaticCertificateOverHTTP(t *testing.T) {
+	t.Parallel()
+	addrs := freeAddrs(t, 2)
+	p := startPebble(t, nobody, portOf(t, addrs[1]))
+	s := execute(t, databases()[0].dsn(t), []string{"SSL_CERT_FILE=" + p.ca.path}, "--addr", addrs[0], "--redirect-addr", addrs[1],
+		"--autocert-domain", acmeDomain, "--autocert-directory", p.directory).started(t)
+	eventually(t, "the certificate is there", func() bool { return strings.Contains(s.log.String(), `"msg":"certificate ready"`) })
+	if _, err := shake(addrs[0], &tls.Config{RootCAs: p.roots, ServerName: acmeDomain}); err != nil {
+		t.Error(err)
 	}
 }
 
