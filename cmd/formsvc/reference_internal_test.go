@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -101,6 +102,41 @@ func TestConfigurationIsCurrent(t *testing.T) {
 		for _, f := range n.Flags {
 			if f.Help == "" || !strings.HasSuffix(f.Help, ".") {
 				t.Errorf("%s --%s: the help is no sentence: %q", n.FullPath(), f.Name, f.Help)
+			}
+		}
+	}
+}
+
+// What guides and examples name there is: variables wherever they are, and flags behind
+// "formsvc serve".
+func TestGuidesNameFlags(t *testing.T) {
+	t.Parallel()
+	parser, err := newParser(new(cli))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := reference(parser.Model)
+	variable, flags := regexp.MustCompile(`\bFORMSVC_[A-Z0-9_]*[A-Z0-9]`), regexp.MustCompile(`--[a-z][a-z-]*`)
+	for _, path := range []string{
+		"README.md", "../../Dockerfile", "../../examples/single/formsvc.service", "../../examples/single/formsvc.env.example",
+		"../../examples/single/tls.conf",
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := variable.FindAllString(string(text), -1)
+		for line := range strings.Lines(string(text)) {
+			if _, args, ok := strings.Cut(line, "formsvc serve "); ok {
+				names = append(names, flags.FindAllString(args, -1)...)
+			}
+		}
+		if len(names) == 0 {
+			t.Errorf("%s names nothing", path)
+		}
+		for _, name := range names {
+			if !strings.Contains(known, "`"+name+"`") && !strings.Contains(known, "`"+name+" ") {
+				t.Errorf("%s names %s, which there is not", path, name)
 			}
 		}
 	}
