@@ -11,17 +11,25 @@ FUZZTIME   ?= 30s
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.8.0
 VERSITYGW_VERSION     := $(shell awk '$$1 == "github.com/versity/versitygw" { print $$2 }' .ci/s3.mod)
+PEBBLE_VERSION        := $(shell awk '$$1 == "github.com/letsencrypt/pebble/v2" { print $$2 }' .ci/acme.mod)
 
 WITH_POSTGRES := bash .ci/with-postgres
 TOOLS         := .cache/bin
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 VERSITYGW     := $(TOOLS)/versitygw-$(VERSITYGW_VERSION)
+PEBBLE        := $(TOOLS)/pebble-$(PEBBLE_VERSION)
 
 # Tests start an S3 server of their own with the program that this names (see blobstore/s3blob/s3test).
 WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
 		if $(MAKE) --no-print-directory -s $(VERSITYGW); then export FORMSVC_TEST_VERSITYGW='$(CURDIR)/$(VERSITYGW)'; \
 		else echo 'WARNING: versitygw $(VERSITYGW_VERSION) cannot be built here; S3 tests will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
+	fi;
+
+# Likewise an authority for certificates (see cmd/formsvc/acme_test.go).
+WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
+		if $(MAKE) --no-print-directory -s $(PEBBLE); then export FORMSVC_TEST_PEBBLE='$(CURDIR)/$(PEBBLE)'; \
+		else echo 'WARNING: pebble $(PEBBLE_VERSION) cannot be built here; the test with an ACME server will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
 	fi;
 
 # What this is measured beside is a module of its own, too: formbench is tested with it.
@@ -49,7 +57,7 @@ TORTURE := cmd/formsvc/torture
 RECEIVERS := examples/receivers
 
 test: ## run the tests, with PostgreSQL and S3 servers for the time they take
-	@$(WITH_S3) $(if $(filter ./... ./cmd/formbench%,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+	@$(WITH_S3) $(if $(filter ./... ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) $(if $(filter ./... ./cmd/formbench%,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
 ifeq ($(PKGS),./...)
 	@$(GO) test -timeout 5m -tags failpoints -run Failpoint $(TESTFLAGS) ./cmd/formsvc
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 10m $(TESTFLAGS) ./...
@@ -84,7 +92,7 @@ walks: ## do what the guides say, each from an empty directory, as a newcomer wo
 	@$(WITH_POSTGRES) bash .ci/walk $(GUIDES)
 
 race: ## run the tests with the race detector
-	@$(WITH_S3) $(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
+	@$(WITH_S3) $(if $(filter ./... ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) $(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
 
 bench: ## requests and files beside their limits, deliveries beside River, in one run (about 30 minutes)
 	@$(WITH_S3) peer='$(CURDIR)/.cache/bin/formbench-peers'; \
@@ -152,6 +160,13 @@ $(VERSITYGW):
 	@echo 'building versitygw $(VERSITYGW_VERSION) (once, takes minutes)' >&2
 	@mkdir -p $(TOOLS)
 	@output=$$(GOFLAGS= $(GO) build -trimpath -buildvcs=false -modfile=.ci/s3.mod -o '$@.new' github.com/versity/versitygw/cmd/versitygw 2>&1) || \
+		{ echo "$$output" | tail -n 2 >&2; exit 1; }
+	@mv '$@.new' $@
+
+$(PEBBLE):
+	@echo 'building pebble $(PEBBLE_VERSION) (once)' >&2
+	@mkdir -p $(TOOLS)
+	@output=$$(GOFLAGS= $(GO) build -trimpath -buildvcs=false -modfile=.ci/acme.mod -o '$@.new' github.com/letsencrypt/pebble/v2/cmd/pebble 2>&1) || \
 		{ echo "$$output" | tail -n 2 >&2; exit 1; }
 	@mv '$@.new' $@
 

@@ -77,7 +77,8 @@ type Options struct {
 	// ClientAddress returns the address that a request came from, where that is not
 	// who connects, as behind a proxy. What clients can forge lets them fail as
 	// often as they like: how often authentication may fail is limited for each
-	// address. Defaults to the host of RemoteAddr.
+	// address. [TrustedProxies] reads what proxies say of it. Defaults to the host of
+	// RemoteAddr.
 	ClientAddress func(*http.Request) string
 	// Rate is how many requests a second a key may make in the long run, from 0 to
 	// [MaxRate]; what is faster is answered 429 and does not count for the quota. It
@@ -95,8 +96,9 @@ type Options struct {
 	// record has the request's id, its method and the pattern of its route, and the
 	// cause; never a body, a key, an address or a query. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Ready says whether GET /readyz answers 200. Defaults to
-	// [formsvc.Service.Ready], which asks the store and the blob store.
+	// Ready says whether GET /readyz answers 200. That it does not is logged, unless
+	// the error is [http.ErrServerClosed]: the server stops because it was told to.
+	// Defaults to [formsvc.Service.Ready], which asks the store and the blob store.
 	Ready func(context.Context) error
 }
 

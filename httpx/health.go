@@ -1,6 +1,9 @@
 package httpx
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+)
 
 // getHealth answers as long as the process does.
 func (h *Handler) getHealth(c *call) error {
@@ -19,6 +22,7 @@ func (h *Handler) getReadiness(c *call) error {
 	if err := h.ready(c.r.Context()); err != nil {
 		return &problem{
 			status: http.StatusServiceUnavailable, code: "not_ready", cause: err,
+			told:   errors.Is(err, http.ErrServerClosed), // no failure, and asked for every second
 			detail: "The service can't take requests now.",
 		}
 	}

@@ -117,6 +117,8 @@ func exampleEnv(t testing.TB) []string {
 			var key [32]byte
 			_, _ = rand.Read(key[:]) // never fails
 			value = hex.EncodeToString(key[:])
+		case "FORMSVC_TRUSTED_PROXY":
+			value = "127.0.0.1/32" // where HAProxy connects from
 		}
 		env = append(env, name+"="+value)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -152,6 +153,7 @@ func TestNodesAgree(t *testing.T) {
 		}
 	})
 	t.Run("request identifiers", func(t *testing.T) { b.identifies(t, c.key) })
+	t.Run("clients", func(t *testing.T) { c.tellsClientsApart(t, b) })
 	t.Run("no node is ready", func(t *testing.T) { c.losesItsBucket(t, b) })
 	t.Run("a node hangs up", func(t *testing.T) { c.hangsUp(t, b) })
 }
@@ -232,6 +234,39 @@ func (b *balancer) identifies(t *testing.T, key string) {
 				t.Errorf("the identifier is %q, the node says %s", got[0], a.body)
 			}
 			eventually(t, "haproxy logs the identifier", func() bool { return strings.Contains(b.log.String(), "{"+got[0]+"}") })
+		}
+	}
+}
+
+// tellsClientsApart has two clients behind HAProxy try wrong keys: the one that guesses
+// is limited, whatever it says of itself, and the other isn't.
+func (c *cluster) tellsClientsApart(t *testing.T, b *balancer) {
+	guess := func(from string) int {
+		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		other := newClient(t, b.url, "guessed")
+		other.http.Transport.(*http.Transport).DialContext = dialer.DialContext
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.url+"/v1/me", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer guessed")
+		req.Header.Set("X-Forwarded-For", "192.0.2.7, 127.0.0.3")
+		a, err := other.answered(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.status
+	}
+	limited := 0
+	eventually(t, "who guesses is limited by each node", func() bool {
+		if limited++; guess("127.0.0.2") != http.StatusTooManyRequests {
+			limited = 0
+		}
+		return limited == clusterNodes
+	})
+	for range clusterNodes {
+		if status := guess("127.0.0.3"); status != http.StatusUnauthorized {
+			t.Errorf("the other client is answered %d, want 401", status)
 		}
 	}
 }

@@ -47,12 +47,8 @@ func (e usageError) Unwrap() error { return e.error }
 func run(ctx context.Context, args []string, std streams) int {
 	var commands cli
 	status := -1
-	parser, err := kong.New(&commands,
-		kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
-		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), kong.Writers(std.out, std.err),
-		kong.Exit(func(code int) { status = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std), failpointsCommand(),
-	)
+	parser, err := newParser(&commands, kong.Writers(std.out, std.err), kong.Exit(func(code int) { status = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
 	if err != nil {
 		_, _ = fmt.Fprintln(std.err, "formsvc:", err)
 		return 2
@@ -77,6 +73,12 @@ func run(ctx context.Context, args []string, std streams) int {
 	return 0
 }
 
+// newParser returns what reads command lines.
+func newParser(commands *cli, opts ...kong.Option) (*kong.Kong, error) {
+	return kong.New(commands, append(opts, kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
+		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), failpointsCommand())...)
+}
+
 // cli is the command line.
 type cli struct {
 	global
@@ -95,4 +97,7 @@ type cli struct {
 	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`
 	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
 	Listen       listenCmd       `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
+	Health       healthCmd       `cmd:"" help:"Ask the server on this machine whether it is ready; exit status 1 if it is not."`
+	Completion   completionCmd   `cmd:"" help:"Print a script that makes a shell complete command lines."`
+	Complete     completeCmd     `cmd:"" hidden:"" help:"Print what the last word may be, for the scripts of completion."`
 }

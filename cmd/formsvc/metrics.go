@@ -56,9 +56,24 @@ func newMetrics() *metrics {
 	for _, lane := range []string{delivery.LaneFast, delivery.LaneSlow} {
 		m.inFlight.WithLabelValues(lane)
 	}
-	m.registry.MustRegister(m.attempts, m.seconds, m.inFlight, m.blocked, m.failures, m.requests.total, m.requests.seconds,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.attempts, m.seconds, m.inFlight, m.blocked, m.failures, m.requests.total, m.requests.seconds, m.requests.inFlight,
+		collectors.NewBuildInfoCollector(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// watch shows when the first certificate ends, if the server has any.
+func (m *metrics) watch(certs certificates) {
+	if certs == nil {
+		return
+	}
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "formsvc_tls_certificate_expiry_timestamp_seconds", Help: "When the first certificate of the server ends; 0 while it has none.",
+	}, func() float64 {
+		if t := certs.expiry(); !t.IsZero() {
+			return float64(t.Unix())
+		}
+		return 0
+	}))
 }
 
 // Attempt counts an attempt.
@@ -91,11 +106,7 @@ func (m *metrics) serve(ctx context.Context, l net.Listener) error {
 		Handler: m.handler(), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout,
 		WriteTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(l); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return serveUntil(ctx, server, l)
 }
 
 // How the queue is asked for its figures: it must not be scraped to a halt.

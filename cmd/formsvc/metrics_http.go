@@ -17,16 +17,25 @@ import (
 // that clients can't make new series.
 const labelOther = "other"
 
-// requestMetrics counts the requests of the API.
-type requestMetrics struct {
-	total   *prometheus.CounterVec   // by route, method and code
-	seconds *prometheus.HistogramVec // by route
-	routes  map[string]string        // by path with "{}" for each identifier: the route's pattern
+// routeNames says what requests are called in metrics and logs: by the pattern of their
+// route, never by their path, which clients make up and which may have a secret in it.
+type routeNames struct {
+	routes  map[string]string // by path with "{}" for each identifier: the route's pattern
 	methods []string
 }
 
+// requestMetrics counts the requests of the API.
+type requestMetrics struct {
+	routeNames
+
+	total    *prometheus.CounterVec   // by route, method and code
+	seconds  *prometheus.HistogramVec // by route
+	inFlight prometheus.Gauge
+}
+
 func newRequestMetrics() requestMetrics {
-	m := requestMetrics{
+	return requestMetrics{
+		routeNames: newRouteNames(),
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "formsvc_http_requests_total", Help: "Requests to the API; those that got no answer have the code 0.",
 		}, []string{"route", "method", "code"}),
@@ -34,8 +43,14 @@ func newRequestMetrics() requestMetrics {
 			Name: "formsvc_http_request_seconds", Help: "How long requests to the API took.",
 			Buckets: []float64{.001, .005, .025, .1, .5, 2.5, 10},
 		}, []string{"route"}),
-		routes: make(map[string]string), methods: []string{http.MethodHead},
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "formsvc_http_in_flight", Help: "Requests to the API that are under way here, those that wait for their turn included.",
+		}),
 	}
+}
+
+func newRouteNames() routeNames {
+	m := routeNames{routes: make(map[string]string), methods: []string{http.MethodHead}}
 	for _, route := range httpx.Routes() {
 		segments := strings.Split(route.Pattern, "/")
 		for i, s := range segments {
@@ -51,8 +66,20 @@ func newRequestMetrics() requestMetrics {
 	return m
 }
 
-// route returns the pattern of the route at a path.
-func (m *requestMetrics) route(path string) string {
+// method returns the name of a method.
+func (m *routeNames) method(name string) string {
+	if !slices.Contains(m.methods, name) {
+		return labelOther
+	}
+	return name
+}
+
+// route returns the pattern of the route at a path. All pages for account settings are
+// one.
+func (m *routeNames) route(path string) string {
+	if strings.HasPrefix(path, settingsPath+"/") {
+		return settingsPath + "/"
+	}
 	var buf [128]byte
 	key := buf[:0]
 	for rest := path; rest != ""; {
@@ -83,26 +110,31 @@ func (m *requestMetrics) route(path string) string {
 func (m *requestMetrics) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, counted := time.Now(), &countedWriter{ResponseWriter: w}
+		m.inFlight.Inc()
 		defer func() { // also when the handler panics to cut its answer off
-			route, method := m.route(r.URL.Path), r.Method
-			if !slices.Contains(m.methods, method) {
-				method = labelOther
-			}
-			m.total.WithLabelValues(route, method, strconv.Itoa(counted.status)).Inc()
+			m.inFlight.Dec()
+			route := m.route(r.URL.Path)
+			m.total.WithLabelValues(route, m.method(r.Method), strconv.Itoa(counted.status)).Inc()
 			m.seconds.WithLabelValues(route).Observe(time.Since(begin).Seconds())
 		}()
 		next.ServeHTTP(counted, r)
-		if counted.status == 0 {
-			counted.status = http.StatusOK // as net/http then does
-		}
+		counted.end()
 	})
 }
 
-// A countedWriter notes the status of an answer.
+// A countedWriter notes the status of an answer and the size of its body.
 type countedWriter struct {
 	http.ResponseWriter
 
-	status int // 0 until there is one
+	status int   // 0 until there is one
+	bytes  int64 // of the body, as far as it was written
+}
+
+// end is called when the handler returned.
+func (w *countedWriter) end() {
+	if w.status == 0 {
+		w.status = http.StatusOK // as net/http then does
+	}
 }
 
 // WriteHeader notes the status, unless it is an interim one.
@@ -118,7 +150,9 @@ func (w *countedWriter) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	return w.ResponseWriter.Write(p)
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
 }
 
 // Unwrap is for http.ResponseController.

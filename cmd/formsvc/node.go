@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,20 +32,24 @@ const (
 
 // A node is everything that a server does over its store.
 type node struct {
-	svc      *formsvc.Service
-	handler  http.Handler
-	engine   *delivery.Engine
-	digester *digester // nil without --smtp
-	metrics  *metrics  // nil without --metrics-addr
-	logger   *slog.Logger
-	sending  func(context.Context) context.Context // makes the context that the engine runs in
+	svc     *formsvc.Service
+	handler http.Handler
+	// What answers at --redirect-addr.
+	redirects http.Handler
+	certs     certificates // nil: plain HTTP
+	engine    *delivery.Engine
+	digester  *digester // nil without --smtp
+	metrics   *metrics  // nil without --metrics-addr
+	logger    *slog.Logger
+	sending   func(context.Context) context.Context // makes the context that the engine runs in
 
 	drainDelay time.Duration
 	leaving    atomic.Bool // whether it serves only until proxies have seen that it ends
 }
 
-// errLeaving is why a node that ends is not ready.
-var errLeaving = errors.New("the server is stopping")
+// errLeaving is why a node that ends is not ready. It is no failure that the log
+// should have.
+var errLeaving = fmt.Errorf("the server is stopping: %w", http.ErrServerClosed)
 
 // backend is the part of a store that a node works on.
 type backend interface {
@@ -59,19 +63,24 @@ func (c *serveCmd) check(g *global) error {
 	if _, _, err := g.blobURL(); err != nil {
 		return err
 	}
+	discard := slog.New(slog.DiscardHandler)
+	certs, err := c.certificates(g, discard)
+	if err != nil {
+		return err
+	}
 	s := memory.New()
-	_, err := c.node(s, nil, slog.New(slog.DiscardHandler))
+	_, err = c.node(s, nil, certs, discard)
 	return errors.Join(err, s.Close())
 }
 
 // node puts a node together. Its errors name the flags at fault.
-func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*node, error) {
+func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger *slog.Logger) (*node, error) {
 	policy, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{logger: logger, drainDelay: c.DrainDelay}
-	if err := errors.Join(c.checkRetention(), c.checkQuota(), c.checkLimits(), c.checkDrain()); err != nil {
+	n := &node{logger: logger, certs: certs, drainDelay: c.DrainDelay}
+	if err := errors.Join(c.checkRetention(), c.checkQuota(), c.checkLimits(), c.checkDrain(), c.checkScheme()); err != nil {
 		return nil, err
 	}
 	opts := formsvc.Options{
@@ -84,6 +93,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 	if c.Quota == 0 {
 		opts.Quota = -1
 	}
+	pool, _ := s.(pooled)
 	if s, n.sending, err = withFailpoints(s, &opts); err != nil {
 		return nil, err
 	}
@@ -91,7 +101,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 		return nil, usageError{fmt.Errorf("--retention: %w", err)}
 	}
 	handler, err := httpx.New(n.svc, &httpx.Options{
-		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst, Ready: n.ready,
+		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst, Ready: n.ready, ClientAddress: c.clientAddress(),
 		MaxRequests: c.MaxRequests, MaxWait: c.MaxWait, MaxWaiting: c.MaxConnections, // so that whoever is connected may wait
 	})
 	if err != nil {
@@ -105,6 +115,10 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 	if c.MetricsAddr != "" {
 		n.metrics = newMetrics()
 		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
+		n.metrics.watch(certs)
+		if pool != nil {
+			n.metrics.registry.MustRegister(newPoolMetrics(pool.PoolStats))
+		}
 		n.handler = n.metrics.requests.count(handler)
 		sending.Metrics = n.metrics
 	}
@@ -123,6 +137,12 @@ func (c *serveCmd) node(s backend, b blobstore.Store, logger *slog.Logger) (*nod
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
 	n.handler = n.partingFrom(withSettings(n.handler, pages))
+	if certs != nil {
+		n.redirects = certs.answering(redirect(c.BaseURL))
+	}
+	if c.LogRequests {
+		n.handler = logRequests(n.handler, logger, c.clientAddress())
+	}
 	return n, nil
 }
 
@@ -182,6 +202,14 @@ func (c *serveCmd) checkDrain() error {
 	return nil
 }
 
+// checkScheme refuses an address that would make browsers send cookies in the clear.
+func (c *serveCmd) checkScheme() error {
+	if c.encrypted() && c.BaseURL != "" && !strings.HasPrefix(c.BaseURL, "https://") {
+		return usageError{errors.New("--base-url: must begin with https:// when the server speaks HTTPS")}
+	}
+	return nil
+}
+
 // ready says whether GET /readyz answers 200.
 func (n *node) ready(ctx context.Context) error {
 	if n.leaving.Load() {
@@ -226,12 +254,8 @@ func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 
 // run serves HTTP, delivers webhooks and does the regular work until asked ends or
 // one of them fails. Requests end first, since they make deliveries.
-func (n *node) run(asked context.Context, listener, scrapes net.Listener) error {
-	server := &http.Server{
-		Handler: n.handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelDebug),
-	}
+func (n *node) run(asked context.Context, on listeners) error {
+	server := n.server(n.handler)
 	ctx, cancel := context.WithCancel(asked)
 	defer cancel()
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
@@ -243,18 +267,21 @@ func (n *node) run(asked context.Context, listener, scrapes net.Listener) error 
 		work.start(cancel, func() error { return n.digester.run(working) })
 	}
 	if n.metrics != nil {
-		work.start(cancel, func() error { return n.metrics.serve(working, scrapes) })
+		work.start(cancel, func() error { return n.metrics.serve(working, on.scrapes) })
 	}
 	var serving tasks
-	serving.start(cancel, func() error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
+	serving.start(cancel, func() error { return n.serve(server, on.api) })
+	if n.certs != nil {
+		work.start(cancel, func() error { n.certs.run(working); return nil })
+	}
+	if on.redirects != nil {
+		work.start(cancel, func() error { return serveUntil(working, n.server(n.redirects), on.redirects) })
+	}
+	notify("READY=1")
 
 	<-ctx.Done()
 	n.logger.InfoContext(ctx, "stopping")
+	notify("STOPPING=1")
 	if asked.Err() != nil {
 		n.leave()
 	}

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -21,8 +18,10 @@ const defaultAccount = "default"
 
 type serveCmd struct {
 	allowing
+	encryption
+	reaching
 	Addr               string          `default:"127.0.0.1:8080" help:"Where to listen."`
-	BaseURL            string          `name:"base-url" placeholder:"URL" help:"The public address of the API. Defaults to http://ADDR."`
+	BaseURL            string          `name:"base-url" placeholder:"URL" help:"The public address of the API. Defaults to http://ADDR, or https://ADDR or https://DOMAIN with TLS."`
 	Quota              int             `default:"1000" placeholder:"N" help:"How many requests a key may make in --quota-window, over all servers of a database; 0 for any number. Defaults to 1000."`
 	QuotaWindow        time.Duration   `default:"1h" help:"How long a window of the quota is, in whole seconds; windows begin at multiples of it in UTC, those of an hour at full hours."`
 	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to each key by itself."`
@@ -64,18 +63,11 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err := c.check(g); err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Addr)
+	on, err := c.listen(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }()
-	scrapes, err := c.listenMetrics(ctx)
-	if err != nil {
-		return err
-	}
-	if scrapes != nil {
-		defer func() { _ = scrapes.Close() }()
-	}
+	defer on.close()
 	s, err := openPatiently(ctx, g, logger)
 	if err != nil {
 		return err
@@ -83,7 +75,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	defer func() { err = errors.Join(err, s.Close()) }()
 
 	if c.BaseURL == "" {
-		c.BaseURL = "http://" + listener.Addr().String()
+		c.BaseURL = c.publicURL(on.api.Addr())
 	}
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	b, err := g.openBlobs()
@@ -91,7 +83,11 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	n, err := c.node(s, b, logger)
+	certs, err := c.certificates(g, logger)
+	if err != nil {
+		return err
+	}
+	n, err := c.node(s, b, certs, logger)
 	if err != nil {
 		return err
 	}
@@ -101,8 +97,8 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err := n.svc.Ready(ctx); err != nil {
 		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", err))
 	}
-	c.announce(ctx, g, logger, listener, scrapes)
-	err = n.run(ctx, netutil.LimitListener(listener, c.MaxConnections), scrapes)
+	c.announce(ctx, g, logger, on)
+	err = n.run(ctx, on.bounded(c.MaxConnections))
 	logger.InfoContext(ctx, "stopped")
 	return err
 }
@@ -131,30 +127,27 @@ func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, 
 	}
 }
 
-// listenMetrics opens the address for scrapes, if there is one.
-func (c *serveCmd) listenMetrics(ctx context.Context) (net.Listener, error) {
-	if c.MetricsAddr == "" {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.MetricsAddr)
-	if err != nil {
-		return nil, fmt.Errorf("--metrics-addr: %w", err)
-	}
-	return l, nil
-}
-
 // announce logs that the server serves, and what operators should know of it.
-func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger, listener, scrapes net.Listener) {
+func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger, on listeners) {
 	if len(c.WebhookAllow) > 0 {
 		logger.InfoContext(ctx, "webhooks may be in ranges that are not public", slog.String("ranges", c.WebhookAllow.String()))
+	}
+	if len(c.TrustedProxy) > 0 {
+		logger.InfoContext(ctx, "proxies are believed what they say of clients", slog.String("ranges", c.TrustedProxy.String()))
+		if !c.encrypted() && strings.HasPrefix(c.BaseURL, "http://") {
+			logger.WarnContext(ctx, "browsers send cookies in the clear; if the proxy speaks HTTPS, --base-url must begin with https://")
+		}
 	}
 	if _, s3, _ := g.blobURL(); s3 == nil && strings.HasPrefix(g.DB, "postgres") {
 		logger.InfoContext(ctx, "uploaded files are kept in a directory; several nodes need the same one, or --blobs s3://…")
 	}
-	if scrapes != nil {
-		logger.InfoContext(ctx, "serving metrics", slog.String("metricsAddr", scrapes.Addr().String()))
+	if on.scrapes != nil {
+		logger.InfoContext(ctx, "serving metrics", slog.String("metricsAddr", on.scrapes.Addr().String()))
 	}
-	logger.InfoContext(ctx, "serving", slog.String("addr", listener.Addr().String()), slog.String("baseUrl", c.BaseURL))
+	if on.redirects != nil {
+		logger.InfoContext(ctx, "serving redirects", slog.String("redirectAddr", on.redirects.Addr().String()))
+	}
+	logger.InfoContext(ctx, "serving", slog.String("addr", on.api.Addr().String()), slog.String("baseUrl", c.BaseURL))
 }
 
 // welcome makes the first account on an empty store. Of several nodes that

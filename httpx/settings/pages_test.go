@@ -222,7 +222,7 @@ func TestFailures(t *testing.T) {
 	_ = w.store.Close()
 	a := w.get("/keys").is(500).says("Something went wrong", "The log has more under")
 	id := regexp.MustCompile(`under ([\w-]+)`).FindStringSubmatch(a.text())
-	if id == nil || !strings.Contains(w.log.String(), "id="+id[1]) || !strings.Contains(w.log.String(), "store is closed") {
+	if id == nil || !strings.Contains(w.log.String(), "requestId="+id[1]) || !strings.Contains(w.log.String(), "store is closed") {
 		t.Errorf("%s\n%s", a.text(), w.log)
 	}
 }

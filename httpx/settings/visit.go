@@ -193,7 +193,7 @@ func (v *visit) fail(err error) {
 	}
 	if refused.status >= http.StatusInternalServerError && v.ctx().Err() == nil {
 		v.h.logger.LogAttrs(v.ctx(), slog.LevelError, "settings page failed", slog.String("method", v.r.Method),
-			slog.String("page", v.r.Pattern), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("id", id))
+			slog.String("route", v.r.Pattern), slog.Int("status", refused.status), slog.String("error", err.Error()), slog.String("requestId", id))
 	}
 	if err := v.show(refused.status, "refused", refused.title, refusedPage{Detail: refused.detail, ID: id}); err != nil {
 		http.Error(v.w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)

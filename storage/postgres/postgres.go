@@ -245,6 +245,10 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 	return list, s.backend.Classify(err)
 }
 
+// PoolStats returns how many connections the store has open and how long was waited for
+// one, for metrics. The one that listens for notifications is not among them.
+func (s *Store) PoolStats() sql.DBStats { return s.db.Stats() }
+
 // inTx runs a step of a migration. The lock ends with the transaction, so it
 // works through a pooler and no crash leaves it behind.
 func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) error) error {

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"golang.org/x/net/netutil"
+)
+
+// maxStreams is how many requests one connection of HTTP/2 may have under way.
+const maxStreams = 100
+
+// listeners are where a server listens.
+type listeners struct {
+	api       net.Listener
+	redirects net.Listener // nil without --redirect-addr
+	scrapes   net.Listener // nil without --metrics-addr
+}
+
+// listen opens the addresses of the flags.
+func (c *serveCmd) listen(ctx context.Context) (l listeners, err error) {
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	if l.api, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Addr); err != nil {
+		return l, err
+	}
+	for _, x := range []struct {
+		flag, addr string
+		to         *net.Listener
+	}{{"--redirect-addr", c.RedirectAddr, &l.redirects}, {"--metrics-addr", c.MetricsAddr, &l.scrapes}} {
+		if x.addr == "" {
+			continue
+		}
+		if *x.to, err = new(net.ListenConfig).Listen(ctx, "tcp", x.addr); err != nil {
+			return l, fmt.Errorf("%s: %w", x.flag, err)
+		}
+	}
+	return l, nil
+}
+
+// bounded returns the listeners with a bound for the connections that the public may
+// have open at each.
+func (l listeners) bounded(n int) listeners {
+	l.api = netutil.LimitListener(l.api, n)
+	if l.redirects != nil {
+		l.redirects = netutil.LimitListener(l.redirects, n)
+	}
+	return l
+}
+
+// close closes what is open.
+func (l listeners) close() {
+	for _, x := range []net.Listener{l.api, l.redirects, l.scrapes} {
+		if x != nil {
+			_ = x.Close()
+		}
+	}
+}
+
+// server returns a server that lets no client take longer than it may.
+func (n *node) server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog: slog.NewLogLogger(n.logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// serve answers requests until the server is shut down, and then returns nil.
+func (n *node) serve(server *http.Server, l net.Listener) error {
+	var err error
+	if n.certs != nil {
+		server.TLSConfig = n.certs.config()
+		err = server.ServeTLS(l, "", "")
+	} else {
+		err = server.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// serveUntil answers requests until ctx ends, and then returns nil.
+func serveUntil(ctx context.Context, server *http.Server, l net.Listener) error {
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(l); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A logged is a line of the log about a request.
+type logged struct {
+	Level, Msg, RequestID, Method, Route, Client, Protocol string
+	Status                                                 int
+	Bytes                                                  int64
+	DurationMs                                             float64
+}
+
+// requests returns what the log says of requests.
+func (s *server) requests(t testing.TB) (list []logged) {
+	t.Helper()
+	for line := range strings.Lines(s.log.String()) {
+		var l logged
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if l.Msg == "request" {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// With --log-requests there is a line for each request, with nothing in it that is a
+// secret or a respondent's.
+func TestRequestsAreLogged(t *testing.T) {
+	t.Parallel()
+	s := start(t, databases()[0].dsn(t), "--log-requests", "--trusted-proxy", "127.0.0.0/8,10.0.0.0/8")
+	c := newClient(t, s.url, s.firstKey(t))
+	campaign := c.campaign(t, "Logged")
+	r := c.submit(t, campaign, "secret-answer")
+	link := strings.TrimSpace(manage(t, s.dsn, "settings-link", "--base-url", s.url))
+	for _, path := range []string{"/v1/me?key=secret-query", "/secret-path", strings.TrimPrefix(link, s.url), "/v1/campaigns/" + campaign} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+c.key)
+		req.Header.Set("X-Forwarded-For", "192.0.2.66, 203.0.113.9, 10.1.2.3")
+		req.Header.Set("X-Request-Id", "find-me")
+		if _, err := c.answered(req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []logged
+	eventually(t, "all requests are logged", func() bool { got = s.requests(t); return len(got) == 6 })
+	for i, want := range []logged{
+		{Method: "POST", Route: "/v1/campaigns", Status: 201, Client: "127.0.0.1"},
+		{Method: "POST", Route: "/v1/campaigns/{uuid}/responses", Status: 201, Client: "127.0.0.1"},
+		{Method: "GET", Route: "/v1/me", Status: 400, Client: "203.0.113.9", RequestID: "find-me"},
+		{Method: "GET", Route: "other", Status: 404, Client: "203.0.113.9", RequestID: "find-me"},
+		{Method: "GET", Route: "/settings/", Status: 200, Client: "203.0.113.9"},
+		{Method: "GET", Route: "/v1/campaigns/{uuid}", Status: 200, Client: "203.0.113.9", RequestID: "find-me"},
+	} {
+		l := got[i]
+		if l.DurationMs <= 0 || l.Bytes <= 0 || l.Protocol != "HTTP/1.1" || l.Level != "INFO" || want.RequestID != "" && l.RequestID != want.RequestID {
+			t.Errorf("%+v", l)
+		}
+		l = logged{Method: l.Method, Route: l.Route, Status: l.Status, Client: l.Client, RequestID: want.RequestID}
+		if l != want {
+			t.Errorf("got %+v, want %+v", l, want)
+		}
+	}
+	for _, text := range []string{c.key, "secret-", filepath.Base(link), r.UUID, campaign, "192.0.2.66"} {
+		if strings.Contains(s.log.String(), text) {
+			t.Errorf("the log has %q in it", text)
+		}
+	}
+}
+
+// Without it there is none.
+func TestRequestsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	s := start(t, databases()[0].dsn(t))
+	newClient(t, s.url, s.firstKey(t)).campaign(t, "Quiet")
+	s.terminate(t)
+	s.stopped(t)
+	if list := s.requests(t); len(list) > 0 {
+		t.Errorf("the log has %+v", list)
+	}
+}
+
+// "formsvc health" asks as a container's manager does: over whatever the server speaks.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	addrs := freeAddrs(t, 2)
+	_, port, _ := net.SplitHostPort(addrs[0])
+	s := start(t, databases()[0].dsn(t), "--addr", "0.0.0.0:"+port, "--drain-delay", "1h")
+	ask := func(args ...string) result { return invocation{args: append([]string{"health"}, args...)}.run(t) }
+	for _, addr := range []string{":" + port, "0.0.0.0:" + port, addrs[0]} {
+		if r := ask("--addr", addr); r.status != 0 || r.out != "ready\n" {
+			t.Errorf("%s: status %d, %q %q", addr, r.status, r.out, r.err)
+		}
+	}
+	if r := ask("--addr", addrs[0], "--tls-cert", "x"); r.status != 1 {
+		t.Errorf("over HTTPS without a certificate: status %d", r.status)
+	}
+	if r := ask("--addr", addrs[1]); r.status != 1 || !strings.Contains(r.err, addrs[1]) {
+		t.Errorf("where nobody listens: status %d, %q", r.status, r.err)
+	}
+	if r := ask("--addr", "nowhere"); r.status != 2 || !strings.Contains(r.err, "--addr") {
+		t.Errorf("no address: status %d, %q", r.status, r.err)
+	}
+	secure := startTLS(t)
+	r := invocation{args: []string{"health", "--addr", secure.addr}, env: []string{"FORMSVC_TLS_CERT=" + secure.cert}}.run(t)
+	if r.status != 0 {
+		t.Errorf("over HTTPS: status %d, %q", r.status, r.err)
+	}
+	s.terminate(t)
+	eventually(t, "a server that leaves is not ready", func() bool {
+		r := ask("--addr", addrs[0])
+		return r.status == 1 && strings.Contains(r.err, "503")
+	})
+}
+
+// A process manager that asks for it learns when the server serves and when it stops.
+func TestManagerIsNotified(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{filepath.Join(t.TempDir(), "notify"), fmt.Sprintf("@formsvc-%s", freeAddrs(t, 1)[0])} {
+		conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		told := make(chan string, 10)
+		go func() {
+			buf := make([]byte, 100)
+			for {
+				n, err := conn.Read(buf)
+				if err != nil {
+					close(told)
+					return
+				}
+				told <- string(buf[:n])
+			}
+		}()
+		next := func() string {
+			select {
+			case state := <-told:
+				return state
+			case <-time.After(patience):
+				return "nothing"
+			}
+		}
+		s := execute(t, databases()[0].dsn(t), []string{"NOTIFY_SOCKET=" + name})
+		if got := next(); got != "READY=1" {
+			t.Errorf("told %q first", got)
+		}
+		if !s.serving() {
+			t.Error("told before it served")
+		}
+		newClient(t, s.url, s.firstKey(t)).want(t, http.StatusOK, http.MethodGet, "/readyz", nil, nil)
+		s.terminate(t)
+		if got := next(); got != "STOPPING=1" {
+			t.Errorf("told %q when it stopped", got)
+		}
+		s.stopped(t)
+	}
+}

@@ -1,0 +1,279 @@
+package main_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var redirectAddrPattern = regexp.MustCompile(`"redirectAddr":"([^"]+)"`)
+
+// A secured is a server of HTTPS.
+type secured struct {
+	*server
+
+	ca        *authority
+	cert, key string // files
+	addr      string
+}
+
+// startTLS starts a server with a certificate in files, whose serial number is 1.
+func startTLS(t testing.TB, flags ...string) *secured {
+	t.Helper()
+	s := &secured{ca: newAuthority(t), cert: filepath.Join(t.TempDir(), "cert.pem"), key: filepath.Join(t.TempDir(), "key.pem")}
+	s.ca.issue(t, s.cert, s.key, 1, time.Now().Add(time.Hour))
+	s.server = start(t, databases()[0].dsn(t), append([]string{"--tls-cert", s.cert, "--tls-key", s.key}, flags...)...)
+	s.addr = strings.TrimPrefix(s.url, "http://")
+	s.url = "https://" + s.addr
+	return s
+}
+
+func (s *secured) config() *tls.Config { return &tls.Config{RootCAs: s.ca.pool} }
+
+func (s *secured) client(t testing.TB) *client {
+	t.Helper()
+	return trusting(newClient(t, s.url, s.firstKey(t)), s.config())
+}
+
+// serial returns the number of the certificate that new connections get.
+func (s *secured) serial(t testing.TB) int64 {
+	t.Helper()
+	state, err := shake(s.addr, s.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.PeerCertificates[0].SerialNumber.Int64()
+}
+
+// With a certificate everything is served over TLS, by HTTP/2 for clients that speak it,
+// and browsers that come without are sent there.
+func TestServesHTTPS(t *testing.T) {
+	t.Parallel()
+	s := startTLS(t, "--redirect-addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0")
+	c := s.client(t)
+	if !strings.Contains(s.out.String(), s.url+"/v1/campaigns") || !strings.Contains(s.log.String(), `"baseUrl":"`+s.url+`"`) {
+		t.Errorf("the address is not announced as %s:\n%s%s", s.url, s.out.String(), s.log.String())
+	}
+	campaign := c.campaign(t, "TLS")
+	r := c.submit(t, campaign, "x")
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MiB, more than any window
+	w := &filing{server: s.server, client: c, response: responsePath(campaign, r.UUID)}
+	uuid := w.upload(t, "a", content).UUID
+	if a := c.want(t, http.StatusOK, http.MethodGet, "/v1/files/"+uuid, nil, nil); !bytes.Equal(a.body, content) {
+		t.Error("the file came back as another one")
+	}
+	resp, err := c.http.Get(s.url + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.Proto != "HTTP/2.0" || resp.TLS.Version != tls.VersionTLS13 {
+		t.Errorf("%s over %s", resp.Proto, tls.VersionName(resp.TLS.Version))
+	}
+	for version, want := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true} {
+		config := s.config()
+		config.MinVersion, config.MaxVersion = version, version
+		if _, err := shake(s.addr, config); (err == nil) != want {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+
+	v := newVisitor(t, s.url)
+	v.client.Transport = c.http.Transport
+	v.signIn(manage(t, s.dsn, "settings-link", "--base-url", s.url))
+	site, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cookies := v.client.Jar.Cookies(site); len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "__Host-") {
+		t.Errorf("the cookie is not for TLS alone: %v", cookies)
+	}
+	if families, _ := scrape(t, s.server); value(families["formsvc_tls_certificate_expiry_timestamp_seconds"]) < float64(time.Now().Unix()) {
+		t.Error("the metrics don't say when the certificate ends")
+	}
+	s.redirects(t)
+}
+
+// redirects checks what comes to the listener of plain HTTP.
+func (s *secured) redirects(t *testing.T) {
+	m := redirectAddrPattern.FindStringSubmatch(s.log.String())
+	if m == nil {
+		t.Fatal("the log does not say where redirects are served")
+	}
+	plain := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, x := range []struct{ method, path, host, want string }{
+		{http.MethodGet, "/settings/keys?x=%41", "", s.url + "/settings/keys?x=%41"},
+		{http.MethodHead, "/", "evil.example.com", s.url + "/"},
+		{http.MethodGet, "//evil.example.com/x", "", s.url + "//evil.example.com/x"},
+		{http.MethodPost, "/v1/campaigns", "", ""},
+		{http.MethodDelete, "/", "", ""},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), x.method, "http://"+m[1]+x.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = x.host
+		resp, err := plain.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := resp.Header.Get("Location"); got != x.want || (resp.StatusCode == http.StatusPermanentRedirect) != (x.want != "") {
+			t.Errorf("%s %s: %s to %q, want %q", x.method, x.path, resp.Status, got, x.want)
+		}
+	}
+}
+
+// A new certificate is used without a restart, for new connections; what can't be used
+// is not, and the log says so.
+func TestCertificateIsReloaded(t *testing.T) {
+	t.Parallel()
+	s := startTLS(t)
+	c := s.client(t)
+	campaign := c.campaign(t, "Reload")
+	body, end := io.Pipe() // a request that is under way all the time
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+responsesPath(campaign), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + c.key}, "Content-Type": {"application/json"}}
+	answered := make(chan answer, 1)
+	go func() {
+		a, err := c.answered(req)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- a
+	}()
+	text, err := json.Marshal(submission("slow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = end.Write(text[:1])
+
+	hangUp := func() {
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.ca.issue(t, s.cert, s.key, 2, time.Now().Add(time.Hour))
+	hangUp()
+	eventually(t, "the new certificate is used after SIGHUP", func() bool { return s.serial(t) == 2 })
+	if err := os.WriteFile(s.cert, []byte("-----BEGIN CERTIFICATE-----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hangUp()
+	eventually(t, "the log says that the file can't be used", func() bool {
+		return strings.Contains(s.log.String(), "the new certificate can't be used; the old one stays")
+	})
+	if n := s.serial(t); n != 2 {
+		t.Errorf("certificate %d is used, want the one from before", n)
+	}
+	// As tools that renew certificates do it: a new file takes the place of the old one.
+	next := filepath.Join(filepath.Dir(s.cert), "next.pem")
+	s.ca.issue(t, next, s.key, 3, time.Now().Add(time.Hour))
+	if err := os.Rename(next, s.cert); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the certificate is used that took the place of the old one", func() bool { return s.serial(t) == 3 })
+
+	_, _ = end.Write(text[1:])
+	_ = end.Close()
+	if a := <-answered; a.status != http.StatusCreated {
+		t.Errorf("the request that was under way: %d %s", a.status, a.body)
+	}
+}
+
+// Over HTTP/2 as over HTTP/1.1: a request that was accepted is answered although the
+// server was told to end meanwhile, and clients part from a server that drains.
+func TestTerminationOverHTTP2(t *testing.T) {
+	t.Parallel()
+	s := startTLS(t, "--drain-delay", "3s")
+	c := s.client(t)
+	campaign := c.campaign(t, "Drain")
+	text, err := json.Marshal(submission("slow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, end := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+responsesPath(campaign), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + c.key}, "Content-Type": {"application/json"}}
+	answered := make(chan answer, 1)
+	go func() {
+		a, err := c.answered(req)
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- a
+	}()
+	_, _ = end.Write(text[:1])
+	s.terminate(t)
+	eventually(t, "the server says that it is leaving", func() bool {
+		a, err := c.do(t.Context(), http.MethodGet, "/readyz", nil)
+		return err == nil && a.status == http.StatusServiceUnavailable
+	})
+	other := s.client(t)
+	for range 3 { // a connection is good for one answer, and each request gets one
+		if a, err := other.do(t.Context(), http.MethodGet, "/v1/campaigns", nil); err != nil || a.status != http.StatusOK {
+			t.Errorf("a request while the server drains: %d, %v", a.status, err)
+		}
+	}
+	eventually(t, "the server does not listen any more", func() bool { _, err := shake(s.addr, s.config()); return err != nil })
+	_, _ = end.Write(text[1:])
+	_ = end.Close()
+	if a := <-answered; a.status != http.StatusCreated {
+		t.Errorf("the request that was under way: %d %s", a.status, a.body)
+	}
+	s.stopped(t)
+	if strings.Contains(s.log.String(), `"level":"ERROR"`) {
+		t.Errorf("to be told to end is no error:\n%s", s.log.String())
+	}
+}
+
+// Flags of TLS that can't be used together, or files that can't be read, end the
+// program before it does anything.
+func TestUnusableTLS(t *testing.T) {
+	t.Parallel()
+	ca, dir := newAuthority(t), t.TempDir()
+	cert, key, other := filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "other")
+	ca.issue(t, filepath.Join(dir, "x"), other, 1, time.Now().Add(time.Hour))
+	ca.issue(t, cert, key, 1, time.Now().Add(time.Hour))
+	pair := []string{"--tls-cert", cert, "--tls-key", key}
+	for want, args := range map[string][]string{
+		"--tls-key":             {"--tls-cert", cert},
+		"--tls-cert":            {"--tls-key", key},
+		"does not match":        {"--tls-cert", cert, "--tls-key", other},
+		"no such file":          {"--tls-cert", filepath.Join(dir, "missing"), "--tls-key", key},
+		"--autocert-domain: is": append([]string{"--autocert-domain", "example.com"}, pair...),
+		`"localhost"`:           {"--autocert-domain", "localhost"},
+		`"*.example.com"`:       {"--autocert-domain", "*.example.com"},
+		`"192.0.2.1"`:           {"--autocert-domain", "192.0.2.1"},
+		"--autocert-email":      {"--autocert-email", "a@example.com"},
+		"--autocert-directory":  {"--autocert-domain", "example.com", "--autocert-directory", "http://example.com/dir"},
+		"--redirect-addr":       {"--redirect-addr", "127.0.0.1:0"},
+		"--base-url":            append([]string{"--base-url", "http://example.com"}, pair...),
+		"--trusted-proxy":       {"--trusted-proxy", "10.0.0.1"},
+	} {
+		empty := t.TempDir()
+		r := invocation{args: append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), dir: empty}.run(t)
+		if r.status != 2 || !strings.Contains(r.err, want) {
+			t.Errorf("serve %v: status %d, %q, want 2 and %q", args, r.status, r.err, want)
+		}
+		if made, err := os.ReadDir(empty); err != nil || len(made) > 0 {
+			t.Errorf("serve %v left %v behind (%v)", args, made, err)
+		}
+	}
+}

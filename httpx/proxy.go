@@ -1,0 +1,94 @@
+package httpx
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// TrustedProxies returns the address that a request came from when it went through
+// proxies in the given ranges, for [Options.ClientAddress] and for logs:
+//
+//	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/28")}
+//	httpx.New(svc, &httpx.Options{ClientAddress: httpx.TrustedProxies(proxies)})
+//
+// Who connects is believed what it says in X-Forwarded-For if it is in a range. The list
+// is read from its end, where the nearest proxy added what it saw: the first address that
+// is in no range is the client, and what is before it is the client's word, which is not
+// read. When all are proxies it is the first one; when an entry is no address it is the
+// proxy that passed it on. Several headers are one list, in their order. Entries may have
+// a port, and IPv6 addresses brackets.
+//
+// The header Forwarded (RFC 7239) is not read: a proxy that sets one of the two passes the
+// other one on as the client sent it, and both could not be believed.
+//
+// Without ranges it is the host of RemoteAddr, always. The result is what
+// [netip.Addr.String] writes, without a zone, IPv4 addresses in IPv6 as IPv4; a RemoteAddr
+// that has no address, as of a socket in the file system, is returned as it is. The
+// function is safe for concurrent use.
+func TrustedProxies(ranges []netip.Prefix) func(*http.Request) string {
+	trusted := make([]netip.Prefix, 0, len(ranges))
+	for _, p := range ranges {
+		if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+		}
+		trusted = append(trusted, p)
+	}
+	return func(r *http.Request) string {
+		hop, ok := parseHop(r.RemoteAddr)
+		if !ok {
+			return remoteHost(r)
+		}
+		headers := r.Header["X-Forwarded-For"]
+		for i := len(headers) - 1; i >= 0; i-- {
+			for rest, more := headers[i], true; more; {
+				if !within(trusted, hop) {
+					return hop.String()
+				}
+				var entry string
+				entry, rest, more = cutLast(rest)
+				if entry == "" { // which lists may have, RFC 9110 §5.6.1
+					continue
+				}
+				next, ok := parseHop(entry)
+				if !ok {
+					return hop.String()
+				}
+				hop = next
+			}
+		}
+		return hop.String()
+	}
+}
+
+// cutLast cuts off the last element of a list, and reports whether there are more.
+func cutLast(list string) (last, rest string, more bool) {
+	i := strings.LastIndexByte(list, ',')
+	return strings.Trim(list[i+1:], " \t"), list[:max(i, 0)], i >= 0
+}
+
+// parseHop reads an address, with or without a port.
+func parseHop(s string) (netip.Addr, bool) {
+	bare := s
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		bare = s[1 : len(s)-1]
+	}
+	a, err := netip.ParseAddr(bare)
+	if err != nil {
+		withPort, err := netip.ParseAddrPort(s)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		a = withPort.Addr()
+	}
+	return a.Unmap().WithZone(""), true
+}
+
+func within(ranges []netip.Prefix, a netip.Addr) bool {
+	for _, p := range ranges {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
