@@ -51,65 +51,6 @@ const (
 	maxMetaValue   = 2_000
 )
 
-// checked returns in with its defaults filled in, or a *ValidationError.
-func (in CampaignInput) checked() (CampaignInput, error) {
-	var v ValidationError
-	if strings.TrimSpace(in.Title) == "" {
-		v.add("/title", "required", "must not be empty")
-	}
-	v.checkLine("/title", in.Title, maxTitle)
-	v.checkLine("/description", in.Description, maxDescription)
-	switch in.Status {
-	case "":
-		in.Status = CampaignOpen
-	case CampaignOpen, CampaignClosed:
-	default:
-		v.add("/status", "invalid_value", "must be open or closed")
-	}
-	v.checkTime("/opensAt", in.OpensAt)
-	v.checkTime("/closesAt", in.ClosesAt)
-	in.OpensAt, in.ClosesAt = milliseconds(in.OpensAt), milliseconds(in.ClosesAt)
-	if !in.OpensAt.IsZero() && !in.ClosesAt.IsZero() && !in.ClosesAt.After(in.OpensAt) {
-		v.add("/closesAt", "out_of_range", "must be after opensAt")
-	}
-	in.Modules = v.checkModules(in.Modules)
-	v.checkMetadata(in.Metadata)
-	return in, v.err()
-}
-
-// checkTime refuses what RFC 3339 or a store can't hold.
-func (e *ValidationError) checkTime(pointer string, t time.Time) {
-	if !t.IsZero() && (t.UTC().Year() < 1970 || t.UTC().Year() > 9999) {
-		e.add(pointer, "out_of_range", "must be between the years 1970 and 9999")
-	}
-}
-
-func (e *ValidationError) checkMetadata(metadata map[string]string) {
-	if len(metadata) > maxMetadata {
-		e.add("/metadata", "too_many", "must have at most %d entries", maxMetadata)
-		return
-	}
-	keys := make([]string, 0, len(metadata))
-	for k := range metadata {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
-		pointer := "/metadata/" + pointerEscape(k)
-		if k == "" {
-			e.add(pointer, "required", "must have a name")
-		} else if code, detail := textFault(k); code != "" {
-			e.add("/metadata", code, "a name %s", detail)
-			continue
-		} else if utf8.RuneCountInString(k) > maxMetaKey {
-			// The name itself would make the pointer as long as the input.
-			e.add("/metadata", "too_long", "a name must have at most %d characters", maxMetaKey)
-			continue
-		}
-		e.checkLine(pointer, metadata[k], maxMetaValue)
-	}
-}
-
 func (e *ValidationError) checkModules(modules []Module) []Module {
 	if len(modules) > maxModules {
 		e.add("/modules", "too_many", "must have at most %d modules", maxModules)

@@ -234,3 +234,18 @@ func (w *weighed) Read(p []byte) (int, error) {
 	w.c.weight += more
 	return n, err
 }
+
+// transfer takes one of the places for files on their way, in exchange for that among
+// the other requests; done gives it back.
+func (h *Handler) transfer(c *call) (done func(), err error) {
+	select {
+	case h.transfers <- struct{}{}:
+		c.leave()
+		return func() { <-h.transfers }, nil
+	default:
+		return nil, &problem{
+			status: http.StatusServiceUnavailable, code: "too_many_transfers",
+			detail: "As many transfers are on their way as may be at once. Nothing was changed; try again.",
+		}
+	}
+}

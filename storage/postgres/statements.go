@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/formsvc/toolkit/storage/internal/bunstore"
+
 // position is where an event is in the feed, with a sequence number for those of
 // one transaction; see the table formsvc_feed.
 const position = `(SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
@@ -103,3 +105,33 @@ const selectRecord = "SELECT EXISTS (SELECT FROM formsvc_idempotency WHERE id = 
 // selectVersion says why a response was left out: its campaign's version, if
 // there is such a campaign.
 const selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = $1 AND account_id = $2"
+
+// useKeys locks the keys in the order of their identifiers, so that nodes that write
+// what they noted at the same time don't wait for each other in a circle.
+const useKeys = `
+WITH u AS MATERIALIZED (
+  SELECT (j.use ->> 0)::uuid AS account_id, (j.use ->> 1)::uuid AS id, (j.use ->> 2)::bigint AS used_at
+  FROM json_array_elements($1::text::json) AS j(use)
+), held AS MATERIALIZED (
+  SELECT k.id, u.used_at FROM u JOIN formsvc_keys AS k ON k.id = u.id AND k.account_id = u.account_id
+  WHERE k.used_at < u.used_at ORDER BY k.id FOR NO KEY UPDATE OF k
+)
+UPDATE formsvc_keys AS k SET used_at = held.used_at FROM held WHERE k.id = held.id AND k.used_at < held.used_at`
+
+// clockNow is the time of the server's clock now, not when the transaction began, in
+// microseconds.
+const clockNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+// takeQuota goes by the clock of the server, which is one for all nodes. It may
+// have waited for another node that took of the same window, so that it looks at
+// the clock again for how long the window lasts.
+func takeQuota() string {
+	next := bunstore.Granted("$", "q.used")
+	return `
+WITH w AS MATERIALIZED (SELECT c.now - c.now % $2::bigint AS start, ` + bunstore.Granted("$", "0") + ` AS n
+  FROM (SELECT ` + clockNow + ` AS now) AS c WHERE $6::bigint IS NOT NULL)
+INSERT INTO formsvc_quota AS q (subject, start, used, granted)
+SELECT $1::text::uuid, w.start, w.n, w.n FROM w
+ON CONFLICT (subject, start) DO UPDATE SET used = q.used + ` + next + `, granted = ` + next + `
+RETURNING q.used, q.granted, q.start, q.start + $2::bigint - ` + clockNow
+}

@@ -1,0 +1,62 @@
+package formsvc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Verify reads the contents of all files of all accounts and calls damaged for
+// those that are missing or not what was uploaded, with an error that is
+// [ErrCorrupt]. It ends early with an error of damaged, and when the store or
+// the blob store fails, since nothing is known then. It returns how many files it
+// looked at.
+func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (_ int, err error) {
+	defer s.s.span(&ctx, "Files.Verify").end(&err)
+	if s.s.blobs == nil {
+		return 0, fmt.Errorf("formsvc: verify: %w", errors.ErrUnsupported)
+	}
+	checked := 0
+	for after := ID(""); ; {
+		files, err := s.s.store.AllFiles(ctx, after, verifyBatch)
+		if err != nil {
+			return checked, fmt.Errorf("formsvc: verify: %w", err)
+		}
+		for i := range files {
+			err := s.verify(ctx, &files[i])
+			if errors.Is(err, ErrCorrupt) {
+				err = damaged(&files[i], err)
+			}
+			if err != nil {
+				return checked, fmt.Errorf("formsvc: verify: %w", err)
+			}
+			checked++
+		}
+		if len(files) < verifyBatch {
+			return checked, nil
+		}
+		after = files[len(files)-1].ID
+	}
+}
+
+// verify returns an error that is ErrCorrupt when a file's content is damaged. A
+// file that was deleted meanwhile is not.
+func (s Files) verify(ctx context.Context, f *File) error {
+	err := s.readAll(ctx, f)
+	if errors.Is(err, ErrCorrupt) {
+		if _, gone := s.s.store.File(ctx, FileKey{AccountID: f.AccountID, ID: f.ID}); errors.Is(gone, ErrNotFound) {
+			return nil
+		}
+	}
+	return err
+}
+
+func (s Files) readAll(ctx context.Context, f *File) error {
+	c, err := s.open(ctx, f, 0, -1, true)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, c)
+	return errors.Join(err, c.Close())
+}
