@@ -164,6 +164,30 @@ func TestFollowOthers(t *testing.T) {
 	wantTypes(t, told, webhook.ResponseStatusChanged)
 }
 
+// A notifiedStore has deliveries to send that others queued.
+type notifiedStore struct {
+	formsvc.Store
+	told int
+}
+
+func (s *notifiedStore) Notify() { s.told++ }
+
+// TestNotifyTheStore passes on to the delivery engine what a host committed, where the
+// store can.
+func TestNotifyTheStore(t *testing.T) {
+	t.Parallel()
+	store := &notifiedStore{Store: memory.New()}
+	svc, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc.Notify()
+	if store.told != 1 {
+		t.Errorf("the store was told %d times, want once", store.told)
+	}
+	newWorld(t).svc.Notify() // whose store has nothing to be told
+}
+
 // TestFollowChooses leaves out what is not asked for.
 func TestFollowChooses(t *testing.T) {
 	t.Parallel()
