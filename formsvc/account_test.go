@@ -170,6 +170,13 @@ func TestEnsureInATransaction(t *testing.T) {
 	if _, err := w.svc.Accounts.Get(w.ctx, id); err != nil {
 		t.Errorf("an account of another store: %v", err)
 	}
+	other := w.svc.With(memory.New())
+	if id, err = other.Accounts.Ensure(w.ctx, "tenant 7"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Accounts.Get(w.ctx, id); err != nil {
+		t.Errorf("the account of one store in another: %v", err)
+	}
 }
 
 // An accountCounter counts how often it is asked for an account by its name.

@@ -316,3 +316,43 @@ func ExampleFiles_Upload() {
 	// <nil>
 	// true
 }
+
+// A program that acts on events in Go. It keeps the position with what it does.
+func ExampleEvents_Follow() {
+	svc, _, account := exampleService(nil)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	campaign, err := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	kept := "" // in the program's database, in truth
+	after, err := formsvc.ParseEventPosition(kept)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = svc.Events.Follow(ctx, formsvc.FollowQuery{AccountID: account, After: after},
+		func(_ context.Context, events []formsvc.Event, next formsvc.EventPosition) error {
+			for _, e := range events {
+				event, err := webhook.ParseEvent(e.Payload) // what webhooks get
+				if err != nil {
+					return err
+				}
+				fmt.Println(event.Type, event.Data.Response.User.Email)
+			}
+			kept = next.String()
+			stop() // programs go on
+			return nil
+		})
+	fmt.Println(err, kept)
+	// Output:
+	// response.created ada@example.com
+	// <nil> 1.0
+}

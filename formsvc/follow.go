@@ -63,7 +63,8 @@ const (
 // down for longer than [Options.Retention]. Who keeps the position in the transaction
 // in which he does what the events ask for does it once. Who keeps it
 // afterwards may see the last events again. Calls come one after the other; handle may
-// take as long as it likes and may call the Service.
+// take as long as it likes and may call the Service. Who begins without a position is
+// given all events that are still kept; [Event.CreatedAt] tells the old ones.
 //
 // Follow looks at once when this Service, or a view of it, commits an event, and after
 // [Service.Notify]; what others commit it finds by polling. It starts no goroutine.

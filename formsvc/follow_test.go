@@ -164,6 +164,30 @@ func TestFollowOthers(t *testing.T) {
 	wantTypes(t, told, webhook.ResponseStatusChanged)
 }
 
+// A notifiedStore has deliveries to send that others queued.
+type notifiedStore struct {
+	formsvc.Store
+	told int
+}
+
+func (s *notifiedStore) Notify() { s.told++ }
+
+// TestNotifyTheStore passes on to the delivery engine what a host committed, where the
+// store can.
+func TestNotifyTheStore(t *testing.T) {
+	t.Parallel()
+	store := &notifiedStore{Store: memory.New()}
+	svc, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc.Notify()
+	if store.told != 1 {
+		t.Errorf("the store was told %d times, want once", store.told)
+	}
+	newWorld(t).svc.Notify() // whose store has nothing to be told
+}
+
 // TestFollowChooses leaves out what is not asked for.
 func TestFollowChooses(t *testing.T) {
 	t.Parallel()
@@ -344,6 +368,8 @@ func TestFollowRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.campaign()
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second) // what is not refused ends then
+	defer cancel()
 	handle := func(context.Context, []formsvc.Event, formsvc.EventPosition) error { return nil }
 	for want, q := range map[string]formsvc.FollowQuery{
 		"AccountID, or AllAccounts":  {},
@@ -352,7 +378,7 @@ func TestFollowRefuses(t *testing.T) {
 		"a negative Poll":            {AccountID: w.account, Poll: -1},
 		`no event type "response.x"`: {AccountID: w.account, Types: []formsvc.EventType{"response.x"}},
 	} {
-		err := w.svc.Events.Follow(w.ctx, q, handle)
+		err := w.svc.Events.Follow(ctx, q, handle)
 		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, formsvc.ErrInvalid) {
 			t.Errorf("%+v: error %v, want ErrInvalid with %q", q, err, want)
 		}
@@ -360,10 +386,10 @@ func TestFollowRefuses(t *testing.T) {
 	for _, q := range []formsvc.FollowQuery{
 		{AccountID: c.ID}, {AccountID: "nope"}, {AccountID: other.ID, CampaignID: c.ID},
 	} {
-		wantError(t, w.svc.Events.Follow(w.ctx, q, handle), formsvc.ErrNotFound)
+		wantError(t, w.svc.Events.Follow(ctx, q, handle), formsvc.ErrNotFound)
 	}
 	bound := w.svc.With(w.store.Store)
-	if err := bound.Events.Follow(w.ctx, formsvc.FollowQuery{AccountID: w.account}, handle); err == nil ||
+	if err := bound.Events.Follow(ctx, formsvc.FollowQuery{AccountID: w.account}, handle); err == nil ||
 		!strings.Contains(err.Error(), "bound to a transaction") {
 		t.Errorf("a bound service: error %v, want one that says so", err)
 	}
