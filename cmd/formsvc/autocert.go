@@ -53,10 +53,22 @@ func newACME(e *encryption, dir string, logger *slog.Logger) (*acmeCertificates,
 		return nil, usageError{errors.New("--autocert-directory: must begin with https://")}
 	}
 	c.manager = &autocert.Manager{
-		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(dir), HostPolicy: autocert.HostWhitelist(c.domains...),
+		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(dir), HostPolicy: c.allows,
 		Email: e.AutocertEmail, Client: &acme.Client{DirectoryURL: directory, UserAgent: "formsvc"},
 	}
 	return c, nil
+}
+
+// allows refuses other domains. An authority of one's own may ask at another port than
+// 80, which is then in the Host of its question.
+func (c *acmeCertificates) allows(_ context.Context, host string) error {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if !slices.Contains(c.domains, domainName(host)) {
+		return fmt.Errorf("%q is no --autocert-domain", host)
+	}
+	return nil
 }
 
 // domainName is a domain as it is compared.
