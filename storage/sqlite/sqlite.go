@@ -80,6 +80,9 @@ type Store struct {
 	drain       func()
 	checkpoints *checkpointer // nil on a database that the caller opened
 	owned       []*sql.DB     // closed by Close, last first
+	path        string        // "" for a database that the caller opened
+	options     *Options
+	lend        *sql.DB // the caller's, to borrow connections of
 	close       sync.Once
 }
 
@@ -140,7 +143,7 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 
 	w := &pinnedWriter{conn: conn, c: bunstore.NewPrepared(conn)}
 	s := newStore(w, bunstore.NewPrepared(readDB), bun.NewDB(readDB, sqlitedialect.New()), o)
-	s.owned = []*sql.DB{writeDB, readDB}
+	s.owned, s.path, s.options = []*sql.DB{writeDB, readDB}, path, o
 	moveDB, err := sql.Open("sqlite", dsn(path, o, "synchronous(FULL)"))
 	if err != nil {
 		return nil, err
@@ -169,7 +172,9 @@ func closeOnError(err *error, db *sql.DB) {
 // must be brought up to date with Migrate; then call CheckKeys, as Open does.
 func New(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
-	return newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
+	s := newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
+	s.lend = db.DB
+	return s
 }
 
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
