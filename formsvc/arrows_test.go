@@ -36,7 +36,10 @@ var arrows = map[string][]string{
 	"storage/internal/sqltest": {
 		"storage/internal/bunstore", "storage/storagetest", "storage/keyring", "engine", "bun",
 	},
-	"storage/sqlite":                {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc"},
+	"storage/sqlite": {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc"},
+	"storage/sqlite/backup": {
+		"storage/sqlite", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
+	},
 	"storage/postgres":              {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 }

@@ -70,7 +70,7 @@ func (s *Store) Backup(ctx context.Context, path string, opts *BackupOptions) er
 }
 
 func (s *Store) backup(ctx context.Context, to *os.File, progress func(done, total int64)) (err error) {
-	pool := s.lend
+	pool := s.pool
 	if s.path != "" {
 		// Those of the store are for requests.
 		if pool, err = sql.Open("sqlite", dsn(s.path, s.options)); err != nil {

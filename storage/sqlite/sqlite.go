@@ -82,7 +82,7 @@ type Store struct {
 	owned       []*sql.DB     // closed by Close, last first
 	path        string        // "" for a database that the caller opened
 	options     *Options
-	lend        *sql.DB // the caller's, to borrow connections of
+	pool        *sql.DB // for long reads: that of all reads, or the caller's
 	close       sync.Once
 }
 
@@ -143,7 +143,7 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 
 	w := &pinnedWriter{conn: conn, c: bunstore.NewPrepared(conn)}
 	s := newStore(w, bunstore.NewPrepared(readDB), bun.NewDB(readDB, sqlitedialect.New()), o)
-	s.owned, s.path, s.options = []*sql.DB{writeDB, readDB}, path, o
+	s.owned, s.pool, s.path, s.options = []*sql.DB{writeDB, readDB}, readDB, path, o
 	moveDB, err := sql.Open("sqlite", dsn(path, o, "synchronous(FULL)"))
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func closeOnError(err *error, db *sql.DB) {
 func New(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
 	s := newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
-	s.lend = db.DB
+	s.pool = db.DB
 	return s
 }
 
