@@ -90,6 +90,8 @@ type cli struct {
 	Erase        eraseCmd        `cmd:"" help:"Remove what an account has of a person; with --dry-run, say what there is."`
 	Retention    retentionCmd    `cmd:"" help:"Remove responses that are old."`
 	Audit        auditCmd        `cmd:"" help:"Show who did what: keys, webhooks, erasures."`
+	Backup       backupCmd       `cmd:"" help:"Copy the database, the uploaded files and the keys of the secrets, while servers go on."`
+	Restore      restoreCmd      `cmd:"" help:"Bring a backup back."`
 	Secrets      secretsCmd      `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
 	Migrate      migrateCmd      `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
 	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`

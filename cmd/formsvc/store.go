@@ -23,6 +23,8 @@ type store interface {
 	Migrate(ctx context.Context) error
 	Migrations(ctx context.Context) ([]sqlite.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)
+	Restored(ctx context.Context) error
+	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 	Close() error
 }
 
@@ -79,6 +81,9 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 		if err := os.MkdirAll(g.Data, 0o700); err != nil {
 			return nil, fmt.Errorf("--data: %w", err)
 		}
+	}
+	if err := refuseUnfinished(rest); err != nil {
+		return nil, err
 	}
 	s, err := sqlite.Open(ctx, rest, &sqlite.Options{SkipMigrations: !migrate, Keyring: ring})
 	if err != nil {
