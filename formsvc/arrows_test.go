@@ -29,18 +29,19 @@ var arrows = map[string][]string{
 	"httpx/settings":          {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"storage":                   {},
+	"storage/finding":           {},
 	"storage/keyring":           {},
 	"storage/storagetest":       {"engine"},
 	"storage/memory":            {"engine"},
-	"storage/internal/bunstore": {"storage/keyring", "engine", "bun"},
+	"storage/internal/bunstore": {"storage/finding", "storage/keyring", "engine", "bun"},
 	"storage/internal/sqltest": {
-		"storage/internal/bunstore", "storage/storagetest", "storage/keyring", "engine", "bun",
+		"storage/internal/bunstore", "storage/finding", "storage/storagetest", "storage/keyring", "engine", "bun",
 	},
-	"storage/sqlite": {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc"},
+	"storage/sqlite": {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "modernc"},
 	"storage/sqlite/backup": {
-		"storage/sqlite", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
+		"storage/sqlite", "storage/finding", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
 	},
-	"storage/postgres":              {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "pgx"},
+	"storage/postgres":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 }
 
