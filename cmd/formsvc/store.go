@@ -24,6 +24,7 @@ type store interface {
 	Migrations(ctx context.Context) ([]sqlite.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)
 	Restored(ctx context.Context) error
+	MissingKeys(ctx context.Context) ([]string, error)
 	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 	Close() error
 }
