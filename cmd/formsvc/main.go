@@ -87,6 +87,7 @@ type cli struct {
 	SettingsLink settingsLinkCmd `cmd:"" name:"settings-link" help:"Print a link that signs in to the settings of an account, once."`
 	Webhooks     webhooksCmd     `cmd:"" help:"Manage webhooks, and see and repeat what was sent to them."`
 	Files        filesCmd        `cmd:"" help:"Find files that are damaged, and remove stored bytes that belong to no file."`
+	Export       exportCmd       `cmd:"" help:"Write the responses of a campaign, as CSV or NDJSON."`
 	Erase        eraseCmd        `cmd:"" help:"Remove what an account has of a person; with --dry-run, say what there is."`
 	Retention    retentionCmd    `cmd:"" help:"Remove responses that are old."`
 	Audit        auditCmd        `cmd:"" help:"Show who did what: keys, webhooks, erasures."`

@@ -112,6 +112,11 @@ func (g *global) with(
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	return onStore(s, opts, do)
+}
+
+// onStore calls do with a service on the store.
+func onStore(s backend, opts *formsvc.Options, do func(svc *formsvc.Service) error) error {
 	worked, _, err := withFailpoints(s, opts)
 	if err != nil {
 		return err
