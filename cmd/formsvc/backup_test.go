@@ -312,6 +312,7 @@ func anotherServer(t testing.TB) string {
 	t.Helper()
 	cmd := exec.Command("bash", "../../.ci/with-postgres", "bash", "-c", `echo "$FORMSVC_TEST_POSTGRES"; cat`)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, postgrestest.Env+"=") })
+	cmd.WaitDelay = patience
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -66,16 +66,20 @@ func (m *meter) run() {
 // clearLine goes back to the beginning of the line and empties it.
 const clearLine = "\r\x1b[K"
 
-// line is what is shown, at most 79 characters of it.
+// line is what is shown: less than the 80 characters that the narrowest terminals have.
 func (m *meter) line(now time.Time) string {
 	took := now.Sub(m.began)
 	if m.all <= 0 {
-		return fmt.Sprintf("%-18s %s  %s", m.what, m.count(m.done), clock(took))
+		return fmt.Sprintf("%-10s %s  %s", m.what, m.count(m.done), clock(took))
 	}
 	part := min(float64(m.done)/float64(m.all), 1)
 	cells := int(part * meterCells)
-	text := fmt.Sprintf("%-18s [%s%s] %3d%%  %s of %s", m.what,
-		strings.Repeat("#", cells), strings.Repeat("-", meterCells-cells), int(part*100), m.count(m.done), m.count(m.all))
+	done, all := m.count(m.done), m.count(m.all)
+	if n, unit, _ := strings.Cut(done, " "); strings.HasSuffix(all, " "+unit) {
+		done = n
+	}
+	text := fmt.Sprintf("%-10s [%s%s] %3d%%  %s of %s", m.what,
+		strings.Repeat("#", cells), strings.Repeat("-", meterCells-cells), int(part*100), done, all)
 	if part > 0 {
 		text += "  " + clock(time.Duration(float64(took)*(1-part)/part)) + " left"
 	}

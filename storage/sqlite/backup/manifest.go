@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
 // The names of what is in a backup.
@@ -116,6 +117,17 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// closed closes a database and makes sure that all of it is in its file.
+func closed(rows *sqlite.Store, path string) error {
+	if err := rows.Close(); err != nil {
+		return err
+	}
+	if there, err := exists(path + "-wal"); err != nil || there {
+		return errors.Join(err, fmt.Errorf("%s-wal is still there: something else uses the copy", path))
+	}
+	return nil
 }
 
 // exists reports whether there is anything under a name.

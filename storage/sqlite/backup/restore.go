@@ -222,7 +222,7 @@ func (r *restoring) fill(ctx context.Context) (err error) {
 		return r.explain(err)
 	}
 	// Closing moves the log into the file, which then is all there is.
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() { err = errors.Join(err, closed(rows, r.temp)) }()
 	if err := rows.CheckIntegrity(ctx); err != nil {
 		return fmt.Errorf("%s of the backup is %w: %w", databaseFile, ErrDamaged, err)
 	}

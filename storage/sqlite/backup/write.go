@@ -250,7 +250,7 @@ func (w *writing) sum(ctx context.Context, copied *sqlite.Store, m *Manifest) (e
 	if err != nil {
 		return err
 	}
-	if err := copied.Close(); err != nil {
+	if err := closed(copied, filepath.Join(w.temp, databaseFile)); err != nil {
 		return err
 	}
 	names := []string{databaseFile}
