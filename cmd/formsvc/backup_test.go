@@ -171,10 +171,10 @@ func (s *safekeeping) test(t *testing.T, save func(), bringBack func() (dsn stri
 			t.Errorf("integrity_check: %v", verdict)
 		}
 	}
-	back := execute(t, dsn, s.place.env, slices.Concat(allowLoopback, unlimited, often, flags)...).started(t)
+	back := execute(t, dsn, s.env, slices.Concat(allowLoopback, unlimited, often, flags)...).started(t)
 	c := newClient(t, back.url, s.key)
 	s.check(t, c, promised)
-	if r := (invocation{args: on(t, dsn, slices.Concat([]string{"files", "verify"}, flags)), env: s.place.env}).run(t); r.status != 0 || r.out != "" {
+	if r := (invocation{args: on(t, dsn, slices.Concat([]string{"files", "verify"}, flags)), env: s.env}).run(t); r.status != 0 || r.out != "" {
 		t.Errorf("files verify: %+v", r)
 	}
 	// Whoever had read what is lost misses nothing that comes now.
@@ -233,7 +233,7 @@ func TestBackupAndRestore(t *testing.T) {
 			s := &safekeeping{filing: filing{dsn: dsn, place: open(t)}}
 			dir := filepath.Join(t.TempDir(), "backup")
 			s.test(t, func() {
-				r := s.filing.manage(t, "backup", "--to", dir)
+				r := s.manage(t, "backup", "--to", dir)
 				if r.status != 0 || r.out != dir+"\n" || !strings.Contains(r.err, "sign webhooks in your name") {
 					t.Fatalf("backup: %+v", r)
 				}

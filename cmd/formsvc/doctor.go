@@ -136,7 +136,7 @@ func (e *examination) environment(variables []string, command *kong.Context) {
 		e.found(finding.Warn("environment", advice, "nobody reads %s", name))
 	}
 	if !slices.ContainsFunc(e.list, func(f finding.Finding) bool { return f.Check == "environment" }) {
-		e.found(finding.Good("environment", "%d variables FORMSVC_…, all known", read))
+		e.found(finding.Good("environment", "every variable FORMSVC_… is known (%d)", read))
 	}
 }
 
@@ -172,8 +172,11 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// dataDir looks at the directory of --data.
+// dataDir looks at the directory of --data, if anything is kept there.
 func (e *examination) dataDir() {
+	if e.DB != "" && e.Blobs != "" && e.SecretKeys != "" {
+		return
+	}
 	info, err := os.Stat(e.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -33,13 +30,11 @@ func (e *examination) keyFile() (*keyring.Keyring, error) {
 	case err != nil:
 		e.found(finding.Bad("secrets key", "Bring the file back from a backup; only its owner may read it (chmod 600).", "%v", err))
 	case e.SecretKeys != "":
-		e.found(finding.Good("secrets key", "%d keys in FORMSVC_SECRET_KEYS; keep a copy of them elsewhere", len(ring.IDs())))
+		e.found(finding.Good("secrets key", "from FORMSVC_SECRET_KEYS (%d); keep a copy elsewhere", len(ring.IDs())))
 	case ring != nil:
-		e.found(finding.Good("secrets key", "%d keys in %s; keep a copy of it elsewhere", len(ring.IDs()), e.keyPath()))
+		e.found(finding.Good("secrets key", "from %s (%d); keep a copy elsewhere", e.keyPath(), len(ring.IDs())))
 	default:
-		if _, err := os.Stat(e.Data); err == nil || errors.Is(err, fs.ErrNotExist) {
-			e.found(finding.Good("secrets key", "there is no %s: it is made when it is needed", e.keyPath()))
-		}
+		e.found(finding.Good("secrets key", "there is no %s yet: the server makes it", e.keyPath()))
 	}
 	return ring, err
 }
@@ -94,7 +89,7 @@ func (e *examination) webhooks(ctx context.Context, svc *formsvc.Service, policy
 		e.found(finding.Good("deliveries", "%d wait, none for longer than %v", stats.Pending, lateAfter))
 	}
 	if len(e.list) == wrong+1 {
-		e.found(finding.Good("webhooks", "%d, with names that resolve to addresses that are allowed, and no failure in the last day", total))
+		e.found(finding.Good("webhooks", "their names resolve to addresses that are allowed, and none failed in the last day (%d looked at)", total))
 	}
 }
 

@@ -30,7 +30,7 @@ func TestDoctorOfAPostgresServer(t *testing.T) {
 		"ALTER SYSTEM SET full_page_writes = off", "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()",
 		"SELECT pg_create_physical_replication_slot('forgotten', true)",
 	} {
-		if _, err := admin.ExecContext(context.Background(), text); err != nil { //nolint:usetesting // a connection of the pool
+		if _, err := admin.ExecContext(context.Background(), text); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 	}
@@ -75,7 +75,7 @@ func pooler(t testing.TB, server string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +90,11 @@ func pooler(t testing.TB, server string) string {
 	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\n"+
 		"auth_type = trust\nauth_file = %s/users.txt\npool_mode = transaction\nignore_startup_parameters = extra_float_digits\n", u.Port(), port, dir)
 	for _, f := range []struct{ name, text string }{{config, text}, {filepath.Join(dir, "users.txt"), "\"formsvc\" \"\"\n"}} {
-		if err := os.WriteFile(f.name, []byte(f.text), 0o644); err != nil { //nolint:gosec // another user reads it
+		if err := os.WriteFile(f.name, []byte(f.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // another user reads it
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{config}

@@ -30,8 +30,8 @@ type diagnosis struct {
 // examine runs the doctor on what a filing works on.
 func (w *filing) examine(t testing.TB, env []string, args ...string) diagnosis {
 	t.Helper()
-	args = on(t, w.dsn, slices.Concat([]string{"doctor", "--json"}, args, w.place.flags))
-	d := diagnosis{result: invocation{args: args, env: slices.Concat(w.place.env, env)}.run(t)}
+	args = on(t, w.dsn, slices.Concat([]string{"doctor", "--json"}, args, w.flags))
+	d := diagnosis{result: invocation{args: args, env: slices.Concat(w.env, env)}.run(t)}
 	for line := range strings.Lines(d.out) {
 		var f finding.Finding
 		if err := json.Unmarshal([]byte(line), &f); err != nil {
@@ -84,7 +84,7 @@ func TestDoctorOfAWellService(t *testing.T) {
 		if blobs, left := w.stored(t); len(blobs) != 1 || len(left) != 0 {
 			t.Errorf("it left %v and %v", blobs, left)
 		}
-		if text := (invocation{args: on(t, w.dsn, slices.Concat([]string{"doctor"}, allowLoopback, w.place.flags)), env: w.place.env}).run(t); !strings.Contains(text.out, "ok       schema: up to date") ||
+		if text := (invocation{args: on(t, w.dsn, slices.Concat([]string{"doctor"}, allowLoopback, w.flags)), env: w.env}).run(t); !strings.Contains(text.out, "ok       schema: up to date") ||
 			!strings.Contains(text.err, "checks ok") {
 			t.Errorf("as text:\n%s%s", text.out, text.err)
 		}
@@ -117,7 +117,7 @@ func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
 	w.serve(t)
 	hook(t, w.dsn, receiver(t).URL(), "all")
 	data := dataDir(t, w.dsn)
-	if err := errors.Join(os.Chmod(data, 0o755), os.Chmod(w.dir, 0o755)); err != nil { //nolint:gosec // that is what is to be found
+	if err := errors.Join(os.Chmod(data, 0o755), os.Chmod(w.dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	d = w.examine(t, nil, slices.Concat(allowLoopback, []string{"--min-free", "1000TB"})...)
@@ -128,7 +128,7 @@ func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
 
 	keys := filepath.Join(data, "secret.keys")
 	own, err := os.ReadFile(keys)
-	if err != nil || os.Chmod(keys, 0o644) != nil { //nolint:gosec // that is what is to be found
+	if err != nil || os.Chmod(keys, 0o644) != nil {
 		t.Fatal(err)
 	}
 	d = w.examine(t, nil, allowLoopback...)
@@ -224,7 +224,7 @@ func TestDoctorComparesClocks(t *testing.T) {
 	q := u.Query()
 	q.Set("endpoint", slow.URL)
 	u.RawQuery = q.Encode()
-	w.place.flags = []string{"--blobs", u.String()}
+	w.flags = []string{"--blobs", u.String()}
 	d := w.examine(t, nil)
 	d.says(t, finding.Problem, "clock", "-1h", "NTP")
 }
@@ -252,7 +252,7 @@ func TestDoctorFindsWhatIsWrongWithWebhooks(t *testing.T) {
 		if strings.Contains(d.out+d.err, "hunter2") {
 			t.Error("it shows what is secret in a URL")
 		}
-		w.submit(t, w.client.campaign(t, "c"), "m")
+		w.submit(t, w.campaign(t, "c"), "m")
 		eventually(t, "a delivery fails for the last time", func() bool {
 			d := w.examine(t, nil, allowLoopback...)
 			return strings.Contains(d.out, "of its newest failures 1 are of the last day")

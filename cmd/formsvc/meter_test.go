@@ -68,11 +68,11 @@ func TestMeters(t *testing.T) {
 	w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
 	w.serve(t)
 	hookID := hook(t, w.dsn, "http://127.0.0.1:1/", "all")
-	campaign := w.client.campaign(t, "c")
+	campaign := w.campaign(t, "c")
 	w.submit(t, campaign, "m")
 	w.upload(t, "f", bytesOf(1, 1000))
 	run := func(args ...string) *screen {
-		return onTerminal(t, nil, w.place.env, on(t, w.dsn, slices.Concat(args, w.place.flags))...)
+		return onTerminal(t, nil, w.env, on(t, w.dsn, slices.Concat(args, w.flags))...)
 	}
 	seen := func(s *screen, name, pattern string) {
 		t.Helper()
@@ -160,16 +160,16 @@ func TestNoMeters(t *testing.T) {
 	w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
 	w.serve(t)
 	w.upload(t, "f", bytesOf(1, 1000))
-	args := on(t, w.dsn, slices.Concat([]string{"files", "sweep", "--json"}, w.place.flags))
-	s := onTerminal(t, nil, w.place.env, args...)
+	args := on(t, w.dsn, slices.Concat([]string{"files", "sweep", "--json"}, w.flags))
+	s := onTerminal(t, nil, w.env, args...)
 	if left := s.ends(t); !strings.HasPrefix(left, `{"blobs":1`) || strings.Contains(s.shown.String(), "\x1b") {
 		t.Errorf("with --json: %q", s.shown.String())
 	}
 	w.place.server.Suspend()
 	done := make(chan result)
 	go func() { done <- w.manage(t, "files", "verify") }()
-	s = onTerminal(t, nil, slices.Concat(w.place.env, []string{"TERM=dumb"}), on(t, w.dsn, slices.Concat([]string{"files", "verify"}, w.place.flags))...)
-	other := onTerminal(t, nil, w.place.env, on(t, w.dsn, slices.Concat([]string{"files", "verify"}, w.place.flags))...)
+	s = onTerminal(t, nil, slices.Concat(w.env, []string{"TERM=dumb"}), on(t, w.dsn, slices.Concat([]string{"files", "verify"}, w.flags))...)
+	other := onTerminal(t, nil, w.env, on(t, w.dsn, slices.Concat([]string{"files", "verify"}, w.flags))...)
 	eventually(t, "a meter is shown beside", func() bool { return strings.Contains(other.shown.String(), "%") })
 	w.place.server.Resume()
 	if r := <-done; r.status != 0 || strings.Contains(r.err, "%") || strings.Contains(r.err, "\x1b") {

@@ -150,12 +150,12 @@ func (d *diagnosis) connections(ctx context.Context) error {
 	switch {
 	case room < need:
 		d.found(finding.Warn("connections", "Raise max_connections, or the limit of the database or the role; or use a pooler.",
-			"%d are allowed; %d nodes use up to %d", room, d.Nodes, need))
+			"%d are allowed, and servers use up to %d (%d each)", room, need, d.MaxConns+2))
 	case used > room*9/10:
 		d.found(finding.Warn("connections", "Raise max_connections, or see who else uses the server: SELECT * FROM pg_stat_activity",
 			"%d of %d are in use", used, room))
 	default:
-		d.found(finding.Good("connections", "%d of %d are in use; %d nodes use up to %d", used, room, d.Nodes, need))
+		d.found(finding.Good("connections", "%d of %d are in use; servers use up to %d", used, room, need))
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func TestDiagnoseOtherDatabases(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), "CREATE DATABASE "+name+" "+options); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + name + " WITH (FORCE)") }) //nolint:noctx // at the end
+		t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + name + " WITH (FORCE)") })
 		u, err := url.Parse(server)
 		if err != nil {
 			t.Fatal(err)

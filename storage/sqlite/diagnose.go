@@ -47,7 +47,7 @@ func Diagnose(ctx context.Context, path string, opts *DiagnoseOptions) []finding
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		list = append(list, finding.Warn("database file", "Run: chmod 600 "+path, "others than its owner may use %s (mode %04o)", path, mode))
 	} else {
-		list = append(list, finding.Good("database file", "%s, %d MB, mode %04o", path, info.Size()>>20, mode))
+		list = append(list, finding.Good("database file", "%s, mode %04o", path, mode))
 	}
 	d := &diagnosis{DiagnoseOptions: o}
 	if err := d.open(path); err != nil {

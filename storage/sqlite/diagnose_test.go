@@ -84,7 +84,7 @@ func statement(text string) func(path string) error {
 			return err
 		}
 		defer func() { _ = db.Close() }()
-		_, err = db.Exec(text) //nolint:noctx // a test
+		_, err = db.Exec(text)
 		return err
 	}
 }
