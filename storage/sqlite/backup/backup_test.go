@@ -28,6 +28,7 @@ import (
 // A place is where a service keeps everything.
 type place struct {
 	dir   string
+	ring  *keyring.Keyring
 	rows  *sqlite.Store
 	files *fileblob.Store
 	svc   *formsvc.Service
@@ -42,11 +43,11 @@ func (p *place) keys() string     { return filepath.Join(p.dir, "secret.keys") }
 func opened(t testing.TB, dir string) *place {
 	t.Helper()
 	p := &place{dir: dir}
-	ring, err := keyring.OpenFile(p.keys())
-	if err != nil {
+	var err error
+	if p.ring, err = keyring.OpenFile(p.keys()); err != nil {
 		t.Fatal(err)
 	}
-	if p.rows, err = sqlite.Open(t.Context(), p.database(), &sqlite.Options{Keyring: ring}); err != nil {
+	if p.rows, err = sqlite.Open(t.Context(), p.database(), &sqlite.Options{Keyring: p.ring}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.rows.Close() })
@@ -230,11 +231,12 @@ func (s *racing) Open(ctx context.Context, key string, offset, length int64) (io
 	return s.Store.Open(ctx, key, offset, length)
 }
 
-// A file that is deleted after its row was copied is not half in the backup: neither its
-// row nor its bytes are.
+// Files that are deleted meanwhile are not half in the backup: neither their rows nor their
+// bytes are, whether they went before their row was copied, or before their bytes were.
 func TestFileThatGoesMeanwhile(t *testing.T) {
 	t.Parallel()
 	p := stocked(t)
+	erased := p.submit(t.Context(), t, []byte("goes, after its bytes were copied"))
 	stays := p.submit(t.Context(), t, []byte("stays"))
 	var late formsvc.File
 	files := &racing{Store: p.files, p: p, files: make(map[string]formsvc.File)}
@@ -242,6 +244,11 @@ func TestFileThatGoesMeanwhile(t *testing.T) {
 	m, err := backup.Write(t.Context(), dir, p.rows, files, &backup.Options{
 		KeyFile: p.keys(), Progress: func(now backup.Progress) {
 			if now.Stage == "files" && late.ID == "" { // after the files that there were, before the database
+				if err := p.svc.Responses.Delete(t.Context(), formsvc.ResponseKey{
+					AccountID: erased.AccountID, CampaignID: erased.CampaignID, ID: erased.ResponseID,
+				}); err != nil {
+					t.Error(err)
+				}
 				late = p.submit(t.Context(), t, []byte("goes"))
 				files.files[formsvc.BlobKey(late.ID)] = late
 			}
@@ -253,6 +260,9 @@ func TestFileThatGoesMeanwhile(t *testing.T) {
 	if len(files.files) > 0 {
 		t.Fatal("the file was not asked for")
 	}
+	if in := names(t, filepath.Join(dir, "files")); !slices.Equal(in, []string{filepath.FromSlash(formsvc.BlobKey(stays.ID))}) {
+		t.Errorf("in the backup are %v", in)
+	}
 	to := t.TempDir()
 	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
 		t.Fatal(err)
@@ -260,6 +270,42 @@ func TestFileThatGoesMeanwhile(t *testing.T) {
 	if ids := opened(t, to).sound(t); !slices.Equal(ids, []formsvc.ID{stays.ID}) || m.Files != 1 {
 		t.Errorf("back are %v, with %d files told of; want %s", ids, m.Files, stays.ID)
 	}
+}
+
+// A key that is exchanged between the copies of the database and of the keys doesn't make
+// a backup that nobody can open.
+func TestKeyThatIsExchangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	p := stocked(t)
+	dir := filepath.Join(t.TempDir(), "backup")
+	exchanged := false
+	_, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys(), Progress: func(now backup.Progress) {
+		if exchanged || now.Stage != "database" || now.Done < now.All {
+			return
+		}
+		exchanged = true
+		fresh, err := keyring.AddKey(p.keys())
+		if err == nil {
+			err = p.ring.Reload()
+		}
+		if err == nil {
+			_, err = p.rows.RotateSecrets(t.Context())
+		}
+		if err == nil {
+			_, err = keyring.RemoveKeys(p.keys(), fresh.Primary())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil || !exchanged {
+		t.Fatal(err, exchanged)
+	}
+	to := t.TempDir()
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, to).sound(t)
 }
 
 // What is under the name of a backup is whole: the checksums are right for the field's

@@ -219,3 +219,22 @@ func TestRestoreOfDamagedFiles(t *testing.T) {
 		t.Errorf("of %d files %d are broken, %v", n, broken, err)
 	}
 }
+
+// A server that is started too early and makes a database of its own keeps it.
+func TestRestoreKeepsWhatIsMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir, _ := backedUp(t, true)
+	to := t.TempDir()
+	made := filepath.Join(to, "forms.db")
+	_, err := backup.Restore(t.Context(), dir, target(t, to), &backup.Options{Progress: func(now backup.Progress) {
+		if now.Stage == "files" {
+			_ = os.WriteFile(made, []byte("of another"), 0o600)
+		}
+	}})
+	if !errors.Is(err, backup.ErrNotEmpty) {
+		t.Errorf("restore: %v", err)
+	}
+	if text, err := os.ReadFile(made); err != nil || string(text) != "of another" {
+		t.Errorf("the database of another is %q, %v", text, err)
+	}
+}
