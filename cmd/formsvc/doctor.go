@@ -23,7 +23,7 @@ import (
 type doctorCmd struct {
 	output
 	allowing
-	Deep            bool          `help:"Also read the whole database and every file, which takes as long as the disk needs."`
+	Deep            bool          `help:"Also read the whole SQLite database and every file, which takes as long as the disk needs."`
 	Connect         bool          `help:"Also connect to the receivers of webhooks, with TLS where they have it, and hang up without sending anything."`
 	BaseURL         string        `name:"base-url" placeholder:"URL" help:"The public address of the API: ask it whether the server is ready. Defaults to not asking."`
 	Nodes           int           `default:"1" placeholder:"N" help:"How many servers use the database. Defaults to 1."`
@@ -240,7 +240,9 @@ func (e *examination) database(ctx context.Context) (usable bool) {
 		list = postgres.Diagnose(ctx, e.DB, &postgres.DiagnoseOptions{Nodes: e.Nodes, LongTransaction: e.LongTransaction})
 	}
 	e.found(list...)
-	return slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" && f.Level == finding.OK })
+	return slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" && f.Level == finding.OK }) &&
+		// Opening it as a server does would change that.
+		!slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "journal" && f.Level != finding.OK })
 }
 
 // withStore runs the checks that need the rows, if they can be had, and those of files.

@@ -2,12 +2,15 @@ package main_test
 
 import (
 	"database/sql"
+	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
@@ -93,6 +96,24 @@ func TestMeters(t *testing.T) {
 		if left := s.ends(t); !strings.Contains(left, c.left) || strings.Contains(left, "%") {
 			t.Errorf("%s leaves %q", c.name, left)
 		}
+	}
+
+	// The database of the backup comes through a pipe, when its meter is seen.
+	copied := filepath.Join(saved, "formsvc.db")
+	content, err := os.ReadFile(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(copied), syscall.Mkfifo(copied, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := onTerminal(t, nil, nil, "restore", "--from", saved, "--data", filepath.Join(t.TempDir(), "data"))
+	seen(s, "restore", `looking +0 B  0:0\d`)
+	if err := os.WriteFile(copied, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.ends(t); !strings.Contains(left, "is back: the database, with 1 files") {
+		t.Errorf("restore leaves %q", left)
 	}
 
 	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(w.dsn, "sqlite:")+"?_txlock=immediate&_pragma=busy_timeout(5000)")
