@@ -188,7 +188,7 @@ func TestRestoredFeed(t *testing.T) {
 	f := newFeed(t)
 	f.add(f.svc)
 	var end formsvc.EventPosition
-	if got := f.read(&end, 10); len(got) != 1 {
+	if got := f.readSoon(&end); len(got) != 1 {
 		t.Fatalf("read %v", got)
 	}
 	lost := end
@@ -198,12 +198,17 @@ func TestRestoredFeed(t *testing.T) {
 	}
 	id := f.add(f.svc)
 	for _, at := range []formsvc.EventPosition{end, lost} {
-		var got []formsvc.ID
-		for deadline := time.Now().Add(10 * time.Second); len(got) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			got = f.read(&at, 10) // the feed waits for transactions of other tests
-		}
-		if !slices.Equal(got, []formsvc.ID{id}) {
+		if got := f.readSoon(&at); !slices.Equal(got, []formsvc.ID{id}) {
 			t.Errorf("after %+v there is %v, want %s", at, got, id)
 		}
 	}
+}
+
+// readSoon reads on when there is something: the feed waits for transactions of other tests.
+func (f *feed) readSoon(after *formsvc.EventPosition) (ids []formsvc.ID) {
+	f.Helper()
+	for deadline := time.Now().Add(10 * time.Second); len(ids) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		ids = f.read(after, 10)
+	}
+	return ids
 }
