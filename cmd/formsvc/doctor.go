@@ -237,6 +237,9 @@ func (e *examination) database(ctx context.Context) (usable bool) {
 			list = append(list, finding.Bad("database", "Run formsvc restore again.", "%v", err))
 		}
 	} else {
+		// A server, or a pooler, that takes connections and says nothing is one that is not there.
+		ctx, cancel := context.WithTimeout(ctx, 3*doctorPatience)
+		defer cancel()
 		list = postgres.Diagnose(ctx, e.DB, &postgres.DiagnoseOptions{Nodes: e.Nodes, LongTransaction: e.LongTransaction})
 	}
 	e.found(list...)

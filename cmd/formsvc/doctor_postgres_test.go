@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/storage/finding"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
@@ -56,6 +57,19 @@ func TestDoctorBehindAPooler(t *testing.T) {
 	w.dsn += "&default_query_exec_mode=exec"
 	d = w.examine(t, nil)
 	d.says(t, finding.OK, "pooler", "in between", "")
+}
+
+// A server that takes connections and says nothing is told of, in the end.
+func TestDoctorOfASilentServer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	w := &filing{dsn: "postgres://formsvc@" + l.Addr().String() + "/formsvc?sslmode=disable", place: places()["disk"](t)}
+	d := w.examine(t, nil)
+	d.says(t, finding.Problem, "database", "can't be reached", "See that the server runs")
 }
 
 // pooler starts PgBouncer in front of a server, in transaction mode.
@@ -116,7 +130,9 @@ func pooler(t testing.TB, server string) string {
 	eventually(t, "PgBouncer answers", func() bool {
 		db, err := sql.Open("pgx", u.String()+"&default_query_exec_mode=exec")
 		if err == nil {
-			err = db.PingContext(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // somebody else may have taken the port
+			err = db.PingContext(ctx)
+			cancel()
 			_ = db.Close()
 		}
 		if err != nil && strings.Contains(log.String(), "FATAL") {

@@ -178,3 +178,49 @@ func TestRestoredFeed(t *testing.T) {
 		t.Errorf("after the restore the reader sees %d events, %v; want that of %s", len(news.Items), err, id)
 	}
 }
+
+// A database that the caller opened is copied on a connection of the caller's.
+func TestBackupOfTheCallersDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := raw(t, filepath.Join(dir, "callers.db"))
+	own := sqlite.New(db, nil)
+	if err := own.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Close() })
+	f := stock(t, handle{own, ""}, 3200)
+	path := filepath.Join(dir, "copy.db")
+	if err := f.Backup(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, raw(t, path), nil)
+	f.submit(t) // the connection is given back, out of its transaction
+}
+
+// A damaged page is found.
+func TestCheckIntegrity(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forms.db")
+	f := stock(t, open(t, path, nil), 320)
+	if err := f.CheckIntegrity(t.Context()); err != nil {
+		t.Errorf("of a sound database: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.CheckIntegrity(t.Context()); !errors.Is(err, formsvc.ErrStoreClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(make([]byte, 4096), 40*4096)
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, path, nil).CheckIntegrity(t.Context()); !errors.Is(err, sqlite.ErrCorrupt) {
+		t.Errorf("of a damaged one: %v", err)
+	}
+}
