@@ -32,15 +32,19 @@ var arrows = map[string][]string{
 	"examples": {}, // tests of the guide; the programs may import anything
 
 	"storage":                   {},
+	"storage/finding":           {},
 	"storage/keyring":           {},
 	"storage/storagetest":       {"engine"},
 	"storage/memory":            {"engine"},
-	"storage/internal/bunstore": {"storage/keyring", "engine", "bun"},
+	"storage/internal/bunstore": {"storage/finding", "storage/keyring", "engine", "bun"},
 	"storage/internal/sqltest": {
-		"storage/internal/bunstore", "storage/storagetest", "storage/keyring", "engine", "bun",
+		"storage/internal/bunstore", "storage/finding", "storage/storagetest", "storage/keyring", "engine", "bun",
 	},
-	"storage/sqlite":                {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc"},
-	"storage/postgres":              {"storage/internal/bunstore", "storage/keyring", "engine", "bun", "pgx"},
+	"storage/sqlite": {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "modernc"},
+	"storage/sqlite/backup": {
+		"storage/sqlite", "storage/finding", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
+	},
+	"storage/postgres":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 
 	"webhook/internal/thirdparty": {}, // tests only

@@ -26,14 +26,22 @@ A server may go on running; what is submitted meanwhile may stay. If it is cut o
 
 // Run erases a person's data and prints the receipt.
 func (c *eraseCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withFiles(ctx, func(svc *formsvc.Service) error {
+	m := std.meter(c.output, "erasing", inPieces("records"))
+	defer m.end()
+	return g.withFiles(ctx, nil, func(svc *formsvc.Service) error {
 		id, err := account(ctx, svc, c.Account)
 		if err != nil {
 			return err
 		}
-		receipt, err := svc.Erasure.Person(ctx, id, c.Email, &formsvc.ErasureOptions{DryRun: c.DryRun})
+		receipt, err := svc.Erasure.Person(ctx, id, c.Email, &formsvc.ErasureOptions{DryRun: c.DryRun, Progress: erasureMeter(m)})
+		m.end()
 		return c.printReceipt(std, &receipt, err)
 	})
+}
+
+// erasureMeter shows how much was removed.
+func erasureMeter(m *meter) func(formsvc.ErasedTotals) {
+	return func(t formsvc.ErasedTotals) { m.set(int64(t.Responses + t.Signatures + t.Events)) }
 }
 
 // receiptRecord is what was removed. It has no address.

@@ -89,9 +89,13 @@ type cli struct {
 	SettingsLink settingsLinkCmd `cmd:"" name:"settings-link" help:"Print a link that signs in to the settings of an account, once."`
 	Webhooks     webhooksCmd     `cmd:"" help:"Manage webhooks, and see and repeat what was sent to them."`
 	Files        filesCmd        `cmd:"" help:"Find files that are damaged, and remove stored bytes that belong to no file."`
+	Export       exportCmd       `cmd:"" help:"Write the responses of a campaign, as CSV or NDJSON."`
 	Erase        eraseCmd        `cmd:"" help:"Remove what an account has of a person; with --dry-run, say what there is."`
 	Retention    retentionCmd    `cmd:"" help:"Remove responses that are old."`
 	Audit        auditCmd        `cmd:"" help:"Show who did what: keys, webhooks, erasures."`
+	Backup       backupCmd       `cmd:"" help:"Copy the database, the uploaded files and the keys of the secrets, while servers go on."`
+	Restore      restoreCmd      `cmd:"" help:"Bring a backup back."`
+	Doctor       doctorCmd       `cmd:"" help:"Look at everything that a server needs, and say what is wrong and what to do about it."`
 	Secrets      secretsCmd      `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
 	Migrate      migrateCmd      `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
 	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`

@@ -23,6 +23,9 @@ type store interface {
 	Migrate(ctx context.Context) error
 	Migrations(ctx context.Context) ([]sqlite.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)
+	Restored(ctx context.Context) error
+	MissingKeys(ctx context.Context) ([]string, error)
+	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 	Close() error
 }
 
@@ -80,6 +83,9 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 			return nil, fmt.Errorf("--data: %w", err)
 		}
 	}
+	if err := refuseUnfinished(rest); err != nil {
+		return nil, err
+	}
 	s, err := sqlite.Open(ctx, rest, &sqlite.Options{SkipMigrations: !migrate, Keyring: ring})
 	if err != nil {
 		return nil, g.explainKeys(err)
@@ -106,6 +112,11 @@ func (g *global) with(
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	return onStore(s, opts, do)
+}
+
+// onStore calls do with a service on the store.
+func onStore(s backend, opts *formsvc.Options, do func(svc *formsvc.Service) error) error {
 	worked, _, err := withFailpoints(s, opts)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func TestHelpListsTheCommands(t *testing.T) {
 	}
 	for _, want := range []string{
 		"serve", "accounts contact", "keys create", "webhooks create", "webhooks redeliver", "secrets rotate-key", "migrate up", "sign",
-		"verify", "listen",
+		"verify", "listen", "export", "backup", "restore", "doctor",
 	} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("--help does not name %q", want)

@@ -283,8 +283,8 @@ func syncDir(dir string) error {
 
 // header starts every file that this package writes.
 const header = `# The keys under which formsvc encrypts secrets in its database. Without them
-# the secrets are lost: back this file up whenever you back the database up, keep
-# the two copies in different places, and let nobody else read it.
+# the secrets are lost: back this file up whenever you back the database up, as
+# "formsvc backup" does, and let nobody else read it or the copy.
 #
 # The first key encrypts, all of them decrypt. What follows a key is its id.
 # Comments of your own are not kept when a key is added or removed.

@@ -43,7 +43,9 @@
 //
 // A dump that is restored on another server keeps its feed and the positions that
 // readers have: Migrate, which Open calls, sees to it that new events come after
-// the old ones. Nothing must write events between restoring and that.
+// the old ones. Nothing must write events between restoring and that. Call Restored too:
+// then those who read events since the dump miss none that come afterwards. [Diagnose]
+// says what is wrong with a database and its server.
 //
 // # Secrets
 //

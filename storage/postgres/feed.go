@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
 // The feed is in the order of transaction numbers, which only grow. A dump that
@@ -49,4 +52,24 @@ func (s *Store) moveFeed(ctx context.Context) error {
 		_, err := c.ExecContext(ctx, moveOffset)
 		return err
 	})
+}
+
+// Restored makes the feed of a database that was brought back from a dump go on behind
+// what anybody has read of it. Call it before anybody uses the database: whoever read the
+// feed since the dump has a position beyond what is in it, and would otherwise miss as
+// many new events as were lost. To call it again does no harm. A restored server whose
+// log was replayed to the end (PITR, a standby) needs it only if something was lost.
+func (s *Store) Restored(ctx context.Context) error {
+	err := s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
+		if _, err := c.ExecContext(ctx, "LOCK TABLE formsvc_events IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+		_, err := c.ExecContext(ctx, fmt.Sprintf(`UPDATE formsvc_feed SET "offset" = "offset" + %d WHERE id = 1`,
+			bunstore.LostPositions))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("postgres: restored: %w", s.backend.Classify(err))
+	}
+	return nil
 }

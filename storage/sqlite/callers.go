@@ -65,7 +65,9 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 // are the rare ones.
 func New(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
-	return newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
+	s := newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
+	s.pool = db.DB
+	return s
 }
 
 // Bind returns a store that works inside tx, a transaction of the caller, which is a

@@ -46,6 +46,13 @@
 // or the value damaged, is shown as empty, and nothing is sent to the webhook
 // until it has another.
 //
+// # Backups
+//
+// [Store.Backup] copies the database while it is in use; package backup below this one
+// does so together with files and keys, and brings all of it back. Copying the file with
+// other tools while a program uses it is no backup: what is only in the log is missing.
+// After bringing one back, call Restored. [Diagnose] says what is wrong with a database.
+//
 // # The caller's transaction
 //
 // [Bind] gives a store inside a transaction of the caller's, so that a response

@@ -48,3 +48,9 @@ func isFull(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && primary(e) == lib.SQLITE_FULL
 }
+
+// isCorrupt reports whether the file is not what SQLite writes.
+func isCorrupt(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (primary(e) == lib.SQLITE_CORRUPT || primary(e) == lib.SQLITE_NOTADB)
+}

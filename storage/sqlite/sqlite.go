@@ -79,6 +79,9 @@ type Store struct {
 	drain       func()
 	checkpoints *checkpointer // nil on a database that the caller opened
 	owned       []*sql.DB     // closed by Close, last first
+	path        string        // "" for a database that the caller opened
+	options     *Options
+	pool        *sql.DB // for long reads: that of all reads, or the caller's
 	close       sync.Once
 }
 
@@ -139,7 +142,7 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 
 	w := &pinnedWriter{conn: conn, c: bunstore.NewPrepared(conn)}
 	s := newStore(w, bunstore.NewPrepared(readDB), bun.NewDB(readDB, sqlitedialect.New()), o)
-	s.owned = []*sql.DB{writeDB, readDB}
+	s.owned, s.pool, s.path, s.options = []*sql.DB{writeDB, readDB}, readDB, path, o
 	moveDB, err := sql.Open("sqlite", dsn(path, o, "synchronous(FULL)"))
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (w *pinnedWriter) alone(_ context.Context, do func(c bun.IConn) error) erro
 	return do(w.conn)
 }
 
-func (w *pinnedWriter) close() error { return w.conn.Close() }
+func (w *pinnedWriter) close() error { return errors.Join(w.c.Close(), w.conn.Close()) }
 
 // poolWriter borrows a connection of the caller's pool for each transaction.
 type poolWriter struct{ db *sql.DB }

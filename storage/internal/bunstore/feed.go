@@ -13,6 +13,10 @@ import (
 // its cost is bounded; who asks goes on from EventPage.Next.
 const feedLook = 10_000
 
+// LostPositions is how far a feed moves when its database is brought back: further than
+// anybody can have read since any backup. There is room for millions of that.
+const LostPositions = 1_000_000_000_000
+
 // Events implements formsvc.EventStore. It looks at the positions, types and
 // sizes of events first and then reads those that the page has room for.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {

@@ -151,27 +151,43 @@ func (s *Store) registerKey(ctx context.Context, c bun.IConn, id string) error {
 	return err
 }
 
+// MissingKeys returns which keys values of this database may be sealed under that the
+// keyring doesn't have.
+func (s *Store) MissingKeys(ctx context.Context) ([]string, error) {
+	missing, _, err := s.compareKeys(ctx)
+	return missing, err
+}
+
+// compareKeys also says whether the key that the keyring seals with is to be noted.
+func (s *Store) compareKeys(ctx context.Context) (missing []string, unnoted bool, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, false, err
+	}
+	var registered []string
+	err = s.build.NewSelect().Conn(s.read).Model((*secretKeyRow)(nil)).Column("id").Order("id").Scan(ctx, &registered)
+	if err != nil {
+		return nil, false, s.backend.Classify(err)
+	}
+	known, primary := s.keys.IDs(), s.keys.Primary()
+	unnoted = primary != "" && !slices.Contains(registered, primary)
+	return slices.DeleteFunc(registered, func(id string) bool { return slices.Contains(known, id) }), unnoted, nil
+}
+
 // CheckKeys makes sure that the keyring has every key that values of this
 // database may be sealed under, and notes the key that it seals with. It fails
 // with keyring.ErrUnknownKey, naming the keys that are missing. Open calls it
 // after migrating.
 func (s *Store) CheckKeys(ctx context.Context) error {
-	if err := s.ready(ctx); err != nil {
+	missing, unnoted, err := s.compareKeys(ctx)
+	if err != nil {
 		return err
 	}
-	var registered []string
-	err := s.build.NewSelect().Conn(s.read).Model((*secretKeyRow)(nil)).Column("id").Order("id").Scan(ctx, &registered)
-	if err != nil {
-		return s.backend.Classify(err)
-	}
-	known := s.keys.IDs()
-	missing := slices.DeleteFunc(slices.Clone(registered), func(id string) bool { return slices.Contains(known, id) })
 	if len(missing) > 0 {
 		return fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(missing, ", "))
 	}
-	primary := s.keys.Primary()
-	if primary == "" || slices.Contains(registered, primary) {
+	if !unnoted {
 		return nil
 	}
+	primary := s.keys.Primary()
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error { return s.registerKey(ctx, c, primary) })
 }

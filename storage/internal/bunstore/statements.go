@@ -3,6 +3,7 @@ package bunstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"sync"
 )
 
@@ -47,6 +48,19 @@ func (p *Prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	}
 	p.stmts[query] = s
 	return s, nil
+}
+
+// Close closes the statements. Those on a *sql.Conn must be closed before it: database/sql
+// doesn't do that, and SQLite keeps the connection of an open statement, and the log with it.
+func (p *Prepared) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	for _, s := range p.stmts {
+		err = errors.Join(err, s.Close())
+	}
+	clear(p.stmts)
+	return err
 }
 
 // QueryContext is like that of database/sql.

@@ -223,11 +223,15 @@ func unscoped() map[string]int {
 		},
 		"its table is not of records of accounts": {
 			"bunstore.UpdateAccount model", "bunstore.UpdateAccount model", "bunstore.accountWhere model", "bunstore.Accounts model", "bunstore.forgetKeys model",
-			"bunstore.register model", "bunstore.CheckKeys model", "bunstore.EndSessions model",
+			"bunstore.register model", "bunstore.compareKeys model", "bunstore.EndSessions model",
 		},
 		"it finds out who somebody is": {
 			"bunstore.KeyByHash model", "bunstore.SessionByHash model", "bunstore.RedeemLink model", "bunstore.EndSession model",
 		},
+		"a feed that was brought back goes on for all accounts": {
+			"sqlite.Restored events", "sqlite.Restored events", "sqlite.Restored events", "postgres.Restored events",
+		},
+		"the clock is compared with the newest event of all": {"sqlite.clock events"},
 		"the delivery engine works for all accounts": {
 			"bunstore.countPending webhooks", "bunstore.oldestDue webhooks", "bunstore.ClaimDigests failing",
 			"sqlite.noteNotice notices", "sqlite.selectPayloads events", "postgres.claimDue webhooks", "postgres.noteNotices notices",

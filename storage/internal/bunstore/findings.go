@@ -1,0 +1,36 @@
+package bunstore
+
+import (
+	"time"
+
+	"github.com/formsvc/toolkit/storage/finding"
+)
+
+// ClockTolerance is how far two clocks may be apart before somebody is told.
+const ClockTolerance = 10 * time.Second
+
+// SchemaFinding says how far a schema is of which so many steps are applied, and
+// whether this release can read it, which knows so many.
+func SchemaFinding(applied, known int) (finding.Finding, bool) {
+	switch {
+	case applied > known:
+		return finding.Bad("schema", "Use the release that the servers run, or a later one.",
+			"it has %d steps, this release knows %d: a newer one made it", applied, known), false
+	case applied == 0:
+		return finding.Warn("schema", "Start the server, or run: formsvc migrate up", "there are no tables yet"), false
+	case applied < known:
+		return finding.Warn("schema", "Back the database up, then start this release of the server, or run: formsvc migrate up",
+			"it has %d of %d steps", applied, known), false
+	}
+	return finding.Good("schema", "up to date (%d steps)", applied), true
+}
+
+// ClockFinding compares a clock with that of this machine.
+func ClockFinding(whose string, theirs, ours time.Time) finding.Finding {
+	apart := theirs.Sub(ours).Round(100 * time.Millisecond)
+	if apart.Abs() > ClockTolerance {
+		return finding.Bad("clock", "Keep both clocks right with NTP: quotas, leases and the times that webhooks are signed with go by them.",
+			"the clock of %s is %v ahead of the one here", whose, apart)
+	}
+	return finding.Good("clock", "that of %s and the one here are %v apart", whose, apart.Abs())
+}

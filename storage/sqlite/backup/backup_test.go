@@ -1,0 +1,392 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/fileblob"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/storage/sqlite"
+	"github.com/formsvc/toolkit/storage/sqlite/backup"
+	"github.com/formsvc/toolkit/webhook"
+)
+
+// A place is where a service keeps everything.
+type place struct {
+	dir   string
+	ring  *keyring.Keyring
+	rows  *sqlite.Store
+	files *fileblob.Store
+	svc   *formsvc.Service
+
+	account, campaign formsvc.ID
+}
+
+func (p *place) database() string { return filepath.Join(p.dir, "forms.db") }
+func (p *place) keys() string     { return filepath.Join(p.dir, "secret.keys") }
+
+// opened opens what is in a directory, also one that is empty.
+func opened(t testing.TB, dir string) *place {
+	t.Helper()
+	p := &place{dir: dir}
+	var err error
+	if p.ring, err = keyring.OpenFile(p.keys()); err != nil {
+		t.Fatal(err)
+	}
+	if p.rows, err = sqlite.Open(t.Context(), p.database(), &sqlite.Options{Keyring: p.ring}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.rows.Close() })
+	p.files = openFiles(t, filepath.Join(dir, "files"))
+	if p.svc, err = formsvc.New(p.rows, &formsvc.Options{Blobs: p.files}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func openFiles(t testing.TB, dir string) *fileblob.Store {
+	t.Helper()
+	files, err := fileblob.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = files.Close() })
+	return files
+}
+
+// stocked has a campaign, and a webhook with a secret.
+func stocked(t testing.TB) *place {
+	t.Helper()
+	p := opened(t, t.TempDir())
+	a, err := p.svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := p.svc.Campaigns.Create(t.Context(), a.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.svc.Webhooks.Create(t.Context(), a.ID, formsvc.WebhookInput{
+		URL: "https://example.com/", Secret: "a secret of ours", Events: []formsvc.EventType{webhook.ResponseCreated},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.account, p.campaign = a.ID, c.ID
+	return p
+}
+
+// submit makes a response with a file.
+func (p *place) submit(ctx context.Context, t testing.TB, content []byte) formsvc.File {
+	r, err := p.svc.Responses.Create(ctx, p.account, p.campaign, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
+	if err != nil {
+		t.Error(err)
+		return formsvc.File{}
+	}
+	f, err := p.svc.Files.Upload(ctx, formsvc.ResponseKey{AccountID: p.account, CampaignID: p.campaign, ID: r.ID},
+		formsvc.FileInput{Name: "f", Content: bytes.NewReader(content)})
+	if err != nil {
+		t.Error(err)
+	}
+	return f
+}
+
+func (p *place) write(t testing.TB, dir string) backup.Manifest {
+	t.Helper()
+	m, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// target is a place for a restore, which is opened when that is done.
+func target(t testing.TB, dir string) backup.Target {
+	return backup.Target{
+		Database: filepath.Join(dir, "forms.db"), KeyFile: filepath.Join(dir, "secret.keys"), Files: openFiles(t, filepath.Join(dir, "files")),
+	}
+}
+
+// sound checks that every file is what was uploaded and that the secret opens, and
+// returns the identifiers of the files.
+func (p *place) sound(t testing.TB) []formsvc.ID {
+	t.Helper()
+	n, err := p.svc.Files.Verify(t.Context(), func(f *formsvc.File, problem error) error {
+		t.Errorf("file %s: %v", f.ID, problem)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := p.rows.AllFiles(t.Context(), "", 1_000_000)
+	if err != nil || len(list) != n {
+		t.Fatalf("%d files, %d were verified, %v", len(list), n, err)
+	}
+	accounts, err := p.svc.Accounts.List(t.Context())
+	if err != nil || len(accounts) != 1 {
+		t.Fatalf("%d accounts, %v", len(accounts), err)
+	}
+	hooks, err := p.svc.Webhooks.List(t.Context(), accounts[0].ID)
+	if err != nil || len(hooks) != 1 || hooks[0].Secret != "a secret of ours" {
+		t.Errorf("the webhook and its secret are not there (%v)", err)
+	}
+	ids := make([]formsvc.ID, len(list))
+	for i := range list {
+		ids[i] = list[i].ID
+	}
+	return ids
+}
+
+// A backup that is made while responses with files come and go, again and again, brings
+// back all that was there when it began, with every byte, and no file of what is gone.
+func TestBackupBesideUploadsAndErasures(t *testing.T) {
+	t.Parallel()
+	p := stocked(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var (
+		work sync.WaitGroup
+		mu   sync.Mutex
+		kept []formsvc.ID
+	)
+	defer work.Wait()
+	defer stop()
+	for range 4 {
+		work.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				f := p.submit(context.WithoutCancel(ctx), t, []byte(rand.Text()))
+				if n%2 == 0 {
+					mu.Lock()
+					kept = append(kept, f.ID)
+					mu.Unlock()
+				} else if err := p.svc.Responses.Delete(context.WithoutCancel(ctx), formsvc.ResponseKey{
+					AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID,
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 3 {
+		for promised := 0; promised < 10; time.Sleep(time.Millisecond) {
+			mu.Lock()
+			promised = len(kept)
+			mu.Unlock()
+		}
+		mu.Lock()
+		promised := slices.Clone(kept)
+		mu.Unlock()
+		dir := filepath.Join(t.TempDir(), "backup")
+		m := p.write(t, dir)
+
+		to := t.TempDir()
+		if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+			t.Fatal(err)
+		}
+		ids := opened(t, to).sound(t)
+		for _, id := range promised {
+			if !slices.Contains(ids, id) {
+				t.Errorf("file %s is not back", id)
+			}
+		}
+		blobs := 0
+		for _, err := range openFiles(t, filepath.Join(to, "files")).List(t.Context(), "") {
+			if blobs++; err != nil {
+				t.Error(err)
+			}
+		}
+		if blobs != len(ids) || m.Files != len(ids) {
+			t.Errorf("%d blobs and a manifest with %d of %d files", blobs, m.Files, len(ids))
+		}
+	}
+}
+
+// racing deletes a response at the moment when its file is read.
+type racing struct {
+	blobstore.Store
+	p     *place
+	files map[string]formsvc.File
+}
+
+func (s *racing) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	if f, ok := s.files[key]; ok {
+		err := s.p.svc.Responses.Delete(ctx, formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
+		if err != nil {
+			return nil, blobstore.Info{}, err
+		}
+		delete(s.files, key)
+	}
+	return s.Store.Open(ctx, key, offset, length)
+}
+
+// Files that are deleted meanwhile are not half in the backup: neither their rows nor their
+// bytes are, whether they went before their row was copied, or before their bytes were.
+func TestFileThatGoesMeanwhile(t *testing.T) {
+	t.Parallel()
+	p := stocked(t)
+	erased := p.submit(t.Context(), t, []byte("goes, after its bytes were copied"))
+	stays := p.submit(t.Context(), t, []byte("stays"))
+	var late formsvc.File
+	files := &racing{Store: p.files, p: p, files: make(map[string]formsvc.File)}
+	dir := filepath.Join(t.TempDir(), "backup")
+	m, err := backup.Write(t.Context(), dir, p.rows, files, &backup.Options{
+		KeyFile: p.keys(), Progress: func(now backup.Progress) {
+			if now.Stage == "files" && late.ID == "" { // after the files that there were, before the database
+				if err := p.svc.Responses.Delete(t.Context(), formsvc.ResponseKey{
+					AccountID: erased.AccountID, CampaignID: erased.CampaignID, ID: erased.ResponseID,
+				}); err != nil {
+					t.Error(err)
+				}
+				late = p.submit(t.Context(), t, []byte("goes"))
+				files.files[formsvc.BlobKey(late.ID)] = late
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files.files) > 0 {
+		t.Fatal("the file was not asked for")
+	}
+	if in := names(t, filepath.Join(dir, "files")); !slices.Equal(in, []string{filepath.FromSlash(formsvc.BlobKey(stays.ID))}) {
+		t.Errorf("in the backup are %v", in)
+	}
+	to := t.TempDir()
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		t.Fatal(err)
+	}
+	if ids := opened(t, to).sound(t); !slices.Equal(ids, []formsvc.ID{stays.ID}) || m.Files != 1 {
+		t.Errorf("back are %v, with %d files told of; want %s", ids, m.Files, stays.ID)
+	}
+}
+
+// A key that is exchanged between the copies of the database and of the keys doesn't make
+// a backup that nobody can open.
+func TestKeyThatIsExchangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	p := stocked(t)
+	dir := filepath.Join(t.TempDir(), "backup")
+	exchanged := false
+	_, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys(), Progress: func(now backup.Progress) {
+		if exchanged || now.Stage != "database" || now.Done < now.All {
+			return
+		}
+		exchanged = true
+		fresh, err := keyring.AddKey(p.keys())
+		if err == nil {
+			err = p.ring.Reload()
+		}
+		if err == nil {
+			_, err = p.rows.RotateSecrets(t.Context())
+		}
+		if err == nil {
+			_, err = keyring.RemoveKeys(p.keys(), fresh.Primary())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil || !exchanged {
+		t.Fatal(err, exchanged)
+	}
+	to := t.TempDir()
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		t.Fatal(err)
+	}
+	opened(t, to).sound(t)
+}
+
+// What is under the name of a backup is whole: the checksums are right for the field's
+// own tool, and nobody else may read it. There is nothing half under that name ever.
+func TestBackupIsWholeOrNotThere(t *testing.T) {
+	t.Parallel()
+	p := stocked(t)
+	for range 5 {
+		p.submit(t.Context(), t, []byte(rand.Text()))
+	}
+	above := t.TempDir()
+	dir := filepath.Join(above, "backup")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := backup.Write(ctx, dir, p.rows, p.files, &backup.Options{Progress: func(backup.Progress) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a backup that was given up: %v", err)
+	}
+	if left, _ := os.ReadDir(above); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+
+	p.write(t, dir)
+	sums := exec.Command("sha256sum", "--strict", "--quiet", "-c", "SHA256SUMS")
+	sums.Dir = dir
+	if out, err := sums.CombinedOutput(); err != nil {
+		t.Errorf("sha256sum: %v\n%s", err, out)
+	}
+	listed, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+		name, _ := filepath.Rel(dir, path)
+		if !d.IsDir() && name != "SHA256SUMS" && name != "manifest.json" && !strings.Contains(string(listed), "  "+name+"\n") {
+			t.Errorf("%s is not among the sums", name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := backup.Write(t.Context(), dir, p.rows, p.files, nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second backup at the same place: %v", err)
+	}
+	if left, _ := os.ReadDir(above); len(left) != 1 {
+		t.Errorf("there is %v", left)
+	}
+}
+
+// Damage that was there before is told of and named, and the rest is safe.
+func TestBackupOfDamagedFiles(t *testing.T) {
+	t.Parallel()
+	p := stocked(t)
+	good, missing, other := p.submit(t.Context(), t, []byte("good")), p.submit(t.Context(), t, []byte("gone")), p.submit(t.Context(), t, []byte("other"))
+	path := func(f formsvc.File) string {
+		return filepath.Join(p.dir, "files", filepath.FromSlash(formsvc.BlobKey(f.ID)))
+	}
+	if err := errors.Join(os.Remove(path(missing)), os.WriteFile(path(other), []byte("OTHER"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "backup")
+	m, err := backup.Write(t.Context(), dir, p.rows, p.files, &backup.Options{KeyFile: p.keys()})
+	if !errors.Is(err, backup.ErrDamaged) || !slices.Equal(m.Damaged, []formsvc.ID{missing.ID, other.ID}) {
+		t.Errorf("damaged are %v, %v", m.Damaged, err)
+	}
+	to := t.TempDir()
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		t.Errorf("restore: %v", err)
+	}
+	var broken []formsvc.ID
+	n, err := opened(t, to).svc.Files.Verify(t.Context(), func(f *formsvc.File, _ error) error {
+		broken = append(broken, f.ID)
+		return nil
+	})
+	if err != nil || n != 3 || slices.Contains(broken, good.ID) || len(broken) != 2 {
+		t.Errorf("after the restore, of %d files %v are broken, %v", n, broken, err)
+	}
+}

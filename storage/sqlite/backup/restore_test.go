@@ -1,0 +1,240 @@
+package backup_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/storage/sqlite/backup"
+)
+
+// backedUp returns a backup of a few responses with files, and the place it is of.
+func backedUp(t testing.TB, withKeys bool) (dir string, p *place) {
+	t.Helper()
+	p = stocked(t)
+	for _, content := range []string{"a", "b", "c"} {
+		p.submit(t.Context(), t, []byte(content))
+	}
+	dir = filepath.Join(t.TempDir(), "backup")
+	opts := &backup.Options{KeyFile: p.keys()}
+	if !withKeys {
+		ring, err := keyring.OpenFile(p.keys())
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts = &backup.Options{Keyring: ring}
+	}
+	if _, err := backup.Write(t.Context(), dir, p.rows, p.files, opts); err != nil {
+		t.Fatal(err)
+	}
+	return dir, p
+}
+
+// names returns what there is below a directory, directories apart.
+func names(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, _ := filepath.Rel(dir, path)
+			list = append(list, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A restore writes over nothing, and says what is in the way.
+func TestRestoreRefusesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	dir, p := backedUp(t, true)
+	for name, prepare := range map[string]func(dir string) error{
+		"forms.db":     func(to string) error { return os.WriteFile(filepath.Join(to, "forms.db"), nil, 0o600) },
+		"forms.db-wal": func(to string) error { return os.WriteFile(filepath.Join(to, "forms.db-wal"), nil, 0o600) },
+		"secret.keys": func(to string) error {
+			_, err := keyring.OpenFile(filepath.Join(to, "secret.keys"))
+			return err
+		},
+		"files": func(to string) error {
+			return os.CopyFS(filepath.Join(to, "files"), os.DirFS(filepath.Join(p.dir, "files")))
+		},
+	} {
+		to := t.TempDir()
+		if err := prepare(to); err != nil {
+			t.Fatal(err)
+		}
+		before := names(t, to)
+		_, err := backup.Restore(t.Context(), dir, target(t, to), nil)
+		if !errors.Is(err, backup.ErrNotEmpty) || !strings.Contains(err.Error(), name) {
+			t.Errorf("beside %s: %v", name, err)
+		}
+		if after := names(t, to); !slices.Equal(after, before) {
+			t.Errorf("beside %s: there was %v, and is %v", name, before, after)
+		}
+	}
+	// The running service itself.
+	if _, err := backup.Restore(t.Context(), dir, target(t, p.dir), nil); !errors.Is(err, backup.ErrNotEmpty) {
+		t.Errorf("over the service: %v", err)
+	}
+	p.sound(t)
+}
+
+// What can't be used as a backup changes nothing.
+func TestRestoreRefusesBadBackups(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		damage func(dir string) error
+		want   error
+	}{
+		{"no manifest", func(dir string) error { return os.Remove(filepath.Join(dir, "manifest.json")) }, backup.ErrNoBackup},
+		{"no JSON", func(dir string) error { return os.WriteFile(filepath.Join(dir, "manifest.json"), []byte("{"), 0o600) }, backup.ErrNoBackup},
+		{"newer format", func(dir string) error {
+			return replace(filepath.Join(dir, "manifest.json"), `"format": 1`, `"format": 2`)
+		}, backup.ErrNewer},
+		{"other sums", func(dir string) error { return replace(filepath.Join(dir, "SHA256SUMS"), "a", "b") }, backup.ErrDamaged},
+		{"other keys", func(dir string) error { return replace(filepath.Join(dir, "secret.keys"), "#", "# ") }, backup.ErrDamaged},
+		{"other database", func(dir string) error { return replace(filepath.Join(dir, "formsvc.db"), "ada@", "eve@") }, backup.ErrDamaged},
+		{"no database", func(dir string) error { return os.Remove(filepath.Join(dir, "formsvc.db")) }, backup.ErrDamaged},
+	} {
+		dir, _ := backedUp(t, true)
+		if err := c.damage(dir); err != nil {
+			t.Fatal(err)
+		}
+		to := t.TempDir()
+		if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+		if left := names(t, to); len(left) > 0 {
+			t.Errorf("%s: it left %v", c.name, left)
+		}
+	}
+}
+
+func replace(path, from, to string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	changed := strings.Replace(string(text), from, to, 1)
+	if changed == string(text) {
+		return errors.New("there is no " + from)
+	}
+	return os.WriteFile(path, []byte(changed), 0o600)
+}
+
+// A backup without keys comes back only with the keys that open its secrets.
+func TestRestoreWithKeysKeptApart(t *testing.T) {
+	t.Parallel()
+	ring, err := keyring.New(keyring.Generate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, p := backedUp(t, false)
+	to := t.TempDir()
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); !errors.Is(err, keyring.ErrUnknownKey) {
+		t.Errorf("without keys: %v", err)
+	}
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), &backup.Options{Keyring: ring}); !errors.Is(err, keyring.ErrUnknownKey) {
+		t.Errorf("with another key: %v", err)
+	}
+	if left := names(t, to); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+	own, err := keyring.OpenFile(p.keys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), &backup.Options{Keyring: own}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(p.keys())
+	if err != nil || os.WriteFile(filepath.Join(to, "secret.keys"), text, 0o600) != nil {
+		t.Fatal(err)
+	}
+	opened(t, to).sound(t)
+}
+
+// A restore that is cut off has no database under its name, and goes on when it is
+// called again.
+func TestRestoreGoesOn(t *testing.T) {
+	t.Parallel()
+	dir, _ := backedUp(t, true)
+	to := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := backup.Restore(ctx, dir, target(t, to), &backup.Options{Progress: func(now backup.Progress) {
+		if now.Stage == "files" {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	left := names(t, to)
+	if slices.Contains(left, "forms.db") || !slices.Contains(left, filepath.Base(backup.Unfinished("forms.db"))) || len(left) < 2 {
+		t.Errorf("it left %v", left)
+	}
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		t.Fatal(err)
+	}
+	if ids := opened(t, to).sound(t); len(ids) != 3 {
+		t.Errorf("%d files are back", len(ids))
+	}
+	if left := names(t, to); slices.ContainsFunc(left, func(name string) bool { return strings.Contains(name, "restoring") }) {
+		t.Errorf("there is %v", left)
+	}
+}
+
+// Files that were damaged in the backup are named, and all else comes back.
+func TestRestoreOfDamagedFiles(t *testing.T) {
+	t.Parallel()
+	dir, p := backedUp(t, true)
+	ids := p.sound(t)
+	path := func(id formsvc.ID) string {
+		return filepath.Join(dir, "files", filepath.FromSlash(formsvc.BlobKey(id)))
+	}
+	if err := errors.Join(os.Remove(path(ids[0])), os.WriteFile(path(ids[1]), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	m, err := backup.Restore(t.Context(), dir, target(t, to), nil)
+	if !errors.Is(err, backup.ErrDamaged) || !slices.Equal(m.Damaged, ids[:2]) {
+		t.Errorf("damaged are %v, %v", m.Damaged, err)
+	}
+	broken := 0
+	n, err := opened(t, to).svc.Files.Verify(t.Context(), func(*formsvc.File, error) error {
+		broken++
+		return nil
+	})
+	if err != nil || n != 3 || broken != 2 {
+		t.Errorf("of %d files %d are broken, %v", n, broken, err)
+	}
+}
+
+// A server that is started too early and makes a database of its own keeps it.
+func TestRestoreKeepsWhatIsMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir, _ := backedUp(t, true)
+	to := t.TempDir()
+	made := filepath.Join(to, "forms.db")
+	_, err := backup.Restore(t.Context(), dir, target(t, to), &backup.Options{Progress: func(now backup.Progress) {
+		if now.Stage == "files" {
+			_ = os.WriteFile(made, []byte("of another"), 0o600)
+		}
+	}})
+	if !errors.Is(err, backup.ErrNotEmpty) {
+		t.Errorf("restore: %v", err)
+	}
+	if text, err := os.ReadFile(made); err != nil || string(text) != "of another" {
+		t.Errorf("the database of another is %q, %v", text, err)
+	}
+}

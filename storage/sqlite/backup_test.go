@@ -1,0 +1,241 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/sqlite"
+)
+
+// stocked is a store with a campaign that responses can be made in.
+type stocked struct {
+	handle
+
+	svc      *formsvc.Service
+	account  formsvc.ID
+	campaign formsvc.ID
+}
+
+func stock(t testing.TB, s handle, responses int) *stocked {
+	t.Helper()
+	svc, err := formsvc.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := svc.Accounts.Create(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := svc.Campaigns.Create(t.Context(), a.ID, formsvc.CampaignInput{Title: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &stocked{s, svc, a.ID, c.ID}
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			for range responses / 32 {
+				f.submit(t)
+			}
+		})
+	}
+	wg.Wait()
+	return f
+}
+
+func (f *stocked) submit(t testing.TB) formsvc.ID {
+	r, err := f.svc.Responses.Create(context.Background(), f.account, f.campaign, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{{Name: "a", Value: []string{fmt.Sprintf("%0200d", 1)}}},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return r.ID
+}
+
+// A copy that is made while others write has all that was acknowledged before it
+// began, nothing half, and is sound.
+func TestBackupBesideWriters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := stock(t, open(t, filepath.Join(dir, "forms ?#%.db"), nil), 3200)
+	var (
+		writers sync.WaitGroup
+		stop    atomic.Bool
+		mu      sync.Mutex
+		before  []formsvc.ID // acknowledged
+	)
+	for range 8 {
+		writers.Go(func() {
+			for !stop.Load() {
+				id := f.submit(t)
+				mu.Lock()
+				before = append(before, id)
+				mu.Unlock()
+			}
+		})
+	}
+	defer func() {
+		stop.Store(true)
+		writers.Wait()
+	}()
+	for n := range 3 {
+		mu.Lock()
+		promised := append([]formsvc.ID(nil), before...)
+		mu.Unlock()
+		path := filepath.Join(dir, fmt.Sprintf("copy ?#%d.db", n))
+		var last, all int64
+		err := f.Backup(t.Context(), path, &sqlite.BackupOptions{Progress: func(done, total int64) { last, all = done, total }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 || info.Size() != all || last != all {
+			t.Errorf("the copy is %v, %v; %d of %d bytes were told of", info, err, last, all)
+		}
+		check(t, raw(t, (&url.URL{Path: path}).EscapedPath()), promised)
+	}
+	if err := f.Backup(t.Context(), filepath.Join(dir, "copy ?#0.db"), nil); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second copy to the same file: %v", err)
+	}
+}
+
+func check(t *testing.T, db *bun.DB, promised []formsvc.ID) {
+	t.Helper()
+	var verdict string
+	if err := db.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+		t.Fatalf("integrity_check: %s, %v", verdict, err)
+	}
+	var responses, events, counted int
+	if err := db.QueryRowContext(t.Context(), "SELECT (SELECT count(*) FROM formsvc_responses), "+
+		"(SELECT count(*) FROM formsvc_events), (SELECT sum(responses) FROM formsvc_counters)").Scan(&responses, &events, &counted); err != nil {
+		t.Fatal(err)
+	}
+	if responses != events || responses != counted || responses < 3200+len(promised) {
+		t.Errorf("%d responses, %d events, a count of %d; %d were promised", responses, events, counted, 3200+len(promised))
+	}
+	rows, err := db.QueryContext(t.Context(), "SELECT id FROM formsvc_responses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	stored := make(map[formsvc.ID]bool, responses)
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		stored[formsvc.ID(id)] = true
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range promised {
+		if !stored[id] {
+			t.Fatalf("response %s is not in the copy", id)
+		}
+	}
+}
+
+// A backup that is given up, or has nowhere to go, leaves no file behind.
+func TestBackupLeavesNothingHalf(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := stock(t, open(t, filepath.Join(dir, "forms.db"), nil), 6400) // some steps
+	ctx, cancel := context.WithCancel(t.Context())
+	path := filepath.Join(dir, "copy.db")
+	if err := f.Backup(ctx, path, &sqlite.BackupOptions{Progress: func(int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a backup that was given up: %v", err)
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+	if err := f.Backup(t.Context(), filepath.Join(dir, "missing", "copy.db"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a backup to nowhere: %v", err)
+	}
+}
+
+// Whoever has read more of the feed than was brought back sees what comes next.
+func TestRestoredFeed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := stock(t, open(t, filepath.Join(dir, "forms.db"), nil), 32)
+	path := filepath.Join(dir, "copy.db")
+	if err := f.Backup(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.submit(t) // lost, but read
+	page, err := f.svc.Events.List(t.Context(), formsvc.EventQuery{AccountID: f.account, Limit: formsvc.MaxLimit})
+	if err != nil || len(page.Items) != 33 {
+		t.Fatalf("%d events, %v", len(page.Items), err)
+	}
+	back := &stocked{handle: open(t, path, nil), account: f.account, campaign: f.campaign}
+	if back.svc, err = formsvc.New(back, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := back.Restored(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	id := back.submit(t)
+	news, err := back.svc.Events.List(t.Context(), formsvc.EventQuery{AccountID: f.account, After: page.Next})
+	if err != nil || len(news.Items) != 1 || news.Items[0].ResponseID != id {
+		t.Errorf("after the restore the reader sees %d events, %v; want that of %s", len(news.Items), err, id)
+	}
+}
+
+// A database that the caller opened is copied on a connection of the caller's.
+func TestBackupOfTheCallersDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := raw(t, filepath.Join(dir, "callers.db"))
+	own := sqlite.New(db, nil)
+	if err := own.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = own.Close() })
+	f := stock(t, handle{own, ""}, 3200)
+	path := filepath.Join(dir, "copy.db")
+	if err := f.Backup(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	check(t, raw(t, path), nil)
+	f.submit(t) // the connection is given back, out of its transaction
+}
+
+// A damaged page is found.
+func TestCheckIntegrity(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "forms.db")
+	f := stock(t, open(t, path, nil), 320)
+	if err := f.CheckIntegrity(t.Context()); err != nil {
+		t.Errorf("of a sound database: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.CheckIntegrity(t.Context()); !errors.Is(err, formsvc.ErrStoreClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.WriteAt(make([]byte, 4096), 40*4096)
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(t, path, nil).CheckIntegrity(t.Context()); !errors.Is(err, sqlite.ErrCorrupt) {
+		t.Errorf("of a damaged one: %v", err)
+	}
+}

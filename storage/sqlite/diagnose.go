@@ -1,0 +1,153 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/formsvc/toolkit/storage/finding"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+)
+
+// DiagnoseOptions are the optional settings of [Diagnose].
+type DiagnoseOptions struct {
+	// Deep reads the whole database to see whether it is damaged, at some 200 MB a
+	// second. Defaults to looking at settings only.
+	Deep bool
+	// Now returns the time. Defaults to [time.Now].
+	Now func() time.Time
+}
+
+// Diagnose looks at the database file at path, without changing it, and says what it
+// found: whether it can be used, its mode, its schema, its log, and whether the clock
+// runs behind what is in it. A server may be running on it. Whatever fails is a finding.
+func Diagnose(ctx context.Context, path string, opts *DiagnoseOptions) []finding.Finding {
+	var o DiagnoseOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []finding.Finding{finding.Warn("database", "Start the server, which makes it; or name the right place.", "there is no file %s yet", path)}
+	case err != nil:
+		return []finding.Finding{finding.Bad("database", "See that this user may read it.", "%v", err)}
+	case !info.Mode().IsRegular():
+		return []finding.Finding{finding.Bad("database", "Name the file of the database.", "%s is not a file", path)}
+	}
+	var list []finding.Finding
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		list = append(list, finding.Warn("database file", "Run: chmod 600 "+path, "others than its owner may use %s (mode %04o)", path, mode))
+	} else {
+		list = append(list, finding.Good("database file", "%s, mode %04o", path, mode))
+	}
+	d := &diagnosis{DiagnoseOptions: o}
+	if err := d.open(path); err != nil {
+		return append(list, finding.Bad("database", "See that this user may read it.", "it can't be opened: %v", err))
+	}
+	defer func() { _ = d.db.Close() }()
+	return append(list, d.look(ctx)...)
+}
+
+type diagnosis struct {
+	DiagnoseOptions
+
+	db *sql.DB
+}
+
+func (d *diagnosis) open(path string) (err error) {
+	if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	q := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
+	d.db, err = sql.Open("sqlite", u.String())
+	return err
+}
+
+const restoreAdvice = "Stop the server, keep a copy of the file, and bring a backup back (formsvc restore)."
+
+func (d *diagnosis) look(ctx context.Context) []finding.Finding {
+	var version, mode string
+	err := d.db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version)
+	if err == nil {
+		err = d.db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	}
+	switch {
+	case isCorrupt(err):
+		return []finding.Finding{finding.Bad("database", restoreAdvice, "it is damaged, or no SQLite database: %v", err)}
+	case err != nil:
+		return []finding.Finding{finding.Bad("database", "See that this user may read it and write beside it, and that the disk is well.", "it can't be read: %v", err)}
+	}
+	list := []finding.Finding{finding.Good("database", "SQLite %s answers", version)}
+	if mode == "wal" {
+		list = append(list, finding.Good("journal", "write-ahead log; every commit of a server waits for the disk (synchronous=FULL)"))
+	} else {
+		list = append(list, finding.Warn("journal", "Start the server again, which sets it; see that no other program changes the file, and that it is on a local disk.",
+			"the journal mode is %s, not wal", mode))
+	}
+	schema, usable := d.schema(ctx)
+	list = append(list, schema)
+	if usable {
+		list = append(list, d.clock(ctx))
+	}
+	if d.Deep {
+		list = append(list, d.integrity(ctx))
+	}
+	return list
+}
+
+// schema says how far the schema is, and whether this release can read it.
+func (d *diagnosis) schema(ctx context.Context) (finding.Finding, bool) {
+	known, err := migrations()
+	if err != nil {
+		return finding.Bad("schema", "Report this.", "%v", err), false
+	}
+	var there bool
+	applied := 0
+	if err = d.db.QueryRowContext(ctx, "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'").Scan(&there); err == nil && there {
+		err = d.db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_schema").Scan(&applied)
+	}
+	if err != nil {
+		return finding.Bad("schema", restoreAdvice, "it can't be read: %v", err), false
+	}
+	return bunstore.SchemaFinding(applied, len(known))
+}
+
+// clock compares the newest event with the time here: there is no other clock.
+func (d *diagnosis) clock(ctx context.Context) finding.Finding {
+	var newest int64
+	err := d.db.QueryRowContext(ctx, "SELECT created_at FROM formsvc_events ORDER BY seq DESC LIMIT 1").Scan(&newest)
+	now := d.Now()
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return finding.Good("clock", "it is %s here; there are no events to compare that with", now.UTC().Format(time.RFC3339))
+	case err != nil:
+		return finding.Bad("clock", restoreAdvice, "the newest event can't be read: %v", err)
+	}
+	if ahead := time.UnixMicro(newest).Sub(now); ahead > bunstore.ClockTolerance {
+		return finding.Bad("clock", "Set the clock, and keep it right with NTP: receivers refuse webhooks whose time is wrong.",
+			"the newest event is %v ahead of the clock", ahead.Round(time.Second))
+	}
+	return finding.Good("clock", "it is %s here, after the newest event", now.UTC().Format(time.RFC3339))
+}
+
+func (d *diagnosis) integrity(ctx context.Context) finding.Finding {
+	var verdict string
+	err := d.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict)
+	if err == nil && verdict == "ok" {
+		return finding.Good("integrity", "every page was read and hangs together")
+	}
+	if err != nil {
+		verdict = err.Error()
+	}
+	return finding.Bad("integrity", restoreAdvice, "the database is damaged: %s", verdict)
+}
