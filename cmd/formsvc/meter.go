@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -29,7 +30,7 @@ type meter struct {
 	began     time.Time
 	shown     bool
 
-	stop chan struct{}
+	stop context.CancelFunc
 	work sync.WaitGroup
 }
 
@@ -40,17 +41,22 @@ func (s streams) meter(o output, what string, count func(n int64) string) *meter
 	if !ok || o.JSON || os.Getenv("TERM") == "dumb" || !isatty.IsTerminal(f.Fd()) {
 		return nil
 	}
-	m := &meter{out: f, count: count, what: what, began: time.Now(), stop: make(chan struct{})}
-	m.work.Go(m.run)
+	return newMeter(f, what, count)
+}
+
+func newMeter(out io.Writer, what string, count func(n int64) string) *meter {
+	ctx, stop := context.WithCancel(context.Background())
+	m := &meter{out: out, count: count, what: what, began: time.Now(), stop: stop}
+	m.work.Go(func() { m.run(ctx) })
 	return m
 }
 
-func (m *meter) run() {
+func (m *meter) run(ctx context.Context) {
 	tick := time.NewTicker(meterEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-m.stop:
+		case <-ctx.Done():
 			return
 		case now := <-tick.C:
 			m.mu.Lock()
@@ -143,14 +149,7 @@ func (m *meter) end() {
 	if m == nil {
 		return
 	}
-	m.mu.Lock()
-	if m.stop == nil {
-		m.mu.Unlock()
-		return
-	}
-	close(m.stop)
-	m.stop = nil
-	m.mu.Unlock()
+	m.stop()
 	m.work.Wait()
 	m.clear()
 }
