@@ -231,7 +231,7 @@ func unscoped() map[string]int {
 		"a feed that was brought back goes on for all accounts": {
 			"sqlite.Restored events", "sqlite.Restored events", "sqlite.Restored events", "postgres.Restored events",
 		},
-		"AllEvents is of all accounts": {"sqlite.Statements events"},
+		"AllEvents is of all accounts":                       {"sqlite.Statements events"},
 		"the clock is compared with the newest event of all": {"sqlite.clock events"},
 		"the delivery engine works for all accounts": {
 			"bunstore.countPending webhooks", "bunstore.oldestDue webhooks", "bunstore.ClaimDigests failing",
