@@ -161,7 +161,13 @@ func (s *safekeeping) test(t *testing.T, save func(), bringBack func() (dsn stri
 	s.acknowledged(t, len(promised)+8) // what is lost
 	stop()
 	load.Wait()
-	_, place := readFeed(t, s.client, "")
+	var place string // of a reader who had seen all
+	eventually(t, "the feed shows all that happened", func() bool {
+		const count = "SELECT count(*) FROM formsvc_events"
+		seen, next := readFeed(t, s.client, "")
+		place = next
+		return len(seen) == query[int](t, s.dsn, count, count)[0]
+	})
 	s.kill()
 	s.hook.up.Store(true)
 
@@ -269,7 +275,7 @@ func TestDumpAndRestore(t *testing.T) {
 			copied := filepath.Join(t.TempDir(), "files")
 			s.test(t, func() {
 				tool(t, "pg_dump", "--format=custom", "--file="+dump, dsn)
-				tool(t, "cp", "-a", s.dir, copied)
+				tool(t, "sh", "-c", `mkdir -m 0700 "$2" && cp -a "$1"/* "$2"`, "sh", s.dir, copied)
 			}, func() (string, []string) {
 				to := createDatabase(t, other(t))
 				tool(t, "pg_restore", "--no-owner", "--exit-on-error", "--dbname="+to, dump)
