@@ -15,10 +15,16 @@ import (
 // list is ordered by them.
 type ID string
 
+// idLength is how long an ID is.
+const idLength = 36
+
+// short returns what people tell an identity by: its end, which is random.
+func (id ID) short() string { return "…" + string(id[max(len(id)-8, 0):]) }
+
 // ParseID returns s as an ID. It accepts only the canonical form; anything
 // else, upper case included, is refused with ok false.
 func ParseID(s string) (id ID, ok bool) {
-	if len(s) != 36 {
+	if len(s) != idLength {
 		return "", false
 	}
 	for i := range len(s) {
@@ -64,6 +70,10 @@ func DeliveryID(event, webhook ID) ID {
 	b[8] = b[8]&0x3f | 0x80
 	return encodeID(b)
 }
+
+// NewID returns a random version 7 ID that is made at t, for what is not made by a
+// [Service]: two of the same millisecond are in no order.
+func NewID(t time.Time) ID { return new(idGenerator).next(t) }
 
 // idGenerator makes version 7 UUIDs that never decrease, also when the clock
 // steps back: 48 bits of milliseconds, a 12-bit counter that starts at a random
