@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -36,42 +37,45 @@ func TestBody(t *testing.T) {
 }
 
 // TestOffer makes sure that each number is offered once, and no more at once
-// than there are callers.
+// than there are callers, or each at its time.
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Command{
 		{N: 100, Callers: 8, Stamps: true}, {N: 3, Callers: 8, Stamps: true}, {N: 20, Every: time.Millisecond, Stamps: true},
 	} {
-		var mu sync.Mutex
-		var got []int
-		now, most := 0, 0
-		r, err := Offer(t.Context(), &c, func(_ context.Context, i int) error {
-			mu.Lock()
-			got = append(got, i)
-			now++
-			most = max(most, now)
-			mu.Unlock()
-			time.Sleep(time.Millisecond)
-			mu.Lock()
-			now--
-			mu.Unlock()
-			return nil
-		})
-		if err != nil || r.N != c.N || len(r.Stamps) != c.N || r.Seconds <= 0 {
-			t.Fatalf("%+v: got %+v, %v", c, r, err)
-		}
-		slices.Sort(got)
-		for i := range c.N {
-			if len(got) != c.N || got[i] != i || r.Stamps[i].Begin == 0 || r.Stamps[i].Done <= r.Stamps[i].Begin {
-				t.Fatalf("%+v: offered %v at %v", c, got, r.Stamps)
+		synctest.Test(t, func(t *testing.T) {
+			const work = 10 * time.Millisecond
+			var mu sync.Mutex
+			var got []int
+			now, most := 0, 0
+			r, err := Offer(t.Context(), &c, func(_ context.Context, i int) error {
+				mu.Lock()
+				got = append(got, i)
+				now++
+				most = max(most, now)
+				mu.Unlock()
+				time.Sleep(work)
+				mu.Lock()
+				now--
+				mu.Unlock()
+				return nil
+			})
+			if err != nil || r.N != c.N || len(r.Stamps) != c.N || r.Seconds <= 0 {
+				t.Fatalf("%+v: got %+v, %v", c, r, err)
 			}
-		}
-		if c.Every == 0 && most > c.Callers {
-			t.Errorf("%+v: %d at once", c, most)
-		}
-		if first, last := r.Stamps[0].Begin, r.Stamps[c.N-1].Begin; last-first < int64(c.Every)*int64(c.N-1) {
-			t.Errorf("%+v: offered in %v", c, time.Duration(last-first))
-		}
+			slices.Sort(got)
+			for i := range c.N {
+				if len(got) != c.N || got[i] != i || r.Stamps[i].Begin == 0 || r.Stamps[i].Done != r.Stamps[i].Begin+int64(work) {
+					t.Fatalf("%+v: offered %v at %v", c, got, r.Stamps)
+				}
+				if after := r.Stamps[i].Begin - r.Stamps[0].Begin; c.Every > 0 && after != int64(c.Every)*int64(i) {
+					t.Errorf("%+v: number %d is offered %v after the first", c, i, time.Duration(after))
+				}
+			}
+			if want := min(c.N, c.Callers); c.Every == 0 && most != want {
+				t.Errorf("%+v: %d at once, want %d", c, most, want)
+			}
+		})
 	}
 }
 

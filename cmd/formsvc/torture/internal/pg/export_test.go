@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Limit bounds everything that is waited for.
+const Limit = limit
+
 // Dir returns the directory of the server.
 func (s *Server) Dir() string { return s.dir }
 

@@ -29,7 +29,7 @@ import (
 )
 
 // limit bounds everything that is waited for: only what is broken takes so long.
-const limit = time.Minute
+const limit = 3 * time.Minute
 
 // Options changes how a server works. The zero value is ready for use.
 type Options struct {

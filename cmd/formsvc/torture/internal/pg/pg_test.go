@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	osexec "os/exec"
@@ -34,7 +35,7 @@ func open(t testing.TB, dsn string) *sql.DB {
 
 func exec(t testing.TB, db *sql.DB, statement string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), pg.Limit)
 	defer cancel()
 	if _, err := db.ExecContext(ctx, statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
@@ -161,7 +162,7 @@ type writer struct {
 }
 
 func (w *writer) write(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, pg.Limit)
 	defer cancel()
 	w.last++
 	_, err := w.db.ExecContext(ctx, "INSERT INTO kept VALUES ($1)", w.last)
@@ -296,7 +297,7 @@ func TestStoreThroughPooler(t *testing.T) {
 		}
 	}
 	s.Restart(t)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(pg.Limit); ; time.Sleep(50 * time.Millisecond) {
 		err := add()
 		if err == nil {
 			break
@@ -323,7 +324,7 @@ func TestPoolerSharesConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), pg.Limit)
 		defer cancel()
 		var n int
 		if err := conn.QueryRowContext(ctx, "SELECT $1::int", 7).Scan(&n); err != nil || n != 7 {
@@ -342,33 +343,46 @@ func TestKilledBinary(t *testing.T) {
 		s := pg.Start(t, nil)
 		pg.Pooler(t, s)
 		fmt.Printf("\n%s\n", s.Dir())
-		select {}
+		_, _ = io.Copy(io.Discard, os.Stdin) // it also ends when the process that started it does
+		return
 	}
 	t.Parallel()
-	victim := osexec.Command(os.Args[0], "-test.run=^TestKilledBinary$", "-test.timeout=1m")
+	// With -test.v it says why it skips the test.
+	victim := osexec.Command(os.Args[0], "-test.run=^TestKilledBinary$", "-test.v", "-test.timeout=0")
 	victim.Env = append(os.Environ(), "FORMSVC_TEST_VICTIM=1")
+	stdin, err := victim.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stdin.Close() }()
 	out, err := victim.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	victim.Stderr = victim.Stdout
 	if err := victim.Start(); err != nil {
 		t.Fatal(err)
 	}
-	dir := ""
+	dir, said := "", ""
 	for lines := bufio.NewScanner(out); dir == "" && lines.Scan(); {
 		if strings.HasPrefix(lines.Text(), "/") {
 			dir = lines.Text()
 		}
-		if strings.Contains(lines.Text(), "SKIP") {
-			t.Skip(lines.Text())
-		}
+		said += lines.Text() + "\n"
 	}
-	if pg.Processes(dir) < 2 {
-		t.Errorf("%q has no server", dir)
+	if dir == "" {
+		err := victim.Wait()
+		if strings.Contains(said, "--- SKIP") {
+			t.Skipf("SKIPPED: so is the test in a process of its own:\n%s", said)
+		}
+		t.Fatalf("the test in a process of its own starts no server (%v):\n%s", err, said)
+	}
+	if n := pg.Processes(dir); n < 2 {
+		t.Errorf("%s has %d processes, not a server's", dir, n)
 	}
 	_ = victim.Process.Kill()
 	_ = victim.Wait() // says that it was killed
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(pg.Limit); ; time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) && pg.Processes(dir) == 0 {
 			return

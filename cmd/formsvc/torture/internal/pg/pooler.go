@@ -47,7 +47,7 @@ func Pooler(t testing.TB, s *Server) string {
 			<-p.ended
 		})
 		name := pooler.DSN()
-		if connects(t, p, name) {
+		if says(p, log, "listening on "+pooler.Addr()) && connects(t, p, name) {
 			return name + "&default_query_exec_mode=exec"
 		}
 		if !strings.Contains(tail(log), "Address already in use") {
@@ -86,6 +86,22 @@ func (s *Server) write(t testing.TB, file, content string) {
 	}
 }
 
+// says waits until a line in the log of a process ends with a text, and reports
+// whether one does before the process ends: another program may have its port.
+func says(p *process, log, text string) bool {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		if b, _ := os.ReadFile(log); strings.Contains(string(b), text+"\n") { // nothing is read of a log that isn't there yet
+			return true
+		}
+		select {
+		case <-p.ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
+}
+
 // connects waits until a process answers for its server, and reports whether it
 // does before it ends.
 func connects(t testing.TB, p *process, dsn string) bool {
@@ -95,13 +111,7 @@ func connects(t testing.TB, p *process, dsn string) bool {
 	for {
 		if conn, err := pgconn.Connect(ctx, dsn); err == nil {
 			_ = conn.Close(ctx)
-			// Another program may have had the port; ours ends then.
-			select {
-			case <-p.ended:
-				return false
-			case <-time.After(20 * time.Millisecond):
-				return true
-			}
+			return true
 		}
 		select {
 		case <-p.ended:
