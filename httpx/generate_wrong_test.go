@@ -225,7 +225,7 @@ func pathMutations() []mutation {
 		}},
 		{name: "no identifier", want: nowhere, apply: func(g *generator, r *generated) bool {
 			return g.replace(r, func(_, id string) string {
-				return pick(g, "x", "A"+strings.ToUpper(id)[1:], strings.ReplaceAll(id, "-", ""), id+"0", "urn:uuid:"+id)
+				return pick(g, "x", "G"+id[1:], strings.ReplaceAll(id, "-", ""), id+"0", "urn:uuid:"+id)
 			})
 		}},
 		{name: "bad path", want: nowhere, exact: true, apply: func(g *generator, r *generated) bool {

@@ -241,7 +241,7 @@ func (q *listQuery) set(f *faults, p parameter, name, value string) {
 	case paramCampaign:
 		id, ok := formsvc.ParseID(value)
 		if !ok {
-			f.add(name, "invalid_uuid", "must be a UUID in lower case")
+			f.add(name, "invalid_uuid", "must be a UUID")
 		}
 		q.campaign = id
 	default:
