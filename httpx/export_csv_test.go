@@ -212,7 +212,7 @@ func TestExportRefusals(t *testing.T) {
 			list := campaign + "/responses" + kind
 			w.do("GET", list+"?limit=1&offset=2&bogus=x", "").is(400, "invalid_parameter").
 				faults("limit unknown_parameter", "offset unknown_parameter", "bogus unknown_parameter")
-			w.do("GET", list+"?order=up&status=", "").is(400, "invalid_parameter").faults("order invalid_value", "status required")
+			w.do("GET", list+"?order=up&createdAfter=x", "").is(400, "invalid_parameter").faults("order invalid_value", "createdAfter invalid_timestamp")
 			for _, cursor := range []string{"x", next[1:], "018f000000007000800000000000000a", next + "&order=asc", next + "&status=pending"} {
 				w.do("GET", list+"?cursor="+cursor, "").is(400, "invalid_cursor")
 			}
