@@ -68,8 +68,8 @@ func blobID(key string) (id ID, ok bool) {
 	if len(key) < 3 {
 		return "", false
 	}
-	id, ok = ParseID(key[3:])
-	return id, ok && BlobKey(id) == key
+	id = ID(key[3:])
+	return id, id.Valid() && BlobKey(id) == key
 }
 
 // Files takes files, gives them back and finds out whether all are still there.

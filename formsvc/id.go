@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,26 +22,39 @@ const idLength = 36
 // short returns what people tell an identity by: its end, which is random.
 func (id ID) short() string { return "…" + string(id[max(len(id)-8, 0):]) }
 
-// ParseID returns s as an ID. It accepts only the canonical form; anything
-// else, upper case included, is refused with ok false.
+// ParseID reads an ID that people or programs wrote. The digits may be in
+// upper case (RFC 9562, §4); everything else must be as in the canonical form,
+// or ok is false.
 func ParseID(s string) (id ID, ok bool) {
-	if len(s) != idLength {
-		return "", false
+	if id = ID(s); id.Valid() { // as nearly always
+		return id, true
 	}
-	for i := range len(s) {
-		c := s[i]
+	if id = ID(strings.ToLower(s)); id.Valid() {
+		return id, true
+	}
+	return "", false
+}
+
+// Valid reports whether id is a UUID in its canonical text form. Stores take an
+// ID that is not for the ID of no record.
+func (id ID) Valid() bool {
+	if len(id) != idLength {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
 		switch i {
 		case 8, 13, 18, 23:
 			if c != '-' {
-				return "", false
+				return false
 			}
 		default:
 			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return "", false
+				return false
 			}
 		}
 	}
-	return ID(s), true
+	return true
 }
 
 // FloorID returns the smallest version 7 ID that can be made at t or later. The

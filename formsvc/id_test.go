@@ -1,6 +1,7 @@
 package formsvc_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
@@ -41,12 +42,12 @@ func TestParseIDReadsWhatIsWritten(t *testing.T) {
 	})
 }
 
-// ParseID accepts the canonical form and nothing else.
+// ParseID accepts the canonical form with digits in any case, and nothing else.
 func TestParseIDIsStrict(t *testing.T) {
 	canonical := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 	const good = "01a1fd3a-03bb-7000-8000-000000000002"
 	for _, s := range []string{
-		"", good[1:], good + "0", " " + good[1:], good[:35] + "\n", strings.ToUpper(good), strings.ReplaceAll(good, "-", ""),
+		"", good[1:], good + "0", " " + good[1:], good[:35] + "\n", strings.ReplaceAll(good, "-", ""),
 		"{" + good[1:35] + "}", "urn:uuid:" + good, strings.Repeat("-", 36), good[:35] + "g", good[:34] + "é",
 		good[:8] + "0" + good[9:], "0" + good[:35],
 	} {
@@ -57,10 +58,17 @@ func TestParseIDIsStrict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := []byte(formsvc.EncodeID(sixteenBytes(t, "bytes")))
 		s[rapid.IntRange(0, 35).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
-		if _, ok := formsvc.ParseID(string(s)); ok != canonical.Match(s) {
-			t.Fatalf("ParseID(%q) returns %t", s, ok)
+		id, ok := formsvc.ParseID(string(s))
+		if lower := bytes.ToLower(s); ok != canonical.Match(lower) || ok && string(id) != string(lower) {
+			t.Fatalf("ParseID(%q) returns %q, %t", s, id, ok)
+		}
+		if formsvc.ID(s).Valid() != canonical.Match(s) {
+			t.Fatalf("Valid of %q is %t", s, formsvc.ID(s).Valid())
 		}
 	})
+	if id, ok := formsvc.ParseID(strings.ToUpper(good)); !ok || id != good {
+		t.Errorf("in upper case: %q, %t", id, ok)
+	}
 }
 
 func TestNewID(t *testing.T) {

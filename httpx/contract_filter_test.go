@@ -41,7 +41,9 @@ func (x *passage) filter() {
 	if x.status < http.StatusBadRequest {
 		body, whole := x.sent.whole()
 		request.Request.Body = io.NopCloser(bytes.NewReader(body))
-		request.Request.URL = &url.URL{Path: x.r.URL.Path, RawQuery: x.r.URL.RawQuery}
+		query := x.r.URL.Query()
+		dropEmpty(query)
+		request.Request.URL = &url.URL{Path: x.r.URL.Path, RawQuery: query.Encode()}
 		o.spare(request.Request)
 		request.Options.ExcludeRequestBody = !whole || o.body["application/json"] == nil
 		if err := openapi3filter.ValidateRequest(x.r.Context(), request); err != nil {

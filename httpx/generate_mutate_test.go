@@ -229,7 +229,7 @@ func notAsPattern(g *generator, s spot) (any, bool) {
 	case `\S`:
 		return pick(g, " ", "\t\n", "   "), true
 	}
-	return pick(g, "Ä", "A-", " ", strings.ToUpper("018f0000-0000-7000-8000-00000000000a"), "{018f0000-0000-7000-8000-000000000000}"), true
+	return pick(g, "Ä", "A-", " ", "018f0000-0000-7000-8000-00000000000g", "{018f0000-0000-7000-8000-000000000000}"), true
 }
 
 // number is JSON as it is written.

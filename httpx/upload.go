@@ -75,7 +75,7 @@ func (c *call) uploadSum(f *formsvc.File) (sum [sha256.Size]byte) {
 		return sum
 	}
 	return sha256.Sum256(fmt.Appendf(nil, "%s %s\n%x %q %q %q",
-		c.r.Method, c.r.URL.Path, f.SHA256, f.Name, f.ContentType, f.Module))
+		c.r.Method, c.path(), f.SHA256, f.Name, f.ContentType, f.Module))
 }
 
 // upload reads what the request has to say of a file and has take receive it.

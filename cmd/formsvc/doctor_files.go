@@ -160,8 +160,8 @@ func (e *examination) strangers(ctx context.Context, b blobstore.Store, s store)
 			e.found(finding.Bad("files", "See that the credentials may list.", "they can't be listed: %v", err))
 			return
 		}
-		id, ok := formsvc.ParseID(info.Key[min(len(info.Key), 3):])
-		if !ok || formsvc.BlobKey(id) != info.Key {
+		id := formsvc.ID(info.Key[min(len(info.Key), 3):])
+		if !id.Valid() || formsvc.BlobKey(id) != info.Key {
 			foreign = info.Key
 		} else if time.Since(info.ModTime) > formsvc.SweepAge {
 			ids = append(ids, id)

@@ -40,7 +40,16 @@ func (v *visit) ctx() context.Context { return v.r.Context() }
 func (v *visit) account() formsvc.ID { return v.who.AccountID }
 
 // id returns an identifier in the path.
-func (v *visit) id(name string) formsvc.ID { return formsvc.ID(v.r.PathValue(name)) }
+func (v *visit) id(name string) formsvc.ID { return readID(v.r.PathValue(name)) }
+
+// readID reads an identifier in any case. What is none names nothing, which the
+// service says.
+func readID(s string) formsvc.ID {
+	if id, ok := formsvc.ParseID(s); ok {
+		return id
+	}
+	return formsvc.ID(s)
+}
 
 // enter makes sure that somebody is signed in, and that a form is from one of our
 // pages.

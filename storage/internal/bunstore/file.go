@@ -187,8 +187,7 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(ids), func(id formsvc.ID) bool {
-		_, ok := formsvc.ParseID(string(id))
-		return ok && !barred[id]
+		return id.Valid() && !barred[id]
 	}), nil
 }
 
@@ -197,7 +196,7 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 func sortedIDs(ids []formsvc.ID) []string {
 	list := make([]string, 0, len(ids))
 	for _, id := range ids {
-		if _, ok := formsvc.ParseID(string(id)); ok {
+		if id.Valid() {
 			list = append(list, string(id))
 		}
 	}

@@ -117,7 +117,7 @@ func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
 		return err
 	}
 	for _, id := range named {
-		if _, ok := formsvc.ParseID(string(id)); !ok {
+		if !id.Valid() {
 			return formsvc.ErrNotFound
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Store) Usable(ctx context.Context) error {
 // checkIDs is the check for identifiers of records that are to be made.
 func checkIDs(ids ...formsvc.ID) error {
 	for _, id := range ids {
-		if _, ok := formsvc.ParseID(string(id)); !ok {
+		if !id.Valid() {
 			return fmt.Errorf("bunstore: an identifier that is no canonical UUID: %w", formsvc.ErrInvalid)
 		}
 	}
