@@ -193,7 +193,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
+	// With no-referrer, browsers say "Origin: null" of our own forms, and without TLS that
+	// is all they say of where a form is from.
+	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // pages show what only their visitor may see
