@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -240,15 +242,12 @@ func (v *visit) recent() ([]recent, error) {
 
 // apiURL returns the address of the API, for commands to copy.
 func (v *visit) apiURL() string {
-	if v.h.apiURL != "" {
-		return v.h.apiURL
-	}
-	pages := "http://" + v.r.Host + v.base
+	pages := &url.URL{Scheme: "http", Host: v.r.Host}
 	if v.secure() {
-		pages = "https://" + v.r.Host + v.base
+		pages.Scheme = "https"
 	}
 	if v.h.baseURL != nil {
-		pages = v.h.baseURL.String()
+		pages = v.h.baseURL
 	}
-	return parent(pages)
+	return strings.TrimRight(pages.ResolveReference(v.h.apiURL).String(), "/")
 }
