@@ -265,7 +265,7 @@ func claim(ctx context.Context, rows *sqlite.Store, files blobstore.Store) error
 	if err != nil {
 		return err
 	}
-	return svc.Files.Claim(ctx)
+	return svc.Files.Claim(ctx, nil)
 }
 
 // explain adds what the caller can't see.
