@@ -21,6 +21,13 @@ const markerNote = "\nThe files in this place belong to the formsvc database wit
 // claimSample is how many blobs are looked at in a blob store without a marker.
 const claimSample = 500
 
+// ClaimOptions are the optional settings of [Files.Claim].
+type ClaimOptions struct {
+	// DryRun says whether the blob store is, or could become, that of the data, and
+	// writes nothing. Defaults to writing the identity.
+	DryRun bool
+}
+
 // Claim makes sure that the blob store belongs to the data in the store: that it holds
 // the identity of that data ([IdentityStore]) under [MarkerKey]. It writes the identity
 // there when there is none and the blob store is empty, or has files of ours, as one has
@@ -30,12 +37,12 @@ const claimSample = 500
 // A Service claims its blob store by itself before it writes to it or removes anything
 // from it for the first time, and before each [Files.Sweep]. A program that calls Claim
 // when it starts learns early that it was given the wrong one.
-func (s Files) Claim(ctx context.Context) (err error) {
+func (s Files) Claim(ctx context.Context, opts *ClaimOptions) (err error) {
 	defer s.s.span(&ctx, "Files.Claim").end(&err)
 	if s.s.blobs == nil {
 		return fmt.Errorf("formsvc: claim: %w", errors.ErrUnsupported)
 	}
-	if err := s.s.claim(ctx, true); err != nil {
+	if err := s.s.claim(ctx, opts == nil || !opts.DryRun); err != nil {
 		return fmt.Errorf("formsvc: claim: %w", err)
 	}
 	return nil

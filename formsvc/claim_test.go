@@ -72,7 +72,9 @@ func TestBlobsOfAnotherDatabase(t *testing.T) {
 			w.clock.add(2 * formsvc.SweepAge)
 
 			other := w.beside()
-			wantError(t, other.svc.Files.Claim(other.ctx), formsvc.ErrOtherBlobs)
+			for _, opts := range []*formsvc.ClaimOptions{nil, {DryRun: true}} {
+				wantError(t, other.svc.Files.Claim(other.ctx, opts), formsvc.ErrOtherBlobs)
+			}
 			for _, opts := range []*formsvc.SweepOptions{nil, {DryRun: true}, {Force: true}} {
 				_, err := other.svc.Files.Sweep(other.ctx, opts)
 				wantError(t, err, formsvc.ErrOtherBlobs)
@@ -102,7 +104,7 @@ func (w *fileWorld) mark(text string) {
 func TestBlobsOfAnotherDatabaseAreNamed(t *testing.T) {
 	w := newFileWorld(t)
 	other := w.beside()
-	err := other.svc.Files.Claim(w.ctx)
+	err := other.svc.Files.Claim(w.ctx, nil)
 	for _, id := range []formsvc.ID{w.identity(), other.identity()} {
 		if err == nil || !strings.Contains(err.Error(), string(id[len(id)-8:])) {
 			t.Errorf("%v does not name %s", err, id)
@@ -156,10 +158,13 @@ func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 	if _, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{DryRun: true}); err != nil {
 		t.Error(err)
 	}
+	if err := w.svc.Files.Claim(w.ctx, &formsvc.ClaimOptions{DryRun: true}); err != nil {
+		t.Error(err)
+	}
 	if got := w.owner(); got != "" {
 		t.Errorf("a dry run made the blobs those of %q", got)
 	}
-	if err := w.svc.Files.Claim(w.ctx); err != nil {
+	if err := w.svc.Files.Claim(w.ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.owner(); got != w.identity() {
@@ -233,7 +238,7 @@ func TestClaimTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all.Go(func() { errs[i] = svc.Files.Claim(w.ctx) })
+		all.Go(func() { errs[i] = svc.Files.Claim(w.ctx, nil) })
 	}
 	all.Wait()
 	owner := w.owner()
@@ -261,9 +266,9 @@ func TestClaimWhenTheBlobStoreIsDown(t *testing.T) {
 			}
 			return nil
 		})
-		wantError(t, svc.Files.Claim(w.ctx), formsvc.ErrUnavailable)
+		wantError(t, svc.Files.Claim(w.ctx, nil), formsvc.ErrUnavailable)
 		w.shelf.disturb(nil)
-		if err := svc.Files.Claim(w.ctx); err != nil || w.owner() != w.identity() {
+		if err := svc.Files.Claim(w.ctx, nil); err != nil || w.owner() != w.identity() {
 			t.Errorf("after %s failed: %v; the blobs belong to %q", method, err, w.owner())
 		}
 	}
@@ -274,5 +279,5 @@ func TestClaimWithoutBlobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, svc.Files.Claim(context.Background()), errors.ErrUnsupported)
+	wantError(t, svc.Files.Claim(context.Background(), nil), errors.ErrUnsupported)
 }

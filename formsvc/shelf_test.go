@@ -145,7 +145,7 @@ func newFileWorld(tb testing.TB, edits ...func(*formsvc.Options)) *fileWorld {
 	w := newWorld(tb, append(edits, func(o *formsvc.Options) { o.Blobs, s.now = s, o.Now })...)
 	c := w.campaign()
 	fw := &fileWorld{world: w, shelf: s, response: w.submitted(&c)}
-	if err := w.svc.Files.Claim(w.ctx); err != nil { // as programs do when they start
+	if err := w.svc.Files.Claim(w.ctx, nil); err != nil { // as programs do when they start
 		tb.Fatal(err)
 	}
 	w.store.take()
