@@ -89,6 +89,16 @@ func DeliveryID(event, webhook ID) ID {
 // [Service]: two of the same millisecond are in no order.
 func NewID(t time.Time) ID { return new(idGenerator).next(t) }
 
+// hashedID returns an identifier in the shape of a version 8 UUID: the first bytes of
+// SHA-256(s).
+func hashedID(s string) ID {
+	sum := sha256.Sum256([]byte(s))
+	b := [16]byte(sum[:])
+	b[6] = b[6]&0x0f | 0x80
+	b[8] = b[8]&0x3f | 0x80
+	return encodeID(b)
+}
+
 // idGenerator makes version 7 UUIDs that never decrease, also when the clock
 // steps back: 48 bits of milliseconds, a 12-bit counter that starts at a random
 // value each millisecond (RFC 9562 §6.2, method 1), 62 random bits.

@@ -80,17 +80,16 @@ type Options struct {
 	// by [Service.Run]; at least an hour, and longer than the webhook retries
 	// take. Negative means for ever. Defaults to 30 days.
 	Retention time.Duration
-	// Quota is how many requests a key may make in a window; negative means any
-	// number. Requests of a [Principal] without a KeyID, as an embedder's own
-	// authentication may make them, count for their account. Defaults to
-	// [DefaultQuota].
+	// Quota is how many requests a key may make in a window, and likewise each user whom
+	// an embedding program has signed in ([Principal.Subject]); negative means any number.
+	// Defaults to [DefaultQuota].
 	Quota int
 	// QuotaWindow is how long a window is, in whole seconds, and at most 100 years;
 	// windows begin at multiples of it since 1970 in UTC. Defaults to
 	// [DefaultQuotaWindow].
 	QuotaWindow time.Duration
-	// QuotaPerAccount counts the requests of all keys of an account together.
-	// Defaults to each key by itself.
+	// QuotaPerAccount counts the requests of all keys and users of an account together.
+	// Defaults to each by itself.
 	QuotaPerAccount bool
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger

@@ -80,7 +80,7 @@ type Options struct {
 	// address. [TrustedProxies] reads what proxies say of it. Defaults to the host of
 	// RemoteAddr.
 	ClientAddress func(*http.Request) string
-	// Rate is how many requests a second a key may make in the long run, from 0 to
+	// Rate is how many requests a second a key, or a user without one, may make in the long run, from 0 to
 	// [MaxRate]; what is faster is answered 429 and does not count for the quota. It
 	// smooths bursts on this Handler alone; what an hour may have is the quota of the
 	// service. Defaults to any number.

@@ -24,7 +24,7 @@ func (m *members) principal(r *http.Request) (*formsvc.Principal, error) {
 		return nil, formsvc.ErrUnauthenticated
 	}
 	account, err := m.account(r, u)
-	return &formsvc.Principal{AccountID: account, KeyName: u.Name, Permissions: permissions(u.Role)}, err
+	return &formsvc.Principal{AccountID: account, UserID: u.Name, KeyName: u.Name, Permissions: permissions(u.Role)}, err
 }
 
 // visitor is for the pages, where a visitor may do everything: administrators may.
@@ -34,7 +34,7 @@ func (m *members) visitor(r *http.Request) (*settings.Visitor, error) {
 		return nil, formsvc.ErrUnauthenticated
 	}
 	account, err := m.account(r, u)
-	return &settings.Visitor{AccountID: account, Name: u.Name}, err
+	return &settings.Visitor{AccountID: account, UserID: u.Name, Name: u.Name}, err
 }
 
 // account returns the account of the user's tenant, which is made at the first request.

@@ -38,9 +38,11 @@ type Options struct {
 // A Visitor is who looks at the pages.
 type Visitor struct {
 	AccountID formsvc.ID
-	// Name is shown, is the author of comments, and is in the audit trail. Defaults to
-	// "account settings".
-	Name string
+	// UserID and Name are those of the [formsvc.Principal] that the visitor is for the API,
+	// so that the overview shows how much of his quota is used. Name is also shown, is the
+	// author of comments, and is in the audit trail. Defaults to "account settings", and
+	// to no quota of his own.
+	UserID, Name string
 }
 
 // A Handler serves the pages. It is safe for concurrent use and runs nothing by

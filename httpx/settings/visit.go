@@ -28,6 +28,8 @@ type visit struct {
 	svc  *formsvc.Service // as the visitor
 	base string           // the path that the pages are under
 	who  *Visitor         // nil: nobody is signed in
+	// principal is who the visitor is for the API, where the embedding program signs in.
+	principal formsvc.Principal
 	// session is the value of the cookie, "" where the embedding program has sessions.
 	session string
 	// wrong is what was wrong with the form that was sent, by the name of its field.
@@ -59,6 +61,7 @@ func (v *visit) enter() error {
 		return err
 	}
 	v.who = new(*who)
+	v.principal = formsvc.Principal{AccountID: who.AccountID, UserID: who.UserID, KeyName: who.Name}
 	if strings.TrimSpace(v.who.Name) == "" {
 		v.who.Name = "account settings"
 	}
