@@ -10,20 +10,6 @@ import (
 	"testing"
 )
 
-// lookFor returns the path of a program that a test needs.
-func lookFor(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf("there is no %s, and in CI nothing may be skipped: install Debian's package", name)
-	}
-	t.Skipf("SKIPPED: there is no %s", name)
-	return ""
-}
-
 // What words may be, in the order of the help.
 func TestComplete(t *testing.T) {
 	t.Parallel()
