@@ -335,6 +335,9 @@ func anotherServer(t testing.TB) string {
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
+	if err == nil && strings.TrimSpace(line) == "" {
+		missing(t, "there is no PostgreSQL 14 or later here to start a second server with")
+	}
 	if err != nil || !strings.HasPrefix(line, "postgres://") {
 		t.Fatalf("a second Postgres: %q, %v", line, err)
 	}
@@ -344,14 +347,9 @@ func anotherServer(t testing.TB) string {
 // tool runs a program of the system; those of Postgres may be beside its server only.
 func tool(t testing.TB, name string, args ...string) {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
-		if len(found) == 0 {
-			t.Fatalf("%s is not here: %v", name, err)
-		}
-		path = found[len(found)-1]
-	}
+	beside, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name) // the pattern is right
+	slices.Reverse(beside)
+	path := lookFor(t, append([]string{name}, beside...)...)
 	if out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
 	}

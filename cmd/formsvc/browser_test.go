@@ -16,17 +16,10 @@ import (
 	"testing"
 )
 
-// chromium returns the path of the browser. Without one the test is skipped;
-// .ci/run installs it, or says that it could not.
+// chromium returns the path of the browser.
 func chromium(t testing.TB) string {
 	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skip("SKIPPED: no Chromium here")
-	return ""
+	return lookFor(t, "chromium", "chromium-browser", "google-chrome")
 }
 
 // A hostile is a file that would run a script of its own if a browser took it

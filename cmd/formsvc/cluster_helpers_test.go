@@ -125,8 +125,11 @@ func exampleEnv(t testing.TB) []string {
 	return env
 }
 
-// freeAddrs returns addresses that nobody listens on. They are below the range from
-// which outgoing connections take theirs: nobody takes one while a node is away.
+// givenAddrs are those that freeAddrs has returned.
+var givenAddrs sync.Map
+
+// freeAddrs returns addresses that nobody listens on, each once. They are below the range
+// from which outgoing connections take theirs: nobody takes one while a node is away.
 func freeAddrs(t testing.TB, n int) []string {
 	t.Helper()
 	var list []string
@@ -140,7 +143,9 @@ func freeAddrs(t testing.TB, n int) []string {
 			continue
 		}
 		defer func() { _ = l.Close() }() // when all are found
-		list = append(list, addr)
+		if _, given := givenAddrs.LoadOrStore(addr, true); !given {
+			list = append(list, addr)
+		}
 	}
 	return list
 }
@@ -163,7 +168,7 @@ var serversOfExample = []struct{ name, addr string }{
 // each.
 func (c *cluster) balance(t testing.TB) *balancer {
 	t.Helper()
-	path := haproxy(t)
+	path := lookFor(t, "haproxy", "/usr/sbin/haproxy")
 	log, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -197,21 +202,6 @@ func (c *cluster) balance(t testing.TB) *balancer {
 		b.up(t, i)
 	}
 	return b
-}
-
-// haproxy returns the path of the program.
-func haproxy(t testing.TB) string {
-	t.Helper()
-	for _, name := range []string{"haproxy", "/usr/sbin/haproxy"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("there is no haproxy, and in CI nothing may be skipped: install Debian's package haproxy")
-	}
-	t.Skip("SKIPPED: there is no haproxy")
-	return ""
 }
 
 // config returns haproxy.cfg with other addresses, and without what only the

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,12 +21,12 @@ const (
 	rollingRounds = 2
 	// rollingClients use the API meanwhile.
 	rollingClients = 24
-	// rollingDrain is for how long a node goes on: longer than the second and two
+	// rollingDrain is for how long a node goes on: much longer than the second and two
 	// checks that haproxy.cfg needs to see that it leaves.
-	rollingDrain = 3 * time.Second
-	// rollingLoad is how many requests must have been made during a restart for the
-	// test to say anything.
-	rollingLoad = 200
+	rollingDrain = 5 * time.Second
+	// rollingLoad is how many requests must have been made during restarts for the
+	// test to say anything: a slow machine has more rounds.
+	rollingLoad = 1200
 )
 
 // Every node is restarted, one after the other, behind the HAProxy of the examples
@@ -33,7 +34,7 @@ const (
 // and every event arrives.
 func TestRollingRestartFailsNoRequest(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "s3", "--drain-delay", rollingDrain.String())
+	c := newCluster(t, "s3", slices.Concat(longLease, []string{"--drain-delay", rollingDrain.String()})...)
 	b := c.balance(t)
 	box := newInbox(t, 20*time.Millisecond, false)
 	c.hook(t, box.url, "all")
@@ -41,7 +42,8 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 	for i := range rollingClients {
 		l.start(t, fmt.Sprint(i))
 	}
-	for range rollingRounds {
+	made := int64(0)
+	for round := 0; round < rollingRounds || made < rollingLoad; round++ {
 		for i, node := range c.nodes {
 			before := l.requests.Load()
 			node.terminate(t)
@@ -50,9 +52,10 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 			b.up(t, i)
 			n := l.requests.Load() - before
 			t.Logf("node %d ended %v after SIGTERM; %d requests until it was back", i, took.Round(time.Millisecond), n)
-			if n < rollingLoad {
-				t.Errorf("INVALID: only %d requests during a restart", n)
-			}
+			made += n
+		}
+		if t.Failed() || len(l.broken()) > 0 {
+			break
 		}
 	}
 	l.end()
@@ -155,10 +158,16 @@ func (l *load) file(t testing.TB, c *client, response string, seed byte) bool {
 	return true
 }
 
+// broken returns what went wrong.
+func (l *load) broken() (list []string) {
+	l.note(func() { list = append(slices.Clone(l.faults), l.cut...) })
+	return list
+}
+
 // check checks that no request failed and that clients, service and receiver agree.
 func (l *load) check(t *testing.T, c *client, box *inbox) {
 	t.Helper()
-	for _, fault := range append(l.faults, l.cut...) {
+	for _, fault := range l.broken() {
 		t.Error(fault)
 	}
 	if l.unanswered > 0 {
@@ -172,7 +181,7 @@ func (l *load) check(t *testing.T, c *client, box *inbox) {
 	for _, response := range l.uploaded {
 		happened = append(happened, happening{"file.uploaded", response})
 	}
-	box.wait(t, beforeLeasesEnd, happened)
+	box.wait(t, happened)
 	if repeated := box.check(t, happened, markers); repeated > 0 {
 		t.Errorf("%d deliveries were repeated, although no node died", repeated)
 	}

@@ -3,7 +3,6 @@ package main_test
 import (
 	"encoding/json"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,12 +16,7 @@ import (
 // values that are theirs.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("there is no curl, and in CI nothing may be skipped")
-		}
-		t.Skip("SKIPPED: no curl here")
-	}
+	lookFor(t, "curl")
 	dsn := databases()[0].dsn(t)
 	s := start(t, dsn)
 	r := webhooktest.NewReceiver(t, []string{"of no use here"}, nil)

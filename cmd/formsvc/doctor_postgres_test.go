@@ -75,26 +75,12 @@ func TestDoctorOfASilentServer(t *testing.T) {
 // pooler starts PgBouncer in front of a server, in transaction mode.
 func pooler(t testing.TB, server string) string {
 	t.Helper()
-	program := "/usr/sbin/pgbouncer" // where Debian has it, which is not in every PATH
-	if found, err := exec.LookPath("pgbouncer"); err == nil {
-		program = found
-	}
-	if _, err := os.Stat(program); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("there is no PgBouncer")
-		}
-		t.Skip("SKIPPED: there is no PgBouncer")
-	}
+	program := lookFor(t, "pgbouncer", "/usr/sbin/pgbouncer") // where Debian has it, which is not in every PATH
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
+	addr := freeAddrs(t, 1)[0]
 	dir, err := os.MkdirTemp("", "formsvc-pooler-") //nolint:usetesting // others must get into it
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +88,7 @@ func pooler(t testing.TB, server string) string {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	config := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\n"+
-		"auth_type = trust\nauth_file = %s/users.txt\npool_mode = transaction\nignore_startup_parameters = extra_float_digits\n", u.Port(), port, dir)
+		"auth_type = trust\nauth_file = %s/users.txt\npool_mode = transaction\nignore_startup_parameters = extra_float_digits\n", u.Port(), portOf(t, addr), dir)
 	for _, f := range []struct{ name, text string }{{config, text}, {filepath.Join(dir, "users.txt"), "\"formsvc\" \"\"\n"}} {
 		if err := os.WriteFile(f.name, []byte(f.text), 0o644); err != nil {
 			t.Fatal(err)
@@ -126,7 +112,7 @@ func pooler(t testing.TB, server string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	u.Host = addr
 	eventually(t, "PgBouncer answers", func() bool {
 		db, err := sql.Open("pgx", u.String()+"&default_query_exec_mode=exec")
 		if err == nil {

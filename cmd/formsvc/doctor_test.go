@@ -212,7 +212,7 @@ func TestDoctorComparesClocks(t *testing.T) {
 	slow := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		ModifyResponse: func(r *http.Response) error {
-			r.Header.Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+			r.Header.Set("Date", time.Now().Add(-90*time.Minute).UTC().Format(http.TimeFormat))
 			return nil
 		},
 	})

@@ -29,7 +29,7 @@ var buildMortal = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "formsvc-failpoints")
-	args := []string{"build", "-tags", "failpoints", "-o", path}
+	args := []string{"build", "-buildvcs=false", "-tags", "failpoints", "-o", path}
 	if raceDetector {
 		args = append(args, "-race")
 	}

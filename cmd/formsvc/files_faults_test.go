@@ -102,7 +102,7 @@ const (
 // S3, and 50 at once stay bounded.
 func TestFilesFlatMemory(t *testing.T) {
 	if raceDetector {
-		t.Skip("the race detector needs memory of its own")
+		t.Skip("SKIPPED: the race detector needs memory of its own")
 	}
 	megabytes := flatByDefault
 	if n, err := strconv.Atoi(os.Getenv(flatEnv)); err == nil {
@@ -180,11 +180,11 @@ func (w *filing) peak(t testing.TB) int64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.cmd.Process.Pid))
 	if err != nil {
-		t.Skipf("needs /proc: %v", err)
+		missing(t, fmt.Sprintf("needs /proc: %v", err))
 	}
 	m := peakPattern.FindSubmatch(b)
 	if m == nil {
-		t.Skip("the kernel does not tell the peak of a process")
+		missing(t, "the kernel does not tell the peak of a process")
 	}
 	kilobytes, err := strconv.ParseInt(string(m[1]), 10, 64)
 	if err != nil {

@@ -108,6 +108,7 @@ func TestRedeliver(t *testing.T) {
 		uuid := hook(t, dsn, r.URL(), "response.created")
 		c.submit(t, campaign, "first")
 		arrivals(t, r, 1)
+		eventually(t, "it is recorded as delivered", func() bool { return len(deliveries(t, dsn, uuid, "--state", "delivered")) == 1 })
 		r.AnswerAlways(webhooktest.Reply{Status: 503, Body: "down"})
 		c.submit(t, campaign, "second")
 		c.submit(t, campaign, "third")

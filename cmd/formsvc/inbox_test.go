@@ -116,11 +116,11 @@ func (b *inbox) missing(want []happening) []happening {
 }
 
 // wait waits until everything in want has arrived. It gives up when nothing new
-// arrives for the time given: how fast they arrive is not what is tested here.
-func (b *inbox) wait(t testing.TB, limit time.Duration, want []happening) {
+// arrives for long: how fast they arrive is not what is tested here.
+func (b *inbox) wait(t testing.TB, want []happening) {
 	t.Helper()
 	missing, progress := b.missing(want), time.Now()
-	for len(missing) > 0 && time.Since(progress) < limit {
+	for len(missing) > 0 && time.Since(progress) < patience {
 		time.Sleep(100 * time.Millisecond) // between two looks
 		before := len(missing)
 		if missing = b.missing(missing); len(missing) < before {
@@ -131,7 +131,7 @@ func (b *inbox) wait(t testing.TB, limit time.Duration, want []happening) {
 		t.Errorf("%s of response %s never arrived", h.event, h.response)
 	}
 	if len(missing) > 0 {
-		t.Errorf("%d of %d events never arrived; the last one that did came %v ago", len(missing), len(want), limit)
+		t.Errorf("%d of %d events never arrived; the last one that did came %v ago", len(missing), len(want), patience)
 	}
 }
 

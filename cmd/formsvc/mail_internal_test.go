@@ -94,7 +94,7 @@ func checkMail(t testing.TB, text string) {
 // closed waits until the client has closed its connections.
 func closed(t testing.TB, s *smtptest.Server) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); s.Connections() > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); s.Connections() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d connections stay open", s.Connections())
 		}

@@ -23,6 +23,9 @@ type logged struct {
 func (s *server) requests(t testing.TB) (list []logged) {
 	t.Helper()
 	for line := range strings.Lines(s.log.String()) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it is not whole yet
+		}
 		var l logged
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%v: %s", err, line)

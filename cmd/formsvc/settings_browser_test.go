@@ -257,7 +257,7 @@ func (p *person) readsDeliveries(c *client, hook string) {
 // reloadUntil reloads the page until it says something.
 func (p *person) reloadUntil(text string) {
 	p.t.Helper()
-	for range 200 {
+	for began := time.Now(); time.Since(began) < 3*patience; {
 		there, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](fmt.Sprintf(`!!document.body?.innerText.includes(%q)`, text)))
 		if err == nil && there {
 			return

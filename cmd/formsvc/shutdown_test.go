@@ -19,9 +19,9 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// beforeLeasesEnd is well below the 60 seconds of a lease: what arrives within
-// it after a restart was given back to the queue and not just left to expire.
-const beforeLeasesEnd = 30 * time.Second
+// longLease has leases that no test sees the end of: what arrives after a restart was
+// given back to the queue and not just left to expire.
+var longLease = []string{"--webhook-lease", "24h"}
 
 // SIGTERM under load cuts no request: every answer that began is whole and 201,
 // and what it says is there after a restart. A request that was on its way when
@@ -32,7 +32,7 @@ func TestTerminationCutsNoRequest(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		const rounds, clients = 5, 8
 		box := newInbox(t, 50*time.Millisecond, false)
-		s := start(t, dsn)
+		s := start(t, dsn, longLease...)
 		key := s.firstKey(t)
 		l := newLedger(newClient(t, s.url, key).campaign(t, "Terminate"))
 		hook(t, dsn, box.url, "all")
@@ -49,7 +49,7 @@ func TestTerminationCutsNoRequest(t *testing.T) {
 			took := s.stopped(t)
 			working.Wait()
 			t.Logf("round %d: ended %v after SIGTERM", round+1, took.Round(time.Millisecond))
-			s = start(t, dsn)
+			s = start(t, dsn, longLease...)
 		}
 
 		c := newClient(t, s.url, key)
@@ -67,7 +67,7 @@ func TestTerminationCutsNoRequest(t *testing.T) {
 				t.Errorf("the completion of %s was stored, but the request got no answer", uuid)
 			}
 		}
-		box.wait(t, beforeLeasesEnd, happened)
+		box.wait(t, happened)
 		repeated := box.check(t, happened, markers)
 		t.Logf("%d requests sent, %d acknowledged and stored, %d lost on their way and not stored; %d events, %d came again",
 			len(l.intents), len(l.acked), l.unanswered, len(happened), repeated)
@@ -147,7 +147,7 @@ func TestTerminationWaitsForSlowRequest(t *testing.T) {
 // and does not count as an attempt.
 func TestTerminationGivesHangingDeliveryBack(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
-		s := start(t, dsn)
+		s := start(t, dsn, longLease...)
 		c := newClient(t, s.url, s.firstKey(t))
 		r := receiver(t)
 		r.AnswerAlways(webhooktest.Reply{Hang: true})
@@ -158,12 +158,8 @@ func TestTerminationGivesHangingDeliveryBack(t *testing.T) {
 		t.Logf("ended %v after SIGTERM", s.stopped(t).Round(time.Millisecond))
 
 		r.AnswerAlways(webhooktest.Reply{})
-		restarted := time.Now()
-		start(t, dsn)
+		start(t, dsn, longLease...)
 		got := arrivals(t, r, 2)
-		if took := time.Since(restarted); took > beforeLeasesEnd {
-			t.Errorf("the delivery came again only %v after the restart", took)
-		}
 		if string(got[1].Delivery.Body) != string(first.Delivery.Body) {
 			t.Errorf("the delivery came again with other bytes:\n%s\n%s", first.Delivery.Body, got[1].Delivery.Body)
 		}
@@ -185,7 +181,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		arrivals(t, r, 1)
 		s.terminate(t)
 		eventually(t, "formsvc is stopping", func() bool { return strings.Contains(s.log.String(), `"msg":"stopping"`) })
-		took := within(t, 8*time.Second, "formsvc ends before its drain time", func() bool {
+		took := eventually(t, "formsvc ends", func() bool {
 			err := s.cmd.Process.Signal(syscall.SIGTERM)
 			if err != nil && !errors.Is(err, os.ErrProcessDone) { // it may have ended by now
 				t.Fatalf("SIGTERM: %v", err)
@@ -193,7 +189,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 			return s.ended()
 		})
 		if s.cmd.ProcessState.ExitCode() == 0 {
-			t.Error("formsvc ended with status 0, although it did not finish")
+			t.Error("formsvc ended with status 0: it took its drain time")
 		}
 		t.Logf("ended %v after the second signal", took.Round(time.Millisecond))
 	})

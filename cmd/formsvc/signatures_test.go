@@ -48,10 +48,7 @@ func hashedElsewhere(t testing.TB, response []byte, want string) {
 		}
 	}
 	if ran == 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatal("neither python3 nor node is here")
-		}
-		t.Skip("neither python3 nor node is here")
+		missing(t, "there is neither python3 nor node here")
 	}
 }
 

@@ -121,7 +121,7 @@ func (d *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	defer cancel()
 	for i, step := range steps {
 		err := chromedp.Do(ctx, step)
-		for range 20 {
+		for range 600 {
 			// One page was giving way to the next; nothing was done yet.
 			if err == nil || !strings.Contains(err.Error(), "Not attached to an active page") && !strings.Contains(err.Error(), "net::ERR_ABORTED") {
 				break

@@ -198,7 +198,7 @@ func TestCertificateIsReloaded(t *testing.T) {
 // server was told to end meanwhile, and clients part from a server that drains.
 func TestTerminationOverHTTP2(t *testing.T) {
 	t.Parallel()
-	s := startTLS(t, "--drain-delay", "3s")
+	s := startTLS(t, "--drain-delay", "10s") // enough for a few requests on any machine
 	c := s.client(t)
 	campaign := c.campaign(t, "Drain")
 	text, err := json.Marshal(submission("slow"))

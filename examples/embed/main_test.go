@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,33 +50,44 @@ func TestFirstHour(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		said, ended := bufio.NewReader(log), make(chan struct{})
 		if start == 0 {
-			line, err := bufio.NewReader(log).ReadString('\n')
+			line, err := said.ReadString('\n')
 			if key = regexp.MustCompile(`formsvc_\w+`).FindString(line); key == "" {
 				t.Fatalf("no key in %q (%v)", line, err)
 			}
 		}
-		status, body := post(ctx, t, "http://"+address+"/forms/v1/campaigns", key)
+		go func() {
+			defer close(ended)
+			_, _ = io.Copy(os.Stderr, said)
+			_ = cmd.Wait() // it was killed, or the test sees that it ended
+		}()
+		status, body := post(ctx, t, "http://"+address+"/forms/v1/campaigns", key, ended)
 		if status != http.StatusCreated {
 			t.Errorf("start %d: status %d: %s", start, status, body)
 		}
 		stop()
-		_ = cmd.Wait() // it was killed
+		<-ended
 	}
 }
 
+// freeAddress returns an address that nobody listens on. Its port is below those that
+// outgoing connections take, and the tests of other packages.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(5000)))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
-// post makes a campaign as soon as the server is there.
-func post(ctx context.Context, t *testing.T, url, key string) (status int, body string) {
+// post makes a campaign as soon as the server is there, unless that ends.
+func post(ctx context.Context, t *testing.T, url, key string, ended <-chan struct{}) (status int, body string) {
 	t.Helper()
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(`{"title":"Hello"}`))
@@ -85,10 +98,11 @@ func post(ctx context.Context, t *testing.T, url, key string) (status int, body 
 		req.Header.Set("Content-Type", "application/json")
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
-			if t.Context().Err() != nil {
-				t.Fatal(err)
+			select {
+			case <-ended:
+				t.Fatalf("the program ended: %v", err)
+			case <-time.After(10 * time.Millisecond):
 			}
-			time.Sleep(10 * time.Millisecond)
 			continue
 		}
 		text, err := io.ReadAll(res.Body)

@@ -58,10 +58,14 @@ func TestClockSteps(t *testing.T) {
 			}
 			wrote := l.Stop()
 			v := check.Compare(e.ledger, e.stored(), e.inbox.Arrived())
-			for i := 0; v.Unlisted+v.Undelivered > 0 && i < 200; i++ {
+			for i, progress := 0, time.Now(); v.Unlisted+v.Undelivered > 0 && time.Since(progress) < world.Quiet; i++ {
+				before := v.Unlisted + v.Undelivered
 				c.ahead.Store(int64(time.Duration(min(i, 40)+2) * 2 * time.Hour)) // what waits for the clock, or for one retry more, is due some time
 				time.Sleep(200 * time.Millisecond)
 				v = check.Compare(e.ledger, e.stored(), e.inbox.Arrived())
+				if v.Unlisted+v.Undelivered != before {
+					progress = time.Now()
+				}
 			}
 			s := world.Summary{Acked: wrote.Acked, Failed: wrote.Failed, Why: wrote.Why, PerSecond: float64(wrote.Acked) / wrote.Took.Seconds(), Gap: wrote.Gap}
 			s.Verdict = v

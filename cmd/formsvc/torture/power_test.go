@@ -24,7 +24,7 @@ func TestPowerLoss(t *testing.T) {
 	w := world.New(t, world.Options{Program: program(t), DSN: "sqlite:" + filepath.Join(disk.Dir, "formsvc.db"), Data: data})
 	began, r := time.Now(), newRounds(4)
 	l := w.Load(func(o *load.Options) { o.Rate = 300 })
-	for r.next() {
+	for r.nextUntil(disk.Dropped().Pages > 0) {
 		before := l.Acked()
 		w.Start(0)
 		waitFor(t, "there is load", func() bool { return l.Acked() > before+20 })

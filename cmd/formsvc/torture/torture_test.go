@@ -79,8 +79,8 @@ const (
 
 // rounds counts the rounds of one test, which are few unless flags say otherwise.
 type rounds struct {
-	done, want int
-	until      time.Time
+	done, want, extra int
+	until             time.Time
 }
 
 func newRounds(few int) *rounds {
@@ -103,6 +103,20 @@ func (r *rounds) next() bool {
 	} else if r.done == r.want {
 		return false
 	}
+	r.done++
+	return true
+}
+
+// nextUntil is next, and goes on for some more rounds until something was shown: on a
+// busy machine few rounds may not come to what they are for.
+func (r *rounds) nextUntil(shown bool) bool {
+	if r.next() {
+		return true
+	}
+	if shown || r.extra == 30 {
+		return false
+	}
+	r.extra++
 	r.done++
 	return true
 }
