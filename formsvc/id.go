@@ -65,6 +65,10 @@ func DeliveryID(event, webhook ID) ID {
 	return encodeID(b)
 }
 
+// NewID returns a random version 7 ID that is made at t, for what is not made by a
+// [Service]: two of the same millisecond are in no order.
+func NewID(t time.Time) ID { return new(idGenerator).next(t) }
+
 // idGenerator makes version 7 UUIDs that never decrease, also when the clock
 // steps back: 48 bits of milliseconds, a 12-bit counter that starts at a random
 // value each millisecond (RFC 9562 §6.2, method 1), 62 random bits.

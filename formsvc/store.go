@@ -52,6 +52,7 @@ type Store interface {
 	QuotaStore
 	AuditStore
 	SessionStore
+	IdentityStore
 }
 
 // An AccountStore keeps accounts.
@@ -365,6 +366,16 @@ type SessionStore interface {
 	// expired before the time, and returns how many. 0 means that nothing is left to
 	// delete.
 	PruneSessions(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// An IdentityStore knows which data it keeps.
+type IdentityStore interface {
+	// Identity returns what tells this data from all other: an ID that was made with the
+	// store, never changes, and goes with the data into its backups and copies. Two stores
+	// over the same data have the same one, and so has a store that is bound to a
+	// transaction. ErrNotFound: the store has none yet, since it was not set up by this
+	// release.
+	Identity(ctx context.Context) (ID, error)
 }
 
 // A Change is what commits together with a record. Nothing else makes events, and

@@ -219,14 +219,17 @@ func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration > 2*time.Second
 }
 
-// Migrate brings the schema up to date. Several nodes may do so at once. It
-// refuses a schema that is newer than this release.
+// Migrate brings the schema up to date, and gives the database its identity. Several
+// nodes may do so at once. It refuses a schema that is newer than this release.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
 	err = bunstore.Steps(ctx, list, s.inTx)
+	if err == nil {
+		err = s.inTx(ctx, bunstore.MakeIdentity)
+	}
 	if err == nil {
 		err = s.moveFeed(ctx)
 	}

@@ -193,16 +193,20 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Migrate brings the schema up to date. Two processes may do so at once. It
-// refuses a schema that is newer than this release.
+// Migrate brings the schema up to date, and gives the database its identity. Two
+// processes may do so at once. It refuses a schema that is newer than this release.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
-	return bunstore.Steps(ctx, list, func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
+	inTx := func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
 		return s.writer.inTx(ctx, func(c bun.IConn) error { return do(ctx, c) })
-	})
+	}
+	if err := bunstore.Steps(ctx, list, inTx); err != nil {
+		return err
+	}
+	return inTx(ctx, bunstore.MakeIdentity)
 }
 
 // Migrations returns every step of the schema and when it was applied.

@@ -21,6 +21,7 @@ func durabilityTests() []test {
 		{"what was acknowledged during Close is there", testAcknowledgedSurvives},
 		{"answers are there after Close", testRecordsSurviveClose},
 		{"links and sessions are there after Close", testSessionsSurviveClose},
+		{"the identity is the same after Close", testIdentitySurvivesClose},
 	}
 }
 
@@ -40,6 +41,7 @@ func handleTests() []test {
 		{"one key, one unit", testHandlesKey},
 		{"grants of a quota don't overlap", testHandlesQuota},
 		{"one link, one session", testHandlesRedeem},
+		{"both have one identity", testHandlesIdentity},
 	}
 }
 

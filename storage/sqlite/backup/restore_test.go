@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
 
@@ -236,5 +237,28 @@ func TestRestoreKeepsWhatIsMadeMeanwhile(t *testing.T) {
 	}
 	if text, err := os.ReadFile(made); err != nil || string(text) != "of another" {
 		t.Errorf("the database of another is %q, %v", text, err)
+	}
+}
+
+// A database that was brought back is the same data, and says so.
+func TestRestoreKeepsTheIdentity(t *testing.T) {
+	t.Parallel()
+	dir, p := backedUp(t, true)
+	want, err := p.rows.Identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	at := target(t, to)
+	if _, err := backup.Restore(t.Context(), dir, at, nil); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := sqlite.Open(t.Context(), at.Database, &sqlite.Options{SkipMigrations: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = restored.Close() }()
+	if got, err := restored.Identity(t.Context()); err != nil || got != want {
+		t.Errorf("restored, the identity is %q, %v; want %q", got, err, want)
 	}
 }
