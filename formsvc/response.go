@@ -270,6 +270,9 @@ func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch,
 		return Change{}, nil
 	}
 	now := c.now()
+	if now.Before(r.UpdatedAt) { // of another machine's clock
+		now = r.UpdatedAt
+	}
 	r.Version++
 	r.UpdatedAt = now
 	finished := moved && c.workflow.final(r.Status)

@@ -251,10 +251,12 @@ type DeliveryStore interface {
 
 // An EventStore keeps the events of the last weeks.
 type EventStore interface {
-	// Events returns events of an account, test events apart, in an order in
-	// which events that become visible later always come later: whoever goes on
-	// from [EventPage.Next] misses none, however late its transaction committed.
-	// An unknown account has none.
+	// Events returns events of an account, test events apart, in the order in which
+	// they were committed. Events about one response are in the order of its changes.
+	// Of two changes that overlap in time and are about different responses, either may
+	// be first, but events that become visible later always come later: a reader that
+	// goes on from [EventPage.Next] misses none, however late its transaction
+	// committed. An unknown account has none.
 	Events(ctx context.Context, q EventQuery) (EventPage, error)
 	// AllEvents returns the events of all accounts as Events does those of one,
 	// whatever AccountID says. Its positions are good for AllEvents only.

@@ -34,6 +34,7 @@ func handleTests() []test {
 		{"a lost lease finishes nothing", testHandlesFence},
 		{"one notice, one lease", testHandlesNotices},
 		{"events followed through both", testHandlesFeed},
+		{"changes of one response through both", testHandlesFeedOrder},
 		{"events raised through both", testHandlesEvents},
 		{"what one redelivers the other claims", testHandlesRedeliver},
 		{"a file or a bar", testHandlesFileOrBar},
@@ -307,6 +308,10 @@ func testHandlesNotices(w *world) {
 
 func testHandlesFeed(w *world) {
 	w.wantFollowed([]Store{w.store, w.reopen(w.T, w.store)})
+}
+
+func testHandlesFeedOrder(w *world) {
+	w.wantChangesInOrder([]Store{w.store, w.reopen(w.T, w.store)})
 }
 
 func testHandlesRedeliver(w *world) {

@@ -174,7 +174,7 @@ func groups() []group {
 		{TestEvents, testEventTests()},
 		{Notices, noticeTests()},
 		{Digests, digestTests()},
-		{Feed, append(feedTests(), wholeFeedTests()...)},
+		{Feed, slices.Concat(feedTests(), feedOrderTests(), wholeFeedTests())},
 		{Events, eventTests()},
 		{Idempotency, idempotencyTests()},
 		{Pruning, pruneTests()},

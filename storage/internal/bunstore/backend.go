@@ -76,6 +76,9 @@ type Statements struct {
 	// about the response $3 of the campaign $2 and account $1, which was made with the
 	// events $4, separated by commas.
 	LookAtEventsAbout string
+	// TouchResponse writes the response of the campaign ?, with the identifier ? and of
+	// the account ?, as it is, and returns responseColumns. "" where nothing needs it.
+	TouchResponse string
 	// FoldedEmail is the address of the response r with ASCII letters in lower case.
 	FoldedEmail string
 	// FoldedIndex says that there is an index of it in each campaign.

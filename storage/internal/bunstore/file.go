@@ -76,7 +76,7 @@ func (s *Store) CreateFile(
 	u := &Unit{}
 	u.Do = func(ctx context.Context, c bun.IConn) error {
 		// The lock also keeps the response from being deleted before this commits.
-		r, err := s.lockedResponse(ctx, c, key)
+		r, err := s.touchedResponse(ctx, c, key)
 		if err != nil {
 			return err
 		}
