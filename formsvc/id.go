@@ -15,10 +15,16 @@ import (
 // list is ordered by them.
 type ID string
 
+// idLength is how long an ID is.
+const idLength = 36
+
+// short returns what people tell an identity by: its end, which is random.
+func (id ID) short() string { return "…" + string(id[max(len(id)-8, 0):]) }
+
 // ParseID returns s as an ID. It accepts only the canonical form; anything
 // else, upper case included, is refused with ok false.
 func ParseID(s string) (id ID, ok bool) {
-	if len(s) != 36 {
+	if len(s) != idLength {
 		return "", false
 	}
 	for i := range len(s) {

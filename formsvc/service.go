@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
@@ -47,8 +48,8 @@ type Service struct {
 // Options changes how a Service works. The zero value is ready for use.
 type Options struct {
 	// Blobs keeps the bytes of files. It must belong to this store alone, since
-	// [Files.Sweep] removes what the store doesn't know. Defaults to none, so that
-	// [Files] is not supported.
+	// [Files.Sweep] removes what the store doesn't know; [Files.Claim] sees to that.
+	// Defaults to none, so that [Files] is not supported.
 	Blobs blobstore.Store
 	// MaxFile is how many bytes a file may have. Defaults to [DefaultMaxFile].
 	MaxFile int64
@@ -103,6 +104,7 @@ type core struct {
 	store   Store
 	bound   bool // to a transaction that may be rolled back
 	blobs   blobstore.Store
+	owned   *atomic.Bool // the blob store was claimed
 	maxFile int64
 	blocks  *sync.Pool // of *[BlockSize]byte
 	// Whether reading compares the hash too.
@@ -172,7 +174,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
 	return assemble(&core{
-		store: store, blobs: o.Blobs, blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
+		store: store, blobs: o.Blobs, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
 		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
 		keys: new(keyCache), uses: new(keyUses), campaigns: new(campaignCache), inFlight: new(inFlight),

@@ -270,6 +270,9 @@ func (e *examination) withStore(ctx context.Context, usable bool, do func(store,
 	if err != nil {
 		return err
 	}
+	if err := e.refuseLeftBehind(ctx, s); err != nil {
+		e.found(finding.Bad("database", "A server refuses to start.", "%v", err))
+	}
 	do(s, svc)
 	e.files(ctx, s, svc)
 	return nil

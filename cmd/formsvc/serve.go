@@ -74,6 +74,9 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 
+	if err := g.refuseLeftBehind(ctx, s); err != nil {
+		return err
+	}
 	if c.BaseURL == "" {
 		c.BaseURL = c.publicURL(on.api.Addr())
 	}
@@ -91,11 +94,18 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err != nil {
 		return err
 	}
+	ready := g.claimFiles(ctx, n.svc)
+	if errors.Is(ready, formsvc.ErrOtherBlobs) {
+		return ready
+	}
 	if err := c.welcome(ctx, n.svc.As(serveActor), std); err != nil {
 		return err
 	}
-	if err := n.svc.Ready(ctx); err != nil {
-		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", err))
+	if ready == nil {
+		ready = n.svc.Ready(ctx)
+	}
+	if ready != nil {
+		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", ready))
 	}
 	c.announce(ctx, g, logger, on)
 	err = n.run(ctx, on.bounded(c.MaxConnections))

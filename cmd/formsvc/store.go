@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,31 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 		return nil, g.explainKeys(err)
 	}
 	return s, nil
+}
+
+// refuseLeftBehind makes sure that nobody begins anew on Postgres who means to go on there:
+// it fails when s is a Postgres database without an account, and the database that a server
+// without --db has is used.
+func (g *global) refuseLeftBehind(ctx context.Context, s formsvc.AccountStore) error {
+	scheme, _, err := g.scheme()
+	if err != nil || scheme == "sqlite" {
+		return err
+	}
+	accounts, err := s.Accounts(ctx)
+	if err != nil || len(accounts) > 0 {
+		return err
+	}
+	path := filepath.Join(g.Data, "formsvc.db")
+	c, err := sqlite.Look(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && c == (sqlite.Contents{}) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("--db: the Postgres database is empty, and beside it is one that can't be read; name another --data to begin anew: %w", err)
+	}
+	return fmt.Errorf("--db: the Postgres database is empty, and what you have is in %s (campaigns: %d, responses: %d, files: %d).\n"+
+		"  - To move it to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
+		"  - To begin anew: name another directory with --data", path, c.Campaigns, c.Responses, c.Files, path)
 }
 
 // withService runs a management command on the database of the flags, beside a

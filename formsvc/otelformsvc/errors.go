@@ -62,6 +62,7 @@ func refusals() []class {
 		{formsvc.ErrUnauthenticated, "unauthenticated"}, {formsvc.ErrLimit, "limit"}, {formsvc.ErrQuota, "quota"},
 		{formsvc.ErrRepeated, "repeated"}, {formsvc.ErrInFlight, "in_flight"}, {formsvc.ErrMismatch, "mismatch"},
 		{formsvc.ErrTooLarge, "too_large"}, {formsvc.ErrDigest, "digest"}, {formsvc.ErrManyOrphans, "many_orphans"},
+		{formsvc.ErrOtherBlobs, "other_blobs"},
 		{errors.ErrUnsupported, "unsupported"},
 		{context.Canceled, "canceled"},
 	}
