@@ -55,6 +55,9 @@ var (
 	// ErrUnavailable means that the store could not answer now. Unless the
 	// error also is ErrUnknownOutcome nothing was changed; trying again may help.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrMoved means that the data of the store is being moved to another database, or
+	// was; it is an [ErrUnavailable], too. Nothing was changed.
+	ErrMoved = fmt.Errorf("the data is moved to another database: %w", ErrUnavailable)
 	// ErrUnknownOutcome means that the connection to the store broke while a
 	// change was being committed: it may or may not have happened. Look before
 	// trying again.

@@ -84,19 +84,6 @@ func TestNewID(t *testing.T) {
 	}
 }
 
-func TestNewID(t *testing.T) {
-	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
-	a, b := formsvc.NewID(at), formsvc.NewID(at)
-	for _, id := range []formsvc.ID{a, b} {
-		if !version7.MatchString(string(id)) || id < formsvc.FloorID(at) || id >= formsvc.FloorID(at.Add(time.Millisecond)) {
-			t.Errorf("%s is not version 7, or not made at %v", id, at)
-		}
-	}
-	if a == b {
-		t.Errorf("%s twice", a)
-	}
-}
-
 // IDs of a generator only ever grow, whatever its clock does.
 func TestIDsIncreaseUnderAClockThatJumps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -126,7 +126,7 @@ func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, 
 		if err == nil {
 			s, err = g.open(ctx, true)
 		}
-		if !errors.Is(err, formsvc.ErrUnavailable) || time.Now().After(deadline) {
+		if !errors.Is(err, formsvc.ErrUnavailable) || errors.Is(err, formsvc.ErrMoved) || time.Now().After(deadline) {
 			return s, err
 		}
 		logger.WarnContext(ctx, "the database can't be reached; trying again", slog.Any("error", err))

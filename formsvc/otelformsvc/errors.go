@@ -50,7 +50,7 @@ type class struct {
 func faults() []class {
 	return []class{
 		{formsvc.ErrUnknownOutcome, "unknown_outcome"}, {formsvc.ErrNoSpace, "no_space"},
-		{formsvc.ErrStoreClosed, "store_closed"}, {formsvc.ErrUnavailable, "unavailable"}, {formsvc.ErrCorrupt, "corrupt"},
+		{formsvc.ErrStoreClosed, "store_closed"}, {formsvc.ErrMoved, "moved"}, {formsvc.ErrUnavailable, "unavailable"}, {formsvc.ErrCorrupt, "corrupt"},
 		{context.DeadlineExceeded, "timeout"},
 	}
 }

@@ -69,6 +69,10 @@ type Statements struct {
 	LookAtAllEvents      string
 	LookAtAllEarlyEvents string
 	ReadAllEvents        string
+	// OwnPosition returns the position here of what was at $1, $2 in the feed of the
+	// database that events were copied from: of the last copied event up to there, or 0.
+	// "" where positions are copied as they are.
+	OwnPosition string
 	// LookBackAtEvents returns identifier, position, type, campaign and size of at most
 	// $4 events of the account $1 before the position $2, $3, the last of them first.
 	LookBackAtEvents string

@@ -144,18 +144,8 @@ func checkIDs(ids ...formsvc.ID) error {
 	return nil
 }
 
-// Ping returns nil when the database answers and has a schema.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	var version int
-	err := s.read.QueryRowContext(ctx, "SELECT max(version) FROM formsvc_schema").Scan(&version)
-	if err != nil {
-		return s.backend.Classify(err)
-	}
-	return nil
-}
+// Ping returns nil when the database answers, has a schema and may be used.
+func (s *Store) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
 
 // unit commits a unit that runs a function.
 func (s *Store) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
