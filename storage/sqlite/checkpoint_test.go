@@ -1,10 +1,13 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -65,6 +68,16 @@ func (w *logWorld) write(n int) {
 	w.created += n / 4 * 4
 }
 
+// writeOn makes n responses, and lets a move of the log that began meanwhile come to its
+// end now and then, so that a busy machine doesn't keep it from catching up.
+func (w *logWorld) writeOn(n int) {
+	w.Helper()
+	for range n / 40 {
+		w.write(40)
+		w.store.checkpoints.work.Wait()
+	}
+}
+
 // frames returns how long the log is.
 func (w *logWorld) frames() int {
 	w.Helper()
@@ -89,13 +102,49 @@ func (w *logWorld) check() {
 	}
 }
 
+// A raced writer has somebody commit just before the checkpointer is alone, so that there
+// is something in the log which it has not moved yet.
+type racedWriter struct {
+	writer
+
+	commit func()
+	alones int
+	left   int // frames that were not moved at the end of one
+}
+
+func (r *racedWriter) alone(ctx context.Context, do func(bun.IConn) error) error {
+	r.commit()
+	r.alones++
+	return r.writer.alone(ctx, func(c bun.IConn) error {
+		if err := do(c); err != nil {
+			return err
+		}
+		log, moved, err := checkpoint(ctx, c, "NOOP")
+		r.left += log - moved
+		return err
+	})
+}
+
 func TestTheLogBeginsAnewWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	const limit = 500
 	w := newLogWorld(t, limit)
-	w.write(4_000)
+	raced := &racedWriter{writer: w.store.checkpoints.writer}
+	raced.commit = func() {
+		if _, err := w.svc.Responses.Create(w.Context(), w.account, w.campaign, formsvc.ResponseInput{
+			User: formsvc.User{Email: "meanwhile@example.com"},
+		}); err != nil {
+			w.Error(err)
+		}
+	}
+	w.store.checkpoints.writer = raced
+	w.writeOn(4_000)
 	if got := w.frames(); got > 4*limit {
 		t.Errorf("4,000 responses left a log of %d frames, want it moved at %d", got, limit)
+	}
+	w.created += raced.alones
+	if raced.alones == 0 || raced.left > 0 {
+		t.Errorf("the writers were held up %d times, and %d frames were not moved then", raced.alones, raced.left)
 	}
 	w.check()
 }
@@ -129,7 +178,7 @@ func TestReadersKeepTheLog(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	w.write(2_000)
+	w.writeOn(2_000)
 	if got := w.frames(); got > 4*limit {
 		t.Errorf("the log has %d frames after the reader ended, want it moved", got)
 	}
