@@ -12,6 +12,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.8.0
 VERSITYGW_VERSION     := $(shell awk '$$1 == "github.com/versity/versitygw" { print $$2 }' .ci/s3.mod)
 PEBBLE_VERSION        := $(shell awk '$$1 == "github.com/letsencrypt/pebble/v2" { print $$2 }' .ci/acme.mod)
+GOTESTSUM_VERSION     := $(shell awk '$$1 == "gotest.tools/gotestsum" { print $$2 }' .ci/gotestsum.mod)
 
 WITH_POSTGRES := bash .ci/with-postgres
 TOOLS         := .cache/bin
@@ -19,6 +20,7 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
 VERSITYGW     := $(TOOLS)/versitygw-$(VERSITYGW_VERSION)
 PEBBLE        := $(TOOLS)/pebble-$(PEBBLE_VERSION)
+GOTESTSUM     := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)
 
 # Tests start an S3 server of their own with the program that this names (see blobstore/s3blob/s3test).
 WITH_S3 := if [ -z "$$FORMSVC_TEST_VERSITYGW" ]; then \
@@ -56,14 +58,17 @@ TORTURE := cmd/formsvc/torture
 # So are the examples of receivers, which need routers, and Node.js, Python, Ruby, PHP and a JDK for their tests.
 RECEIVERS := examples/receivers
 
-test: ## run the tests, with PostgreSQL and S3 servers for the time they take
-	@$(WITH_S3) $(if $(filter ./... ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) $(if $(filter ./... ./cmd/formbench%,$(PKGS)),$(WITH_PEERS)) $(WITH_POSTGRES) $(GO) test -timeout 15m $(TESTFLAGS) $(PKGS)
+# The whole is run by gotestsum, which says at the end what failed, and what was skipped and why. Narrowed by PKGS it is "go test".
 ifeq ($(PKGS),./...)
-	@$(GO) test -timeout 5m -tags failpoints -run Failpoint $(TESTFLAGS) ./cmd/formsvc
-	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 10m $(TESTFLAGS) ./...
-	@$(WITH_POSTGRES) $(GO) -C $(PEERS) test -timeout 5m $(TESTFLAGS) ./...
-	@$(GO) -C $(RECEIVERS) test -timeout 5m $(TESTFLAGS) ./...
+WITH_ALL  := $(WITH_S3) $(WITH_ACME) $(WITH_PEERS) $(WITH_POSTGRES)
+TEST_WITH  = $(WITH_ALL) $(GOTESTSUM) --format standard-quiet --raw-command -- env LIMIT=$(1) bash .ci/parts $(2)
+else
+TEST_WITH  = $(WITH_S3) $(if $(filter ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) $(if $(filter ./cmd/formbench%,$(PKGS)),$(WITH_PEERS)) \
+	$(WITH_POSTGRES) $(GO) test -timeout $(1) $(2) $(PKGS)
 endif
+
+test: $(if $(filter ./...,$(PKGS)),$(GOTESTSUM)) ## run the tests, with PostgreSQL and S3 servers for the time they take
+	@$(call TEST_WITH,15m,$(TESTFLAGS))
 
 # FOR=10m ROUNDS=300 RUN='TestKill$$' narrow it; figures go to REPORT, a line of JSON for each fault.
 FOR    ?= 10m
@@ -91,8 +96,8 @@ test-n8n: ## test the connector for n8n in a real n8n (minutes, and gigabytes in
 walks: ## do what the guides say, each from an empty directory, as a newcomer would (GUIDES=webhook/README.md)
 	@$(WITH_POSTGRES) bash .ci/walk $(GUIDES)
 
-race: ## run the tests with the race detector
-	@$(WITH_S3) $(if $(filter ./... ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) $(WITH_POSTGRES) $(GO) test -race -timeout 30m $(TESTFLAGS) $(PKGS)
+race: $(if $(filter ./...,$(PKGS)),$(GOTESTSUM)) ## run the tests in another order each time, with the race detector
+	@$(call TEST_WITH,40m,-race -shuffle=on $(TESTFLAGS))
 
 bench: ## requests and files beside their limits, deliveries beside River, in one run (about 30 minutes)
 	@$(WITH_S3) peer='$(CURDIR)/.cache/bin/formbench-peers'; \
@@ -167,6 +172,12 @@ $(PEBBLE):
 	@echo 'building pebble $(PEBBLE_VERSION) (once)' >&2
 	@mkdir -p $(TOOLS)
 	@output=$$(GOFLAGS= $(GO) build -trimpath -buildvcs=false -modfile=.ci/acme.mod -o '$@.new' github.com/letsencrypt/pebble/v2/cmd/pebble 2>&1) || \
+		{ echo "$$output" | tail -n 2 >&2; exit 1; }
+	@mv '$@.new' $@
+
+$(GOTESTSUM):
+	@mkdir -p $(TOOLS)
+	@output=$$(GOFLAGS= $(GO) build -trimpath -buildvcs=false -modfile=.ci/gotestsum.mod -o '$@.new' gotest.tools/gotestsum 2>&1) || \
 		{ echo "$$output" | tail -n 2 >&2; exit 1; }
 	@mv '$@.new' $@
 

@@ -55,6 +55,9 @@ var (
 	// ErrUnavailable means that the store could not answer now. Unless the
 	// error also is ErrUnknownOutcome nothing was changed; trying again may help.
 	ErrUnavailable = errors.New("unavailable")
+	// ErrMoved means that the data of the store is being moved to another database, or
+	// was; it is an [ErrUnavailable], too. Nothing was changed.
+	ErrMoved = fmt.Errorf("the data is moved to another database: %w", ErrUnavailable)
 	// ErrUnknownOutcome means that the connection to the store broke while a
 	// change was being committed: it may or may not have happened. Look before
 	// trying again.
@@ -62,6 +65,10 @@ var (
 	// ErrManyOrphans means that a sweep removed nothing because most blobs have no
 	// file, as with the wrong database or one restored from an old backup.
 	ErrManyOrphans = errors.New("more blobs without a file than with one")
+	// ErrOtherBlobs means that the blob store belongs to another database, or has files
+	// of which this one knows none; nothing was written or removed there. Give each
+	// database a blob store of its own, or copy the data, which keeps its identity.
+	ErrOtherBlobs = errors.New("the blob store belongs to another database")
 	// ErrStoreClosed means that the store was used after Close.
 	ErrStoreClosed = errors.New("store is closed")
 )

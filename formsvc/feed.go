@@ -82,7 +82,8 @@ type EventPage struct {
 // Events shows what happened. It is safe for concurrent use.
 type Events struct{ s *core }
 
-// List returns the events after a position. Going on from [EventPage.Next]
+// List returns the events after a position, in the order in which they were committed;
+// for one response that is the order of its changes. Going on from [EventPage.Next]
 // misses no event, also if the transaction of an earlier one commits later; test
 // events are not among them. Events are kept for [Options.Retention].
 func (e Events) List(ctx context.Context, q EventQuery) (_ EventPage, err error) {

@@ -68,8 +68,8 @@ func blobID(key string) (id ID, ok bool) {
 	if len(key) < 3 {
 		return "", false
 	}
-	id, ok = ParseID(key[3:])
-	return id, ok && BlobKey(id) == key
+	id = ID(key[3:])
+	return id, id.Valid() && BlobKey(id) == key
 }
 
 // Files takes files, gives them back and finds out whether all are still there.
@@ -89,8 +89,8 @@ const discardTimeout = 10 * time.Second
 //
 // It fails with a *[ValidationError] for a bad Module, with a *[FileSizeError]
 // when the content is larger than [Options.MaxFile], with [ErrDigest], with
-// [ErrNotFound] for an unknown response, and with [ErrNoSpace] or
-// [ErrUnavailable] when the blob can't be stored.
+// [ErrNotFound] for an unknown response, with [ErrNoSpace] or [ErrUnavailable] when
+// the blob can't be stored, and with [ErrOtherBlobs].
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
 	defer s.s.span(&ctx, "Files.Upload").end(&err)
 	f, err := s.upload(ctx, key, &in)
@@ -114,6 +114,9 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	}
 	// Whoever sends a large file to a response that isn't there learns it first.
 	if _, err := s.s.store.Response(ctx, key); err != nil {
+		return File{}, err
+	}
+	if err := s.s.claimed(ctx); err != nil {
 		return File{}, err
 	}
 	began := s.s.now()
@@ -183,7 +186,10 @@ func (c *core) discard(ctx context.Context, id ID) {
 // removeBlob removes the blob of a file that does not exist, and reports whether it
 // is gone. The sweep removes what can't be removed now.
 func (c *core) removeBlob(ctx context.Context, id ID) bool {
-	err := c.blobs.Delete(ctx, BlobKey(id))
+	err := c.claimed(ctx)
+	if err == nil {
+		err = c.blobs.Delete(ctx, BlobKey(id))
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		c.logger.LogAttrs(ctx, slog.LevelWarn, "a blob without a file is left to the sweep",
 			slog.String("file", string(id)), slog.Any("error", err))

@@ -60,7 +60,7 @@ func follow(t *testing.T, svc *formsvc.Service, q formsvc.FollowQuery) (calls <-
 func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at formsvc.EventPosition) {
 	t.Helper()
 	var got []formsvc.EventType
-	guard := time.After(30 * time.Second)
+	guard := time.After(2 * time.Minute)
 	for len(got) < len(want) {
 		var (
 			call handed
@@ -368,7 +368,7 @@ func TestFollowRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.campaign()
-	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second) // what is not refused ends then
+	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute) // what is not refused ends then
 	defer cancel()
 	handle := func(context.Context, []formsvc.Event, formsvc.EventPosition) error { return nil }
 	for want, q := range map[string]formsvc.FollowQuery{

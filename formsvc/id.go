@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,26 +16,45 @@ import (
 // list is ordered by them.
 type ID string
 
-// ParseID returns s as an ID. It accepts only the canonical form; anything
-// else, upper case included, is refused with ok false.
+// idLength is how long an ID is.
+const idLength = 36
+
+// short returns what people tell an identity by: its end, which is random.
+func (id ID) short() string { return "…" + string(id[max(len(id)-8, 0):]) }
+
+// ParseID reads an ID that people or programs wrote. The digits may be in
+// upper case (RFC 9562, §4); everything else must be as in the canonical form,
+// or ok is false.
 func ParseID(s string) (id ID, ok bool) {
-	if len(s) != 36 {
-		return "", false
+	if id = ID(s); id.Valid() { // as nearly always
+		return id, true
 	}
-	for i := range len(s) {
-		c := s[i]
+	if id = ID(strings.ToLower(s)); id.Valid() {
+		return id, true
+	}
+	return "", false
+}
+
+// Valid reports whether id is a UUID in its canonical text form. Stores take an
+// ID that is not for the ID of no record.
+func (id ID) Valid() bool {
+	if len(id) != idLength {
+		return false
+	}
+	for i := range len(id) {
+		c := id[i]
 		switch i {
 		case 8, 13, 18, 23:
 			if c != '-' {
-				return "", false
+				return false
 			}
 		default:
 			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return "", false
+				return false
 			}
 		}
 	}
-	return ID(s), true
+	return true
 }
 
 // FloorID returns the smallest version 7 ID that can be made at t or later. The
@@ -61,6 +81,20 @@ func DeliveryID(event, webhook ID) ID {
 	copy(b[:6], in[:6])
 	copy(b[6:], sum[6:16])
 	b[6] = b[6]&0x0f | 0x70
+	b[8] = b[8]&0x3f | 0x80
+	return encodeID(b)
+}
+
+// NewID returns a random version 7 ID that is made at t, for what is not made by a
+// [Service]: two of the same millisecond are in no order.
+func NewID(t time.Time) ID { return new(idGenerator).next(t) }
+
+// hashedID returns an identifier in the shape of a version 8 UUID: the first bytes of
+// SHA-256(s).
+func hashedID(s string) ID {
+	sum := sha256.Sum256([]byte(s))
+	b := [16]byte(sum[:])
+	b[6] = b[6]&0x0f | 0x80
 	b[8] = b[8]&0x3f | 0x80
 	return encodeID(b)
 }

@@ -1,6 +1,7 @@
 package formsvc_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
@@ -41,12 +42,12 @@ func TestParseIDReadsWhatIsWritten(t *testing.T) {
 	})
 }
 
-// ParseID accepts the canonical form and nothing else.
+// ParseID accepts the canonical form with digits in any case, and nothing else.
 func TestParseIDIsStrict(t *testing.T) {
 	canonical := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 	const good = "01a1fd3a-03bb-7000-8000-000000000002"
 	for _, s := range []string{
-		"", good[1:], good + "0", " " + good[1:], good[:35] + "\n", strings.ToUpper(good), strings.ReplaceAll(good, "-", ""),
+		"", good[1:], good + "0", " " + good[1:], good[:35] + "\n", strings.ReplaceAll(good, "-", ""),
 		"{" + good[1:35] + "}", "urn:uuid:" + good, strings.Repeat("-", 36), good[:35] + "g", good[:34] + "é",
 		good[:8] + "0" + good[9:], "0" + good[:35],
 	} {
@@ -57,10 +58,30 @@ func TestParseIDIsStrict(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := []byte(formsvc.EncodeID(sixteenBytes(t, "bytes")))
 		s[rapid.IntRange(0, 35).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
-		if _, ok := formsvc.ParseID(string(s)); ok != canonical.Match(s) {
-			t.Fatalf("ParseID(%q) returns %t", s, ok)
+		id, ok := formsvc.ParseID(string(s))
+		if lower := bytes.ToLower(s); ok != canonical.Match(lower) || ok && string(id) != string(lower) {
+			t.Fatalf("ParseID(%q) returns %q, %t", s, id, ok)
+		}
+		if formsvc.ID(s).Valid() != canonical.Match(s) {
+			t.Fatalf("Valid of %q is %t", s, formsvc.ID(s).Valid())
 		}
 	})
+	if id, ok := formsvc.ParseID(strings.ToUpper(good)); !ok || id != good {
+		t.Errorf("in upper case: %q, %t", id, ok)
+	}
+}
+
+func TestNewID(t *testing.T) {
+	at := time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
+	a, b := formsvc.NewID(at), formsvc.NewID(at)
+	for _, id := range []formsvc.ID{a, b} {
+		if !version7.MatchString(string(id)) || id < formsvc.FloorID(at) || id >= formsvc.FloorID(at.Add(time.Millisecond)) {
+			t.Errorf("%s is not version 7, or not made at %v", id, at)
+		}
+	}
+	if a == b {
+		t.Errorf("%s twice", a)
+	}
 }
 
 // IDs of a generator only ever grow, whatever its clock does.

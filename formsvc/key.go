@@ -1,6 +1,7 @@
 package formsvc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -63,6 +64,13 @@ type Principal struct {
 	AccountID ID
 	// KeyID is the API key; "" for whom such a program has signed in.
 	KeyID ID
+	// UserID is who is signed in, without a KeyID: what identifies him in such a program and
+	// never changes. The quota counts his requests by it ([Principal.Subject]). Only a hash
+	// of it is stored. Defaults to KeyName.
+	UserID string
+	// NoQuota leaves the quota alone: his requests are not counted. Defaults to counting
+	// them.
+	NoQuota bool
 	// KeyName is the name of the key, or of whoever is signed in: the author of what he
 	// comments and, without a KeyID, the actor of what he changes of webhooks.
 	KeyName string
@@ -73,6 +81,19 @@ type Principal struct {
 // May reports whether the principal has the permission.
 func (p *Principal) May(permission Permission) bool {
 	return slices.Contains(p.Permissions, permission)
+}
+
+// Subject returns whose requests these are, for all that counts requests: those of the key;
+// without one, those of the user in his account; and without his name, those of the
+// account.
+func (p *Principal) Subject() ID {
+	switch user := cmp.Or(p.UserID, p.KeyName); {
+	case p.KeyID != "":
+		return p.KeyID
+	case user != "":
+		return hashedID(string(p.AccountID) + " " + user)
+	}
+	return p.AccountID
 }
 
 // A key's value is keyPrefix, 43 random base62 characters (256 bits) and a

@@ -241,3 +241,22 @@ func TestUpdateTellsFaultsOfTheStore(t *testing.T) {
 		}
 	}
 }
+
+// Another node's clock may be behind that of the node that made the last change.
+func TestTimeOfChangeNeverGoesBack(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	w.clock.add(time.Minute)
+	r = w.updated(&r, formsvc.ResponsePatch{Status: new("seen")})
+	w.clock.add(-30 * time.Second)
+	later := w.updated(&r, formsvc.ResponsePatch{Status: new("completed")})
+	if !later.UpdatedAt.Equal(r.UpdatedAt) || !later.CompletedAt.Equal(r.UpdatedAt) {
+		t.Errorf("changed at %v and completed at %v after a change at %v", later.UpdatedAt, later.CompletedAt, r.UpdatedAt)
+	}
+	for _, e := range w.parsed()[2:] {
+		if e.Timestamp.Before(r.UpdatedAt) {
+			t.Errorf("%s at %v, after a change at %v", e.Type, e.Timestamp, r.UpdatedAt)
+		}
+	}
+}

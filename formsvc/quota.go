@@ -14,7 +14,7 @@ const (
 
 // QuotaQuery asks a store for requests of a quota.
 type QuotaQuery struct {
-	Subject ID // the key, or the account, whose requests are counted
+	Subject ID // whose requests are counted: a key, an account, or a user by his hash
 	Limit   int
 	Window  time.Duration // whole milliseconds
 	Need    int           // requests that wait
@@ -60,8 +60,8 @@ type QuotaState struct {
 	start time.Time // when the window began, by the store's clock
 }
 
-// Quotas counts the requests of keys, or of accounts ([Options.QuotaPerAccount]),
-// in windows of time, over all nodes of a store. Package httpx asks it; programs that
+// Quotas counts the requests of each key and of each user of an embedding program
+// ([Principal.Subject]), or those of accounts ([Options.QuotaPerAccount]), in windows of time, over all nodes of a store. Package httpx asks it; programs that
 // call the services themselves need not. It is safe for concurrent use.
 //
 // A node asks the store for requests in blocks, which the store counts when it
@@ -87,11 +87,10 @@ func (q Quotas) Policy() (limit int, window time.Duration) {
 	return q.s.quota.limit, q.s.quota.window
 }
 
-// PerAccount reports whether the requests of all keys of an account are counted
-// together.
+// PerAccount reports whether all requests for an account are counted together.
 func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
 
-// Take counts one request of who. It fails with a *[QuotaError] when the window has
+// Take counts one request of who, unless he has no quota. It fails with a *[QuotaError] when the window has
 // no more, and then counts nothing. On a Service that is bound to a transaction
 // ([Service.With]) it counts at once, whatever becomes of the transaction.
 //
@@ -100,7 +99,7 @@ func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
 func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
 	defer q.s.span(&ctx, "Quotas.Take").end(&err)
 	l := q.s.quota
-	if l.limit == 0 {
+	if l.limit == 0 || who.NoQuota {
 		return QuotaState{}, nil
 	}
 	state, err := l.take(ctx, l.subject(who))
@@ -120,8 +119,8 @@ func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 	return l.give(l.subject(who), taken)
 }
 
-// Use returns the windows of a key, or of an account where those are counted, that
-// began at since or later and have a request, oldest first. It shows what was
+// Use returns the windows of a subject ([Principal.Subject]), or of an account where those
+// are counted, that began at since or later and have a request, oldest first. It shows what was
 // counted in the last 48 hours at least.
 func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []QuotaUse, err error) {
 	defer q.s.span(&ctx, "Quotas.Use").end(&err)

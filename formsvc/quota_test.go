@@ -137,10 +137,28 @@ func TestQuotaSubjects(t *testing.T) {
 	own := &formsvc.Principal{AccountID: keys.account} // has no key
 	wantTook(t, keys.svc, own, 20, 10)
 
+	// Users whom an embedding program has signed in.
+	ada := &formsvc.Principal{AccountID: keys.account, KeyName: "Ada"}
+	wantTook(t, keys.svc, ada, 20, 10)
+	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Bob"}, 20, 10)
+	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Ada", UserID: "2"}, 20, 10)
+	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Ada Lovelace", UserID: "2"}, 20, 0)
+	other, err := keys.svc.Accounts.Create(keys.ctx, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTook(t, keys.svc, &formsvc.Principal{AccountID: other.ID, KeyName: "Ada"}, 20, 10)
+	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Ada", NoQuota: true}, 20, 20)
+	keys.wantCounted(ada.Subject(), 10)
+	if id, ok := formsvc.ParseID(string(ada.Subject())); !ok || id == keys.account {
+		t.Errorf("subject %s", ada.Subject())
+	}
+
 	accounts := newWorld(t, quota(10), func(o *formsvc.Options) { o.QuotaPerAccount = true })
 	first, second = accounts.caller(), accounts.caller()
 	wantTook(t, accounts.svc, first, 6, 6)
 	wantTook(t, accounts.svc, second, 6, 4)
+	wantTook(t, accounts.svc, &formsvc.Principal{AccountID: accounts.account, UserID: "1"}, 6, 0)
 	accounts.wantCounted(accounts.account, 10)
 }
 

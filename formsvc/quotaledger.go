@@ -78,10 +78,10 @@ func newQuotaLedger(store QuotaStore, o *Options) (*quotaLedger, error) {
 
 // subject returns whose requests are counted.
 func (l *quotaLedger) subject(who *Principal) ID {
-	if l.perAccount || who.KeyID == "" { // an embedder's own authentication has no key
+	if l.perAccount {
 		return who.AccountID
 	}
-	return who.KeyID
+	return who.Subject()
 }
 
 // take counts a request, or returns why not.

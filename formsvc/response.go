@@ -270,6 +270,9 @@ func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch,
 		return Change{}, nil
 	}
 	now := c.now()
+	if now.Before(r.UpdatedAt) { // of another machine's clock
+		now = r.UpdatedAt
+	}
 	r.Version++
 	r.UpdatedAt = now
 	finished := moved && c.workflow.final(r.Status)
@@ -294,8 +297,8 @@ func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch,
 }
 
 func (e *ValidationError) checkStatus(w *Workflow, status string) {
-	if !statusPattern.MatchString(status) {
-		e.add("/status", "invalid_value", "must match %s", statusPattern)
+	if !isStatus(status) {
+		e.add("/status", "invalid_value", "%s", statusRule)
 	} else if !w.knows(status) {
 		e.add("/status", "unknown_status", "is not a status of this service")
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
@@ -47,8 +48,8 @@ type Service struct {
 // Options changes how a Service works. The zero value is ready for use.
 type Options struct {
 	// Blobs keeps the bytes of files. It must belong to this store alone, since
-	// [Files.Sweep] removes what the store doesn't know. Defaults to none, so that
-	// [Files] is not supported.
+	// [Files.Sweep] removes what the store doesn't know; [Files.Claim] sees to that.
+	// Defaults to none, so that [Files] is not supported.
 	Blobs blobstore.Store
 	// MaxFile is how many bytes a file may have. Defaults to [DefaultMaxFile].
 	MaxFile int64
@@ -79,17 +80,16 @@ type Options struct {
 	// by [Service.Run]; at least an hour, and longer than the webhook retries
 	// take. Negative means for ever. Defaults to 30 days.
 	Retention time.Duration
-	// Quota is how many requests a key may make in a window; negative means any
-	// number. Requests of a [Principal] without a KeyID, as an embedder's own
-	// authentication may make them, count for their account. Defaults to
-	// [DefaultQuota].
+	// Quota is how many requests a key may make in a window, and likewise each user whom
+	// an embedding program has signed in ([Principal.Subject]); negative means any number.
+	// Defaults to [DefaultQuota].
 	Quota int
 	// QuotaWindow is how long a window is, in whole seconds, and at most 100 years;
 	// windows begin at multiples of it since 1970 in UTC. Defaults to
 	// [DefaultQuotaWindow].
 	QuotaWindow time.Duration
-	// QuotaPerAccount counts the requests of all keys of an account together.
-	// Defaults to each key by itself.
+	// QuotaPerAccount counts the requests of all keys and users of an account together.
+	// Defaults to each by itself.
 	QuotaPerAccount bool
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger
@@ -103,6 +103,7 @@ type core struct {
 	store   Store
 	bound   bool // to a transaction that may be rolled back
 	blobs   blobstore.Store
+	owned   *atomic.Bool // the blob store was claimed
 	maxFile int64
 	blocks  *sync.Pool // of *[BlockSize]byte
 	// Whether reading compares the hash too.
@@ -172,7 +173,7 @@ func New(store Store, opts *Options) (*Service, error) {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
 	return assemble(&core{
-		store: store, blobs: o.Blobs, blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
+		store: store, blobs: o.Blobs, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
 		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
 		keys: new(keyCache), uses: new(keyUses), campaigns: new(campaignCache), inFlight: new(inFlight),

@@ -52,6 +52,7 @@ type Store interface {
 	QuotaStore
 	AuditStore
 	SessionStore
+	IdentityStore
 }
 
 // An AccountStore keeps accounts.
@@ -250,10 +251,12 @@ type DeliveryStore interface {
 
 // An EventStore keeps the events of the last weeks.
 type EventStore interface {
-	// Events returns events of an account, test events apart, in an order in
-	// which events that become visible later always come later: whoever goes on
-	// from [EventPage.Next] misses none, however late its transaction committed.
-	// An unknown account has none.
+	// Events returns events of an account, test events apart, in the order in which
+	// they were committed. Events about one response are in the order of its changes.
+	// Of two changes that overlap in time and are about different responses, either may
+	// be first, but events that become visible later always come later: a reader that
+	// goes on from [EventPage.Next] misses none, however late its transaction
+	// committed. An unknown account has none.
 	Events(ctx context.Context, q EventQuery) (EventPage, error)
 	// AllEvents returns the events of all accounts as Events does those of one,
 	// whatever AccountID says. Its positions are good for AllEvents only.
@@ -365,6 +368,16 @@ type SessionStore interface {
 	// expired before the time, and returns how many. 0 means that nothing is left to
 	// delete.
 	PruneSessions(ctx context.Context, before time.Time, limit int) (int, error)
+}
+
+// An IdentityStore knows which data it keeps.
+type IdentityStore interface {
+	// Identity returns what tells this data from all other: an ID that was made with the
+	// store, never changes, and goes with the data into its backups and copies. Two stores
+	// over the same data have the same one, and so has a store that is bound to a
+	// transaction. ErrNotFound: the store has none yet, since it was not set up by this
+	// release.
+	Identity(ctx context.Context) (ID, error)
 }
 
 // A Change is what commits together with a record. Nothing else makes events, and

@@ -22,7 +22,7 @@ type SweepOptions struct {
 	// DryRun counts what would be removed and leaves it. Defaults to removing it.
 	DryRun bool
 	// Force removes blobs without a file although they are more than those with
-	// one. Defaults to [ErrManyOrphans].
+	// one; it is no help against [ErrOtherBlobs]. Defaults to [ErrManyOrphans].
 	Force bool
 }
 
@@ -40,8 +40,9 @@ type SweepResult struct {
 // in the store, so that an upload that was only asleep can't come back and point at
 // what was removed: it fails. Several sweeps may run at once.
 //
-// Nothing is removed when the list of blobs can't be read to its end, nor when
-// most blobs would be removed ([ErrManyOrphans]).
+// Nothing is removed when the list of blobs can't be read to its end, when most blobs
+// would be removed ([ErrManyOrphans]), nor ever from a blob store that belongs to other
+// data ([ErrOtherBlobs]).
 func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (_ SweepResult, err error) {
 	defer s.s.span(&ctx, "Files.Sweep").end(&err)
 	if s.s.blobs == nil {
@@ -68,6 +69,10 @@ type sweep struct {
 }
 
 func (w *sweep) run(ctx context.Context, o *SweepOptions) error {
+	// Each time: what was ours when the program started may be another place by now.
+	if err := w.claim(ctx, !o.DryRun); err != nil {
+		return err
+	}
 	if err := w.list(ctx); err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@ package formsvc
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Statuses that have a meaning of their own.
@@ -14,11 +16,22 @@ const (
 	StatusCompleted = "completed" // the final status by default
 )
 
-// statusPattern is what every status looks like (contract).
-var statusPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+// maxStatus bounds a status, in characters.
+const maxStatus = 64
+
+// statusRule says which text can be a status.
+const statusRule = "must have 1 to 64 characters, none of them a control character, and no space at its ends"
+
+// isStatus reports whether a text follows statusRule.
+func isStatus(s string) bool {
+	return s != "" && CheckText(s) == nil && utf8.RuneCountInString(s) <= maxStatus &&
+		!strings.ContainsFunc(s, unicode.IsControl) && strings.TrimSpace(s) == s
+}
 
 // A Workflow says which statuses a response may have and which may follow
-// which. The zero value allows any status after any, with "completed" final.
+// which. The zero value allows any status after any, with "completed" final. A
+// status is any text of 1 to 64 characters without control characters and without
+// spaces at its ends; "Done" and "done" are two.
 type Workflow struct {
 	Statuses    []string            // the known ones; "pending" is always known. Defaults to any
 	Transitions map[string][]string // from → the ones that may follow. Defaults to any after any
@@ -28,8 +41,8 @@ type Workflow struct {
 // Check returns an error when the workflow contradicts itself.
 func (w *Workflow) Check() error {
 	for _, s := range slices.Concat(w.Statuses, w.Final, slices.Collect(maps.Keys(w.Transitions))) {
-		if !statusPattern.MatchString(s) {
-			return fmt.Errorf("formsvc: workflow: status %q: must match %s", s, statusPattern)
+		if !isStatus(s) {
+			return fmt.Errorf("formsvc: workflow: status %q: %s", s, statusRule)
 		}
 		if !w.knows(s) {
 			return fmt.Errorf("formsvc: workflow: status %q is not among the statuses", s)
@@ -37,7 +50,7 @@ func (w *Workflow) Check() error {
 	}
 	for from, to := range w.Transitions {
 		for _, s := range to {
-			if !statusPattern.MatchString(s) || !w.knows(s) {
+			if !isStatus(s) || !w.knows(s) {
 				return fmt.Errorf("formsvc: workflow: transition from %q to %q: unknown status", from, s)
 			}
 		}

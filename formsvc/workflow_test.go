@@ -16,13 +16,15 @@ func TestStatusNames(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
-	for _, status := range []string{"a", "validated", "in_review-2", "a" + strings.Repeat("z", 63)} {
+	for _, status := range []string{"a", "validated", "in_review-2", "a" + strings.Repeat("z", 63), "A", "1a", "-a", "é", "In review", "a\u00a0b",
+		"à vérifier / 待处理", "=1+1", `"x", y`, strings.Repeat("待", 64), strings.Repeat("\U0001F600", 64)} {
 		if got := w.updated(&r, formsvc.ResponsePatch{Status: &status}); got.Status != status {
 			t.Errorf("got %+v", got)
 		}
 	}
 	for _, status := range []string{
-		"", "A", "1a", "_a", "-a", "a b", "é", "a\n", "\x00", "a\xff", "validated ", "a" + strings.Repeat("z", 64),
+		"", " ", "a\n", "a\tb", "\x00", "a\x7fb", "a\u0085b", "a\xff", "validated ", " validated", "\u00a0a", "a\u3000", "a" + strings.Repeat("z", 64),
+		strings.Repeat("待", 65),
 	} {
 		_, err := w.update(&r, formsvc.ResponsePatch{Status: &status})
 		wantFaults(t, err, "/status invalid_value")
@@ -45,12 +47,13 @@ func TestCheckWorkflow(t *testing.T) {
 			Statuses: []string{"a"}, Transitions: map[string][]string{"a": {"pending"}, "pending": {"a"}},
 		}, true},
 		{"transitions without statuses", workflow{Transitions: map[string][]string{"a": {"b"}}}, true},
-		{"bad status", workflow{Statuses: []string{"a", "B"}}, false},
+		{"bad status", workflow{Statuses: []string{"a", "B "}}, false},
 		{"bad final", workflow{Final: []string{""}}, false},
 		{"unknown final", workflow{Statuses: []string{"a"}, Final: []string{"b"}}, false},
-		{"bad start", workflow{Transitions: map[string][]string{"a b": nil}}, false},
+		{"bad start", workflow{Transitions: map[string][]string{"a\nb": nil}}, false},
 		{"unknown start", workflow{Statuses: []string{"a"}, Transitions: map[string][]string{"b": {"a"}}}, false},
-		{"bad end", workflow{Transitions: map[string][]string{"a": {"B"}}}, false},
+		{"bad end", workflow{Transitions: map[string][]string{"a": {" B"}}}, false},
+		{"as people write them", workflow{Statuses: []string{"In review", "Fertig!"}, Transitions: map[string][]string{"pending": {"In review"}}}, true},
 		{"unknown end", workflow{Statuses: []string{"a"}, Transitions: map[string][]string{"a": {"b"}}}, false},
 	} {
 		if err := c.w.Check(); (err == nil) != c.ok {

@@ -29,10 +29,7 @@ func newFailures() *limiter { return newLimiter(rate.Every(failureEvery), failur
 // admit finds out who the request speaks for and whether he may. From where its key
 // is found to be good every request is counted, whatever becomes of it.
 func (h *Handler) admit(c *call) error {
-	who, err := h.authenticate(c.r)
-	if err == nil && who == nil {
-		err = formsvc.ErrUnauthenticated
-	}
+	who, err := h.authenticated(c.r)
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		return h.failed(c, err)
 	}
@@ -50,6 +47,18 @@ func (h *Handler) admit(c *call) error {
 		}
 	}
 	return nil
+}
+
+// authenticated returns who the request speaks for: who the embedding program says, or
+// the key.
+func (h *Handler) authenticated(r *http.Request) (*formsvc.Principal, error) {
+	if h.authenticate != nil {
+		who, err := h.authenticate(r)
+		if err == nil && who != nil || err != nil && !errors.Is(err, formsvc.ErrUnauthenticated) {
+			return who, err
+		}
+	}
+	return h.bearer(r)
 }
 
 // failed returns how a request is answered whose authentication failed.

@@ -89,7 +89,8 @@ func TestOwnAuthentication(t *testing.T) {
 		var who *formsvc.Principal
 		var failure error
 		w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) { return who, failure }})
-		w.do("GET", "/v1/campaigns", "").is(401, "unauthenticated")
+		noKey := func(r *http.Request) { r.Header.Del("Authorization") }
+		w.do("GET", "/v1/campaigns", "", noKey).is(401, "unauthenticated")
 		who = &formsvc.Principal{AccountID: w.mine.account.ID, Permissions: []formsvc.Permission{formsvc.CampaignsRead}}
 		w.do("GET", "/v1/campaigns", "").is(200, "")
 		w.do("POST", "/v1/campaigns", plainCampaign).is(403, "permission_denied")
@@ -97,8 +98,23 @@ func TestOwnAuthentication(t *testing.T) {
 		who.AccountID = "018f0000-0000-7000-8000-000000000000"
 		w.do("GET", "/v1/me", "").is(401, "unauthenticated")
 		failure = fmt.Errorf("session: %w", formsvc.ErrUnauthenticated)
-		w.do("GET", "/v1/campaigns", "").is(401, "unauthenticated")
+		w.do("GET", "/v1/campaigns", "", noKey).is(401, "unauthenticated")
 		failure = errors.New("the session store is away")
 		w.do("GET", "/v1/campaigns", "").is(500, "internal")
+	})
+}
+
+// Keys work beside a login of the embedding program's own, for requests without that login.
+func TestKeysBesideOwnAuthentication(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		w.serve(&httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+			if _, err := r.Cookie("session"); err != nil {
+				return nil, formsvc.ErrUnauthenticated
+			}
+			return &formsvc.Principal{AccountID: w.other.account.ID}, nil
+		}})
+		w.do("GET", "/v1/me", "").is(200, "").has(`"`+string(w.mine.account.ID)+`"`, "account", "uuid")
+		w.do("GET", "/v1/me", "", header("Authorization", "Bearer formsvc_no")).is(401, "unauthenticated")
+		w.do("GET", "/v1/me", "", header("Cookie", "session=1")).is(200, "").has(`"`+string(w.other.account.ID)+`"`, "account", "uuid").has("null", "key")
 	})
 }

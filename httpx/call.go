@@ -166,8 +166,12 @@ func (c *call) sendNoContent() error {
 // location returns the address of a new record, one segment below the one that
 // the request was sent to.
 func (h *Handler) location(c *call, id formsvc.ID) string {
-	return h.address(c, c.r.URL.Path) + "/" + string(id)
+	return h.address(c, c.path()) + "/" + string(id)
 }
+
+// path returns the path of a request that a route was found for, as it is written
+// in answers: nothing in it but an identifier can be in upper case.
+func (c *call) path() string { return strings.ToLower(c.r.URL.Path) }
 
 // address returns the public address of a path of ours.
 func (h *Handler) address(c *call, path string) string {

@@ -28,7 +28,7 @@ const (
 // it is sent, and one that is broken off is not looked at. tb is asked at each failure,
 // since fuzzing changes it. With open the handler lets requests in without a key.
 func checked(tb func() testing.TB, next http.Handler, open bool) http.Handler {
-	c := &checker{next: next, tb: tb, open: open, told: map[string]bool{}}
+	c := &checker{next: next, tb: tb, open: open, told: map[string]bool{}, kinds: map[string]bool{}}
 	c.contract, c.err = loadContract()
 	tb().Cleanup(func() {
 		c.mu.Lock()
@@ -49,6 +49,7 @@ type checker struct {
 	mu    sync.Mutex
 	ended bool // whether the test is over, so that nothing can be told any more
 	told  map[string]bool
+	kinds map[string]bool // of passages that kin-openapi has judged
 }
 
 // ServeHTTP implements http.Handler.

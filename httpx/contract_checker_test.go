@@ -109,6 +109,7 @@ func TestCheckTells(t *testing.T) {
 		{"a request's header", made, post(plainCampaign, once("a b")), "the parameter Idempotency-Key was taken"},
 		{"a parameter", list, query("zzz=1"), `the parameter "zzz" was taken`},
 		{"a parameter's value", list, query("limit=x"), "the parameter limit was taken"},
+		{"an integer of any size", list, query("limit=99999999999999999999"), ""},
 		{"a parameter twice", list, query("limit=1&limit=2"), "the parameter limit was taken 2 times"},
 		{"no key", got, w.request("GET", path, "", func(r *http.Request) { r.Header.Del("Authorization") }), "answered without a key"},
 	} {

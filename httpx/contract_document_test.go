@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -74,8 +73,6 @@ type answerDocument struct {
 	content map[string]*jsonschema.Schema
 	shapes  map[string]*shape
 	codes   []string // of problems
-
-	filtered atomic.Int64 // how many kin-openapi has judged
 }
 
 // loadContract reads the document that is served, once.

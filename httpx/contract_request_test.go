@@ -7,6 +7,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ func (x *passage) checkRequest() {
 	if err != nil {
 		x.errorf("the query was taken: %v", err)
 	}
+	dropEmpty(query)
 	for name := range query {
 		if o.parameter("query", name) == nil {
 			x.errorf("the parameter %q was taken, but is not documented", name)
@@ -52,6 +54,15 @@ func (x *passage) checkRequest() {
 		}
 	}
 	x.checkSent()
+}
+
+// dropEmpty removes empty values from a query: the service takes them for absent.
+func dropEmpty(query url.Values) {
+	for name, values := range query {
+		if query[name] = slices.DeleteFunc(values, func(v string) bool { return v == "" }); len(query[name]) == 0 {
+			delete(query, name)
+		}
+	}
 }
 
 // checkSent checks the body of a request.

@@ -250,7 +250,7 @@ func (d *decoder) optionalID() formsvc.ID {
 	}
 	id, ok := formsvc.ParseID(s)
 	if !ok {
-		d.fault("invalid_uuid", "must be a UUID in lower case")
+		d.fault("invalid_uuid", "must be a UUID")
 	}
 	return id
 }

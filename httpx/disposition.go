@@ -32,22 +32,6 @@ func appendExtended(b []byte, c byte) []byte {
 	return append(b, '%', hex[c>>4], hex[c&15])
 }
 
-// fileName returns the name in a Content-Disposition, "" where there is none. ok
-// is false unless the header is well-formed and of that kind; then params has
-// its other parameters too.
-func fileName(header, kind string) (name string, params map[string]string, ok bool) {
-	got, params, err := mime.ParseMediaType(header)
-	if err != nil || got != kind {
-		return "", nil, false
-	}
-	name, there := params["filename"]
-	// An extended name that can't be decoded leaves nothing behind.
-	if !there && strings.Contains(strings.ToLower(header), "filename*") {
-		return "", nil, false
-	}
-	return name, params, true
-}
-
 // servedType returns the Content-Type under which a file of a declared type is
 // given out. What a browser might run, or render as a document with scripts, and
 // whatever is not known to be harmless is application/octet-stream.

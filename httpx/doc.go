@@ -19,7 +19,7 @@
 //
 // # Who may
 //
-// A request carries an API key of the service, unless [Options.Authenticate] asks a
+// A request carries an API key of the service, or what [Options.Authenticate] takes for a
 // login of your own. How often it fails is limited for each address
 // ([Options.ClientAddress]), how often it succeeds by the quota of the service and by
 // [Options.Rate].

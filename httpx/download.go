@@ -69,15 +69,19 @@ type download struct {
 	pace    pace
 }
 
-// request returns the request as ServeContent is to see it.
+// request returns the request as ServeContent is to see it, which looks at the first
+// line of a header only: lists in several lines become one.
 func (d *download) request() *http.Request {
-	r := d.call.r
-	if len(r.Header["Range"]) == 0 || d.mayRange(r) {
-		return r
-	}
-	r = r.WithContext(r.Context()) // a copy
+	r := d.call.r.WithContext(d.call.r.Context()) // a copy
 	r.Header = maps.Clone(r.Header)
-	delete(r.Header, "Range")
+	for _, name := range [...]string{"If-Match", "If-None-Match"} {
+		if lines := r.Header[name]; len(lines) > 1 {
+			r.Header[name] = []string{strings.Join(lines, ", ")}
+		}
+	}
+	if len(r.Header["Range"]) > 0 && !d.mayRange(r) {
+		delete(r.Header, "Range")
+	}
 	return r
 }
 

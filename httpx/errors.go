@@ -68,6 +68,10 @@ var kinds = [...]kind{
 		"The service is shutting down. Nothing was changed; try again.",
 	},
 	{
+		formsvc.ErrMoved, http.StatusServiceUnavailable, "unavailable",
+		"The data is being moved to another database. Nothing was changed; try again later.",
+	},
+	{
 		formsvc.ErrUnavailable, http.StatusServiceUnavailable, "unavailable",
 		"The service can't answer now. Nothing was changed; try again.",
 	},

@@ -59,7 +59,7 @@ func (w *world) follow(query, cursor string) (items []string, next string) {
 func (w *world) settle(n int) {
 	w.tb.Helper()
 	q := formsvc.EventQuery{AccountID: w.mine.account.ID, Limit: formsvc.MaxLimit, MaxBytes: 100 << 20}
-	for range 3000 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		page, err := w.svc.Events.List(w.tb.Context(), q)
 		if err != nil {
 			w.tb.Fatal(err)
@@ -67,9 +67,8 @@ func (w *world) settle(n int) {
 		if len(page.Items) >= n {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	w.tb.Fatalf("the feed has fewer than %d events after 30 s", n)
+	w.tb.Fatalf("the feed never has %d events", n)
 }
 
 // sent returns the payloads that the webhook gets, by event.
@@ -291,10 +290,10 @@ func TestBadQueriesOfEvents(t *testing.T) {
 		w.do("GET", "/v1/events?cursor="+good, "", as(w.other.key)).is(400, "invalid_cursor")
 		w.do("GET", campaign+"/responses?cursor="+good, "").is(400, "invalid_cursor")
 		for query, fault := range map[string]string{
-			"event=response.deleted": "event unknown_event", "event=all": "event unknown_event", "event=": "event required",
+			"event=response.deleted": "event unknown_event", "event=all": "event unknown_event",
 			"event=response.created,response.updated": "event unknown_event", "limit=0": "limit invalid_value",
 			"offset=0": "offset unknown_parameter", "order=newest": "order invalid_value", "campaignUuid=x": "campaignUuid invalid_uuid",
-			"campaignUuid=": "campaignUuid required", "order=desc&cursor=" + good: "cursor not_applicable", "state=failed": "state unknown_parameter",
+			"order=desc&cursor=" + good: "cursor not_applicable", "state=failed": "state unknown_parameter",
 			"cursor=x&cursor=y": "cursor repeated_parameter", "since=2026-11-21T08:30:00Z": "since unknown_parameter",
 		} {
 			w.do("GET", "/v1/events?"+query, "").is(400, "invalid_parameter").faults(fault)

@@ -54,7 +54,7 @@ func Example() {
 	// Output: 201 Created true
 }
 
-// A login of the program's own in place of API keys. What a request may is what the
+// A login of the program's own beside API keys. What a request may is what the
 // program says.
 func ExampleOptions() {
 	svc, err := formsvc.New(memory.New(), nil)

@@ -24,7 +24,7 @@ func (a *answer) checkExport(method string) {
 		kind = "text/csv; charset=utf-8; header=present"
 	}
 	name := a.what[strings.LastIndexByte(a.what, '.'):]
-	campaign := strings.Split(a.what, "/")[3]
+	campaign := strings.ToLower(strings.Split(a.what, "/")[3])
 	for header, want := range map[string]string{
 		"Content-Type": kind, "Cache-Control": "no-store", "Content-Length": "",
 		"Content-Disposition": `attachment; filename="responses-` + campaign + name + `"`,
@@ -212,8 +212,8 @@ func TestExportRefusals(t *testing.T) {
 			list := campaign + "/responses" + kind
 			w.do("GET", list+"?limit=1&offset=2&bogus=x", "").is(400, "invalid_parameter").
 				faults("limit unknown_parameter", "offset unknown_parameter", "bogus unknown_parameter")
-			w.do("GET", list+"?order=up&status=", "").is(400, "invalid_parameter").faults("order invalid_value", "status required")
-			for _, cursor := range []string{"x", next[1:], "018F0000-0000-7000-8000-000000000000", next + "&order=asc", next + "&status=pending"} {
+			w.do("GET", list+"?order=up&createdAfter=x", "").is(400, "invalid_parameter").faults("order invalid_value", "createdAfter invalid_timestamp")
+			for _, cursor := range []string{"x", next[1:], "018f000000007000800000000000000a", next + "&order=asc", next + "&status=pending"} {
 				w.do("GET", list+"?cursor="+cursor, "").is(400, "invalid_cursor")
 			}
 			elsewhere := w.campaign(plainCampaign)

@@ -1,6 +1,7 @@
 package httpx_test
 
 import (
+	"bytes"
 	"database/sql"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 	"strings"
@@ -120,37 +122,16 @@ func largeExports(t *testing.T, store formsvc.Store, d database, fill string, lo
 		"ACCOUNT", string(w.mine.account.ID), "CAMPAIGN", strings.TrimPrefix(campaign, "/v1/campaigns/"),
 		"ROWS", strconv.Itoa(rows), "BYTES", strconv.Itoa(bytes),
 	).Replace(fill))
-	var blocked atomic.Int64 // when the write under way began
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
-		w.api.ServeHTTP(&timedWriter{answer, &blocked}, r)
+	var gate writeGate
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		w.api.ServeHTTP(&gatedWriter{answer, &gate}, r)
 	}))
-	server.Start()
 	defer server.Close()
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // what is left of other tests is no excuse for garbage
 	for _, kind := range []string{".ndjson", ".csv", ".ndjson?order=asc&status=pending"} {
-		began := time.Now()
 		peak := watchMemory()
 		body := w.slowly(server, campaign+"/responses"+kind, 512<<10)
-		lines := 0
-		buffer := make([]byte, 64<<10)
-		for stalls := 0; ; {
-			n, err := body.Read(buffer)
-			for _, c := range buffer[:n] {
-				if c == '\n' {
-					lines++
-				}
-			}
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s after %d lines: %v", kind, lines, err)
-			}
-			if stalls < 3 && lines >= stalls*rows/3 {
-				stalls++
-				standsStill(t, &blocked)
-				look()
-			}
-		}
+		lines := readLines(t, kind, body, rows, &gate, look)
 		if kind == ".csv" {
 			lines--
 		}
@@ -159,33 +140,85 @@ func largeExports(t *testing.T, store formsvc.Store, d database, fill string, lo
 			t.Errorf("%s: %d lines, want %d; %d MiB of memory added, want at most %d",
 				kind, lines, rows, added>>20, exportMemory>>20)
 		}
-		t.Logf("%s: %d responses in %v, %.1f MiB of memory added", kind, lines, time.Since(began).Round(time.Millisecond), float64(added)/(1<<20))
+		t.Logf("%s: %d responses, %.1f MiB of memory added", kind, lines, float64(added)/(1<<20))
 	}
 }
 
-// timedWriter notes when the write under way began.
-type timedWriter struct {
-	http.ResponseWriter
-	began *atomic.Int64
-}
-
-func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *timedWriter) Write(p []byte) (int, error) {
-	w.began.Store(time.Now().UnixNano())
-	defer w.began.Store(0)
-	return w.ResponseWriter.Write(p)
-}
-
-// standsStill waits until the server has been writing for a while.
-func standsStill(t *testing.T, began *atomic.Int64) {
+// readLines reads to the end and returns how many lines there are. Three times on the way
+// it has the server stand still and looks.
+func readLines(t *testing.T, kind string, body io.Reader, rows int, gate *writeGate, look func()) (lines int) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if at := began.Load(); at != 0 && time.Since(time.Unix(0, at)) > 200*time.Millisecond {
-			return
+	chunks, result := make(chan int), make(chan error, 1)
+	go func() {
+		defer close(chunks)
+		for buffer := make([]byte, 64<<10); ; {
+			n, err := body.Read(buffer)
+			chunks <- bytes.Count(buffer[:n], []byte("\n"))
+			if err != nil {
+				result <- err
+				return
+			}
+		}
+	}()
+	var shut closedGate
+	open := func() {
+		if shut.open != nil {
+			gate.closed.Store(nil)
+			close(shut.open)
+		}
+		shut = closedGate{}
+	}
+	defer open()
+	for stalls := 0; ; {
+		select {
+		case n, ok := <-chunks:
+			if lines += n; !ok {
+				if err := <-result; err != io.EOF || stalls != 3 {
+					t.Fatalf("%s after %d lines: %v, and the server stood still %d times", kind, lines, err, stalls)
+				}
+				return lines
+			}
+			if stalls < 3 && shut.open == nil && lines >= stalls*rows/3 {
+				shut = gate.shut()
+			}
+		case <-shut.inside:
+			look()
+			stalls++
+			open()
 		}
 	}
-	t.Fatal("the server never waits for the reader")
+}
+
+// A writeGate has a server stand still before a write, as in one whose client reads
+// nothing.
+type writeGate struct {
+	closed atomic.Pointer[closedGate]
+}
+
+type closedGate struct{ inside, open chan struct{} }
+
+// shut closes the gate. inside gets a value when a write stands there, and goes on when
+// open is closed.
+func (g *writeGate) shut() closedGate {
+	c := closedGate{make(chan struct{}, 1), make(chan struct{})}
+	g.closed.Store(&c)
+	return c
+}
+
+// A gatedWriter writes when its gate is open.
+type gatedWriter struct {
+	http.ResponseWriter
+	gate *writeGate
+}
+
+func (w *gatedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *gatedWriter) Write(p []byte) (int, error) {
+	if c := w.gate.closed.Load(); c != nil {
+		c.inside <- struct{}{}
+		<-c.open
+	}
+	return w.ResponseWriter.Write(p)
 }
 
 // watchMemory returns a function that ends the watch and says how many bytes the

@@ -59,24 +59,30 @@ func TestConditionsOfDownloads(t *testing.T) {
 		path := w.upload("0123456789")
 		tag := w.do("HEAD", path, "").is(200, "").header.Get("Etag")
 		for _, row := range []struct {
-			name, value string
+			name, value string // its lines
 			status      int
 		}{
 			{"If-None-Match", tag, 304},
 			{"If-None-Match", `"x", W/` + tag, 304},
 			{"If-None-Match", "*", 304},
 			{"If-None-Match", `"x"`, 200},
+			{"If-None-Match", "\"x\"\n" + tag, 304},
+			{"If-None-Match", "\"x\", \"y\"\n\"z\", W/" + tag + "\n\"a\"", 304},
+			{"If-None-Match", "\"x\"\n*", 304},
+			{"If-None-Match", "\"x\"\n\"y\"", 200},
 			{"If-Modified-Since", "Sat, 21 Nov 2026 08:30:00 GMT", 304},
 			{"If-Modified-Since", "Sat, 21 Nov 2026 08:29:59 GMT", 200},
 			{"If-Match", tag, 200},
 			{"If-Match", "*", 200},
+			{"If-Match", "\"x\"\n" + tag, 200},
+			{"If-Match", "\"x\"\n\"y\"\nW/" + tag, 412},
 			{"If-Match", `"x"`, 412},
 			{"If-Match", "W/" + tag, 412},
 			{"If-Unmodified-Since", "Sat, 21 Nov 2026 08:29:59 GMT", 412},
 			{"If-Unmodified-Since", "Sat, 21 Nov 2026 08:30:00 GMT", 200},
 		} {
 			for _, method := range []string{"GET", "HEAD"} {
-				a := w.do(method, path, "", header(row.name, row.value)).is(row.status, "")
+				a := w.do(method, path, "", header(row.name, strings.Split(row.value, "\n")...)).is(row.status, "")
 				a.what += " " + row.name + ": " + row.value
 				if opens := w.asked(); (len(opens) > 0) != (a.status == 200 && method == "GET") {
 					a.errorf("asked for %v", opens)

@@ -3,7 +3,6 @@ package httpx_test
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -12,13 +11,14 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 // patience only keeps a test that hangs from hanging for ever.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // grace sets how long clients may keep the world's handler waiting.
 func (w *world) grace(d time.Duration) {
@@ -137,14 +137,17 @@ func dial(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, openMemory(t), nil)
-			w.grace(time.Second)
-			server := httptest.NewUnstartedServer(w.api)
-			server.Config.ReadTimeout, server.Config.WriteTimeout, server.Config.IdleTimeout = timeout, timeout, patience
-			server.Start()
-			defer server.Close()
-			w.useAgain(server)
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, openMemory(t), nil)
+				w.grace(time.Second)
+				server := httptest.NewUnstartedServer(w.api)
+				server.Config.ReadTimeout, server.Config.WriteTimeout, server.Config.IdleTimeout = timeout, timeout, patience
+				inside := overPipes(server)
+				server.Start()
+				defer server.Close()
+				inside.use(server)
+				w.useAgain(server)
+			})
 		})
 	}
 }
@@ -203,25 +206,18 @@ func TestSteadyClients(t *testing.T) {
 		http2    bool
 	}{{"HTTP/1", false}, {"HTTP/2", true}} {
 		t.Run(row.protocol, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, openMemory(t), nil)
-			w.grace(10 * time.Second)
-			server := httptest.NewUnstartedServer(w.api)
-			server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
-			server.Config.ConnContext = smallBuffers
-			server.EnableHTTP2 = row.http2
-			server.StartTLS()
-			defer server.Close()
-			transport := server.Client().Transport.(*http.Transport)
-			transport.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
-			transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-				conn, err := new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
-				if err == nil {
-					err = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
-				}
-				return conn, err
-			}
-			w.steady(server)
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, openMemory(t), nil)
+				w.grace(10 * time.Second)
+				server := httptest.NewUnstartedServer(w.api)
+				server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
+				server.EnableHTTP2 = row.http2
+				inside := overPipes(server)
+				server.StartTLS()
+				defer server.Close()
+				inside.use(server).HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}
+				w.steady(server)
+			})
 		})
 	}
 }
@@ -275,32 +271,36 @@ func (w *world) steady(server *httptest.Server) {
 
 // What we do after the end of the body, however long, is not the client's fault.
 func TestUploadsThatTakeLongToStore(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	w.grace(50 * time.Millisecond)
-	list := w.uploads()
-	w.blobs.stored = func(ctx context.Context) error {
-		time.Sleep(300 * time.Millisecond) // longer than every deadline
-		return ctx.Err()
-	}
-	server := httptest.NewUnstartedServer(w.api)
-	server.Config.WriteTimeout = 100 * time.Millisecond
-	server.Start()
-	defer server.Close()
-	for _, content := range []string{"", "content"} {
-		conn, in := dial(t, server)
-		length := fmt.Sprintf("Content-Length: %d", len(content))
-		_, _ = io.WriteString(conn, w.head(list, "Content-Disposition: attachment", length)+"\r\n"+content)
-		if response, err := http.ReadResponse(in, nil); err != nil || response.StatusCode != 201 {
-			t.Errorf("%q: %v, %v", content, response, err)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, openMemory(t), nil)
+		w.grace(50 * time.Millisecond)
+		list := w.uploads()
+		w.blobs.stored = func(ctx context.Context) error {
+			time.Sleep(300 * time.Millisecond) // longer than every deadline
+			return ctx.Err()
 		}
-	}
+		server := httptest.NewUnstartedServer(w.api)
+		server.Config.WriteTimeout = 100 * time.Millisecond
+		inside := overPipes(server)
+		server.Start()
+		defer server.Close()
+		for _, content := range []string{"", "content"} {
+			conn, err := inside.dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			length := fmt.Sprintf("Content-Length: %d", len(content))
+			_, _ = io.WriteString(conn, w.head(list, "Content-Disposition: attachment", length)+"\r\n"+content)
+			if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || response.StatusCode != 201 {
+				t.Errorf("%q: %v, %v", content, response, err)
+			}
+			_ = conn.Close()
+		}
+	})
 }
 
 // smallBuffers keeps the system from taking in a whole file at once.
 func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
 	_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
 	return ctx
 }

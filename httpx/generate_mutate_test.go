@@ -223,13 +223,15 @@ func notAsPattern(g *generator, s spot) (any, bool) {
 		m[pick(g, "a b", "é", "a:", strings.Repeat("n", 101))] = "x"
 		return m, true
 	}
-	switch s.schema.get("pattern").text() {
-	case "":
+	switch pattern := s.schema.get("pattern").text(); {
+	case pattern == "":
 		return nil, false
-	case `\S`:
+	case pattern == `\S`:
 		return pick(g, " ", "\t\n", "   "), true
+	case strings.HasPrefix(pattern, "^[^"): // of a status
+		return pick(g, " ", "a ", "\u00a0a", "a\nb"), true
 	}
-	return pick(g, "Ä", "A-", " ", strings.ToUpper("018f0000-0000-7000-8000-00000000000a"), "{018f0000-0000-7000-8000-000000000000}"), true
+	return pick(g, "Ä", "A-", " ", "018f0000-0000-7000-8000-00000000000g", "{018f0000-0000-7000-8000-000000000000}"), true
 }
 
 // number is JSON as it is written.

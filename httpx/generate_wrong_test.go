@@ -61,10 +61,7 @@ func queryMutations() []mutation {
 				return list
 			})
 		}},
-		// These two prism takes: it drops the first, and makes a number of the second.
-		{name: "an empty parameter", want: badShape, apply: func(g *generator, r *generated) bool {
-			return g.wrongParameter(r, func(node) []string { return []string{""} })
-		}},
+		// This prism takes: it makes a number of it.
 		{name: "a number as JavaScript reads it", want: badShape, apply: func(g *generator, r *generated) bool {
 			if r.operation.parameter("query", "limit") == nil {
 				return false
@@ -225,7 +222,7 @@ func pathMutations() []mutation {
 		}},
 		{name: "no identifier", want: nowhere, apply: func(g *generator, r *generated) bool {
 			return g.replace(r, func(_, id string) string {
-				return pick(g, "x", "A"+strings.ToUpper(id)[1:], strings.ReplaceAll(id, "-", ""), id+"0", "urn:uuid:"+id)
+				return pick(g, "x", "G"+id[1:], strings.ReplaceAll(id, "-", ""), id+"0", "urn:uuid:"+id)
 			})
 		}},
 		{name: "bad path", want: nowhere, exact: true, apply: func(g *generator, r *generated) bool {

@@ -66,13 +66,13 @@ type Options struct {
 	// 16 KiB of each, and at least MaxBody; what is made of them takes a few times as
 	// much. A body beyond it is answered 503. Defaults to [DefaultMaxBodies].
 	MaxBodies int64
-	// Authenticate says who a request speaks for. What is
-	// [formsvc.ErrUnauthenticated] is answered 401. The result is not changed
-	// and may be shared between requests. Its KeyID, or its account if it has none,
-	// is whose requests the quota of the service counts. Where it goes by a cookie, which
+	// Authenticate says who a request speaks for, by a login of the embedding program's
+	// own. It returns [formsvc.ErrUnauthenticated] for a request that has nothing of that
+	// login: then the API key in the Authorization header decides, so that keys work
+	// beside the login, and without a good one the answer is 401. The result is not
+	// changed and may be shared between requests. Where it goes by a cookie, which
 	// browsers also send with requests that other sites make them send, put
-	// [http.CrossOriginProtection] around the Handler. Defaults to the API key in the
-	// Authorization header.
+	// [http.CrossOriginProtection] around the Handler. Defaults to API keys alone.
 	Authenticate func(*http.Request) (*formsvc.Principal, error)
 	// ClientAddress returns the address that a request came from, where that is not
 	// who connects, as behind a proxy. What clients can forge lets them fail as
@@ -80,7 +80,7 @@ type Options struct {
 	// address. [TrustedProxies] reads what proxies say of it. Defaults to the host of
 	// RemoteAddr.
 	ClientAddress func(*http.Request) string
-	// Rate is how many requests a second a key may make in the long run, from 0 to
+	// Rate is how many requests a second a key, or a user without one, may make in the long run, from 0 to
 	// [MaxRate]; what is faster is answered 429 and does not count for the quota. It
 	// smooths bursts on this Handler alone; what an hour may have is the quota of the
 	// service. Defaults to any number.
@@ -117,7 +117,7 @@ type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
 	maxBody      int64
-	authenticate func(*http.Request) (*formsvc.Principal, error)
+	authenticate func(*http.Request) (*formsvc.Principal, error) // nil: keys alone
 	logger       *slog.Logger
 	ready        func(context.Context) error
 	// Where a request comes from, for failures.
@@ -170,9 +170,6 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	if h.clientAddress == nil {
 		h.clientAddress = remoteHost
-	}
-	if h.authenticate == nil {
-		h.authenticate = h.bearer
 	}
 	if h.logger == nil {
 		h.logger = slog.Default()

@@ -67,7 +67,7 @@ func TestPathsThatAreNotClean(t *testing.T) {
 			"/", "/v1", "/v1/", "//v1/campaigns", "/v1//campaigns", "/v1/./campaigns", "/v1/../v1/campaigns", "/v1/campaigns/", campaign + "/",
 			campaign + "//responses", campaign + "/./responses", campaign + "/responses/..", campaign + "/responses/../responses", response + "/",
 			response + "/x", "/v1/campaigns%2F" + id, "/v1/%63ampaigns", "/v1%2fcampaigns", "/v1/%2e%2e/campaigns", "/v1/%2e/campaigns",
-			"/v1/campaigns/%00", "/v1/campaigns/%ff", campaign + "%00", campaign + "%20", "/v1/campaigns/" + strings.ToUpper(id), "/V1/campaigns",
+			"/v1/campaigns/%00", "/v1/campaigns/%ff", campaign + "%00", campaign + "%20", strings.ToUpper("/v1/campaigns/" + id), "/V1/campaigns",
 			"/v1/campaigns/x", "/v1/campaigns/" + id[1:], "/v1/campaigns/{uuid}", "/v1/campaigns/" + strings.ReplaceAll(id, "-", ""),
 			"/v1/campaigns/" + strings.Repeat("a", 8<<10), campaign + "/responses/x", campaign + "/response", "/v1/campaigns/../../etc/passwd",
 			"/healthz/", "/v1/me/", "/v1/campaigns/" + url.PathEscape("'; DROP TABLE campaigns; --"), "/v1/campaigns;x=1", "/v1/campaigns/é",

@@ -153,8 +153,14 @@ func (w *world) send(r *http.Request) *answer {
 	return a
 }
 
+// header sends a header with these lines only, and without any not at all.
 func header(name string, values ...string) func(*http.Request) {
-	return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = values }
+	return func(r *http.Request) {
+		r.Header.Del(name)
+		for _, value := range values {
+			r.Header.Add(name, value)
+		}
+	}
 }
 
 func as(key string) func(*http.Request) { return header("Authorization", "Bearer "+key) }

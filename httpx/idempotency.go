@@ -184,7 +184,7 @@ func (c *call) readWhole() {
 		return
 	}
 	hash := sha256.New()
-	_, _ = fmt.Fprintf(hash, "%s %s?%s\n", c.r.Method, c.r.URL.Path, c.r.URL.RawQuery)
+	_, _ = fmt.Fprintf(hash, "%s %s?%s\n", c.r.Method, c.path(), c.r.URL.RawQuery)
 	_, _ = hash.Write(c.body.raw)
 	hash.Sum(c.once.sum[:0])
 	c.once.whole = true

@@ -308,7 +308,6 @@ func TestSearch(t *testing.T) {
 		w.do("GET", "/v1/campaigns?search=nothing", "").is(200, "").has("0", "total")
 		w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 200), "").is(200, "").has("0", "total")
 		w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 201), "").is(400, "invalid_parameter").faults("search too_long")
-		w.do("GET", "/v1/campaigns?search=", "").is(400, "invalid_parameter").faults("search required")
 	})
 }
 
@@ -328,8 +327,6 @@ func TestBadQueries(t *testing.T) {
 		{"limit=1_0", f("limit invalid_value")},
 		{"limit=%D9%A1", f("limit invalid_value")},
 		{"limit=ten", f("limit invalid_value")},
-		{"limit=", f("limit required")},
-		{"limit", f("limit required")},
 		{"limit=1;2", f("limit invalid_encoding")},
 		{"limit=1;offset=2", f("limit invalid_encoding")},
 		{"limit=1&limit=1", f("limit repeated_parameter")},
@@ -352,12 +349,10 @@ func TestBadQueries(t *testing.T) {
 		{"order=title", f("order invalid_value")},
 		{"sort=title", f("sort unknown_parameter")},
 		{"api_key=x", f("api_key unknown_parameter")},
-		{"status=", f("status required")},
 		{"status=%ff", f("status invalid_encoding")},
 		{"status=%00", f("status nul_not_allowed")},
 		{"status=" + strings.Repeat("x", 257), f("status too_long")},
 		{strings.Repeat("status=x&", 22), f("status too_many", "status too_many")},
-		{"email=", f("email required")},
 		{"email=a@example.com&email=b@example.com", f("email repeated_parameter")},
 		{"email=" + strings.Repeat("x", 1<<20), f("email too_long")},
 		{"email=" + strings.Repeat("%25", 10_000), f("email too_long")},
@@ -366,11 +361,10 @@ func TestBadQueries(t *testing.T) {
 		{"createdAfter=2026-11-21T08:30:00+01:00", f("createdAfter invalid_timestamp")},
 		{"createdBefore=2026-11-21", f("createdBefore invalid_timestamp")},
 		{"updatedAfter=infinity", f("updatedAfter invalid_timestamp")},
-		{"cursor=", f("cursor required")},
 		{"cursor=" + strings.Repeat("A", 513), f("cursor too_long")},
 		{"cursor=%00", f("cursor nul_not_allowed")},
 		{strings.Repeat("x", 65) + "=1", f(" unknown_parameter")},
-		{"limit=0&offset=x&order=x&y=1", f("limit invalid_value", "offset invalid_value", "order invalid_value", "y unknown_parameter")},
+		{"limit=0&offset=x&order=x&email=&y=", f("limit invalid_value", "offset invalid_value", "order invalid_value", "y unknown_parameter")},
 	}
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"

@@ -112,7 +112,8 @@ func (c *call) noQuery() error {
 }
 
 // parseQuery reads a query in which only the allowed parameters may be, and
-// names everything that is wrong with it.
+// names everything that is wrong with it. An empty value is as if the parameter
+// were absent: forms and tools send all their fields.
 func parseQuery(raw string, allowed parameter) (listQuery, error) {
 	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit}}
 	var f faults
@@ -136,6 +137,7 @@ func parseQuery(raw string, allowed parameter) (listQuery, error) {
 				name = ""
 			}
 			f.add(name, "unknown_parameter", unknownParameter)
+		case escapedValue == "": // as if it were absent
 		case seen&p&^repeatable != 0:
 			f.add(name, "repeated_parameter", repeatedParameter)
 		default:
@@ -185,8 +187,6 @@ func (q *listQuery) take(f *faults, p parameter, name, escaped string) {
 	switch {
 	case !ok:
 		f.add(name, "invalid_encoding", undecodedParameter)
-	case value == "":
-		f.add(name, "required", "must not be empty")
 	case len(value) > bound:
 		f.add(name, "too_long", "is too long")
 	case strings.IndexByte(value, 0) >= 0:
@@ -241,7 +241,7 @@ func (q *listQuery) set(f *faults, p parameter, name, value string) {
 	case paramCampaign:
 		id, ok := formsvc.ParseID(value)
 		if !ok {
-			f.add(name, "invalid_uuid", "must be a UUID in lower case")
+			f.add(name, "invalid_uuid", "must be a UUID")
 		}
 		q.campaign = id
 	default:

@@ -22,8 +22,16 @@ const (
 
 // A quotaPolicy is what answers say of the quota that is always the same.
 type quotaPolicy struct {
-	name   string   // of the policy: what is counted, in quotes
-	limit  []string // nil: there is no quota
+	limit      []string // nil: there is no quota
+	perAccount bool
+	key        quotaCount
+	user       quotaCount
+	account    quotaCount
+}
+
+// A quotaCount is what the policy is called by what is counted.
+type quotaCount struct {
+	name   string // in quotes
 	policy []string
 }
 
@@ -33,18 +41,32 @@ func newQuotaPolicy(quotas formsvc.Quotas) quotaPolicy {
 	if limit == 0 {
 		return quotaPolicy{}
 	}
-	p := quotaPolicy{name: `"key"`, limit: []string{strconv.Itoa(limit)}}
-	if quotas.PerAccount() {
-		p.name = `"account"`
+	count := func(name string) quotaCount {
+		return quotaCount{name, []string{name + ";q=" + strconv.Itoa(limit) + ";w=" + strconv.Itoa(wholeSeconds(window, 1))}}
 	}
-	p.policy = []string{p.name + ";q=" + p.limit[0] + ";w=" + strconv.Itoa(wholeSeconds(window, 1))}
-	return p
+	return quotaPolicy{
+		limit: []string{strconv.Itoa(limit)}, perAccount: quotas.PerAccount(),
+		key: count(`"key"`), user: count(`"user"`), account: count(`"account"`),
+	}
+}
+
+// of returns what is counted of who.
+func (p *quotaPolicy) of(who *formsvc.Principal) *quotaCount {
+	switch {
+	case p.perAccount:
+		return &p.account
+	case who.KeyID != "":
+		return &p.key
+	case who.UserID != "" || who.KeyName != "":
+		return &p.user
+	}
+	return &p.account
 }
 
 // count counts the request, unless it is beyond the quota.
 func (h *Handler) count(c *call) error {
 	if h.rates != nil {
-		if wait, ok := h.rates.take(subject(c.who), h.now()); !ok {
+		if wait, ok := h.rates.take(string(c.who.Subject()), h.now()); !ok {
 			return &problem{
 				status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: seconds(wait),
 				detail: "The key makes requests faster than it may. It may make " +
@@ -53,7 +75,7 @@ func (h *Handler) count(c *call) error {
 			}
 		}
 	}
-	if h.quota.limit == nil {
+	if h.quota.limit == nil || c.who.NoQuota {
 		return nil
 	}
 	state, err := h.svc.Quotas.Take(c.r.Context(), c.who)
@@ -76,20 +98,13 @@ func (h *Handler) uncount(c *call) {
 	}
 }
 
-// subject returns who has a rate of its own.
-func subject(who *formsvc.Principal) string {
-	if who.KeyID == "" { // an embedder's own authentication
-		return string(who.AccountID)
-	}
-	return string(who.KeyID)
-}
-
 // showQuota sets the headers that tell how much of the quota is left. The values
 // that change are parts of one string.
 func (h *Handler) showQuota(c *call, state formsvc.QuotaState) {
 	c.quota = state
 	var room [64]byte
-	b := append(append(room[:0], h.quota.name...), ";r="...)
+	counted := h.quota.of(c.who)
+	b := append(append(room[:0], counted.name...), ";r="...)
 	remaining := len(b)
 	b = strconv.AppendInt(b, int64(state.Left), 10)
 	end := len(b)
@@ -98,7 +113,7 @@ func (h *Handler) showQuota(c *call, state formsvc.QuotaState) {
 	b = strconv.AppendInt(b, int64(wholeSeconds(state.Reset, 0)), 10)
 	value := string(b)
 	header := c.w.Header()
-	header[headerLimit], header[headerPolicy] = h.quota.limit, h.quota.policy
+	header[headerLimit], header[headerPolicy] = h.quota.limit, counted.policy
 	c.setHeader(headerRate, value)
 	c.setHeader(headerRemaining, value[remaining:end])
 	c.setHeader(headerReset, value[reset:])

@@ -111,6 +111,40 @@ func TestQuotaHeaders(t *testing.T) {
 	})
 }
 
+// Users of a login of the embedding program's own have a quota and a rate each, and
+// answers say what is counted.
+func TestQuotaOfUsers(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		own := func(o httpx.Options) *httpx.Options {
+			o.Authenticate = func(r *http.Request) (*formsvc.Principal, error) {
+				user := r.Header.Get("User")
+				if user == "" {
+					return nil, formsvc.ErrUnauthenticated
+				}
+				return &formsvc.Principal{AccountID: w.mine.account.ID, UserID: strings.Trim(user, "-"), NoQuota: user == "admin"}, nil
+			}
+			return &o
+		}
+		w.limit(3, own(httpx.Options{}))
+		year := int(century / time.Second)
+		for left := 2; left >= 0; left-- {
+			w.do("GET", "/v1/me", "", header("User", "ada")).is(200, "").wantHeader("RateLimit-Policy", fmt.Sprintf(`"user";q=3;w=%d`, year)).
+				wantHeader("X-RateLimit-Remaining", strconv.Itoa(left))
+		}
+		w.do("GET", "/v1/me", "", header("User", "ada")).is(429, "quota_exceeded")
+		w.do("GET", "/v1/me", "", header("User", "bob")).is(200, "").wantHeader("X-RateLimit-Remaining", "2")
+		w.do("GET", "/v1/me", "").is(200, "").left(3, year, 2) // a key
+		w.do("GET", "/v1/me", "", header("User", "-")).is(200, "").wantHeader("RateLimit-Policy", fmt.Sprintf(`"account";q=3;w=%d`, year))
+		for range 5 {
+			w.do("GET", "/v1/me", "", header("User", "admin")).is(200, "").has("null", "quota").wantHeader("RateLimit-Policy", "")
+		}
+		w.limit(3, own(httpx.Options{Rate: 0.001, Burst: 1}))
+		w.do("GET", "/v1/me", "", header("User", "carl")).is(200, "")
+		w.do("GET", "/v1/me", "", header("User", "carl")).is(429, "rate_limited")
+		w.do("GET", "/v1/me", "", header("User", "dan")).is(200, "")
+	})
+}
+
 // The time left is rounded up: whoever waits as long as told is not refused again.
 func TestQuotaReset(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)

@@ -202,7 +202,7 @@ func TestBadPatches(t *testing.T) {
 			{"unknown members", `{"Status":"validated","x":1,"user":{"name":"x"}}`, 400, "invalid_body",
 				f("/Status unknown_member", "/x unknown_member", "/user/name unknown_member")},
 			{"campaign members", `{"title":"x","responseCount":1}`, 400, "invalid_body", f("/title unknown_member", "/responseCount unknown_member")},
-			{"not a status", `{"status":"Not One"}`, 422, "validation_failed", f("/status invalid_value")},
+			{"not a status", `{"status":"Not One "}`, 422, "validation_failed", f("/status invalid_value")},
 			{"empty status", `{"status":""}`, 422, "validation_failed", f("/status invalid_value")},
 			{"long status", `{"status":"` + strings.Repeat("a", 65) + `"}`, 422, "validation_failed", f("/status invalid_value")},
 			{"a good part and a bad one", `{"status":"validated","user":{"email":"x"}}`, 422, "validation_failed", f("/user/email invalid_email")},

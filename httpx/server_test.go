@@ -94,7 +94,7 @@ func exchange(t *testing.T, address, request string, end bool) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -125,7 +125,7 @@ func TestBodyTimeout(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	_, _ = io.WriteString(conn, "POST /v1/campaigns HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+w.mine.key+
 		"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	answer, _ := io.ReadAll(conn)
 	if !strings.HasPrefix(string(answer), "HTTP/1.1 408") || !strings.Contains(string(answer), "body_timeout") {
 		t.Errorf("%s", answer)

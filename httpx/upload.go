@@ -75,7 +75,7 @@ func (c *call) uploadSum(f *formsvc.File) (sum [sha256.Size]byte) {
 		return sum
 	}
 	return sha256.Sum256(fmt.Appendf(nil, "%s %s\n%x %q %q %q",
-		c.r.Method, c.r.URL.Path, f.SHA256, f.Name, f.ContentType, f.Module))
+		c.r.Method, c.path(), f.SHA256, f.Name, f.ContentType, f.Module))
 }
 
 // upload reads what the request has to say of a file and has take receive it.
@@ -137,10 +137,13 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 	if err != nil {
 		return in, err
 	}
-	dispositions := c.r.Header["Content-Disposition"]
-	name, _, ok := fileName(dispositions[0], "attachment")
-	if !ok || len(dispositions) > 1 {
-		return in, badHeader("Content-Disposition must be attachment, with the name in filename or filename* (RFC 6266).")
+	lines := c.r.Header["Content-Disposition"]
+	if len(lines) > 1 {
+		return in, badHeader("Content-Disposition must be there once.")
+	}
+	said, wrong := parseDisposition(lines[0], "attachment")
+	if wrong != "" {
+		return in, badHeader("Content-Disposition " + wrong + ".")
 	}
 	want, err := contentDigests(c.r.Header["Content-Digest"])
 	if err != nil {
@@ -151,7 +154,7 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 	}
 	src.want = want.without(digestSHA256) // the service computes that one anyway
 	return formsvc.FileInput{
-		Name: name, ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src, SHA256: want.sha256(),
+		Name: said.filename, ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src, SHA256: want.sha256(),
 	}, nil
 }
 

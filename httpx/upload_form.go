@@ -134,28 +134,28 @@ func (f *fileForm) next() error {
 	if err != nil {
 		return f.broken(err)
 	}
-	dispositions := part.Header["Content-Disposition"]
-	if len(dispositions) != 1 {
-		return badDisposition()
+	lines := part.Header["Content-Disposition"]
+	if len(lines) != 1 {
+		return badDisposition("must be there once")
 	}
-	name, params, ok := fileName(dispositions[0], "form-data")
-	if !ok {
-		return badDisposition()
+	said, wrong := parseDisposition(lines[0], "form-data")
+	if wrong != "" {
+		return badDisposition(wrong)
 	}
 	if err := checkTransferEncoding(part); err != nil {
 		return err
 	}
-	switch params["name"] {
+	switch said.name {
 	case "file":
-		return f.setFile(part, name)
+		return f.setFile(part, said.filename)
 	case "module":
 		return f.setModule(part)
 	}
 	return badRequest("unknown_part", "The form must have no parts but file and module.")
 }
 
-func badDisposition() error {
-	return badRequest("malformed_multipart", "Every part needs one Content-Disposition: form-data with its name.")
+func badDisposition(wrong string) error {
+	return badRequest("malformed_multipart", "The Content-Disposition of a part "+wrong+".")
 }
 
 // checkTransferEncoding refuses parts that would have to be decoded, which HTTP

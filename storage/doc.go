@@ -33,10 +33,11 @@
 //     [github.com/formsvc/toolkit/formsvc.Webhook.Listens] says who gets them and [github.com/formsvc/toolkit/formsvc.DeliveryID]
 //     under which identifier.
 //   - Put the events of an account in the order in which others come to see
-//     them, not in that of their times or identifiers: whoever follows them must
-//     miss none that commits late. A store may show an event late; it may never
-//     show it behind somebody who has read on. The events of all accounts together
-//     are in such an order, too.
+//     them, not in that of their times or identifiers: a reader that follows them
+//     must miss none that commits late. A store may show an event late; it may never
+//     show it behind a reader that has gone on. The events of all accounts together
+//     are in such an order, too. Events about one response are in the order of its
+//     changes: find their places while the response is locked.
 //   - Deliveries, notices and digests are given out on leases. A lease needs a
 //     token wherever its holder reports back, and nothing that looks for lost
 //     ones: it ends by itself, at a time that the caller names.

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,7 +184,7 @@ func TestServerHangsDuringRead(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	mustPut(t, newStore(t, server, nil), "blob", pattern(40*mib)) // more than fits into the buffers of both systems
-	store := newStore(t, server, &s3blob.Options{Timeout: 3 * time.Second})
+	store := newStore(t, server, &s3blob.Options{Timeout: s3blob.DefaultTimeout})
 	r, _, err := store.Open(t.Context(), "blob", 0, -1)
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +286,7 @@ func TestManyPutsAtOnce(t *testing.T) {
 func TestNoBufferIsFree(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
-	store := newStore(t, server, &s3blob.Options{Memory: 5 * mib, Timeout: time.Second})
+	store := newStore(t, server, &s3blob.Options{Memory: 5 * mib})
 	hold, held := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
@@ -343,9 +344,19 @@ func TestDamageAtRest(t *testing.T) {
 func TestCloseEarly(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
-	store := newStore(t, server, nil)
-	mustPut(t, store, "blob", pattern(20*mib))
-	before := runtime.NumGoroutine()
+	mustPut(t, newStore(t, server, nil), "blob", pattern(20*mib))
+	var dialed, open atomic.Int64
+	store := newStore(t, server, &s3blob.Options{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			dialed.Add(1)
+			open.Add(1)
+			return &counted{conn, sync.OnceFunc(func() { open.Add(-1) })}, nil
+		},
+	}})
 	for range 100 {
 		r, _, err := store.Open(t.Context(), "blob", 5, -1)
 		if err != nil {
@@ -361,11 +372,24 @@ func TestCloseEarly(t *testing.T) {
 			t.Fatal("reading after Close succeeds")
 		}
 	}
-	// Tests run in parallel, so the number is not exact; a leak would be a hundred at least.
-	for try := 0; runtime.NumGoroutine() > before+90; try++ {
-		if try == 100 {
-			t.Fatalf("%d goroutines, and %d before", runtime.NumGoroutine(), before)
-		}
-		time.Sleep(100 * time.Millisecond)
+	if dialed.Load() < 100 {
+		t.Errorf("%d connections for 100 answers, so some were used again although they were not read to the end", dialed.Load())
 	}
+	for end := time.Now().Add(patience); open.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d of %d connections are still open", open.Load(), dialed.Load())
+		}
+	}
+}
+
+// A counted connection says when it is closed.
+type counted struct {
+	net.Conn
+
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.closed()
+	return c.Conn.Close()
 }

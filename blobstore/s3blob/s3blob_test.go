@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -56,8 +57,18 @@ func newStoreAt(t testing.TB, server *s3test.Server, prefix string, opts *s3blob
 	return newStoreOf(t, bucket, server, opts)
 }
 
+// patience only keeps a test that hangs from hanging for ever.
+const patience = 2 * time.Minute
+
 func newStoreOf(t testing.TB, bucket s3blob.Bucket, server *s3test.Server, opts *s3blob.Options) *s3blob.Store {
 	t.Helper()
+	if opts == nil {
+		opts = &s3blob.Options{}
+	}
+	if opts.Timeout == 0 { // no answer is late because the machine is busy
+		patient := *opts
+		patient.Timeout, opts = patience, &patient
+	}
 	store, err := s3blob.New(bucket, s3blob.StaticCredentials(server.AccessKey, server.SecretKey, ""), opts)
 	if err != nil {
 		t.Fatal(err)

@@ -243,6 +243,11 @@ func (e *examination) database(ctx context.Context) (usable bool) {
 		list = postgres.Diagnose(ctx, e.DB, &postgres.DiagnoseOptions{Nodes: e.Nodes, LongTransaction: e.LongTransaction})
 	}
 	e.found(list...)
+	if slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" }) { // it can be read
+		if err := e.refuseLeftBehind(ctx); err != nil {
+			e.found(finding.Bad("database", "A server refuses to start. Move the data, or name another --data.", "%v", err))
+		}
+	}
 	return slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" && f.Level == finding.OK }) &&
 		// Opening it as a server does would change that.
 		!slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "journal" && f.Level != finding.OK })

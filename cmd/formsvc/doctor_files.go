@@ -63,7 +63,7 @@ func (e *examination) files(ctx context.Context, s store, svc *formsvc.Service) 
 		return
 	}
 	e.found(finding.Good("files", "a few bytes were stored, read back and removed"))
-	if s != nil {
+	if s != nil && e.belong(ctx, svc) {
 		e.strangers(ctx, b, s)
 		e.missing(ctx, b, s, svc)
 	}
@@ -149,6 +149,21 @@ func clockFinding(theirs, ours time.Time) finding.Finding {
 	return finding.Good("clock", "that of the S3 server and the one here are %v apart", apart.Abs())
 }
 
+// belong looks whether the files belong to the database, or may, and reports whether.
+func (e *examination) belong(ctx context.Context, svc *formsvc.Service) bool {
+	err := svc.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: true})
+	switch {
+	case errors.Is(err, formsvc.ErrOtherBlobs):
+		e.found(finding.Bad("files", "A server refuses to start on them: name those of this database with --blobs. "+
+			"To go on with what the other database has, move its data too: formsvc copy", "%v", err))
+	case err != nil:
+		e.found(finding.Bad("files", "See what is said of the place above.", "%v", err))
+	default:
+		e.found(finding.Good("files", "they belong to this database"))
+	}
+	return err == nil
+}
+
 // strangers looks for what isn't ours, as in a bucket that is shared.
 func (e *examination) strangers(ctx context.Context, b blobstore.Store, s store) {
 	const advice = "Give this database a directory, or a bucket or prefix, of its own: the daily sweep removes what it doesn't know."
@@ -160,8 +175,11 @@ func (e *examination) strangers(ctx context.Context, b blobstore.Store, s store)
 			e.found(finding.Bad("files", "See that the credentials may list.", "they can't be listed: %v", err))
 			return
 		}
-		id, ok := formsvc.ParseID(info.Key[min(len(info.Key), 3):])
-		if !ok || formsvc.BlobKey(id) != info.Key {
+		if info.Key == formsvc.MarkerKey {
+			continue
+		}
+		id := formsvc.ID(info.Key[min(len(info.Key), 3):])
+		if !id.Valid() || formsvc.BlobKey(id) != info.Key {
 			foreign = info.Key
 		} else if time.Since(info.ModTime) > formsvc.SweepAge {
 			ids = append(ids, id)

@@ -20,7 +20,7 @@ type exportCmd struct {
 	Out           string   `placeholder:"FILE" help:"Where to write, readable by its owner only; it must not exist. Defaults to standard output."`
 	Order         string   `enum:"asc,desc" default:"asc" help:"asc: oldest first, desc: newest first."`
 	After         string   `placeholder:"UUID" help:"Go on after this response, the last one of an export before."`
-	Status        []string `help:"Only responses in these states, separated by commas."`
+	Status        []string `help:"Only responses in these states, separated by commas; a comma within one has a backslash before it."`
 	Email         string   `help:"Only responses of this address, exactly."`
 	Reference     string   `help:"Only the response with this reference."`
 	CreatedAfter  string   `placeholder:"T" help:"Only responses made later than this: a time such as 2026-11-21T08:30:00Z, or how long ago, such as 2h."`

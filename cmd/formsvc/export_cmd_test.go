@@ -21,7 +21,10 @@ func TestExportCommand(t *testing.T) {
 			ids = append(ids, r.UUID)
 		}
 		c.want(t, http.StatusOK, http.MethodPatch, responsePath(campaign, ids[3]), map[string]string{"status": "completed"}, nil)
+		c.want(t, http.StatusOK, http.MethodPatch, responsePath(campaign, ids[4]), map[string]string{"status": "à lire, vite"}, nil)
+		c.want(t, http.StatusOK, http.MethodPatch, responsePath(campaign, ids[5]), map[string]string{"status": "Lu,vu"}, nil)
 		for flags, query := range map[string]string{
+			`--status Lu\,vu,completed`:            "order=asc&status=completed&status=Lu%2Cvu",
 			"":                                     "order=asc",
 			"--order desc --email ada@example.com": "order=desc&email=ada@example.com",
 			"--status completed,other":             "order=asc&status=completed&status=other",

@@ -71,6 +71,7 @@ const (
 	unitNoticeClaim
 	unitNoticeFinish
 	unitRequest
+	unitBlobClaim
 	unitBlobPut
 	unitBlobDelete
 	unitBlobClean
@@ -121,7 +122,8 @@ func (u unit) names() (unit, middle string) {
 		unitQueueFinish:     {"queue.finish"},
 		unitNoticeClaim:     {"notice.claim"},
 		unitNoticeFinish:    {"notice.finish"},
-		unitRequest:         {"request", "sent"},  // all of it, and no answer yet
+		unitRequest:         {"request", "sent"}, // all of it, and no answer yet
+		unitBlobClaim:       {"blob.claim"},
 		unitBlobPut:         {"blob.put", "read"}, // all of it, and no blob yet
 		unitBlobDelete:      {"blob.delete"},
 		unitBlobClean:       {"blob.clean"},

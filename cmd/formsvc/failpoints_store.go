@@ -246,8 +246,12 @@ type failingBlobs struct {
 	f *failpoints
 }
 
-// Put also has a point at which all was read that the blob will have.
+// Put also has a point at which all was read that the blob will have, unless it claims
+// the blob store.
 func (b *failingBlobs) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	if key == formsvc.MarkerKey {
+		return making(b.f, unitBlobClaim, func() (int64, error) { return b.Store.Put(ctx, key, r) })
+	}
 	r = &failingReader{r: r, f: b.f}
 	return making(b.f, unitBlobPut, func() (int64, error) { return b.Store.Put(ctx, key, r) })
 }

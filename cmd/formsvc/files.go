@@ -31,7 +31,7 @@ func (g *global) withFiles(ctx context.Context, metered func(store, blobs) blobs
 	if metered != nil {
 		used = metered(s, b)
 	}
-	return onStore(s, &formsvc.Options{Blobs: used}, do)
+	return g.explainBlobs(onStore(s, &formsvc.Options{Blobs: used}, do))
 }
 
 type filesSweepCmd struct {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 // A place is where a server keeps the bytes of files.
@@ -185,12 +186,12 @@ func (w *filing) listed(t testing.TB) []fileRecord {
 	return page.Items
 }
 
-// stored returns the paths of everything in the place: blobs, and under names
-// with a dot what uploads left behind that were cut off.
+// stored returns the paths of everything in the place but the marker: blobs, and under
+// names with a dot what uploads left behind that were cut off.
 func (p *place) stored(t testing.TB) (blobs, leftovers []string) {
 	t.Helper()
 	err := filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || d.IsDir() || d.Name() == formsvc.MarkerKey {
 			return err
 		}
 		rest, err := filepath.Rel(p.dir, path)

@@ -32,7 +32,7 @@ func TestKeysBesideARunningServer(t *testing.T) {
 		}
 
 		uuid := findKey(t, dsn, "reader")
-		manage(t, dsn, "keys", "revoke", uuid)
+		manage(t, dsn, "keys", "revoke", strings.ToUpper(uuid)) // as people may write it
 		took := eventually(t, "the revoked key is refused", func() bool {
 			a, err := c.do(t.Context(), http.MethodGet, "/v1/campaigns", nil)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
@@ -91,6 +92,8 @@ func (c *restoreCmd) tell(g *global, std streams, m *backup.Manifest, err error)
 	case errors.Is(err, backup.ErrNotEmpty):
 		return fmt.Errorf("%w\n\nA restore writes over nothing. If a server is running there, stop it; move what is there away, or\n"+
 			"name another place with --data, --db and --blobs", err)
+	case errors.Is(err, formsvc.ErrOtherBlobs):
+		return g.explainBlobs(err)
 	case errors.Is(err, keyring.ErrUnknownKey):
 		return g.explainKeys(err)
 	case err != nil && !errors.Is(err, backup.ErrDamaged) || m.Sums == "":

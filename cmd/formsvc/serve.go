@@ -91,11 +91,18 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err != nil {
 		return err
 	}
+	ready := g.claimFiles(ctx, n.svc)
+	if errors.Is(ready, formsvc.ErrOtherBlobs) {
+		return ready
+	}
 	if err := c.welcome(ctx, n.svc.As(serveActor), std); err != nil {
 		return err
 	}
-	if err := n.svc.Ready(ctx); err != nil {
-		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", err))
+	if ready == nil {
+		ready = n.svc.Ready(ctx)
+	}
+	if ready != nil {
+		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", ready))
 	}
 	c.announce(ctx, g, logger, on)
 	err = n.run(ctx, on.bounded(c.MaxConnections))
@@ -114,8 +121,12 @@ const (
 // be starting too, or be on its way from one machine to another.
 func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, error) {
 	for deadline := time.Now().Add(openPatience); ; {
-		s, err := g.open(ctx, true)
-		if !errors.Is(err, formsvc.ErrUnavailable) || time.Now().After(deadline) {
+		var s store
+		err := g.refuseLeftBehind(ctx)
+		if err == nil {
+			s, err = g.open(ctx, true)
+		}
+		if !errors.Is(err, formsvc.ErrUnavailable) || errors.Is(err, formsvc.ErrMoved) || time.Now().After(deadline) {
 			return s, err
 		}
 		logger.WarnContext(ctx, "the database can't be reached; trying again", slog.Any("error", err))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -44,7 +45,7 @@ func signInLink(base, token string) string { return base + settingsPath + "/sign
 func (c *serveCmd) settings(n *node, m *mailer) (http.Handler, error) {
 	opts := &settings.Options{Logger: n.logger}
 	if c.BaseURL != "" {
-		opts.BaseURL, opts.APIURL = c.BaseURL+settingsPath, c.BaseURL
+		opts.BaseURL = c.BaseURL + settingsPath
 	}
 	if m != nil && c.BaseURL != "" {
 		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
@@ -52,7 +53,7 @@ func (c *serveCmd) settings(n *node, m *mailer) (http.Handler, error) {
 				"If you did not ask for it, somebody else typed your address; nothing has happened.\n", until.UTC().Format("15:04 UTC"), link))
 		}
 	}
-	pages, err := settings.New(n.svc, opts)
+	pages, err := settings.New(n.svc, cmp.Or(c.BaseURL, "/"), opts)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,56 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 		return nil, g.explainKeys(err)
 	}
 	return s, nil
+}
+
+// refuseLeftBehind makes sure that nobody begins anew on Postgres who means to go on there:
+// it fails when the database of the flags is an empty Postgres one, and the one that a
+// server without --db has is used. It leaves both as they are.
+func (g *global) refuseLeftBehind(ctx context.Context) error {
+	scheme, _, err := g.scheme()
+	if err != nil || scheme == "sqlite" {
+		return err
+	}
+	path := filepath.Join(g.Data, "formsvc.db")
+	c, err := sqlite.Look(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && c == (sqlite.Contents{}) {
+		return nil
+	}
+	empty, emptyErr := g.empty(ctx)
+	switch {
+	case emptyErr != nil || !empty:
+		return emptyErr
+	case err != nil:
+		return fmt.Errorf("--db: the Postgres database is empty, and beside it is one that can't be read; name another --data to begin anew: %w", err)
+	}
+	return fmt.Errorf("--db: the Postgres database is empty, and what you have is in %s (campaigns: %d, responses: %d, files: %d).\n"+
+		"  - To move it to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
+		"  - To begin anew: name another directory with --data", path, c.Campaigns, c.Responses, c.Files, path)
+}
+
+// empty reports whether the database of the flags has no account. One with the schema of
+// an earlier release is in use.
+func (g *global) empty(ctx context.Context) (_ bool, err error) {
+	s, err := g.openWith(ctx, nil, false)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	steps, err := s.Migrations(ctx)
+	if err != nil {
+		return false, err
+	}
+	applied := 0
+	for _, step := range steps {
+		if !step.AppliedAt.IsZero() {
+			applied++
+		}
+	}
+	if applied < len(steps) {
+		return applied == 0, nil
+	}
+	accounts, err := s.Accounts(ctx)
+	return len(accounts) == 0, err
 }
 
 // withService runs a management command on the database of the flags, beside a

@@ -22,13 +22,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A lonelyBrowser is one for which no other host has an address.
+// A lonelyBrowser is one for which no other host has an address; names in ".lan" are names
+// of this machine.
 type lonelyBrowser struct{ ctx context.Context }
 
 func launchBrowser(t *testing.T) lonelyBrowser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("disable-component-update", true))
+		chromedp.Flag("host-resolver-rules", "MAP *.lan 127.0.0.1 , MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)

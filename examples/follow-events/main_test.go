@@ -54,7 +54,7 @@ func TestOneTaskForEachResponse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for guard := time.Now().Add(time.Minute); round == rounds-1 && count(t, db, "tasks") < rounds*each && time.Now().Before(guard); {
+		for guard := time.Now().Add(2 * time.Minute); round == rounds-1 && count(t, db, "tasks") < rounds*each && time.Now().Before(guard); {
 			time.Sleep(time.Millisecond)
 		}
 		cancel() // in the middle of it, but for the last round

@@ -17,11 +17,9 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/settings"
 	"github.com/formsvc/toolkit/storage/postgres"
 )
-
-// A user is what the host knows of who is signed in.
-type user struct{ Name, Tenant, Role string }
 
 func main() {
 	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
@@ -36,7 +34,8 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// newServer returns the host's server, with the forms API under /forms.
+// newServer returns the host's server, with the forms API under /forms, and pages for
+// people under /forms/settings.
 func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	store, err := postgres.OpenDB(ctx, db, nil)
 	if err != nil {
@@ -46,32 +45,19 @@ func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	logins := newLogins()
-	api, err := httpx.New(forms, &httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
-		u, ok := logins.user(r)
-		if !ok {
-			return nil, formsvc.ErrUnauthenticated
-		}
-		account, err := forms.Accounts.Ensure(r.Context(), "tenant "+u.Tenant)
-		return &formsvc.Principal{AccountID: account, KeyName: u.Name, Permissions: permissions(u.Role)}, err
-	}})
+	members := &members{logins: newLogins(), forms: forms}
+	api, err := httpx.New(forms, &httpx.Options{Authenticate: members.principal})
+	if err != nil {
+		return nil, err
+	}
+	pages, err := settings.New(forms, "/forms", &settings.Options{Authenticate: members.visitor})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /login", logins.login)
+	mux.HandleFunc("POST /login", members.logins.login)
 	// Browsers send the cookie along when another site makes them post something.
 	mux.Handle("/forms/", http.StripPrefix("/forms", http.NewCrossOriginProtection().Handler(api)))
+	mux.Handle("/forms/settings/", http.StripPrefix("/forms/settings", pages))
 	return mux, nil
-}
-
-func permissions(role string) []formsvc.Permission {
-	switch role {
-	case "admin":
-		return formsvc.AllPermissions()
-	case "clerk":
-		return []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesRead, formsvc.ResponsesWrite}
-	default:
-		return nil
-	}
 }

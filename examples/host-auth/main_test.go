@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -68,6 +69,16 @@ func TestTenantsAndRoles(t *testing.T) {
 	}
 	if w := do(ada, "POST", campaigns, body, "Sec-Fetch-Site", "cross-site"); w.Code != http.StatusForbidden {
 		t.Errorf("another site: status %d, want 403", w.Code)
+	}
+	for who, want := range map[string]int{ada: 200, bob: 401, "": 401} {
+		if w := do(who, "GET", "/forms/settings/", ""); w.Code != want {
+			t.Errorf("the pages: status %d, want %d", w.Code, want)
+		}
+	}
+	page := do(ada, "POST", "/forms/settings/keys", "name=website&permissions=campaigns:read", "Content-Type", "application/x-www-form-urlencoded")
+	key := regexp.MustCompile(`formsvc_[0-9A-Za-z]{49}`).FindString(page.Body.String())
+	if w := do("", "GET", path, "", "Authorization", "Bearer "+key); w.Code != http.StatusOK || !strings.Contains(page.Body.String(), "/forms/v1/campaigns") {
+		t.Errorf("with a key of the pages: status %d; the page: %s", w.Code, page.Body)
 	}
 	var accounts int
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM formsvc_accounts").Scan(&accounts); err != nil || accounts != 2 {

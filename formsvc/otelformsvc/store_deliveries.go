@@ -208,3 +208,8 @@ func (s *tracedStore) PruneSessions(ctx context.Context, before time.Time, limit
 	defer s.span(&ctx, "PruneSessions").end(&err)
 	return s.Store.PruneSessions(ctx, before, limit)
 }
+
+func (s *tracedStore) Identity(ctx context.Context) (_ formsvc.ID, err error) {
+	defer s.span(&ctx, "Identity").end(&err)
+	return s.Store.Identity(ctx)
+}

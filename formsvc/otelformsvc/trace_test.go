@@ -52,7 +52,7 @@ func newNode(t *testing.T, store interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := settings.New(forms, nil)
+	pages, err := settings.New(forms, "/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func BenchmarkPages(b *testing.B) {
 			}
 			f := &filling{b: b, svc: svc, db: db, account: account.ID, postgres: name == "postgres"}
 			f.fill(*rows)
-			pages, err := settings.New(svc, &settings.Options{
+			pages, err := settings.New(svc, "/", &settings.Options{
 				Authenticate: func(*http.Request) (*settings.Visitor, error) {
 					return &settings.Visitor{AccountID: account.ID}, nil
 				},

@@ -1,7 +1,7 @@
 // Package settings serves account settings as web pages: where keys are made, webhooks
 // are managed, and people look at campaigns, responses and what failed.
 //
-//	pages, err := settings.New(svc, nil) // nil for one-time links and our own sessions
+//	pages, err := settings.New(svc, "/forms", nil) // the API is at /forms/v1
 //	// handle err
 //	mux.Handle("/settings/", http.StripPrefix("/settings", pages))
 //
@@ -19,7 +19,7 @@
 // [Options.SendLink] the page of signing in mails links to the contact of an account.
 //
 // With Authenticate the embedding program says who is signed in, and all of that is not
-// there.
+// there. Whoever it lets in may do all that pages offer, keys with every permission included.
 //
 // # Safety
 //

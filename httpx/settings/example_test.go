@@ -16,7 +16,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	pages, err := settings.New(svc, &settings.Options{
+	pages, err := settings.New(svc, "/forms", &settings.Options{
 		Authenticate: func(r *http.Request) (*settings.Visitor, error) {
 			user, _, ok := r.BasicAuth() // whatever the program has
 			if !ok {

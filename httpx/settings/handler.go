@@ -27,9 +27,6 @@ type Options struct {
 	// mailed with all of it, and with https the cookie is for TLS alone, whatever the
 	// last proxy speaks. Defaults to where the browser asked, and to no mail.
 	BaseURL string
-	// APIURL is the public address of the API, which pages show in commands to copy.
-	// Defaults to the address of the pages without its last segment.
-	APIURL string
 	// SendLink mails a sign-in link to the contact of an account, which is to be used
 	// until the time. It is called while the browser waits, and its error is logged.
 	// Defaults to none, so that links come from [formsvc.Sessions.NewLink] alone.
@@ -41,9 +38,11 @@ type Options struct {
 // A Visitor is who looks at the pages.
 type Visitor struct {
 	AccountID formsvc.ID
-	// Name is shown, is the author of comments, and is in the audit trail. Defaults to
-	// "account settings".
-	Name string
+	// UserID and Name are those of the [formsvc.Principal] that the visitor is for the API,
+	// so that the overview shows how much of his quota is used. Name is also shown, is the
+	// author of comments, and is in the audit trail. Defaults to "account settings", and
+	// to no quota of his own.
+	UserID, Name string
 }
 
 // A Handler serves the pages. It is safe for concurrent use and runs nothing by
@@ -52,7 +51,7 @@ type Handler struct {
 	svc          *formsvc.Service
 	authenticate func(*http.Request) (*Visitor, error) // nil: sessions of our own
 	baseURL      *url.URL                              // nil: where the browser asked
-	apiURL       string
+	apiURL       *url.URL                              // without a host: that of the pages
 	sendLink     func(ctx context.Context, to, link string, until time.Time) error
 	logger       *slog.Logger
 	origins      *http.CrossOriginProtection
@@ -71,8 +70,13 @@ var templates embed.FS
 //go:embed assets/settings.css assets/settings.js
 var assets embed.FS
 
-// New returns a Handler for the service. It fails when an option can't be used.
-func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
+// New returns a Handler for the service, whose pages show commands that call the API at
+// api: a path at the host that the pages are asked for, such as "/forms" for an API at
+// "/forms/v1", or "/" for one at "/v1"; or all of a public address, such as
+// "https://api.example.com". It fails when that or an option can't be used.
+//
+// The API must take keys, as every [httpx.Handler] does.
+func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	if svc == nil {
 		return nil, errors.New("settings: a service is required")
 	}
@@ -81,13 +85,12 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, authenticate: o.Authenticate, apiURL: strings.TrimRight(o.APIURL, "/"), sendLink: o.SendLink,
-		logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched, version: assetVersion(),
+		svc: svc, authenticate: o.Authenticate, sendLink: o.SendLink, logger: o.Logger, origins: http.NewCrossOriginProtection(), mails: new(mailLimit), now: time.Now, searched: searched, version: assetVersion(),
 	}
 	if h.logger == nil {
 		h.logger = slog.Default()
 	}
-	if err := h.locate(o.BaseURL); err != nil {
+	if err := h.locate(o.BaseURL, api); err != nil {
 		return nil, err
 	}
 	if o.SendLink != nil && (h.baseURL == nil || o.Authenticate != nil) {
@@ -106,19 +109,32 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
-// locate notes the public address of the pages.
-func (h *Handler) locate(base string) error {
+// locate notes the public addresses of the pages and of the API.
+func (h *Handler) locate(base, api string) error {
+	var err error
+	if h.apiURL, err = url.Parse(strings.TrimRight(api, "/")); err != nil || !isPlain(h.apiURL) ||
+		!isPublic(h.apiURL) && (h.apiURL.Scheme != "" || h.apiURL.Host != "" || !strings.HasPrefix(api, "/")) {
+		return errors.New("settings: the address of the API must be a path that begins with a slash, or an absolute http or https URL without query")
+	}
 	if base == "" {
 		return nil
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || !isPlain(u) || !isPublic(u) {
 		return errors.New("settings: options: BaseURL must be an absolute http or https URL without query")
 	}
 	h.baseURL = u
 	// A proxy may ask us by another name than the one that browsers know.
 	return h.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 }
+
+// isPlain reports whether an address leads to a place and has nothing else in it.
+func isPlain(u *url.URL) bool {
+	return u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
+}
+
+// isPublic reports whether an address says how to get there from anywhere.
+func isPublic(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
 // routes are all pages. What is not in an account's session is in open.
 func (h *Handler) routes() *http.ServeMux {
@@ -193,7 +209,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
+	// With no-referrer, browsers say "Origin: null" of our own forms, and without TLS that
+	// is all they say of where a form is from.
+	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store") // pages show what only their visitor may see

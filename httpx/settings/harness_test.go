@@ -104,7 +104,7 @@ func (w *world) serve(opts *settings.Options) {
 	}
 	o.Logger = slog.New(slog.NewTextHandler(w.log, nil))
 	var err error
-	if w.pages, err = settings.New(w.svc, &o); err != nil {
+	if w.pages, err = settings.New(w.svc, "/forms", &o); err != nil {
 		w.t.Fatal(err)
 	}
 	w.pages.SetNow(w.clock)

@@ -40,7 +40,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 		if status := w.ask("/v1/webhooks", value); status != 403 {
 			t.Errorf("the key may do more than was chosen: %d", status)
 		}
-		made.says("curl -H 'Authorization: Bearer " + value + "' " + w.server.URL + "/admin/v1/campaigns")
+		made.says("curl -H 'Authorization: Bearer " + value + "' " + w.server.URL + "/forms/v1/campaigns")
 		if made.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("header %v", made.header)
 		}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -32,10 +34,11 @@ type overviewPage struct {
 type quotaUse struct {
 	Limit   int64 // 0: there is none
 	Window  string
-	Used    int64     // of the window that is now, by whoever used most
+	Used    int64     // of the window that is now, by the one that used most
 	By      string    // who that is
 	Until   time.Time // when the window ends
-	Account bool      // whether all keys count together
+	Account bool      // whether all that an account's keys and users do counts together
+	Others  bool      // whether there may be users whose requests are not known here
 	Chart   chart
 }
 
@@ -102,6 +105,7 @@ func (v *visit) overview() error {
 func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	limit, window := v.svc.Quotas.Policy()
 	u := quotaUse{Limit: int64(limit), Window: windowName(window), Account: v.svc.Quotas.PerAccount()}
+	u.Others = !u.Account && v.h.authenticate != nil
 	if limit == 0 {
 		return u, nil
 	}
@@ -109,18 +113,8 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	start := formsvc.QuotaStart(now, window)
 	u.Until = start.Add(window)
 	first := now.Truncate(time.Hour).Add(-(chartHours - 1) * time.Hour)
-	subjects := map[formsvc.ID]string{v.account(): "all keys together"}
-	if !u.Account {
-		subjects = map[formsvc.ID]string{}
-		for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // the newest
-			subjects[k.ID] = k.Name
-			if keyState(&k, now) != keyInForce {
-				subjects[k.ID] = "" // has made requests, and will make no more
-			}
-		}
-	}
 	hours := make([]int, chartHours)
-	for subject, name := range subjects {
+	for subject, name := range v.subjects(keys, u.Account) {
 		windows, err := v.svc.Quotas.Use(v.ctx(), subject, formsvc.QuotaStart(first, window))
 		if err != nil {
 			return u, err
@@ -136,6 +130,26 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	}
 	u.Chart = hourChart(first, hours)
 	return u, nil
+}
+
+// subjects returns whose requests the overview counts, and what it calls them; "" for what
+// has made requests and will make no more.
+func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]string {
+	if perAccount {
+		return map[formsvc.ID]string{v.account(): "all together"}
+	}
+	subjects := map[formsvc.ID]string{}
+	if v.h.authenticate != nil { // others of the program's users are known to it alone
+		subjects[v.principal.Subject()] = "you"
+		subjects[v.account()] = "users without a name, together"
+	}
+	for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // the newest
+		subjects[k.ID] = "the key " + short(40, k.Name)
+		if keyState(&k, v.h.now()) != keyInForce {
+			subjects[k.ID] = ""
+		}
+	}
+	return subjects
 }
 
 // hourChart draws how many requests there were in each hour.
@@ -240,15 +254,12 @@ func (v *visit) recent() ([]recent, error) {
 
 // apiURL returns the address of the API, for commands to copy.
 func (v *visit) apiURL() string {
-	if v.h.apiURL != "" {
-		return v.h.apiURL
-	}
-	pages := "http://" + v.r.Host + v.base
+	pages := &url.URL{Scheme: "http", Host: v.r.Host}
 	if v.secure() {
-		pages = "https://" + v.r.Host + v.base
+		pages.Scheme = "https"
 	}
 	if v.h.baseURL != nil {
-		pages = v.h.baseURL.String()
+		pages = v.h.baseURL
 	}
-	return parent(pages)
+	return strings.TrimRight(pages.ResolveReference(v.h.apiURL).String(), "/")
 }

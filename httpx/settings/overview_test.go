@@ -1,12 +1,14 @@
 package settings_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // How much of the quota is used: now, and hour by hour.
@@ -51,6 +53,40 @@ func TestQuotaOnOverview(t *testing.T) {
 		w.signIn()
 		w.get("/").says("There is no quota on this server")
 	})
+}
+
+// Under a login of the embedding program's own, whoever looks sees his own requests.
+func TestQuotaOfUsersOnOverview(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	w.embed("", "/settings", "", "/")
+	api := func(user string, n int) {
+		t.Helper()
+		for range n {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", w.server.URL+"/v1/me", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.AddCookie(&http.Cookie{Name: "user", Value: user})
+			response, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if got := response.Header.Get("RateLimit-Policy"); response.StatusCode != 200 || got != `"user";q=1000;w=3600` {
+				t.Fatalf("status %d, policy %s", response.StatusCode, got)
+			}
+		}
+		if err := w.svc.Quotas.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api("ada", 4)
+	api("bob", 7)
+	w.get("/").is(200).says("4 of 1 000 this hour", "By you.", "Other users have a quota each").bars("4 requests")
+	w.cookie("user", "bob")
+	w.get("/").says("7 of 1 000 this hour", "By you.").bars("7 requests")
+	w.cookie("user", "carl")
+	w.get("/").says("0 of 1 000 this hour")
 }
 
 // bars checks what the bars of the page's chart say that are not empty.

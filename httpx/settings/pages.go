@@ -225,12 +225,3 @@ func host(address string) string {
 	}
 	return rest
 }
-
-// parent returns an address without the last segment of its path.
-func parent(address string) string {
-	scheme, rest, _ := strings.Cut(address, "://")
-	if i := strings.LastIndexByte(rest, '/'); i >= 0 {
-		rest = rest[:i]
-	}
-	return scheme + "://" + rest
-}

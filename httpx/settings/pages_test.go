@@ -94,7 +94,7 @@ func TestHostileTexts(t *testing.T) {
 				checkElement(t, path, n)
 			}
 			for name, want := range map[string]string{
-				"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 				"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 			} {
 				if got := a.header.Get(name); got != want {

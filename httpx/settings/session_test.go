@@ -79,7 +79,7 @@ func TestSignOut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pages, err := settings.New(svc, nil)
+			pages, err := settings.New(svc, "/", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +180,7 @@ func TestCookieOnTLS(t *testing.T) {
 		if what == "a proxy" {
 			opts.BaseURL = "https://forms.example.com/settings/"
 		}
-		pages, err := settings.New(w.svc, opts)
+		pages, err := settings.New(w.svc, "/", opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,11 +286,16 @@ func TestOptions(t *testing.T) {
 		{BaseURL: "forms.example.com"}, {BaseURL: "ftp://example.com"}, {BaseURL: "https://a@example.com"}, {BaseURL: "https://example.com?x"},
 		{SendLink: send}, {SendLink: send, BaseURL: "https://example.com", Authenticate: nobody},
 	} {
-		if _, err := settings.New(w.svc, &o); err == nil {
+		if _, err := settings.New(w.svc, "/", &o); err == nil {
 			t.Errorf("%+v is taken", o)
 		}
 	}
-	if _, err := settings.New(nil, nil); err == nil {
+	for _, api := range []string{"", "forms", "//example.com/forms", "ftp://example.com", "https://", "/forms?x", "https://a@example.com/forms", "https://example.com#x"} {
+		if _, err := settings.New(w.svc, api, nil); err == nil {
+			t.Errorf("the API %q is taken", api)
+		}
+	}
+	if _, err := settings.New(nil, "/", nil); err == nil {
 		t.Error("no service is needed")
 	}
 }

@@ -28,6 +28,8 @@ type visit struct {
 	svc  *formsvc.Service // as the visitor
 	base string           // the path that the pages are under
 	who  *Visitor         // nil: nobody is signed in
+	// principal is who the visitor is for the API, where the embedding program signs in.
+	principal formsvc.Principal
 	// session is the value of the cookie, "" where the embedding program has sessions.
 	session string
 	// wrong is what was wrong with the form that was sent, by the name of its field.
@@ -40,7 +42,16 @@ func (v *visit) ctx() context.Context { return v.r.Context() }
 func (v *visit) account() formsvc.ID { return v.who.AccountID }
 
 // id returns an identifier in the path.
-func (v *visit) id(name string) formsvc.ID { return formsvc.ID(v.r.PathValue(name)) }
+func (v *visit) id(name string) formsvc.ID { return readID(v.r.PathValue(name)) }
+
+// readID reads an identifier in any case. What is none names nothing, which the
+// service says.
+func readID(s string) formsvc.ID {
+	if id, ok := formsvc.ParseID(s); ok {
+		return id
+	}
+	return formsvc.ID(s)
+}
 
 // enter makes sure that somebody is signed in, and that a form is from one of our
 // pages.
@@ -50,6 +61,7 @@ func (v *visit) enter() error {
 		return err
 	}
 	v.who = new(*who)
+	v.principal = formsvc.Principal{AccountID: who.AccountID, UserID: who.UserID, KeyName: who.Name}
 	if strings.TrimSpace(v.who.Name) == "" {
 		v.who.Name = "account settings"
 	}

@@ -91,7 +91,7 @@ func (v *visit) showForm(status int, form hookForm, chosen []formsvc.EventType) 
 // one made.
 func (v *visit) readWebhook() (form hookForm, in formsvc.WebhookInput) {
 	form = hookForm{
-		ID: v.id("webhook"), URL: v.field("url"), CampaignID: formsvc.ID(v.field("campaign")),
+		ID: v.id("webhook"), URL: v.field("url"), CampaignID: readID(v.field("campaign")),
 		Headers: v.r.PostForm.Get("headers"), Disabled: v.field("disabled") != "",
 	}
 	form.Version, _ = strconv.ParseInt(v.field("version"), 10, 64)

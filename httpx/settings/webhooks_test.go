@@ -40,6 +40,7 @@ func TestWebhook(t *testing.T) {
 			t.Errorf("made %+v", hook)
 		}
 		path := "/webhooks/" + string(hook.ID)
+		w.get("/webhooks/" + strings.ToUpper(string(hook.ID))).is(200).says("Bicycle survey")
 		w.get("/webhooks").is(200).says(hook.URL, "1 of 50", "enabled").lacks(secret)
 		w.get(path).is(200).says("Bicycle survey", "X-Token", "Nothing was sent yet").lacks(secret, "qqq", "d:e")
 

@@ -19,6 +19,7 @@ import (
 // one unit. The functions that decide an update run while it is held, so they
 // must not call the store.
 type Store struct {
+	identity  formsvc.ID
 	mu        sync.Mutex
 	accounts  table[*account]
 	names     map[string]*account // the accounts by name
@@ -116,6 +117,8 @@ type digest struct {
 // New returns an empty store.
 func New() *Store {
 	return &Store{
+		identity: formsvc.NewID(time.Now()),
+
 		names:   make(map[string]*account),
 		keys:    make(map[[sha256.Size]byte]*formsvc.Key),
 		events:  make(map[formsvc.ID]*event),
@@ -137,6 +140,15 @@ func (s *Store) Close() error {
 		close(s.closed)
 	}
 	return nil
+}
+
+// Identity implements [formsvc.IdentityStore]. Each store has its own.
+func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
+	if err := s.enter(ctx); err != nil {
+		return "", err
+	}
+	defer s.mu.Unlock()
+	return s.identity, nil
 }
 
 func (s *Store) isClosed() bool {

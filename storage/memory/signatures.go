@@ -84,7 +84,7 @@ func (s *Store) SignaturesBy(
 }
 
 func checkSignature(sig *formsvc.Signature) error {
-	if _, ok := formsvc.ParseID(string(sig.FileID)); !ok && sig.FileID != "" {
+	if sig.FileID != "" && !sig.FileID.Valid() {
 		return fmt.Errorf("memory: a file's identifier that is no canonical UUID: %w", formsvc.ErrInvalid)
 	}
 	return formsvc.CheckText(

@@ -207,7 +207,7 @@ func TestRestoredFeed(t *testing.T) {
 // readSoon reads on when there is something: the feed waits for transactions of other tests.
 func (f *feed) readSoon(after *formsvc.EventPosition) (ids []formsvc.ID) {
 	f.Helper()
-	for deadline := time.Now().Add(10 * time.Second); len(ids) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(ids) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		ids = f.read(after, 10)
 	}
 	return ids

@@ -33,9 +33,11 @@
 //
 // # The feed of events
 //
-// Events are read in the order of their transactions' numbers, and only those
-// older than every transaction still running, so that none is missed that commits
-// late. Therefore a transaction that has written something and stays open, in any
+// Events are in the order in which they were committed. Those about one response are in
+// the order of its changes, also when many clients and transactions of hosts change it at
+// once; of two changes of different responses that overlap in time either may be first.
+// Only events older than every transaction still running are shown, so that none is
+// missed that commits late. Therefore a transaction that has written something and stays open, in any
 // database of the server, holds up the feed for as long: what others write
 // meanwhile is stored and delivered, but listed only after it ends. A host that
 // uses [Bind] should commit soon, and idle_in_transaction_session_timeout is worth
@@ -69,7 +71,10 @@
 //
 // [OpenDB] works on a database that the program has opened for itself. [Bind] gives a
 // store inside a transaction of the caller's, so that a response and the caller's own
-// rows commit together or not at all.
+// rows commit together or not at all. In a transaction that is REPEATABLE READ or
+// SERIALIZABLE a response that was changed, or that a file or signature was added to, since
+// the transaction began can't be changed anymore: the server undoes it (SQLSTATE 40001),
+// and the caller begins again.
 //
 // The driver is pgx. It is linked by this package and by no other.
 package postgres

@@ -30,6 +30,8 @@ func (*backend) Classify(err error) error {
 			return bunstore.Classified(formsvc.ErrNotFound, err)
 		case "22021": // character_not_in_repertoire
 			return bunstore.Classified(formsvc.ErrInvalid, err)
+		case fenced:
+			return bunstore.Classified(formsvc.ErrMoved, err)
 		case "53100": // disk_full
 			return bunstore.Classified(formsvc.ErrNoSpace, err)
 		}
@@ -88,4 +90,10 @@ func undone(err error) bool {
 		return e.Severity != "FATAL" && e.Severity != "PANIC" && class != "08" && class != "57" && class != "58"
 	}
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
+}
+
+// isLockTimeout reports whether a lock was not to be had in time.
+func isLockTimeout(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "55P03" // lock_not_available
 }

@@ -9,11 +9,29 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// The feed is in the order of transaction numbers, which only grow. A dump that
-// is restored on another server brings its events along, but not that server's
-// count of transactions: new events could come before old ones, and old ones
-// would seem to belong to transactions that are still to run. The offset moves
-// the numbers of this server past them.
+// The feed is in the order of transaction numbers, which only grow.
+//
+// An event is at the number of its own transaction or higher, so readers, who stop before
+// the oldest transaction that is running, never pass a place where one will still appear.
+// The number alone would not do: a transaction has it before it waits for the lock of a
+// response, and may commit long after others with higher ones. So an event is not below
+// the last transaction that had ended when the statement that inserts it began. That
+// statement comes after the one that got the lock, by then the change before has ended,
+// and places only grow from one change to the next. At the same place the sequence
+// decides, whose numbers the server hands out one by one. No place is above all
+// transactions that have ended, so on a quiet server every event is readable.
+//
+// What sees an older state (REPEATABLE READ) has an older place too. It is undone by the
+// server when the response was written since, so every unit that raises events about a
+// response writes its row; see touchResponse.
+//
+// After a crash the server goes on behind every place that is on disk: what a transaction
+// saw as ended has its end in the log before that transaction's own.
+//
+// A dump that is restored on another server brings its events along, but not that
+// server's count of transactions: new events could come before old ones, and old ones
+// would seem to belong to transactions that are still to run. The offset moves the
+// numbers of this server past them.
 
 // feedIsAhead tells whether there are events from transactions that this server
 // has not begun yet.

@@ -46,7 +46,7 @@ type Options struct {
 	// Defaults to none: they are stored readable.
 	Keyring *keyring.Keyring
 	// SkipMigrations makes Open leave the schema as it is, for looking at it or
-	// migrating later, and not check the keyring. Defaults to false.
+	// migrating later, and not check whether it may be used. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -78,6 +78,7 @@ type Store struct {
 
 	db       *sql.DB
 	owned    bool
+	place    string // without a password; "" for a database that the caller opened
 	backend  *backend
 	hot      bun.IConn // for statements that are a transaction by themselves
 	queue    bun.IConn // for those of the delivery queue
@@ -94,7 +95,8 @@ type Store struct {
 // pairs, and brings its schema up to date. It fails when the database is not
 // in UTF-8 or does not wait for its log to reach the disk, and with
 // keyring.ErrUnknownKey when secrets in it are sealed under keys that are not in
-// [Options.Keyring]. Close disconnects.
+// [Options.Keyring], and with formsvc.ErrMoved when its data is being copied to another
+// database, or was. Close disconnects.
 func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	o := opts.withDefaults()
 	cfg, err := pgx.ParseConfig(dsn)
@@ -123,6 +125,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	s := newStore(bun.NewDB(db, pgdialect.New()), &o, nil)
 	s.owned = true
+	s.place = placeOf(cfg)
 	if !o.NoListen {
 		s.listener = &listener{config: cfg}
 	}
@@ -154,6 +157,9 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 		return nil
 	}
 	if err := s.Migrate(ctx); err != nil {
+		return err
+	}
+	if err := s.CheckActive(ctx); err != nil {
 		return err
 	}
 	return s.CheckKeys(ctx)
@@ -219,14 +225,17 @@ func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration > 2*time.Second
 }
 
-// Migrate brings the schema up to date. Several nodes may do so at once. It
-// refuses a schema that is newer than this release.
+// Migrate brings the schema up to date, and gives the database its identity. Several
+// nodes may do so at once. It refuses a schema that is newer than this release.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
 	err = bunstore.Steps(ctx, list, s.inTx)
+	if err == nil {
+		err = s.inTx(ctx, bunstore.MakeIdentity)
+	}
 	if err == nil {
 		err = s.moveFeed(ctx)
 	}
@@ -239,7 +248,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, "SELECT to_regclass('formsvc_schema') IS NOT NULL")
+		list, err = bunstore.Status(ctx, list, c, schemaExists)
 		return err
 	})
 	return list, s.backend.Classify(err)
@@ -264,6 +273,8 @@ func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) er
 	}
 	return tx.Commit()
 }
+
+const schemaExists = "SELECT to_regclass('formsvc_schema') IS NOT NULL"
 
 func migrations() ([]Migration, error) {
 	files, err := fs.Sub(migrationFiles, "migrations")

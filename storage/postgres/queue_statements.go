@@ -183,6 +183,7 @@ ORDER BY e.xact, e.seq`,
 SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM formsvc_events AS e
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) < ($2::bigint, $3::bigint) ORDER BY e.xact DESC, e.seq DESC LIMIT $4`,
 		LookAtEventsAbout: lookAtEventsAbout,
+		TouchResponse:     touchResponse,
 		TakeQuota:         takeQuota(),
 		UseKeys:           useKeys,
 		FoldedEmail:       `lower(r.email COLLATE "C")`,

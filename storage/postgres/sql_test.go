@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -175,6 +174,7 @@ type door struct {
 	l      net.Listener
 	conns  chan net.Conn
 	shutCh chan bool
+	ended  chan struct{} // closed when nobody minds the connections any more
 }
 
 func newDoor(t testing.TB, target string) *door {
@@ -183,7 +183,7 @@ func newDoor(t testing.TB, target string) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{t: t, target: target, l: l, conns: make(chan net.Conn), shutCh: make(chan bool)}
+	d := &door{t: t, target: target, l: l, conns: make(chan net.Conn), shutCh: make(chan bool), ended: make(chan struct{})}
 	go d.accept()
 	go d.mind()
 	t.Cleanup(func() { _ = l.Close(); close(d.shutCh) })
@@ -202,7 +202,7 @@ func (d *door) accept() {
 		}
 		select {
 		case d.conns <- c:
-		case <-time.After(5 * time.Second):
+		case <-d.ended:
 			_ = c.Close()
 		}
 	}
@@ -210,6 +210,7 @@ func (d *door) accept() {
 
 // mind owns the connections: it passes new ones on or turns them away.
 func (d *door) mind() {
+	defer close(d.ended)
 	var through []net.Conn
 	shut := false
 	for {

@@ -2,9 +2,11 @@ package postgres
 
 import "github.com/formsvc/toolkit/storage/internal/bunstore"
 
-// position is where an event is in the feed, with a sequence number for those of
-// one transaction; see the table formsvc_feed.
-const position = `(SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
+// position is where an event is in the feed: at the number of its transaction, or at
+// that of the last one that had ended when the statement began, if that is higher; see
+// feed.go. Events with the same position are in the order of their sequence numbers.
+const position = `(SELECT greatest(pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1)
+  + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
 
 // writeEvents and, for what is made with its response, writeCreated are the part of a
 // statement that writes the events of the CTE ev.
@@ -95,6 +97,12 @@ const insertResponses = `inserted AS (
 ), ` + writeCreated + listening
 
 const selectInserted = ` SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
+
+// touchResponse locks a response by writing it. A transaction that sees the database as it
+// was before (REPEATABLE READ) can't change the response then: its events would come
+// before those of the transaction that ran this.
+const touchResponse = `UPDATE formsvc_responses AS r SET version = r.version
+WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ? RETURNING ` + bunstore.ResponseColumns
 
 const addCount = `
 INSERT INTO formsvc_counters AS n (campaign_id, shard, responses) VALUES ($1::text::uuid, $2, $3)

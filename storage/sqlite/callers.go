@@ -49,9 +49,7 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	s := New(bun.NewDB(db, sqlitedialect.New()), opts)
 	err := checkPool(ctx, db)
 	if err == nil && (opts == nil || !opts.SkipMigrations) {
-		if err = s.Migrate(ctx); err == nil {
-			err = s.CheckKeys(ctx)
-		}
+		err = s.ready(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w", s.backend.Classify(err))

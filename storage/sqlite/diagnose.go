@@ -50,7 +50,7 @@ func Diagnose(ctx context.Context, path string, opts *DiagnoseOptions) []finding
 		list = append(list, finding.Good("database file", "%s, mode %04o", path, mode))
 	}
 	d := &diagnosis{DiagnoseOptions: o}
-	if err := d.open(path); err != nil {
+	if d.db, err = openReadOnly(path); err != nil {
 		return append(list, finding.Bad("database", "See that this user may read it.", "it can't be opened: %v", err))
 	}
 	defer func() { _ = d.db.Close() }()
@@ -63,14 +63,15 @@ type diagnosis struct {
 	db *sql.DB
 }
 
-func (d *diagnosis) open(path string) (err error) {
-	if path, err = filepath.Abs(path); err != nil {
-		return err
+// openReadOnly opens a database file to look at it.
+func openReadOnly(path string) (*sql.DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
 	}
 	q := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}
 	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
-	d.db, err = sql.Open("sqlite", u.String())
-	return err
+	return sql.Open("sqlite", u.String())
 }
 
 const restoreAdvice = "Stop the server, keep a copy of the file, and bring a backup back (formsvc restore)."

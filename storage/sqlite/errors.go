@@ -28,6 +28,8 @@ func (*backend) Classify(err error) error {
 		return bunstore.Classified(formsvc.ErrConflict, err)
 	case lib.SQLITE_CONSTRAINT_FOREIGNKEY:
 		return bunstore.Classified(formsvc.ErrNotFound, err)
+	case lib.SQLITE_CONSTRAINT_TRIGGER: // of a fence; the others that raise are met by no statement of ours
+		return bunstore.Classified(formsvc.ErrMoved, err)
 	}
 	switch primary(e) {
 	case lib.SQLITE_FULL:

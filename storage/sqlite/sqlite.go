@@ -42,7 +42,7 @@ type Options struct {
 	// Defaults to none: they are stored readable.
 	Keyring *keyring.Keyring
 	// SkipMigrations makes Open leave the schema as it is, for looking at it or
-	// migrating later, and not check the keyring. Defaults to false.
+	// migrating later, and not check whether it may be used. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -88,7 +88,8 @@ type Store struct {
 // Open opens the database file at path, makes it if there is none (readable by
 // its owner only), and brings its schema up to date. It fails with
 // keyring.ErrUnknownKey when secrets in it are sealed under keys that are not in
-// [Options.Keyring]. Close closes it.
+// [Options.Keyring], and with formsvc.ErrMoved when its data is being copied to another
+// database, or was. Close closes it.
 //
 // Other processes may open the same file. The file must be on a local disk.
 func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
@@ -153,10 +154,19 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	if o.SkipMigrations {
 		return s, nil
 	}
-	if err := s.Migrate(ctx); err != nil {
-		return nil, err
+	return s, s.ready(ctx)
+}
+
+// ready makes sure that the database can be used.
+func (s *Store) ready(ctx context.Context) error {
+	err := s.Migrate(ctx)
+	if err == nil {
+		err = s.CheckActive(ctx)
 	}
-	return s, s.CheckKeys(ctx)
+	if err == nil {
+		err = s.CheckKeys(ctx)
+	}
+	return s.backend.Classify(err)
 }
 
 func closeOnError(err *error, db *sql.DB) {
@@ -193,16 +203,20 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Migrate brings the schema up to date. Two processes may do so at once. It
-// refuses a schema that is newer than this release.
+// Migrate brings the schema up to date, and gives the database its identity. Two
+// processes may do so at once. It refuses a schema that is newer than this release.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
-	return bunstore.Steps(ctx, list, func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
+	inTx := func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
 		return s.writer.inTx(ctx, func(c bun.IConn) error { return do(ctx, c) })
-	})
+	}
+	if err := bunstore.Steps(ctx, list, inTx); err != nil {
+		return err
+	}
+	return inTx(ctx, bunstore.MakeIdentity)
 }
 
 // Migrations returns every step of the schema and when it was applied.
@@ -211,11 +225,13 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.writer.inTx(ctx, func(c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'")
+		list, err = bunstore.Status(ctx, list, c, schemaExists)
 		return err
 	})
 	return list, err
 }
+
+const schemaExists = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'"
 
 func migrations() ([]Migration, error) {
 	files, err := fs.Sub(migrationFiles, "migrations")

@@ -131,6 +131,7 @@ func calls() []call {
 		{name: "Erase", uses: []part{accountPart, eventPart}, none: true, do: (*world).callErase},
 		{name: "DeleteResponse", uses: response, do: (*world).callDeleteResponse},
 		{name: "DeleteWebhook", uses: hook, do: (*world).callDeleteWebhook},
+		{name: "Identity", do: (*world).callIdentity},
 	})
 }
 

@@ -32,7 +32,7 @@ func feedTests() []test {
 // was written, as when a transaction that began earlier is still under way.
 func (w *world) feed(q formsvc.EventQuery, last *formsvc.Event) ([]formsvc.Event, formsvc.EventPosition) {
 	w.Helper()
-	guard, stop := context.WithTimeout(w.ctx, 30*time.Second)
+	guard, stop := context.WithTimeout(w.ctx, 2*time.Minute)
 	defer stop()
 	var events []formsvc.Event
 	for guard.Err() == nil {

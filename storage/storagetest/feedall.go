@@ -22,7 +22,7 @@ func wholeFeedTests() []test {
 // returns all events up to there and the position.
 func (w *world) wholeFeed(q formsvc.EventQuery, last formsvc.ID) ([]formsvc.Event, formsvc.EventPosition) {
 	w.Helper()
-	guard, stop := context.WithTimeout(w.ctx, 30*time.Second)
+	guard, stop := context.WithTimeout(w.ctx, 2*time.Minute)
 	defer stop()
 	var events []formsvc.Event
 	for guard.Err() == nil {

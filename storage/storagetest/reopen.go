@@ -21,6 +21,7 @@ func durabilityTests() []test {
 		{"what was acknowledged during Close is there", testAcknowledgedSurvives},
 		{"answers are there after Close", testRecordsSurviveClose},
 		{"links and sessions are there after Close", testSessionsSurviveClose},
+		{"the identity is the same after Close", testIdentitySurvivesClose},
 	}
 }
 
@@ -33,6 +34,7 @@ func handleTests() []test {
 		{"a lost lease finishes nothing", testHandlesFence},
 		{"one notice, one lease", testHandlesNotices},
 		{"events followed through both", testHandlesFeed},
+		{"changes of one response through both", testHandlesFeedOrder},
 		{"events raised through both", testHandlesEvents},
 		{"what one redelivers the other claims", testHandlesRedeliver},
 		{"a file or a bar", testHandlesFileOrBar},
@@ -40,6 +42,7 @@ func handleTests() []test {
 		{"one key, one unit", testHandlesKey},
 		{"grants of a quota don't overlap", testHandlesQuota},
 		{"one link, one session", testHandlesRedeem},
+		{"both have one identity", testHandlesIdentity},
 	}
 }
 
@@ -305,6 +308,10 @@ func testHandlesNotices(w *world) {
 
 func testHandlesFeed(w *world) {
 	w.wantFollowed([]Store{w.store, w.reopen(w.T, w.store)})
+}
+
+func testHandlesFeedOrder(w *world) {
+	w.wantChangesInOrder([]Store{w.store, w.reopen(w.T, w.store)})
 }
 
 func testHandlesRedeliver(w *world) {

@@ -73,6 +73,7 @@ const (
 	Audit        Category = "audit"        // who did what, which only grows
 	Quota        Category = "quota"        // requests are counted, and granted once
 	Sessions     Category = "sessions"     // who is signed in, and the links that sign in
+	Identity     Category = "identity"     // what tells one store's data from another's
 	Concurrency  Category = "concurrency"  // many units at once; each fails alone
 	Cancellation Category = "cancellation" // what a context that ends does
 	Closing      Category = "closing"      // use after Close
@@ -121,7 +122,7 @@ func Run(t *testing.T, open func(t testing.TB) Store, opts Options) {
 			for _, test := range g.tests {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
-					test.run(newWorld(t, open(t), opts.Reopen))
+					test.run(newWorld(t, open, opts.Reopen))
 				})
 			}
 		})
@@ -173,7 +174,7 @@ func groups() []group {
 		{TestEvents, testEventTests()},
 		{Notices, noticeTests()},
 		{Digests, digestTests()},
-		{Feed, append(feedTests(), wholeFeedTests()...)},
+		{Feed, slices.Concat(feedTests(), feedOrderTests(), wholeFeedTests())},
 		{Events, eventTests()},
 		{Idempotency, idempotencyTests()},
 		{Pruning, pruneTests()},
@@ -183,6 +184,7 @@ func groups() []group {
 		{Audit, auditTests()},
 		{Quota, quotaTests()},
 		{Sessions, sessionTests()},
+		{Identity, identityTests()},
 		{Concurrency, concurrencyTests()},
 		{Cancellation, cancelTests()},
 		{Closing, closeTests()},

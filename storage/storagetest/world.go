@@ -21,6 +21,7 @@ type world struct {
 	*testing.T
 	ctx    context.Context
 	store  Store
+	open   func(testing.TB) Store // another, empty one
 	reopen func(testing.TB, Store) Store
 	count  atomic.Int64
 	raised atomic.Int64 // events that newEvent built
@@ -29,8 +30,8 @@ type world struct {
 	hooks []formsvc.ID // of all webhooks that newWebhook built
 }
 
-func newWorld(t *testing.T, store Store, reopen func(testing.TB, Store) Store) *world {
-	return &world{T: t, ctx: t.Context(), store: store, reopen: reopen}
+func newWorld(t *testing.T, open func(testing.TB) Store, reopen func(testing.TB, Store) Store) *world {
+	return &world{T: t, ctx: t.Context(), store: open(t), open: open, reopen: reopen}
 }
 
 // start is when a world's first record is made; everything is due a day later.

@@ -36,7 +36,12 @@ export async function eventually(what, probe) {
 
 // Starts a server on an account of its own. It may send webhooks to this machine, tries failed deliveries again after a
 // second, and has no quota. Its stop() must be called at the end; t.after(() => service.stop()) does.
-export async function startService(database = { name: 'SQLite' }, ...flags) {
+export function startService(database, ...flags) {
+  return startAsItIs(database, '--quota', '0', '--webhook-allow', '127.0.0.0/8', ...flags)
+}
+
+// The same with the quota that it has by default, and it sends nothing to this machine.
+export async function startAsItIs(database = { name: 'SQLite' }, ...flags) {
   const service = new Service(database, await mkdtemp(join(tmpdir(), 'formsvc-connectors-')), flags)
   await service.start()
   service.account = `connectors-${randomBytes(6).toString('hex')}`
@@ -61,9 +66,8 @@ class Service {
   // Starts the server; the second time where it was before.
   async start() {
     const from = this.log.length
-    const child = spawn(binary, ['serve', '--addr', this.address, '--log-format', 'json', '--quota', '0',
-      '--webhook-allow', '127.0.0.0/8', '--webhook-retries', '1s,1s,1s', ...this.where, ...this.flags],
-    { env: this.environment, stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(binary, ['serve', '--addr', this.address, '--log-format', 'json',
+      '--webhook-retries', '1s,1s,1s', ...this.where, ...this.flags], { env: this.environment, stdio: ['ignore', 'ignore', 'pipe'] })
     this.child = child
     this.ended = new Promise(resolve => child.once('exit', resolve))
     child.stderr.setEncoding('utf8').on('data', text => { this.log += text })

@@ -69,6 +69,10 @@ type Statements struct {
 	LookAtAllEvents      string
 	LookAtAllEarlyEvents string
 	ReadAllEvents        string
+	// OwnPosition returns the position here of what was at $1, $2 in the feed of the
+	// database that events were copied from: of the last copied event up to there, or 0.
+	// "" where positions are copied as they are.
+	OwnPosition string
 	// LookBackAtEvents returns identifier, position, type, campaign and size of at most
 	// $4 events of the account $1 before the position $2, $3, the last of them first.
 	LookBackAtEvents string
@@ -76,6 +80,9 @@ type Statements struct {
 	// about the response $3 of the campaign $2 and account $1, which was made with the
 	// events $4, separated by commas.
 	LookAtEventsAbout string
+	// TouchResponse writes the response of the campaign ?, with the identifier ? and of
+	// the account ?, as it is, and returns responseColumns. "" where nothing needs it.
+	TouchResponse string
 	// FoldedEmail is the address of the response r with ASCII letters in lower case.
 	FoldedEmail string
 	// FoldedIndex says that there is an index of it in each campaign.

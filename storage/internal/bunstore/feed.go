@@ -41,6 +41,14 @@ func (s *Store) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed)
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
+	if s.statements.OwnPosition != "" && q.After.Row != 0 {
+		own := formsvc.EventPosition{}
+		err := s.read.QueryRowContext(ctx, s.statements.OwnPosition, q.After.Commit, q.After.Row).Scan(&own.Commit)
+		if err != nil {
+			return page, s.backend.Classify(err)
+		}
+		q.After, page.Next = own, own
+	}
 	l := looked{query: &q, in: in, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
 	// The first time, one more than the page has, to learn whether others follow.
 	for seen, step := 0, max(q.Limit+1, 100); seen < feedLook; step *= 4 {

@@ -76,7 +76,7 @@ func (s *Store) CreateFile(
 	u := &Unit{}
 	u.Do = func(ctx context.Context, c bun.IConn) error {
 		// The lock also keeps the response from being deleted before this commits.
-		r, err := s.lockedResponse(ctx, c, key)
+		r, err := s.touchedResponse(ctx, c, key)
 		if err != nil {
 			return err
 		}
@@ -187,8 +187,7 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(ids), func(id formsvc.ID) bool {
-		_, ok := formsvc.ParseID(string(id))
-		return ok && !barred[id]
+		return id.Valid() && !barred[id]
 	}), nil
 }
 
@@ -197,7 +196,7 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 func sortedIDs(ids []formsvc.ID) []string {
 	list := make([]string, 0, len(ids))
 	for _, id := range ids {
-		if _, ok := formsvc.ParseID(string(id)); ok {
+		if id.Valid() {
 			list = append(list, string(id))
 		}
 	}

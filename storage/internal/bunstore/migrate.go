@@ -126,3 +126,30 @@ func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) (
 	}
 	return list, nil
 }
+
+// Version returns which version the schema has, 0 for none.
+func Version(ctx context.Context, c bun.IConn, exists string) (version int, err error) {
+	var there bool
+	if err := c.QueryRowContext(ctx, exists).Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	err = c.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM formsvc_schema").Scan(&version)
+	return version, err
+}
+
+// Strings returns the one column of a query's rows.
+func Strings(ctx context.Context, c bun.IConn, query string, args ...any) (list []string, err error) {
+	rows, err := c.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var one string
+		if err := rows.Scan(&one); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, rows.Err()
+}

@@ -63,7 +63,7 @@ func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.
 // readAlone reads one response. A point read ends sooner than a driver could
 // cancel it, and a driver that watches a context starts a goroutine for it.
 func (s *Store) readAlone(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
-	return s.response(context.WithoutCancel(ctx), s.read, key, "")
+	return s.response(context.WithoutCancel(ctx), s.read, key, selectResponse)
 }
 
 // readGroup reads a group of responses. They share a failure too, which can only

@@ -70,10 +70,10 @@ const (
 )
 
 func (s *Store) response(
-	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, suffix string,
+	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string,
 ) (formsvc.Response, error) {
 	r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.CampaignID}
-	row := c.QueryRowContext(ctx, s.rebind(selectResponse+suffix),
+	row := c.QueryRowContext(ctx, s.rebind(statement),
 		string(key.CampaignID), string(key.ID), string(key.AccountID))
 	return r, s.notFound(scanResponse(row, &r))
 }
@@ -85,7 +85,16 @@ func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.Res
 	if lock != "" {
 		lock = " FOR " + lock
 	}
-	return s.response(ctx, c, key, lock)
+	return s.response(ctx, c, key, selectResponse+lock)
+}
+
+// touchedResponse is lockedResponse for a unit that raises events about the response and
+// leaves it as it is: it counts as a change for transactions that see an older state.
+func (s *Store) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
+	if touch := s.statements.TouchResponse; touch != "" {
+		return s.response(ctx, c, key, touch)
+	}
+	return s.lockedResponse(ctx, c, key)
 }
 
 // UpdateResponse implements formsvc.ResponseStore.

@@ -75,7 +75,7 @@ func (s *Store) CreateSignature(
 	u := &Unit{}
 	u.Do = func(ctx context.Context, c bun.IConn) error {
 		// The lock holds the answers still until what was signed is written.
-		r, err := s.lockedResponse(ctx, c, key)
+		r, err := s.touchedResponse(ctx, c, key)
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
 		return err
 	}
 	for _, id := range named {
-		if _, ok := formsvc.ParseID(string(id)); !ok {
+		if !id.Valid() {
 			return formsvc.ErrNotFound
 		}
 	}
@@ -137,25 +137,15 @@ func (s *Store) Usable(ctx context.Context) error {
 // checkIDs is the check for identifiers of records that are to be made.
 func checkIDs(ids ...formsvc.ID) error {
 	for _, id := range ids {
-		if _, ok := formsvc.ParseID(string(id)); !ok {
+		if !id.Valid() {
 			return fmt.Errorf("bunstore: an identifier that is no canonical UUID: %w", formsvc.ErrInvalid)
 		}
 	}
 	return nil
 }
 
-// Ping returns nil when the database answers and has a schema.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	var version int
-	err := s.read.QueryRowContext(ctx, "SELECT max(version) FROM formsvc_schema").Scan(&version)
-	if err != nil {
-		return s.backend.Classify(err)
-	}
-	return nil
-}
+// Ping returns nil when the database answers, has a schema and may be used.
+func (s *Store) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
 
 // unit commits a unit that runs a function.
 func (s *Store) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {

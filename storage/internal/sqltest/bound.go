@@ -102,3 +102,19 @@ func boundOnlyTx(t *testing.T, d Database) {
 		t.Error("a *bun.DB was taken for a transaction")
 	}
 }
+
+func boundIdentity(t *testing.T, d Database) {
+	s := newScene(t, d)
+	want, err := s.Identity(t.Context())
+	must(t, err)
+	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
+		bound, err := d.Bind(tx, nil)
+		if err != nil {
+			return err
+		}
+		if got, err := bound.Identity(ctx); err != nil || got != want {
+			t.Errorf("bound, the identity is %q, %v; want %q", got, err, want)
+		}
+		return nil
+	}))
+}

@@ -117,7 +117,7 @@ func followOnce(t *testing.T, d Database) {
 		}
 	}
 	writers.Wait()
-	for guard := time.Now().Add(30 * time.Second); p.count(t, "DISTINCT event", "effects") <
+	for guard := time.Now().Add(2 * time.Minute); p.count(t, "DISTINCT event", "effects") <
 		p.count(t, "*", "formsvc_events") && time.Now().Before(guard) && !t.Failed(); {
 		time.Sleep(5 * time.Millisecond)
 	}

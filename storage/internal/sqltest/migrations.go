@@ -9,6 +9,7 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
@@ -29,6 +30,44 @@ func migrateTogether(t *testing.T, d Database) {
 		if m.AppliedAt.IsZero() {
 			t.Errorf("migration %d is not applied", m.Version)
 		}
+	}
+}
+
+// migrateIdentity has nodes start together on a database that an older release migrated.
+func migrateIdentity(t *testing.T, d Database) {
+	must(t, d.Open(t).Migrate(t.Context()))
+	_, err := d.DB.ExecContext(t.Context(), "DELETE FROM formsvc_identity")
+	must(t, err)
+	if _, err := d.Open(t).Identity(t.Context()); !errors.Is(err, formsvc.ErrNotFound) {
+		t.Errorf("before migrating: %v, want ErrNotFound", err)
+	}
+	var wg sync.WaitGroup
+	ids := make([]formsvc.ID, 4)
+	for i := range ids {
+		s := d.Open(t)
+		wg.Go(func() {
+			err := s.Migrate(t.Context())
+			if err == nil {
+				ids[i], err = s.Identity(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if _, ok := formsvc.ParseID(string(id)); !ok || id != ids[0] {
+			t.Errorf("nodes that start together found the identities %q", ids)
+		}
+	}
+	var row struct {
+		State, Peer string
+		Since       int64
+	}
+	must(t, d.DB.NewSelect().Table("formsvc_identity").Column("state", "peer", "since").Scan(t.Context(), &row))
+	if row.State != "active" || row.Peer != "" || row.Since <= 0 {
+		t.Errorf("the row is %+v", row)
 	}
 }
 

@@ -126,8 +126,8 @@ func (w *writing) dropUnknown(ctx context.Context, copied *sqlite.Store) error {
 		if err != nil {
 			return err
 		}
-		id, ok := formsvc.ParseID(info.Key[max(len(info.Key)-idLength, 0):])
-		if !ok {
+		id := formsvc.ID(info.Key[max(len(info.Key)-idLength, 0):])
+		if !id.Valid() {
 			return fmt.Errorf("%s is not a file of ours", info.Key)
 		}
 		if ids = append(ids, id); len(ids) == batch {

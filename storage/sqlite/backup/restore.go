@@ -25,7 +25,8 @@ type Target struct {
 	// Database is the path of the database file, which must not exist; the directory
 	// must.
 	Database string
-	// Files gets the files, and must be empty. Nil leaves them in the backup.
+	// Files gets the files, and must be empty; it belongs to the database then
+	// (formsvc.Files.Claim). Nil leaves them in the backup.
 	Files blobstore.Store
 	// KeyFile is the path of the file for the keys, if the backup has some. A file with
 	// the same keys may be there.
@@ -45,7 +46,8 @@ func Unfinished(database string) string { return database + ".restoring" }
 // finishes with an error that is [ErrDamaged], and a manifest that names them. It changes
 // nothing when the database or the keys of the backup are damaged (ErrDamaged), when the
 // directory is no backup ([ErrNoBackup]) or too new ([ErrNewer]), when there is something
-// at the target ([ErrNotEmpty]), and when the keys don't open the backup's secrets
+// at the target ([ErrNotEmpty]) or the place for files belongs to another database
+// (formsvc.ErrOtherBlobs), and when the keys don't open the backup's secrets
 // (keyring.ErrUnknownKey).
 func Restore(ctx context.Context, dir string, to Target, opts *Options) (Manifest, error) {
 	m, err := Read(dir)
@@ -159,6 +161,9 @@ func (r *restoring) checkTarget(ctx context.Context) (resumed bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if info.Key == formsvc.MarkerKey {
+			continue // fill sees whether it is of the same data
+		}
 		return false, fmt.Errorf("the place for files has some already, such as %s: %w", info.Key, ErrNotEmpty)
 	}
 	return false, nil
@@ -232,6 +237,9 @@ func (r *restoring) fill(ctx context.Context) (err error) {
 	if r.to.Files == nil || !r.manifest.HasFiles {
 		return nil
 	}
+	if err := claim(ctx, rows, r.to.Files); err != nil {
+		return err
+	}
 	r.begun = true
 	known := make(map[formsvc.ID]bool, len(r.manifest.Damaged))
 	for _, id := range r.manifest.Damaged {
@@ -249,6 +257,15 @@ func (r *restoring) fill(ctx context.Context) (err error) {
 		r.Progress(Progress{"files", r.done, r.manifest.FileBytes})
 		return err
 	})
+}
+
+// claim makes the place for files that of the database, before anything is put there.
+func claim(ctx context.Context, rows *sqlite.Store, files blobstore.Store) error {
+	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: files})
+	if err != nil {
+		return err
+	}
+	return svc.Files.Claim(ctx, nil)
 }
 
 // explain adds what the caller can't see.

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
 
@@ -236,5 +239,64 @@ func TestRestoreKeepsWhatIsMadeMeanwhile(t *testing.T) {
 	}
 	if text, err := os.ReadFile(made); err != nil || string(text) != "of another" {
 		t.Errorf("the database of another is %q, %v", text, err)
+	}
+}
+
+// A database that was brought back is the same data, and the place for files belongs to it.
+func TestRestoreKeepsTheIdentity(t *testing.T) {
+	t.Parallel()
+	dir, p := backedUp(t, true)
+	want, err := p.rows.Identity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"nowhere before", "where its marker is"} {
+		at := target(t, t.TempDir())
+		if name == "where its marker is" {
+			mark(t, at.Files, want)
+		}
+		if _, err := backup.Restore(t.Context(), dir, at, nil); err != nil {
+			t.Fatal(err)
+		}
+		restored, err := sqlite.Open(t.Context(), at.Database, &sqlite.Options{SkipMigrations: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := restored.Identity(t.Context()); err != nil || got != want {
+			t.Errorf("%s: the identity is %q, %v; want %q", name, got, err, want)
+		}
+		if got, err := formsvc.BlobOwner(t.Context(), at.Files); err != nil || got != want {
+			t.Errorf("%s: the files belong to %q, %v; want %q", name, got, err, want)
+		}
+		if err := restored.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "files", formsvc.MarkerKey)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the backup has a marker (%v)", err)
+	}
+}
+
+// A place for files that belongs to another database stays as it is.
+func TestRestoreRefusesThePlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	dir, _ := backedUp(t, true)
+	to := t.TempDir()
+	at := target(t, to)
+	mark(t, at.Files, formsvc.NewID(time.Now()))
+	before := names(t, to)
+	if _, err := backup.Restore(t.Context(), dir, at, nil); !errors.Is(err, formsvc.ErrOtherBlobs) {
+		t.Errorf("%v, want ErrOtherBlobs", err)
+	}
+	if after := names(t, to); !slices.Equal(after, before) {
+		t.Errorf("there was %v, and is %v", before, after)
+	}
+}
+
+// mark makes a place one that belongs to the data with that identity.
+func mark(t testing.TB, files blobstore.Store, id formsvc.ID) {
+	t.Helper()
+	if _, err := files.Put(t.Context(), formsvc.MarkerKey, strings.NewReader(string(id))); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -120,7 +120,8 @@ function deadline(milliseconds, signal) {
 }
 
 function encodeQuery(query = {}) {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '')
+  const given = Object.entries(query).flatMap(([name, value]) => [value].flat().map(one => [name, one]))
+    .filter(([, value]) => value !== undefined && value !== null && value !== '')
   return given.length ? `?${new URLSearchParams(given)}` : ''
 }
 

@@ -6,19 +6,28 @@
 // uuid and secret stay here.
 
 const { randomBytes } = require('crypto')
+const { setTimeout: sleep } = require('timers/promises')
 
 // As long as the service keeps what it could not deliver.
 const KEPT = 30 * 24 * 60 * 60 * 1000
 const REMEMBERED = 1000
+// How long to wait before looking what became of a test, the first time and at most.
+const FIRST_LOOK = 250
+const LONGEST_LOOK = 8000
 
 class Subscription {
   secret = ''
   // Whether there is a node; one that was closed may come back at once.
   open = false
+  // Whether a signed delivery has arrived at the address.
+  proven = false
   #client
   #uuid
   #url
   #seen = new Set()
+  // The test by which the node finds out whether the service reaches it, and the ids of tests that are not for flows.
+  #test = Promise.resolve()
+  #tests = new Set()
   #queue = Promise.resolve()
 
   // Makes the webhook what the node wants: {client, url, events, campaignUuid}. What failed while nobody was here is
@@ -47,6 +56,27 @@ class Subscription {
     })
   }
 
+  // Has the service send a test event and returns what came of it: an attempt, as the service shows it.
+  async try(signal) {
+    const options = { signal, attempts: 3 }
+    this.#test = this.#client.send({ method: 'POST', path: `/v1/webhooks/${this.#uuid}/test`, json: {} }, options)
+      .then(({ body }) => (this.#tests.add(body.eventUuid), body.uuid))
+    const path = `/v1/deliveries/${await this.#test}`
+    for (let wait = FIRST_LOOK; ; wait = Math.min(2 * wait, LONGEST_LOOK)) {
+      await sleep(wait, undefined, { signal })
+      const { attempts: [attempt] } = (await this.#client.send({ method: 'GET', path }, options)).body
+      if (attempt) return attempt
+    }
+  }
+
+  // Tells whether an event is a test that the node itself has asked for.
+  async isOwnTest({ id, test }) {
+    if (!test) return false
+    // It may come before the service has said which it is.
+    await this.#test.catch(() => {})
+    return this.#tests.has(id)
+  }
+
   // Tells whether an event has been here before. The last thousand are remembered.
   has(id) {
     return this.#seen.has(id)
@@ -69,7 +99,7 @@ class Subscription {
   }
 
   async #ensure({ client, url, events, campaignUuid }, signal) {
-    const before = { client: this.#client, uuid: this.#uuid }
+    const before = { client: this.#client, uuid: this.#uuid, url: this.#url }
     const options = { signal, attempts: 1 }
     const [first, ...others] = await this.#ours(client, url, options)
     const wanted = { url, events, campaignUuid: campaignUuid || null }
@@ -92,14 +122,24 @@ class Subscription {
       warnings.push(`${what}: ${error.message}`)
     })
     for (const { uuid } of others) await attempt(`A second webhook, ${uuid}, stays`, () => remove(client, uuid, options))
+    if (this.#uuid !== before.uuid || url !== before.url) this.proven = false
     if (before.uuid && before.uuid !== this.#uuid) {
       // The node works for another account now.
       await attempt(`The webhook of before, ${before.uuid}, stays`, () => remove(before.client, before.uuid, options))
     }
     if (first) {
-      await attempt('What failed meanwhile is not delivered again', () => redeliver(client, first.uuid, options))
+      await attempt('What failed meanwhile is not delivered again', () => this.#redeliver(client, first.uuid, options))
     }
     return warnings
+  }
+
+  // Has what failed delivered again. Tests that failed come, too, and are dropped: what they were for is over.
+  async #redeliver(client, uuid, options) {
+    const path = `/v1/webhooks/${uuid}`
+    const { body } = await client.send({ method: 'GET', path: `${path}/deliveries`, query: { state: 'failed', limit: 1000 } }, options)
+    for (const { test, eventUuid } of body.items) if (test) this.#tests.add(eventUuid)
+    const json = { since: new Date(Date.now() - KEPT).toISOString() }
+    await client.send({ method: 'POST', path: `${path}/redeliver`, json }, options)
   }
 
   // Returns the webhooks of the node; first the one it has had.
@@ -116,11 +156,6 @@ async function remove(client, uuid, options) {
   } catch (error) {
     if (error.status !== 404) throw error
   }
-}
-
-async function redeliver(client, uuid, options) {
-  const json = { since: new Date(Date.now() - KEPT).toISOString() }
-  await client.send({ method: 'POST', path: `/v1/webhooks/${uuid}/redeliver`, json }, options)
 }
 
 module.exports = { Subscription }

@@ -1,8 +1,10 @@
 'use strict'
 const { setTimeout: sleep } = require('timers/promises')
 const { lastingId } = require('../lib/identity')
+const { EventError, messageOf } = require('../lib/message')
 const { Receiver, cleanPath } = require('../lib/receiver')
 const { distrust } = require('../lib/signature')
+const { inShort } = require('../lib/status')
 const { Subscription } = require('../lib/subscription')
 
 const SECOND = 1000
@@ -11,11 +13,16 @@ const SECOND = 1000
 const FIRST_WAIT = SECOND
 const LONGEST_WAIT = 60 * SECOND
 const REFUSED_WAIT = 300 * SECOND
+// How long to wait before another test event after one that did not arrive: twice as long each time, too.
+const FIRST_TEST_WAIT = 60 * SECOND
+const LONGEST_TEST_WAIT = 3600 * SECOND
+// How long to wait at least before subscribing again because a signature was wrong.
+const RENEWAL = 600 * SECOND
 // Node-RED waits 15 seconds for a node to close.
 const TIME_TO_REMOVE = 10 * SECOND
 
 module.exports = function (RED) {
-  const receiver = new Receiver(RED.httpNode)
+  const receiver = new Receiver(RED.httpNode, { server: RED.server, root: RED.settings.httpNodeRoot })
   // By the ids of nodes. They outlive the nodes, which end and begin with every deploy.
   const subscriptions = new Map()
 
@@ -25,6 +32,7 @@ module.exports = function (RED) {
       this.config = config
       this.ending = new AbortController()
       this.quietUntil = 0
+      this.renewAt = 0
       this.id = lastingId(node)
       if (!subscriptions.has(this.id)) subscriptions.set(this.id, new Subscription())
       this.subscription = subscriptions.get(this.id)
@@ -54,51 +62,69 @@ module.exports = function (RED) {
       this.unroute = receiver.add(this.path, (headers, body) => this.accept(headers, body))
       if (!this.unroute) return this.fail(new Error(RED._('formsvc-in.error.path-taken', { path: this.path })))
       this.subscription.open = true
-      this.subscribe(wanted).catch(error => {
-        if (!this.ending.signal.aborted) this.fail(error)
-      })
+      this.wants = wanted
+      this.work()
     }
 
-    // Tries until it is done or the node ends.
+    work() {
+      this.working = this.subscribe(this.wants)
+        .catch(error => { if (!this.ending.signal.aborted) this.fail(error) })
+        .finally(() => { this.working = undefined })
+    }
+
+    // Tries until events arrive or the node ends.
     async subscribe(wanted) {
       const { signal } = this.ending
       this.status('yellow', 'subscribing')
       for (let wait = FIRST_WAIT; ; wait = Math.min(2 * wait, LONGEST_WAIT)) {
         try {
           for (const warning of await this.subscription.ensure(wanted, signal)) this.node.warn(warning)
-          if (!signal.aborted) this.status('green', 'listening')
-          return
+          return await this.prove(wanted.url)
         } catch (error) {
           if (signal.aborted) return
-          this.fail(error)
+          this.fail(error, refusesAddress(error) && RED._('formsvc-in.error.not-public'))
           const pause = error.passing ? Math.max(wait, (error.retryAfter ?? 0) * SECOND) : REFUSED_WAIT
           await sleep(pause, undefined, { signal })
         }
       }
     }
 
+    // Has the service send test events until a signed delivery has arrived. Only that shows that there is a way from the service
+    // to this node, and what is wrong with it.
+    async prove(url) {
+      const { signal } = this.ending
+      if (this.subscription.proven) return this.status('green', 'receiving')
+      this.status('yellow', 'testing')
+      for (let wait = FIRST_TEST_WAIT; ; wait = Math.min(2 * wait, LONGEST_TEST_WAIT)) {
+        const attempt = await this.subscription.try(signal)
+        if (signal.aborted || this.subscription.proven) return
+        this.fail(new Error(whyNotDelivered(attempt, url)))
+        await sleep(wait, undefined, { signal })
+        if (this.subscription.proven) return
+      }
+    }
+
     // Hands a delivery to the flow and returns how to answer it.
-    accept(headers, body) {
+    async accept(headers, body) {
       const why = distrust(headers, body, this.subscription.secret)
       if (why) {
         this.complain(RED._('formsvc-in.error.refused', { why }))
+        this.renew()
         return { status: 401, text: why }
       }
-      let event
+      if (!this.subscription.proven || this.failed) this.status('green', 'receiving')
+      this.subscription.proven = true
       try {
-        event = JSON.parse(body)
-      } catch {
-        return { status: 400, text: 'The body is not JSON.' }
+        const message = messageOf(body)
+        if (await this.subscription.isOwnTest(message.payload)) return { status: 200, text: 'The test event is here.' }
+        if (this.subscription.has(message._msgid)) return { status: 200, text: 'This event has been here before.' }
+        this.node.send(message)
+        this.subscription.add(message._msgid)
+        return { status: 200, text: 'Thank you.' }
+      } catch (error) {
+        if (error instanceof EventError) return { status: 400, text: error.message }
+        throw error
       }
-      if (typeof event?.id !== 'string' || typeof event.event !== 'string') {
-        return { status: 400, text: 'The body is not an event: id or event is missing.' }
-      }
-      if (this.subscription.has(event.id)) return { status: 200, text: 'This event has been here before.' }
-      // The event's id as the message's: an event that comes again after a crash makes the same message, and the action nodes
-      // then send the same idempotency keys.
-      this.node.send({ _msgid: event.id, topic: event.event, payload: event, event: JSON.parse(body) })
-      this.subscription.add(event.id)
-      return { status: 200, text: 'Thank you.' }
     }
 
     // Anybody can post to a public address; that must not fill the log.
@@ -106,6 +132,14 @@ module.exports = function (RED) {
       if (Date.now() < this.quietUntil) return
       this.quietUntil = Date.now() + 60 * SECOND
       this.node.warn(text)
+    }
+
+    // Subscribes again, since somebody may have given the webhook another secret; but not whenever anybody posts something.
+    renew() {
+      if (this.working || Date.now() < this.renewAt) return
+      this.renewAt = Date.now() + RENEWAL
+      this.subscription.proven = false
+      this.work()
     }
 
     close(removed, done) {
@@ -117,13 +151,25 @@ module.exports = function (RED) {
     }
 
     status(fill, key) {
+      this.failed = false
       this.node.status({ fill, shape: fill === 'green' ? 'dot' : 'ring', text: RED._(`formsvc-in.status.${key}`) })
     }
 
-    fail(error) {
-      this.node.status({ fill: 'red', shape: 'ring', text: error.message.split('\n')[0].slice(0, 80) })
-      this.node.error(error.message)
+    // Shows what is wrong, in other words than the error's where there are any.
+    fail(error, words) {
+      this.failed = true
+      this.node.status({ fill: 'red', shape: 'ring', text: words || inShort(error) })
+      this.node.error(words ? `${words}\n${error.message}` : error.message)
     }
+  }
+
+  const refusesAddress = error => error.problem?.errors?.some?.(({ code }) => code === 'url_refused')
+
+  // Returns what kept a test event from arriving.
+  function whyNotDelivered({ status, error, answer }, url) {
+    if (error === 'refused_address') return RED._('formsvc-in.error.not-public')
+    const key = status === null ? 'unreachable' : status < 300 ? 'elsewhere' : 'answered'
+    return RED._(`formsvc-in.error.${key}`, { url, status, why: error, answer: String(answer).trim().slice(0, 200) })
   }
 
   // A failure keeps nobody from removing a node.

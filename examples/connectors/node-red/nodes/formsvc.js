@@ -3,6 +3,7 @@ const { promisify } = require('util')
 const { IdempotencyKeys } = require('../lib/idempotency')
 const { lastingId } = require('../lib/identity')
 const { operations, run, FieldError } = require('../lib/operations')
+const { inShort } = require('../lib/status')
 
 module.exports = function (RED) {
   const evaluate = promisify(RED.util.evaluateNodeProperty)
@@ -76,7 +77,7 @@ module.exports = function (RED) {
       } catch (error) {
         busy--
         const why = ending.signal.aborted ? new Error(RED._('formsvc.error.closed')) : error
-        show('red', 'ring', why.message.split('\n')[0].slice(0, 80))
+        show('red', 'ring', inShort(why))
         // Catch nodes see it, besides msg.error.message, which has it in words.
         if (why.problem) msg.problem = why.problem
         else delete msg.problem

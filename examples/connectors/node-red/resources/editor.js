@@ -65,5 +65,50 @@
     ask('campaign', body).then(then, function (why) { then(null, why) })
   }
 
-  window.formsvcEditor = { ask: ask, settings: settings, campaignSearch: campaignSearch, campaign: campaign }
+  // What the dialogs of both triggers have: events and a campaign.
+  var EVENTS = ['response.created', 'response.status_changed', 'signature.completed', 'response.updated',
+    'response.completed', 'file.uploaded']
+
+  function text(key) {
+    return RED._('@formsvc/node-red-formsvc/formsvc-in:formsvc-in.' + key)
+  }
+
+  function prepareTrigger(node) {
+    prepareEvents([].concat(node.events || []))
+    prepareCampaign()
+  }
+
+  function prepareEvents(chosen) {
+    EVENTS.forEach(function (event) {
+      var label = $('<label style="width: auto; display: block">').appendTo('#formsvc-events')
+      $('<input type="checkbox" style="width: auto; margin: 0 6px 0 0; vertical-align: baseline">').val(event)
+        .prop('checked', chosen.indexOf(event) >= 0).appendTo(label)
+      $('<span>').text(text('event.' + event.replace('.', '-'))).appendTo(label)
+      $('<code style="margin-left: 6px">').text(event).appendTo(label)
+    })
+  }
+
+  function chosenEvents() {
+    return $('#formsvc-events input:checked').map(function () { return this.value }).get()
+  }
+
+  function prepareCampaign() {
+    var hint = function (words) { $('#formsvc-campaign-hint').text(words) }
+    var field = $('#node-input-campaign')
+    field.autoComplete({ minLength: 0, search: campaignSearch('#node-input-account', hint) })
+    var name = function () {
+      var value = field.val().trim()
+      if (!value) return hint(text('editor.search-hint'))
+      campaign('#node-input-account', value, function (found, why) {
+        hint(found ? found.title : why || text('editor.search-hint'))
+      })
+    }
+    field.on('change', name)
+    name()
+  }
+
+  window.formsvcEditor = {
+    ask: ask, settings: settings, campaignSearch: campaignSearch, campaign: campaign,
+    prepareTrigger: prepareTrigger, chosenEvents: chosenEvents,
+  }
 })()

@@ -1,8 +1,10 @@
-// Node-RED, for the tests: the real one, with this package installed as users install it.
+// Node-RED, for the tests: the real one, with this package installed as users install it, and with the settings that it
+// generates, unless a test is about others.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
+import https from 'node:https'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -16,17 +18,38 @@ const program = createRequire(import.meta.url).resolve('node-red/red.js')
 const npm = (args, cwd) => promisify(execFile)('npm', [...args, '--silent', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd })
 
 let installed
-// Packs this package and installs the tarball into an empty folder, once for all servers of a test file.
+// Installs this package into an empty folder, once for all servers of a test file.
 function install() {
   installed ??= (async () => {
     const dir = await mkdtemp(join(tmpdir(), 'formsvc-nodered-package-'))
     process.once('exit', () => execFile('rm', ['-rf', dir]).unref())
-    const { stdout } = await npm(['pack', '--json', '--pack-destination', dir], folder)
     await writeFile(join(dir, 'package.json'), '{"name":"node-red-project","private":true}')
-    await npm(['install', '--offline', join(dir, JSON.parse(stdout)[0].filename)], dir)
+    await installInto(dir)
     return dir
   })()
   return installed
+}
+
+// Packs this package and installs the tarball into a user directory, as the documentation has it.
+async function installInto(dir) {
+  const { stdout } = await npm(['pack', '--json', '--pack-destination', dir], folder)
+  await npm(['install', '--offline', join(dir, JSON.parse(stdout)[0].filename)], dir)
+}
+
+// Does what the documentation says from the beginning: Node-RED makes its user directory, the package is installed there, and
+// Node-RED is started again.
+export async function startAsDocumented() {
+  const server = new NodeRed(await mkdtemp(join(tmpdir(), 'formsvc-nodered-')), await freePort(), {})
+  try {
+    await server.start()
+    await server.end()
+    await installInto(server.userDir)
+    await server.start()
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  return server
 }
 
 // Returns a port that nobody listens on, below those that outgoing connections and other tests' servers get.
@@ -43,19 +66,19 @@ async function freePort() {
   }
 }
 
-// Starts Node-RED. Its stop() must be called at the end.
-async function startNodeRed() {
+// Starts Node-RED. Its stop() must be called at the end. The options:
+//
+//   settings   the text of a settings.js, in place of the one that Node-RED generates
+//   adminRoot  where that has the editor, and nodeRoot, where the HTTP nodes
+//   protocol   https, if that is so
+//   prepare    what to do with the user directory before
+//   embedded   {text, args}: the text of a program that runs Node-RED; it gets a port, the user directory and args
+export async function startNodeRed({ settings, prepare, ...how } = {}) {
   const userDir = await mkdtemp(join(tmpdir(), 'formsvc-nodered-'))
   await cp(await install(), userDir, { recursive: true })
-  const port = await freePort()
-  const settings = {
-    uiHost: '127.0.0.1', uiPort: port, httpAdminRoot: '/admin', httpNodeRoot: '/nodes', flowFile: 'flows.json',
-    credentialSecret: 'a secret for tests', telemetry: { enabled: false, updateNotification: false },
-    externalModules: { palette: { allowInstall: false } },
-    logging: { console: { level: 'info', metrics: false, audit: false } },
-  }
-  await writeFile(join(userDir, 'settings.js'), `module.exports = ${JSON.stringify(settings)}\n`)
-  const server = new NodeRed(userDir, `http://127.0.0.1:${port}`)
+  if (settings) await writeFile(join(userDir, 'settings.js'), settings)
+  await prepare?.(userDir)
+  const server = new NodeRed(userDir, await freePort(), how)
   await server.start().catch(async error => {
     await server.stop()
     throw error
@@ -73,22 +96,26 @@ export async function startBoth(database, ...flags) {
 }
 
 class NodeRed {
-  constructor(userDir, url) {
+  constructor(userDir, port, { adminRoot = '', nodeRoot = '', protocol = 'http', embedded }) {
     this.userDir = userDir
-    this.url = url
-    this.publicUrl = `${url}/nodes`
+    this.command = embedded ? ['-e', embedded.text, port, userDir, ...embedded.args] : [program, '-u', userDir, '-p', port]
+    // Where an embedding program finds Node-RED.
+    this.cwd = embedded ? folder : userDir
+    this.adminUrl = `${protocol}://127.0.0.1:${port}${adminRoot}`
+    this.publicUrl = `${protocol}://127.0.0.1:${port}${nodeRoot}`
     this.output = ''
   }
 
   async start() {
-    const child = spawn(process.execPath, [program, '-u', this.userDir, '-s', join(this.userDir, 'settings.js')],
-      { cwd: this.userDir, env: { PATH: process.env.PATH, HOME: this.userDir }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const from = this.output.length
+    const child = spawn(process.execPath, this.command.map(String),
+      { cwd: this.cwd, env: { PATH: process.env.PATH, HOME: this.userDir }, stdio: ['ignore', 'pipe', 'pipe'] })
     this.child = child
     this.ended = new Promise(resolve => child.once('exit', resolve))
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', text => { this.output += text })
     await eventually('Node-RED serves', async () => {
       assert.equal(child.exitCode, null, `Node-RED ended:\n${this.output}`)
-      return fetch(`${this.url}/admin/settings`, { signal: AbortSignal.timeout(10_000) }).then(answer => answer.ok, () => false)
+      return ['Server now running at', '] Started flows'].every(line => this.output.slice(from).includes(line))
     })
   }
 
@@ -104,7 +131,7 @@ class NodeRed {
 
   // Makes a request to the admin API.
   async admin(method, path, body, headers = {}) {
-    const answer = await fetch(`${this.url}/admin${path}`, {
+    const answer = await fetch(this.adminUrl + path, {
       method, headers: { 'content-type': 'application/json', ...headers }, body: body && JSON.stringify(body),
     })
     const text = await answer.text()
@@ -158,6 +185,26 @@ class NodeRed {
 
   file(name) {
     return join(this.userDir, `${name}.jsonl`)
+  }
+
+  // Returns what a node shows beside itself, as nodes of watch() have recorded it; the last is what it shows now.
+  async statuses(id = 'trigger') {
+    return (await this.messages(`${id}-status`)).map(({ status: { fill, text } }) => `${fill}: ${text}`)
+  }
+
+  // Waits until a node shows what is wanted.
+  shows(wanted, id) {
+    let last
+    return eventually(`the node shows ${wanted}`, async () => wanted.test(last = (await this.statuses(id)).at(-1) ?? '') && last)
+      .catch(error => { throw new Error(`${error.message}; it shows ${last}\n${this.output}`) })
+  }
+
+  // Returns nodes that record what a node shows beside itself.
+  watch(id = 'trigger') {
+    return [
+      { id: `${id}-watch`, z: 'flow', type: 'status', scope: [id], wires: [[`${id}-shown`]] },
+      ...this.record(`${id}-shown`, `${id}-status`),
+    ]
   }
 
   // Returns nodes that append what reaches the first one to a file.
@@ -233,7 +280,8 @@ export async function startRelay(target) {
 export function pass(base, { method, path, headers, body }) {
   return new Promise((resolve, reject) => {
     const { host, connection, ...rest } = headers
-    const request = http.request(base + path, { method, headers: rest, agent: false }, answer => {
+    const client = base.startsWith('https:') ? https : http
+    const request = client.request(base + path, { method, headers: rest, agent: false, rejectUnauthorized: false }, answer => {
       const chunks = []
       answer.on('data', chunk => chunks.push(chunk)).on('error', reject)
         .on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(chunks) }))

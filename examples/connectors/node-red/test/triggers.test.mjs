@@ -32,7 +32,7 @@ describe('trigger', { concurrency: true }, () => {
       const ofIt = (await nodeRed.messages()).filter(({ payload }) => payload.data.response.uuid === uuid)
       return ofIt.length >= wanted && ofIt
     })
-    const secret = () => JSON.parse(api.requests.findLast(({ method, path }) => /^(POST|PUT)$/.test(method) && /^\/v1\/webhooks/.test(path)).body).secret
+    const secret = () => JSON.parse(api.requests.findLast(({ method, path }) => /^(POST|PUT)$/.test(method) && /^\/v1\/webhooks(\/[^/]+)?$/.test(path)).body).secret
 
     // Signs a delivery anew, as of a number of seconds ago.
     function sign({ headers, body, ...rest }, ago = 0, by = secret()) {

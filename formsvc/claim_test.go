@@ -1,0 +1,283 @@
+package formsvc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+// beside returns a service over other data that is given the blob store of w.
+func (w *fileWorld) beside() *fileWorld {
+	w.tb.Helper()
+	other := newFileWorld(w.tb)
+	svc, err := formsvc.New(other.store, &formsvc.Options{Blobs: w.shelf, Now: w.clock.Now})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	other.svc, other.shelf = svc, w.shelf
+	return other
+}
+
+// unmark makes the blob store one that an earlier release used.
+func (w *fileWorld) unmark() {
+	w.tb.Helper()
+	if err := w.shelf.Delete(w.ctx, formsvc.MarkerKey); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// owner returns whose the blob store is.
+func (w *fileWorld) owner() formsvc.ID {
+	w.tb.Helper()
+	id, err := formsvc.BlobOwner(w.ctx, w.shelf)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		w.tb.Fatal(err)
+	}
+	return id
+}
+
+func (w *fileWorld) identity() formsvc.ID {
+	w.tb.Helper()
+	id, err := w.store.Identity(w.ctx)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return id
+}
+
+// Another database, which knows none of the files, neither removes nor adds any.
+func TestBlobsOfAnotherDatabase(t *testing.T) {
+	for name, prepare := range map[string]func(*fileWorld){
+		"claimed":                     func(*fileWorld) {},
+		"used by an earlier release":  (*fileWorld).unmark,
+		"claimed, of an unknown form": func(w *fileWorld) { w.unmark(); w.mark("a marker of a later release, perhaps") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFileWorld(t)
+			for i := range 3 {
+				w.uploaded(pattern(10 + i))
+			}
+			prepare(w)
+			owner, _ := formsvc.BlobOwner(w.ctx, w.shelf)
+			before := w.shelf.keys(t)
+			w.clock.add(2 * formsvc.SweepAge)
+
+			other := w.beside()
+			for _, opts := range []*formsvc.ClaimOptions{nil, {DryRun: true}} {
+				wantError(t, other.svc.Files.Claim(other.ctx, opts), formsvc.ErrOtherBlobs)
+			}
+			for _, opts := range []*formsvc.SweepOptions{nil, {DryRun: true}, {Force: true}} {
+				_, err := other.svc.Files.Sweep(other.ctx, opts)
+				wantError(t, err, formsvc.ErrOtherBlobs)
+			}
+			_, err := other.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
+			wantError(t, err, formsvc.ErrOtherBlobs)
+			if after := w.shelf.keys(t); !slices.Equal(after, before) {
+				t.Errorf("there was %q, and is %q", before, after)
+			}
+			if got, _ := formsvc.BlobOwner(w.ctx, w.shelf); got != owner {
+				t.Errorf("the blobs belonged to %q, and belong to %q", owner, got)
+			}
+			wantDamaged(t, w)
+		})
+	}
+}
+
+// mark writes a marker by hand.
+func (w *fileWorld) mark(text string) {
+	w.tb.Helper()
+	if _, err := w.shelf.Put(w.ctx, formsvc.MarkerKey, strings.NewReader(text)); err != nil {
+		w.tb.Fatal(err)
+	}
+}
+
+// The text says whose the files are, and tells the two apart.
+func TestBlobsOfAnotherDatabaseAreNamed(t *testing.T) {
+	w := newFileWorld(t)
+	other := w.beside()
+	err := other.svc.Files.Claim(w.ctx, nil)
+	for _, id := range []formsvc.ID{w.identity(), other.identity()} {
+		if err == nil || !strings.Contains(err.Error(), string(id[len(id)-8:])) {
+			t.Errorf("%v does not name %s", err, id)
+		}
+	}
+}
+
+// What a program does that never heard of claims is a claim, too.
+func TestBlobsAreClaimedBeforeTheirUse(t *testing.T) {
+	for name, use := range map[string]func(*fileWorld) error{
+		"upload": func(w *fileWorld) error {
+			_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
+			return err
+		},
+		"sweep": func(w *fileWorld) error {
+			_, err := w.svc.Files.Sweep(w.ctx, nil)
+			return err
+		},
+	} {
+		w := newFileWorld(t)
+		w.unmark()
+		user := *w
+		user.svc = w.again()
+		if err := use(&user); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := w.owner(); got != w.identity() {
+			t.Errorf("%s: the blobs belong to %q, want %q", name, got, w.identity())
+		}
+	}
+}
+
+// again returns the service that a program makes that is started again.
+func (w *fileWorld) again() *formsvc.Service {
+	w.tb.Helper()
+	svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: w.shelf, Now: w.clock.Now})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return svc
+}
+
+// Files that an earlier release stored are adopted, whatever lies beside them.
+func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
+	w := newFileWorld(t)
+	f := w.uploaded(pattern(10))
+	for i := range 20 {
+		w.orphan(i)
+	}
+	w.unmark()
+	if _, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	if err := w.svc.Files.Claim(w.ctx, &formsvc.ClaimOptions{DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	if got := w.owner(); got != "" {
+		t.Errorf("a dry run made the blobs those of %q", got)
+	}
+	if err := w.svc.Files.Claim(w.ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.owner(); got != w.identity() {
+		t.Errorf("the blobs belong to %q, want %q", got, w.identity())
+	}
+	if _, err := w.read(&f, 0, -1); err != nil {
+		t.Error(err)
+	}
+	w.clock.add(2 * formsvc.SweepAge)
+	if got := w.sweep(nil); got.Removed != 20 || got.Blobs != 21 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A blob store that was changed for another while the program runs is not swept.
+func TestSweepLooksEachTime(t *testing.T) {
+	w := newFileWorld(t)
+	w.uploaded(pattern(10))
+	if _, err := w.svc.Files.Sweep(w.ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	theirs := newFileWorld(t)
+	theirs.uploaded(pattern(10))
+	before := theirs.shelf.keys(t)
+	w.shelf.Store = theirs.shelf.Store
+	w.shelf.made = theirs.shelf.made
+	w.clock.add(2 * formsvc.SweepAge)
+	_, err := w.svc.Files.Sweep(w.ctx, &formsvc.SweepOptions{Force: true})
+	wantError(t, err, formsvc.ErrOtherBlobs)
+	_, err = w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
+	wantError(t, err, formsvc.ErrOtherBlobs)
+	if after := theirs.shelf.keys(t); !slices.Equal(after, before) {
+		t.Errorf("there was %q, and is %q", before, after)
+	}
+}
+
+// Deleting a response never removes a blob from where others have theirs, although it
+// has the name of a file of ours.
+func TestDeletionSparesBlobsOfAnotherDatabase(t *testing.T) {
+	w := newFileWorld(t)
+	f := w.uploaded(pattern(10))
+	w.unmark()
+	w.mark(string(formsvc.NewID(start())))
+	svc := w.again()
+	if err := svc.Responses.Delete(w.ctx, responseKey(&w.response)); err != nil {
+		t.Fatal(err)
+	}
+	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(f.ID)}) {
+		t.Errorf("blobs %q", keys)
+	}
+}
+
+// Nodes of one database that start together on an empty blob store get on, and one of
+// several databases gets it.
+func TestClaimTogether(t *testing.T) {
+	w := newFileWorld(t)
+	w.unmark()
+	stores := []formsvc.Store{w.store.Store, w.store.Store, memory.New(), memory.New()}
+	errs := make([]error, len(stores))
+	var all, ready sync.WaitGroup
+	ready.Add(len(stores))
+	w.shelf.disturb(func(method, key string) error {
+		if method == "Put" && key == formsvc.MarkerKey { // none has seen a marker
+			ready.Done()
+			ready.Wait()
+		}
+		return nil
+	})
+	for i, store := range stores {
+		svc, err := formsvc.New(store, &formsvc.Options{Blobs: w.shelf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { errs[i] = svc.Files.Claim(w.ctx, nil) })
+	}
+	all.Wait()
+	owner := w.owner()
+	for i, store := range stores {
+		id, err := store.Identity(w.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if won := id == owner; won && errs[i] != nil || !won && !errors.Is(errs[i], formsvc.ErrOtherBlobs) {
+			t.Errorf("the blobs belong to %s; %s was told %v", owner, id, errs[i])
+		}
+	}
+}
+
+// A blob store that is down makes no claim fail for good.
+func TestClaimWhenTheBlobStoreIsDown(t *testing.T) {
+	for _, method := range []string{"Open", "List", "Put"} {
+		w := newFileWorld(t)
+		w.uploaded(pattern(10))
+		w.unmark()
+		svc := w.again()
+		w.shelf.disturb(func(m, key string) error {
+			if m == method {
+				return blobstore.ErrUnavailable
+			}
+			return nil
+		})
+		wantError(t, svc.Files.Claim(w.ctx, nil), formsvc.ErrUnavailable)
+		w.shelf.disturb(nil)
+		if err := svc.Files.Claim(w.ctx, nil); err != nil || w.owner() != w.identity() {
+			t.Errorf("after %s failed: %v; the blobs belong to %q", method, err, w.owner())
+		}
+	}
+}
+
+func TestClaimWithoutBlobs(t *testing.T) {
+	svc, err := formsvc.New(memory.New(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, svc.Files.Claim(context.Background(), nil), errors.ErrUnsupported)
+}

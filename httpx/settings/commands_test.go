@@ -1,0 +1,116 @@
+package settings_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/httpx/settings"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+// Under the login of an embedding program, wherever that mounts pages and API, the keys
+// that the pages make open the API, and the commands that they show work as they are.
+func TestCommandsWork(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("SKIPPED: no curl here")
+	}
+	for _, where := range []struct{ name, prefix, pages, api, say string }{
+		{"pages beside the API", "", "/account/settings", "/forms", "/forms"},
+		{"pages below the API", "", "/forms/settings", "/forms", "/forms/"},
+		{"API at the root", "", "/settings", "", "/"},
+		{"both below a prefix", "/app", "/settings", "/forms", "/app/forms"},
+		{"another host", "", "/settings", "/forms", "http://HOST/forms"},
+	} {
+		t.Run(where.name, func(t *testing.T) {
+			w := newWorld(t, memory.New(), nil)
+			host := w.embed(where.prefix, where.pages, where.api, where.say)
+			run := func(key, command string) string {
+				t.Helper()
+				command = strings.Replace(command, "curl ", "curl -sS --fail-with-body ", 1)
+				cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
+				cmd.Env = append(cmd.Environ(), "FORMSVC_KEY="+key)
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s: %v: %s", command, err, out)
+				}
+				return string(out)
+			}
+			create := w.get("/").is(200).pre("Create a campaign")
+			fields := url.Values{"name": {"website"}}
+			for _, p := range formsvc.AllPermissions() {
+				fields.Add("permissions", string(p))
+			}
+			made := w.submit(w.get("/keys"), "/keys", fields).is(200)
+			key := made.secret()
+			if out := run("", made.pre("A call with the key")); !strings.Contains(out, `"items":[]`) {
+				t.Errorf("the call with the new key: %s", out)
+			}
+			run(key, w.get("/campaigns").pre("Create a campaign"))
+			run(key, create)
+			list, err := w.svc.Campaigns.List(t.Context(), formsvc.CampaignQuery{AccountID: w.account.ID})
+			if err != nil || len(list.Items) != 2 {
+				t.Fatalf("%d campaigns, %v", len(list.Items), err)
+			}
+			submit := w.get("/campaigns/" + string(list.Items[0].ID)).is(200).pre("Submit a response")
+			if out := run(key, submit); !strings.Contains(out, "ada@example.com") {
+				t.Errorf("a response: %s", out)
+			}
+			if host != "" && !strings.Contains(submit, "http://"+host+"/forms/v1/") {
+				t.Errorf("the API is at %s: %s", host, submit)
+			}
+		})
+	}
+}
+
+// embed serves pages and an API below a prefix, under a login that is a cookie. The
+// pages are told where the API is; HOST in that is another server, whose host is returned.
+func (w *world) embed(prefix, pagesAt, apiAt, say string) (host string) {
+	w.t.Helper()
+	api, err := httpx.New(w.svc, &httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+		who, err := w.visitor(r)
+		if err != nil {
+			return nil, err
+		}
+		return &formsvc.Principal{AccountID: who.AccountID, KeyName: who.Name, Permissions: formsvc.AllPermissions()}, nil
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(apiAt+"/", http.StripPrefix(apiAt, api))
+	if strings.Contains(say, "HOST") {
+		other := httptest.NewServer(mux)
+		w.t.Cleanup(other.Close)
+		host = strings.TrimPrefix(other.URL, "http://")
+		say = strings.Replace(say, "HOST", host, 1)
+		mux = http.NewServeMux()
+	}
+	pages, err := settings.New(w.svc, say, &settings.Options{Authenticate: w.visitor})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	mux.Handle(pagesAt+"/", http.StripPrefix(pagesAt, pages))
+	root := http.NewServeMux()
+	root.Handle(prefix+"/", http.StripPrefix(prefix, mux))
+	w.server = httptest.NewServer(root)
+	w.t.Cleanup(w.server.Close)
+	w.base = w.server.URL + prefix + pagesAt
+	w.client = newClient(w.t)
+	w.cookie("user", "ada")
+	return host
+}
+
+// visitor returns who is signed in by a cookie.
+func (w *world) visitor(r *http.Request) (*settings.Visitor, error) {
+	user, err := r.Cookie("user")
+	if err != nil {
+		return nil, formsvc.ErrUnauthenticated
+	}
+	return &settings.Visitor{AccountID: w.account.ID, Name: user.Value}, nil
+}

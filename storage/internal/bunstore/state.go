@@ -1,0 +1,66 @@
+package bunstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+// The states of a database; see the table formsvc_identity.
+const (
+	Active    = "active"
+	Moving    = "moving"
+	Moved     = "moved"
+	Receiving = "receiving"
+)
+
+// A State says which data a database has, and whether it may be used.
+type State struct {
+	Identity string
+	State    string
+	Peer     string // the other database, unless active
+	Since    int64  // also marks a copy: it is the same on both sides
+}
+
+// ReadState reads the state.
+func ReadState(ctx context.Context, c bun.IConn) (s State, err error) {
+	err = c.QueryRowContext(ctx, "SELECT identity, state, peer, since FROM formsvc_identity WHERE id = 1").
+		Scan(&s.Identity, &s.State, &s.Peer, &s.Since)
+	return s, err
+}
+
+// CheckActive fails with formsvc.ErrMoved when the data is being copied, or was: it says
+// where to and how to go on. Open calls it.
+func (s *Store) CheckActive(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	state, err := ReadState(ctx, s.read)
+	if err != nil {
+		return s.backend.Classify(err)
+	}
+	return state.Refuse()
+}
+
+// Refuse returns why the database must not be used, or nil.
+func (s *State) Refuse() error {
+	since := fromMicros(s.Since).Format(time.RFC3339)
+	switch s.State {
+	case Active:
+		return nil
+	case Moved:
+		return fmt.Errorf("%w: since %s it is in %s; use that database", formsvc.ErrMoved, since, s.Peer)
+	case Moving:
+		return fmt.Errorf("%w: since %s it is being copied to %s. Run the same copy again to finish it, or "+
+			"\"formsvc copy --cancel --from …\" with this database to go on with it", formsvc.ErrMoved, since, s.Peer)
+	case Receiving:
+		return fmt.Errorf("%w: a copy from %s to this database, begun %s, is not finished. Run the same copy again to finish it",
+			formsvc.ErrMoved, s.Peer, since)
+	}
+	return errors.New("bunstore: the database is in a state that this release does not know: " + s.State)
+}

@@ -1,0 +1,178 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage/keyring"
+)
+
+// The reasons why nothing is copied; ask with [errors.Is]. [formsvc.ErrMoved] is another: the
+// data was moved from there before. Their texts say what to do.
+var (
+	// ErrSame means that both databases have the same data: they are one, or one is a
+	// copy of the other.
+	ErrSame = errors.New("transfer: both are the same data")
+	// ErrNotEmpty means that there is data in the database that is to get some.
+	ErrNotEmpty = errors.New("transfer: the database is not empty")
+	// ErrSchema means that a database does not have the schema of this release.
+	ErrSchema = errors.New("transfer: the schema is another")
+	// ErrDiffers means that the databases, or the files, are not the same.
+	ErrDiffers = errors.New("transfer: the copy differs")
+	// ErrUnderWay means that another process copies the same.
+	ErrUnderWay = errors.New("transfer: another copy is under way")
+)
+
+// A Store is a *sqlite.Store or a *postgres.Store, best opened with SkipMigrations, which
+// opens a database that must not be used, too, and changes nothing. Its keyring must have
+// the keys of the secrets.
+type Store interface {
+	Migrate(ctx context.Context) error
+	MissingKeys(ctx context.Context) ([]string, error)
+	Portable() bunstore.Portable
+}
+
+// Progress says how far a copy is.
+type Progress struct {
+	What      string // "rows", "files" (in bytes) or "checking" (rows)
+	Done, All int64
+}
+
+// Options changes what a copy does. The zero value is ready for use.
+type Options struct {
+	// FromBlobs is where the bytes of files are, and ToBlobs where they go; both or none.
+	// Bytes that no file knows are left behind. Defaults to nil: they stay where they are.
+	FromBlobs, ToBlobs blobstore.Store
+	// SkipDamaged goes on when bytes of a file are missing, or not what was uploaded.
+	// Report names those files. Defaults to false: the copy fails.
+	SkipDamaged bool
+	// Progress is called now and then, from any goroutine. Defaults to nothing.
+	Progress func(Progress)
+}
+
+// A Report says what was copied, or compared.
+type Report struct {
+	Tables  []Count      `json:"tables"`
+	Files   int          `json:"files"`
+	Bytes   int64        `json:"bytes"`
+	Damaged []formsvc.ID `json:"damaged,omitempty"`
+}
+
+// A Count is how many rows a table has.
+type Count struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"`
+}
+
+// A job is one copy, or one comparison.
+type job struct {
+	Options
+
+	from, to bunstore.Portable
+	keys     Store // whose keys are asked for: from
+	target   Store
+	token    int64 // the mark of the copy on both sides
+	report   Report
+}
+
+func newJob(from, to Store, opts *Options) *job {
+	j := &job{from: from.Portable(), to: to.Portable(), keys: from, target: to}
+	if opts != nil {
+		j.Options = *opts
+	}
+	if j.Progress == nil {
+		j.Progress = func(Progress) {}
+	}
+	return j
+}
+
+// Copy moves all data from one database to another, which must be empty: afterwards the
+// first one can't be used anymore. If it was cut off, call it again with the same two.
+func Copy(ctx context.Context, from, to Store, opts *Options) (Report, error) {
+	j := newJob(from, to, opts)
+	moved, err := j.begin(ctx)
+	if err != nil {
+		return j.report, j.classify(err)
+	}
+	if !moved {
+		if err := j.classify(j.copy(ctx)); err != nil {
+			return j.report, j.giveUp(ctx, err)
+		}
+	}
+	if err := j.classify(j.activate(ctx)); err != nil {
+		return j.report, fmt.Errorf("%w\n\nAll is copied, but %s is not marked as usable: run the same copy again", err, j.to.Place())
+	}
+	return j.report, nil
+}
+
+// copy does all up to the mark that the old database must not be used.
+func (j *job) copy(ctx context.Context) error {
+	if err := j.start(ctx); err != nil {
+		return err
+	}
+	if err := j.rows(ctx); err != nil {
+		return err
+	}
+	if err := j.finish(ctx); err != nil {
+		return err
+	}
+	if err := j.files(ctx); err != nil {
+		return err
+	}
+	if err := j.compare(ctx); err != nil {
+		return err
+	}
+	return j.leave(ctx)
+}
+
+// Cancel takes the fence of a copy that was cut off away from the database that it came
+// from, which then can be used as before. It fails with formsvc.ErrMoved when the data is in the
+// other one already, and when no copy is under way.
+func Cancel(ctx context.Context, from Store) error {
+	j := &job{from: from.Portable(), to: from.Portable()}
+	if err := j.checkSchema(ctx, j.from, "migrate it first"); err != nil {
+		return j.classify(err)
+	}
+	state, err := j.state(ctx, j.from)
+	switch {
+	case err != nil:
+		return j.classify(err)
+	case state.State == bunstore.Active:
+		return fmt.Errorf("transfer: no copy from %s is under way", j.from.Place())
+	case state.State != bunstore.Moving:
+		return state.Refuse()
+	}
+	j.token = state.Since
+	return j.classify(j.release(ctx))
+}
+
+func (j *job) classify(err error) error { return j.to.Classify(j.from.Classify(err)) }
+
+// giveUp makes the old database usable again, unless another process goes on copying.
+func (j *job) giveUp(ctx context.Context, err error) error {
+	if errors.Is(err, ErrUnderWay) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if failed := j.classify(j.release(ctx)); failed != nil {
+		return fmt.Errorf("%w\n\n%s could not be made usable again (%w): run the same copy again, or \"formsvc copy --cancel --from …\"",
+			err, j.from.Place(), failed)
+	}
+	return fmt.Errorf("%w\n\nNothing is moved: %s is in use as before", err, j.from.Place())
+}
+
+// missing fails when the keyring lacks a key that secrets need.
+func (j *job) missing(ctx context.Context) error {
+	ids, err := j.keys.MissingKeys(ctx)
+	if err == nil && len(ids) > 0 {
+		err = fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(ids, ", "))
+	}
+	return err
+}
