@@ -36,6 +36,9 @@ func underStrace(t testing.TB, injection, log string) []string {
 	if err != nil {
 		missing(t, "no strace here")
 	}
+	if out, err := exec.Command(path, "-f", "-qq", "-o", os.DevNull, "/bin/true").CombinedOutput(); err != nil {
+		missing(t, fmt.Sprintf("strace may not trace here: %v, %s", err, bytes.TrimSpace(out)))
+	}
 	call, _, _ := strings.Cut(injection, ":")
 	command := []string{path, "-f", "-qq", "-e", "signal=none", "-o", log, "-e", "trace=" + call, "-e", "inject=" + injection}
 	if strings.Contains(injection, "error=") {

@@ -218,12 +218,10 @@ func version(dir string) int {
 // of the test removes it, however the test ends.
 func (p *programs) directory(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "formsvc-pg.") //nolint:usetesting // the account may not enter that of the test
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir) // as the kernel names it
-	}
-	if err == nil {
-		err = p.account.own(dir)
+	dir, err := p.makeDir("")
+	if err == nil && !p.writes(dir) { // TMPDIR is closed to the account
+		_ = os.Remove(dir)
+		dir, err = p.makeDir("/tmp")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -245,6 +243,25 @@ func (p *programs) directory(t testing.TB) string {
 		}
 	})
 	return dir
+}
+
+// makeDir makes a directory of the account, in that for temporary files if above is empty.
+func (p *programs) makeDir(above string) (string, error) {
+	dir, err := os.MkdirTemp(above, "formsvc-pg.") //nolint:usetesting // the account may not enter that of the test
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as the kernel names it
+		return "", err
+	}
+	return dir, p.account.own(dir)
+}
+
+// writes reports whether the account can write in a directory.
+func (p *programs) writes(dir string) bool {
+	cmd := exec.Command("/bin/sh", "-c", `test -w "$1"`, "sh", dir)
+	cmd.Dir, cmd.SysProcAttr = "/", p.account.attributes()
+	return cmd.Run() == nil
 }
 
 // environment is that of every program.
