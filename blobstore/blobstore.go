@@ -5,7 +5,8 @@
 // implementation to the contract.
 //
 // Who a blob belongs to, what it is called and what hash it has is known
-// elsewhere; here are only bytes.
+// elsewhere; here are only bytes. One blob is no file's: package formsvc keeps under
+// formsvc.MarkerKey which database the others belong to.
 package blobstore
 
 import (

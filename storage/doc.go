@@ -42,6 +42,8 @@
 //     token wherever its holder reports back, and nothing that looks for lost
 //     ones: it ends by itself, at a time that the caller names.
 //   - Keep the secrets and headers of webhooks encrypted if they lie on a disk.
+//   - Make an identity with the store ([github.com/formsvc/toolkit/formsvc.NewID]) and keep it with the data: it is
+//     what a blob store is told by whose files it has.
 //   - Check texts with [github.com/formsvc/toolkit/formsvc.CheckText] before anything is written, compare
 //     them by their bytes, and cut times to microseconds.
 //

@@ -22,7 +22,7 @@ func testGoodKeys(w *world) {
 	segment := strings.Repeat("s", 200)
 	keys := []string{
 		"a", "0", "-", "_", "a-b", "a_b", "a.b", "ab", "ab.", "a..b", "x/y", "x/y.z", "xy/z", "x-y", "1/0/1/1", "1/0/11", "10/11",
-		segment, segment[1:],
+		segment, segment[1:], "formsvc-store",
 		"long/" + segment + "/" + segment, strings.Repeat("d/", 100) + "e",
 		"full/" + segment + "/" + segment[1:] + "/" + strings.Repeat("f", blobstore.MaxKey-4-3-200-199),
 	}

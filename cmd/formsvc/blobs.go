@@ -68,8 +68,8 @@ func (g *global) explainBlobs(err error) error {
 	return fmt.Errorf("--blobs: %w\n\nNothing was changed in %s.\n"+
 		"  - A new database needs a place of its own for files: name another with --blobs.\n"+
 		"  - To go on here with what the other database has, move its data too: formsvc copy --from DSN --to DSN\n"+
-		"  - If the files are those of this database all the same, as with a backup from before it had an identity,\n"+
-		"    remove %s there: they are looked at again then", err, g.placeOfFiles(), formsvc.MarkerKey)
+		"  - If there is a %s and the files are those of this database all the same, as with a backup from before it had\n"+
+		"    an identity, remove that: the files are looked at again then", err, g.placeOfFiles(), formsvc.MarkerKey)
 }
 
 // placeOfFiles names where files are.

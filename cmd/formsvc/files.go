@@ -37,7 +37,7 @@ func (g *global) withFiles(ctx context.Context, metered func(store, blobs) blobs
 type filesSweepCmd struct {
 	output
 	DryRun bool `name:"dry-run" help:"Say what would be removed, and leave it."`
-	Force  bool `help:"Remove also when most of what is stored belongs to no file, as with the wrong database or an old backup of it."`
+	Force  bool `help:"Remove also when most of what is stored belongs to no file, as with an old backup of the database. Files of another database are never removed."`
 }
 
 type sweepRecord struct {

@@ -33,7 +33,7 @@ type store interface {
 // global are the flags that say what data to work on.
 type global struct {
 	DB         string `name:"db" placeholder:"DSN" help:"The database: sqlite:PATH or postgres://…. Defaults to sqlite:DATA/formsvc.db."`
-	Blobs      string `placeholder:"URL" help:"Where uploaded files are kept: file:DIR, or s3://BUCKET[/PREFIX]?endpoint=…&region=… with the usual AWS variables. It belongs to one database: bytes that are a day old and that the database doesn't know are removed. Defaults to file:DATA/files."`
+	Blobs      string `placeholder:"URL" help:"Where uploaded files are kept: file:DIR, or s3://BUCKET[/PREFIX]?endpoint=…&region=… with the usual AWS variables. It belongs to one database, and that of another is refused: bytes that are a day old and that the database doesn't know are removed. Defaults to file:DATA/files."`
 	Data       string `name:"data" placeholder:"DIR" default:"./formsvc-data" help:"Where the server keeps its data. Made if missing."`
 	SecretKeys string `name:"secret-keys" placeholder:"KEYS" help:"The keys that secrets in the database are encrypted under, the first one for new secrets: 32 bytes each in hexadecimal or base64, separated by commas. Better set in the environment. Defaults to those in the file DATA/secret.keys, made if missing."`
 }

@@ -50,8 +50,8 @@ type class struct {
 func faults() []class {
 	return []class{
 		{formsvc.ErrUnknownOutcome, "unknown_outcome"}, {formsvc.ErrNoSpace, "no_space"},
-		{formsvc.ErrStoreClosed, "store_closed"}, {formsvc.ErrMoved, "moved"}, {formsvc.ErrUnavailable, "unavailable"}, {formsvc.ErrCorrupt, "corrupt"},
-		{context.DeadlineExceeded, "timeout"},
+		{formsvc.ErrStoreClosed, "store_closed"}, {formsvc.ErrMoved, "moved"}, {formsvc.ErrUnavailable, "unavailable"},
+		{formsvc.ErrCorrupt, "corrupt"}, {formsvc.ErrOtherBlobs, "other_blobs"}, {context.DeadlineExceeded, "timeout"},
 	}
 }
 
@@ -62,7 +62,6 @@ func refusals() []class {
 		{formsvc.ErrUnauthenticated, "unauthenticated"}, {formsvc.ErrLimit, "limit"}, {formsvc.ErrQuota, "quota"},
 		{formsvc.ErrRepeated, "repeated"}, {formsvc.ErrInFlight, "in_flight"}, {formsvc.ErrMismatch, "mismatch"},
 		{formsvc.ErrTooLarge, "too_large"}, {formsvc.ErrDigest, "digest"}, {formsvc.ErrManyOrphans, "many_orphans"},
-		{formsvc.ErrOtherBlobs, "other_blobs"},
 		{errors.ErrUnsupported, "unsupported"},
 		{context.Canceled, "canceled"},
 	}

@@ -22,7 +22,7 @@ func TestClassesOfErrors(t *testing.T) {
 	kinds := len(regexp.MustCompile(`(?m)^\tErr\w+ += errors\.New`).FindAll(source, -1))
 	faults := map[error]bool{
 		formsvc.ErrCorrupt: true, formsvc.ErrNoSpace: true, formsvc.ErrUnavailable: true, formsvc.ErrUnknownOutcome: true,
-		formsvc.ErrStoreClosed: true, errors.New("canary"): true,
+		formsvc.ErrStoreClosed: true, formsvc.ErrOtherBlobs: true, errors.New("canary"): true,
 	}
 	classes := make(map[string]bool)
 	for _, err := range []error{
