@@ -24,9 +24,9 @@ export function databases() {
   return [{ name: 'SQLite' }, ...(postgres ? [{ name: 'Postgres', dsn: postgres }] : [])]
 }
 
-// Waits until probe returns something true, and returns that. It fails after a minute.
-export async function eventually(what, probe) {
-  for (const end = Date.now() + 60_000; ;) {
+// Waits until probe returns something true, and returns that. It fails after a minute, or as long as that takes.
+export async function eventually(what, probe, patience = 60_000) {
+  for (const end = Date.now() + patience; ;) {
     const got = await probe()
     if (got) return got
     if (Date.now() > end) throw new Error(`gave up waiting: ${what}`)

@@ -28,7 +28,8 @@ for (const database of databases()) {
     })
     after(() => service?.stop())
 
-    const onCampaign = more => ({ resource: 'response', campaign: byId(campaign.uuid), ...more })
+    // What the API gives, since most of these tests compare with it.
+    const onCampaign = more => ({ resource: 'response', campaign: byId(campaign.uuid), simple: false, ...more })
     const responses = async (of = campaign) => (await service.get(`/v1/campaigns/${of.uuid}/responses?order=asc`)).items
     const rest = (path, name, more) => n8n.rest('POST', `/rest/dynamic-node-parameters/${path}`, {
       path: 'parameters.campaign', nodeTypeAndVersion: { name: actionType, version: 1 },
@@ -38,7 +39,7 @@ for (const database of databases()) {
     test('the nodes are there, and the credential is tested with a request', async () => {
       const types = await (await fetch(`${n8n.url}/types/nodes.json`, { headers: { cookie: n8n.cookie } })).json()
       const names = types.map(({ name }) => name).filter(name => name.startsWith('n8n-nodes-formsvc.'))
-      assert.deepEqual(names.sort(), ['formsvc', 'formsvcTool', 'formsvcTrigger'].map(name => `n8n-nodes-formsvc.${name}`))
+      assert.deepEqual(names.sort(), ['formsvc', 'formsvcPollTrigger', 'formsvcTool', 'formsvcTrigger'].map(name => `n8n-nodes-formsvc.${name}`))
 
       const check = apiKey => n8n.rest('POST', '/rest/credentials/test', {
         credentials: { id: '', name: 'new', type: 'formsvcApi', data: { baseUrl: `${service.url}/`, apiKey } },
@@ -139,6 +140,31 @@ for (const database of databases()) {
       assert.equal((await comment([made])).items[0].body, 'Très bien 👍')
       const { items } = await service.get(`/v1/campaigns/${campaign.uuid}/responses/${made.uuid}/comments`)
       assert.deepEqual(items.map(({ body }) => body), ['Très bien 👍'])
+    })
+
+    test('by default a response has its answers as plain values under their names', async () => {
+      const simple = more => {
+        const { simple: raw, ...parameters } = onCampaign(more)
+        return actions.prepare(parameters)
+      }
+      const wanted = { one: 'Ada', several: ['English', 'French'], none: null }
+      const create = await simple({ operation: 'create', email: 'ada@example.com', answersFrom: 'json', answersJson: '={{ $json }}' })
+      const { items: [made] } = await create([wanted])
+      const raw = await service.get(`/v1/campaigns/${campaign.uuid}/responses/${made.uuid}`)
+      assert.deepEqual(raw.responses, { one: { value: ['Ada'] }, several: { value: ['English', 'French'] }, none: { value: [] } })
+      const { responses: left, ...rest } = raw
+      assert.deepEqual(made, { ...rest, answers: wanted })
+
+      const get = await simple({ operation: 'get', responseUuid: made.uuid })
+      assert.deepEqual((await get([{}])).items, [{ ...rest, answers: wanted }])
+      const list = await simple({ operation: 'getAll', returnAll: false, limit: 1 })
+      assert.deepEqual((await list([{}])).items, [{ ...rest, answers: wanted }])
+      const update = await simple({ operation: 'updateStatus', responseUuid: made.uuid, status: 'validated' })
+      const { items: [updated] } = await update([{}])
+      assert.deepEqual([updated.status, updated.answers, updated.responses], ['validated', wanted, undefined])
+      // What comes out goes in again.
+      const again = await create([made.answers])
+      assert.deepEqual(again.items[0].answers, wanted)
     })
 
     test('lists are filtered, limited, or read to their end', async () => {

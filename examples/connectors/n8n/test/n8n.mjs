@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,10 +19,22 @@ assert.ok(N8N_NODE && N8N_HOME && N8N_PACKAGE, 'run examples/connectors/n8n/test
 
 export const actionType = 'n8n-nodes-formsvc.formsvc'
 export const triggerType = 'n8n-nodes-formsvc.formsvcTrigger'
+export const pollTriggerType = 'n8n-nodes-formsvc.formsvcPollTrigger'
 
 // Starts an n8n with an owner and an API key. Its stop() must be called at the end.
 export async function startN8n() {
-  const n8n = new N8n(await mkdtemp(join(tmpdir(), 'formsvc-n8n-')))
+  return await prepare(new N8n(await mkdtemp(join(tmpdir(), 'formsvc-n8n-')), quiet))
+}
+
+// The same with nothing set but where its data is and its ports.
+export async function startDefaultN8n() {
+  return await prepare(new N8n(await mkdtemp(join(tmpdir(), 'formsvc-n8n-')), n8n => {
+    n8n.url = `http://localhost:${n8n.port}`
+    return {}
+  }))
+}
+
+async function prepare(n8n) {
   await n8n.install()
   n8n.port = await freePort()
   n8n.brokerPort = await freePort()
@@ -39,26 +51,43 @@ async function freePort() {
   return port
 }
 
+// Most tests need no network beyond this machine, and a zone of time that is not that of the machine.
+function quiet(n8n) {
+  n8n.url = `http://127.0.0.1:${n8n.port}`
+  return {
+    N8N_ENCRYPTION_KEY: n8n.encryptionKey,
+    N8N_LISTEN_ADDRESS: '127.0.0.1',
+    N8N_HOST: '127.0.0.1',
+    N8N_WEBHOOK_URL: `${n8n.url}/`,
+    N8N_RUNNERS_BROKER_LISTEN_ADDRESS: '127.0.0.1',
+    DB_TYPE: 'sqlite',
+    GENERIC_TIMEZONE: 'Europe/Paris',
+    // Nothing is fetched from or sent to anybody.
+    N8N_DIAGNOSTICS_ENABLED: 'false',
+    N8N_VERSION_NOTIFICATIONS_ENABLED: 'false',
+    N8N_TEMPLATES_ENABLED: 'false',
+    N8N_PERSONALIZATION_ENABLED: 'false',
+    N8N_DISABLED_MODULES: 'mcp-registry',
+  }
+}
+
 class N8n {
-  constructor(folder) {
+  constructor(folder, settings) {
     this.folder = folder
+    this.settings = settings
     this.log = ''
     this.encryptionKey = randomBytes(24).toString('hex')
   }
 
-  // Unpacks our package where n8n puts the community nodes that a user installs.
+  // Installs our package as the documentation has it.
   async install() {
     const nodes = join(this.folder, '.n8n', 'nodes')
-    const target = join(nodes, 'node_modules', 'n8n-nodes-formsvc')
-    await mkdir(target, { recursive: true })
-    await promisify(execFile)('tar', ['-xzf', N8N_PACKAGE, '-C', target, '--strip-components=1'])
-    await writeFile(join(nodes, 'package.json'), JSON.stringify({
-      name: 'installed-nodes', private: true, dependencies: { 'n8n-nodes-formsvc': '*' },
-    }))
+    await mkdir(nodes, { recursive: true })
+    await promisify(execFile)('npm', ['install', '--legacy-peer-deps', '--ignore-scripts', '--no-audit', N8N_PACKAGE], { cwd: nodes })
   }
 
   async start() {
-    this.url = `http://127.0.0.1:${this.port}`
+    const settings = this.settings(this)
     const child = spawn(N8N_NODE, [join(N8N_HOME, 'node_modules', 'n8n', 'bin', 'n8n'), 'start'], {
       stdio: ['ignore', 'pipe', 'pipe'],
       // A group of its own, so that the task runner, which n8n starts, ends with it.
@@ -67,22 +96,9 @@ class N8n {
         PATH: process.env.PATH,
         HOME: this.folder,
         N8N_USER_FOLDER: this.folder,
-        N8N_ENCRYPTION_KEY: this.encryptionKey,
-        N8N_LISTEN_ADDRESS: '127.0.0.1',
-        N8N_HOST: '127.0.0.1',
         N8N_PORT: String(this.port),
-        N8N_WEBHOOK_URL: `${this.url}/`,
-        N8N_RUNNERS_BROKER_LISTEN_ADDRESS: '127.0.0.1',
         N8N_RUNNERS_BROKER_PORT: String(this.brokerPort),
-        DB_TYPE: 'sqlite',
-        GENERIC_TIMEZONE: 'Europe/Paris',
-        // Nothing is fetched from or sent to anybody.
-        N8N_DIAGNOSTICS_ENABLED: 'false',
-        N8N_VERSION_NOTIFICATIONS_ENABLED: 'false',
-        N8N_TEMPLATES_ENABLED: 'false',
-        N8N_PERSONALIZATION_ENABLED: 'false',
-        N8N_DISABLED_MODULES: 'mcp-registry',
-        ...this.environment,
+        ...settings,
       },
     })
     this.child = child
@@ -99,7 +115,7 @@ class N8n {
       const ready = await fetch(`${this.url}/healthz/readiness`).catch(() => undefined)
       const login = await fetch(`${this.url}/rest/login`).catch(() => undefined)
       return ready?.ok && login && login.status !== 404
-    })
+    }, 180_000)
   }
 
   async end(signal = 'SIGTERM') {
@@ -156,6 +172,11 @@ class N8n {
     return { formsvcApi: { id, name } }
   }
 
+  // Gives a credential another address and key.
+  changeCredential({ formsvcApi: { id } }, { url, key }) {
+    return this.api('PATCH', `/credentials/${id}`, { type: 'formsvcApi', data: { baseUrl: url, apiKey: key } })
+  }
+
   // Makes a workflow of nodes that come one after the other, and returns its identifier.
   async workflow(...nodes) {
     const { id } = await this.api('POST', '/workflows', {
@@ -172,6 +193,22 @@ class N8n {
 
   activate(id) {
     return this.api('POST', `/workflows/${id}/activate`)
+  }
+
+  // Returns why a trigger of a workflow could not be set up, as the editor shows it.
+  async whyNotPublished(id) {
+    return await eventually('n8n shows why', async () => {
+      const { triggers } = await this.rest('GET', `/rest/workflows/${id}/publication-status`)
+      return triggers[0]?.errorMessage
+    })
+  }
+
+  // Waits until the triggers of a workflow are set up.
+  async published(id) {
+    await eventually('the workflow is published', async () => {
+      const { triggers } = await this.rest('GET', `/rest/workflows/${id}/publication-status`)
+      return triggers.length > 0 && triggers.every(({ status }) => status === 'activated')
+    })
   }
 
   deactivate(id) {

@@ -6,10 +6,10 @@ import { byId } from './act.mjs'
 import { triggerType } from './n8n.mjs'
 
 // Makes a workflow that a trigger starts; it is not active yet.
-export async function makeTrigger(n8n, service, credentials, events, campaign) {
+export async function makeTrigger(n8n, service, credentials, events, campaign, more = { simple: false }) {
   const webhookId = randomUUID()
   const id = await n8n.workflow(
-    { type: triggerType, webhookId, credentials, parameters: { events, ...(campaign && { campaign: byId(campaign.uuid) }) } },
+    { type: triggerType, webhookId, credentials, parameters: { events, ...(campaign && { campaign: byId(campaign.uuid) }), ...more } },
     { type: 'n8n-nodes-base.noOp' },
   )
   return new Subscriber(n8n, service, id, `${n8n.url}/webhook/${webhookId}/webhook`)

@@ -142,6 +142,16 @@ for (const database of databases()) {
       await subscriber.deactivate()
     })
 
+    test('by default the response of an event is simplified', async () => {
+      const subscriber = await makeTrigger(n8n, service, credentials, ['response.created'], undefined, {})
+      await subscriber.activate()
+      const made = await service.response(await service.campaign(), { a: { value: ['x'] }, b: { value: ['y', 'z'] } })
+      const [{ data: { response } }] = await subscriber.started(1)
+      const { responses, ...rest } = made
+      assert.deepEqual(response, { ...rest, answers: { a: 'x', b: ['y', 'z'] } })
+      await subscriber.deactivate()
+    })
+
     test('a test event is marked as one', async () => {
       const subscriber = await trigger(['signature.completed'])
       const webhook = await subscriber.activate()
@@ -211,10 +221,7 @@ for (const database of databases()) {
         key, status: 403, body: { url: subscriber.url, events: ['response.created'] },
       })
       await n8n.activate(subscriber.id)
-      const failure = await eventually('n8n shows why', async () => {
-        const { triggers } = await n8n.rest('GET', `/rest/workflows/${subscriber.id}/publication-status`)
-        return triggers[0]?.errorMessage
-      })
+      const failure = await n8n.whyNotPublished(subscriber.id)
       assert.ok(failure.includes(problem.detail), failure)
     })
   })

@@ -4,6 +4,7 @@ import { NodeOperationError, tryToParseDateTime } from 'n8n-workflow'
 import { readAnswers } from '../shared/answers'
 import { download, upload } from '../shared/files'
 import { idempotencyKey } from '../shared/idempotency'
+import { simplifyResponse } from '../shared/simplify'
 import { json, list } from '../shared/transport'
 
 type Operation = (context: IExecuteFunctions, index: number) => Promise<INodeExecutionData[]>
@@ -17,7 +18,7 @@ export const operations: Record<string, Operation> = {
     return many(list(context, '/v1/campaigns', search ? { search } : {}, limitOf(context, index), index))
   },
 
-  'response.create': async (context, index) => {
+  'response.create': simplified(async (context, index) => {
     const { firstName, lastName, idempotencyKey: key } = collection(context, 'createOptions', index)
     return one(
       json(context, 'POST', `${campaignPath(context, index)}/responses`, {
@@ -29,22 +30,25 @@ export const operations: Record<string, Operation> = {
         itemIndex: index,
       }),
     )
-  },
+  }),
 
-  'response.get': async (context, index) => one(json(context, 'GET', responsePath(context, index), { itemIndex: index })),
+  'response.get': simplified(async (context, index) =>
+    one(json(context, 'GET', responsePath(context, index), { itemIndex: index })),
+  ),
 
-  'response.getAll': async (context, index) => {
+  'response.getAll': simplified(async (context, index) => {
     const path = `${campaignPath(context, index)}/responses`
     return many(list(context, path, filtersOf(context, index), limitOf(context, index), index))
-  },
+  }),
 
-  'response.updateStatus': async (context, index) =>
+  'response.updateStatus': simplified(async (context, index) =>
     one(
       json(context, 'PATCH', responsePath(context, index), {
         body: { status: text(context, 'status', index) },
         itemIndex: index,
       }),
     ),
+  ),
 
   'response.addComment': async (context, index) => {
     const { idempotencyKey: key } = collection(context, 'commentOptions', index)
@@ -63,6 +67,15 @@ export const operations: Record<string, Operation> = {
 
   'file.getAll': async (context, index) =>
     many(list(context, `${responsePath(context, index)}/files`, {}, limitOf(context, index), index)),
+}
+
+// Makes what an operation returns simpler, where the node says so.
+function simplified(operation: Operation): Operation {
+  return async (context, index) => {
+    const items = await operation(context, index)
+    if (!context.getNodeParameter('simple', index)) return items
+    return items.map((item) => ({ ...item, json: simplifyResponse(item.json) }))
+  }
 }
 
 async function one(item: Promise<IDataObject>): Promise<INodeExecutionData[]> {

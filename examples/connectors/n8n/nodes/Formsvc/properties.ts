@@ -1,6 +1,7 @@
 import type { INodeProperties, INodePropertyOptions } from 'n8n-workflow'
 
 import { campaignProperty } from '../shared/campaigns'
+import { simplifyProperty } from '../shared/simplify'
 
 // Shows a parameter for these operations of a resource.
 function shownFor(resource: string, ...operation: string[]): Pick<INodeProperties, 'displayOptions'> {
@@ -152,7 +153,7 @@ const creation: INodeProperties[] = [
     type: 'json',
     default: '{}',
     description:
-      'Such as {"name": "Ada", "languages": ["English", "French"]}; data.response.responses of the trigger is taken as it is',
+      'Such as {"name": "Ada", "languages": ["English", "French"]}; data.response.answers of the trigger is taken as it is',
     displayOptions: { show: { resource: ['response'], operation: ['create'], answersFrom: ['json'] } },
   },
   {
@@ -320,4 +321,5 @@ export const properties: INodeProperties[] = [
   ...files,
   ...lists,
   ...filters,
+  { ...simplifyProperty, ...shownFor('response', 'create', 'get', 'getAll', 'updateStatus') },
 ]

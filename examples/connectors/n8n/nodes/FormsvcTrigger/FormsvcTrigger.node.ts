@@ -1,5 +1,4 @@
 import type {
-  IDataObject,
   IHookFunctions,
   INodeType,
   INodeTypeDescription,
@@ -10,8 +9,9 @@ import { NodeConnectionTypes } from 'n8n-workflow'
 
 import { campaignProperty, searchCampaigns } from '../shared/campaigns'
 import { remember } from '../shared/duplicates'
-import { events } from '../shared/events'
+import { eventsProperty } from '../shared/events'
 import { whyRefused } from '../shared/signature'
+import { simplifyEvent, simplifyProperty } from '../shared/simplify'
 import { isSubscribed, subscribe, unsubscribe } from '../shared/subscription'
 import { credential } from '../shared/transport'
 
@@ -38,18 +38,11 @@ export class FormsvcTrigger implements INodeType {
       },
     ],
     properties: [
-      {
-        displayName: 'Events',
-        name: 'events',
-        type: 'multiOptions',
-        options: events,
-        default: ['response.created'],
-        required: true,
-        description: 'What starts the workflow',
-      },
+      eventsProperty,
       campaignProperty({
         description: 'Only events of this campaign; of all campaigns when it is left empty',
       }),
+      simplifyProperty,
       {
         displayName:
           "Deliveries without a valid signature of this workflow's own secret are refused. An event that is delivered twice starts the workflow once, as far as the last 1000 events since n8n was started are concerned; beyond that, compare the ID of the event, for example with a Remove Duplicates node.",
@@ -94,7 +87,7 @@ export class FormsvcTrigger implements INodeType {
         // Whether it can be started is not known yet, so it must come again.
         return answer.call(this, 503, 'the same event is being worked on')
       default:
-        return { workflowData: [[{ json: event as IDataObject }]] }
+        return { workflowData: [[{ json: this.getNodeParameter('simple') ? simplifyEvent(event) : event }]] }
     }
   }
 }

@@ -1,7 +1,7 @@
-import type { INodePropertyOptions } from 'n8n-workflow'
+import type { INodeProperties, INodePropertyOptions } from 'n8n-workflow'
 
 // What a trigger can be told of. The first three are those that most workflows want.
-export const events: INodePropertyOptions[] = [
+const events: INodePropertyOptions[] = [
   {
     name: 'New Response',
     value: 'response.created',
@@ -33,3 +33,13 @@ export const events: INodePropertyOptions[] = [
     description: 'A file was uploaded to a response; data.file describes it',
   },
 ]
+
+export const eventsProperty: INodeProperties = {
+  displayName: 'Events',
+  name: 'events',
+  type: 'multiOptions',
+  options: events,
+  default: ['response.created'],
+  required: true,
+  description: 'What starts the workflow',
+}

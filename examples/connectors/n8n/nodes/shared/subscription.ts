@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { IDataObject, IHookFunctions } from 'n8n-workflow'
-import { NodeOperationError } from 'n8n-workflow'
+import { NodeApiError, NodeOperationError } from 'n8n-workflow'
 
 import { list, request } from './transport'
 
@@ -27,6 +27,28 @@ export async function isSubscribed(this: IHookFunctions): Promise<boolean> {
 // Makes sure that exactly one webhook has our address, and that its secret is ours.
 export async function subscribe(this: IHookFunctions): Promise<boolean> {
   const want = wanted.call(this)
+  try {
+    return await settle.call(this, want)
+  } catch (error) {
+    throw isAddressRefused(error) ? notReachable.call(this, want.url) : error
+  }
+}
+
+function isAddressRefused(error: unknown): boolean {
+  const faults = error instanceof NodeApiError ? error.context.errors : undefined
+  return Array.isArray(faults) && (faults as IDataObject[]).some(({ code }) => code === 'url_refused')
+}
+
+// What to do is in the message: where a workflow is published, n8n shows nothing else.
+function notReachable(this: IHookFunctions, url: string): NodeOperationError {
+  return new NodeOperationError(
+    this.getNode(),
+    `The service sends nothing to ${new URL(url).origin}, since that address is not public. Use the Forms Campaign Service Polling ` +
+      'Trigger, or set N8N_WEBHOOK_URL to a public address of n8n, or have the operator of the service allow this one (--webhook-allow).',
+  )
+}
+
+async function settle(this: IHookFunctions, want: Wanted): Promise<boolean> {
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   // The second time round is for a webhook that came into being after the list was read.
   for (const last of [false, true]) {

@@ -6,6 +6,7 @@ import type {
   IHttpRequestOptions,
   ILoadOptionsFunctions,
   IN8nHttpFullResponse,
+  IPollFunctions,
   JsonObject,
 } from 'n8n-workflow'
 import { NodeApiError, NodeOperationError, sleep } from 'n8n-workflow'
@@ -18,7 +19,7 @@ export const credential = 'formsvcApi'
 const repetitions = 2
 const longestWaitSeconds = 30
 
-type Context = IExecuteFunctions | IHookFunctions | ILoadOptionsFunctions
+type Context = IExecuteFunctions | IHookFunctions | ILoadOptionsFunctions | IPollFunctions
 
 export interface Options {
   query?: IDataObject
@@ -55,10 +56,17 @@ export async function request(
     const seconds = retryAfter(answer)
     if (seconds === undefined || attempt === repetitions) {
       if (options.stream) answer.body = await textOf(context, answer)
-      throw new NodeApiError(context.getNode(), ...problemOf(answer, options.itemIndex))
+      throw refusalOf(context, answer, options.itemIndex)
     }
     await sleep(seconds * 1000)
   }
+}
+
+// Returns the error for an answer that refuses. Its context has the errors of the service's problem document.
+export function refusalOf(context: Context, answer: IN8nHttpFullResponse, itemIndex?: number): NodeApiError {
+  const refusal = new NodeApiError(context.getNode(), ...problemOf(answer, itemIndex))
+  refusal.context.errors = (answer.body as IDataObject | undefined)?.errors
+  return refusal
 }
 
 // Returns the body of a JSON answer.
@@ -125,7 +133,8 @@ async function send(
   }
 }
 
-async function baseUrl(context: Context): Promise<string> {
+// Returns the address of the service, without a slash at its end.
+export async function baseUrl(context: Context): Promise<string> {
   const { baseUrl: url } = await context.getCredentials<{ baseUrl: string }>(credential)
   const trimmed = url.trim().replace(/\/+$/, '')
   if (!/^https?:\/\/[^/]+/i.test(trimmed)) {
