@@ -66,7 +66,7 @@ func (g *global) explainBlobs(err error) error {
 		return err
 	}
 	return fmt.Errorf("--blobs: %w\n\nNothing was changed in %s.\n"+
-		"  - A new database needs a place of its own for files: another --blobs, or another --data for all it has.\n"+
+		"  - A new database needs a place of its own for files: name another with --blobs.\n"+
 		"  - To go on here with what the other database has, move its data too: formsvc copy --from DSN --to DSN\n"+
 		"  - If the files are those of this database all the same, as with a backup from before it had an identity,\n"+
 		"    remove %s there: they are looked at again then", err, g.placeOfFiles(), formsvc.MarkerKey)

@@ -243,6 +243,11 @@ func (e *examination) database(ctx context.Context) (usable bool) {
 		list = postgres.Diagnose(ctx, e.DB, &postgres.DiagnoseOptions{Nodes: e.Nodes, LongTransaction: e.LongTransaction})
 	}
 	e.found(list...)
+	if slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" }) { // it can be read
+		if err := e.refuseLeftBehind(ctx); err != nil {
+			e.found(finding.Bad("database", "A server refuses to start. Move the data, or name another --data.", "%v", err))
+		}
+	}
 	return slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" && f.Level == finding.OK }) &&
 		// Opening it as a server does would change that.
 		!slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "journal" && f.Level != finding.OK })
@@ -269,9 +274,6 @@ func (e *examination) withStore(ctx context.Context, usable bool, do func(store,
 	svc, err := formsvc.New(s, &formsvc.Options{Blobs: b})
 	if err != nil {
 		return err
-	}
-	if err := e.refuseLeftBehind(ctx, s); err != nil {
-		e.found(finding.Bad("database", "A server refuses to start.", "%v", err))
 	}
 	do(s, svc)
 	e.files(ctx, s, svc)

@@ -74,9 +74,6 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 
-	if err := g.refuseLeftBehind(ctx, s); err != nil {
-		return err
-	}
 	if c.BaseURL == "" {
 		c.BaseURL = c.publicURL(on.api.Addr())
 	}
@@ -124,7 +121,11 @@ const (
 // be starting too, or be on its way from one machine to another.
 func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, error) {
 	for deadline := time.Now().Add(openPatience); ; {
-		s, err := g.open(ctx, true)
+		var s store
+		err := g.refuseLeftBehind(ctx)
+		if err == nil {
+			s, err = g.open(ctx, true)
+		}
 		if !errors.Is(err, formsvc.ErrUnavailable) || errors.Is(err, formsvc.ErrMoved) || time.Now().After(deadline) {
 			return s, err
 		}

@@ -94,15 +94,11 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 }
 
 // refuseLeftBehind makes sure that nobody begins anew on Postgres who means to go on there:
-// it fails when s is a Postgres database without an account, and the database that a server
-// without --db has is used.
-func (g *global) refuseLeftBehind(ctx context.Context, s formsvc.AccountStore) error {
+// it fails when the database of the flags is an empty Postgres one, and the one that a
+// server without --db has is used. It leaves both as they are.
+func (g *global) refuseLeftBehind(ctx context.Context) error {
 	scheme, _, err := g.scheme()
 	if err != nil || scheme == "sqlite" {
-		return err
-	}
-	accounts, err := s.Accounts(ctx)
-	if err != nil || len(accounts) > 0 {
 		return err
 	}
 	path := filepath.Join(g.Data, "formsvc.db")
@@ -110,12 +106,41 @@ func (g *global) refuseLeftBehind(ctx context.Context, s formsvc.AccountStore) e
 	if errors.Is(err, fs.ErrNotExist) || err == nil && c == (sqlite.Contents{}) {
 		return nil
 	}
-	if err != nil {
+	empty, emptyErr := g.empty(ctx)
+	switch {
+	case emptyErr != nil || !empty:
+		return emptyErr
+	case err != nil:
 		return fmt.Errorf("--db: the Postgres database is empty, and beside it is one that can't be read; name another --data to begin anew: %w", err)
 	}
 	return fmt.Errorf("--db: the Postgres database is empty, and what you have is in %s (campaigns: %d, responses: %d, files: %d).\n"+
 		"  - To move it to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
 		"  - To begin anew: name another directory with --data", path, c.Campaigns, c.Responses, c.Files, path)
+}
+
+// empty reports whether the database of the flags has no account. One with the schema of
+// an earlier release is in use.
+func (g *global) empty(ctx context.Context) (_ bool, err error) {
+	s, err := g.openWith(ctx, nil, false)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	steps, err := s.Migrations(ctx)
+	if err != nil {
+		return false, err
+	}
+	applied := 0
+	for _, step := range steps {
+		if !step.AppliedAt.IsZero() {
+			applied++
+		}
+	}
+	if applied < len(steps) {
+		return applied == 0, nil
+	}
+	accounts, err := s.Accounts(ctx)
+	return len(accounts) == 0, err
 }
 
 // withService runs a management command on the database of the flags, beside a

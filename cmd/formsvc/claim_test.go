@@ -1,0 +1,196 @@
+package main_test
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/finding"
+)
+
+// stop ends the server in good order.
+func (w *filing) stop(t testing.TB) {
+	t.Helper()
+	w.server.terminate(t)
+	w.server.stopped(t)
+}
+
+// beside returns another database, an empty one of the same kind, with the files of w.
+func (w *filing) beside(t testing.TB) *filing {
+	t.Helper()
+	for _, db := range databases() {
+		if strings.HasPrefix(w.dsn, db.name) {
+			return &filing{dsn: db.dsn(t), place: w.place}
+		}
+	}
+	t.Fatal("of which kind is the database?")
+	return nil
+}
+
+// marker returns the path of the blob that says whose the place is.
+func (p *place) marker() string { return filepath.Join(p.dir, formsvc.MarkerKey) }
+
+// Files are safe from a server and the commands of another database, be they those of
+// this release or of one that knew no identities; their own server goes on with them.
+func TestFilesOfAnotherDatabase(t *testing.T) {
+	for _, marked := range []bool{true, false} {
+		t.Run(map[bool]string{true: "claimed", false: "used by an earlier release"}[marked], func(t *testing.T) {
+			onEachPlace(t, func(t *testing.T, w *filing) { wantSafe(t, w, marked) })
+		})
+	}
+}
+
+func wantSafe(t *testing.T, w *filing, marked bool) {
+	w.serve(t)
+	content := bytesOf(1, 1000)
+	f := w.upload(t, "one", content)
+	w.upload(t, "two", bytesOf(2, 1000))
+	w.upload(t, "three", bytesOf(3, 1000))
+	w.stop(t)
+	if !marked {
+		if err := os.Remove(w.marker()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _ := w.stored(t)
+	age(t, before...)
+
+	other := w.beside(t)
+	const refusal = "the blob store belongs to another database"
+	if got := other.refused(t); !strings.Contains(got, refusal) || !strings.Contains(got, "formsvc copy") || !strings.Contains(got, "--blobs") {
+		t.Errorf("the server of another database ended with\n%s", got)
+	}
+	for _, flag := range []string{"--json", "--force", "--dry-run"} {
+		if got := other.manage(t, "files", "sweep", flag); got.status != 1 || !strings.Contains(got.err, refusal) || got.out != "" {
+			t.Errorf("sweep %s: %+v", flag, got)
+		}
+	}
+	d := other.examine(t, nil)
+	d.says(t, finding.Problem, "files", refusal, "--blobs")
+	if got := manage(t, other.dsn, "accounts", "list", "--json"); got != "" {
+		t.Errorf("a server that was refused made the account %s", got)
+	}
+	if after, _ := w.stored(t); !slices.Equal(after, before) {
+		t.Errorf("there was %q, and is %q", before, after)
+	}
+	if _, err := os.Stat(w.marker()); marked != (err == nil) {
+		t.Errorf("the marker: %v", err)
+	}
+
+	w.serve(t)
+	w.has(t, f.UUID, content)
+	if _, err := os.Stat(w.marker()); err != nil {
+		t.Error(err)
+	}
+	w.sweepsUp(t, len(before))
+}
+
+// refused starts a server, which must end with status 1, and returns what it said.
+func (w *filing) refused(t testing.TB) string {
+	t.Helper()
+	s := execute(t, w.dsn, w.place.env, w.place.flags...)
+	eventually(t, "formsvc ends", s.ended)
+	if code := s.cmd.ProcessState.ExitCode(); code != 1 || s.out.String() != "" {
+		t.Errorf("formsvc ended with %v, want status 1; it printed %q", s.cmd.ProcessState, s.out.String())
+	}
+	return s.log.String()
+}
+
+// A server that starts while S3 is down learns later whose the bucket is, in time.
+func TestBucketOfAnotherDatabaseThatIsDown(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		w := &filing{dsn: dsn, place: places()["s3"](t)}
+		w.serve(t)
+		w.upload(t, "one", bytesOf(1, 1000))
+		w.stop(t)
+		before, _ := w.stored(t)
+		w.place.server.Stop()
+		other := w.beside(t)
+		other.serve(t)
+		a, err := other.send(t.Context(), "two", bytes.NewReader(bytesOf(2, 1000)), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantUnavailable(t, "upload", a)
+		w.place.server.Restart()
+		a, err = other.send(t.Context(), "two", bytes.NewReader(bytesOf(2, 1000)), 1000)
+		if err != nil || a.status != http.StatusInternalServerError || !strings.Contains(other.log.String(), "belongs to another database") {
+			t.Errorf("upload: status %d, %v\n%s", a.status, err, a.body)
+		}
+		if after, _ := w.stored(t); !slices.Equal(after, before) {
+			t.Errorf("there was %q, and is %q", before, after)
+		}
+	})
+}
+
+// Nodes of one database that start together on an empty place all serve.
+func TestNodesClaimAnEmptyPlaceTogether(t *testing.T) {
+	onEachPlace(t, func(t *testing.T, w *filing) {
+		nodes := make([]*server, 3)
+		for i := range nodes {
+			nodes[i] = execute(t, w.dsn, w.place.env, w.place.flags...)
+		}
+		for _, s := range nodes {
+			s.started(t)
+		}
+		if _, err := os.Stat(w.marker()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whoever means to move to Postgres and only names it is told how, and loses nothing.
+func TestPostgresBesideAUsedSQLiteDatabase(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	path := filepath.Join(data, "formsvc.db")
+	own := &filing{dsn: "sqlite:" + path, place: &place{flags: []string{"--data", data}, dir: filepath.Join(data, "files")}}
+	dsn := databases()[1].dsn(t)
+	moving := &filing{dsn: dsn, place: own.place}
+
+	own.serve(t)
+	content := bytesOf(1, 1000)
+	f := own.upload(t, "one", content)
+	got := moving.refused(t) // beside a server that runs
+	for _, want := range []string{path, "campaigns: 1, responses: 1, files: 1", "formsvc copy --from sqlite:" + path + " --to postgres://…", "--data"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, dsn) {
+		t.Errorf("it shows the data source name:\n%s", got)
+	}
+	d := moving.examine(t, nil)
+	d.says(t, finding.Problem, "database", path, "--data")
+	if status := manage(t, dsn, "migrate", "status"); strings.Contains(status, "Z\n") { // of a time
+		t.Errorf("a server that was refused changed the database:\n%s", status)
+	}
+	own.has(t, f.UUID, content)
+	own.stop(t)
+
+	elsewhere := t.TempDir()
+	anew := execute(t, dsn, nil, "--data", elsewhere).started(t)
+	anew.firstKey(t)
+	anew.terminate(t)
+	anew.stopped(t)
+	if err := os.WriteFile(filepath.Join(data, "secret.keys"), read(t, filepath.Join(elsewhere, "secret.keys")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A Postgres database that is in use may have an old SQLite database beside it.
+	execute(t, dsn, nil, "--data", data, "--blobs", "file:"+filepath.Join(elsewhere, "files")).started(t)
+}
+
+// read returns what is in a file.
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
