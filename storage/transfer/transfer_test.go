@@ -4,12 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"testing"
 
-	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
@@ -22,6 +19,7 @@ import (
 type store interface {
 	transfer.Store
 	delivery.Queue
+	Ping(ctx context.Context) error
 	Close() error
 }
 
@@ -130,4 +128,3 @@ func eachPair(t *testing.T, do func(t *testing.T, from, to database)) {
 		})
 	}
 }
-
