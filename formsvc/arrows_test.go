@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"storage/sqlite/backup": {
 		"storage/sqlite", "storage/finding", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
 	},
+	"storage/transfer":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun"},
 	"storage/postgres":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 

@@ -57,7 +57,7 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 	// ErrMoved means that the data of the store is being moved to another database, or
 	// was; it is an [ErrUnavailable], too. Nothing was changed.
-	ErrMoved = fmt.Errorf("the data is moved to another database: %w", ErrUnavailable)
+	ErrMoved error = movedError{}
 	// ErrUnknownOutcome means that the connection to the store broke while a
 	// change was being committed: it may or may not have happened. Look before
 	// trying again.
@@ -158,3 +158,10 @@ func (e *TransitionError) Error() string {
 
 // Is reports whether target is [ErrTransition].
 func (e *TransitionError) Is(target error) bool { return target == ErrTransition }
+
+type movedError struct{}
+
+func (movedError) Error() string { return "the database is not in use" }
+
+// Unwrap has callers that know nothing of moving wait, or try again.
+func (movedError) Unwrap() error { return ErrUnavailable }

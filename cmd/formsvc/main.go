@@ -95,6 +95,7 @@ type cli struct {
 	Audit        auditCmd        `cmd:"" help:"Show who did what: keys, webhooks, erasures."`
 	Backup       backupCmd       `cmd:"" help:"Copy the database, the uploaded files and the keys of the secrets, while servers go on."`
 	Restore      restoreCmd      `cmd:"" help:"Bring a backup back."`
+	Copy         copyCmd         `cmd:"" help:"Move all data to another database: from SQLite to Postgres, or back."`
 	Doctor       doctorCmd       `cmd:"" help:"Look at everything that a server needs, and say what is wrong and what to do about it."`
 	Secrets      secretsCmd      `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
 	Migrate      migrateCmd      `cmd:"" help:"Bring the database schema up to date, or show how far it is."`

@@ -111,6 +111,14 @@ func (m *meter) begin(what string, all int64) {
 	m.what, m.done, m.all, m.began = what, 0, all, time.Now()
 }
 
+// beginCounting is begin with something that is counted in another way.
+func (m *meter) beginCounting(what string, all int64, count func(n int64) string) {
+	m.mu.Lock()
+	m.count = count
+	m.mu.Unlock()
+	m.begin(what, all)
+}
+
 // set says how much is done.
 func (m *meter) set(done int64) {
 	if m == nil {

@@ -42,6 +42,7 @@ type node struct {
 	metrics   *metrics  // nil without --metrics-addr
 	logger    *slog.Logger
 	sending   func(context.Context) context.Context // makes the context that the engine runs in
+	ping      func(context.Context) error           // whether the database may be used
 
 	drainDelay time.Duration
 	leaving    atomic.Bool // whether it serves only until proxies have seen that it ends
@@ -94,6 +95,9 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 		opts.Quota = -1
 	}
 	pool, _ := s.(pooled)
+	if db, ok := s.(store); ok {
+		n.ping = db.Ping
+	}
 	if s, n.sending, err = withFailpoints(s, &opts); err != nil {
 		return nil, err
 	}
@@ -214,6 +218,11 @@ func (c *serveCmd) checkScheme() error {
 func (n *node) ready(ctx context.Context) error {
 	if n.leaving.Load() {
 		return errLeaving
+	}
+	if n.ping != nil {
+		if err := n.ping(ctx); errors.Is(err, formsvc.ErrMoved) {
+			return err
+		}
 	}
 	return n.svc.Ready(ctx)
 }

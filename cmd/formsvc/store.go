@@ -13,19 +13,18 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/sqlite"
+	"github.com/formsvc/toolkit/storage/transfer"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // store is what the commands need of either database.
 type store interface {
-	formsvc.Store
+	transfer.Store
 	delivery.Queue
 	Ping(ctx context.Context) error
-	Migrate(ctx context.Context) error
 	Migrations(ctx context.Context) ([]sqlite.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)
 	Restored(ctx context.Context) error
-	MissingKeys(ctx context.Context) ([]string, error)
 	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 	Close() error
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
@@ -21,6 +22,36 @@ type file struct {
 	id     formsvc.ID
 	size   int64
 	sha256 []byte
+}
+
+// checkBlobs makes sure that no blob store belongs to other data.
+func (j *job) checkBlobs(ctx context.Context, identity string) error {
+	for _, b := range []blobstore.Store{j.FromBlobs, j.ToBlobs} {
+		if b == nil {
+			continue
+		}
+		owner, err := formsvc.BlobOwner(ctx, b)
+		if err == nil && string(owner) != identity {
+			err = fmt.Errorf("%w: the files of one of the two places are not of this data", formsvc.ErrOtherBlobs)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// claim makes the blob store that of the data, which has no file there yet: whatever is
+// there and not marked belongs to others.
+func (j *job) claim(ctx context.Context) error {
+	if j.ToBlobs == nil {
+		return nil
+	}
+	svc, err := formsvc.New(j.target, &formsvc.Options{Blobs: j.ToBlobs})
+	if err != nil {
+		return err
+	}
+	return svc.Files.Claim(ctx, nil)
 }
 
 // fileBatch is how many files are read at once from the database.

@@ -75,6 +75,9 @@ func (j *job) begin(ctx context.Context) (moved bool, err error) {
 	if err := j.missing(ctx); err != nil {
 		return false, err
 	}
+	if err := j.checkBlobs(ctx, from.Identity); err != nil {
+		return false, err
+	}
 	to, err := j.checkTarget(ctx, &from)
 	if err != nil {
 		return false, err
@@ -113,11 +116,11 @@ func (j *job) checkTarget(ctx context.Context, from *bunstore.State) (to bunstor
 		}
 		return to, nil // begun before; what is there is thrown away if it is of no use
 	}
-	if err := j.to.Read(ctx, func(c bun.IConn) error { return j.checkEmpty(ctx, c, has, knows) }); err != nil {
-		return to, err
-	}
 	if from.State == bunstore.Moved {
 		return to, nil
+	}
+	if err := j.to.Read(ctx, func(c bun.IConn) error { return j.checkEmpty(ctx, c, has, knows) }); err != nil {
+		return to, err
 	}
 	if err := j.target.Migrate(ctx); err != nil {
 		return to, err

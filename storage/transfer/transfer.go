@@ -33,6 +33,7 @@ var (
 // opens a database that must not be used, too, and changes nothing. Its keyring must have
 // the keys of the secrets.
 type Store interface {
+	formsvc.Store
 	Migrate(ctx context.Context) error
 	MissingKeys(ctx context.Context) ([]string, error)
 	Portable() bunstore.Portable
@@ -114,6 +115,9 @@ func Copy(ctx context.Context, from, to Store, opts *Options) (Report, error) {
 // copy does all up to the mark that the old database must not be used.
 func (j *job) copy(ctx context.Context) error {
 	if err := j.start(ctx); err != nil {
+		return err
+	}
+	if err := j.claim(ctx); err != nil {
 		return err
 	}
 	if err := j.rows(ctx); err != nil {

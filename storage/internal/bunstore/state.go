@@ -54,12 +54,12 @@ func (s *State) Refuse() error {
 	case Active:
 		return nil
 	case Moved:
-		return fmt.Errorf("%w: since %s it is in %s; use that database", formsvc.ErrMoved, since, s.Peer)
+		return fmt.Errorf("%w: since %s its data is in %s; use that one", formsvc.ErrMoved, since, s.Peer)
 	case Moving:
-		return fmt.Errorf("%w: since %s it is being copied to %s. Run the same copy again to finish it, or "+
+		return fmt.Errorf("%w: since %s its data is being copied to %s. Run the same copy again to finish it, or "+
 			"\"formsvc copy --cancel --from …\" with this database to go on with it", formsvc.ErrMoved, since, s.Peer)
 	case Receiving:
-		return fmt.Errorf("%w: a copy from %s to this database, begun %s, is not finished. Run the same copy again to finish it",
+		return fmt.Errorf("%w: a copy to it from %s, begun %s, is not finished. Run the same copy again to finish it",
 			formsvc.ErrMoved, s.Peer, since)
 	}
 	return errors.New("bunstore: the database is in a state that this release does not know: " + s.State)

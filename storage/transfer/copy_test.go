@@ -1,0 +1,422 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/storage/transfer"
+)
+
+// TestEveryColumn compares what a copy knows with the schemas, so that no table and no
+// column that a migration adds is forgotten.
+func TestEveryColumn(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"sqlite", "postgres"} {
+		d := newDatabase(t, kind)
+		s := d.open(t, false)
+		has := make(map[string][]string)
+		query := "SELECT table_name || '.' || column_name FROM information_schema.columns " +
+			"WHERE table_schema = current_schema() AND table_name LIKE 'formsvc%'"
+		if kind == "sqlite" {
+			query = "SELECT t.name || '.' || c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c WHERE t.type = 'table' AND t.name LIKE 'formsvc%'"
+		}
+		list, err := bunstore.Strings(t.Context(), d.db(t), query)
+		must(t, err)
+		for _, one := range list {
+			table, column, _ := strings.Cut(one, ".")
+			has[table] = append(has[table], column)
+		}
+		for _, table := range slices.Concat(bunstore.Uncopied(), bunstore.Counted(), []string{"formsvc_feed"}) {
+			delete(has, table)
+		}
+		for _, table := range s.Portable().TablesTo(kind) {
+			var want []string
+			for _, c := range table.Columns {
+				if kind == "postgres" || table.Name != "formsvc_events" || c.Name != "xact" { // one number is a position
+					want = append(want, c.Name)
+				}
+			}
+			got := has[table.Name]
+			slices.Sort(want)
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %s has the columns\n%v, and a copy knows\n%v", kind, table.Name, got, want)
+			}
+			delete(has, table.Name)
+		}
+		for table := range has {
+			t.Errorf("%s: a copy doesn't know %s", kind, table)
+		}
+	}
+}
+
+// TestRoundTrip has rows of all values in all tables and brings them there and back.
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	first, second, third := newSQLite(t), newPostgres(t), newSQLite(t)
+	w := newWorld(t, first)
+	scatter(t, first, 5000) // more than one batch
+	w.follow(t, first)
+	identity := first.open(t, true)
+	id, err := identity.Identity(t.Context())
+	must(t, errors.Join(err, identity.Close()))
+
+	report, err := moved(t, first, second, nil)
+	must(t, err)
+	for _, table := range report.Tables {
+		if table.Rows < 5000 && table.Table != "formsvc_secret_keys" {
+			t.Errorf("%s: %d rows were copied", table.Table, table.Rows)
+		}
+	}
+	compared(t, first, second)
+	_, err = moved(t, second, third, nil)
+	must(t, err)
+	compared(t, second, third)
+	compared(t, first, third)
+	last := third.open(t, false)
+	if got, err := last.Identity(t.Context()); got != id || err != nil {
+		t.Errorf("the identity is %s (%v), want %s", got, err, id)
+	}
+	w.checkFeed(t, third, w.positions, w.events)
+	if n := third.number(t, "SELECT count(*) FROM formsvc_links"); n != 0 {
+		t.Errorf("%d links were copied", n)
+	}
+}
+
+// TestOldAndNew has clients go on with what they had.
+func TestOldAndNew(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		w := newWorld(t, from)
+		w.follow(t, from)
+		positions, events := w.positions, w.events
+		// What was read and is deleted is behind nobody, and nothing comes before it.
+		from.exec(t, fmt.Sprintf("DELETE FROM formsvc_events WHERE id = '%s' OR id = '%s'", events[len(events)-1], events[3]))
+		_, err := moved(t, from, to, nil)
+		must(t, err)
+		w.with(t, to, func(svc *formsvc.Service) {
+			if _, err := svc.Keys.Authenticate(t.Context(), w.key); err != nil {
+				t.Errorf("the key: %v", err)
+			}
+			for status, want := range map[string]int64{"": 12, "completed": 4, "pending": 8} {
+				q := formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign}
+				if status != "" {
+					q.Filter.Status = []string{status}
+				}
+				page, err := svc.Responses.List(t.Context(), q)
+				must(t, err)
+				if int64(page.Total) != want || len(page.Items) != int(want) {
+					t.Errorf("%d responses of %d are %q, want %d", len(page.Items), page.Total, status, want)
+				}
+			}
+		})
+		w.respond(t, to, 4)
+		w.with(t, to, func(svc *formsvc.Service) {
+			fresh := w.page(t, svc, positions[len(positions)-1], formsvc.MaxLimit)
+			if len(fresh.Items) != 8 { // two of them completed, with two more each
+				t.Errorf("after all that was read are %d events, want 8", len(fresh.Items))
+			}
+			all := slices.Concat(events[:3], events[4:len(events)-1])
+			for _, e := range fresh.Items {
+				all = append(all, e.ID)
+			}
+			for i, at := range positions {
+				before := i
+				if i > 3 {
+					before--
+				}
+				if i == len(positions)-1 {
+					before--
+				}
+				var got []formsvc.ID
+				for _, e := range w.page(t, svc, at, formsvc.MaxLimit).Items {
+					got = append(got, e.ID)
+				}
+				if !slices.Equal(got, all[before:]) {
+					t.Errorf("after position %d, %v:\n%v, want\n%v", i, at, got, all[before:])
+				}
+			}
+		})
+		counted(t, to)
+	})
+}
+
+// counted makes sure that what triggers count goes on being right.
+func counted(t *testing.T, d database) {
+	t.Helper()
+	if n := d.number(t, "SELECT CAST(sum(responses) AS BIGINT) FROM formsvc_counters"); n != 16 {
+		t.Errorf("%d responses are counted, want 16", n)
+	}
+	if n := d.number(t, "SELECT CAST(sum(responses) AS BIGINT) FROM formsvc_statuses WHERE status = 'completed'"); n != 6 {
+		t.Errorf("%d completed responses are counted, want 6", n)
+	}
+	if d.kind == "postgres" {
+		if n := d.number(t, "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'formsvc_responses'::regclass AND NOT tgisinternal AND tgenabled = 'O'"); n != 3 {
+			t.Errorf("%d triggers count responses, want 3", n)
+		}
+	}
+}
+
+// TestFence has a service go on beside a copy: whatever it acknowledged is copied.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		w := newWorld(t, from)
+		running := from.open(t, false)
+		svc, err := formsvc.New(running, nil)
+		must(t, err)
+		stop, acknowledged := make(chan struct{}), make(chan []formsvc.ID)
+		begun := make(chan struct{}, 1)
+		go func() {
+			var ids []formsvc.ID
+			defer func() { acknowledged <- ids }()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r, err := svc.Responses.Create(context.Background(), w.account, w.campaign, formsvc.ResponseInput{
+					User: formsvc.User{Email: "b@example.com"}, Answers: []formsvc.Answer{{Name: "q", Value: []string{"x"}}},
+				})
+				switch {
+				case err == nil:
+					ids = append(ids, r.ID)
+				case !errors.Is(err, formsvc.ErrMoved) || !errors.Is(err, formsvc.ErrUnavailable):
+					t.Errorf("a write beside a copy: %v", err)
+					return
+				}
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+			}
+		}()
+		<-begun
+		_, err = moved(t, from, to, nil)
+		must(t, err)
+		close(stop)
+		ids := <-acknowledged
+		w.with(t, to, func(svc *formsvc.Service) {
+			for _, id := range ids {
+				if _, err := svc.Responses.Get(t.Context(), formsvc.ResponseKey{AccountID: w.account, CampaignID: w.campaign, ID: id}); err != nil {
+					t.Errorf("%s was acknowledged: %v", id, err)
+				}
+			}
+		})
+		if err := running.Ping(t.Context()); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("the old server is ready: %v", err)
+		}
+		if _, err := from.try(t.Context(), ring(t), false); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a server on the old database: %v", err)
+		}
+		fresh := to.open(t, false)
+		must(t, fresh.Close())
+		compared(t, from, to)
+	})
+}
+
+var errStop = errors.New("stop here")
+
+// TestGoesOn stops a copy wherever it tells how far it is, as the end of the process
+// would, and goes on.
+func TestGoesOn(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		scatter(t, from, 4200)
+		stops := 0
+		for {
+			err := interrupted(t, from, to, 1+stops%2)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, errStop) {
+				t.Fatal(err)
+			}
+			for _, d := range []database{from, to} {
+				if _, err := d.try(t.Context(), ring(t), false); !errors.Is(err, formsvc.ErrMoved) {
+					t.Errorf("%s can be used amid a copy: %v", d.kind, err)
+				}
+			}
+			stops++
+		}
+		if stops < 15 {
+			t.Errorf("the copy was stopped %d times", stops)
+		}
+		compared(t, from, to)
+	})
+}
+
+// interrupted copies until the n-th time that something is told, and leaves everything as
+// it is then.
+func interrupted(t *testing.T, from, to database, n int) (err error) {
+	t.Helper()
+	a, b := from.open(t, true), to.open(t, true)
+	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
+	done := make(chan error, 1)
+	stopped := make(chan struct{})
+	go func() {
+		told := 0
+		_, err := transfer.Copy(context.Background(), a, b, &transfer.Options{Progress: func(p transfer.Progress) {
+			if p.What != "rows" {
+				return
+			}
+			if told++; told == n {
+				close(stopped)
+				select {} // it is dead
+			}
+		}})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-stopped:
+		return errStop
+	}
+}
+
+// TestRefused has what must not be begun, and leaves the source in use.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		refuse := func(what string, want error, from, to database, k *keyring.Keyring) {
+			t.Helper()
+			a, err := from.try(t.Context(), k, true)
+			must(t, err)
+			defer func() { _ = a.Close() }()
+			b, err := to.try(t.Context(), k, true)
+			must(t, err)
+			defer func() { _ = b.Close() }()
+			if _, err := transfer.Copy(t.Context(), a, b, nil); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", what, err, want)
+			}
+		}
+		refuse("the same database", transfer.ErrSame, from, from, ring(t))
+		refuse("no keys", keyring.ErrUnknownKey, from, to, nil)
+		refuse("no schema", transfer.ErrSchema, newDatabase(t, from.kind), to, ring(t))
+		full := newDatabase(t, to.kind)
+		newWorld(t, full)
+		refuse("a database that is not empty", transfer.ErrNotEmpty, from, full, ring(t))
+
+		ahead := newDatabase(t, to.kind)
+		must(t, ahead.open(t, false).Close())
+		ahead.exec(t, "INSERT INTO formsvc_schema (version, applied_at) VALUES (99, 0)")
+		refuse("to a newer schema", bunstore.ErrSchemaNewer, from, ahead, ring(t))
+		refuse("from a newer schema", bunstore.ErrSchemaNewer, ahead, to, ring(t))
+		ahead.exec(t, "DELETE FROM formsvc_schema WHERE version > 3")
+		refuse("from an older schema", transfer.ErrSchema, ahead, to, ring(t))
+
+		must(t, from.open(t, false).Close()) // it is in use as before
+		_, err := moved(t, from, to, nil)
+		must(t, err)
+		refuse("moved already", formsvc.ErrMoved, from, to, ring(t))
+		refuse("moved elsewhere already", formsvc.ErrMoved, from, newDatabase(t, to.kind), ring(t))
+	})
+}
+
+// TestFails has a copy that fails amid its rows: the source is in use again, and the
+// next copy begins anew, with what was written since.
+func TestFails(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		w := newWorld(t, from)
+		scatter(t, from, 4200)
+		ctx, cancel := context.WithCancel(t.Context())
+		a, b := from.open(t, true), to.open(t, true)
+		_, err := transfer.Copy(ctx, a, b, &transfer.Options{Progress: func(p transfer.Progress) {
+			if p.Done > 30_000 {
+				cancel()
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "is in use as before") {
+			t.Fatalf("a copy that is stopped: %v", err)
+		}
+		must(t, errors.Join(a.Close(), b.Close()))
+		w.respond(t, from, 3)
+		if from.kind == "sqlite" {
+			if n := from.number(t, "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%fence%'"); n != 0 {
+				t.Errorf("%d triggers are left of the fence", n)
+			}
+		} else if n := from.number(t, "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'formsvc_keys'::regclass AND NOT tgisinternal"); n != 0 {
+			t.Errorf("%d triggers are left of the fence", n)
+		}
+		_, err = moved(t, from, to, nil)
+		must(t, err)
+		compared(t, from, to)
+	})
+}
+
+// TestCancel gives up a copy that was cut off; what was copied is never taken for a part
+// of the next one.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		w := newWorld(t, from)
+		scatter(t, from, 4200)
+		if err := interrupted(t, from, to, 20); !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+		elsewhere := newDatabase(t, to.kind)
+		if _, err := moved(t, from, elsewhere, nil); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a copy to another database meanwhile: %v", err)
+		}
+		s := from.open(t, true)
+		must(t, transfer.Cancel(t.Context(), s))
+		if err := transfer.Cancel(t.Context(), s); err == nil {
+			t.Error("a copy is cancelled twice")
+		}
+		must(t, s.Close())
+		w.respond(t, from, 3)
+		// One that ends before it has begun over there.
+		from.exec(t, "UPDATE formsvc_identity SET state = 'moving', since = since + 1, peer = 'nowhere'")
+		to.exec(t, "UPDATE formsvc_identity SET peer = 'nowhere'")
+		if _, err := moved(t, from, to, nil); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a part of another copy is taken: %v", err)
+		}
+		from.exec(t, "UPDATE formsvc_identity SET state = 'active', peer = ''")
+		_, err := moved(t, from, to, nil)
+		must(t, err)
+		compared(t, from, to)
+		if err := transfer.Cancel(t.Context(), from.open(t, true)); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a copy is cancelled that is done: %v", err)
+		}
+	})
+}
+
+// TestDiffers changes one value, or one row, at a time.
+func TestDiffers(t *testing.T) {
+	t.Parallel()
+	from, to := newSQLite(t), newPostgres(t)
+	newWorld(t, from)
+	_, err := moved(t, from, to, nil)
+	must(t, err)
+	a, b := from.open(t, true), to.open(t, true)
+	for _, change := range []struct{ table, there, back string }{
+		{"formsvc_responses", "UPDATE formsvc_responses SET version = version + 1", "UPDATE formsvc_responses SET version = version - 1"},
+		{"formsvc_events", "UPDATE formsvc_events SET xact = xact + 1", "UPDATE formsvc_events SET xact = xact - 1"},
+		{"formsvc_counters", "UPDATE formsvc_counters SET responses = responses + 1", "UPDATE formsvc_counters SET responses = responses - 1"},
+		{"formsvc_statuses", "UPDATE formsvc_statuses SET responses = responses + 1", "UPDATE formsvc_statuses SET responses = responses - 1"},
+		{"formsvc_webhooks", "UPDATE formsvc_webhooks SET secret = secret || 'x'", ""},
+	} {
+		to.exec(t, change.there)
+		_, err := transfer.Verify(t.Context(), a, b, nil)
+		if !errors.Is(err, transfer.ErrDiffers) || !strings.Contains(err.Error(), change.table) {
+			t.Errorf("%s: %v", change.there, err)
+		}
+		if change.back != "" {
+			to.exec(t, change.back)
+			_, err := transfer.Verify(t.Context(), a, b, nil)
+			must(t, err)
+		}
+	}
+}
