@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/transfer"
 )
 
@@ -354,6 +356,31 @@ func TestFails(t *testing.T) {
 		must(t, err)
 		compared(t, from, to)
 	})
+}
+
+// TestFull copies to a database that may not grow, which is to SQLite what a full disk is.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			from, to := newDatabase(t, kind), newSQLite(t)
+			newWorld(t, from)
+			scatter(t, from, 1000)
+			db, err := sql.Open("sqlite", sqlite.DSN(to.dsn)+"&_pragma=max_page_count(300)")
+			must(t, err)
+			defer func() { _ = db.Close() }()
+			b, err := sqlite.OpenDB(t.Context(), db, &sqlite.Options{SkipMigrations: true})
+			must(t, err)
+			_, err = transfer.Copy(t.Context(), from.open(t, true), b, nil)
+			if !errors.Is(err, formsvc.ErrNoSpace) || !strings.Contains(err.Error(), "is in use as before") {
+				t.Errorf("to a full disk: %v", err)
+			}
+			must(t, from.open(t, false).Close())
+			_, err = moved(t, from, to, nil) // when there is room again
+			must(t, err)
+		})
+	}
 }
 
 // TestCancel gives up a copy that was cut off; what was copied is never taken for a part
