@@ -76,7 +76,9 @@ func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) error {
 }
 
 func (p portable) Write(ctx context.Context, do func(c bun.IConn) error) error {
-	return p.inTx(ctx, "BEGIN", func(c *sql.Conn) error { return do(c) })
+	return retried(func() error {
+		return p.inTx(ctx, "BEGIN", func(c *sql.Conn) error { return do(c) })
+	})
 }
 
 // inTx has the connection of its transaction, for COPY.

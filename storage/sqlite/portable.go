@@ -83,7 +83,9 @@ func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) (err err
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(tx), tx.Rollback())
+	err = do(tx)
+	_ = tx.Rollback() // nothing was written; the context may have done it
+	return err
 }
 
 func (p portable) Write(ctx context.Context, do func(c bun.IConn) error) error {

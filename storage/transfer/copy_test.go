@@ -2,15 +2,20 @@ package transfer_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/transfer"
 )
 
@@ -284,6 +289,98 @@ func interrupted(t *testing.T, from, to database, n int) (err error) {
 	}
 }
 
+// TestLastStep ends between the two marks: nobody may use either database, and the next
+// run ends what was begun.
+func TestLastStep(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		scatter(t, from, 100)
+		if err := interrupted(t, from, to, 17); !errors.Is(err, errStop) { // the last table is next
+			t.Fatal(err)
+		}
+		if _, err := moved(t, from, newDatabase(t, from.kind), nil); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("to another database: %v", err)
+		}
+		a, b := from.open(t, true), to.open(t, true)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := transfer.Copy(ctx, a, &dying{store: b, db: from, t: t, cancel: cancel}, nil)
+		if err == nil || !strings.Contains(err.Error(), "run the same copy again") {
+			t.Fatalf("a copy that ends after the first mark: %v", err)
+		}
+		must(t, errors.Join(a.Close(), b.Close()))
+		for _, d := range []database{from, to} {
+			if _, err := d.try(t.Context(), ring(t), false); !errors.Is(err, formsvc.ErrMoved) {
+				t.Errorf("%s can be used amid a copy: %v", d.kind, err)
+			}
+		}
+		a = from.open(t, true)
+		if err := transfer.Cancel(t.Context(), a); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("all is copied, and it is cancelled: %v", err)
+		}
+		must(t, a.Close())
+		_, err = moved(t, from, to, nil)
+		must(t, err)
+		must(t, to.open(t, false).Close())
+		compared(t, from, to)
+	})
+}
+
+// dying is a store to which nothing can be written once the other one is marked as moved.
+type dying struct {
+	store
+
+	t      *testing.T
+	db     database // the other one
+	cancel func()
+}
+
+func (d *dying) Portable() bunstore.Portable { return &dyingPortable{d.store.Portable(), d} }
+
+type dyingPortable struct {
+	bunstore.Portable
+
+	d *dying
+}
+
+func (p *dyingPortable) Write(ctx context.Context, do func(c bun.IConn) error) error {
+	if p.d.db.number(p.d.t, "SELECT count(*) FROM formsvc_identity WHERE state = 'moved'") > 0 {
+		p.d.cancel()
+		return ctx.Err()
+	}
+	return p.Portable.Write(ctx, do)
+}
+
+// TestTwoAtOnce runs the same copy twice at the same time.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		scatter(t, from, 4200)
+		if err := interrupted(t, from, to, 1); !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+		var (
+			errs [2]error
+			work sync.WaitGroup
+		)
+		for i := range errs {
+			a, b := from.open(t, true), to.open(t, true)
+			work.Go(func() {
+				_, errs[i] = transfer.Copy(t.Context(), a, b, nil)
+				errs[i] = errors.Join(errs[i], a.Close(), b.Close())
+			})
+		}
+		work.Wait()
+		for i, err := range errs {
+			if err != nil && (!errors.Is(err, transfer.ErrUnderWay) || errs[1-i] != nil) {
+				t.Errorf("copy %d of two: %v", i, err)
+			}
+		}
+		compared(t, from, to)
+	})
+}
+
 // TestRefused has what must not be begun, and leaves the source in use.
 func TestRefused(t *testing.T) {
 	t.Parallel()
@@ -354,6 +451,31 @@ func TestFails(t *testing.T) {
 		must(t, err)
 		compared(t, from, to)
 	})
+}
+
+// TestFull copies to a database that may not grow, which is to SQLite what a full disk is.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"sqlite", "postgres"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			from, to := newDatabase(t, kind), newSQLite(t)
+			newWorld(t, from)
+			scatter(t, from, 1000)
+			db, err := sql.Open("sqlite", sqlite.DSN(to.dsn)+"&_pragma=max_page_count(300)")
+			must(t, err)
+			defer func() { _ = db.Close() }()
+			b, err := sqlite.OpenDB(t.Context(), db, &sqlite.Options{SkipMigrations: true})
+			must(t, err)
+			_, err = transfer.Copy(t.Context(), from.open(t, true), b, nil)
+			if !errors.Is(err, formsvc.ErrNoSpace) || !strings.Contains(err.Error(), "is in use as before") {
+				t.Errorf("to a full disk: %v", err)
+			}
+			must(t, from.open(t, false).Close())
+			_, err = moved(t, from, to, nil) // when there is room again
+			must(t, err)
+		})
+	}
 }
 
 // TestCancel gives up a copy that was cut off; what was copied is never taken for a part

@@ -91,7 +91,10 @@ func (j *job) table(ctx context.Context, t *bunstore.Table, progress func(int64)
 			progress(at.copied)
 		}
 	}
-	if err = errors.Join(err, <-read); err != nil {
+	if failed := <-read; err == nil { // otherwise it was told to stop
+		err = failed
+	}
+	if err != nil {
 		return err
 	}
 	return j.to.Write(ctx, func(c bun.IConn) error {

@@ -175,6 +175,9 @@ func (j *job) fence(ctx context.Context, same bool) error {
 // release takes the fence away, if it is that of this copy.
 func (j *job) release(ctx context.Context) error {
 	return locked(ctx, j.from, func(c bun.IConn, s bunstore.State) error {
+		if s.State == bunstore.Moved && s.Since == j.token {
+			return errLeft
+		}
 		if s.State != bunstore.Moving || s.Since != j.token {
 			return nil
 		}

@@ -98,8 +98,11 @@ func newJob(from, to Store, opts *Options) *job {
 func Copy(ctx context.Context, from, to Store, opts *Options) (Report, error) {
 	j := newJob(from, to, opts)
 	moved, err := j.begin(ctx)
+	if err = j.classify(err); err != nil && j.token != 0 { // whether the fence is there is not known
+		err = j.giveUp(ctx, err)
+	}
 	if err != nil {
-		return j.report, j.classify(err)
+		return j.report, err
 	}
 	if !moved {
 		if err := j.classify(j.copy(ctx)); err != nil {
@@ -158,6 +161,9 @@ func Cancel(ctx context.Context, from Store) error {
 
 func (j *job) classify(err error) error { return j.to.Classify(j.from.Classify(err)) }
 
+// errLeft means that the old database is marked as moved.
+var errLeft = errors.New("transfer: all is copied")
+
 // giveUp makes the old database usable again, unless another process goes on copying.
 func (j *job) giveUp(ctx context.Context, err error) error {
 	if errors.Is(err, ErrUnderWay) {
@@ -165,7 +171,11 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if failed := j.classify(j.release(ctx)); failed != nil {
+	failed := j.classify(j.release(ctx))
+	if errors.Is(failed, errLeft) {
+		return fmt.Errorf("%w\n\nAll is copied, but %s is not marked as usable: run the same copy again", err, j.to.Place())
+	}
+	if failed != nil {
 		return fmt.Errorf("%w\n\n%s could not be made usable again (%w): run the same copy again, or \"formsvc copy --cancel --from …\"",
 			err, j.from.Place(), failed)
 	}

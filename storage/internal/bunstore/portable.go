@@ -65,7 +65,7 @@ type Portable interface {
 	Rebind(query string) string
 	// Read calls do with a connection that sees the database as it is now.
 	Read(ctx context.Context, do func(c bun.IConn) error) error
-	// Write calls do in a transaction, and commits it.
+	// Write calls do in a transaction, and commits it. do may run more than once.
 	Write(ctx context.Context, do func(c bun.IConn) error) error
 	// Insert writes rows of the columns of the table.
 	Insert(ctx context.Context, c bun.IConn, t *Table, rows [][]any) error
@@ -90,8 +90,7 @@ func Uncopied() []string {
 	return []string{"formsvc_schema", "formsvc_identity", "formsvc_copy", "formsvc_links", "formsvc_sessions"}
 }
 
-// Counted are the tables that are counted anew by Finish, in terms of SQL that both
-// databases have. Their rows are what Count says, those of 0 aside.
+// Counted are the tables that Finish makes anew.
 func Counted() []string { return []string{"formsvc_counters", "formsvc_statuses"} }
 
 // Select returns a query for the rows of the table after those with this key, or all for
