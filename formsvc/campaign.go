@@ -80,7 +80,7 @@ type Campaigns struct{ s *core }
 // bad member, and with [ErrNotFound] when there is no such account.
 func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
 	defer c.s.span(&ctx, "Campaigns.Create").end(&err)
-	if in, err = in.checked(); err != nil {
+	if in, err = in.checked(c.s.faults()); err != nil {
 		return Campaign{}, err
 	}
 	now := c.s.now()
@@ -99,7 +99,7 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 // any. It fails with [ErrNotFound] and *[ValidationError] as Create does.
 func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (_ Campaign, err error) {
 	defer c.s.span(&ctx, "Campaigns.Replace").end(&err)
-	if in, err = in.checked(); err != nil {
+	if in, err = in.checked(c.s.faults()); err != nil {
 		return Campaign{}, err
 	}
 	campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) error {
@@ -139,9 +139,8 @@ func (c Campaigns) List(ctx context.Context, q CampaignQuery) (_ Page[Campaign],
 	return page, nil
 }
 
-// checked returns in with its defaults filled in, or a *ValidationError.
-func (in CampaignInput) checked() (CampaignInput, error) {
-	var v ValidationError
+// checked returns in with its defaults filled in, or v with what is wrong with it.
+func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		v.add("/title", "required", "must not be empty")
 	}

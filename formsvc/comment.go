@@ -40,7 +40,7 @@ type Comments struct{ s *core }
 // *[ValidationError], and with [ErrNotFound] for an unknown response.
 func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (_ Comment, err error) {
 	defer s.s.span(&ctx, "Comments.Create").end(&err)
-	if err := in.check(); err != nil {
+	if err := in.check(s.s.faults()); err != nil {
 		return Comment{}, fmt.Errorf("formsvc: create comment: %w", err)
 	}
 	now := s.s.now()
@@ -54,8 +54,7 @@ func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) 
 	return c, nil
 }
 
-func (in *CommentInput) check() error {
-	var v ValidationError
+func (in *CommentInput) check(v ValidationError) error {
 	if strings.TrimSpace(in.Body) == "" {
 		v.add("/body", "required", "must not be blank")
 	} else {

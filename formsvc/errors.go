@@ -80,11 +80,12 @@ type FieldError struct {
 	Detail  string // for people; never repeats the value
 }
 
-// A ValidationError lists everything that is wrong with an input, in the order
-// of the input. It repeats the names of members, but never a value. It is
+// A ValidationError lists everything that is wrong with an input, up to a thousand
+// things, in the order of the input. It repeats the names of members, but never a value. It is
 // [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
+	given  int // how many of them were found before the rules were asked, see [Service.Refusing]
 }
 
 // Error names every bad member.
@@ -104,9 +105,36 @@ func (e *ValidationError) Error() string {
 // Is reports whether target is [ErrInvalid].
 func (e *ValidationError) Is(target error) bool { return target == ErrInvalid }
 
-// add notes one more bad member.
+// maxFaults bounds how much of an input is called wrong: nobody reads more.
+const maxFaults = 1_000
+
+// add notes one more bad member, unless that only follows from what was given.
 func (e *ValidationError) add(pointer, code, format string, args ...any) {
+	if len(e.Fields) >= maxFaults {
+		return
+	}
+	for i := range e.given {
+		if e.Fields[i].implies(pointer, code) {
+			return
+		}
+	}
 	e.Fields = append(e.Fields, FieldError{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
+}
+
+// implies reports whether a rule would say that of an input just because f is wrong
+// with it: of the same member, of one within a member that could not be read, and that
+// something is missing because a part of it could not be read.
+func (f *FieldError) implies(pointer, code string) bool {
+	within := func(inner, outer string) bool {
+		return len(inner) > len(outer) && inner[:len(outer)] == outer && inner[len(outer)] == '/'
+	}
+	switch f.Code {
+	case "invalid_type", "required", "too_many":
+		if within(pointer, f.Pointer) {
+			return true
+		}
+	}
+	return pointer == f.Pointer || code == "required" && within(f.Pointer, pointer)
 }
 
 // err returns e, or nil when nothing was noted.

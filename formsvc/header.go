@@ -38,19 +38,18 @@ func checkHeaders(v *ValidationError, in []HeaderInput) {
 }
 
 // headersOf returns headers in canonical form and order, with the values of old
-// where they are to be kept. It fails with a *[ValidationError] when there is
-// none.
-func headersOf(in []HeaderInput, old []Header) ([]Header, error) {
-	var (
-		v       ValidationError
-		headers []Header
-	)
+// where they are to be kept. It notes where there is none.
+func (e *ValidationError) headersOf(in []HeaderInput, old []Header) []Header {
+	var headers []Header
 	for _, h := range in {
 		name := http.CanonicalHeaderKey(h.Name)
 		if h.Keep {
 			i := slices.IndexFunc(old, func(o Header) bool { return o.Name == name })
 			if i < 0 {
-				v.add(h.pointer(), "required", "has no value that could be kept")
+				if !isToken(h.Name) || isReserved(name) {
+					continue // checkHeaders told it already
+				}
+				e.add(h.pointer(), "required", "has no value that could be kept")
 				continue
 			}
 			h.Value = old[i].Value
@@ -58,7 +57,7 @@ func headersOf(in []HeaderInput, old []Header) ([]Header, error) {
 		headers = append(headers, Header{Name: name, Value: h.Value})
 	}
 	slices.SortFunc(headers, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
-	return headers, v.err()
+	return headers
 }
 
 func (h *HeaderInput) pointer() string {

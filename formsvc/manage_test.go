@@ -220,7 +220,7 @@ func TestRotate(t *testing.T) {
 	w := newWorld(t)
 	hook := w.hook()
 	first := hook.Secret
-	for _, r := range []formsvc.Rotation{{Grace: -1}, {Grace: formsvc.MaxGrace + 1}, {Secret: "short"}} {
+	for _, r := range []formsvc.Rotation{{Grace: -1}, {Grace: formsvc.MaxGrace + 1}, {Secret: strings.Repeat("x", 257)}} {
 		_, err := w.svc.Webhooks.Rotate(w.ctx, hookKey(&hook), r)
 		if !errors.Is(err, formsvc.ErrInvalid) {
 			t.Errorf("%+v: %v", r, err)

@@ -141,7 +141,7 @@ func TestPatchFaults(t *testing.T) {
 			"/responses/o duplicate", "/responses/o duplicate",
 		}},
 		{"changed and changed back", answers(set("n", "2"), set("n", "1")), []string{"/responses/n duplicate"}},
-		{"bad status", patch{Status: new("Done")}, []string{"/status invalid_value"}},
+		{"bad status", patch{Status: new("Done ")}, []string{"/status invalid_value"}},
 		{
 			"everything at once",
 			patch{Status: new(""), Email: new("x"), FirstName: new("\x00"), LastName: new(long), Answers: []formsvc.AnswerPatch{

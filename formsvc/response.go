@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -126,7 +127,7 @@ const retries = 8
 // its reference taken or its campaign changed is decided anew by itself, a few times.
 func (s Responses) Create(ctx context.Context, account, campaign ID, in ResponseInput) (_ Response, err error) {
 	defer s.s.span(&ctx, "Responses.Create").end(&err)
-	var v ValidationError
+	v := s.s.faults()
 	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
 	key := CampaignKey{AccountID: account, ID: campaign}
@@ -172,7 +173,7 @@ func (s Responses) campaignFor(
 	ctx context.Context, key CampaignKey, v ValidationError, answers []Answer,
 ) (*Campaign, error) {
 	decide := func(c *Campaign) error {
-		v := ValidationError{Fields: v.Fields[:len(v.Fields):len(v.Fields)]}
+		v := ValidationError{Fields: v.Fields[:len(v.Fields):len(v.Fields)], given: v.given}
 		v.checkAnswers(c.Modules, answers)
 		if err := v.err(); err != nil {
 			return err
@@ -223,8 +224,8 @@ func (s Responses) Statuses(from string) (statuses []string, others bool) {
 // are judged by the campaign as it was when the call began.
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
 	defer s.s.span(&ctx, "Responses.Update").end(&err)
+	v := s.s.faults()
 	if len(patch.Answers) > maxAnswers {
-		var v ValidationError
 		v.add("/responses", "too_many", "must have at most %d members", maxAnswers)
 		return Response{}, v.err()
 	}
@@ -234,7 +235,7 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	}
 	trace := s.s.traceParent(ctx)
 	r, err := s.s.store.UpdateResponse(ctx, key, func(r *Response) (Change, error) {
-		return s.s.applyPatch(&c, r, &patch, trace)
+		return s.s.applyPatch(&c, r, &patch, v, trace)
 	})
 	if err != nil {
 		return Response{}, fmt.Errorf("formsvc: update response: %w", err)
@@ -244,12 +245,15 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 }
 
 // applyPatch changes r as the patch says and returns the events of it. A store
-// may call it again with the response as it is by then.
-func (c *core) applyPatch(campaign *Campaign, r *Response, patch *ResponsePatch, trace string) (Change, error) {
+// may call it again with the response as it is by then. v is what is wrong with the
+// patch already.
+func (c *core) applyPatch(
+	campaign *Campaign, r *Response, patch *ResponsePatch, v ValidationError, trace string,
+) (Change, error) {
 	if patch.IfVersion != 0 && patch.IfVersion != r.Version {
 		return Change{}, ErrStale
 	}
-	var v ValidationError
+	v.Fields = slices.Clip(v.Fields)
 	previous := r.Status
 	if patch.Status != nil {
 		v.checkStatus(c.workflow, *patch.Status)

@@ -117,8 +117,9 @@ type core struct {
 	logger        *slog.Logger
 	tracer        Tracer // or nil
 	quota         *quotaLedger
-	once          *Once  // nil unless the call may be repeated
-	actor         string // who calls
+	once          *Once        // nil unless the call may be repeated
+	actor         string       // who calls
+	refused       []FieldError // of the input, see Refusing
 	keys          *keyCache
 	uses          *keyUses
 	campaigns     *campaignCache
@@ -190,6 +191,22 @@ func (s *Service) With(store Store) *Service {
 		// What a transaction reads must not be remembered beyond it.
 		c.keys, c.campaigns, c.ids = new(keyCache), new(campaignCache), new(accountIDs)
 	})
+}
+
+// Refusing returns a view of the Service for an input with these faults, such as
+// members that can't be decoded. What creates, changes or replaces a campaign, a
+// response, a comment, a signature or a webhook changes nothing then: it fails with a
+// *[ValidationError] that has them first and whatever the rules find wrong besides, but
+// for what only follows from them. Where the rules can't be asked it fails otherwise, as
+// with [ErrNotFound]. Other methods are as always.
+func (s *Service) Refusing(faults []FieldError) *Service {
+	return s.view(func(c *core) { c.refused = faults })
+}
+
+// faults returns what is known to be wrong with an input before the rules are asked.
+func (c *core) faults() ValidationError {
+	n := len(c.refused)
+	return ValidationError{Fields: c.refused[:n:n], given: n}
 }
 
 // view returns a Service that differs from s in what change changes.

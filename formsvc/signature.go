@@ -115,7 +115,7 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 func (c *core) checkSignature(
 	ctx context.Context, key ResponseKey, in *SignatureInput, now time.Time,
 ) (sum [sha256.Size]byte, err error) {
-	var v ValidationError
+	v := c.faults()
 	v.checkUser("/signer", &in.Signer)
 	if in.FileID != "" {
 		f, err := c.store.File(ctx, FileKey{AccountID: key.AccountID, ID: in.FileID})

@@ -56,7 +56,7 @@ type WebhookInput struct {
 	URL        string
 	Events     []EventType // at least one
 	CampaignID ID          // "" means all campaigns
-	Secret     string      // 16 to 256 bytes of UTF-8; "" means that one is generated, or kept
+	Secret     string      // 1 to 256 bytes of UTF-8, see [SecretWarning]; "" means that one is generated, or kept
 	Headers    []HeaderInput
 	Disabled   bool
 }
@@ -88,9 +88,10 @@ type Webhooks struct{ s *core }
 // and with [ErrLimit] at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook Webhook, created bool, err error) {
 	defer w.s.span(&ctx, "Webhooks.Create").end(&err)
-	hook, err = w.make(ctx, account, in)
+	hook, v, err := w.make(ctx, account, in)
 	if err == nil {
-		hook.Headers, err = headersOf(in.Headers, nil)
+		hook.Headers = v.headersOf(in.Headers, nil)
+		err = v.err()
 	}
 	if err != nil {
 		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", err)
@@ -145,7 +146,7 @@ func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
 // *[ValidationError] as Create does.
 func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (_ Webhook, err error) {
 	defer w.s.span(&ctx, "Webhooks.Replace").end(&err)
-	next, err := w.make(ctx, key.AccountID, in)
+	next, v, err := w.make(ctx, key.AccountID, in)
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
 	}
@@ -154,8 +155,9 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 			return Change{}, ErrStale
 		}
 		// Only here is known which values there are to keep.
-		headers, err := headersOf(in.Headers, hook.Headers)
-		if err != nil {
+		v := ValidationError{Fields: slices.Clip(v.Fields), given: v.given}
+		headers := v.headersOf(in.Headers, hook.Headers)
+		if err := v.err(); err != nil {
 			return Change{}, err
 		}
 		hook.URL, hook.Events, hook.CampaignID, hook.Disabled = next.URL, next.Events, next.CampaignID, next.Disabled
@@ -166,19 +168,23 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 		w.changed(hook)
 		return Change{Audit: w.audit(hook, AuditWebhookUpdated)}, nil
 	})
+	if wrong := v.err(); wrong != nil && !errors.Is(err, ErrInvalid) {
+		err = wrong // comes before what is wrong with the record
+	}
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
 	}
 	return w.current(hook), nil
 }
 
-// make checks in and returns the webhook that it describes, without its headers
-// and what only a new one gets.
-func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (Webhook, error) {
-	var v ValidationError
+// make returns the webhook that in describes, without its headers and what only a
+// new one gets, and what is wrong with it.
+func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webhook, v ValidationError, _ error) {
+	v = w.s.faults()
 	in.check(&v)
 	checkHeaders(&v, in.Headers)
-	if len(v.Fields) == 0 && w.s.checkURL != nil {
+	bad := slices.ContainsFunc(v.Fields, func(f FieldError) bool { return f.Pointer == "/url" })
+	if !bad && w.s.checkURL != nil {
 		if err := w.s.checkURL(ctx, in.URL); err != nil {
 			v.add("/url", "url_refused", "%v", err)
 		}
@@ -189,11 +195,8 @@ func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (Webhoo
 		case errors.Is(err, ErrNotFound):
 			v.add("/campaignUuid", "unknown_campaign", "must be a campaign of this account")
 		case err != nil:
-			return Webhook{}, fmt.Errorf("campaign: %w", err)
+			return Webhook{}, v, fmt.Errorf("campaign: %w", err)
 		}
-	}
-	if err := v.err(); err != nil {
-		return Webhook{}, err
 	}
 	hook := Webhook{
 		AccountID: account, URL: in.URL, CampaignID: in.CampaignID, Secret: in.Secret, Disabled: in.Disabled,
@@ -203,7 +206,7 @@ func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (Webhoo
 			hook.Events = append(hook.Events, t)
 		}
 	}
-	return hook, nil
+	return hook, v, nil
 }
 
 // current returns the webhook without a previous secret that no longer signs.
@@ -245,14 +248,23 @@ func (in *WebhookInput) check(v *ValidationError) {
 
 // Bounds of a secret in bytes. HMAC-SHA-256 gains nothing from more than 64.
 const (
-	minSecret = 16
-	maxSecret = 256
+	strongSecret = 16
+	maxSecret    = 256
 )
+
+// SecretWarning says that a secret given for a webhook is weak, for people to read, or
+// returns "" when it is not. A weak one is taken: receivers exist that have one already.
+func SecretWarning(secret string) string {
+	if secret == "" || len(secret) >= strongSecret {
+		return ""
+	}
+	return fmt.Sprintf("The secret is weak: with fewer than %d bytes it can be found out from one signed request.", strongSecret)
+}
 
 // checkSecret allows "".
 func checkSecret(v *ValidationError, secret string) {
-	if n := len(secret); n > 0 && (n < minSecret || n > maxSecret) {
-		v.add("/secret", "out_of_range", "must have between %d and %d bytes", minSecret, maxSecret)
+	if len(secret) > maxSecret {
+		v.add("/secret", "out_of_range", "must have between 1 and %d bytes", maxSecret)
 	}
 	v.checkLine("/secret", secret, maxSecret)
 }
@@ -267,7 +279,7 @@ func newSecret() string {
 
 // Rotation says how [Webhooks.Rotate] changes a secret.
 type Rotation struct {
-	// Secret is the new one, 16 to 256 bytes; "" means that one is generated.
+	// Secret is the new one, 1 to 256 bytes, see [SecretWarning]; "" means that one is generated.
 	Secret string
 	// Grace is for how long the old secret still signs, 0 to MaxGrace. 0 means
 	// that it stops at once, as is right for one that leaked.
@@ -281,7 +293,7 @@ type Rotation struct {
 // of the three. It fails with [ErrNotFound] and *[ValidationError].
 func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Webhook, err error) {
 	defer w.s.span(&ctx, "Webhooks.Rotate").end(&err)
-	var v ValidationError
+	v := w.s.faults()
 	checkSecret(&v, r.Secret)
 	if r.Grace < 0 || r.Grace > MaxGrace {
 		v.add("/gracePeriodSeconds", "out_of_range", "must be between 0 and %d seconds", int(MaxGrace.Seconds()))

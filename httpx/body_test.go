@@ -226,7 +226,7 @@ func TestMisshapenCampaigns(t *testing.T) {
 			f("/modules/0 invalid_type", "/modules/1/name invalid_type", "/modules/1/label invalid_type", "/modules/1/type invalid_type",
 				"/modules/1/required invalid_type", "/modules/1/options invalid_type", "/modules/1/maxLength invalid_type",
 				"/modules/1/multiple invalid_type", "/modules/1/x unknown_member", "/modules/2/name invalid_type",
-				"/modules/2/options/0 invalid_type", "/modules/2/options/2 invalid_type")},
+				"/modules/2/options/0 invalid_type", "/modules/2/options/2 invalid_type", "/modules/2/options not_applicable")},
 		{"wrong types in metadata", `{"title":"x","metadata":{"a":1,"b":null,"c/d":{},"e":"x"}}`, 400, "invalid_body",
 			f("/metadata/a invalid_type", "/metadata/b invalid_type", "/metadata/c~1d invalid_type")},
 		{"NUL everywhere", `{"title":"\u0000","metadata":{"a\u0000":"x","b":"\u0000"},"modules":[{"name":"\u0000"}]}`, 400, "invalid_body",

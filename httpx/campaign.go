@@ -32,7 +32,10 @@ func (h *Handler) createCampaign(c *call) error {
 	}
 	in, err := c.body.campaignInput(false)
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
+			return err
+		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
 		return svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
@@ -61,7 +64,10 @@ func (h *Handler) replaceCampaign(c *call) error {
 	}
 	in, err := c.body.campaignInput(true)
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Campaigns.Replace(c.r.Context(), c.campaignKey(), in, 0)
+			return err
+		})
 	}
 	cond, err := c.ifMatch(true)
 	if err != nil {

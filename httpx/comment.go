@@ -39,7 +39,10 @@ func (h *Handler) createComment(c *call) error {
 	}
 	in, err := c.body.commentInput()
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Comments.Create(c.r.Context(), c.responseKey(), in)
+			return err
+		})
 	}
 	in.Author = author(c.who)
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Comment, error) {

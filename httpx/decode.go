@@ -115,6 +115,23 @@ func (d *decoder) close() error {
 	return &formsvc.ValidationError{Fields: d.faults.list}
 }
 
+// refuse returns what a body is refused with that can't be taken. ask calls the
+// method that would have taken it: the rules say what is wrong with the rest.
+func (h *Handler) refuse(c *call, err error, ask func(*formsvc.Service) error) error {
+	faults := &c.body.faults
+	if c.body.err != nil || len(faults.list) == 0 { // it was not read to its end
+		return err
+	}
+	all, ok := errors.AsType[*formsvc.ValidationError](ask(h.svc.Refusing(faults.list)))
+	switch {
+	case !ok: // there is no such record, or the rules can't be asked now
+		return err
+	case faults.shape:
+		return invalidBody(all.Fields)
+	}
+	return all
+}
+
 func invalidBody(list []formsvc.FieldError) *problem {
 	return &problem{
 		status: http.StatusBadRequest, code: "invalid_body", fields: list,

@@ -54,8 +54,8 @@ func (d *decoder) modules() []formsvc.Module {
 			for d.member() {
 				d.moduleMember(&m)
 			}
-			list = append(list, m)
 		}
+		list = append(list, m)
 	}
 	return list
 }

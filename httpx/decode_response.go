@@ -11,12 +11,12 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 	if !d.open() {
 		return in, d.close()
 	}
-	var user, email, responses bool
+	var user, responses bool
 	for d.member() {
 		switch string(d.name) {
 		case "user":
 			user = true
-			email = d.user(&in.User)
+			d.user(&in.User)
 		case "responses":
 			responses = true
 			in.Answers = d.answers()
@@ -26,8 +26,6 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 	}
 	d.require(user, "/user")
 	d.require(responses, "/responses")
-	// An empty address is the service's to refuse, unless it will not be asked.
-	d.require(!user || email || len(d.faults.list) == 0, "/user/email")
 	return in, d.close()
 }
 
@@ -38,16 +36,14 @@ func (d *decoder) require(there bool, pointer string) {
 	}
 }
 
-// user reads the submitter and reports whether it need not be told that the
-// address is missing.
-func (d *decoder) user(u *formsvc.User) (email bool) {
+// user reads a person. An address that is missing is the service's to refuse.
+func (d *decoder) user(u *formsvc.User) {
 	if !d.object() {
-		return true
+		return
 	}
 	for d.member() {
 		switch string(d.name) {
 		case "email":
-			email = true
 			u.Email, _ = d.string()
 		case "firstName":
 			u.FirstName = d.optionalString()
@@ -57,7 +53,6 @@ func (d *decoder) user(u *formsvc.User) (email bool) {
 			d.unknown()
 		}
 	}
-	return email
 }
 
 func (d *decoder) answers() []formsvc.Answer {
@@ -96,9 +91,8 @@ func (d *decoder) answer(values []string) (value, all []string) {
 			continue
 		}
 		for d.element() {
-			if s, ok := d.string(); ok {
-				values = append(values, s)
-			}
+			s, _ := d.string()
+			values = append(values, s) // also of one that can't be read, so that the others keep their place
 		}
 	}
 	if !there && d.err == nil {
@@ -215,12 +209,12 @@ func (d *decoder) signatureInput() (in formsvc.SignatureInput, err error) {
 	if !d.open() {
 		return in, d.close()
 	}
-	var signer, email bool
+	signer := false
 	for d.member() {
 		switch string(d.name) {
 		case "signer":
 			signer = true
-			email = d.user(&in.Signer)
+			d.user(&in.Signer)
 		case "fileUuid":
 			in.FileID = d.optionalID()
 		case "provider":
@@ -232,7 +226,5 @@ func (d *decoder) signatureInput() (in formsvc.SignatureInput, err error) {
 		}
 	}
 	d.require(signer, "/signer")
-	// As in responseInput.
-	d.require(!signer || email || len(d.faults.list) == 0, "/signer/email")
 	return in, d.close()
 }

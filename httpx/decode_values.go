@@ -160,9 +160,8 @@ func (d *decoder) stringList() []string {
 			d.overflow()
 			break
 		}
-		if s, ok := d.string(); ok {
-			list = append(list, s)
-		}
+		s, _ := d.string()
+		list = append(list, s) // also of one that can't be read, so that the others keep their place
 	}
 	return list
 }
@@ -205,17 +204,16 @@ func (d *decoder) optionalInt() int {
 
 // optionalWord reads a string that must not be empty, or null, which stands for an
 // absent one. An empty one would stand for that too, and what the client meant would
-// be lost: it would sign with another secret than it believes. So it becomes one that
-// the service refuses, along with everything else that it finds.
+// be lost. So it becomes one that the service refuses, along with everything else that
+// it finds, and so does one that can't be read.
 func (d *decoder) optionalWord() string {
 	if d.null() {
 		return ""
 	}
-	s, ok := d.string()
-	if ok && s == "" {
-		return " "
+	if s, _ := d.string(); s != "" {
+		return s
 	}
-	return s
+	return " "
 }
 
 // optionalTime reads a timestamp, or null, which stands for an absent one.

@@ -30,12 +30,12 @@ func (d *decoder) webhookMember(in *formsvc.WebhookInput, replace bool) {
 	case "campaignUuid":
 		in.CampaignID = d.optionalID()
 	case "secret":
-		in.Secret = d.optionalWord()
+		in.Secret = d.secret()
 	case "headers":
 		in.Headers = d.headers()
 	case "disabled":
 		in.Disabled = d.optionalBool()
-	case "uuid", "previousSecretExpiresAt", "createdAt", "updatedAt":
+	case "uuid", "previousSecretExpiresAt", "warnings", "createdAt", "updatedAt":
 		if replace {
 			d.skip()
 			return
@@ -44,6 +44,19 @@ func (d *decoder) webhookMember(in *formsvc.WebhookInput, replace bool) {
 	default:
 		d.unknown()
 	}
+}
+
+// secret reads a secret, or null, which stands for an absent one. An empty one would
+// stand for that too, and the client would sign with another secret than it believes.
+func (d *decoder) secret() string {
+	if d.null() {
+		return ""
+	}
+	s, ok := d.string()
+	if ok && s == "" {
+		d.note("out_of_range", "must have between 1 and 256 bytes")
+	}
+	return s
 }
 
 // headers reads an object of strings, in which null stands for the value that
@@ -94,7 +107,7 @@ func (d *decoder) rotation() (formsvc.Rotation, error) {
 		for d.member() {
 			switch string(d.name) {
 			case "secret":
-				r.Secret = d.optionalWord()
+				r.Secret = d.secret()
 			case "gracePeriodSeconds":
 				if !d.null() {
 					r.Grace = time.Duration(d.optionalInt()) * time.Second

@@ -45,6 +45,17 @@ func appendWebhook(b []byte, w *formsvc.Webhook) []byte {
 	return append(b, '}')
 }
 
+// appendWarnings adds to a webhook what is to be said of a secret that came with the
+// request; nothing is when there was none.
+func appendWarnings(b []byte, secret string) []byte {
+	warning := formsvc.SecretWarning(secret)
+	if warning == "" {
+		return b
+	}
+	b = append(b[:len(b)-1], `,"warnings":[`...)
+	return append(appendString(b, warning), ']', '}')
+}
+
 // appendOptional appends a string, the empty one as null.
 func appendOptional(b []byte, s string) []byte {
 	if s == "" {

@@ -46,11 +46,6 @@ func (h *Handler) listEvents(c *call) error {
 // listNewestEvents answers with samples: there is no going on from them, since those
 // that come later may be older.
 func (h *Handler) listNewestEvents(c *call, q *listQuery) error {
-	if q.cursor != "" {
-		return invalidParameter([]formsvc.FieldError{
-			{Pointer: "cursor", Code: "not_applicable", Detail: "can't be combined with order=desc"},
-		})
-	}
 	limit := min(q.page.Limit, formsvc.MaxRecent)
 	events, err := h.svc.Events.Recent(c.r.Context(), formsvc.RecentQuery{
 		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, Limit: limit,

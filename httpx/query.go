@@ -148,6 +148,9 @@ func parseQuery(raw string, allowed parameter) (listQuery, error) {
 	if seen&paramCursor != 0 && seen&paramOffset != 0 {
 		f.add("cursor", "not_applicable", "can't be combined with offset")
 	}
+	if seen&paramCursor != 0 && allowed&paramEvent != 0 && q.order == "desc" {
+		f.add("cursor", "not_applicable", "can't be combined with order=desc")
+	}
 	if len(f.list) > 0 {
 		return q, invalidParameter(f.list)
 	}

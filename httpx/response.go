@@ -32,7 +32,10 @@ func (h *Handler) createResponse(c *call) error {
 	}
 	in, err := c.body.responseInput()
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Responses.Create(c.r.Context(), c.who.AccountID, c.ids[0], in)
+			return err
+		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Response, error) {
 		return svc.Responses.Create(c.r.Context(), c.who.AccountID, c.ids[0], in)
@@ -61,7 +64,10 @@ func (h *Handler) updateResponse(c *call) error {
 	}
 	patch, err := c.body.responsePatch()
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Responses.Update(c.r.Context(), c.responseKey(), patch)
+			return err
+		})
 	}
 	cond, err := c.ifMatch(false)
 	if err != nil {

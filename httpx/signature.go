@@ -30,7 +30,10 @@ func (h *Handler) createSignature(c *call) error {
 	}
 	in, err := c.body.signatureInput()
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Signatures.Create(c.r.Context(), c.responseKey(), in)
+			return err
+		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Signature, error) {
 		return svc.Signatures.Create(c.r.Context(), c.responseKey(), in)

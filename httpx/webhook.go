@@ -52,7 +52,10 @@ func (h *Handler) createWebhook(c *call) error {
 	}
 	in, err := c.body.webhookInput(false)
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, _, err := svc.Webhooks.Create(c.r.Context(), c.who.AccountID, in)
+			return err
+		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Subscription, error) {
 		hook, created, err := svc.Webhooks.Create(c.r.Context(), c.who.AccountID, in)
@@ -66,6 +69,7 @@ func (h *Handler) createWebhook(c *call) error {
 		return formsvc.Subscription{Webhook: hook, Created: created}, err
 	}, func(s *formsvc.Subscription, b []byte) reply {
 		a := webhookReply(http.StatusOK, &s.Webhook, b)
+		a.body = appendWarnings(a.body, in.Secret)
 		a.location = h.location(c, s.Webhook.ID)
 		if s.Created {
 			a.status, a.secret = http.StatusCreated, s.Webhook.Secret
@@ -87,7 +91,7 @@ func (h *Handler) getWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendWebhook(http.StatusOK, revalidate, &hook)
+	return c.sendWebhook(http.StatusOK, revalidate, &hook, "")
 }
 
 func (h *Handler) replaceWebhook(c *call) error {
@@ -96,7 +100,10 @@ func (h *Handler) replaceWebhook(c *call) error {
 	}
 	in, err := c.body.webhookInput(true)
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Webhooks.Replace(c.r.Context(), c.webhookKey(), in, 0)
+			return err
+		})
 	}
 	cond, err := c.ifMatch(true)
 	if err != nil {
@@ -113,7 +120,7 @@ func (h *Handler) replaceWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.sendWebhook(http.StatusOK, noStore, &hook)
+	return c.sendWebhook(http.StatusOK, noStore, &hook, in.Secret)
 }
 
 // deleteWebhook answers 204 also when there is no such webhook, so that
@@ -156,7 +163,10 @@ func (h *Handler) rotateWebhook(c *call) error {
 	}
 	rotation, err := c.body.rotation()
 	if err != nil {
-		return err
+		return h.refuse(c, err, func(svc *formsvc.Service) error {
+			_, err := svc.Webhooks.Rotate(c.r.Context(), c.webhookKey(), rotation)
+			return err
+		})
 	}
 	if err := c.noCondition(); err != nil {
 		return err
@@ -165,19 +175,20 @@ func (h *Handler) rotateWebhook(c *call) error {
 		return svc.Webhooks.Rotate(c.r.Context(), c.webhookKey(), rotation)
 	}, func(hook *formsvc.Webhook, b []byte) reply {
 		a := webhookReply(http.StatusOK, hook, b)
+		a.body = appendWarnings(a.body, rotation.Secret)
 		a.secret = hook.Secret
 		return a
 	})
 }
 
 // sendWebhook answers with the webhook, or 304 where a cache may ask whether it
-// has it already.
-func (c *call) sendWebhook(status int, cache []string, hook *formsvc.Webhook) error {
+// has it already. secret is the one that came with the request.
+func (c *call) sendWebhook(status int, cache []string, hook *formsvc.Webhook, secret string) error {
 	tag := webhookTag(hook)
 	c.setHeader("Etag", tag)
 	if c.route.Method == http.MethodGet && c.hasTag(tag) {
 		return c.sendNotModified()
 	}
-	c.out = appendWebhook(c.out, hook)
+	c.out = appendWarnings(appendWebhook(c.out, hook), secret)
 	return c.send(status, cache)
 }

@@ -3,6 +3,7 @@ package httpx_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestSecretsAreNotShownAgain(t *testing.T) {
 		w.do("POST", "/v1/webhooks", hookBody("b", `"secret":"canary","headers":{"X-A":"canary\u0007"}`)).is(422, "validation_failed")
 		w.do("POST", "/v1/webhooks", hookBody("b", `"secret":"canary \u0000","headers":{"X-A":"canary\u0000"}`)).is(400, "invalid_body")
 		w.do("POST", "/v1/webhooks", hookBody("b", `"secret":"`+strings.Repeat("canary", 100)+`"`)).is(422, "validation_failed")
-		w.do("POST", path+"/rotate", `{"secret":"canary"}`).is(422, "validation_failed")
+		w.do("POST", path+"/rotate", `{"secret":"`+strings.Repeat("canary", 50)+`"}`).is(422, "validation_failed")
 		made := w.do("POST", path+"/test", "").is(201, "")
 		w.do("GET", made.header.Get("Location"), "").is(200, "")
 		w.do("POST", w.campaign(plainCampaign)+"/responses", plainResponse).is(201, "")
@@ -129,4 +130,36 @@ func refuseInside(_ context.Context, url string) error {
 		return errors.New("is inside")
 	}
 	return nil
+}
+
+// A short secret is taken and signs, and every answer to a request with it says that it
+// is weak; no other answer does.
+func TestShortSecrets(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		weak := func(a *answer, want bool) *answer {
+			t.Helper()
+			list, _ := a.object()["warnings"].([]any)
+			if text := fmt.Sprint(list...); (len(list) == 1 && strings.Contains(text, "weak")) != want || !want && len(list) > 0 {
+				a.errorf("warnings are %v", list)
+			}
+			return a
+		}
+		once := header("Idempotency-Key", "short")
+		made := weak(w.do("POST", "/v1/webhooks", hookBody("short", `"secret":"x"`), once).is(201, "").has(`"x"`, "secret"), true)
+		path := "/v1/webhooks/" + made.text("uuid")
+		weak(w.do("POST", "/v1/webhooks", hookBody("short", `"secret":"x"`), once).is(201, ""), true)
+		weak(w.do("POST", "/v1/webhooks", hookBody("short", `"secret":"x"`)).is(200, ""), true)
+		weak(w.do("POST", "/v1/webhooks", hookBody("short")).is(200, ""), false)
+		weak(w.do("GET", path, "").is(200, ""), false)
+		weak(w.do("PUT", path, hookBody("short", `"secret":"fifteen letters"`)).is(200, ""), true)
+		// What was read is sent back.
+		read := weak(w.do("PUT", path, hookBody("short", `"secret":"fifteen letters"`)).is(200, ""), true).body
+		weak(w.do("PUT", path, read).is(200, ""), false)
+		weak(w.do("PUT", path, hookBody("short", `"secret":"sixteen letters!"`)).is(200, ""), false)
+		weak(w.do("POST", path+"/rotate", `{"secret":"é"}`).is(200, "").has(`"é"`, "secret"), true)
+		weak(w.do("POST", path+"/rotate", ``).is(200, ""), false)
+		if secret := w.do("POST", path+"/rotate", ``).is(200, "").text("secret"); len(secret) < 40 {
+			t.Errorf("generated %q", secret)
+		}
+	})
 }

@@ -114,6 +114,14 @@ func TestManagementPrintsJSON(t *testing.T) {
 			t.Errorf("webhooks create --json: the generated secret is %v", made["secret"])
 		}
 		list := manage(t, dsn, "webhooks", "list", "--account", "Acme", "--json")
+		uuid, _ := made["uuid"].(string)
+		short := attempt(t, dsn, "webhooks", "rotate", uuid, "--secret", "short", "--account", "Acme")
+		if short.status != 0 || short.out != "short\n" || !strings.Contains(short.err, "The secret is weak") {
+			t.Errorf("webhooks rotate with a short secret: %+v", short)
+		}
+		if long := attempt(t, dsn, "webhooks", "rotate", uuid, "--account", "Acme"); long.status != 0 || strings.Contains(long.err, "weak") {
+			t.Errorf("webhooks rotate: %+v", long)
+		}
 		listed := object(t, []byte(list))
 		if listed["uuid"] != made["uuid"] || listed["url"] != made["url"] {
 			t.Errorf("webhooks list --json prints %s", list)

@@ -75,7 +75,7 @@ type webhookCreateCmd struct {
 	allowing
 	URL      string   `name:"url" required:"" help:"Where to send events."`
 	Events   []string `required:"" help:"Comma-separated event types, or all."`
-	Secret   string   `help:"Signs every request; 16 to 256 bytes. Defaults to a generated one."`
+	Secret   string   `help:"Signs every request; 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
 	Campaign string   `placeholder:"UUID" help:"Only events of this campaign. Defaults to all."`
 	Headers  []string `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"A header to send with every request, such as a token; repeatable."`
 }
@@ -99,6 +99,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) erro
 		if err != nil {
 			return c.explain(err)
 		}
+		warn(std, c.Secret)
 		return c.print(std, &hook, created)
 	})
 }
@@ -265,7 +266,7 @@ func (c *oneWebhook) setDisabled(ctx context.Context, g *global, std streams, o 
 type webhookRotateCmd struct {
 	oneWebhook
 	output
-	Secret string        `help:"The new secret; 16 to 256 bytes. Defaults to a generated one."`
+	Secret string        `help:"The new secret; 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
 	Grace  time.Duration `default:"24h" help:"For how long the old secret goes on signing beside the new one; 0 if it leaked."`
 }
 
@@ -285,8 +286,16 @@ func (c *webhookRotateCmd) Run(ctx context.Context, g *global, std streams) erro
 		if err != nil {
 			return c.explain(err, uuid)
 		}
+		warn(std, c.Secret)
 		return c.print(std, &hook)
 	})
+}
+
+// warn says of a secret that was given that it is weak.
+func warn(std streams, secret string) {
+	if warning := formsvc.SecretWarning(secret); warning != "" {
+		_, _ = fmt.Fprintln(std.err, warning)
+	}
 }
 
 // print prints the new secret alone on standard output.

@@ -92,6 +92,7 @@ func (v *visit) asset() error {
 var notes = map[string]string{ //nolint:gochecknoglobals // immutable
 	"revoked":     "The key is revoked. Requests with it are refused from now on.",
 	"saved":       "The webhook is saved.",
+	"saved-weak":  "The webhook is saved. " + formsvc.SecretWarning("x"),
 	"deleted":     "The webhook is deleted. Nothing is sent to it any more.",
 	"enabled":     "The webhook is enabled. Events are sent to it again.",
 	"disabled":    "The webhook is disabled. New events are not sent to it, and what was waiting rests.",

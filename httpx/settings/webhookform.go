@@ -165,5 +165,9 @@ func (v *visit) updateWebhook() error {
 	if err != nil {
 		return v.refused(err, form, &in)
 	}
-	return v.redirect("/webhooks/"+string(hook.ID), url.Values{"note": {"saved"}})
+	note := "saved"
+	if formsvc.SecretWarning(in.Secret) != "" {
+		note = "saved-weak"
+	}
+	return v.redirect("/webhooks/"+string(hook.ID), url.Values{"note": {note}})
 }

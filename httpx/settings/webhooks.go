@@ -134,11 +134,14 @@ type secretPage struct {
 	Webhook formsvc.Webhook
 	Created bool
 	Header  string
+	Warning string
 }
 
 // showSecret shows a secret, this once.
 func (v *visit) showSecret(title string, hook formsvc.Webhook, created bool) error {
-	return v.show(http.StatusOK, "secret", title, secretPage{Webhook: hook, Created: created, Header: webhook.SignatureHeader})
+	return v.show(http.StatusOK, "secret", title, secretPage{
+		Webhook: hook, Created: created, Header: webhook.SignatureHeader, Warning: formsvc.SecretWarning(hook.Secret),
+	})
 }
 
 // testWebhook sends a test event and shows its delivery.

@@ -70,6 +70,20 @@ func TestWebhook(t *testing.T) {
 	})
 }
 
+// A short secret is taken, and the page that shows it says that it is weak.
+func TestShortSecretIsCalledWeak(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		fields := url.Values{"url": {"https://example.com/short"}, "events": {"response.created"}, "secret": {"fifteen letters"}}
+		w.submit(w.get("/webhooks/new"), "/webhooks", fields).is(200).says("The secret is weak")
+		path := "/webhooks/" + string(w.hooks()[0].ID)
+		w.submit(w.get(path+"/edit"), path, url.Values{"secret": {"short"}}).is(303).leadsTo(path).says("is saved", "The secret is weak")
+		w.submit(w.get(path+"/edit"), path, url.Values{"secret": {"sixteen letters!"}}).is(303).leadsTo(path).says("is saved").lacks("weak")
+		if now := w.hooks()[0]; now.Secret != "sixteen letters!" {
+			t.Errorf("now %+v", now)
+		}
+	})
+}
+
 func TestWebhookForm(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		page := w.get("/webhooks/new")
@@ -78,7 +92,7 @@ func TestWebhookForm(t *testing.T) {
 			says   string
 		}{
 			"url": {[]string{"ftp://example.com"}, "must be an absolute http or https URL"}, "events": {nil, "must name at least one event"},
-			"secret": {[]string{"short"}, "between 16 and 256 bytes"}, "campaign": {[]string{"018f0000-0000-7000-8000-000000000000"}, "campaign of this account"},
+			"secret": {[]string{strings.Repeat("é", 129)}, "between 1 and 256 bytes"}, "campaign": {[]string{"018f0000-0000-7000-8000-000000000000"}, "campaign of this account"},
 			"headers": {[]string{"Host: x"}, "Host"},
 		} {
 			fields := url.Values{"url": {"https://example.com/typed"}}
