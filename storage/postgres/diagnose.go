@@ -262,15 +262,24 @@ func (d *diagnosis) schema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var there bool
-	applied := 0
-	if err = d.conn.QueryRow(ctx, "SELECT to_regclass('formsvc_schema') IS NOT NULL").Scan(&there); err == nil && there {
-		err = d.conn.QueryRow(ctx, "SELECT count(*) FROM formsvc_schema").Scan(&applied)
-	}
+	rows, err := d.conn.Query(ctx, bunstore.ColumnsOfPostgres)
 	if err != nil {
 		return err
 	}
-	f, usable := bunstore.SchemaFinding(applied, len(known))
+	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bunstore.SchemaColumn])
+	if err != nil {
+		return err
+	}
+	schema := bunstore.NewSchema(columns)
+	if query := schema.SelectRows(); query != "" {
+		if rows, err = d.conn.Query(ctx, query); err != nil {
+			return err
+		}
+		if schema.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[bunstore.SchemaRow]); err != nil {
+			return err
+		}
+	}
+	f, usable := schema.Finding(known)
 	if d.found(f); !usable {
 		return nil
 	}

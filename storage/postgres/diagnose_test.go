@@ -86,6 +86,11 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("%s is %s, want %s; the advice is %s", c.check, levels[c.check], c.level, advice)
 		}
 	}
+	f.exec("UPDATE formsvc_schema SET sha256 = '0' WHERE version = 2")
+	if levels, advice := found(t, dsn, nil); levels["schema"] != finding.Problem || !strings.Contains(advice, "the build that made it") {
+		t.Errorf("the schema of another build is %s, %s", levels["schema"], advice)
+	}
+	f.exec("UPDATE formsvc_schema SET sha256 = NULL WHERE version = 2")
 	if _, err := f.db.ExecContext(t.Context(), "INSERT INTO formsvc_schema VALUES (99, 0)"); err != nil {
 		t.Fatal(err)
 	}

@@ -226,13 +226,14 @@ func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 }
 
 // Migrate brings the schema up to date, and gives the database its identity. Several
-// nodes may do so at once. It refuses a schema that is newer than this release.
+// nodes may do so at once. It refuses a schema that is newer than this release,
+// or made by another build.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
-	err = bunstore.Steps(ctx, list, s.inTx)
+	err = bunstore.Steps(ctx, list, bunstore.ColumnsOfPostgres, s.inTx)
 	if err == nil {
 		err = s.inTx(ctx, bunstore.MakeIdentity)
 	}
@@ -248,7 +249,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, schemaExists)
+		list, err = bunstore.Status(ctx, list, c, bunstore.ColumnsOfPostgres)
 		return err
 	})
 	return list, s.backend.Classify(err)

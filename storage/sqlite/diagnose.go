@@ -112,15 +112,11 @@ func (d *diagnosis) schema(ctx context.Context) (finding.Finding, bool) {
 	if err != nil {
 		return finding.Bad("schema", "Report this.", "%v", err), false
 	}
-	var there bool
-	applied := 0
-	if err = d.db.QueryRowContext(ctx, "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'").Scan(&there); err == nil && there {
-		err = d.db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_schema").Scan(&applied)
-	}
+	schema, err := bunstore.ReadSchema(ctx, d.db, bunstore.ColumnsOfSQLite)
 	if err != nil {
 		return finding.Bad("schema", restoreAdvice, "it can't be read: %v", err), false
 	}
-	return bunstore.SchemaFinding(applied, len(known))
+	return schema.Finding(known)
 }
 
 // clock compares the newest event with the time here: there is no other clock.

@@ -64,7 +64,8 @@ func TestDiagnose(t *testing.T) {
 		{"rollback journal", statement("PRAGMA journal_mode=DELETE"), finding.Warning, "journal", "Start the server"},
 		{"old schema", statement("DELETE FROM formsvc_schema WHERE version > 1"), finding.Warning, "schema", "migrate up"},
 		{"no schema", statement("DELETE FROM formsvc_schema"), finding.Warning, "schema", "migrate up"},
-		{"new schema", statement("INSERT INTO formsvc_schema VALUES (99, 0)"), finding.Problem, "schema", "release"},
+		{"new schema", statement("INSERT INTO formsvc_schema (version, applied_at) VALUES (99, 0)"), finding.Problem, "schema", "release"},
+		{"schema of another build", statement("UPDATE formsvc_schema SET sha256 = '0' WHERE version = 2"), finding.Problem, "schema", "the build that made it"},
 	} {
 		copied := filepath.Join(t.TempDir(), "copy.db")
 		if err := os.WriteFile(copied, []byte(before), 0o600); err != nil {

@@ -204,7 +204,8 @@ func (s *Store) Close() error {
 }
 
 // Migrate brings the schema up to date, and gives the database its identity. Two
-// processes may do so at once. It refuses a schema that is newer than this release.
+// processes may do so at once. It refuses a schema that is newer than this release,
+// or made by another build.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
@@ -213,7 +214,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	inTx := func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
 		return s.writer.inTx(ctx, func(c bun.IConn) error { return do(ctx, c) })
 	}
-	if err := bunstore.Steps(ctx, list, inTx); err != nil {
+	if err := bunstore.Steps(ctx, list, bunstore.ColumnsOfSQLite, inTx); err != nil {
 		return err
 	}
 	return inTx(ctx, bunstore.MakeIdentity)
@@ -225,7 +226,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.writer.inTx(ctx, func(c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, schemaExists)
+		list, err = bunstore.Status(ctx, list, c, bunstore.ColumnsOfSQLite)
 		return err
 	})
 	return list, err

@@ -9,9 +9,16 @@ import (
 // ClockTolerance is how far two clocks may be apart before somebody is told.
 const ClockTolerance = 10 * time.Second
 
-// SchemaFinding says how far a schema is of which so many steps are applied, and
-// whether this release can read it, which knows so many.
-func SchemaFinding(applied, known int) (finding.Finding, bool) {
+// Finding says how far a schema is, and whether this release can read it, which knows
+// those steps.
+func (s *Schema) Finding(list []Migration) (finding.Finding, bool) {
+	for _, m := range s.Examine(list) {
+		if m.Other != "" {
+			return finding.Bad("schema", "Use the build that made it, or give this one an empty database.",
+				"another build made it: its step %d (%s) %s", m.Version, m.Name, m.Other), false
+		}
+	}
+	applied, known := len(s.Rows), len(list)
 	switch {
 	case applied > known:
 		return finding.Bad("schema", "Use the release that the servers run, or a later one.",

@@ -2,6 +2,8 @@ package bunstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,13 +20,23 @@ import (
 type Migration struct {
 	Version   int
 	Name      string
+	SHA256    string    // of its text, in hexadecimal
 	AppliedAt time.Time // zero: not yet
-	sql       string
+	// Other says how what was applied differs from this step; "" when nothing tells that
+	// it does.
+	Other string
+
+	sql   string
+	noted bool // the database has the SHA-256
 }
 
 // ErrSchemaNewer means that the database was migrated by a newer release than
 // this one, which must not write to it.
 var ErrSchemaNewer = errors.New("the database schema is newer than this release")
+
+// ErrSchemaOther means that another build has applied other steps under the same
+// numbers, so that this one must not use the database.
+var ErrSchemaOther = errors.New("another build made the schema of this database")
 
 // Migrations reads files named NNNN_name.sql.
 func Migrations(files fs.FS) ([]Migration, error) {
@@ -44,36 +56,56 @@ func Migrations(files fs.FS) ([]Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Migration{Version: version, Name: name, sql: string(text)})
+		// The same on a machine whose git writes line ends of its own.
+		sql := strings.ReplaceAll(string(text), "\r\n", "\n")
+		sum := sha256.Sum256([]byte(sql))
+		list = append(list, Migration{Version: version, Name: name, SHA256: hex.EncodeToString(sum[:]), sql: sql})
 	}
 	return list, nil
 }
 
-// Steps brings the schema up to date. inTx runs a function in a transaction
-// that excludes every other migrating process. Each migration and the record of
-// it commit together, so that one which is cut off was never there.
+// Steps brings the schema up to date. columns is the query of the database, such as
+// [ColumnsOfPostgres]. inTx runs a function in a transaction that excludes every other
+// migrating process. Each migration and the record of it commit together, so that one
+// which is cut off was never there. A database with steps of another build is left as it is.
 func Steps(
-	ctx context.Context, list []Migration, inTx func(context.Context, func(context.Context, bun.IConn) error) error,
+	ctx context.Context, list []Migration, columns string,
+	inTx func(context.Context, func(context.Context, bun.IConn) error) error,
 ) error {
 	for done := false; !done; {
 		err := inTx(ctx, func(ctx context.Context, c bun.IConn) error {
-			if _, err := c.ExecContext(ctx, createSchema); err != nil {
-				return err
-			}
-			applied, err := applied(ctx, c)
+			schema, err := ReadSchema(ctx, c, columns)
 			if err != nil {
 				return err
 			}
-			if len(applied) > len(list) {
-				return fmt.Errorf("%w: it has version %d, this release knows %d", ErrSchemaNewer, len(applied), len(list))
+			if len(schema.Rows) > len(list) {
+				return fmt.Errorf("%w: it has version %d, this release knows %d", ErrSchemaNewer, len(schema.Rows), len(list))
 			}
-			if done = len(applied) == len(list); done {
+			list := schema.Examine(list)
+			if err := refuseOthers(list); err != nil {
+				return err
+			}
+			if err := schema.note(ctx, c, list); err != nil {
+				return err
+			}
+			if done = len(schema.Rows) == len(list); done {
 				return nil
 			}
-			return list[len(applied)].apply(ctx, c)
+			return list[len(schema.Rows)].apply(ctx, c)
 		})
 		if err != nil {
 			return fmt.Errorf("migrate: %w", err)
+		}
+	}
+	return nil
+}
+
+// refuseOthers returns an error when a step is that of another build.
+func refuseOthers(list []Migration) error {
+	for i := range list {
+		if m := &list[i]; m.Other != "" {
+			return fmt.Errorf("%w: its step %d (%s) %s; nothing was changed: use the build that made it, or give this one an empty database",
+				ErrSchemaOther, m.Version, m.Name, m.Other)
 		}
 	}
 	return nil
@@ -84,47 +116,18 @@ func (m *Migration) apply(ctx context.Context, c bun.IConn) error {
 		return fmt.Errorf("version %d (%s): %w", m.Version, m.Name, err)
 	}
 	_, err := c.ExecContext(ctx, fmt.Sprintf(
-		"INSERT INTO formsvc_schema (version, applied_at) VALUES (%d, %d)", m.Version, micros(time.Now())))
+		"INSERT INTO formsvc_schema (version, applied_at, sha256) VALUES (%d, %d, '%s')", m.Version, micros(time.Now()), m.SHA256))
 	return err
 }
 
-const createSchema = `CREATE TABLE IF NOT EXISTS formsvc_schema (
-  version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)`
-
-// applied returns when each version was applied, from 1 on.
-func applied(ctx context.Context, c bun.IConn) (times []time.Time, err error) {
-	rows, err := c.QueryContext(ctx, "SELECT applied_at FROM formsvc_schema ORDER BY version")
+// Status returns every migration this release knows, when it was applied and whether
+// another build's was. It changes nothing.
+func Status(ctx context.Context, list []Migration, c bun.IConn, columns string) ([]Migration, error) {
+	schema, err := ReadSchema(ctx, c, columns)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var at int64
-		if err := rows.Scan(&at); err != nil {
-			return nil, err
-		}
-		times = append(times, fromMicros(at))
-	}
-	return times, rows.Err()
-}
-
-// Status returns every migration this release knows, and when it was applied.
-// It changes nothing. exists is a query that tells whether the table that
-// records them is there.
-func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) ([]Migration, error) {
-	var there bool
-	if err := c.QueryRowContext(ctx, exists).Scan(&there); err != nil || !there {
-		return list, err
-	}
-	times, err := applied(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	list = slices.Clone(list)
-	for i := range min(len(times), len(list)) {
-		list[i].AppliedAt = times[i]
-	}
-	return list, nil
+	return schema.Examine(list), nil
 }
 
 // Version returns which version the schema has, 0 for none.
