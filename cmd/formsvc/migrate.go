@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
@@ -36,7 +37,8 @@ type migrationRecord struct {
 	AppliedAt stamp  `json:"appliedAt"`
 }
 
-// Run lists the migrations and changes nothing.
+// Run lists the migrations and changes nothing. It fails when none was applied: then that
+// is likely another database than the one that was meant.
 func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) error {
 	list, err := g.migrations(ctx)
 	if err != nil {
@@ -46,9 +48,18 @@ func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) erro
 	for i, m := range list {
 		rows[i] = migrationRecord{m.Version, m.Name, stamp{m.AppliedAt}}
 	}
-	return records(c.output, std.out, "VERSION\tNAME\tAPPLIED", rows, func(m migrationRecord) string {
+	err = records(c.output, std.out, "VERSION\tNAME\tAPPLIED", rows, func(m migrationRecord) string {
 		return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, m.AppliedAt)
 	})
+	if !applied(list) {
+		return errors.Join(err, g.noDatabase())
+	}
+	return err
+}
+
+// applied reports whether any step of the schema has been done.
+func applied(steps []sqlite.Migration) bool {
+	return slices.ContainsFunc(steps, func(m sqlite.Migration) bool { return !m.AppliedAt.IsZero() })
 }
 
 // migrations lists the steps of the schema. A SQLite file that does not exist is
@@ -59,6 +70,9 @@ func (g *global) migrations(ctx context.Context) (list []sqlite.Migration, err e
 		return nil, err
 	}
 	if scheme == "sqlite" {
+		if err := refuseUnfinished(path); err != nil {
+			return nil, err
+		}
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			dir, err := os.MkdirTemp("", "formsvc-")
 			if err != nil {
@@ -68,11 +82,7 @@ func (g *global) migrations(ctx context.Context) (list []sqlite.Migration, err e
 			g = &global{DB: "sqlite:" + filepath.Join(dir, "empty.db")}
 		}
 	}
-	ring, err := g.keys(false)
-	if err != nil {
-		return nil, err
-	}
-	s, err := g.openWith(ctx, ring, false)
+	s, err := g.openWith(ctx, nil, false)
 	if err != nil {
 		return nil, err
 	}
