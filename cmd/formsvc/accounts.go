@@ -47,7 +47,7 @@ type accountCreateCmd struct {
 
 // Run creates an account.
 func (c *accountCreateCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withService(ctx, func(svc *formsvc.Service) error {
+	return g.with(ctx, false, nil, func(svc *formsvc.Service) error {
 		a, err := svc.Accounts.Create(ctx, c.Name)
 		if errors.Is(err, formsvc.ErrConflict) {
 			return fmt.Errorf("there is an account %q already", c.Name)

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"runtime/debug"
 
+	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
@@ -35,15 +34,20 @@ Copy the files after that, and keep a copy of the keys; cmd/formsvc/BACKUP.md ha
 
 // Run makes a backup.
 func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error) {
-	scheme, path, err := g.scheme()
+	scheme, _, err := g.scheme()
 	if err != nil {
 		return err
 	}
 	if scheme != "sqlite" {
 		return errPostgres
 	}
-	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("there is no database to back up: %w", err)
+	if err := g.existing(ctx); err != nil {
+		return err
+	}
+	if !c.WithoutFiles {
+		if err := g.existingFiles(); err != nil {
+			return err
+		}
 	}
 	ring, err := g.keys(false)
 	if err != nil {
@@ -54,11 +58,15 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	b, err := g.openBlobs()
-	if err != nil {
-		return err
+	var files blobstore.Store // nil: left out
+	if !c.WithoutFiles {
+		b, err := g.openBlobs()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Close()) }()
+		files = b
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 
 	m := std.meter(c.output, "looking", inBytes)
 	defer m.end()
@@ -70,12 +78,7 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	if !ok {
 		return errPostgres
 	}
-	var made backup.Manifest
-	if c.WithoutFiles {
-		made, err = backup.Write(ctx, c.To, rows, nil, opts)
-	} else {
-		made, err = backup.Write(ctx, c.To, rows, b, opts)
-	}
+	made, err := backup.Write(ctx, c.To, rows, files, opts)
 	m.end()
 	return c.tell(g, std, &made, err)
 }
@@ -120,12 +123,4 @@ func showProgress(m *meter) func(backup.Progress) {
 		}
 		m.set(p.Done)
 	}
-}
-
-// release returns the version of this program, or "" for one built from a checkout.
-func release() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return ""
 }

@@ -226,6 +226,10 @@ func (e *examination) disk(check, path string) {
 func (e *examination) database(ctx context.Context) (usable bool) {
 	scheme, path, _ := e.scheme()
 	var list []finding.Finding
+	if _, err := os.Stat(path); scheme == "sqlite" && errors.Is(err, fs.ErrNotExist) && refuseUnfinished(path) == nil {
+		e.found(finding.Bad("database", "Start the server, which makes it; or name another place with --data or --db.", "there is no database at %s", absolute(path)))
+		return false
+	}
 	if scheme == "sqlite" {
 		list = sqlite.Diagnose(ctx, path, &sqlite.DiagnoseOptions{Deep: e.Deep})
 		if dir := filepath.Dir(path); filepath.Clean(dir) != filepath.Clean(e.Data) {

@@ -100,7 +100,7 @@ func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
 	d.says(t, finding.Warning, "environment", "FORMSVC_BASE_ULR", "FORMSVC_BASE_URL?")
 	d.says(t, finding.Warning, "environment", "FORMSVC_NOTHING_OF_OURS", "serve --help")
 	d.says(t, finding.Warning, "data directory", "no ", "Start the server")
-	d.says(t, finding.Warning, "database", "no file", "Start the server")
+	d.says(t, finding.Problem, "database", "no database at "+dir, "Start the server")
 	d.says(t, finding.Warning, "files", "no directory", "Start the server")
 	if made, _ := os.ReadDir(dir); len(made) > 0 {
 		t.Errorf("looking made %v", made)

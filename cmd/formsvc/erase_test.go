@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"os"
 	"os/user"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -256,6 +258,9 @@ func TestEraseCommandsNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
 	manage(t, dsn, "accounts", "create", "default")
+	if err := os.MkdirAll(filepath.Join(dataDir(t, dsn), "files"), 0o700); err != nil { // which a server makes
+		t.Fatal(err)
+	}
 	const nobody = "0198b0e1-3e6f-7c1a-8a4e-0123456789ab"
 	for _, x := range []struct {
 		args   string

@@ -17,6 +17,9 @@ type filesCmd struct {
 // withFiles runs a command on the database and the blob store of the flags. metered may
 // return another to work on in its place; nil is for leaving it.
 func (g *global) withFiles(ctx context.Context, metered func(store, blobs) blobs, do func(svc *formsvc.Service) error) (err error) {
+	if err := errors.Join(g.existing(ctx), g.existingFiles()); err != nil {
+		return err
+	}
 	b, err := g.openBlobs()
 	if err != nil {
 		return err

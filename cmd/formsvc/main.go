@@ -82,6 +82,7 @@ func newParser(commands *cli, opts ...kong.Option) (*kong.Kong, error) {
 // cli is the command line.
 type cli struct {
 	global
+	ShowVersion versionFlag `name:"version" env:"-" help:"Print the version of this program."`
 
 	Serve        serveCmd        `cmd:"" help:"Serve the API and deliver webhooks."`
 	Accounts     accountsCmd     `cmd:"" help:"Create and list accounts."`
@@ -103,6 +104,7 @@ type cli struct {
 	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
 	Listen       listenCmd       `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
 	Health       healthCmd       `cmd:"" help:"Ask the server on this machine whether it is ready; exit status 1 if it is not."`
+	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision, and the Go that built it."`
 	Completion   completionCmd   `cmd:"" help:"Print a script that makes a shell complete command lines."`
 	Complete     completeCmd     `cmd:"" hidden:"" help:"Print what the last word may be, for the scripts of completion."`
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
@@ -39,7 +40,8 @@ type migrationRecord struct {
 	Other string `json:"other,omitempty"`
 }
 
-// Run lists the migrations and changes nothing.
+// Run lists the migrations and changes nothing. It fails when none was applied: then that
+// is likely another database than the one that was meant.
 func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) error {
 	list, err := g.migrations(ctx)
 	if err != nil {
@@ -49,13 +51,22 @@ func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) erro
 	for i, m := range list {
 		rows[i] = migrationRecord{m.Version, m.Name, stamp{m.AppliedAt}, m.SHA256, m.Other}
 	}
-	return records(c.output, std.out, "VERSION\tNAME\tAPPLIED\tCHECKSUM", rows, func(m migrationRecord) string {
+	err = records(c.output, std.out, "VERSION\tNAME\tAPPLIED\tCHECKSUM", rows, func(m migrationRecord) string {
 		sum := m.SHA256[:12]
 		if m.Other != "" {
 			sum = "of another build: " + m.Other
 		}
 		return fmt.Sprintf("%d\t%s\t%s\t%s", m.Version, m.Name, m.AppliedAt, sum)
 	})
+	if !applied(list) {
+		return errors.Join(err, g.noDatabase())
+	}
+	return err
+}
+
+// applied reports whether any step of the schema has been done.
+func applied(steps []sqlite.Migration) bool {
+	return slices.ContainsFunc(steps, func(m sqlite.Migration) bool { return !m.AppliedAt.IsZero() })
 }
 
 // migrations lists the steps of the schema. A SQLite file that does not exist is
@@ -66,6 +77,9 @@ func (g *global) migrations(ctx context.Context) (list []sqlite.Migration, err e
 		return nil, err
 	}
 	if scheme == "sqlite" {
+		if err := refuseUnfinished(path); err != nil {
+			return nil, err
+		}
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			dir, err := os.MkdirTemp("", "formsvc-")
 			if err != nil {
@@ -75,11 +89,7 @@ func (g *global) migrations(ctx context.Context) (list []sqlite.Migration, err e
 			g = &global{DB: "sqlite:" + filepath.Join(dir, "empty.db")}
 		}
 	}
-	ring, err := g.keys(false)
-	if err != nil {
-		return nil, err
-	}
-	s, err := g.openWith(ctx, ring, false)
+	s, err := g.openWith(ctx, nil, false)
 	if err != nil {
 		return nil, err
 	}

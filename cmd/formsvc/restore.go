@@ -74,7 +74,7 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 
 // ready makes a Postgres database ready that pg_restore brought back.
 func (c *restoreCmd) ready(ctx context.Context, g *global, std streams) (err error) {
-	s, err := g.open(ctx, false)
+	s, err := g.openExisting(ctx, false)
 	if err != nil {
 		return err
 	}

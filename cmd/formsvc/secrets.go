@@ -78,6 +78,9 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 	if g.SecretKeys != "" && c.DropOld {
 		return usageError{errors.New("--drop-old: remove the keys from FORMSVC_SECRET_KEYS yourself")}
 	}
+	if err := g.existing(ctx); err != nil {
+		return err
+	}
 	ring, err := g.keys(false)
 	if err != nil {
 		return err

@@ -16,6 +16,9 @@ import (
 // defaultAccount is the account that the first start makes.
 const defaultAccount = "default"
 
+// defaultAddr is where servers listen.
+const defaultAddr = "127.0.0.1:8080"
+
 type serveCmd struct {
 	allowing
 	encryption
@@ -55,6 +58,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if c.LogFormat == "json" {
 		logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	}
+	logger.InfoContext(ctx, "starting", slog.Any("build", thisBuild()))
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -104,6 +108,11 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if ready != nil {
 		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", ready))
 	}
+	forget, err := g.noteServing(serving{c.BaseURL, on.api.Addr().String()})
+	if err != nil {
+		logger.WarnContext(ctx, "where it serves was not noted for \"formsvc settings-link\", which then needs --base-url", slog.Any("error", err))
+	}
+	defer forget()
 	c.announce(ctx, g, logger, on)
 	err = n.run(ctx, on.bounded(c.MaxConnections))
 	logger.InfoContext(ctx, "stopped")

@@ -17,8 +17,8 @@ const settingsPath = "/settings"
 
 type settingsLinkCmd struct {
 	inAccount
-	BaseURL string `name:"base-url" placeholder:"URL" help:"The public address of the API, as the server has it. Defaults to http://ADDR."`
-	Addr    string `default:"127.0.0.1:8080" help:"Where the server listens."`
+	BaseURL string `name:"base-url" placeholder:"URL" help:"The public address of the API. Defaults to that of the server that runs with --data on this machine."`
+	Addr    string `placeholder:"ADDR" help:"Where the server listens, for when none runs here. Defaults to 127.0.0.1:8080."`
 }
 
 // Run prints a link, and nothing else, to standard output.
@@ -28,14 +28,27 @@ func (c *settingsLinkCmd) Run(ctx context.Context, g *global, std streams) error
 		if err != nil {
 			return err
 		}
-		base := strings.TrimRight(c.BaseURL, "/")
-		if base == "" {
-			base = "http://" + c.Addr
-		}
+		base := c.base(ctx, g, std)
 		_, _ = fmt.Fprintf(std.err, "This link signs in to the settings of the account %q, once, until %s:\n", c.Account, until.Local().Format("15:04:05"))
 		_, err = fmt.Fprintln(std.out, signInLink(base, token))
 		return err
 	})
+}
+
+// base returns the address of the API, and says when it is not known for sure.
+func (c *settingsLinkCmd) base(ctx context.Context, g *global, std streams) string {
+	if c.BaseURL != "" {
+		return strings.TrimRight(c.BaseURL, "/")
+	}
+	s, running := g.whereServing(ctx)
+	if running {
+		return s.BaseURL
+	}
+	if c.Addr != "" || s.BaseURL == "" {
+		s.BaseURL = "http://" + reachable(cmp.Or(c.Addr, defaultAddr))
+	}
+	_, _ = fmt.Fprintf(std.err, "No server runs here with --data %s. The link is for one at %s; for another one, name it with --base-url.\n", g.Data, s.BaseURL)
+	return s.BaseURL
 }
 
 // signInLink returns the link with a token.

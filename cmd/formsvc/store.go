@@ -143,17 +143,32 @@ func (g *global) empty(ctx context.Context) (_ bool, err error) {
 	return len(accounts) == 0, err
 }
 
-// withService runs a management command on the database of the flags, beside a
-// server that may be running on it.
+// openExisting is open for a database that a server has made.
+func (g *global) openExisting(ctx context.Context, makeKeys bool) (store, error) {
+	if err := g.existing(ctx); err != nil {
+		return nil, err
+	}
+	return g.open(ctx, makeKeys)
+}
+
+// withService runs a management command on the database of the flags, which there must
+// be, beside a server that may be running on it.
 func (g *global) withService(ctx context.Context, do func(svc *formsvc.Service) error) error {
+	if err := g.existing(ctx); err != nil {
+		return err
+	}
 	return g.with(ctx, false, nil, do)
 }
 
 // withSecrets is withService for commands that write secrets.
 func (g *global) withSecrets(ctx context.Context, opts *formsvc.Options, do func(svc *formsvc.Service) error) error {
+	if err := g.existing(ctx); err != nil {
+		return err
+	}
 	return g.with(ctx, true, opts, do)
 }
 
+// with is for commands that may make the database.
 func (g *global) with(
 	ctx context.Context, makeKeys bool, opts *formsvc.Options, do func(svc *formsvc.Service) error,
 ) (err error) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
@@ -79,9 +80,18 @@ func (e *encryption) publicURL(listening net.Addr) string {
 		}
 		return "https://" + host
 	case e.TLSCert != "":
-		return "https://" + listening.String()
+		return "https://" + reachable(listening.String())
 	}
-	return "http://" + listening.String()
+	return "http://" + reachable(listening.String())
+}
+
+// reachable returns an address at which this machine reaches what listens at addr.
+func reachable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip, ipErr := netip.ParseAddr(host); err != nil || host != "" && (ipErr != nil || !ip.IsUnspecified()) {
+		return addr
+	}
+	return net.JoinHostPort("localhost", port)
 }
 
 // serverConfig is what all servers of HTTPS have in common.

@@ -171,7 +171,7 @@ func (c *webhookRedeliverCmd) one(ctx context.Context, g *global, std streams, u
 func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams, uuid formsvc.ID, since time.Time) (err error) {
 	m := std.meter(c.output, "redeliver", inPieces("deliveries"))
 	defer m.end()
-	s, err := g.open(ctx, false)
+	s, err := g.openExisting(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+const anyID = "018f0000-0000-7000-8000-000000000000"
+
+// onData are the commands that work on a database which there must be, with what they
+// need to be understood.
+func onData() map[string]string {
+	return map[string]string{
+		"accounts list": "", "accounts contact": "default ops@example.com", "keys list": "", "keys revoke": anyID,
+		"keys create":   "--name k --permissions all",
+		"settings-link": "", "webhooks list": "", "webhooks create": "--url https://example.com/ --events all",
+		"webhooks get": anyID, "webhooks disable": anyID, "webhooks enable": anyID, "webhooks delete": anyID, "webhooks test": anyID, "webhooks deliveries": anyID,
+		"webhooks redeliver": anyID + " --since 2026-11-23T00:00:00Z", "webhooks rotate": anyID,
+		"files sweep": "", "files verify": "", "export": "--campaign " + anyID, "erase": "--email ada@example.com",
+		"retention run": "--older-than 30d --campaign " + anyID, "audit list": "", "backup": "--to copy", "doctor": "",
+		"secrets rotate-key": "", "migrate status": "", "listen": "--addr 127.0.0.1:0 --events all",
+	}
+}
+
+// notOnData are the others, and why.
+func notOnData() map[string]string {
+	return map[string]string{
+		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
+		"sign": "has none", "verify": "has none", "health": "has none", "completion": "has none", "complete": "has none", "version": "has none",
+		"failpoints": "has none",
+	}
+}
+
+// A command in the wrong place says where it looked and makes nothing there.
+func TestCommandsMakeNoDatabase(t *testing.T) {
+	var commands cli
+	parser, err := newParser(&commands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range parser.Model.Leaves(false) {
+		name := strings.TrimPrefix(commandName(leaf), "formsvc ")
+		args, ok := onData()[name]
+		if !ok {
+			if notOnData()[name] == "" {
+				t.Errorf("%s: in neither list of this test", name)
+			}
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Chdir(dir)
+			line := strings.Fields(name + " " + args)
+			said := refused(t, line)
+			if want := filepath.Join(dir, "formsvc-data"); !strings.Contains(said, want) {
+				t.Errorf("it does not say that it looked in %s: %s", want, said)
+			}
+			if said = refused(t, append(line, "--db", "sqlite:other.db")); !strings.Contains(said, "other.db") {
+				t.Errorf("it does not say that it looked for other.db: %s", said)
+			}
+			if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
+				t.Errorf("it made %v (%v)", made, err)
+			}
+			if name == "doctor" { // a warning; it has a test of its own
+				return
+			}
+			dsn := postgrestest.DSN(t)
+			if said = refused(t, append(line, "--db", dsn)); !strings.Contains(said, "pg_dump") && !strings.Contains(said, "no tables of formsvc") {
+				t.Errorf("it does not say that the database is empty: %s", said)
+			}
+			if strings.Contains(said, dsn) {
+				t.Errorf("it shows the address of the database: %s", said)
+			}
+			db, err := sql.Open("pgx", dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = db.Close() }()
+			var tables int
+			err = db.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema()").Scan(&tables)
+			if made, dirErr := os.ReadDir(dir); err != nil || dirErr != nil || tables > 0 || len(made) > 0 {
+				t.Errorf("it made %d tables and %v (%v, %v)", tables, made, err, dirErr)
+			}
+		})
+	}
+}
+
+// refused runs a command that must fail, and returns what it said.
+func refused(t *testing.T, line []string) string {
+	t.Helper()
+	var out, said bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if status := run(ctx, line, streams{strings.NewReader(""), &out, &said}); status != 1 {
+		t.Errorf("%v: status %d, want 1: %s%s", line, status, &said, &out)
+	}
+	return out.String() + said.String()
+}
+
+// A directory of files that is not there is not made beside a database that is elsewhere.
+func TestCommandsMakeNoDirectoryOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	accept := func(line ...string) {
+		t.Helper()
+		var said bytes.Buffer
+		if status := run(t.Context(), line, streams{strings.NewReader(""), &said, &said}); status != 0 {
+			t.Fatalf("%v: %d %s", line, status, &said)
+		}
+	}
+	accept("accounts", "create", "default", "--db", "sqlite:forms.db")
+	for _, line := range [][]string{
+		{"files", "verify"}, {"files", "sweep"}, {"erase", "--email", "ada@example.com"}, {"backup", "--to", "copy"},
+	} {
+		if said := refused(t, append(line, "--db", "sqlite:forms.db")); !strings.Contains(said, filepath.Join(dir, "formsvc-data", "files")) {
+			t.Errorf("%v: it does not say where it looked: %s", line, said)
+		}
+	}
+	if _, err := os.Stat("formsvc-data"); err == nil {
+		t.Error("a directory was made")
+	}
+	accept("backup", "--to", "copy", "--without-files", "--db", "sqlite:forms.db")
+	accept("files", "verify", "--db", "sqlite:forms.db", "--blobs", "file:"+t.TempDir())
+}
+
+// commandName returns the name of a command without its arguments.
+func commandName(node *kong.Node) string {
+	if node.Parent == nil {
+		return node.Name
+	}
+	return commandName(node.Parent) + " " + node.Name
+}
