@@ -54,7 +54,8 @@ func New(db *bun.DB, opts *Options) *Store {
 }
 
 // Bind returns a store that works inside tx, a transaction of the caller, which is a
-// *sql.Tx or a bun.Tx: what the store writes commits or rolls back with it. Like tx it
+// *sql.Tx, a bun.Tx or something around one with Commit and Rollback, such as the ConnPool
+// of a transaction of gorm; [BindPgx] takes a pgx.Tx. What the store writes commits or rolls back with it. Like tx it
 // must not be used by two goroutines at once. After the commit, call
 // [formsvc.Service.Notify], or leave deliveries and followers to their next poll. Of opts
 // it uses the keyring, which must be that of the other stores on the database.
@@ -63,9 +64,13 @@ func Bind(tx bun.IConn, opts *Options) (formsvc.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: bind: %w", err)
 	}
+	return bindTo(build, c, opts), nil
+}
+
+func bindTo(build bunstore.Builder, c bun.IConn, opts *Options) formsvc.Store {
 	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // no secret
 	o := opts.withDefaults()
-	return bunstore.New(bunstore.Config{Backend: b, Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(build, c), nil
+	return bunstore.New(bunstore.Config{Backend: b, Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(build, c)
 }
 
 // checkDriver makes sure that the driver takes what only pgx takes, be it pgx itself or

@@ -71,7 +71,8 @@
 //
 // [OpenDB] works on a database that the program has opened for itself. [Bind] gives a
 // store inside a transaction of the caller's, so that a response and the caller's own
-// rows commit together or not at all. In a transaction that is REPEATABLE READ or
+// rows commit together or not at all; [BindPgx] does for a transaction of pgx itself, as
+// sqlc and River use it. In a transaction that is REPEATABLE READ or
 // SERIALIZABLE a response that was changed, or that a file or signature was added to, since
 // the transaction began can't be changed anymore: the server undoes it (SQLSTATE 40001),
 // and the caller begins again.

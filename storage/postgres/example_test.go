@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/uptrace/bun"
+
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
 )
@@ -37,4 +41,60 @@ func submit(ctx context.Context, dsn string) (formsvc.Response, error) {
 	return svc.Responses.Create(ctx, account.ID, campaign.ID, formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"},
 	})
+}
+
+// orderForm writes the host's own row and a response in one transaction of pgx: with the
+// queries that sqlc generates it is q.WithTx(tx), and a job of River is inserted with
+// client.InsertTx(ctx, tx, …).
+func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, account, campaign formsvc.ID) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		bound, err := postgres.BindPgx(tx, nil)
+		if err != nil {
+			return err
+		}
+		r, err := svc.With(bound).Responses.Create(ctx, account, campaign, formsvc.ResponseInput{
+			User: formsvc.User{Email: "ada@example.com"},
+		})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO orders (response, quantity) VALUES ($1, $2)", string(r.ID), 3)
+		return err
+	})
+	if err == nil {
+		svc.Notify() // webhooks and followers need not wait for their next poll
+	}
+	return err
+}
+
+// A host on pgx, with sqlc or River: both commit, or neither.
+func ExampleBindPgx() {
+	var (
+		ctx               = context.Background()
+		pool              *pgxpool.Pool
+		svc               *formsvc.Service
+		account, campaign formsvc.ID
+	)
+	fmt.Println(orderForm(ctx, pool, svc, account, campaign))
+}
+
+// A host on gorm, with or without PrepareStmt:
+//
+//	db.Transaction(func(tx *gorm.DB) error {
+//		err := order(ctx, tx.Statement.ConnPool.(bun.IConn), svc)
+//		…
+//
+// Its ConnPool has the methods of a *sql.Tx.
+func ExampleBind() {
+	order := func(ctx context.Context, tx bun.IConn, svc *formsvc.Service, account, campaign formsvc.ID) error {
+		bound, err := postgres.Bind(tx, nil)
+		if err != nil {
+			return err
+		}
+		_, err = svc.With(bound).Responses.Create(ctx, account, campaign, formsvc.ResponseInput{
+			User: formsvc.User{Email: "ada@example.com"},
+		})
+		return err
+	}
+	_ = order
 }

@@ -1,7 +1,6 @@
 package bunstore
 
 import (
-	"database/sql"
 	"fmt"
 
 	"github.com/uptrace/bun"
@@ -9,15 +8,19 @@ import (
 )
 
 // CallersTx returns how to build and to run queries in a transaction of the caller's,
-// which is a bun.Tx or a *sql.Tx.
+// which is a bun.Tx, a *sql.Tx or something around it that can be committed.
 func CallersTx(tx bun.IConn, dialect schema.Dialect) (Builder, bun.IConn, error) {
 	switch t := tx.(type) {
 	case bun.Tx:
 		return t, t.Tx, nil
-	case *sql.Tx:
+	case interface {
+		bun.IConn
+		Commit() error
+		Rollback() error
+	}:
 		// It only builds: every query is told its connection.
 		return bun.NewDB(nil, dialect), t, nil
 	default:
-		return nil, nil, fmt.Errorf("want a *sql.Tx or a bun.Tx, got a %T", tx)
+		return nil, nil, fmt.Errorf("want a *sql.Tx, a bun.Tx or another transaction, got a %T", tx)
 	}
 }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// orderWithPgx is order for a host whose database is a pool of pgx, as with sqlc or River.
+func orderWithPgx(ctx context.Context, pool *pgxpool.Pool, forms *formsvc.Service, c formsvc.Campaign, what string) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		bound, err := postgres.BindPgx(tx, nil)
+		if err != nil {
+			return err
+		}
+		r, err := forms.With(bound).Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{
+			User: formsvc.User{Email: "customer@example.com"}, Answers: []formsvc.Answer{{Name: "what", Value: []string{what}}},
+		})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "INSERT INTO orders (response, what) VALUES ($1, $2)", string(r.ID), what)
+		return err
+	})
+	forms.Notify() // the same as above
+	return err
+}
+
+func TestOrderWithPgx(t *testing.T) {
+	ctx, dsn := t.Context(), postgrestest.DSN(t)
+	store, err := postgres.Open(ctx, dsn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	forms, err := formsvc.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := forms.Accounts.Create(ctx, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := forms.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := pgxpool.New(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := orderWithPgx(ctx, pool, forms, c, "a lamp"); err == nil {
+		t.Error("an order went without a table for it")
+	}
+	_, err = pool.Exec(ctx, "CREATE TABLE orders (response text, what text)")
+	if err := errors.Join(err, orderWithPgx(ctx, pool, forms, c, "a lamp")); err != nil {
+		t.Fatal(err)
+	}
+	list, err := forms.Responses.List(ctx, formsvc.ResponseQuery{AccountID: account.ID, CampaignID: c.ID})
+	if err != nil || list.Total != 1 {
+		t.Errorf("%d responses (%v), want that of the second order", list.Total, err)
+	}
+}
