@@ -1,0 +1,205 @@
+package transfer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage/transfer"
+)
+
+var errStop = errors.New("stop here")
+
+// TestGoesOn stops a copy wherever it tells how far it is, as the end of the process
+// would, and goes on.
+func TestGoesOn(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		scatter(t, from, 4200)
+		stops := 0
+		for {
+			err := interrupted(t, from, to, 1+stops%2)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, errStop) {
+				t.Fatal(err)
+			}
+			for _, d := range []database{from, to} {
+				if _, err := d.try(t.Context(), ring(t), false); !errors.Is(err, formsvc.ErrMoved) {
+					t.Errorf("%s can be used amid a copy: %v", d.kind, err)
+				}
+			}
+			stops++
+		}
+		if stops < 15 {
+			t.Errorf("the copy was stopped %d times", stops)
+		}
+		compared(t, from, to)
+	})
+}
+
+// interrupted copies until the n-th time that something is told, and leaves everything as
+// it is then.
+func interrupted(t *testing.T, from, to database, n int) (err error) {
+	t.Helper()
+	a, b := from.open(t, true), to.open(t, true)
+	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
+	done := make(chan error, 1)
+	stopped := make(chan struct{})
+	go func() {
+		told := 0
+		_, err := transfer.Copy(context.Background(), a, b, &transfer.Options{Progress: func(p transfer.Progress) {
+			if p.What != "rows" {
+				return
+			}
+			if told++; told == n {
+				close(stopped)
+				select {} // it is dead
+			}
+		}})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-stopped:
+		return errStop
+	}
+}
+
+// TestLastStep ends between the two marks: nobody may use either database, and the next
+// run ends what was begun.
+func TestLastStep(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		scatter(t, from, 100)
+		if err := interrupted(t, from, to, 17); !errors.Is(err, errStop) { // the last table is next
+			t.Fatal(err)
+		}
+		if _, err := moved(t, from, newDatabase(t, from.kind), nil); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("to another database: %v", err)
+		}
+		a, b := from.open(t, true), to.open(t, true)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := transfer.Copy(ctx, a, &dying{store: b, db: from, t: t, cancel: cancel}, nil)
+		if err == nil || !strings.Contains(err.Error(), "run the same copy again") {
+			t.Fatalf("a copy that ends after the first mark: %v", err)
+		}
+		must(t, errors.Join(a.Close(), b.Close()))
+		for _, d := range []database{from, to} {
+			if _, err := d.try(t.Context(), ring(t), false); !errors.Is(err, formsvc.ErrMoved) {
+				t.Errorf("%s can be used amid a copy: %v", d.kind, err)
+			}
+		}
+		a = from.open(t, true)
+		if err := transfer.Cancel(t.Context(), a); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("all is copied, and it is cancelled: %v", err)
+		}
+		must(t, a.Close())
+		_, err = moved(t, from, to, nil)
+		must(t, err)
+		must(t, to.open(t, false).Close())
+		compared(t, from, to)
+	})
+}
+
+// dying is a store to which nothing can be written once the other one is marked as moved.
+type dying struct {
+	store
+
+	t      *testing.T
+	db     database // the other one
+	cancel func()
+}
+
+func (d *dying) Portable() bunstore.Portable { return &dyingPortable{d.store.Portable(), d} }
+
+type dyingPortable struct {
+	bunstore.Portable
+
+	d *dying
+}
+
+func (p *dyingPortable) Write(ctx context.Context, do func(c bun.IConn) error) error {
+	if p.d.db.number(p.d.t, "SELECT count(*) FROM formsvc_identity WHERE state = 'moved'") > 0 {
+		p.d.cancel()
+		return ctx.Err()
+	}
+	return p.Portable.Write(ctx, do)
+}
+
+// TestTwoAtOnce runs the same copy twice at the same time.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		scatter(t, from, 4200)
+		if err := interrupted(t, from, to, 1); !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+		var (
+			errs [2]error
+			work sync.WaitGroup
+		)
+		for i := range errs {
+			a, b := from.open(t, true), to.open(t, true)
+			work.Go(func() {
+				_, errs[i] = transfer.Copy(t.Context(), a, b, nil)
+				errs[i] = errors.Join(errs[i], a.Close(), b.Close())
+			})
+		}
+		work.Wait()
+		for i, err := range errs {
+			if err != nil && (!errors.Is(err, transfer.ErrUnderWay) || errs[1-i] != nil) {
+				t.Errorf("copy %d of two: %v", i, err)
+			}
+		}
+		compared(t, from, to)
+	})
+}
+
+// TestCancel gives up a copy that was cut off; what was copied is never taken for a part
+// of the next one.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		w := newWorld(t, from)
+		scatter(t, from, 4200)
+		if err := interrupted(t, from, to, 20); !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+		elsewhere := newDatabase(t, to.kind)
+		if _, err := moved(t, from, elsewhere, nil); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a copy to another database meanwhile: %v", err)
+		}
+		s := from.open(t, true)
+		must(t, transfer.Cancel(t.Context(), s))
+		if err := transfer.Cancel(t.Context(), s); err == nil {
+			t.Error("a copy is cancelled twice")
+		}
+		must(t, s.Close())
+		w.respond(t, from, 3)
+		// One that ends before it has begun over there.
+		from.exec(t, "UPDATE formsvc_identity SET state = 'moving', since = since + 1, peer = 'nowhere'")
+		to.exec(t, "UPDATE formsvc_identity SET peer = 'nowhere'")
+		if _, err := moved(t, from, to, nil); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a part of another copy is taken: %v", err)
+		}
+		from.exec(t, "UPDATE formsvc_identity SET state = 'active', peer = ''")
+		_, err := moved(t, from, to, nil)
+		must(t, err)
+		compared(t, from, to)
+		if err := transfer.Cancel(t.Context(), from.open(t, true)); !errors.Is(err, formsvc.ErrMoved) {
+			t.Errorf("a copy is cancelled that is done: %v", err)
+		}
+	})
+}
