@@ -143,7 +143,7 @@ func TestListDeliveries(t *testing.T) {
 			w.do("GET", other+"cursor="+next, "").is(400, "invalid_cursor").faults("cursor invalid_cursor")
 		}
 		for query, fault := range map[string]string{
-			"state=done": "state invalid_value", "state=Failed": "state invalid_value", "state=": "state required",
+			"state=done": "state invalid_value", "state=Failed": "state invalid_value",
 			"state=failed&state=failed": "state repeated_parameter", "status=pending": "status unknown_parameter",
 			"event=response.created": "event unknown_parameter", "limit=0": "limit invalid_value",
 		} {
