@@ -87,7 +87,7 @@ torture-long: ## the same for an hour
 mutants: ## plant bugs, one after the other, and see the tests catch each (about 10 minutes)
 	@$(WITH_S3) $(WITH_POSTGRES) bash .ci/mutants/run $(MUTANTS)
 
-test-connectors: ## test the connectors of examples/connectors, one of them in a real Node-RED (a minute; needs Node.js)
+test-connectors: ## test the connectors of examples/connectors, one of them in a real Node-RED (a few minutes; needs Node.js)
 	@$(WITH_POSTGRES) bash examples/connectors/testing/run
 
 test-n8n: ## test the connector for n8n in a real n8n (minutes, and gigabytes in .cache the first time; needs Node.js)

@@ -25,9 +25,9 @@ class Subscription {
   #uuid
   #url
   #seen = new Set()
-  // The test by which the node finds out whether the service reaches it, and the ids of tests that are not for flows.
-  #test = Promise.resolve()
+  // The ids of tests that are not for flows, and requests that will tell of more.
   #tests = new Set()
+  #asking = new Set()
   #queue = Promise.resolve()
 
   // Makes the webhook what the node wants: {client, url, events, campaignUuid}. What failed while nobody was here is
@@ -58,14 +58,25 @@ class Subscription {
 
   // Has the service send a test event and returns what came of it: an attempt, as the service shows it.
   async try(signal) {
-    const options = { signal, attempts: 3 }
-    this.#test = this.#client.send({ method: 'POST', path: `/v1/webhooks/${this.#uuid}/test`, json: {} }, options)
-      .then(({ body }) => (this.#tests.add(body.eventUuid), body.uuid))
-    const path = `/v1/deliveries/${await this.#test}`
+    const path = `/v1/deliveries/${await this.#askForTest()}`
     for (let wait = FIRST_LOOK; ; wait = Math.min(2 * wait, LONGEST_LOOK)) {
       await sleep(wait, undefined, { signal })
-      const { attempts: [attempt] } = (await this.#client.send({ method: 'GET', path }, options)).body
+      const { attempts: [attempt] } = (await this.#client.send({ method: 'GET', path }, { signal, attempts: 3 })).body
       if (attempt) return attempt
+    }
+  }
+
+  // Returns the delivery of a test event. It goes on when the node ends: its successor must know which test was ours.
+  async #askForTest() {
+    const request = { method: 'POST', path: `/v1/webhooks/${this.#uuid}/test`, json: {} }
+    const asking = this.#client.send(request, { attempts: 3 })
+    this.#asking.add(asking)
+    try {
+      const { uuid, eventUuid } = (await asking).body
+      this.#tests.add(eventUuid)
+      return uuid
+    } finally {
+      this.#asking.delete(asking)
     }
   }
 
@@ -73,7 +84,7 @@ class Subscription {
   async isOwnTest({ id, test }) {
     if (!test) return false
     // It may come before the service has said which it is.
-    await this.#test.catch(() => {})
+    if (!this.#tests.has(id)) await Promise.allSettled(this.#asking)
     return this.#tests.has(id)
   }
 

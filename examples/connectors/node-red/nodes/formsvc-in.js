@@ -30,7 +30,8 @@ module.exports = function (RED) {
     constructor(node, config) {
       this.node = node
       this.config = config
-      this.ending = new AbortController()
+      // Ends what work() began.
+      this.round = new AbortController()
       this.quietUntil = 0
       this.renewAt = 0
       this.id = lastingId(node)
@@ -67,19 +68,19 @@ module.exports = function (RED) {
     }
 
     work() {
-      this.working = this.subscribe(this.wants)
-        .catch(error => { if (!this.ending.signal.aborted) this.fail(error) })
-        .finally(() => { this.working = undefined })
+      this.round.abort()
+      this.round = new AbortController()
+      const { signal } = this.round
+      this.subscribe(this.wants, signal).catch(error => { if (!signal.aborted) this.fail(error) })
     }
 
     // Tries until events arrive or the node ends.
-    async subscribe(wanted) {
-      const { signal } = this.ending
+    async subscribe(wanted, signal) {
       this.status('yellow', 'subscribing')
       for (let wait = FIRST_WAIT; ; wait = Math.min(2 * wait, LONGEST_WAIT)) {
         try {
           for (const warning of await this.subscription.ensure(wanted, signal)) this.node.warn(warning)
-          return await this.prove(wanted.url)
+          return await this.prove(wanted.url, signal)
         } catch (error) {
           if (signal.aborted) return
           this.fail(error, refusesAddress(error) && RED._('formsvc-in.error.not-public'))
@@ -91,8 +92,7 @@ module.exports = function (RED) {
 
     // Has the service send test events until a signed delivery has arrived. Only that shows that there is a way from the service
     // to this node, and what is wrong with it.
-    async prove(url) {
-      const { signal } = this.ending
+    async prove(url, signal) {
       if (this.subscription.proven) return this.status('green', 'receiving')
       this.status('yellow', 'testing')
       for (let wait = FIRST_TEST_WAIT; ; wait = Math.min(2 * wait, LONGEST_TEST_WAIT)) {
@@ -136,14 +136,14 @@ module.exports = function (RED) {
 
     // Subscribes again, since somebody may have given the webhook another secret; but not whenever anybody posts something.
     renew() {
-      if (this.working || Date.now() < this.renewAt) return
+      if (!this.subscription.proven || Date.now() < this.renewAt) return
       this.renewAt = Date.now() + RENEWAL
       this.subscription.proven = false
       this.work()
     }
 
     close(removed, done) {
-      this.ending.abort()
+      this.round.abort()
       this.unroute?.()
       if (this.unroute) this.subscription.open = false
       if (removed) unsubscribe(this.subscription, error => this.node.error(error)).then(done)

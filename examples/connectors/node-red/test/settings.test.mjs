@@ -38,10 +38,10 @@ describe('settings', { concurrency: false }, () => {
   after(() => service?.stop())
 
   // The flow of these tests: what comes is commented on.
-  const flow = (nodeRed, more, wanted = account(service)) => [tab(), wanted, trigger(nodeRed, { wires: [['comment']], ...more }), {
+  const flow = (nodeRed, more, wanted = account(service)) => [tab(), wanted, trigger(nodeRed, { wires: [['comment', 'all']], ...more }), {
     id: 'comment', z: 'flow', type: 'formsvc', account: 'account', operation: 'addComment', comment: 'seen', commentType: 'str',
     campaign: 'event.data.campaign.uuid', campaignType: 'msg', response: 'event.data.response.uuid', responseType: 'msg', wires: [['record']],
-  }, ...nodeRed.record('record'), ...nodeRed.watch()]
+  }, ...nodeRed.record('record'), ...nodeRed.record('all', 'all'), ...nodeRed.watch()]
 
   // Makes a response and waits until its event has gone all the way through the flow.
   async function goesThrough(nodeRed) {
@@ -62,7 +62,11 @@ describe('settings', { concurrency: false }, () => {
       await nodeRed.deploy(flow(nodeRed))
       await nodeRed.shows(/^green: receiving$/)
       await goesThrough(nodeRed)
-      assert.equal((await nodeRed.messages()).length, 1, 'the test event of the node stays with it')
+      const all = await eventually('what the trigger has sent', async () => {
+        const sent = await nodeRed.messages('all')
+        return sent.length && sent
+      })
+      assert.equal(all.length, 1, 'the test event of the node stays with it')
       // Two more nodes, a change of one, and none at all: each time what is there receives.
       const two = [{ ...trigger(nodeRed), id: 'second', wires: [[]] }, ...nodeRed.watch('second')]
       await nodeRed.deploy([...flow(nodeRed, {}, account(service, { credentials: undefined })), ...two], 'nodes')

@@ -31,11 +31,11 @@ export async function newEvents(this: IPollFunctions): Promise<IDataObject[]> {
   for (let more = true; more && found.length < mostEvents; ) {
     const page: FeedPage | undefined = await pageAfter.call(this, cursor, mostEvents - found.length)
     if (!page) {
+      cursor = await endOfFeed.call(this)
       this.logger.warn(
         `"${this.getNode().name}": the Forms Campaign Service does not know our place in its events any more; ` +
           'the key is of another account, or the service has begun anew. Events from now on start the workflow.',
       )
-      cursor = await endOfFeed.call(this)
       break
     }
     found.push(...page.items)
