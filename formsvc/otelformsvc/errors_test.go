@@ -19,16 +19,17 @@ func TestClassesOfErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := len(regexp.MustCompile(`(?m)^\tErr\w+ += errors\.New`).FindAll(source, -1))
+	kinds := len(regexp.MustCompile(`(?m)^\tErr\w+ +(error )?= `).FindAll(source, -1))
 	faults := map[error]bool{
 		formsvc.ErrCorrupt: true, formsvc.ErrNoSpace: true, formsvc.ErrUnavailable: true, formsvc.ErrUnknownOutcome: true,
-		formsvc.ErrStoreClosed: true, formsvc.ErrOtherBlobs: true, errors.New("canary"): true,
+		formsvc.ErrStoreClosed: true, formsvc.ErrOtherBlobs: true, formsvc.ErrMoved: true, errors.New("canary"): true,
 	}
 	classes := make(map[string]bool)
 	for _, err := range []error{
 		formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrInvalid, formsvc.ErrCampaignClosed,
 		formsvc.ErrTransition, formsvc.ErrUnauthenticated, formsvc.ErrLimit, formsvc.ErrQuota, formsvc.ErrRepeated,
 		formsvc.ErrInFlight, formsvc.ErrMismatch, formsvc.ErrTooLarge, formsvc.ErrDigest, formsvc.ErrManyOrphans,
+		formsvc.ErrOtherBlobs,
 	} {
 		faults[err] = false
 	}
