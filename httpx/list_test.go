@@ -267,12 +267,8 @@ func TestFilters(t *testing.T) {
 			"createdBefore=9999-12-31T23:59:59.9999999Z":            {0, 1, 2, 3},
 			"status=pending&email=A@example.com&limit=1":            {3},
 			"status=validated&email=a@example.com":                  {},
-			"updatedAfter=" + at(30e9) + "&status=completed&order=": nil,
+			"updatedAfter=" + at(30e9) + "&status=completed&order=": {2},
 		} {
-			if want == nil {
-				w.do("GET", list+"?"+query, "").is(400, "invalid_parameter").faults("order required")
-				continue
-			}
 			got, _ := w.page(list + "?order=asc&" + query)
 			expected := []string{}
 			for _, i := range want {
