@@ -29,7 +29,6 @@ func TestClassesOfErrors(t *testing.T) {
 		formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrInvalid, formsvc.ErrCampaignClosed,
 		formsvc.ErrTransition, formsvc.ErrUnauthenticated, formsvc.ErrLimit, formsvc.ErrQuota, formsvc.ErrRepeated,
 		formsvc.ErrInFlight, formsvc.ErrMismatch, formsvc.ErrTooLarge, formsvc.ErrDigest, formsvc.ErrManyOrphans,
-		formsvc.ErrOtherBlobs,
 	} {
 		faults[err] = false
 	}
