@@ -129,7 +129,8 @@ describe('trigger', { concurrency: true }, () => {
 
     test('a delivery that failed is sent again', async () => {
       let failures = 0
-      deliveries.meddle = (request, forward) => (failures++ < 2 ? null : forward())
+      // Not the node's own test event, for which it may just have asked again.
+      deliveries.meddle = (request, forward) => (!JSON.parse(request.body).test && failures++ < 2 ? null : forward())
       await messagesOf(await service.response(campaign))
       deliveries.meddle = null
     })
