@@ -76,6 +76,10 @@ var kinds = [...]kind{
 		"The service can't answer now. Nothing was changed; try again.",
 	},
 	{
+		formsvc.ErrOtherBlobs, http.StatusServiceUnavailable, "unavailable",
+		"The service takes no files, since the place for them belongs to another database. Its log says more. Nothing was changed.",
+	},
+	{
 		formsvc.ErrNoSpace, http.StatusInsufficientStorage, "insufficient_storage",
 		"The service has no room for more. Nothing was changed.",
 	},

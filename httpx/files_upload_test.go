@@ -322,6 +322,7 @@ func TestFailuresOfUploads(t *testing.T) {
 		}{
 			{blobstore.ErrNoSpace, 507, "insufficient_storage"},
 			{formsvc.ErrNoSpace, 507, "insufficient_storage"},
+			{formsvc.ErrOtherBlobs, 503, "unavailable"},
 			{blobstore.ErrUnavailable, 503, "unavailable"},
 			{errors.New("password=hunter2"), 500, "internal"},
 		} {
