@@ -45,7 +45,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 			t.Errorf("file %v %s", a.header, a.body)
 		}
 		w.submit(w.get(one), one+"/status", url.Values{"status": {"validated"}}).is(303).leadsTo(one).says("status is changed", "validated", "response.status_changed")
-		w.submit(w.get(one), one+"/status", url.Values{"status": {"Not a status"}}).is(422)
+		w.submit(w.get(one), one+"/status", url.Values{"status": {"not\ta status"}}).is(422)
 		page := w.get(one)
 		comment := url.Values{"body": {"Called her.\nAll <well>."}}
 		w.submit(page, one+"/comments", comment).is(303).leadsTo(one).says("is added", "Called her. All <well>.", "account settings")

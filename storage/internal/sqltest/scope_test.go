@@ -84,7 +84,8 @@ func parsePackage(t *testing.T, dir string) *source {
 	must(t, err)
 	p := &source{name: filepath.Base(dir), values: make(map[string]ast.Node), bodies: make(map[string]ast.Node)}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
+		// portable.go is for copies of a whole database, with the records of all accounts.
+		if strings.HasSuffix(name, "_test.go") || filepath.Base(name) == "portable.go" {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -225,6 +226,7 @@ func unscoped() map[string]int {
 			"bunstore.UpdateAccount model", "bunstore.UpdateAccount model", "bunstore.accountWhere model", "bunstore.Accounts model", "bunstore.forgetKeys model",
 			"bunstore.register model", "bunstore.compareKeys model", "bunstore.EndSessions model",
 		},
+		"it counts what is in a whole database": {"sqlite.count campaigns", "sqlite.count files"},
 		"it finds out who somebody is": {
 			"bunstore.KeyByHash model", "bunstore.SessionByHash model", "bunstore.RedeemLink model", "bunstore.EndSession model",
 		},
