@@ -227,7 +227,7 @@ func TestWebhookCommandsNameWhatIsWrong(t *testing.T) {
 		{"webhooks delete " + nobody, 1, nobody},
 		{"webhooks test " + nobody, 1, nobody},
 		{"webhooks rotate " + nobody, 1, nobody},
-		{"webhooks rotate " + uuid + " --secret short", 1, "16"},
+		{"webhooks rotate " + uuid + " --secret " + strings.Repeat("x", 257), 1, "256"},
 		{"webhooks rotate " + uuid + " --grace 9000h", 1, "gracePeriod"},
 		{"webhooks disable " + nobody, 1, nobody},
 		{"webhooks deliveries " + nobody, 1, nobody},

@@ -102,7 +102,7 @@ func TestListenFlags(t *testing.T) {
 		{nil, 2, "--secret"},
 		{[]string{"--secret", ""}, 2, "--secret"},
 		{[]string{"--events", "all", "--secret", ""}, 2, "--secret"},
-		{[]string{"--events", "all", "--secret", "short"}, 1, "secret"},
+		{[]string{"--events", "all", "--secret", strings.Repeat("x", 257)}, 1, "secret"},
 		{[]string{"--events", "response.deleted"}, 1, "/events/0"},
 		{[]string{"--events", "all", "--campaign", "x"}, 2, "--campaign"},
 		{[]string{"--secret", secret, "--campaign", "0193bb79-f340-7000-8000-000000000001"}, 2, "--campaign"},
