@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 // measures again, for longer.
 func benchmark(t *testing.T, args ...string) (table string, r result) {
 	t.Helper()
+	if raceDetector {
+		t.Skip("SKIPPED: what is measured under the race detector takes minutes and says nothing; the tests of its parts run")
+	}
 	for _, longer := range [][]string{nil, {"-duration", "1s"}, {"-duration", "5s"}} {
 		if table, r = measured(t, slices.Concat(args, longer)...); !starved(&r) {
 			break
