@@ -116,7 +116,7 @@ func TestOverload(t *testing.T) {
 				}
 			}
 		}
-		for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/docs"} {
+		for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.json", "/docs"} {
 			c.call(t.Context(), "GET", path, "").is(200, "")
 		}
 		if n := strings.Count(w.log.String(), "\n"); n != 1 || !strings.Contains(w.log.String(), "level=WARN") {

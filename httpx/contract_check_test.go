@@ -2,6 +2,7 @@ package httpx_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -242,7 +243,7 @@ func (c *contract) find(method string, u *url.URL) (found *operation, known bool
 }
 
 func (o *operation) matches(path string) bool {
-	path, ok := strings.CutPrefix(path, "/")
+	path, ok := strings.CutPrefix(cmp.Or(path, "/"), "/")
 	parts := strings.Split(path, "/")
 	if !ok || len(parts) != len(o.segments) {
 		return false

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/swaggest/swgui/v5/static"
@@ -48,11 +47,16 @@ func (h *Handler) getDocs(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
+	c.setPagePolicy()
+	return c.sendFile(docs, "docs/page.html", typeHTML)
+}
+
+// setPagePolicy sets what a page may load and who may load it.
+func (c *call) setPagePolicy() {
 	header := c.w.Header()
 	header["Content-Security-Policy"] = []string{docsPolicy}
 	header["Referrer-Policy"] = []string{"no-referrer"}
 	header["Cross-Origin-Opener-Policy"] = []string{"same-origin"}
-	return c.sendFile(docs, "docs/page.html", typeHTML)
 }
 
 // getDocsFile answers with one of the files that the page of the documentation uses.
@@ -96,12 +100,17 @@ func (c *call) sendFile(from fs.ReadFileFS, name string, mediaType []string) err
 		return err
 	}
 	c.out = append(c.out, b...)
+	c.sendPublic(mediaType)
+	return nil
+}
+
+// sendPublic answers with what is in c.out, or 304 if the client has it.
+func (c *call) sendPublic(mediaType []string) {
 	if c.current(contentTag(c.out)) {
-		return nil
+		return
 	}
 	c.start(http.StatusOK, mediaType, revalidatePublic, len(c.out))
 	c.write()
-	return nil
 }
 
 // sendZipped answers with a file that is kept compressed, as it is kept where the client
@@ -177,12 +186,8 @@ func (c *call) current(tag string) bool {
 func takesGzip(lists []string) bool {
 	takes := false
 	for coding := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		coding, weight, _ := strings.Cut(coding, ";")
-		name, value, _ := strings.Cut(weight, "=")
-		q := 1.0
-		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			q, _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // what is no number is no wish for it either
-		}
+		coding, parameters, _ := strings.Cut(coding, ";")
+		q := weight(parameters)
 		switch strings.ToLower(strings.TrimSpace(coding)) {
 		case "gzip", "x-gzip":
 			return q > 0

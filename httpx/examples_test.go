@@ -188,6 +188,7 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 	x.play("replaceWebhook", hook, 200)
 	x.play("deleteWebhook", hook, 204)
 	x.play("listEvents", "/v1/events?limit=1", 200)
+	x.play("getRoot", "/", 200)
 	x.events()
 }
 

@@ -188,7 +188,7 @@ func FuzzPath(f *testing.F) {
 	w := newWorld(f, openMemory(f), nil)
 	campaign := w.campaign(plainCampaign)
 	response := w.response(campaign)
-	known := map[string]bool{}
+	known := map[string]bool{"": true} // as "/"
 	for _, r := range w.requests(campaign, response) {
 		known[r.path] = true
 		f.Add(r.path)

@@ -88,6 +88,10 @@ type Options struct {
 	// Burst is how many requests a key may make at once under Rate. Defaults to as
 	// many as Rate allows in a second, and to one at least.
 	Burst int
+	// Links are what GET / leads to besides the documentation, in their order: pages that
+	// the program serves beside the Handler, such as those of package
+	// [github.com/formsvc/toolkit/httpx/settings]. Defaults to none.
+	Links []Link
 	// NoQuota leaves the quota of the service alone: requests are not counted. Defaults
 	// to counting them.
 	NoQuota bool
@@ -128,6 +132,7 @@ type Handler struct {
 	now           func() time.Time // of the limiters
 	grace         time.Duration    // of clients that send or take files
 	resources     []resource
+	links         []Link        // of the root
 	calls         sync.Pool     // of *call
 	transfers     chan struct{} // has an element for every file on its way
 	gate          *gate         // before all other requests that need a key
@@ -154,6 +159,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	}
 	var err error
 	if h.baseURL, err = checkBaseURL(o.BaseURL); err != nil {
+		return nil, err
+	}
+	if h.links, err = checkLinks(o.Links); err != nil {
 		return nil, err
 	}
 	if o.MaxBody < 0 {

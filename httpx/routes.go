@@ -94,6 +94,7 @@ func routes() []route {
 		op("redeliver", http.MethodPost, delivery+"/redeliver", formsvc.WebhooksWrite, (*Handler).redeliver),
 		op("listEvents", http.MethodGet, "/v1/events", formsvc.ResponsesRead, (*Handler).listEvents),
 		op("getMe", http.MethodGet, "/v1/me", "", (*Handler).getMe),
+		public("getRoot", "/", (*Handler).getRoot),
 		public("getHealth", "/healthz", (*Handler).getHealth),
 		public("getReadiness", "/readyz", (*Handler).getReadiness),
 		public("getOpenAPI", openAPIPath, (*Handler).getOpenAPI),
@@ -104,7 +105,7 @@ func routes() []route {
 
 // A resource is the routes of one path.
 type resource struct {
-	segments []string // "" is an identifier, anyName whatever is there
+	segments []string // none at the root; "" is an identifier, anyName whatever is there
 	routes   []route
 	allow    string // the methods, as in the header Allow
 }
@@ -142,6 +143,9 @@ func compile(table []route) []resource {
 const anyName = "*"
 
 func segments(pattern string) []string {
+	if pattern == "/" {
+		return nil
+	}
 	list := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	for i, s := range list {
 		switch {
@@ -162,8 +166,12 @@ func (h *Handler) find(c *call) *resource {
 	if u.RawPath != "" && u.RawPath != u.Path {
 		return nil
 	}
+	path := u.Path
+	if path == "/" { // as "", which a prefix without a slash after it leaves
+		path = ""
+	}
 	for i := range h.resources {
-		if h.resources[i].match(u.Path, &c.ids) {
+		if h.resources[i].match(path, &c.ids) {
 			return &h.resources[i]
 		}
 	}

@@ -28,6 +28,12 @@ func TestFirstStartPrintsAccountAndKeyOnce(t *testing.T) {
 		newClient(t, s.url, key).want(t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
 		nobody := newClient(t, s.url, "")
 		nobody.want(t, http.StatusOK, http.MethodGet, "/docs", nil, nil)
+		root := string(nobody.want(t, http.StatusOK, http.MethodGet, "/", nil, nil).body)
+		for _, want := range []string{s.url + "/docs", s.url + "/openapi.json", s.url + "/settings"} {
+			if !strings.Contains(root, `"href":"`+want+`"`) {
+				t.Errorf("/ does not lead to %s: %s", want, root)
+			}
+		}
 		description := nobody.want(t, http.StatusOK, http.MethodGet, "/openapi.json", nil, nil)
 		if want := `"url": "` + s.url + `"`; !strings.Contains(string(description.body), want) {
 			t.Errorf("/openapi.json does not name the server: no %s", want)

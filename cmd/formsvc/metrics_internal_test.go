@@ -126,7 +126,7 @@ func TestRequestMetricsAreBounded(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"", "/", "*", "/v1", "/v1/campaigns/", "//v1/campaigns", "/v1/campaigns/x", "/v1/campaigns/{}", "/v1/campaigns/{uuid}",
+		"", "//", "*", "/v1", "/v1/campaigns/", "//v1/campaigns", "/v1/campaigns/x", "/v1/campaigns/{}", "/v1/campaigns/{uuid}",
 		"/v1/" + id, "/" + strings.Repeat("a", 10000), strings.Repeat("/"+id, 1000), "/v1/campaigns/" + id + "/responses/" + id + "/x",
 	} {
 		if got := m.route(path); got != labelOther {

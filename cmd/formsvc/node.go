@@ -106,6 +106,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	}
 	handler, err := httpx.New(n.svc, &httpx.Options{
 		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst, Ready: n.ready, ClientAddress: c.clientAddress(),
+		Links:       []httpx.Link{{Title: "Account settings", Path: settingsPath}},
 		MaxRequests: c.MaxRequests, MaxWait: c.MaxWait, MaxWaiting: c.MaxConnections, // so that whoever is connected may wait
 	})
 	if err != nil {

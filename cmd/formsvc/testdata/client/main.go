@@ -84,6 +84,10 @@ func (d *driver) public(ctx context.Context) {
 	ready, err := d.stranger.GetReadinessWithResponse(ctx)
 	d.check(ready, err, http.StatusOK)
 
+	root, err := d.stranger.GetRootWithResponse(ctx, nil)
+	d.check(root, err, http.StatusOK)
+	equal("getRoot: links", len(root.JSON200.Links), 3)
+
 	page, err := d.stranger.GetDocsWithResponse(ctx, nil)
 	d.check(page, err, http.StatusOK)
 	equal("getDocs: Content-Type", page.ContentType(), "text/html; charset=utf-8")

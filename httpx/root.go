@@ -1,0 +1,146 @@
+package httpx
+
+import (
+	"errors"
+	"html"
+	"strconv"
+	"strings"
+)
+
+// A Link is an address that GET / leads to. See [Options.Links].
+type Link struct {
+	Title string // for example "Account settings"
+	Path  string // below where the Handler is mounted, for example "/settings"
+}
+
+// rootTitle and rootAbout are what GET / says of the service.
+const (
+	rootTitle = "Forms Campaign Service"
+	rootAbout = "An API for form campaigns and the responses submitted to them."
+)
+
+// checkLinks returns all links of the root: those to the documentation, then the further ones.
+func checkLinks(further []Link) ([]Link, error) {
+	list := []Link{{"Documentation", docsPath}, {"OpenAPI description", openAPIPath}}
+	for _, l := range further {
+		if l.Title == "" || !strings.HasPrefix(l.Path, "/") || strings.HasPrefix(l.Path, "//") {
+			return nil, errors.New("httpx: options: Links must have a title, and a path that begins with one slash")
+		}
+	}
+	return append(list, further...), nil
+}
+
+// getRoot answers with where everything else is: a page for browsers, a JSON document
+// for everybody else.
+func (h *Handler) getRoot(c *call) error {
+	if err := c.noQuery(); err != nil {
+		return err
+	}
+	c.setPagePolicy()
+	c.w.Header()["Vary"] = []string{"Accept"}
+	mediaType := typeJSON
+	if prefersHTML(c.r.Header["Accept"]) {
+		mediaType = typeHTML
+		c.appendRootPage(h.links)
+	} else {
+		h.appendRoot(c)
+	}
+	c.sendPublic(mediaType)
+	return nil
+}
+
+// appendRoot appends the document, with addresses as in Location.
+func (h *Handler) appendRoot(c *call) {
+	b := appendString(append(c.out, `{"title":`...), rootTitle)
+	b = appendString(append(b, `,"description":`...), rootAbout)
+	b = append(b, `,"links":[`...)
+	for i, l := range h.links {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(append(b, `{"title":`...), l.Title)
+		b = append(appendString(append(b, `,"href":`...), h.address(c, l.Path)), '}')
+	}
+	c.out = append(b, "]}"...)
+}
+
+// appendRootPage appends the page. Like that of the documentation it refers to
+// everything by relative addresses, so that it works behind proxies that change paths;
+// only where it was asked for without a slash at the end they begin with the whole path.
+func (c *call) appendRootPage(links []Link) {
+	prefix := "./" // so that nothing after it is read as a scheme
+	if c.r.URL.Path == "" {
+		prefix = html.EscapeString(askedPath(c.r)) + "/"
+	}
+	var list strings.Builder
+	for _, l := range links {
+		list.WriteString(`<li><a href="` + prefix + html.EscapeString(l.Path[1:]) + `">` + html.EscapeString(l.Title) + "</a></li>\n")
+	}
+	c.out = append(c.out, `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>`+rootTitle+`</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="`+prefix+`docs/favicon.png">
+<link rel="stylesheet" href="`+prefix+`docs/docs.css">
+</head>
+<body>
+<header>
+<h1>`+rootTitle+`</h1>
+</header>
+<main>
+<p>`+rootAbout+`</p>
+<ul>
+`+list.String()+`</ul>
+</main>
+</body>
+</html>
+`...)
+}
+
+// prefersHTML reports whether a client with this Accept would rather have HTML than
+// JSON (RFC 9110 §12.5.1). One that takes both alike, or says nothing, would not.
+func prefersHTML(lists []string) bool {
+	type quality struct {
+		rank int // how exactly a range names the type: 1 is */*, 3 the type itself
+		q    float64
+	}
+	var page, document quality
+	for entry := range strings.SplitSeq(strings.Join(lists, ","), ",") {
+		name, parameters, _ := strings.Cut(entry, ";")
+		got := quality{q: weight(parameters)}
+		for _, x := range []struct {
+			of                   *quality
+			exact, partial, rest string
+		}{{&page, "text/html", "text/*", "*/*"}, {&document, "application/json", "application/*", "*/*"}} {
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case x.exact:
+				got.rank = 3
+			case x.partial:
+				got.rank = 2
+			case x.rest:
+				got.rank = 1
+			default:
+				continue
+			}
+			if got.rank > x.of.rank {
+				*x.of = got
+			}
+		}
+	}
+	return page.q > document.q
+}
+
+// weight returns the parameter q of an element of Accept or Accept-Encoding, 1 without one.
+func weight(parameters string) float64 {
+	for parameter := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			q, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // what is no number is no wish for it either
+			return q
+		}
+	}
+	return 1
+}
