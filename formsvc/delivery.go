@@ -28,12 +28,24 @@ type Delivery struct {
 	Test      bool // of a test event
 	State     DeliveryState
 	Attempts  int // attempts whose result is known
+	// SendingSince is when a process took the delivery for the attempt that is under
+	// way, which may be a little before its request is sent. It is zero while there is
+	// none, also when its process died and the lease has ended.
+	SendingSince time.Time
 	// DueAt is when the next attempt may start; during one, when it counts as
 	// lost. It says nothing once the delivery is done.
 	DueAt     time.Time
 	CreatedAt time.Time
 	UpdatedAt time.Time // when the last attempt ended; zero before
 	Log       []Attempt // oldest first
+}
+
+// forgetLost takes back that an attempt is under way whose lease has ended. A store
+// does not know the time.
+func (d *Delivery) forgetLost(now time.Time) {
+	if !d.DueAt.After(now) {
+		d.SendingSince = time.Time{}
+	}
 }
 
 // An Attempt is one request of a delivery and what came of it.
@@ -93,6 +105,10 @@ func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery]
 	if err != nil {
 		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
 	}
+	now := d.s.now()
+	for i := range page.Items {
+		page.Items[i].forgetLost(now)
+	}
 	return page, nil
 }
 
@@ -103,6 +119,7 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err e
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: delivery: %w", err)
 	}
+	delivery.forgetLost(d.s.now())
 	return delivery, nil
 }
 
@@ -113,7 +130,9 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err e
 // while an attempt is under way.
 func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
 	defer d.s.span(&ctx, "Deliveries.Redeliver").end(&err)
-	delivery, err := d.s.store.Redeliver(ctx, key, d.s.now(), func(delivery *Delivery) (Change, error) {
+	now := d.s.now()
+	delivery, err := d.s.store.Redeliver(ctx, key, now, func(delivery *Delivery) (Change, error) {
+		delivery.forgetLost(now)
 		details := map[string]string{"delivery": string(delivery.ID)}
 		return Change{
 			Audit:       d.s.audit(key.AccountID, AuditWebhookRedelivered, delivery.WebhookID, details),
@@ -123,6 +142,7 @@ func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery,
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: redeliver: %w", err)
 	}
+	delivery.forgetLost(now)
 	return delivery, nil
 }
 

@@ -127,6 +127,46 @@ func TestRedeliverOne(t *testing.T) {
 	}
 }
 
+// A delivery whose process died is not being sent any more when the lease has ended,
+// wherever it is shown, and can be sent again.
+func TestLostAttemptIsNotUnderWay(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
+	w.submitted(&c)
+	claimed := w.clock.Now()
+	claims, err := w.queue().Claim(w.ctx, delivery.ClaimRequest{
+		Now: claimed, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(hook.ID), N: 1}},
+	})
+	if err != nil || len(claims) != 1 {
+		t.Fatalf("claimed %+v, %v", claims, err)
+	}
+	key := formsvc.DeliveryKey{AccountID: w.account, ID: formsvc.ID(claims[0].ID)}
+	shown := func(want time.Time) {
+		t.Helper()
+		one, err := w.svc.Deliveries.Get(w.ctx, key)
+		page, listErr := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
+		if err := errors.Join(err, listErr); err != nil || len(page.Items) != 1 {
+			t.Fatalf("listed %+v, %v", page, err)
+		}
+		for _, d := range []formsvc.Delivery{one, page.Items[0]} {
+			if d.SendingSince != want || d.State != formsvc.DeliveryPending || d.DueAt != claimed.Add(time.Minute) {
+				t.Errorf("%v after the claim it is %+v", w.clock.Now().Sub(claimed), d)
+			}
+		}
+	}
+	shown(claimed)
+	w.clock.add(time.Minute - time.Millisecond)
+	shown(claimed)
+	_, err = w.svc.Deliveries.Redeliver(w.ctx, key)
+	wantError(t, err, formsvc.ErrConflict)
+	w.clock.add(time.Millisecond)
+	shown(time.Time{})
+	if d, err := w.svc.Deliveries.Redeliver(w.ctx, key); err != nil || !d.SendingSince.IsZero() || d.DueAt != w.clock.Now() {
+		t.Errorf("sent again as %+v, %v", d, err)
+	}
+}
+
 func TestNotices(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.svc.Accounts.SetContact(w.ctx, w.account, "nobody"); !errors.Is(err, formsvc.ErrInvalid) {

@@ -221,7 +221,9 @@ type WebhookStore interface {
 	DeleteWebhook(ctx context.Context, key WebhookKey, change Change) error
 }
 
-// A DeliveryStore keeps what was sent to webhooks and is to be sent again.
+// A DeliveryStore keeps what was sent to webhooks and is to be sent again. A delivery
+// that is claimed has the time of the claim as SendingSince until the claim is finished,
+// also when its lease has ended; [Deliveries] takes that back.
 type DeliveryStore interface {
 	// Deliveries returns a page of a webhook's deliveries with their attempts.
 	// An unknown webhook has none.

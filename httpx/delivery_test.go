@@ -34,12 +34,20 @@ func TestDeliveryMembers(t *testing.T) {
 		a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").
 			has(`"`+event["id"].(string)+`"`, "eventUuid").has(`"response.created"`, "event").has(`"pending"`, "state").
 			has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").has(`"2026-11-21T08:30:00.123Z"`, "createdAt").
-			has(`null`, "updatedAt").has(`[]`, "attempts")
-		if len(a.object()) != 10 || "/v1/deliveries/"+a.text("uuid") != path {
-			a.errorf("%d members, want 10: %s", len(a.object()), a.body)
+			has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
+		if len(a.object()) != 11 || "/v1/deliveries/"+a.text("uuid") != path {
+			a.errorf("%d members, want 11: %s", len(a.object()), a.body)
 		}
 		w.now = w.now.Add(time.Second)
-		w.finish(w.claim(), delivery.Postponed, w.now.Add(time.Minute), delivery.Attempt{
+		claims := w.claim()
+		w.now = w.now.Add(time.Minute - time.Millisecond)
+		sending := w.do("GET", path, "").is(200, "").has(`"pending"`, "state").
+			has(`"2026-11-21T08:30:01.123Z"`, "sendingSince").has(`null`, "nextAttemptAt")
+		w.do("GET", hook+"/deliveries", "").is(200, "").has("["+sending.body+"]", "items")
+		w.now = w.now.Add(time.Millisecond) // the lease ends
+		w.do("GET", path, "").is(200, "").has(`null`, "sendingSince").has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt")
+		w.now = w.now.Add(-time.Minute)
+		w.finish(claims, delivery.Postponed, w.now.Add(time.Minute), delivery.Attempt{
 			Duration: 30 * time.Second, Error: delivery.ClassTimeout,
 		})
 		a = w.do("GET", path, "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount").

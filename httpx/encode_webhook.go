@@ -89,8 +89,10 @@ func appendDelivery(b []byte, d *formsvc.Delivery, limit int) []byte {
 	b = appendString(b, string(d.State))
 	b = append(b, `,"attemptCount":`...)
 	b = strconv.AppendInt(b, int64(d.Attempts), 10)
+	b = append(b, `,"sendingSince":`...)
+	b = formsvc.AppendTime(b, d.SendingSince)
 	b = append(b, `,"nextAttemptAt":`...)
-	if d.State == formsvc.DeliveryPending {
+	if d.State == formsvc.DeliveryPending && d.SendingSince.IsZero() {
 		b = formsvc.AppendTime(b, d.DueAt)
 	} else {
 		b = append(b, "null"...)

@@ -15,7 +15,7 @@ type delivery struct {
 	UUID, WebhookUUID, EventUUID, Event, State string
 	Test                                       bool
 	AttemptCount                               int
-	NextAttemptAt                              string // empty while it is null
+	SendingSince, NextAttemptAt                string // empty while they are null
 	Attempts                                   []struct {
 		Number     int
 		StartedAt  time.Time
@@ -79,6 +79,37 @@ func TestTestEvent(t *testing.T) {
 			t.Errorf("webhooks test --no-wait: status %d\n%s%s", result.status, result.out, result.err)
 		}
 		arrivals(t, r, 3)
+	})
+}
+
+// While a receiver takes its time, commands and API say since when a delivery is being
+// sent, and not when the attempt counts as lost.
+func TestSendingSince(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, dsn string) {
+		began := time.Now().Add(-time.Second)
+		s := start(t, dsn)
+		r := receiver(t)
+		r.AnswerAlways(webhooktest.Reply{Hang: true})
+		uuid := hook(t, dsn, r.URL(), "all")
+		manage(t, dsn, "webhooks", "test", uuid, "--no-wait")
+		arrivals(t, r, 1)
+		d := deliveries(t, dsn, uuid)
+		if len(d) != 1 || d[0].State != "pending" || d[0].NextAttemptAt != "" {
+			t.Fatalf("under way it is %+v", d)
+		}
+		since, err := time.Parse(time.RFC3339, d[0].SendingSince)
+		if err != nil || since.Before(began) || since.After(time.Now()) {
+			t.Errorf("sending since %q", d[0].SendingSince)
+		}
+		if out := manage(t, dsn, "webhooks", "deliveries", uuid); !strings.Contains(out, "sending since "+since.Format(time.RFC3339)) {
+			t.Errorf("webhooks deliveries prints\n%s", out)
+		}
+		c := newClient(t, s.url, s.firstKey(t))
+		var shown map[string]any
+		c.want(t, http.StatusOK, http.MethodGet, "/v1/deliveries/"+d[0].UUID, nil, &shown)
+		if shown["sendingSince"] != d[0].SendingSince || shown["nextAttemptAt"] != nil {
+			t.Errorf("the API shows %v", shown)
+		}
 	})
 }
 

@@ -20,6 +20,7 @@ type deliveryRecord struct {
 	Test         bool                  `json:"test,omitempty"`
 	State        formsvc.DeliveryState `json:"state"`
 	AttemptCount int                   `json:"attemptCount"`
+	SendingSince stamp                 `json:"sendingSince"`
 	NextAttempt  stamp                 `json:"nextAttemptAt"`
 	CreatedAt    stamp                 `json:"createdAt"`
 	UpdatedAt    stamp                 `json:"updatedAt"`
@@ -38,10 +39,10 @@ type attemptRecord struct {
 func newDeliveryRecord(d formsvc.Delivery) deliveryRecord {
 	r := deliveryRecord{
 		UUID: d.ID, WebhookUUID: d.WebhookID, EventUUID: d.EventID, Event: d.Event, Test: d.Test, State: d.State,
-		AttemptCount: d.Attempts, CreatedAt: stamp{d.CreatedAt}, UpdatedAt: stamp{d.UpdatedAt},
+		AttemptCount: d.Attempts, SendingSince: stamp{d.SendingSince}, CreatedAt: stamp{d.CreatedAt}, UpdatedAt: stamp{d.UpdatedAt},
 		Attempts: mapped(d.Log, newAttemptRecord),
 	}
-	if d.State == formsvc.DeliveryPending {
+	if d.State == formsvc.DeliveryPending && d.SendingSince.IsZero() {
 		r.NextAttempt = stamp{d.DueAt}
 	}
 	return r
@@ -62,7 +63,11 @@ func deliveryLine(d deliveryRecord) string {
 	if d.Test {
 		event += " (test)"
 	}
-	begin := fmt.Sprintf("%s\t%s\t%s\t", d.UUID, event, d.State)
+	state := string(d.State)
+	if !d.SendingSince.IsZero() {
+		state = "sending since " + d.SendingSince.String()
+	}
+	begin := fmt.Sprintf("%s\t%s\t%s\t", d.UUID, event, state)
 	if len(d.Attempts) == 0 {
 		return begin + "-\t-\t-\t-\t-"
 	}

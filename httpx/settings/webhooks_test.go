@@ -9,6 +9,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 func (w *world) hooks() []formsvc.Webhook {
@@ -139,6 +140,15 @@ func TestDeliveries(t *testing.T) {
 		path := "/webhooks/" + string(good.ID)
 		w.get(path).is(200).says("pending", "1 waiting")
 		w.get("/").says("2 deliveries waiting")
+		w.get(w.get(path).linkTo("/deliveries/")).says("next attempt").lacks("sending since")
+		now := w.clock()
+		if _, err := w.store.Claim(t.Context(), delivery.ClaimRequest{
+			Now: now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(good.ID), N: 1}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.get(w.get(path).linkTo("/deliveries/")).says("sending since", now.UTC().Format("15:04")).lacks("next attempt")
+		w.wait(time.Minute)
 		w.drain()
 		page := w.get(path).is(200).says("response.created", "delivered", "Answered 200", "100.0 % delivered")
 		one := page.linkTo("/deliveries/")

@@ -53,7 +53,7 @@ func (s *Store) Redeliver(
 	if err != nil {
 		return formsvc.Delivery{}, err
 	}
-	if d.claimed && d.DueAt.After(at) {
+	if d.claimed() && d.DueAt.After(at) {
 		return formsvc.Delivery{}, formsvc.ErrConflict
 	}
 	after := copyDelivery(d)

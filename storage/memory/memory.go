@@ -92,11 +92,12 @@ const kinds = 3
 // of the lease: the next attempt may start then, unless this one is finished.
 type queued struct {
 	formsvc.Delivery
-	kind    delivery.Kind
-	size    int // of the payload in bytes
-	claimed bool
-	lease   int64
+	kind  delivery.Kind
+	size  int // of the payload in bytes
+	lease int64
 }
+
+func (d *queued) claimed() bool { return !d.SendingSince.IsZero() }
 
 // A notice also knows who is about to pass it on.
 type notice struct {

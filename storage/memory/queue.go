@@ -57,7 +57,7 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 			if d == nil {
 				break
 			}
-			claims = append(claims, e.claim(d, req.Now.Add(req.Lease)))
+			claims = append(claims, e.claim(d, req.Now, req.Now.Add(req.Lease)))
 		}
 	}
 	return claims, nil
@@ -82,9 +82,9 @@ func (e *endpoint) next(now time.Time, lateFirst bool) *queued {
 }
 
 // claim leases a delivery.
-func (e *endpoint) claim(d *queued, until time.Time) delivery.Claim {
+func (e *endpoint) claim(d *queued, now, until time.Time) delivery.Claim {
 	e.unwait(d)
-	d.claimed = true
+	d.SendingSince = kept(now)
 	d.lease++
 	e.wait(d, until)
 	return delivery.Claim{
@@ -128,11 +128,11 @@ func (s *Store) finish(o *delivery.Outcome) bool {
 		return false
 	}
 	d, ok := e.deliveries.get(formsvc.ID(o.ID))
-	if !ok || !d.claimed || d.lease != o.Lease {
+	if !ok || !d.claimed() || d.lease != o.Lease {
 		return false
 	}
 	e.unwait(d)
-	d.claimed = false
+	d.SendingSince = time.Time{}
 	if o.Result == delivery.Released {
 		e.wait(d, o.Due)
 		return true

@@ -36,9 +36,10 @@ const (
 
 // claimDue picks each share in the index of what is due, kind by kind until
 // there are enough, and skips what another node is claiming. The rows are
-// addressed by where they lie, since they are locked: nobody moves them.
+// addressed by where they lie, since they are locked: nobody moves them. The token
+// has the time in it, see bunstore.claimedAt.
 const claimDue = `
-UPDATE formsvc_deliveries AS d SET lease = (d.lease + 1) | 1, due_at = $5
+UPDATE formsvc_deliveries AS d SET lease = greatest((d.lease + 1) | 1, $4::bigint * 16 + 1), due_at = $5
 WHERE d.ctid = ANY (ARRAY (
   SELECT p.ctid FROM unnest($1::text[]::uuid[], $2::integer[], $3::boolean[]) AS s(webhook_id, n, late)
   CROSS JOIN LATERAL (SELECT w.disabled FROM formsvc_webhooks AS w WHERE w.id = s.webhook_id LIMIT 1) AS w

@@ -43,10 +43,10 @@ const (
 
 // The parts of a claim: ?1 is the webhook, ?2 now, ?3 how many, ?4 until when.
 // The order in which they are put together is the order in which they are run,
-// until there are enough.
+// until there are enough. The token has the time in it, see bunstore.claimedAt.
 const (
 	claimStart = `
-UPDATE formsvc_deliveries SET lease = (lease + 1) | 1, due_at = ?4
+UPDATE formsvc_deliveries SET lease = max((lease + 1) | 1, ?2 * 16 + 1), due_at = ?4
 WHERE webhook_id = ?1 AND id IN (SELECT id FROM (`
 	claimEnd = `) LIMIT CAST(?3 AS BIGINT))
 RETURNING id, event_id, webhook_id, event_type, kind, attempts, size, lease`

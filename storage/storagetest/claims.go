@@ -18,6 +18,7 @@ func claimTests() []test {
 		{"nobody else while the lease lasts", testLease},
 		{"as many as each share says", testClaimShares},
 		{"shares of no endpoint", testClaimNobody},
+		{"sending since the claim, until it is finished", testSendingSince},
 		{"kinds in their order", testClaimKinds},
 		{"late kinds first", testClaimLateFirst},
 		{"what is not due is in nobody's way", testClaimSkips},
@@ -100,6 +101,43 @@ func testLease(w *world) {
 		w.Errorf("claimed again within a lease of three hours")
 	}
 	w.claimOne(now.Add(3 * time.Hour))
+}
+
+// testSendingSince takes a delivery of each kind, and gives it each result.
+func testSendingSince(w *world) {
+	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
+		for _, result := range results() {
+			for _, take := range []func(*formsvc.Webhook, int) delivery.Share{share, late} {
+				w.wantSendingSince(kind, result, take)
+			}
+		}
+	}
+}
+
+func (w *world) wantSendingSince(kind delivery.Kind, result delivery.Result, room func(*formsvc.Webhook, int) delivery.Share) {
+	w.Helper()
+	sc := w.addScene()
+	want := w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{kind: {0, time.Hour}})[kind]
+	w.same("waiting", w.deliveries(&sc.hook), want)
+	w.take(nextDay().Add(time.Second), room(&sc.hook, 1)) // by a process that dies
+	now := nextDay().Add(time.Second + lease)
+	claims := w.take(now, room(&sc.hook, 2))
+	if len(claims) != 1 {
+		w.Fatalf("%d claims, want 1", len(claims))
+	}
+	want[0].SendingSince, want[0].DueAt = now, now.Add(lease)
+	w.same("under way", w.deliveries(&sc.hook), want)
+	one, err := w.store.Delivery(w.ctx, deliveryKey(&want[0]))
+	w.must("Delivery", err)
+	w.same("one that is under way", one, want[0])
+	if !w.finish(outcome(&claims[0], result, now)) {
+		w.Errorf("result %d was not accepted", result)
+	}
+	for _, d := range w.deliveries(&sc.hook) {
+		if !d.SendingSince.IsZero() {
+			w.Errorf("kind %d, result %d: still sending since %v", kind, result, d.SendingSince)
+		}
+	}
 }
 
 // endpoints adds n webhooks to an account with a campaign.

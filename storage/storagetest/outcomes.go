@@ -125,7 +125,7 @@ func testReleasedKind(w *world) {
 				w.Errorf("kind %d and %d attempts; want %d and %d, as no result is known", c.Kind, c.Attempts, kind, before.Attempts)
 			}
 		}
-		before.DueAt = nextDay().Add(2 * lease)
+		before.SendingSince, before.DueAt = nextDay().Add(lease), nextDay().Add(2*lease)
 		w.wantDelivery("released and lost", &sc.hook, before)
 	}
 }

@@ -45,6 +45,7 @@ func (r *deliveryRow) delivery(account formsvc.ID) formsvc.Delivery {
 		ID: formsvc.ID(r.ID), AccountID: account, WebhookID: formsvc.ID(r.WebhookID), EventID: formsvc.ID(r.EventID),
 		State: deliveryStates()[r.State], Attempts: r.Attempts,
 		DueAt: fromMicros(r.DueAt), CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
+		SendingSince: claimedAt(r.Lease),
 	}
 	d.Event, d.Test = eventOf(r.EventType)
 	return d

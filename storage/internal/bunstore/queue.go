@@ -17,6 +17,26 @@ import (
 
 // A claimed delivery is one that is due again when its lease ends: due_at is all
 // that says so. Nothing has to look for lost claims, and there is one index.
+//
+// The fencing token, lease, is odd while a delivery is claimed. A claim makes it 16
+// times the microsecond of the claim, plus 1, unless the next odd number is greater:
+// it grows with each claim, and says when that was without a column of its own.
+
+// tokenSteps is how many tokens a microsecond has.
+const tokenSteps = 16
+
+// firstTimed is less than any token that has a time in it. Those of claims by earlier
+// releases count from 1.
+const firstTimed = 1 << 53
+
+// claimedAt returns since when a delivery is claimed, by its token: the zero time when
+// it is not.
+func claimedAt(lease int64) time.Time {
+	if lease&1 == 0 || lease < firstTimed {
+		return time.Time{}
+	}
+	return fromMicros(lease / tokenSteps)
+}
 
 // Ready implements delivery.Queue.
 func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, error) {
