@@ -3,6 +3,7 @@ package httpx_test
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -173,7 +174,7 @@ func readLines(t *testing.T, kind string, body io.Reader, rows int, gate *writeG
 		select {
 		case n, ok := <-chunks:
 			if lines += n; !ok {
-				if err := <-result; err != io.EOF || stalls != 3 {
+				if err := <-result; !errors.Is(err, io.EOF) || stalls != 3 {
 					t.Fatalf("%s after %d lines: %v, and the server stood still %d times", kind, lines, err, stalls)
 				}
 				return lines

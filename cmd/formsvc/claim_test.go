@@ -16,8 +16,8 @@ import (
 // stop ends the server in good order.
 func (w *filing) stop(t testing.TB) {
 	t.Helper()
-	w.server.terminate(t)
-	w.server.stopped(t)
+	w.terminate(t)
+	w.stopped(t)
 }
 
 // beside returns another database, an empty one of the same kind, with the files of w.
@@ -93,7 +93,7 @@ func wantSafe(t *testing.T, w *filing, marked bool) {
 // refused starts a server, which must end with status 1, and returns what it said.
 func (w *filing) refused(t testing.TB) string {
 	t.Helper()
-	s := execute(t, w.dsn, w.place.env, w.place.flags...)
+	s := execute(t, w.dsn, w.env, w.flags...)
 	eventually(t, "formsvc ends", s.ended)
 	if code := s.cmd.ProcessState.ExitCode(); code != 1 || s.out.String() != "" {
 		t.Errorf("formsvc ended with %v, want status 1; it printed %q", s.cmd.ProcessState, s.out.String())
@@ -133,7 +133,7 @@ func TestNodesClaimAnEmptyPlaceTogether(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		nodes := make([]*server, 3)
 		for i := range nodes {
-			nodes[i] = execute(t, w.dsn, w.place.env, w.place.flags...)
+			nodes[i] = execute(t, w.dsn, w.env, w.flags...)
 		}
 		for _, s := range nodes {
 			s.started(t)

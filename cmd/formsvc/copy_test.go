@@ -88,7 +88,7 @@ func TestCopyKilled(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(rand.N(time.Second)) //nolint:gosec // any moment
+				time.Sleep(rand.N(time.Second))
 				_ = cmd.Process.Kill()
 				if cmd.Wait() == nil {
 					break
@@ -205,8 +205,8 @@ func TestCopyFiles(t *testing.T) {
 	content := bytes.Repeat([]byte("a flat roof\n"), 40_000)
 	f := w.upload(t, "plan.txt", content)
 	source := w.dsn
-	w.server.terminate(t)
-	w.server.stopped(t)
+	w.terminate(t)
+	w.stopped(t)
 	data := dataDir(t, source)
 
 	move := func(to string, from, there *place, more ...string) result {

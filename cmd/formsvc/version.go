@@ -65,7 +65,7 @@ func (b build) String() string {
 
 // LogValue returns the build for a log.
 func (b build) LogValue() slog.Value {
-	return slog.GroupValue(slog.String("version", b.Version), slog.String("revision", b.Revision), slog.String("time", b.Time),
+	return slog.GroupValue(slog.String("version", b.Version), slog.String("revision", b.Revision), slog.String("revisionTime", b.Time),
 		slog.Bool("modified", b.Modified), slog.String("go", b.Go))
 }
 

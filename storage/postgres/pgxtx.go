@@ -50,7 +50,7 @@ type pgxTx struct {
 func (t pgxTx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	db := sql.OpenDB(t)
 	defer func() { _ = db.Close() }()
-	return db.QueryContext(ctx, query, args...)
+	return db.QueryContext(ctx, query, args...) //nolint:sqlclosecheck // the caller closes them
 }
 
 // QueryRowContext is like that of database/sql.

@@ -205,7 +205,7 @@ func TestBindPgxRefuses(t *testing.T) {
 type preparedTx struct{ *sql.Tx }
 
 func (p preparedTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	s, err := p.PrepareContext(ctx, query)
+	s, err := p.PrepareContext(ctx, query) //nolint:sqlclosecheck // the end of the transaction closes it
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (p preparedTx) ExecContext(ctx context.Context, query string, args ...any) 
 }
 
 func (p preparedTx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	s, err := p.PrepareContext(ctx, query)
+	s, err := p.PrepareContext(ctx, query) //nolint:sqlclosecheck // the end of the transaction closes it
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (p preparedTx) QueryContext(ctx context.Context, query string, args ...any)
 }
 
 func (p preparedTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	s, err := p.PrepareContext(ctx, query)
+	s, err := p.PrepareContext(ctx, query) //nolint:sqlclosecheck // the end of the transaction closes it
 	if err != nil {
 		return p.Tx.QueryRowContext(ctx, query, args...)
 	}

@@ -133,7 +133,7 @@ func scatter(t testing.TB, d database, n int) {
 	t.Helper()
 	s := d.open(t, false)
 	p := s.Portable()
-	random := rand.New(rand.NewPCG(1, uint64(n))) //nolint:gosec // values of a test
+	random := rand.New(rand.NewPCG(1, uint64(n)))
 	nullable := map[string]bool{
 		"formsvc_webhooks.campaign_id": true, "formsvc_events.about": true, "formsvc_events.traceparent": true,
 		"formsvc_signatures.file_id": true, "formsvc_idempotency.response_id": true,
