@@ -247,7 +247,7 @@ func (p *programs) directory(t testing.TB) string {
 
 // makeDir makes a directory of the account, in that for temporary files if above is empty.
 func (p *programs) makeDir(above string) (string, error) {
-	dir, err := os.MkdirTemp(above, "formsvc-pg.") //nolint:usetesting // the account may not enter that of the test
+	dir, err := os.MkdirTemp(above, "formsvc-pg.")
 	if err != nil {
 		return "", err
 	}
