@@ -2,6 +2,8 @@ package transfer
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -66,6 +68,9 @@ func (j *job) begin(ctx context.Context) (moved bool, err error) {
 		return false, err
 	}
 	from, err := j.state(ctx, j.from)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, fmt.Errorf("%w: %s was never opened by this release: start it on it once", ErrSchema, j.from.Place())
+	}
 	if err != nil {
 		return false, err
 	}
@@ -103,6 +108,9 @@ func (j *job) checkTarget(ctx context.Context, from *bunstore.State) (to bunstor
 		return to, j.checkSchema(ctx, j.to, "")
 	case has == knows:
 		to, err = j.state(ctx, j.to)
+		if errors.Is(err, sql.ErrNoRows) {
+			break // what made the schema was killed before the row: Migrate adds it
+		}
 		if err != nil {
 			return to, err
 		}
