@@ -273,6 +273,28 @@ func TestRefused(t *testing.T) {
 	})
 }
 
+// TestWithoutIdentity has databases whose first start was killed when their schema was
+// there, and the row of their identity was not.
+func TestWithoutIdentity(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		newWorld(t, from)
+		must(t, to.open(t, false).Close())
+		to.exec(t, "DELETE FROM formsvc_identity")
+		a, err := to.try(t.Context(), ring(t), true)
+		must(t, err)
+		b, err := newDatabase(t, from.kind).try(t.Context(), ring(t), true)
+		must(t, err)
+		if _, err := transfer.Copy(t.Context(), a, b, nil); !errors.Is(err, transfer.ErrSchema) {
+			t.Errorf("from one: %v", err)
+		}
+		must(t, errors.Join(a.Close(), b.Close()))
+		_, err = moved(t, from, to, nil)
+		must(t, err)
+		compared(t, from, to)
+	})
+}
+
 // TestFails has a copy that fails amid its rows: the source is in use again, and the
 // next copy begins anew, with what was written since.
 func TestFails(t *testing.T) {
