@@ -145,7 +145,8 @@ func TestBytes(t *testing.T) {
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // converse asks for encryption, which is refused, begins, sends the rest in
-// pieces, and returns what came back until the end, and that.
+// pieces, and returns what came back until the end, and how the connection ended.
+// The system reports a reset once: either to what reads or to what writes.
 func converse(t testing.TB, addr string, welcome int, startup, rest []byte, piece int) ([]byte, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -170,17 +171,20 @@ func converse(t testing.TB, addr string, welcome int, startup, rest []byte, piec
 	if _, err := io.ReadFull(conn, got); err != nil {
 		t.Fatal(err)
 	}
+	written := make(chan error)
 	go func() {
 		for len(rest) > 0 {
 			n, err := conn.Write(rest[:min(piece, len(rest))])
 			if err != nil {
+				written <- err
 				return
 			}
 			rest = rest[n:]
 		}
+		written <- nil
 	}()
 	after, err := io.ReadAll(conn)
-	return append(got, after...), err
+	return append(got, after...), errors.Join(err, <-written)
 }
 
 // TestNoPostgres sends what is no message: the connection is cut, not the test.
