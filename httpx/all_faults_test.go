@@ -45,6 +45,10 @@ func TestAllFaultsInOneAnswer(t *testing.T) {
 				f("/disabled invalid_type", "/url required", "/events/0 unknown_event", "/headers/X-A required")},
 			{"rules of a webhook", "PUT", hook, `{"url":"","events":["nope"],"headers":{"X-A":null}}`, 422,
 				f("/url required", "/events/0 unknown_event", "/headers/X-A required")},
+			{"the query too", "POST", plain + "/responses?dry=1", `{"user":{"email":"ada"},"responses":{"a":{"value":1}}}`, 400,
+				f("dry unknown_parameter", "/responses/a/value invalid_type", "/user/email invalid_email")},
+			{"the query, and rules", "PUT", hook + "?x=1&y", `{"url":"","events":["nope"]}`, 400,
+				f("x unknown_parameter", "y unknown_parameter", "/url required", "/events/0 unknown_event")},
 			{"a rotation", "POST", hook + "/rotate", `{"secret":1,"gracePeriodSeconds":-1}`, 400, f("/secret invalid_type", "/gracePeriodSeconds out_of_range")},
 		} {
 			code := "validation_failed"
@@ -55,6 +59,9 @@ func TestAllFaultsInOneAnswer(t *testing.T) {
 			a.what += " " + row.what
 			a.is(row.status, code).faults(row.faults...)
 		}
+		w.do("POST", plain+"/responses?dry=1", `{"user":1,"user":2}`).is(400, "duplicate_member").faults("dry unknown_parameter", "/user duplicate_member")
+		w.do("POST", plain+"/responses?dry=1", `{`).is(400, "malformed_json")
+		w.do("POST", plain+"/responses?dry=1", plainResponse).is(400, "invalid_parameter").faults("dry unknown_parameter")
 		after := w.do("GET", "/v1/webhooks", "").body + w.do("GET", "/v1/campaigns", "").body + w.do("GET", response, "").body
 		if after != before {
 			t.Errorf("something was changed: %s, was %s", after, before)

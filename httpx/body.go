@@ -9,13 +9,10 @@ import (
 	"strings"
 )
 
-// readJSON checks the media type and the query and reads the body, which
-// c.body then decodes.
+// readJSON checks the media type and reads the body, which c.body then decodes.
+// A wrong query is told together with what is wrong with the body.
 func (h *Handler) readJSON(c *call) error {
 	if err := checkMediaType(c.r.Header); err != nil {
-		return err
-	}
-	if err := c.noQuery(); err != nil {
 		return err
 	}
 	if c.r.ContentLength > h.maxBody {
@@ -23,6 +20,9 @@ func (h *Handler) readJSON(c *call) error {
 	}
 	if err := h.readBody(c); err != nil {
 		return err
+	}
+	if p := c.badQuery(); p != nil {
+		c.body.faults = faults{list: p.fields, shape: true, query: p}
 	}
 	c.readWhole()
 	return nil

@@ -39,7 +39,8 @@ type decoder struct {
 // faults collects what is wrong with an input.
 type faults struct {
 	list  []formsvc.FieldError
-	shape bool // whether one of them is about the shape, not about a rule
+	shape bool     // whether one of them is about the shape, not about a rule
+	query *problem // what is wrong with the query, with which the list begins; nil: nothing
 }
 
 func (f *faults) add(pointer, code, detail string) {
@@ -110,7 +111,7 @@ func (d *decoder) close() error {
 	case len(d.faults.list) == 0:
 		return nil
 	case d.faults.shape:
-		return invalidBody(d.faults.list)
+		return d.faults.refusal(d.faults.list)
 	}
 	return &formsvc.ValidationError{Fields: d.faults.list}
 }
@@ -127,23 +128,35 @@ func (h *Handler) refuse(c *call, err error, ask func(*formsvc.Service) error) e
 	case !ok: // there is no such record, or the rules can't be asked now
 		return err
 	case faults.shape:
-		return invalidBody(all.Fields)
+		return faults.refusal(all.Fields)
 	}
 	return all
 }
 
-func invalidBody(list []formsvc.FieldError) *problem {
-	return &problem{
-		status: http.StatusBadRequest, code: "invalid_body", fields: list,
+// refusal returns what a request is refused with for all that is wrong with it.
+func (f *faults) refusal(all []formsvc.FieldError) *problem {
+	p := &problem{
+		status: http.StatusBadRequest, code: "invalid_body", fields: all,
 		detail: "The body has members that can't be taken; errors names them.",
 	}
+	switch {
+	case f.query == nil:
+	case len(all) == len(f.query.fields):
+		return f.query
+	default:
+		p.detail = "The query has parameters and the body has members that can't be taken; errors names them."
+	}
+	return p
 }
 
 // fail ends decoding with a code of its own.
 func (d *decoder) fail(code string, pointer jsontext.Pointer, detail string) {
 	p := &problem{status: http.StatusBadRequest, code: code, detail: detail}
+	if d.faults.query != nil {
+		p.fields = d.faults.query.fields
+	}
 	if pointer != "" {
-		p.fields = []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}}
+		p.fields = append(p.fields, formsvc.FieldError{Pointer: bounded(pointer), Code: code, Detail: detail})
 	}
 	d.err = p
 }
@@ -171,7 +184,7 @@ func (d *decoder) syntax(err error) {
 	case len(rest) > 0 && rest[0] == 0:
 		d.faults.shape = true
 		d.faults.add(bounded(s.JSONPointer), "nul_not_allowed", "must not contain the NUL character")
-		d.err = invalidBody(d.faults.list)
+		d.err = d.faults.refusal(d.faults.list)
 	case loneSurrogate(rest):
 		d.fail("lone_surrogate", s.JSONPointer, "A string has half of a surrogate pair.")
 	case !utf8.Valid(d.raw):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -27,8 +28,7 @@ type problem struct {
 	code   string
 	detail string
 
-	fields     []formsvc.FieldError // under errors
-	parameters bool                 // whether fields are about the query
+	fields     []formsvc.FieldError // under errors; ?name points to a parameter of the query
 	permission formsvc.Permission   // the missing one
 	transition bool                 // whether allowed is shown
 	allowed    []string             // the statuses that may follow
@@ -238,17 +238,16 @@ func (p *problem) append(b []byte, requestID string) []byte {
 }
 
 func (p *problem) appendFields(b []byte) []byte {
-	where := `{"pointer":`
-	if p.parameters {
-		where = `{"parameter":`
-	}
 	for i := range p.fields[:min(len(p.fields), MaxErrors)] {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		f := &p.fields[i]
-		b = append(b, where...)
-		b = appendString(b, f.Pointer)
+		if name, ok := strings.CutPrefix(f.Pointer, "?"); ok {
+			b = appendString(append(b, `{"parameter":`...), name)
+		} else {
+			b = appendString(append(b, `{"pointer":`...), f.Pointer)
+		}
 		b = append(b, `,"code":`...)
 		b = appendString(b, f.Code)
 		b = append(b, `,"detail":`...)

@@ -104,17 +104,33 @@ type listQuery struct {
 
 // noQuery refuses every parameter.
 func (c *call) noQuery() error {
+	if p := c.badQuery(); p != nil {
+		return p
+	}
+	return nil
+}
+
+// badQuery returns what is wrong with a query in which no parameter may be, or nil.
+func (c *call) badQuery() *problem {
 	if c.r.URL.RawQuery == "" {
 		return nil
 	}
-	_, err := parseQuery(c.r.URL.RawQuery, 0)
-	return err
+	_, p := readQuery(c.r.URL.RawQuery, 0)
+	return p
 }
 
 // parseQuery reads a query in which only the allowed parameters may be, and
 // names everything that is wrong with it. An empty value is as if the parameter
 // were absent: forms and tools send all their fields.
 func parseQuery(raw string, allowed parameter) (listQuery, error) {
+	q, p := readQuery(raw, allowed)
+	if p != nil {
+		return q, p
+	}
+	return q, nil
+}
+
+func readQuery(raw string, allowed parameter) (listQuery, *problem) {
 	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit}}
 	var f faults
 	var seen parameter
@@ -158,9 +174,13 @@ func parseQuery(raw string, allowed parameter) (listQuery, error) {
 	return q, nil
 }
 
+// invalidParameter refuses a query; the pointers of list are names of parameters.
 func invalidParameter(list []formsvc.FieldError) *problem {
+	for i := range list {
+		list[i].Pointer = "?" + list[i].Pointer
+	}
 	return &problem{
-		status: http.StatusBadRequest, code: "invalid_parameter", fields: list, parameters: true,
+		status: http.StatusBadRequest, code: "invalid_parameter", fields: list,
 		detail: "The query has parameters that can't be taken; errors names them.",
 	}
 }
