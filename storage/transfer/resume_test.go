@@ -90,7 +90,12 @@ func TestLastStep(t *testing.T) {
 		}
 		a, b := from.open(t, true), to.open(t, true)
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := transfer.Copy(ctx, a, &dying{store: b, db: from, t: t, cancel: cancel}, nil)
+		_, err := transfer.Copy(ctx, a, &hooked{b, func() error {
+			if from.number(t, "SELECT count(*) FROM formsvc_identity WHERE state = 'moved'") > 0 {
+				cancel()
+			}
+			return ctx.Err()
+		}}, nil)
 		if err == nil || !strings.Contains(err.Error(), "run the same copy again") {
 			t.Fatalf("a copy that ends after the first mark: %v", err)
 		}
@@ -112,27 +117,24 @@ func TestLastStep(t *testing.T) {
 	})
 }
 
-// dying is a store to which nothing can be written once the other one is marked as moved.
-type dying struct {
+// hooked is a store that calls before each write, which fails if that does.
+type hooked struct {
 	store
 
-	t      *testing.T
-	db     database // the other one
-	cancel func()
+	before func() error
 }
 
-func (d *dying) Portable() bunstore.Portable { return &dyingPortable{d.store.Portable(), d} }
+func (h *hooked) Portable() bunstore.Portable { return &hookedPortable{h.store.Portable(), h.before} }
 
-type dyingPortable struct {
+type hookedPortable struct {
 	bunstore.Portable
 
-	d *dying
+	before func() error
 }
 
-func (p *dyingPortable) Write(ctx context.Context, do func(c bun.IConn) error) error {
-	if p.d.db.number(p.d.t, "SELECT count(*) FROM formsvc_identity WHERE state = 'moved'") > 0 {
-		p.d.cancel()
-		return ctx.Err()
+func (p *hookedPortable) Write(ctx context.Context, do func(c bun.IConn) error) error {
+	if err := p.before(); err != nil {
+		return err
 	}
 	return p.Portable.Write(ctx, do)
 }
@@ -165,6 +167,52 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 		compared(t, from, to)
 	})
+}
+
+// TestReplaced cancels a copy that still runs and begins another one: the first neither
+// finishes in the other's place nor takes its fence away.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	for name, goesOn := range map[string]bool{"goes on": true, "fails": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachPair(t, func(t *testing.T, from, to database) {
+				newWorld(t, from)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				a, b, writes := from.open(t, true), to.open(t, true), 0
+				_, err := transfer.Copy(ctx, &hooked{a, func() error {
+					if writes++; writes != 2 { // the first is the fence, the second marks it as moved
+						return nil
+					}
+					s := from.open(t, true)
+					must(t, transfer.Cancel(t.Context(), s))
+					must(t, s.Close())
+					if err := interrupted(t, from, to, 1); !errors.Is(err, errStop) {
+						t.Errorf("the other copy: %v", err)
+					}
+					if !goesOn {
+						cancel()
+					}
+					return ctx.Err()
+				}}, b, nil)
+				must(t, errors.Join(a.Close(), b.Close()))
+				want := transfer.ErrUnderWay
+				if !goesOn {
+					want = context.Canceled
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("the first copy: %v, want %v", err, want)
+				}
+				if from.number(t, "SELECT count(*) FROM formsvc_identity WHERE state = 'moving'") != 1 {
+					t.Error("the other copy has no fence anymore")
+				}
+				_, err = moved(t, from, to, nil)
+				must(t, err)
+				compared(t, from, to)
+			})
+		})
+	}
 }
 
 // TestCancel gives up a copy that was cut off; what was copied is never taken for a part
