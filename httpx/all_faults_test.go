@@ -52,15 +52,18 @@ func TestAllFaultsInOneAnswer(t *testing.T) {
 			{"a rotation", "POST", hook + "/rotate", `{"secret":1,"gracePeriodSeconds":-1}`, 400, f("/secret invalid_type", "/gracePeriodSeconds out_of_range")},
 		} {
 			code := "validation_failed"
-			if row.status == 400 {
+			switch {
+			case strings.Contains(row.path, "?"):
+				code = "invalid_parameter"
+			case row.status == 400:
 				code = "invalid_body"
 			}
 			a := w.do(row.method, row.path, row.body)
 			a.what += " " + row.what
 			a.is(row.status, code).faults(row.faults...)
 		}
-		w.do("POST", plain+"/responses?dry=1", `{"user":1,"user":2}`).is(400, "duplicate_member").faults("dry unknown_parameter", "/user duplicate_member")
-		w.do("POST", plain+"/responses?dry=1", `{`).is(400, "malformed_json")
+		w.do("POST", plain+"/responses?dry=1", `{"user":1,"user":2}`).is(400, "invalid_parameter").faults("dry unknown_parameter", "/user duplicate_member")
+		w.do("POST", plain+"/responses?dry=1", `{`).is(400, "invalid_parameter").faults("dry unknown_parameter", " malformed_json")
 		w.do("POST", plain+"/responses?dry=1", plainResponse).is(400, "invalid_parameter").faults("dry unknown_parameter")
 		after := w.do("GET", "/v1/webhooks", "").body + w.do("GET", "/v1/campaigns", "").body + w.do("GET", response, "").body
 		if after != before {

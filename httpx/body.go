@@ -23,6 +23,7 @@ func (h *Handler) readJSON(c *call) error {
 	}
 	if p := c.badQuery(); p != nil {
 		c.body.faults = faults{list: p.fields, shape: true, query: p}
+		return nil // such a refusal is not remembered
 	}
 	c.readWhole()
 	return nil

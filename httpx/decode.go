@@ -135,28 +135,27 @@ func (h *Handler) refuse(c *call, err error, ask func(*formsvc.Service) error) e
 
 // refusal returns what a request is refused with for all that is wrong with it.
 func (f *faults) refusal(all []formsvc.FieldError) *problem {
-	p := &problem{
+	if f.query != nil {
+		if len(all) > len(f.query.fields) {
+			f.query.detail = "The query has parameters that can't be taken; errors names them, and what is wrong with the body."
+		}
+		f.query.fields = all
+		return f.query
+	}
+	return &problem{
 		status: http.StatusBadRequest, code: "invalid_body", fields: all,
 		detail: "The body has members that can't be taken; errors names them.",
 	}
-	switch {
-	case f.query == nil:
-	case len(all) == len(f.query.fields):
-		return f.query
-	default:
-		p.detail = "The query has parameters and the body has members that can't be taken; errors names them."
-	}
-	return p
 }
 
 // fail ends decoding with a code of its own.
 func (d *decoder) fail(code string, pointer jsontext.Pointer, detail string) {
 	p := &problem{status: http.StatusBadRequest, code: code, detail: detail}
-	if d.faults.query != nil {
-		p.fields = d.faults.query.fields
-	}
 	if pointer != "" {
-		p.fields = append(p.fields, formsvc.FieldError{Pointer: bounded(pointer), Code: code, Detail: detail})
+		p.fields = []formsvc.FieldError{{Pointer: bounded(pointer), Code: code, Detail: detail}}
+	}
+	if query := d.faults.query; query != nil {
+		p = d.faults.refusal(append(query.fields, formsvc.FieldError{Pointer: bounded(pointer), Code: code, Detail: detail}))
 	}
 	d.err = p
 }

@@ -112,6 +112,7 @@ func TestWayOfADelivery(t *testing.T) {
 		w.run(engine, 1)
 		w.do("GET", test.header.Get("Location"), "").is(200, "").has(`"delivered"`, "state").has(`true`, "test")
 		r.check(t, hook.text("secret"))
+		w.settle(1)
 		shown, _ := w.follow("", "")
 		if !slices.Equal(shown, r.bodies[:1]) || len(slices.Compact(slices.Clone(r.bodies))) != 2 {
 			t.Errorf("shown %q, received %q", shown, r.bodies)

@@ -37,6 +37,7 @@ func TestUpload(t *testing.T) {
 		if got := w.do("GET", location, "").is(200, ""); got.body != content || got.header.Get("Etag") != a.header.Get("Etag") {
 			t.Error("another content or ETag came back")
 		}
+		w.settle(2) // of the response and of its file
 		event := w.do("GET", "/v1/events?event=file.uploaded", "").is(200, "")
 		if !strings.Contains(event.body, `"file":`+a.body) {
 			t.Errorf("%s is not in %s", a.body, event.body)

@@ -117,6 +117,7 @@ func TestHundredAtOnceHappenOnce(t *testing.T) {
 		if n, blobs := w.total(response+"/files"), w.blobCount(); n != blobs {
 			t.Errorf("%d files, %d blobs", n, blobs)
 		}
+		w.settle(5) // of three responses and two files
 		events := w.do("GET", "/v1/events?event=response.created", "").is(200, "")
 		if items, _ := events.at("items").([]any); len(items) != 3 {
 			t.Errorf("%d events of 3 responses", len(items))

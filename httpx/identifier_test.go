@@ -47,6 +47,7 @@ func TestIdentifiersInUpperCase(t *testing.T) {
 		if signed.is(201, "").wantLowerCase(); signed.text("fileUuid") != file {
 			t.Errorf("signed %s, wanted %s", signed.text("fileUuid"), file)
 		}
+		w.settle(1)
 		events := "/v1/events?campaignUuid=" + strings.TrimPrefix(campaign, "/v1/campaigns/")
 		lower, upper := w.do("GET", events, ""), w.do("GET", inUpperCase(events), "")
 		if lower.body != upper.body || !strings.Contains(lower.body, "response.created") {
