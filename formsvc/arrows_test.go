@@ -25,13 +25,13 @@ var arrows = map[string][]string{
 	"blobstore/s3blob":        {"blobstore", "minio"},
 	"blobstore/s3blob/s3test": {},
 	"formsvc":                 {"webhook", "blobstore"},
-	"formsvc/otelformsvc":     {"engine", "otel"},
+	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
 	"httpx":                   {"formsvc", "webhook", "blobstore", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 	"httpx/settings":          {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 
 	"examples": {}, // tests of the guide; the programs may import anything
 
-	"storage":                   {},
+	"storage":                   {"engine"},
 	"storage/finding":           {},
 	"storage/keyring":           {},
 	"storage/storagetest":       {"engine"},

@@ -79,10 +79,17 @@ type RedeliverQuery struct {
 	Limit        int
 }
 
-// QueueStats says how much is waiting for all accounts together.
+// A QueueQuery says of which deliveries a store counts those that wait.
+type QueueQuery struct {
+	Webhook *WebhookKey // nil means all of all accounts
+	Limit   int64       // counting ends there
+	Now     time.Time
+}
+
+// QueueStats says how much is waiting.
 type QueueStats struct {
-	// Pending counts deliveries that wait for an attempt or are in one, up to
-	// MaxCounted.
+	// Pending counts deliveries that wait for an attempt or are in one, up to the
+	// limit of the query, which is MaxCounted for all accounts together.
 	Pending int64
 	// OldestDue is since when the longest waiting delivery of a webhook that is
 	// not disabled is due; zero when none is.
@@ -201,17 +208,17 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 // up to [MaxWaiting]. An unknown webhook has none.
 func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (_ int64, err error) {
 	defer d.s.span(&ctx, "Deliveries.Waiting").end(&err)
-	n, err := d.s.store.CountPending(ctx, key, MaxWaiting)
+	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Webhook: &key, Limit: MaxWaiting, Now: d.s.now()})
 	if err != nil {
 		return 0, fmt.Errorf("formsvc: waiting: %w", err)
 	}
-	return n, nil
+	return stats.Pending, nil
 }
 
 // Stats returns how much is waiting, for all accounts together.
 func (d Deliveries) Stats(ctx context.Context) (_ QueueStats, err error) {
 	defer d.s.span(&ctx, "Deliveries.Stats").end(&err)
-	stats, err := d.s.store.QueueStats(ctx, d.s.now())
+	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Limit: MaxCounted, Now: d.s.now()})
 	if err != nil {
 		return QueueStats{}, fmt.Errorf("formsvc: queue: %w", err)
 	}

@@ -106,14 +106,15 @@ func (p *person) responses(ctx context.Context) error {
 
 // signatures removes what the person signed in responses of others.
 func (p *person) signatures(ctx context.Context) error {
-	for after := ID(""); ; {
-		list, err := p.store.SignaturesBy(ctx, p.receipt.AccountID, p.email, after, eraseUnit)
+	q := SignatureQuery{AccountID: p.receipt.AccountID, Email: p.email, Page: PageQuery{Limit: eraseUnit, Ascending: true}}
+	for {
+		page, err := p.store.Signatures(ctx, q)
 		if err != nil {
 			return err
 		}
 		var e Erasing
-		for i := range list {
-			sig := &list[i]
+		for i := range page.Items {
+			sig := &page.Items[i]
 			own, err := p.own(ctx, ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID})
 			if err != nil {
 				return err
@@ -126,10 +127,10 @@ func (p *person) signatures(ctx context.Context) error {
 		if err := p.others(ctx, e); err != nil {
 			return err
 		}
-		if len(list) < eraseUnit {
+		if !page.More || len(page.Items) == 0 {
 			return nil
 		}
-		after = list[len(list)-1].ID
+		q.Page.After = page.Items[len(page.Items)-1].ID
 	}
 }
 

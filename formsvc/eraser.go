@@ -16,14 +16,6 @@ const (
 	erasePause = 20 * time.Millisecond
 )
 
-// A Scrubber is a store that may keep what was removed readable for a while, in a
-// log of its own, and can be asked to overwrite it.
-type Scrubber interface {
-	// Scrub overwrites what it can. It doesn't wait long for anybody who still
-	// reads it.
-	Scrub(ctx context.Context) error
-}
-
 // eraser does the work of an erasure and writes its receipt.
 type eraser struct {
 	*core
@@ -47,7 +39,7 @@ func (w *eraser) audited(
 	ctx context.Context, begun, done AuditAction, target ID, details map[string]string, erase func() error,
 ) error {
 	if !w.opts.DryRun {
-		if err := w.store.AppendAudit(ctx, *w.audit(w.receipt.AccountID, begun, target, details)); err != nil {
+		if err := w.note(ctx, begun, target, details); err != nil {
 			return err
 		}
 	}
@@ -58,12 +50,17 @@ func (w *eraser) audited(
 		w.scrub(ctx)
 		counts := w.receipt.counts()
 		maps.Copy(counts, details)
-		if err := w.store.AppendAudit(ctx, *w.audit(w.receipt.AccountID, done, target, counts)); err != nil {
+		if err := w.note(ctx, done, target, counts); err != nil {
 			return err
 		}
 	}
 	w.receipt.FinishedAt = w.now()
 	return nil
+}
+
+// note adds an entry to the audit trail.
+func (w *eraser) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
+	return w.store.Note(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
 }
 
 // counts returns what the audit trail says of what was removed.
@@ -109,12 +106,8 @@ func (w *eraser) unit(ctx context.Context, e Erasing) error {
 	if len(e.Responses)+len(e.Signatures)+len(e.Events) == 0 {
 		return ctx.Err()
 	}
-	e.AccountID = w.receipt.AccountID
-	erase := func() (Erased, error) { return w.store.Erase(ctx, e, Change{}) }
-	if w.opts.DryRun {
-		erase = func() (Erased, error) { return w.store.CountErasure(ctx, e) }
-	}
-	out, err := erase()
+	e.AccountID, e.DryRun = w.receipt.AccountID, w.opts.DryRun
+	out, err := w.store.Erase(ctx, e, Change{})
 	if err != nil {
 		return err
 	}
@@ -151,17 +144,16 @@ func (w *eraser) dropLeftovers(ctx context.Context) error {
 	if w.opts.DryRun {
 		return nil
 	}
-	_, err := inUnits(ctx, func() (int, error) { return w.store.Prune(ctx, time.Time{}, pruneBatch) })
+	_, err := inUnits(ctx, func() (int, error) { return w.store.Prune(ctx, PruneEvents, time.Time{}, pruneBatch) })
 	return err
 }
 
 // scrub has the store overwrite what was removed.
 func (w *eraser) scrub(ctx context.Context) {
-	s, ok := w.store.(Scrubber)
-	if !ok || w.bound || w.receipt.IsZero() {
+	if w.bound || w.receipt.IsZero() {
 		return
 	}
-	if err := s.Scrub(ctx); err != nil {
+	if err := w.store.Scrub(ctx); err != nil {
 		w.logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
 			slog.Any("error", err))
 	}

@@ -9,6 +9,7 @@ import (
 // or not there, is passed over.
 type Erasing struct {
 	AccountID ID
+	DryRun    bool // whether to count what is there and change nothing
 	// Responses go with all that [ErasedTotals] counts, and are counted no more in
 	// their campaigns. Their references may be given again.
 	Responses []ResponseKey

@@ -122,13 +122,13 @@ func (s *frail) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Cha
 	return frailly(s, "Erase", func() (formsvc.Erased, error) { return s.Store.Erase(ctx, e, change) })
 }
 
-func (s *frail) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error {
-	_, err := frailly(s, "AppendAudit", func() (bool, error) { return true, s.Store.AppendAudit(ctx, entry) })
+func (s *frail) Note(ctx context.Context, change formsvc.Change) error {
+	_, err := frailly(s, "Note", func() (bool, error) { return true, s.Store.Note(ctx, change) })
 	return err
 }
 
-func (s *frail) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
-	return frailly(s, "Prune", func() (int, error) { return s.Store.Prune(ctx, before, limit) })
+func (s *frail) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
+	return frailly(s, "Prune", func() (int, error) { return s.Store.Prune(ctx, what, before, limit) })
 }
 
 func (s *frail) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
@@ -143,10 +143,8 @@ func (s *frail) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	return frailly(s, "Events", func() (formsvc.EventPage, error) { return s.Store.Events(ctx, q) })
 }
 
-func (s *frail) SignaturesBy(ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int) ([]formsvc.Signature, error) {
-	return frailly(s, "SignaturesBy", func() ([]formsvc.Signature, error) {
-		return s.Store.SignaturesBy(ctx, account, email, after, limit)
-	})
+func (s *frail) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+	return frailly(s, "Signatures", func() (formsvc.Page[formsvc.Signature], error) { return s.Store.Signatures(ctx, q) })
 }
 
 // Whatever call of the store fails, what is left goes when it is run again.

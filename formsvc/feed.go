@@ -59,6 +59,8 @@ type EventQuery struct {
 	// Early also shows events that others may still come before. Who wants all that
 	// there are now needs them; who wants to go on later must do without.
 	Early bool
+	// AllAccounts returns the events of all accounts; AccountID is not used then.
+	AllAccounts bool
 }
 
 // Clamped returns q with its limits within bounds.

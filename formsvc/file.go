@@ -42,6 +42,8 @@ type FileQuery struct {
 	CampaignID ID
 	ResponseID ID
 	Page       PageQuery
+	// AllAccounts returns the files of all accounts; the identifiers are not used then.
+	AllAccounts bool
 }
 
 // FileInput is what a new file needs.

@@ -18,25 +18,27 @@ func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (_ 
 		return 0, fmt.Errorf("formsvc: verify: %w", errors.ErrUnsupported)
 	}
 	checked := 0
-	for after := ID(""); ; {
-		files, err := s.s.store.AllFiles(ctx, after, verifyBatch)
+	q := FileQuery{AllAccounts: true, Page: PageQuery{Limit: verifyBatch, Ascending: true}}
+	for {
+		page, err := s.s.store.Files(ctx, q)
 		if err != nil {
 			return checked, fmt.Errorf("formsvc: verify: %w", err)
 		}
-		for i := range files {
-			err := s.verify(ctx, &files[i])
+		for i := range page.Items {
+			f := &page.Items[i]
+			err := s.verify(ctx, f)
 			if errors.Is(err, ErrCorrupt) {
-				err = damaged(&files[i], err)
+				err = damaged(f, err)
 			}
 			if err != nil {
 				return checked, fmt.Errorf("formsvc: verify: %w", err)
 			}
 			checked++
 		}
-		if len(files) < verifyBatch {
+		if !page.More || len(page.Items) == 0 {
 			return checked, nil
 		}
-		after = files[len(files)-1].ID
+		q.Page.After = page.Items[len(page.Items)-1].ID
 	}
 }
 

@@ -181,12 +181,9 @@ func (f *follower) step(ctx context.Context, handle func(context.Context, []Even
 func (f *follower) look(ctx context.Context) (EventPage, error) {
 	q := EventQuery{
 		AccountID: f.query.AccountID, CampaignID: f.query.CampaignID, Types: f.query.Types, After: f.query.After,
-		Limit: f.query.Limit, MaxBytes: f.query.MaxBytes,
-	}.Clamped()
-	if f.query.AllAccounts {
-		return f.store.AllEvents(ctx, q)
+		Limit: f.query.Limit, MaxBytes: f.query.MaxBytes, AllAccounts: f.query.AllAccounts,
 	}
-	return f.store.Events(ctx, q)
+	return f.store.Events(ctx, q.Clamped())
 }
 
 // wait returns when there may be an event, or with the error of ctx.

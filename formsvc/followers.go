@@ -60,7 +60,5 @@ func (c *core) raised(account ID) {
 // on the Service that is not bound.
 func (s *Service) Notify() {
 	s.core.followers.tell("")
-	if store, ok := s.core.store.(interface{ Notify() }); ok {
-		store.Notify()
-	}
+	s.core.store.Notify()
 }

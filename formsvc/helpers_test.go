@@ -76,7 +76,7 @@ type watchedStore struct {
 	formsvc.Store
 	before func(method string, call int) error // call is 1 for the first; nil: nothing
 	after  func(method string) error           // the error of a call that has had its effect; nil: none
-	alter  func(*formsvc.File)                 // changes what AllFiles returns; nil: nothing
+	alter  func(*formsvc.File)                 // changes what is returned of files of all accounts; nil: nothing
 	twice  bool                                // a unit is decided twice, as a store may
 
 	mu      sync.Mutex
@@ -350,12 +350,12 @@ func (s *watchedStore) CreateFile(
 	return nil
 }
 
-func (s *watchedStore) AllFiles(ctx context.Context, after formsvc.ID, limit int) ([]formsvc.File, error) {
-	files, err := s.Store.AllFiles(ctx, after, limit)
-	for i := range files {
-		if s.alter != nil {
-			s.alter(&files[i])
+func (s *watchedStore) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
+	page, err := s.Store.Files(ctx, q)
+	for i := range page.Items {
+		if q.AllAccounts && s.alter != nil {
+			s.alter(&page.Items[i])
 		}
 	}
-	return files, err
+	return page, err
 }

@@ -75,7 +75,7 @@ func CheckIdempotencyKey(key string) error {
 func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) (err error) {
 	defer s.core.span(&ctx, "Service.Remember").end(&err)
 	record := IdempotencyRecord{AccountID: account, Key: key, Reply: a, CreatedAt: s.core.now()}
-	if err := s.core.store.Remember(ctx, record); err != nil {
+	if err := s.core.store.Note(ctx, Change{Idempotency: &record}); err != nil {
 		return fmt.Errorf("formsvc: remember: %w", err)
 	}
 	return nil
@@ -97,7 +97,7 @@ func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, 
 func (s *Service) Forget(ctx context.Context) (deleted int, err error) {
 	defer s.core.span(&ctx, "Service.Forget").end(&err)
 	before := s.core.now().Add(-IdempotencyTTL)
-	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Forget(ctx, before, pruneBatch) })
+	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneIdempotency, before, pruneBatch) })
 	if err != nil {
 		return deleted, fmt.Errorf("formsvc: forget: %w", err)
 	}

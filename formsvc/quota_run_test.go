@@ -261,9 +261,9 @@ func (w *world) pruneQuotas() {
 	eventually(w.tb, "quotas are pruned", func() bool { return w.store.count("pruned everything") > 0 })
 }
 
-func (s *watchedStore) PruneQuota(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := s.Store.PruneQuota(ctx, before, limit)
-	if n == 0 && err == nil {
+func (s *watchedStore) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
+	n, err := s.Store.Prune(ctx, what, before, limit)
+	if what == formsvc.PruneQuota && n == 0 && err == nil {
 		err = s.enter("pruned everything")
 	}
 	return n, err

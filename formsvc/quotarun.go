@@ -83,6 +83,6 @@ func (l *quotaLedger) restore(list []QuotaReturn) {
 func (s *Service) pruneQuota(ctx context.Context) error {
 	l := s.core.quota
 	before := l.now().Add(-max(quotaKept, 2*l.window))
-	_, err := inUnits(ctx, func() (int, error) { return l.store.PruneQuota(ctx, before, pruneBatch) })
+	_, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneQuota, before, pruneBatch) })
 	return err
 }

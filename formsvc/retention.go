@@ -57,7 +57,7 @@ func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	if s.core.retention > 0 {
 		before = s.core.now().Add(-s.core.retention)
 	}
-	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, before, pruneBatch) })
+	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneEvents, before, pruneBatch) })
 	if err != nil {
 		return deleted, fmt.Errorf("formsvc: prune: %w", err)
 	}

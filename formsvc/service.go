@@ -225,8 +225,8 @@ func (s *Service) Ready(ctx context.Context) (err error) {
 	defer s.core.span(&ctx, "Service.Ready").end(&err)
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	// What can't exist is asked for: that there is none is an answer.
-	if _, err := s.core.store.AccountByName(ctx, ""); err != nil && !errors.Is(err, ErrNotFound) {
+	// That there is none is an answer, too.
+	if _, err := s.core.store.Identity(ctx); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("formsvc: store: %w", err)
 	}
 	if s.core.blobs == nil {

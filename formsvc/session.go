@@ -30,6 +30,12 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
+// A SessionQuery chooses sessions of an account.
+type SessionQuery struct {
+	AccountID ID
+	Hash      [sha256.Size]byte // of the value of the only one; zero means all
+}
+
 // inForce reports whether the session lasts at that time.
 func (s *Session) inForce(now time.Time) bool { return now.Before(s.ExpiresAt) }
 
@@ -112,13 +118,15 @@ func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
 	if len(value) != tokenLength {
 		return nil
 	}
-	now := s.s.now()
-	err = s.s.store.EndSession(ctx, sha256.Sum256([]byte(value)), func(session *Session) (Change, error) {
-		if !session.inForce(now) {
-			return Change{}, nil // it had ended by itself
+	hash := sha256.Sum256([]byte(value))
+	session, err := s.s.store.SessionByHash(ctx, hash)
+	if err == nil {
+		var change Change
+		if session.inForce(s.s.now()) { // otherwise it had ended by itself
+			change.Audit = s.s.audit(session.AccountID, AuditSignedOut, session.ID, nil)
 		}
-		return Change{Audit: s.s.audit(session.AccountID, AuditSignedOut, session.ID, nil)}, nil
-	})
+		err = s.s.store.EndSessions(ctx, SessionQuery{session.AccountID, hash}, change)
+	}
 	if err := ignoreNotFound(err); err != nil {
 		return fmt.Errorf("formsvc: sign out: %w", err)
 	}
@@ -131,7 +139,7 @@ func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
 	defer s.s.span(&ctx, "Sessions.SignOutAll").end(&err)
 	details := map[string]string{"sessions": "all"}
 	change := Change{Audit: s.s.audit(account, AuditSignedOut, account, details)}
-	if err := s.s.store.EndSessions(ctx, account, change); err != nil {
+	if err := s.s.store.EndSessions(ctx, SessionQuery{AccountID: account}, change); err != nil {
 		return fmt.Errorf("formsvc: sign out: %w", err)
 	}
 	return nil
@@ -144,7 +152,7 @@ const sessionKept = time.Hour
 // pruneSessions deletes links and sessions that are over.
 func (s *Service) pruneSessions(ctx context.Context) error {
 	before := s.core.now().Add(-sessionKept)
-	_, err := inUnits(ctx, func() (int, error) { return s.core.store.PruneSessions(ctx, before, pruneBatch) })
+	_, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneSessions, before, pruneBatch) })
 	return err
 }
 

@@ -43,6 +43,7 @@ type SignatureQuery struct {
 	AccountID  ID
 	CampaignID ID
 	ResponseID ID
+	Email      string // of the signer, on any response; "" for the signatures of the response
 	Page       PageQuery
 }
 

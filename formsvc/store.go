@@ -40,19 +40,15 @@ type Store interface {
 	KeyStore
 	CampaignStore
 	ResponseStore
+	ReviewStore
 	FileStore
-	CommentStore
-	SignatureStore
-	ErasureStore
 	WebhookStore
 	DeliveryStore
 	EventStore
-	NoticeStore
-	IdempotencyStore
+	JournalStore
 	QuotaStore
-	AuditStore
 	SessionStore
-	IdentityStore
+	MaintenanceStore
 }
 
 // An AccountStore keeps accounts.
@@ -140,11 +136,9 @@ type FileStore interface {
 	// File returns a file. ErrNotFound.
 	File(ctx context.Context, key FileKey) (File, error)
 	// Files returns a page of the files of a response, without Blocks.
-	// ErrNotFound: no such response.
+	// ErrNotFound: no such response. With AllAccounts it returns the files of all
+	// accounts, oldest first, with Blocks and without a total.
 	Files(ctx context.Context, q FileQuery) (Page[File], error)
-	// AllFiles returns at most limit files of all accounts, by ID and with Blocks,
-	// that come after the ID of one; "" is before all.
-	AllFiles(ctx context.Context, after ID, limit int) ([]File, error)
 	// UnknownFiles returns those of the identifiers that name no file of any
 	// account, in their order; also those that are barred.
 	UnknownFiles(ctx context.Context, ids []ID) ([]ID, error)
@@ -155,18 +149,14 @@ type FileStore interface {
 	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
 }
 
-// A CommentStore keeps comments on responses.
-type CommentStore interface {
+// A ReviewStore keeps comments on responses, and signatures of them.
+type ReviewStore interface {
 	// CreateComment adds a comment to its response, with the change. ErrNotFound:
 	// no such response. ErrConflict: the identifier is taken.
 	CreateComment(ctx context.Context, c Comment, change Change) error
 	// Comments returns a page of the comments on a response. ErrNotFound: no such
 	// response.
 	Comments(ctx context.Context, q CommentQuery) (Page[Comment], error)
-}
-
-// A SignatureStore keeps signatures of responses.
-type SignatureStore interface {
 	// CreateSignature adds a signature to its response, with the change that decide
 	// returns for the response as it is then: one unit. decide may set
 	// DocumentSHA256; what else it changes is not kept. It may run more than once; its
@@ -177,22 +167,10 @@ type SignatureStore interface {
 		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
 	) (Signature, error)
 	// Signatures returns a page of the signatures of a response. ErrNotFound: no
-	// such response.
+	// such response. With an Email it returns those of an account whose signer has
+	// that address ([SameEmail]), on all its responses and without a total; an unknown
+	// account has none.
 	Signatures(ctx context.Context, q SignatureQuery) (Page[Signature], error)
-	// SignaturesBy returns at most limit signatures in an account whose signer has
-	// that address ([SameEmail]), by ID and after the ID of one; "" is before all.
-	// An unknown account has none.
-	SignaturesBy(ctx context.Context, account ID, email string, after ID, limit int) ([]Signature, error)
-}
-
-// An ErasureStore removes what is kept of people. Each call is one unit, so it is
-// given few records at a time.
-type ErasureStore interface {
-	// Erase removes what e says, with the change, and returns what was there to
-	// remove. ErrInvalid: AnswersWith is no text.
-	Erase(ctx context.Context, e Erasing, change Change) (Erased, error)
-	// CountErasure returns what Erase would return.
-	CountErasure(ctx context.Context, e Erasing) (Erased, error)
 }
 
 // A WebhookStore keeps webhooks. A store that keeps data on a disk should keep
@@ -243,31 +221,22 @@ type DeliveryStore interface {
 	// replay that is due at the event's time: one unit. The event's AccountID is
 	// that of the key. ErrNotFound.
 	CreateTest(ctx context.Context, key WebhookKey, event Event, decide func(*Delivery) (Change, error)) (Delivery, error)
-	// CountPending returns how many deliveries of a webhook wait for an attempt or are
-	// in one, up to limit. An unknown webhook has none.
-	CountPending(ctx context.Context, key WebhookKey, limit int) (int64, error)
-	// QueueStats returns how much is waiting for all accounts together, at a
-	// bounded cost.
-	QueueStats(ctx context.Context, now time.Time) (QueueStats, error)
+	// QueueStats returns how much is waiting, at a bounded cost: for all accounts
+	// together or, without OldestDue, for one webhook. An unknown webhook has nothing.
+	QueueStats(ctx context.Context, q QueueQuery) (QueueStats, error)
 }
 
-// An EventStore keeps the events of the last weeks.
+// An EventStore keeps the events of the last weeks, and the notices of final
+// failures, which the delivery queue writes in the same unit as the failure.
 type EventStore interface {
 	// Events returns events of an account, test events apart, in the order in which
 	// they were committed. Events about one response are in the order of its changes.
 	// Of two changes that overlap in time and are about different responses, either may
 	// be first, but events that become visible later always come later: a reader that
 	// goes on from [EventPage.Next] misses none, however late its transaction
-	// committed. An unknown account has none.
+	// committed. An unknown account has none. With AllAccounts it returns the events of
+	// all accounts in the same way, and positions that are good for such queries only.
 	Events(ctx context.Context, q EventQuery) (EventPage, error)
-	// AllEvents returns the events of all accounts as Events does those of one,
-	// whatever AccountID says. Its positions are good for AllEvents only.
-	AllEvents(ctx context.Context, q EventQuery) (EventPage, error)
-	// Prune deletes events made before the time, the deliveries of such events,
-	// their attempts and notices, and what is left of deleted webhooks: about
-	// limit rows of each in one unit. It returns how many rows it deleted;
-	// 0 means that nothing is left to delete.
-	Prune(ctx context.Context, before time.Time, limit int) (int, error)
 	// Event returns an event; it may be a test. ErrNotFound.
 	Event(ctx context.Context, account, id ID) (Event, error)
 	// RecentEvents returns the newest events that are asked for, test events apart, at
@@ -281,11 +250,6 @@ type EventStore interface {
 	// the order of Events and under the same bounds as RecentEvents. ErrNotFound: no
 	// such response.
 	EventsAbout(ctx context.Context, key ResponseKey, limit int) ([]Event, error)
-}
-
-// A NoticeStore keeps the notices of final failures, which the delivery queue
-// writes in the same unit as the failure.
-type NoticeStore interface {
 	// Notices returns a page of an account's notices. An unknown account or
 	// webhook has none.
 	Notices(ctx context.Context, q NoticeQuery) (Page[Notice], error)
@@ -298,17 +262,18 @@ type NoticeStore interface {
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
 }
 
-// An IdempotencyStore keeps the answers to calls that may be repeated.
-type IdempotencyStore interface {
-	// Remember adds a record that belongs to no other unit. ErrRepeated: the key is
-	// taken.
-	Remember(ctx context.Context, record IdempotencyRecord) error
-	// Recall returns the record of a key of an account if it was made at since or
-	// later. An older one is removed. ErrNotFound.
+// A JournalStore keeps who did what, which nothing changes or removes, and the answers
+// to calls that may be repeated.
+type JournalStore interface {
+	// Note commits a change that belongs to no other unit. ErrNotFound: the audit entry
+	// is of no account. ErrConflict: its identifier is taken. ErrRepeated: the key of the
+	// idempotency record is. ErrInvalid: there are events.
+	Note(ctx context.Context, change Change) error
+	// Recall returns the idempotency record of a key of an account if it was made at
+	// since or later. An older one is removed. ErrNotFound.
 	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
-	// Forget deletes at most limit records made before the time, oldest first, and
-	// returns how many.
-	Forget(ctx context.Context, before time.Time, limit int) (int, error)
+	// Audit returns a page of an account's audit entries. An unknown account has none.
+	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
 }
 
 // A QuotaStore counts requests in windows of time, which are aligned to the UTC
@@ -326,18 +291,6 @@ type QuotaStore interface {
 	// QuotaUse returns the windows of a subject that began at since or later and
 	// have a request, oldest first.
 	QuotaUse(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error)
-	// PruneQuota deletes at most limit windows that began before the time, and
-	// returns how many.
-	PruneQuota(ctx context.Context, before time.Time, limit int) (int, error)
-}
-
-// An AuditStore keeps who did what. There is no way to change or remove an entry.
-type AuditStore interface {
-	// AppendAudit adds an entry that belongs to no other unit. ErrNotFound: no such
-	// account. ErrConflict: the identifier is taken.
-	AppendAudit(ctx context.Context, entry AuditEntry) error
-	// Audit returns a page of an account's entries. An unknown account has none.
-	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
 }
 
 // A SessionStore keeps who is signed in to the settings of accounts, and the links
@@ -358,29 +311,49 @@ type SessionStore interface {
 	) (Session, error)
 	// SessionByHash returns the session whose value has this SHA-256. ErrNotFound.
 	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
-	// EndSession removes the session whose value has this SHA-256, with the change
-	// that decide returns for it: one unit. decide may run more than once; its error
-	// ends the unit and is returned. ErrNotFound.
-	EndSession(ctx context.Context, hash [sha256.Size]byte, decide func(*Session) (Change, error)) error
-	// EndSessions removes all links and sessions of an account, with the change; a
-	// link that is redeemed at the same time gives no session that stays. ErrNotFound:
-	// no such account.
-	EndSessions(ctx context.Context, account ID, change Change) error
-	// PruneSessions deletes at most limit links and at most limit sessions that
-	// expired before the time, and returns how many. 0 means that nothing is left to
-	// delete.
-	PruneSessions(ctx context.Context, before time.Time, limit int) (int, error)
+	// EndSessions removes the session with that hash, or without one all links and
+	// sessions of the account, with the change: one unit; a link that is redeemed at the
+	// same time gives no session that stays. ErrNotFound: the account has no such
+	// session, or there is no such account.
+	EndSessions(ctx context.Context, q SessionQuery, change Change) error
 }
 
-// An IdentityStore knows which data it keeps.
-type IdentityStore interface {
+// A MaintenanceStore removes what is old or what has to go, and knows which data it
+// keeps.
+type MaintenanceStore interface {
+	// Prune deletes what is older than the time: about limit rows of each table in one
+	// unit. It returns how many rows it deleted; 0 means that nothing is left to delete.
+	Prune(ctx context.Context, what Prunable, before time.Time, limit int) (int, error)
+	// Erase removes what e says, with the change, in one unit, so it is given few
+	// records at a time. It returns what was there to remove. With DryRun it changes
+	// nothing. ErrInvalid: AnswersWith is no text.
+	Erase(ctx context.Context, e Erasing, change Change) (Erased, error)
+	// Scrub overwrites what was removed and may still be readable in a log of the
+	// database. It doesn't wait long for a reader. Stores without such a log do nothing.
+	Scrub(ctx context.Context) error
 	// Identity returns what tells this data from all other: an ID that was made with the
 	// store, never changes, and goes with the data into its backups and copies. Two stores
 	// over the same data have the same one, and so has a store that is bound to a
 	// transaction. ErrNotFound: the store has none yet, since it was not set up by this
 	// release.
 	Identity(ctx context.Context) (ID, error)
+	// Notify wakes all that wait for deliveries to send, as a commit with new ones does.
+	// A store that is bound to a transaction can't do so when it commits; its host does.
+	Notify()
 }
+
+// Prunable says what [MaintenanceStore.Prune] deletes.
+type Prunable int
+
+// What Prune deletes.
+const (
+	// PruneEvents are events, the deliveries of such events, their attempts and
+	// notices, and what is left of deleted webhooks.
+	PruneEvents      Prunable = iota + 1
+	PruneIdempotency          // idempotency records, oldest first
+	PruneQuota                // windows of quotas, by when they began
+	PruneSessions             // links and sessions, by when they expired
+)
 
 // A Change is what commits together with a record. Nothing else makes events, and
 // what is written beside records is written by it.

@@ -407,11 +407,11 @@ func (s *faultyStore) KeyByHash(ctx context.Context, hash [32]byte) (formsvc.Key
 	return s.Store.KeyByHash(ctx, hash)
 }
 
-func (s *faultyStore) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
+func (s *faultyStore) Identity(ctx context.Context) (formsvc.ID, error) {
 	if err := s.fail(); err != nil {
-		return formsvc.Account{}, err
+		return "", err
 	}
-	return s.Store.AccountByName(ctx, name)
+	return s.Store.Identity(ctx)
 }
 
 func (s *faultyStore) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {

@@ -114,9 +114,9 @@ func TestUploadsAtOnce(t *testing.T) {
 		// What took the key is too old by our clock: the body is gone by then.
 		w.blobs.stored = func(ctx context.Context) error {
 			w.blobs.stored = nil
-			return w.store.Remember(ctx, formsvc.IdempotencyRecord{
+			return w.store.Note(ctx, formsvc.Change{Idempotency: &formsvc.IdempotencyRecord{
 				AccountID: w.mine.account.ID, Key: "m", CreatedAt: w.now.Add(-2 * formsvc.IdempotencyTTL),
-			})
+			}})
 		}
 		w.do("POST", list, "x", once("m")).is(503, "unavailable").fresh()
 		w.do("POST", list, "x", once("m")).is(201, "").fresh().has("1", "size")

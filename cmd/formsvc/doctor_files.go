@@ -221,7 +221,8 @@ func (e *examination) missing(ctx context.Context, b blobstore.Store, s store, s
 		}
 		return
 	}
-	list, err := s.AllFiles(ctx, "", doctorSample)
+	page, err := s.Files(ctx, formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: doctorSample, Ascending: true}})
+	list := page.Items
 	missing := 0
 	for i := range list {
 		info, statErr := b.Stat(ctx, formsvc.BlobKey(list[i].ID))

@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http/httptrace"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -25,110 +27,39 @@ const failpointEnv = "FORMSVC_FAILPOINT"
 
 // A unit is something that either happened or did not when the process dies around
 // it. There is a point before and one after each.
-type unit int
+type unit string
 
-// The units of the store, of its queue, of the blob store, and the exchange with a
-// receiver. Those that this program never calls are not among them.
+// The units of the blob store, and the exchange with a receiver.
 const (
-	unitAccountCreate unit = iota
-	unitAccountUpdate
-	unitKeyCreate
-	unitKeyRevoke
-	unitKeyUse
-	unitCampaignCreate
-	unitCampaignUpdate
-	unitResponseCreate
-	unitResponseUpdate
-	unitFileCreate
-	unitFileBar
-	unitCommentCreate
-	unitSignatureCreate
-	unitErase
-	unitWebhookCreate
-	unitWebhookUpdate
-	unitWebhookDelete
-	unitWebhookTest
-	unitRedeliver
-	unitRedeliverFailed
-	unitPrune
-	unitDigestClaim
-	unitDigestFinish
-	unitRemember
-	unitForget
-	unitQuotaTake
-	unitQuotaReturn
-	unitQuotaPrune
-	unitAuditAppend
-	unitLinkCreate
-	unitLinkRedeem
-	unitSessionEnd
-	unitSessionEndAll
-	unitSessionPrune
-	unitQueueReady
-	unitQueueClaim
-	unitQueuePayloads
-	unitQueueFinish
-	unitNoticeClaim
-	unitNoticeFinish
-	unitRequest
-	unitBlobClaim
-	unitBlobPut
-	unitBlobDelete
-	unitBlobClean
-	unitCount
+	unitRequest    unit = "request"
+	unitBlobClaim  unit = "blob.claim"
+	unitBlobPut    unit = "blob.put"
+	unitBlobDelete unit = "blob.delete"
+	unitBlobClean  unit = "blob.clean"
 )
 
-// names returns what the unit is called and, if there is a point in the middle of
-// it, what that is called.
-func (u unit) names() (unit, middle string) {
-	n := [unitCount][2]string{
-		unitAccountCreate:   {"account.create"},
-		unitAccountUpdate:   {"account.update"},
-		unitKeyCreate:       {"key.create"},
-		unitKeyRevoke:       {"key.revoke"},
-		unitKeyUse:          {"key.use"},
-		unitCampaignCreate:  {"campaign.create"},
-		unitCampaignUpdate:  {"campaign.update"},
-		unitResponseCreate:  {"response.create"},
-		unitResponseUpdate:  {"response.update"},
-		unitFileCreate:      {"file.create"},
-		unitFileBar:         {"file.bar"},
-		unitCommentCreate:   {"comment.create"},
-		unitSignatureCreate: {"signature.create"},
-		unitErase:           {"erase"},
-		unitWebhookCreate:   {"webhook.create"},
-		unitWebhookUpdate:   {"webhook.update"},
-		unitWebhookDelete:   {"webhook.delete"},
-		unitWebhookTest:     {"webhook.test"},
-		unitRedeliver:       {"redeliver"},
-		unitRedeliverFailed: {"redeliver-failed"},
-		unitPrune:           {"prune"},
-		unitDigestClaim:     {"digest.claim"},
-		unitDigestFinish:    {"digest.finish"},
-		unitRemember:        {"remember"},
-		unitForget:          {"forget"},
-		unitQuotaTake:       {"quota.take"},
-		unitQuotaReturn:     {"quota.return"},
-		unitQuotaPrune:      {"quota.prune"},
-		unitAuditAppend:     {"audit.append"},
-		unitLinkCreate:      {"link.create"},
-		unitLinkRedeem:      {"link.redeem"},
-		unitSessionEnd:      {"session.end"},
-		unitSessionEndAll:   {"session.end-all"},
-		unitSessionPrune:    {"session.prune"},
-		unitQueueReady:      {"queue.ready"},
-		unitQueueClaim:      {"queue.claim"},
-		unitQueuePayloads:   {"queue.payloads"},
-		unitQueueFinish:     {"queue.finish"},
-		unitNoticeClaim:     {"notice.claim"},
-		unitNoticeFinish:    {"notice.finish"},
-		unitRequest:         {"request", "sent"}, // all of it, and no answer yet
-		unitBlobClaim:       {"blob.claim"},
-		unitBlobPut:         {"blob.put", "read"}, // all of it, and no blob yet
-		unitBlobDelete:      {"blob.delete"},
-		unitBlobClean:       {"blob.clean"},
+// storeUnits are the methods of a store and of its queue that this program calls and that
+// write or lease.
+func storeUnits() map[string]unit {
+	return map[string]unit{
+		"CreateAccount": "account.create", "UpdateAccount": "account.update", "CreateKey": "key.create", "RevokeKey": "key.revoke",
+		"UseKeys": "key.use", "CreateCampaign": "campaign.create", "UpdateCampaign": "campaign.update", "CreateResponse": "response.create",
+		"UpdateResponse": "response.update", "CreateFile": "file.create", "BarFiles": "file.bar", "CreateComment": "comment.create",
+		"CreateSignature": "signature.create", "Erase": "erase", "CreateWebhook": "webhook.create", "UpdateWebhook": "webhook.update",
+		"DeleteWebhook": "webhook.delete", "CreateTest": "webhook.test", "Redeliver": "redeliver", "RedeliverFailed": "redeliver-failed",
+		"Prune": "prune", "ClaimDigests": "digest.claim", "FinishDigest": "digest.finish", "Note": "note", "TakeQuota": "quota.take",
+		"ReturnQuota": "quota.return", "CreateLink": "link.create", "RedeemLink": "link.redeem", "EndSessions": "session.end",
+		"Ready": "queue.ready", "Claim": "queue.claim", "Payloads": "queue.payloads", "Finish": "queue.finish", "Failures": "notice.claim",
+		"Noted": "notice.finish",
+	}
+}
+
+// middleOf returns what the point in the middle of a unit is called, or "".
+func middleOf(u unit) string {
+	return map[unit]string{
+		unitRequest: "sent", // all of it, and no answer yet
+		unitBlobPut: "read", // all of it, and no blob yet
 	}[u]
-	return n[0], n[1]
 }
 
 // A moment says which point of a unit it is.
@@ -146,12 +77,13 @@ type failpoint struct {
 	moment moment
 }
 
-// allFailpoints returns every failpoint, of every unit in its order.
+// allFailpoints returns every failpoint, by the names of the units.
 func allFailpoints() []failpoint {
+	units := append(slices.Collect(maps.Values(storeUnits())), unitRequest, unitBlobClaim, unitBlobPut, unitBlobDelete, unitBlobClean)
 	var list []failpoint
-	for u := range unitCount {
+	for _, u := range slices.Sorted(slices.Values(units)) {
 		list = append(list, failpoint{u, before})
-		if _, name := u.names(); name != "" {
+		if middleOf(u) != "" {
 			list = append(list, failpoint{u, middle})
 		}
 		list = append(list, failpoint{u, after})
@@ -160,8 +92,7 @@ func allFailpoints() []failpoint {
 }
 
 func (p failpoint) String() string {
-	unit, between := p.unit.names()
-	return unit + "." + [...]string{before: "before", middle: between, after: "after"}[p.moment]
+	return string(p.unit) + "." + [...]string{before: "before", middle: middleOf(p.unit), after: "after"}[p.moment]
 }
 
 // failpoints make the process die at one of them. They are safe for concurrent use.
@@ -281,18 +212,4 @@ func making[T any](f *failpoints, u unit, call func() (T, error)) (result T, err
 	return result, err
 }
 
-// taking runs a unit that is asked again and again whether there is anything. The
-// point after it is reached only if there was.
-func taking[T any](f *failpoints, u unit, call func() ([]T, error)) ([]T, error) {
-	f.reach(u, before)
-	list, err := call()
-	if err == nil && len(list) > 0 {
-		f.reach(u, after)
-	}
-	return list, err
-}
-
-var (
-	_ formsvc.Scrubber  = scrubbingStore{}
-	_ blobstore.Cleaner = cleaningBlobs{}
-)
+var _ blobstore.Cleaner = cleaningBlobs{}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
-	"github.com/formsvc/toolkit/formsvc"
 )
 
 // meteredBlobs tells a meter what is read, listed and deleted.
@@ -71,15 +70,12 @@ func (b *meteredBlobs) Clean(ctx context.Context, before time.Time) (int, error)
 }
 
 // meteredStore tells a meter how many deliveries are sent again.
-type meteredStore struct {
-	backend
-
-	m *meter
-}
-
-// RedeliverFailed implements formsvc.DeliveryStore.
-func (s *meteredStore) RedeliverFailed(ctx context.Context, q formsvc.RedeliverQuery, change func(int) (formsvc.Change, error)) (int, error) {
-	n, err := s.backend.RedeliverFailed(ctx, q, change)
-	s.m.add(int64(n))
-	return n, err
+func meteredStore(s backend, m *meter) backend {
+	return around(s, func(ctx context.Context, method string, next func(context.Context) (int, error)) error {
+		n, err := next(ctx)
+		if method == "RedeliverFailed" {
+			m.add(int64(n))
+		}
+		return err
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -56,6 +57,14 @@ var errLeaving = fmt.Errorf("the server is stopping: %w", http.ErrServerClosed)
 type backend interface {
 	formsvc.Store
 	delivery.Queue
+}
+
+// around returns a store that calls a function in the place of each method.
+func around(s backend, do storage.Func) backend {
+	return struct {
+		formsvc.Store
+		delivery.Queue
+	}{storage.Around(s, do), storage.AroundQueue(s, do)}
 }
 
 // check refuses flags that can't be used, by putting a node together over an

@@ -181,7 +181,7 @@ func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return onStore(&meteredStore{s, m}, nil, func(svc *formsvc.Service) error {
+	return onStore(meteredStore(s, m), nil, func(svc *formsvc.Service) error {
 		id, err := account(ctx, svc, c.Account)
 		if err != nil {
 			return err

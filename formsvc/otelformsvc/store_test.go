@@ -63,26 +63,3 @@ func TestStoreOutsideOfATrace(t *testing.T) {
 		t.Errorf("nobody there: error.type %q, status %v", got, inner.Status())
 	}
 }
-
-type scrubber struct {
-	formsvc.Store
-	scrubbed bool
-}
-
-func (s *scrubber) Scrub(context.Context) error {
-	s.scrubbed = true
-	return nil
-}
-
-// What a store can do beyond the contract it still can.
-func TestStoreStillScrubs(t *testing.T) {
-	tracing, _ := record(t)
-	inner := &scrubber{Store: memory.New()}
-	s, ok := tracing.Store(inner, nil).(formsvc.Scrubber)
-	if !ok || s.Scrub(t.Context()) != nil || !inner.scrubbed {
-		t.Error("the wrapped store does not scrub")
-	}
-	if _, ok := tracing.Store(memory.New(), nil).(formsvc.Scrubber); ok {
-		t.Error("a store that does not scrub says that it does")
-	}
-}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -14,16 +15,20 @@ func (s *Store) append(a *formsvc.AuditEntry) {
 	}
 }
 
-// AppendAudit implements [formsvc.AuditStore].
-func (s *Store) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error {
+// Note implements [formsvc.JournalStore].
+func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	if _, err := s.account(entry.AccountID); err != nil {
-		return err
+	if a := change.Audit; a != nil {
+		if _, err := s.account(a.AccountID); err != nil {
+			return err
+		}
 	}
-	change := formsvc.Change{Audit: &entry}
+	if len(change.Events) > 0 {
+		return fmt.Errorf("memory: events that belong to no record: %w", formsvc.ErrInvalid)
+	}
 	if err := s.admit(&change); err != nil {
 		return err
 	}
@@ -31,7 +36,7 @@ func (s *Store) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error
 	return nil
 }
 
-// Audit implements [formsvc.AuditStore].
+// Audit implements [formsvc.JournalStore].
 func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.AuditEntry]{}, err

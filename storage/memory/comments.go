@@ -6,7 +6,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateComment implements [formsvc.CommentStore].
+// CreateComment implements [formsvc.ReviewStore].
 func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {
 	if err := formsvc.CheckText(
 		string(c.ID), string(c.AccountID), string(c.CampaignID), string(c.ResponseID), c.Body, c.Author); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) CreateComment(ctx context.Context, c formsvc.Comment, change for
 	return nil
 }
 
-// Comments implements [formsvc.CommentStore].
+// Comments implements [formsvc.ReviewStore].
 func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.Comment]{}, err

@@ -147,43 +147,29 @@ func (s *Store) CreateTest(
 	return copyDelivery(d), nil
 }
 
-// CountPending implements [formsvc.DeliveryStore].
-func (s *Store) CountPending(ctx context.Context, key formsvc.WebhookKey, limit int) (int64, error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	e, err := s.endpoint(key)
-	if err != nil {
-		return 0, nil //nolint:nilerr // an unknown webhook has none
-	}
-	n := 0
-	for _, waiting := range e.waiting {
-		n += len(waiting)
-	}
-	return int64(max(min(n, limit), 0)), nil
-}
-
 // QueueStats implements [formsvc.DeliveryStore].
-func (s *Store) QueueStats(ctx context.Context, now time.Time) (formsvc.QueueStats, error) {
+func (s *Store) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.QueueStats{}, err
 	}
 	defer s.mu.Unlock()
 	var stats formsvc.QueueStats
 	for _, e := range s.endpoints.rows {
+		if q.Webhook != nil && *q.Webhook != (formsvc.WebhookKey{AccountID: e.AccountID, ID: e.ID}) {
+			continue
+		}
 		for _, waiting := range e.waiting {
 			stats.Pending += int64(len(waiting))
-			if e.Disabled || len(waiting) == 0 {
+			if q.Webhook != nil || e.Disabled || len(waiting) == 0 {
 				continue
 			}
 			due := waiting[0].DueAt
-			if !due.After(now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
+			if !due.After(q.Now) && (stats.OldestDue.IsZero() || due.Before(stats.OldestDue)) {
 				stats.OldestDue = due
 			}
 		}
 	}
-	stats.Pending = min(stats.Pending, formsvc.MaxCounted)
+	stats.Pending = max(min(stats.Pending, q.Limit), 0)
 	return stats, nil
 }
 

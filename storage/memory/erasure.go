@@ -9,18 +9,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Erase implements [formsvc.ErasureStore].
+// Erase implements [formsvc.MaintenanceStore].
 func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Change) (formsvc.Erased, error) {
-	return s.erase(ctx, &e, &change)
-}
-
-// CountErasure implements [formsvc.ErasureStore].
-func (s *Store) CountErasure(ctx context.Context, e formsvc.Erasing) (formsvc.Erased, error) {
-	return s.erase(ctx, &e, nil)
-}
-
-// erase finds what is to go, and unless change is nil removes it.
-func (s *Store) erase(ctx context.Context, e *formsvc.Erasing, change *formsvc.Change) (formsvc.Erased, error) {
 	if err := formsvc.CheckText(e.AnswersWith); err != nil {
 		return formsvc.Erased{}, err
 	}
@@ -28,21 +18,19 @@ func (s *Store) erase(ctx context.Context, e *formsvc.Erasing, change *formsvc.C
 		return formsvc.Erased{}, err
 	}
 	defer s.mu.Unlock()
-	if change != nil {
-		if err := s.admit(change); err != nil {
-			return formsvc.Erased{}, err
-		}
+	if e.DryRun {
+		change = formsvc.Change{}
+	} else if err := s.admit(&change); err != nil {
+		return formsvc.Erased{}, err
 	}
 	var f found
 	if a, err := s.account(e.AccountID); err == nil {
-		f = s.find(a, e)
-		if change != nil {
+		f = s.find(a, &e)
+		if !e.DryRun {
 			s.removeFound(a, &f)
 		}
 	}
-	if change != nil {
-		s.apply(change)
-	}
+	s.apply(&change)
 	return f.erased(), nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -64,22 +63,11 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 		return formsvc.EventPage{}, err
 	}
 	defer s.mu.Unlock()
-	a, err := s.account(q.AccountID)
-	if err != nil {
-		return formsvc.EventPage{Next: q.After}, nil // an unknown account has none
-	}
-	return pageOf(a.after(q.After), q), nil
-}
-
-// AllEvents implements [formsvc.EventStore].
-func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	if err := s.enter(ctx); err != nil {
-		return formsvc.EventPage{}, err
-	}
-	defer s.mu.Unlock()
 	var events []*event
-	for _, a := range s.accounts.rows {
-		events = append(events, a.after(q.After)...)
+	for id, a := range s.accounts.rows {
+		if q.AllAccounts || id == q.AccountID { // an unknown account has none
+			events = append(events, a.after(q.After)...)
+		}
 	}
 	slices.SortFunc(events, func(a, b *event) int { return cmp.Compare(a.position, b.position) })
 	return pageOf(events, q), nil
@@ -183,28 +171,6 @@ func (b *bounded) add(e *formsvc.Event) bool {
 	}
 	b.events = append(b.events, copyEvent(e))
 	return true
-}
-
-// Prune implements [formsvc.EventStore]. Nothing is left of deleted webhooks
-// but notices, which go with their events.
-func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	events, rows := 0, 0
-	for _, id := range s.accounts.ids {
-		a := s.accounts.rows[id]
-		a.events = slices.DeleteFunc(a.events, func(e *event) bool {
-			if events >= limit || !e.CreatedAt.Before(before) {
-				return false
-			}
-			events++
-			rows += s.forget(a, e)
-			return true
-		})
-	}
-	return rows, nil
 }
 
 // forget removes an event with all that belongs to it, and returns how many

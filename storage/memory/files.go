@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"context"
-	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -64,6 +63,9 @@ func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[fo
 		return formsvc.Page[formsvc.File]{}, err
 	}
 	defer s.mu.Unlock()
+	if q.AllAccounts {
+		return walk(&s.files, q.Page, nil, copyFile), nil
+	}
 	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
 	if err != nil {
 		return formsvc.Page[formsvc.File]{}, err
@@ -73,25 +75,6 @@ func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[fo
 		f.Blocks = nil
 		return f
 	}), nil
-}
-
-// AllFiles implements [formsvc.FileStore].
-func (s *Store) AllFiles(ctx context.Context, after formsvc.ID, limit int) ([]formsvc.File, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	start, found := slices.BinarySearch(s.files.ids, after)
-	if found {
-		start++
-	}
-	ids := s.files.ids[start:]
-	ids = ids[:min(len(ids), max(limit, 0))]
-	files := make([]formsvc.File, len(ids))
-	for i, id := range ids {
-		files[i] = copyFile(s.files.rows[id])
-	}
-	return files, nil
 }
 
 // UnknownFiles implements [formsvc.FileStore].

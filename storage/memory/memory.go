@@ -143,7 +143,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Identity implements [formsvc.IdentityStore]. Each store has its own.
+// Identity implements [formsvc.MaintenanceStore]. Each store has its own.
 func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", err

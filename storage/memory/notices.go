@@ -22,7 +22,7 @@ func (s *Store) notice(e *endpoint, d *queued) {
 	_ = s.accounts.rows[n.AccountID].notices.add(d.ID, &notice{Notice: n}) // there is none yet: it is no replay
 }
 
-// Notices implements [formsvc.NoticeStore].
+// Notices implements [formsvc.EventStore].
 func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.Notice]{}, err
@@ -99,7 +99,7 @@ func (s *Store) Noted(ctx context.Context, deliveries []string) error {
 	return nil
 }
 
-// ClaimDigests implements [formsvc.NoticeStore].
+// ClaimDigests implements [formsvc.EventStore].
 func (s *Store) ClaimDigests(
 	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
 ) ([]formsvc.Digest, error) {
@@ -140,7 +140,7 @@ func (e *endpoint) sumUp(contact string) formsvc.Digest {
 	}
 }
 
-// FinishDigest implements [formsvc.NoticeStore]. What failed since the digest
+// FinishDigest implements [formsvc.EventStore]. What failed since the digest
 // was claimed is left for the next one. When the webhook was deleted, so was its
 // lease.
 func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {

@@ -62,19 +62,3 @@ func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Tim
 	slices.SortFunc(list, func(a, b formsvc.QuotaUse) int { return a.Start.Compare(b.Start) })
 	return list, nil
 }
-
-// PruneQuota implements [formsvc.QuotaStore].
-func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	n := 0
-	for w := range s.quota {
-		if n < limit && w.start < before.UnixMicro() {
-			delete(s.quota, w)
-			n++
-		}
-	}
-	return n, nil
-}

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"crypto/sha256"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -82,76 +81,28 @@ func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (form
 	return *session, nil
 }
 
-// EndSession implements [formsvc.SessionStore].
-func (s *Store) EndSession(
-	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Session) (formsvc.Change, error),
-) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.mu.Unlock()
-	session := s.session(hash)
-	if session == nil {
-		return formsvc.ErrNotFound
-	}
-	change, err := decided(new(*session), decide)
-	if err == nil {
-		err = s.admit(&change)
-	}
-	if err != nil {
-		return err
-	}
-	s.sessions.remove(session.ID)
-	s.apply(&change)
-	return nil
-}
-
 // EndSessions implements [formsvc.SessionStore].
-func (s *Store) EndSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
+func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	if _, err := s.account(account); err != nil {
+	if _, err := s.account(q.AccountID); err != nil {
 		return err
+	}
+	all := q.Hash == [sha256.Size]byte{}
+	if session := s.session(q.Hash); !all && (session == nil || session.AccountID != q.AccountID) {
+		return formsvc.ErrNotFound
 	}
 	if err := s.admit(&change); err != nil {
 		return err
 	}
-	for id, link := range s.links.rows {
-		if link.AccountID == account {
-			s.links.remove(id)
-		}
-	}
-	for id, session := range s.sessions.rows {
-		if session.AccountID == account {
-			s.sessions.remove(id)
-		}
-	}
+	pruneTable(&s.links, len(s.links.ids), func(l *formsvc.Link) bool { return all && l.AccountID == q.AccountID })
+	pruneTable(&s.sessions, len(s.sessions.ids), func(x *formsvc.Session) bool {
+		return x.AccountID == q.AccountID && (all || x.Hash == q.Hash)
+	})
 	s.apply(&change)
 	return nil
-}
-
-// PruneSessions implements [formsvc.SessionStore].
-func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	links, sessions := 0, 0
-	for id, link := range s.links.rows {
-		if links < limit && link.ExpiresAt.Before(before) {
-			s.links.remove(id)
-			links++
-		}
-	}
-	for id, session := range s.sessions.rows {
-		if sessions < limit && session.ExpiresAt.Before(before) {
-			s.sessions.remove(id)
-			sessions++
-		}
-	}
-	return links + sessions, nil
 }
 
 // link returns the link with that hash, or nil. The caller holds s.mu.

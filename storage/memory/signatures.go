@@ -3,12 +3,11 @@ package memory
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// CreateSignature implements [formsvc.SignatureStore].
+// CreateSignature implements [formsvc.ReviewStore].
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
@@ -43,44 +42,25 @@ func (s *Store) CreateSignature(
 	return *signature, nil
 }
 
-// Signatures implements [formsvc.SignatureStore].
+// Signatures implements [formsvc.ReviewStore].
 func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+	if err := formsvc.CheckText(q.Email); err != nil {
+		return formsvc.Page[formsvc.Signature]{}, err
+	}
 	if err := s.enter(ctx); err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
 	defer s.mu.Unlock()
+	if q.Email != "" {
+		return walk(&s.signed, q.Page, func(sig *formsvc.Signature) bool {
+			return sig.AccountID == q.AccountID && formsvc.SameEmail(sig.Signer.Email, q.Email)
+		}, copySignature), nil
+	}
 	r, err := s.response(formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID})
 	if err != nil {
 		return formsvc.Page[formsvc.Signature]{}, err
 	}
 	return page(&r.signatures, q.Page, nil, copySignature), nil
-}
-
-// SignaturesBy implements [formsvc.SignatureStore].
-func (s *Store) SignaturesBy(
-	ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int,
-) ([]formsvc.Signature, error) {
-	if err := formsvc.CheckText(email); err != nil {
-		return nil, err
-	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	start, found := slices.BinarySearch(s.signed.ids, after)
-	if found {
-		start++
-	}
-	var list []formsvc.Signature
-	for _, id := range s.signed.ids[start:] {
-		if len(list) >= limit {
-			break
-		}
-		if sig := s.signed.rows[id]; sig.AccountID == account && formsvc.SameEmail(sig.Signer.Email, email) {
-			list = append(list, copySignature(sig))
-		}
-	}
-	return list, nil
 }
 
 func checkSignature(sig *formsvc.Signature) error {

@@ -92,7 +92,7 @@ func (f *feed) read(after *formsvc.EventPosition, limit int) (ids []formsvc.ID) 
 // readWhole returns what the feed of all accounts shows.
 func (f *feed) readWhole() (ids []formsvc.ID) {
 	f.Helper()
-	page, err := f.store.AllEvents(f.Context(), formsvc.EventQuery{})
+	page, err := f.store.Events(f.Context(), formsvc.EventQuery{AllAccounts: true})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
-
-	"github.com/formsvc/toolkit/formsvc"
 )
 
 // How Scrub tries: writers wait meanwhile, so it gives way soon and comes again.
@@ -17,8 +15,6 @@ const (
 	scrubWait  = 100 * time.Millisecond
 	scrubPause = 200 * time.Millisecond
 )
-
-var _ formsvc.Scrubber = (*Store)(nil)
 
 // errLogInUse means that somebody reads what is only in the log.
 var errLogInUse = errors.New("sqlite: the log is in use")

@@ -29,7 +29,7 @@ func (w *world) newAudit(account formsvc.ID) formsvc.AuditEntry {
 func (w *world) addAudit(account formsvc.ID) formsvc.AuditEntry {
 	w.Helper()
 	entry := w.newAudit(account)
-	w.must("AppendAudit", w.store.AppendAudit(w.ctx, entry))
+	w.must("AppendAudit", audit(w.ctx, w.store, entry))
 	return entry
 }
 
@@ -48,8 +48,8 @@ func testAuditMembers(w *world) {
 	full, bare := w.newAudit(a.ID), w.newAudit(a.ID)
 	bare.Actor, bare.Target, bare.Details, bare.Action = "", "", nil, ""
 	bare.CreatedAt = time.Date(2026, 7, 1, 1, 2, 3, 999_999_999, time.FixedZone("east", 5*3600))
-	w.must("AppendAudit", w.store.AppendAudit(w.ctx, full))
-	w.must("AppendAudit", w.store.AppendAudit(w.ctx, bare))
+	w.must("AppendAudit", audit(w.ctx, w.store, full))
+	w.must("AppendAudit", audit(w.ctx, w.store, bare))
 	bare.CreatedAt = time.Date(2026, 6, 30, 20, 2, 3, 999_999_000, time.UTC)
 	theirs := w.addAudit(other.ID)
 	w.same("audit trail", w.audit(formsvc.AuditQuery{AccountID: a.ID}), []formsvc.AuditEntry{full, bare})
@@ -65,7 +65,7 @@ func testAuditFilters(w *world) {
 		if i%3 == 0 {
 			list[i].Action = formsvc.AuditKeyRevoked
 		}
-		w.must("AppendAudit", w.store.AppendAudit(w.ctx, list[i]))
+		w.must("AppendAudit", audit(w.ctx, w.store, list[i]))
 	}
 	for _, q := range []formsvc.AuditQuery{
 		{}, {Action: formsvc.AuditKeyRevoked}, {Target: list[2].Target}, {Action: formsvc.AuditKeyRevoked, Target: list[2].Target},
@@ -122,7 +122,7 @@ func testAuditTexts(w *world) {
 		e := w.newAudit(a.ID)
 		e.Actor, e.Action, e.Target = text, formsvc.AuditAction(text), formsvc.ID(text)
 		e.Details = map[string]string{text: text}
-		w.must("AppendAudit", w.store.AppendAudit(w.ctx, e))
+		w.must("AppendAudit", audit(w.ctx, w.store, e))
 		want = append(want, e)
 	}
 	w.same("audit trail", w.audit(formsvc.AuditQuery{AccountID: a.ID}), want)
@@ -137,7 +137,7 @@ func testAuditTexts(w *world) {
 		} {
 			e := w.newAudit(a.ID)
 			spoil(&e)
-			w.wantError("AppendAudit with a bad "+what, w.store.AppendAudit(w.ctx, e), formsvc.ErrInvalid)
+			w.wantError("AppendAudit with a bad "+what, audit(w.ctx, w.store, e), formsvc.ErrInvalid)
 		}
 	}
 	w.same("audit trail", w.audit(formsvc.AuditQuery{AccountID: a.ID}), want)
@@ -148,7 +148,7 @@ func testAuditTaken(w *world) {
 	first := w.addAudit(a.ID)
 	again := w.newAudit(other.ID)
 	again.ID = first.ID
-	w.wantError("AppendAudit with a taken ID", w.store.AppendAudit(w.ctx, again), formsvc.ErrConflict)
+	w.wantError("AppendAudit with a taken ID", audit(w.ctx, w.store, again), formsvc.ErrConflict)
 	key := w.newKey(a.ID)
 	again.AccountID = a.ID
 	w.wantError("CreateKey with a taken entry", w.store.CreateKey(w.ctx, key, formsvc.Change{Audit: &again}), formsvc.ErrConflict)
@@ -213,7 +213,7 @@ func testAuditCopied(w *world) {
 	a := w.addAccount()
 	e := w.newAudit(a.ID)
 	want := map[string]string{"name": "n", "": "empty"}
-	w.must("AppendAudit", w.store.AppendAudit(w.ctx, e))
+	w.must("AppendAudit", audit(w.ctx, w.store, e))
 	clear(e.Details)
 	got := w.audit(formsvc.AuditQuery{AccountID: a.ID})
 	w.same("details", got[0].Details, want)

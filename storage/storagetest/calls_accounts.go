@@ -18,9 +18,9 @@ func sessionCalls() []call {
 		{name: "CreateLink", uses: account, do: (*world).callCreateLink},
 		{name: "RedeemLink", do: (*world).callRedeemLink},
 		{name: "SessionByHash", do: (*world).callSessionByHash},
-		{name: "EndSession", do: (*world).callEndSession},
+		{name: "EndSession of one", do: (*world).callEndSession},
 		{name: "EndSessions", uses: account, do: (*world).callEndSessions},
-		{name: "PruneSessions", do: (*world).callPruneSessions},
+		{name: "Prune, sessions", do: (*world).callPruneSessions},
 	}
 }
 
@@ -58,15 +58,15 @@ func (w *world) callSessionByHash(ctx context.Context, at *target) (int, error) 
 }
 
 func (w *world) callEndSession(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.EndSession(ctx, targetHash(at[accountPart]), nil)
+	return 0, endSession(ctx, w.store, at[accountPart], targetHash(at[accountPart]))
 }
 
 func (w *world) callEndSessions(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.EndSessions(ctx, at[accountPart], formsvc.Change{})
+	return 0, w.store.EndSessions(ctx, formsvc.SessionQuery{AccountID: at[accountPart]}, formsvc.Change{})
 }
 
 func (w *world) callPruneSessions(ctx context.Context, _ *target) (int, error) {
-	return w.store.PruneSessions(ctx, start(), 10)
+	return w.store.Prune(ctx, formsvc.PruneSessions, start(), 10)
 }
 
 // quotaCalls are all calls of a QuotaStore.
@@ -75,7 +75,7 @@ func quotaCalls() []call {
 		{name: "TakeQuota", do: (*world).callTakeQuota},
 		{name: "ReturnQuota", do: (*world).callReturnQuota},
 		{name: "QuotaUse", do: (*world).callQuotaUse},
-		{name: "PruneQuota", do: (*world).callPruneQuota},
+		{name: "Prune, quota", do: (*world).callPruneQuota},
 	}
 }
 
@@ -94,14 +94,14 @@ func (w *world) callQuotaUse(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callPruneQuota(ctx context.Context, _ *target) (int, error) {
-	return w.store.PruneQuota(ctx, time.Unix(0, 0), 10)
+	return w.store.Prune(ctx, formsvc.PruneQuota, time.Unix(0, 0), 10)
 }
 
 func idempotencyCalls() []call {
 	return []call{
-		{name: "Remember", do: (*world).callRemember},
+		{name: "Note, remember", do: (*world).callRemember},
 		{name: "Recall", uses: []part{accountPart}, do: (*world).callRecall},
-		{name: "Forget", do: (*world).callForget},
+		{name: "Prune, idempotency", do: (*world).callForget},
 	}
 }
 
@@ -109,7 +109,7 @@ func idempotencyCalls() []call {
 const targetKey = "target"
 
 func (w *world) callRemember(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.Remember(ctx, w.fullRecord(at[accountPart], "key "+string(w.nextID())))
+	return 0, remember(ctx, w.store, w.fullRecord(at[accountPart], "key "+string(w.nextID())))
 }
 
 func (w *world) callRecall(ctx context.Context, at *target) (int, error) {
@@ -118,5 +118,5 @@ func (w *world) callRecall(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callForget(ctx context.Context, _ *target) (int, error) {
-	return w.store.Forget(ctx, start(), 10)
+	return w.store.Prune(ctx, formsvc.PruneIdempotency, start(), 10)
 }

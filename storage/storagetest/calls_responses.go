@@ -29,7 +29,7 @@ func (w *world) callFiles(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callAllFiles(ctx context.Context, _ *target) (int, error) {
-	files, err := w.store.AllFiles(ctx, "", 10)
+	files, err := allFiles(ctx, w.store, "", 10)
 	return len(files), err
 }
 
@@ -77,7 +77,7 @@ func (w *world) callSignatures(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callSignaturesBy(ctx context.Context, at *target) (int, error) {
-	list, err := w.store.SignaturesBy(ctx, at[accountPart], "grace@example.com", "", 10)
+	list, err := signaturesBy(ctx, w.store, at[accountPart], "grace@example.com", "", 10)
 	return len(list), err
 }
 
@@ -88,14 +88,14 @@ func (w *world) callErase(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callCountErasure(ctx context.Context, at *target) (int, error) {
-	out, err := w.store.CountErasure(ctx, formsvc.Erasing{
+	out, err := countErasure(ctx, w.store, formsvc.Erasing{
 		AccountID: at[accountPart], Responses: []formsvc.ResponseKey{at.responseKey()},
 	})
 	return out.Responses + out.Files, err
 }
 
 func (w *world) callAppendAudit(ctx context.Context, at *target) (int, error) {
-	return 0, w.store.AppendAudit(ctx, w.newAudit(at[accountPart]))
+	return 0, audit(ctx, w.store, w.newAudit(at[accountPart]))
 }
 
 func (w *world) callAudit(ctx context.Context, at *target) (int, error) {

@@ -67,12 +67,12 @@ func (w *world) callCreateTest(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callCountPending(ctx context.Context, at *target) (int, error) {
-	n, err := w.store.CountPending(ctx, at.webhookKey(), 10)
+	n, err := countPending(ctx, w.store, at.webhookKey(), 10)
 	return int(n), err
 }
 
 func (w *world) callQueueStats(ctx context.Context, _ *target) (int, error) {
-	_, err := w.store.QueueStats(ctx, nextDay())
+	_, err := w.store.QueueStats(ctx, formsvc.QueueQuery{Now: nextDay(), Limit: 100})
 	return 0, err
 }
 
@@ -82,7 +82,7 @@ func (w *world) callEvents(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callAllEvents(ctx context.Context, _ *target) (int, error) {
-	page, err := w.store.AllEvents(ctx, formsvc.EventQuery{})
+	page, err := allEvents(ctx, w.store, formsvc.EventQuery{})
 	return len(page.Items), err
 }
 
@@ -102,7 +102,7 @@ func (w *world) callEventsAbout(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callPrune(ctx context.Context, _ *target) (int, error) {
-	return w.store.Prune(ctx, start().Add(-time.Hour), 10)
+	return w.store.Prune(ctx, formsvc.PruneEvents, start().Add(-time.Hour), 10)
 }
 
 func (w *world) callNotices(ctx context.Context, at *target) (int, error) {
@@ -161,3 +161,5 @@ func (w *world) callNoted(ctx context.Context, _ *target) (int, error) {
 func (w *world) callWait(ctx context.Context, _ *target) (int, error) {
 	return 0, w.store.Wait(ctx, time.Second)
 }
+
+func (w *world) callScrub(ctx context.Context, _ *target) (int, error) { return 0, w.store.Scrub(ctx) }

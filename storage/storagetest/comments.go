@@ -185,7 +185,7 @@ func testCommentRepeated(w *world) {
 	r, _ := w.addResponse(&sc.campaign)
 	taken := w.addComment(&r)
 	record := w.newRecord(sc.account.ID, "k")
-	w.must("Remember", w.store.Remember(w.ctx, *record))
+	w.must("Remember", remember(w.ctx, w.store, *record))
 	before := w.snapshot()
 	for _, id := range []formsvc.ID{w.nextID(), taken.ID} { // that the key is taken comes first
 		c, e := w.newComment(&r), w.newEvent(&r)

@@ -158,7 +158,7 @@ func (w *world) files(r *formsvc.Response) []formsvc.File {
 
 func (w *world) allFiles() []formsvc.File {
 	w.Helper()
-	files, err := w.store.AllFiles(w.ctx, "", 10_000)
+	files, err := allFiles(w.ctx, w.store, "", 10_000)
 	w.must("AllFiles", err)
 	return files
 }
@@ -227,7 +227,7 @@ func (w *world) snapshot() snapshot {
 		s.Audit[id] = w.audit(formsvc.AuditQuery{AccountID: id})
 	}
 	s.Files = w.allFiles()
-	s.Stats, err = w.store.QueueStats(w.ctx, nextDay())
+	s.Stats, err = w.store.QueueStats(w.ctx, formsvc.QueueQuery{Now: nextDay(), Limit: formsvc.MaxCounted})
 	w.must("QueueStats", err)
 	s.Payloads, err = w.store.Payloads(w.ctx, events)
 	w.must("Payloads", err)

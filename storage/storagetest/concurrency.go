@@ -157,7 +157,7 @@ func testEverythingAtOnce(w *world) {
 	var all sync.WaitGroup
 	for _, c := range calls() {
 		switch c.name {
-		case "Wait", "CreateWebhook", "DeleteWebhook", "DeleteResponse", "RedeemLink", "EndSession":
+		case "Wait", "CreateWebhook", "DeleteWebhook", "DeleteResponse", "RedeemLink", "EndSession of one":
 			continue // these fail or end for reasons of their own
 		}
 		for range 2 {

@@ -26,7 +26,7 @@ func (w *world) wholeFeed(q formsvc.EventQuery, last formsvc.ID) ([]formsvc.Even
 	defer stop()
 	var events []formsvc.Event
 	for guard.Err() == nil {
-		page, err := w.store.AllEvents(w.ctx, q)
+		page, err := allEvents(w.ctx, w.store, q)
 		w.must("AllEvents", err)
 		if limit := q.Clamped().Limit; len(page.Items) > limit {
 			w.Errorf("AllEvents: %d events, limit %d", len(page.Items), limit)
@@ -75,12 +75,12 @@ func testWholeFeed(w *world) {
 		}
 	}
 	// Whoever goes on misses nothing, wherever he stopped.
-	page, err := w.store.AllEvents(w.ctx, formsvc.EventQuery{Limit: 4})
+	page, err := allEvents(w.ctx, w.store, formsvc.EventQuery{Limit: 4})
 	w.must("AllEvents", err)
 	more := w.addMixed(scenes, 2)
 	got, end := w.wholeFeed(formsvc.EventQuery{After: page.Next, Limit: 3}, more[len(more)-1].ID)
 	w.same("events after the fourth", got, append(want[4:], more...))
-	page, err = w.store.AllEvents(w.ctx, formsvc.EventQuery{After: end})
+	page, err = allEvents(w.ctx, w.store, formsvc.EventQuery{After: end})
 	w.must("AllEvents", err)
 	w.same("events after the last", len(page.Items), 0)
 }
@@ -144,7 +144,7 @@ func testWholeFeedRace(w *world) {
 			writing = false
 		default:
 		}
-		page, err := w.store.AllEvents(w.ctx, q)
+		page, err := allEvents(w.ctx, w.store, q)
 		w.must("AllEvents", err)
 		seen, q.After = append(seen, page.Items...), page.Next
 	}

@@ -58,7 +58,7 @@ func (w *world) wantChangesInOrder(stores []Store) {
 		}
 		page := w.events(one)
 		seen, one.After = append(seen, page.Items...), page.Next
-		page, err := stores[len(stores)-1].AllEvents(w.ctx, whole)
+		page, err := allEvents(w.ctx, stores[len(stores)-1], whole)
 		w.must("AllEvents", err)
 		all, whole.After = append(all, page.Items...), page.Next
 	}

@@ -41,7 +41,7 @@ func testRecordCommits(w *world) {
 		w.wantRecord(write.name, &r)
 	}
 	plain := formsvc.IdempotencyRecord{AccountID: account, Key: "plain", CreatedAt: start()}
-	w.must("Remember", w.store.Remember(w.ctx, plain))
+	w.must("Remember", remember(w.ctx, w.store, plain))
 	w.wantRecord("Remember with next to nothing", &plain)
 }
 
@@ -53,7 +53,7 @@ func testRepeatedChangesNothing(w *world) {
 		r := w.fullRecord(at[accountPart], "k")
 		w.wantError(write.name, write.do(w, at, formsvc.Change{Idempotency: &r}), formsvc.ErrRepeated)
 	}
-	w.wantError("Remember", w.store.Remember(w.ctx, w.fullRecord(at[accountPart], "k")), formsvc.ErrRepeated)
+	w.wantError("Remember", remember(w.ctx, w.store, w.fullRecord(at[accountPart], "k")), formsvc.ErrRepeated)
 	r := w.newResponse(&formsvc.Campaign{ID: at[campaignPart], AccountID: at[accountPart]})
 	e, again := w.newEvent(&r), w.fullRecord(at[accountPart], "k")
 	change := formsvc.Change{Events: []formsvc.Event{e}, Idempotency: &again}
@@ -227,7 +227,7 @@ func testKeysApart(w *world) {
 		a, b := w.addRecord(mine, key), w.addRecord(other, key)
 		w.wantRecord("mine", &a)
 		w.wantRecord("the other account's", &b)
-		w.wantError("again", w.store.Remember(w.ctx, w.fullRecord(mine, key)), formsvc.ErrRepeated)
+		w.wantError("again", remember(w.ctx, w.store, w.fullRecord(mine, key)), formsvc.ErrRepeated)
 	}
 	w.noRecord("another key", mine, "l")
 	w.noRecord("an empty key", mine, "")
@@ -241,7 +241,7 @@ func testRecordTexts(w *world) {
 		r := w.fullRecord(account, fmt.Sprint("text ", i, text))
 		r.ETag, r.Location, r.Body, r.ResponseID = text, text, []byte(text), ""
 		r.Status = 400 + i
-		w.must("Remember", w.store.Remember(w.ctx, r))
+		w.must("Remember", remember(w.ctx, w.store, r))
 		w.wantRecord(fmt.Sprintf("text %q", text), &r)
 	}
 	for _, text := range []string{"\x00", "a\x00b", "\xff", "a\xc3"} {
@@ -252,13 +252,13 @@ func testRecordTexts(w *world) {
 		} {
 			r := w.fullRecord(account, fmt.Sprintf("refused %x %d", text, i))
 			edit(&r)
-			w.wantError(fmt.Sprintf("Remember with %q", text), w.store.Remember(w.ctx, r), formsvc.ErrInvalid)
+			w.wantError(fmt.Sprintf("Remember with %q", text), remember(w.ctx, w.store, r), formsvc.ErrInvalid)
 		}
 	}
 	r := w.fullRecord(account, "time")
 	r.CreatedAt = time.Date(2026, 7, 1, 1, 2, 3, 999_999_999, time.FixedZone("east", 3600))
 	r.Body = []byte(strings.Repeat("long ", 100_000))
-	w.must("Remember", w.store.Remember(w.ctx, r))
+	w.must("Remember", remember(w.ctx, w.store, r))
 	r.CreatedAt = time.Date(2026, 7, 1, 0, 2, 3, 999_999_000, time.UTC)
 	w.wantRecord("time", &r)
 }
@@ -267,7 +267,7 @@ func testRecordCopied(w *world) {
 	r := w.fullRecord(w.addAccount().ID, "k")
 	want := r
 	want.Body = []byte(string(r.Body))
-	w.must("Remember", w.store.Remember(w.ctx, r))
+	w.must("Remember", remember(w.ctx, w.store, r))
 	r.Body[0] = 'X'
 	w.wantRecord("the caller changed what it had passed", &want)
 	got, err := w.store.Recall(w.ctx, r.AccountID, r.Key, start())
@@ -297,12 +297,12 @@ func testForget(w *world) {
 	for i, n := range rand.New(rand.NewPCG(15, 0)).Perm(10) { // in no order
 		r := w.fullRecord(accounts[i%2], fmt.Sprint(n))
 		r.CreatedAt = start().Add(time.Duration(n) * time.Hour)
-		w.must("Remember", w.store.Remember(w.ctx, r))
+		w.must("Remember", remember(w.ctx, w.store, r))
 		records = append(records, r)
 	}
 	gone := func(before time.Time, limit, want int, upTo int) {
 		w.Helper()
-		n, err := w.store.Forget(w.ctx, before, limit)
+		n, err := w.store.Prune(w.ctx, formsvc.PruneIdempotency, before, limit)
 		if err != nil || n != want {
 			w.Errorf("Forget: %d, %v, want %d", n, err, want)
 		}
@@ -354,5 +354,5 @@ func testRecordsSurviveClose(w *world) {
 	w.closeAndReopen()
 	w.wantRecord("reopening", &alone)
 	w.wantRecord("reopening", &with)
-	w.wantError("reopening", w.store.Remember(w.ctx, w.fullRecord(account, "with")), formsvc.ErrRepeated)
+	w.wantError("reopening", remember(w.ctx, w.store, w.fullRecord(account, "with")), formsvc.ErrRepeated)
 }

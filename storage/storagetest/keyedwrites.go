@@ -22,7 +22,7 @@ func (w *world) fullRecord(account formsvc.ID, key string) formsvc.IdempotencyRe
 func (w *world) addRecord(account formsvc.ID, key string) formsvc.IdempotencyRecord {
 	w.Helper()
 	r := w.fullRecord(account, key)
-	w.must("Remember", w.store.Remember(w.ctx, r))
+	w.must("Remember", remember(w.ctx, w.store, r))
 	return r
 }
 

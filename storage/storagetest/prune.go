@@ -24,7 +24,7 @@ func (w *world) prune(before time.Time, limit int) int {
 	w.Helper()
 	total := 0
 	for range 10_000 {
-		n, err := w.store.Prune(w.ctx, before, limit)
+		n, err := w.store.Prune(w.ctx, formsvc.PruneEvents, before, limit)
 		w.must("Prune", err)
 		if n == 0 {
 			return total
@@ -165,7 +165,7 @@ func testPruneSteps(w *world) {
 		w.eventAt(&c, hours(0))
 	}
 	w.attend(&hooks[0], hours(0), delivery.Failed)
-	if rows, err := w.store.Prune(w.ctx, hours(1), 2); err != nil || rows <= 0 {
+	if rows, err := w.store.Prune(w.ctx, formsvc.PruneEvents, hours(1), 2); err != nil || rows <= 0 {
 		w.Fatalf("Prune: %d, %v; want some rows", rows, err)
 	}
 	if left := len(w.deliveries(&hooks[0])); left < n/2 {

@@ -229,7 +229,7 @@ func testQuotaPrune(w *world) {
 	w.use(second)
 	prune := func(before time.Time, limit, want int) {
 		w.Helper()
-		n, err := w.store.PruneQuota(w.ctx, before, limit)
+		n, err := w.store.Prune(w.ctx, formsvc.PruneQuota, before, limit)
 		if w.must("PruneQuota", err); n != want {
 			w.Errorf("PruneQuota: %d windows, want %d", n, want)
 		}

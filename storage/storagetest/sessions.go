@@ -139,7 +139,7 @@ func testLinkOnce(w *world) {
 	w.wantError("RedeemLink with the hash of a session", err, formsvc.ErrNotFound)
 	_, err = w.store.SessionByHash(w.ctx, second.Hash)
 	w.wantError("SessionByHash with the hash of a link", err, formsvc.ErrNotFound)
-	w.wantError("EndSession with the hash of a link", w.store.EndSession(w.ctx, second.Hash, nil), formsvc.ErrNotFound)
+	w.wantError("EndSession with the hash of a link", endSession(w.ctx, w.store, a.ID, second.Hash), formsvc.ErrNotFound)
 }
 
 func testRedeemRace(w *world) { w.redeemTogether([]Store{w.store}) }
@@ -242,7 +242,7 @@ func testLinkUnknown(w *world) {
 	stray := w.newLink(w.nextID())
 	w.wantError("CreateLink of no account", w.store.CreateLink(w.ctx, stray, formsvc.Change{}), formsvc.ErrNotFound)
 	w.wantNoLinks("CreateLink of no account", stray)
-	w.wantError("EndSessions of no account", w.store.EndSessions(w.ctx, w.nextID(), formsvc.Change{}), formsvc.ErrNotFound)
+	w.wantError("EndSessions of no account", w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: w.nextID()}, formsvc.Change{}), formsvc.ErrNotFound)
 	w.wantLinks("EndSessions of no account", link)
 	w.wantSessions("EndSessions of no account", session)
 }
@@ -251,16 +251,10 @@ func testEndSession(w *world) {
 	a := w.addAccount()
 	session, other := w.addSession(a.ID), w.addSession(a.ID)
 	link := w.addLink(a.ID)
-	stop := errors.New("not now")
-	err := w.store.EndSession(w.ctx, session.Hash, func(got *formsvc.Session) (formsvc.Change, error) {
-		w.same("session to end", *got, session)
-		*got = formsvc.Session{}
-		return formsvc.Change{}, stop
-	})
-	w.wantError("EndSession that is decided against", err, stop)
-	w.wantSessions("EndSession that is decided against", session)
+	w.wantError("EndSession of another account", endSession(w.ctx, w.store, w.addAccount().ID, session.Hash), formsvc.ErrNotFound)
+	w.wantSessions("EndSession of another account", session)
 	for _, ended := range []formsvc.Session{session, w.addSession(a.ID), w.addSession(a.ID), w.addSession(a.ID), w.addSession(a.ID)} {
-		if won := w.race(8, formsvc.ErrNotFound, func() error { return w.store.EndSession(w.ctx, ended.Hash, nil) }); won != 1 {
+		if won := w.race(8, formsvc.ErrNotFound, func() error { return endSession(w.ctx, w.store, a.ID, ended.Hash) }); won != 1 {
 			w.Errorf("a session was ended %d times", won)
 		}
 	}
@@ -275,7 +269,7 @@ func testEndSessions(w *world) {
 	links := []formsvc.Link{w.addLink(a.ID), w.addLink(a.ID)}
 	theirs, link := w.addSession(b.ID), w.addLink(b.ID)
 	for range 2 { // the second time there is nothing to end
-		w.must("EndSessions", w.store.EndSessions(w.ctx, a.ID, formsvc.Change{}))
+		w.must("EndSessions", w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: a.ID}, formsvc.Change{}))
 		w.wantNoSessions("EndSessions", sessions...)
 		w.wantNoLinks("EndSessions", links...)
 		w.wantSessions("EndSessions of another account", theirs)
@@ -295,7 +289,7 @@ func testEndBesideRedeem(w *world) {
 		}
 		w.together(len(links)+1, func(i int) {
 			if i == len(links) {
-				w.check("EndSessions", w.store.EndSessions(w.ctx, a.ID, formsvc.Change{}))
+				w.check("EndSessions", w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: a.ID}, formsvc.Change{}))
 			} else if _, err := w.redeem(&links[i], sessions[i]); err != nil && !errors.Is(err, formsvc.ErrNotFound) {
 				w.Errorf("RedeemLink beside EndSessions: %v", err)
 			}
@@ -312,7 +306,7 @@ func testSessionUnits(w *world) {
 	account := sc.account.ID
 	link, session, link2 := w.addLink(account), w.addSession(account), w.addLink(account)
 	taken := w.newRecord(account, "taken")
-	w.must("Remember", w.store.Remember(w.ctx, *taken))
+	w.must("Remember", remember(w.ctx, w.store, *taken))
 	redeem := func(hash [32]byte, change formsvc.Change) error {
 		_, err := w.store.RedeemLink(w.ctx, hash, func(*formsvc.Link) (formsvc.Session, formsvc.Change, error) {
 			return w.newSession(account), change, nil
@@ -320,7 +314,7 @@ func testSessionUnits(w *world) {
 		return err
 	}
 	end := func(hash [32]byte, change formsvc.Change) error {
-		return w.store.EndSession(w.ctx, hash, func(*formsvc.Session) (formsvc.Change, error) { return change, nil })
+		return w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: account, Hash: hash}, change)
 	}
 	var want []formsvc.AuditEntry
 	events := 0
@@ -345,13 +339,15 @@ func testSessionUnits(w *world) {
 		{"EndSession, again", formsvc.ErrNotFound, func(change formsvc.Change) error { return end(session.Hash, change) }},
 		{"EndSessions, repeated", formsvc.ErrRepeated, func(change formsvc.Change) error {
 			change.Idempotency = taken
-			return w.store.EndSessions(w.ctx, account, change)
+			return w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: account}, change)
 		}},
 		{"CreateLink, kept", nil, func(change formsvc.Change) error {
 			w.wantLinks("EndSessions that failed", link2)
 			return w.store.CreateLink(w.ctx, w.newLink(account), change)
 		}},
-		{"EndSessions", nil, func(change formsvc.Change) error { return w.store.EndSessions(w.ctx, account, change) }},
+		{"EndSessions", nil, func(change formsvc.Change) error {
+			return w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: account}, change)
+		}},
 	} {
 		entry, e := w.newAudit(account), w.newEvent(&formsvc.Response{ID: w.nextID(), AccountID: account, CampaignID: sc.campaign.ID})
 		err := c.do(formsvc.Change{Audit: &entry, Events: []formsvc.Event{e}})
@@ -386,7 +382,7 @@ func testPruneSessions(w *world) {
 	}
 	prune := func(before time.Time, limit, want int) {
 		w.Helper()
-		n, err := w.store.PruneSessions(w.ctx, before, limit)
+		n, err := w.store.Prune(w.ctx, formsvc.PruneSessions, before, limit)
 		if w.must("PruneSessions", err); n != want {
 			w.Errorf("PruneSessions: %d rows, want %d", n, want)
 		}
@@ -415,13 +411,13 @@ func testSessionsSurviveClose(w *world) {
 	session, ended := w.newSession(a.ID), w.addSession(a.ID)
 	_, err := w.redeem(&used, session)
 	w.must("RedeemLink", err)
-	w.must("EndSession", w.store.EndSession(w.ctx, ended.Hash, nil))
+	w.must("EndSession", endSession(w.ctx, w.store, a.ID, ended.Hash))
 	w.closeAndReopen()
 	w.wantLinks("reopening", link)
 	w.wantSessions("reopening", session)
 	w.wantNoLinks("reopening", used)
 	w.wantNoSessions("reopening", ended)
-	w.must("EndSessions", w.store.EndSessions(w.ctx, a.ID, formsvc.Change{}))
+	w.must("EndSessions", w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: a.ID}, formsvc.Change{}))
 	w.closeAndReopen()
 	w.wantNoLinks("EndSessions and reopening", link)
 	w.wantNoSessions("EndSessions and reopening", session)

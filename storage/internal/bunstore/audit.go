@@ -1,6 +1,7 @@
 package bunstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,18 +61,24 @@ func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEn
 	return err
 }
 
-// AppendAudit implements formsvc.AuditStore.
-func (s *Store) AppendAudit(ctx context.Context, entry formsvc.AuditEntry) error {
-	if err := s.ready(ctx, entry.AccountID); err != nil {
+// Note implements formsvc.JournalStore.
+func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
+	if a := change.Audit; a != nil && !a.AccountID.Valid() {
+		return cmp.Or(s.Usable(ctx), formsvc.ErrNotFound)
+	}
+	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if err := checkAudit(&entry); err != nil {
+	if len(change.Events) > 0 {
+		return fmt.Errorf("bunstore: events that belong to no record: %w", formsvc.ErrInvalid)
+	}
+	if err := checkChange(&change); err != nil {
 		return err
 	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error { return s.appendAudit(ctx, c, &entry) })
+	return s.changing(ctx, &change, func(context.Context, bun.IConn) error { return nil })
 }
 
-// Audit implements formsvc.AuditStore.
+// Audit implements formsvc.JournalStore.
 func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	var page formsvc.Page[formsvc.AuditEntry]
 	if err := s.ready(ctx, q.AccountID); err != nil {

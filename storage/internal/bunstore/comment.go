@@ -23,7 +23,7 @@ type commentRow struct {
 	Total int64 `bun:",scanonly"`
 }
 
-// CreateComment implements formsvc.CommentStore.
+// CreateComment implements formsvc.ReviewStore.
 func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
 	key := formsvc.ResponseKey{AccountID: comment.AccountID, CampaignID: comment.CampaignID, ID: comment.ResponseID}
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
@@ -53,7 +53,7 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 	return s.submit(ctx, u)
 }
 
-// Comments implements formsvc.CommentStore.
+// Comments implements formsvc.ReviewStore.
 func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
 	return pageOfResponse(ctx, s, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {

@@ -153,7 +153,7 @@ func (s *Store) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (str
 	if q.State != formsvc.DeliveryPending || !q.NoTotal {
 		return "d.state = 0", nil
 	}
-	n, err := s.CountPending(ctx, formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}, fewPending)
+	n, err := s.waiting(ctx, formsvc.WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}, fewPending)
 	if err != nil {
 		return "", err
 	}
@@ -346,29 +346,33 @@ SELECT min(x.due_at) FROM (
 const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = " +
 	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?) LIMIT ?) AS waiting"
 
-// CountPending implements formsvc.DeliveryStore.
-func (s *Store) CountPending(ctx context.Context, key formsvc.WebhookKey, limit int) (int64, error) {
+// waiting counts the deliveries of a webhook that wait, up to limit.
+func (s *Store) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)
 	}
-	var n int64
-	err := s.read.QueryRowContext(ctx, s.rebind(countWaiting), string(key.AccountID), string(key.ID), max(limit, 0)).Scan(&n)
-	if err != nil {
+	row := s.read.QueryRowContext(ctx, s.rebind(countWaiting), string(key.AccountID), string(key.ID), max(limit, 0))
+	if err := row.Scan(&n); err != nil {
 		return 0, s.backend.Classify(err)
 	}
 	return n, nil
 }
 
 // QueueStats implements formsvc.DeliveryStore.
-func (s *Store) QueueStats(ctx context.Context, now time.Time) (formsvc.QueueStats, error) {
+func (s *Store) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
 	var stats formsvc.QueueStats
+	if q.Webhook != nil {
+		var err error
+		stats.Pending, err = s.waiting(ctx, *q.Webhook, q.Limit)
+		return stats, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return stats, err
 	}
 	var due *int64
 	err := errors.Join(
-		s.read.QueryRowContext(ctx, s.rebind(countPending), formsvc.MaxCounted).Scan(&stats.Pending),
-		s.read.QueryRowContext(ctx, s.rebind(oldestDue), micros(now)).Scan(&due),
+		s.read.QueryRowContext(ctx, s.rebind(countPending), max(q.Limit, 0)).Scan(&stats.Pending),
+		s.read.QueryRowContext(ctx, s.rebind(oldestDue), micros(q.Now)).Scan(&due),
 	)
 	if err != nil {
 		return formsvc.QueueStats{}, s.backend.Classify(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Erase implements formsvc.ErasureStore.
+// Erase implements formsvc.MaintenanceStore.
 func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Change) (formsvc.Erased, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Erased{}, err
@@ -21,6 +21,11 @@ func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Cha
 	}
 	if err := checkChange(&change); err != nil {
 		return formsvc.Erased{}, err
+	}
+	if e.DryRun {
+		r := erasure{Store: s, c: s.read, account: string(e.AccountID), count: true}
+		err := r.run(ctx, &e)
+		return r.out, s.backend.Classify(err)
 	}
 	var out formsvc.Erased
 	err := s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
@@ -33,21 +38,6 @@ func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Cha
 		return formsvc.Erased{}, err
 	}
 	return out, nil
-}
-
-// CountErasure implements formsvc.ErasureStore.
-func (s *Store) CountErasure(ctx context.Context, e formsvc.Erasing) (formsvc.Erased, error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.Erased{}, err
-	}
-	if err := formsvc.CheckText(e.AnswersWith); err != nil {
-		return formsvc.Erased{}, err
-	}
-	r := erasure{Store: s, c: s.read, account: string(e.AccountID), count: true}
-	if err := r.run(ctx, &e); err != nil {
-		return formsvc.Erased{}, s.backend.Classify(err)
-	}
-	return r.out, nil
 }
 
 // An erasure is a unit that removes rows, or only counts them.

@@ -20,19 +20,17 @@ const LostPositions = 1_000_000_000_000
 // Events implements formsvc.EventStore. It looks at the positions, types and
 // sizes of events first and then reads those that the page has room for.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	if q.AllAccounts {
+		q.AccountID = ""
+		if err := s.ready(ctx); err != nil {
+			return formsvc.EventPage{Next: q.After}, err
+		}
+		return s.pageOfEvents(ctx, q, s.statements.wholeFeed(q.Early))
+	}
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return formsvc.EventPage{Next: q.After}, noneWhenNotFound(err)
 	}
 	return s.pageOfEvents(ctx, q, s.statements.feed(q.Early))
-}
-
-// AllEvents implements formsvc.EventStore in the same way.
-func (s *Store) AllEvents(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	if err := s.ready(ctx); err != nil {
-		return formsvc.EventPage{Next: q.After}, err
-	}
-	q.AccountID = ""
-	return s.pageOfEvents(ctx, q, s.statements.wholeFeed(q.Early))
 }
 
 func (s *Store) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed) (formsvc.EventPage, error) {

@@ -112,28 +112,30 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 
 // Files implements formsvc.FileStore.
 func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
+	if q.AllAccounts {
+		return s.allFiles(ctx, q.Page)
+	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
 	return pageOfResponse(ctx, s, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total }, "blocks")
 }
 
-// AllFiles implements formsvc.FileStore.
-func (s *Store) AllFiles(ctx context.Context, after formsvc.ID, limit int) ([]formsvc.File, error) {
-	if err := s.ready(ctx); err != nil || limit <= 0 {
-		return nil, err
+// allFiles returns a page of the files of all accounts.
+func (s *Store) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
+	var page formsvc.Page[formsvc.File]
+	if err := s.ready(ctx); err != nil {
+		return page, err
 	}
+	q = q.Clamped()
 	var rows []fileRow
 	sel := s.build.NewSelect().Conn(s.read).Model(&rows).Where("f.account_id IS NOT NULL")
-	if after != "" {
-		sel = sel.Where("f.id > ?", string(after))
+	if err := paged(sel, "f.id", q).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
 	}
-	if err := sel.Order("f.id").Limit(int64(limit)).Scan(ctx); err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	files := make([]formsvc.File, len(rows))
+	rows, page.More = cutPage(rows, q)
 	for i := range rows {
-		files[i] = rows[i].file()
+		page.Items = append(page.Items, rows[i].file())
 	}
-	return files, nil
+	return page, nil
 }
 
 // fileBatch is how many identifiers of files one statement names: enough to

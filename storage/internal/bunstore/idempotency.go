@@ -66,20 +66,12 @@ func (s *Store) remember(ctx context.Context, c bun.IConn, r *formsvc.Idempotenc
 	return nil
 }
 
-// Remember implements formsvc.IdempotencyStore.
-func (s *Store) Remember(ctx context.Context, record formsvc.IdempotencyRecord) error {
-	if err := checkRecord(&record); err != nil {
-		return err
-	}
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error { return s.remember(ctx, c, &record) })
-}
-
 const (
 	selectRecord = "SELECT request, status, etag, location, body, response_id, created_at FROM formsvc_idempotency WHERE id = ?"
 	deleteRecord = "DELETE FROM formsvc_idempotency WHERE id = ? AND created_at < ?"
 )
 
-// Recall implements formsvc.IdempotencyStore.
+// Recall implements formsvc.JournalStore.
 func (s *Store) Recall(
 	ctx context.Context, account formsvc.ID, key string, since time.Time,
 ) (formsvc.IdempotencyRecord, error) {
@@ -110,27 +102,4 @@ func (s *Store) Recall(
 		return none, err
 	}
 	return none, formsvc.ErrNotFound
-}
-
-// Forget implements formsvc.IdempotencyStore.
-func (s *Store) Forget(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.ready(ctx); err != nil || limit <= 0 {
-		return 0, err
-	}
-	n := 0
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		some := s.build.NewSelect().TableExpr("formsvc_idempotency AS i").Column("i.id").
-			Where("i.created_at < ?", micros(before)).Order("i.created_at").Limit(int64(limit))
-		result, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_idempotency").Where("id IN (?)", some).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		affected, err := result.RowsAffected()
-		n = int(affected)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
 }

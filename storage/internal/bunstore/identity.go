@@ -22,7 +22,7 @@ func MakeIdentity(ctx context.Context, c bun.IConn) error {
 	return nil
 }
 
-// Identity implements formsvc.IdentityStore.
+// Identity implements formsvc.MaintenanceStore.
 func (s *Store) Identity(ctx context.Context) (formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return "", err

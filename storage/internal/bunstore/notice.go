@@ -32,7 +32,7 @@ func (r *noticeRow) notice() formsvc.Notice {
 	}
 }
 
-// Notices implements formsvc.NoticeStore.
+// Notices implements formsvc.EventStore.
 func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
 	var page formsvc.Page[formsvc.Notice]
 	named := []formsvc.ID{q.AccountID}
@@ -82,7 +82,7 @@ type failingRow struct {
 	Contact   string `bun:",scanonly"`
 }
 
-// ClaimDigests implements formsvc.NoticeStore.
+// ClaimDigests implements formsvc.EventStore.
 func (s *Store) ClaimDigests(
 	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
 ) ([]formsvc.Digest, error) {
@@ -131,7 +131,7 @@ func (r *failingRow) digest() formsvc.Digest {
 	}
 }
 
-// FinishDigest implements formsvc.NoticeStore. A deleted webhook's lease went
+// FinishDigest implements formsvc.EventStore. A deleted webhook's lease went
 // with it.
 func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
 	if err := s.ready(ctx); err != nil {

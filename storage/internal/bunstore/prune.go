@@ -2,6 +2,8 @@ package bunstore
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -25,9 +27,8 @@ SELECT x.webhook_id, x.gone FROM (
   FROM hooks AS h WHERE h.webhook_id IS NOT NULL
 ) AS x WHERE x.gone OR x.first < ? ORDER BY x.webhook_id LIMIT ?`
 
-// Prune implements formsvc.EventStore. What belongs to an event goes before the
-// event.
-func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (int, error) {
+// Prune implements formsvc.MaintenanceStore.
+func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return 0, err
 	}
@@ -35,9 +36,16 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (int, er
 	// Identifiers carry the time to the millisecond: up to the end of that of
 	// before, they are bounds for the indexes. The exact time is in a column.
 	p.below = string(formsvc.FloorID(before.Add(time.Millisecond)))
+	run, known := map[formsvc.Prunable]func(context.Context, bun.IConn) (int, error){
+		formsvc.PruneEvents: p.oldEvents, formsvc.PruneIdempotency: p.oldRecords,
+		formsvc.PruneQuota: p.oldQuota, formsvc.PruneSessions: p.oldSessions,
+	}[what]
+	if !known {
+		return 0, fmt.Errorf("bunstore: prune %d: %w", what, formsvc.ErrInvalid)
+	}
 	deleted := 0
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) (err error) {
-		deleted, err = p.run(ctx, c)
+		deleted, err = run(ctx, c)
 		return err
 	})
 	if err != nil {
@@ -49,12 +57,36 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (int, er
 type pruning struct {
 	*Store
 
-	before int64  // what was made earlier is deleted
+	before int64  // what was made, began or ended earlier is deleted
 	below  string // it has lower identifiers than this one
 	limit  int
 }
 
-func (p *pruning) run(ctx context.Context, c bun.IConn) (deleted int, err error) {
+func (p *pruning) oldRecords(ctx context.Context, c bun.IConn) (int, error) {
+	return p.delete(ctx, c, "formsvc_idempotency", "id", p.build.NewSelect().TableExpr("formsvc_idempotency AS i").
+		Where("i.created_at < ?", p.before).Order("i.created_at"))
+}
+
+func (p *pruning) oldQuota(ctx context.Context, c bun.IConn) (int, error) {
+	some := p.build.NewSelect().TableExpr("formsvc_quota AS q").Column("q.subject", "q.start").Where("q.start < ?", p.before)
+	return affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_quota").
+		Where("(subject, start) IN (?)", some.Limit(int64(p.limit))).Exec(ctx))
+}
+
+func (p *pruning) oldSessions(ctx context.Context, c bun.IConn) (deleted int, err error) {
+	for _, table := range []string{"formsvc_links", "formsvc_sessions"} {
+		over := p.build.NewSelect().TableExpr(table+" AS o").Where("o.expires_at < ?", p.before).Order("o.expires_at")
+		n, err := p.delete(ctx, c, table, "id", over)
+		if err != nil {
+			return 0, err
+		}
+		deleted += n
+	}
+	return deleted, nil
+}
+
+// oldEvents deletes what belongs to an event before the event.
+func (p *pruning) oldEvents(ctx context.Context, c bun.IConn) (deleted int, err error) {
 	deliveries, attempts, err := p.deliveries(ctx, c)
 	if err != nil {
 		return 0, err
@@ -80,8 +112,12 @@ func (p *pruning) run(ctx context.Context, c bun.IConn) (deleted int, err error)
 
 // delete deletes the rows that a query chooses, at most limit.
 func (p *pruning) delete(ctx context.Context, c bun.IConn, table, key string, some *bun.SelectQuery) (int, error) {
-	result, err := p.build.NewDelete().Conn(c).TableExpr(table).
-		Where("? IN (?)", bun.Ident(key), some.Column(key).Limit(int64(p.limit))).Exec(ctx)
+	return affected(p.build.NewDelete().Conn(c).TableExpr(table).
+		Where("? IN (?)", bun.Ident(key), some.Column(key).Limit(int64(p.limit))).Exec(ctx))
+}
+
+// affected returns how many rows a statement changed.
+func affected(result sql.Result, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
@@ -118,17 +154,13 @@ func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, atte
 		if len(ids) == 0 {
 			continue
 		}
-		result, err := p.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").
-			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx)
-		if err != nil {
-			return 0, 0, err
-		}
-		n, err := result.RowsAffected()
+		n, err := affected(p.build.NewDelete().Conn(c).TableExpr("formsvc_attempts").
+			Where("delivery_id IN (?)", bun.List(ids)).Exec(ctx))
 		if err != nil {
 			return 0, 0, err
 		}
 		deliveries += len(ids)
-		attempts += int(n)
+		attempts += n
 	}
 	return deliveries, attempts, nil
 }

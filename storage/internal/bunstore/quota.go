@@ -91,26 +91,3 @@ func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Tim
 	}
 	return list, nil
 }
-
-// PruneQuota implements formsvc.QuotaStore.
-func (s *Store) PruneQuota(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.ready(ctx); err != nil || limit <= 0 {
-		return 0, err
-	}
-	n := 0
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		some := s.build.NewSelect().TableExpr("formsvc_quota AS q").Column("q.subject", "q.start").
-			Where("q.start < ?", micros(before)).Limit(int64(limit))
-		result, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_quota").Where("(subject, start) IN (?)", some).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		affected, err := result.RowsAffected()
-		n = int(affected)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -117,43 +116,27 @@ func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (form
 	return row.session(), nil
 }
 
-// EndSession implements formsvc.SessionStore.
-func (s *Store) EndSession(
-	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Session) (formsvc.Change, error),
-) error {
-	u := &Unit{}
-	u.Do = func(ctx context.Context, c bun.IConn) error {
-		var row sessionRow
-		q := s.build.NewSelect().Conn(c).Model(&row).Where("hash = ?", hash[:])
-		if err := s.notFound(s.locked(q).Scan(ctx)); err != nil {
-			return err
-		}
-		if _, err := s.build.NewDelete().Conn(c).Model(&row).WherePK().Exec(ctx); err != nil {
-			return err
-		}
-		var err error
-		u.Wake, err = decided(ctx, s, c, new(row.session()), decide)
-		return err
-	}
-	return s.submit(ctx, u)
-}
-
 const (
 	deleteLinks    = "DELETE FROM formsvc_links WHERE account_id = ?"
 	deleteSessions = "DELETE FROM formsvc_sessions WHERE account_id = ?"
+	deleteSession  = deleteSessions + " AND hash = ?"
 )
 
 // EndSessions implements formsvc.SessionStore. Links go first: one that is being
 // redeemed is waited for, and its session is found after that.
-func (s *Store) EndSessions(ctx context.Context, account formsvc.ID, change formsvc.Change) error {
-	if err := s.ready(ctx, account); err != nil {
+func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
+	account := string(q.AccountID)
+	if err := s.ready(ctx, q.AccountID); err != nil {
 		return err
 	}
 	if err := checkChange(&change); err != nil {
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
-		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", string(account)).Exists(ctx)
+		if q.Hash != [sha256.Size]byte{} {
+			return changedOne(c.ExecContext(ctx, s.rebind(deleteSession), account, q.Hash[:]))
+		}
+		known, err := s.build.NewSelect().Conn(c).Model((*accountRow)(nil)).Where("id = ?", account).Exists(ctx)
 		if err != nil {
 			return err
 		}
@@ -161,35 +144,10 @@ func (s *Store) EndSessions(ctx context.Context, account formsvc.ID, change form
 			return formsvc.ErrNotFound
 		}
 		for _, statement := range []string{deleteLinks, deleteSessions} {
-			if _, err := c.ExecContext(ctx, s.rebind(statement), string(account)); err != nil {
+			if _, err := c.ExecContext(ctx, s.rebind(statement), account); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// PruneSessions implements formsvc.SessionStore.
-func (s *Store) PruneSessions(ctx context.Context, before time.Time, limit int) (int, error) {
-	if err := s.ready(ctx); err != nil || limit <= 0 {
-		return 0, err
-	}
-	p := &pruning{Store: s, limit: limit}
-	deleted := 0
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		deleted = 0
-		for _, table := range []string{"formsvc_links", "formsvc_sessions"} {
-			over := s.build.NewSelect().TableExpr(table+" AS o").Where("o.expires_at < ?", micros(before)).Order("o.expires_at")
-			n, err := p.delete(ctx, c, table, "id", over)
-			if err != nil {
-				return err
-			}
-			deleted += n
-		}
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	return deleted, nil
 }

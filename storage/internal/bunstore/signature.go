@@ -60,7 +60,7 @@ func (r *signatureRow) signature() formsvc.Signature {
 	return sig
 }
 
-// CreateSignature implements formsvc.SignatureStore.
+// CreateSignature implements formsvc.ReviewStore.
 func (s *Store) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
@@ -101,36 +101,36 @@ func (s *Store) CreateSignature(
 	return row.signature(), nil
 }
 
-// Signatures implements formsvc.SignatureStore.
+// Signatures implements formsvc.ReviewStore.
 func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+	if q.Email != "" {
+		return s.signaturesBy(ctx, q)
+	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
 	return pageOfResponse(ctx, s, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
 		return r.signature(), r.Total
 	})
 }
 
-// SignaturesBy implements formsvc.SignatureStore.
-func (s *Store) SignaturesBy(
-	ctx context.Context, account formsvc.ID, email string, after formsvc.ID, limit int,
-) ([]formsvc.Signature, error) {
-	if err := s.ready(ctx, account); err != nil {
-		return nil, noneWhenNotFound(err)
+// signaturesBy returns a page of what an account has of a signer.
+func (s *Store) signaturesBy(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+	var page formsvc.Page[formsvc.Signature]
+	if err := s.ready(ctx, q.AccountID); err != nil {
+		return page, noneWhenNotFound(err)
 	}
-	if err := formsvc.CheckText(email); err != nil || limit <= 0 {
-		return nil, err
+	if err := formsvc.CheckText(q.Email); err != nil {
+		return page, err
 	}
+	q.Page = q.Page.Clamped()
 	var rows []signatureRow
 	sel := s.build.NewSelect().Conn(s.read).Model(&rows).
-		Where("g.account_id = ? AND g.folded = ?", string(account), formsvc.FoldEmail(email))
-	if after != "" {
-		sel = sel.Where("g.id > ?", string(after))
+		Where("g.account_id = ? AND g.folded = ?", string(q.AccountID), formsvc.FoldEmail(q.Email))
+	if err := paged(sel, "g.id", q.Page).Scan(ctx); err != nil {
+		return page, s.backend.Classify(err)
 	}
-	if err := sel.Order("g.id").Limit(int64(limit)).Scan(ctx); err != nil {
-		return nil, s.backend.Classify(err)
-	}
-	list := make([]formsvc.Signature, len(rows))
+	rows, page.More = cutPage(rows, q.Page)
 	for i := range rows {
-		list[i] = rows[i].signature()
+		page.Items = append(page.Items, rows[i].signature())
 	}
-	return list, nil
+	return page, nil
 }

@@ -97,8 +97,7 @@ func (s *Store) Closed() <-chan struct{} { return s.closed }
 // Woken returns the channel that carries the wake-ups for Wait.
 func (s *Store) Woken() <-chan struct{} { return s.wake }
 
-// Notify wakes whoever waits for deliveries, as a commit with new ones does.
-// Call it after committing a transaction that a bound store wrote to.
+// Notify implements formsvc.MaintenanceStore.
 func (s *Store) Notify() {
 	select {
 	case s.wake <- struct{}{}:
@@ -108,6 +107,9 @@ func (s *Store) Notify() {
 		s.queued()
 	}
 }
+
+// Scrub implements formsvc.MaintenanceStore for databases whose log is out of reach.
+func (s *Store) Scrub(ctx context.Context) error { return s.Usable(ctx) }
 
 // ready returns why a call that names these records can't be served, or nil.
 // What is no identifier names nothing: so says this check, alike for databases

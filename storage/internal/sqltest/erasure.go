@@ -193,7 +193,7 @@ func eraseUnderLoad(t *testing.T, d Database) {
 		l.repeat(&all, "erase", l.erase)
 	}
 	l.repeat(&all, "prune", func(ctx context.Context) error {
-		_, err := l.Prune(ctx, l.now.Add(-time.Hour), 50)
+		_, err := l.Prune(ctx, formsvc.PruneEvents, l.now.Add(-time.Hour), 50)
 		return err
 	})
 	for !l.enough() && !t.Failed() { // however long that takes
@@ -225,7 +225,7 @@ func eraseUnderLoad(t *testing.T, d Database) {
 func auditOnlyGrows(t *testing.T, d Database) {
 	s := newScene(t, d)
 	entry := formsvc.AuditEntry{ID: s.id(), AccountID: s.account, Actor: "somebody", Action: formsvc.AuditKeyCreated, CreatedAt: s.now}
-	must(t, s.AppendAudit(t.Context(), entry))
+	must(t, s.Note(t.Context(), formsvc.Change{Audit: &entry}))
 	for _, statement := range []string{
 		"UPDATE formsvc_audit SET actor = 'nobody'", "DELETE FROM formsvc_audit", "UPDATE formsvc_audit SET created_at = 0 WHERE actor = 'somebody'",
 	} {

@@ -97,7 +97,7 @@ func feedGoesOn(t *testing.T, d Database) {
 		}
 		for n := 1; n > 0; {
 			var err error
-			n, err = s.Prune(t.Context(), s.now.Add(time.Hour), 100)
+			n, err = s.Prune(t.Context(), formsvc.PruneEvents, s.now.Add(time.Hour), 100)
 			must(t, err)
 		}
 	}

@@ -51,9 +51,9 @@ func boundFiles(t *testing.T, d Database) {
 		}
 		return upload(ctx, bound, f)
 	}))
-	files, err := s.AllFiles(t.Context(), "", 10)
+	all, err := s.Files(t.Context(), formsvc.FileQuery{AllAccounts: true})
 	must(t, err)
-	if len(files) != 1 || files[0].ID != f.ID || files[0].ResponseID != key.ID {
+	if files := all.Items; len(files) != 1 || files[0].ID != f.ID || files[0].ResponseID != key.ID {
 		t.Errorf("%d files, want the one that was made", len(files))
 	}
 	if err := upload(t.Context(), s, barred); !errors.Is(err, formsvc.ErrConflict) {

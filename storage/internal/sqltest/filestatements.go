@@ -90,6 +90,13 @@ func FileStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look fun
 			return err
 		}
 	}
+	all := func(after formsvc.ID) func() error {
+		return func() error {
+			page := formsvc.PageQuery{After: after, Limit: filesAsked, Ascending: true}
+			_, err := s.Files(ctx, formsvc.FileQuery{AllAccounts: true, Page: page})
+			return err
+		}
+	}
 	record := func(name string, call func() error) {
 		t.Helper()
 		r.statements = nil
@@ -108,8 +115,8 @@ func FileStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look fun
 		"Files after":          files(formsvc.PageQuery{After: ids[5]}),
 		"Files skipped":        files(formsvc.PageQuery{Offset: 20, Ascending: true}),
 		"Files beyond the end": files(formsvc.PageQuery{Offset: 1_000}),
-		"AllFiles":             func() error { _, err := s.AllFiles(ctx, "", filesAsked); return err },
-		"AllFiles after":       func() error { _, err := s.AllFiles(ctx, ids[3], filesAsked); return err },
+		"Files of all":         all(""),
+		"Files of all after":   all(ids[3]),
 		"UnknownFiles":         func() error { _, err := s.UnknownFiles(ctx, ids); return err },
 		"BarFiles":             func() error { _, err := s.BarFiles(ctx, ids); return err },
 	} {

@@ -28,7 +28,7 @@ func keyedCalls() map[string]keyedCall {
 			return on.CreateCampaign(ctx, c, formsvc.Change{Idempotency: record})
 		},
 		"an answer": func(ctx context.Context, _ *scene, on formsvc.Store, record *formsvc.IdempotencyRecord) error {
-			return on.Remember(ctx, *record)
+			return on.Note(ctx, formsvc.Change{Idempotency: record})
 		},
 	}
 }
@@ -53,7 +53,7 @@ func (s *scene) wantRecord(t *testing.T, on formsvc.Store, key string, want bool
 func keysBound(t *testing.T, d Database) {
 	s := newScene(t, d)
 	ctx := t.Context()
-	must(t, s.Remember(ctx, *s.record("taken")))
+	must(t, s.Note(ctx, formsvc.Change{Idempotency: s.record("taken")}))
 	stop := errors.New("the host changed its mind")
 	for _, end := range []error{stop, nil} {
 		err := d.DB.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {

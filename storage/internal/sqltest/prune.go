@@ -39,7 +39,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	r, change := s.response("last")
 	must(t, s.CreateResponse(t.Context(), r, 1, change)) // waits for both
 	must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
-	if stats, err := s.QueueStats(t.Context(), s.now); err != nil || stats.Pending != 1 {
+	if stats, err := s.QueueStats(t.Context(), formsvc.QueueQuery{Now: s.now, Limit: 10}); err != nil || stats.Pending != 1 {
 		t.Errorf("%d pending (%v), want the one of the other webhook", stats.Pending, err)
 	}
 	// Its attempts, and one delivery that waits, are left.
@@ -54,7 +54,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	must(t, err)
 	calls, total := 0, 0
 	for n := 1; n > 0; calls++ {
-		n, err = s.Prune(t.Context(), time.Time{}, 3)
+		n, err = s.Prune(t.Context(), formsvc.PruneEvents, time.Time{}, 3)
 		must(t, err)
 		total += n
 	}

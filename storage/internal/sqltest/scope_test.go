@@ -212,7 +212,7 @@ func unscoped() map[string]int {
 			"bunstore.updateResponse responses", "bunstore.DeleteResponse files", "bunstore.DeleteResponse comments",
 			"bunstore.DeleteResponse signatures", "bunstore.DeleteWebhook failing", "bunstore.redeliverFailed events",
 			"bunstore.RevokeKey model", "bunstore.UpdateCampaign model", "bunstore.Redeliver model", "bunstore.UpdateWebhook model",
-			"bunstore.withLog model", "bunstore.RedeemLink model", "bunstore.EndSession model",
+			"bunstore.withLog model", "bunstore.RedeemLink model",
 		},
 		"an erasure names the account, or looks at it in the rows, before it removes any": {
 			"bunstore.take responses", "bunstore.belongings comments", "bunstore.belongings signatures", "bunstore.events events",
@@ -228,7 +228,7 @@ func unscoped() map[string]int {
 		},
 		"it counts what is in a whole database": {"sqlite.count campaigns", "sqlite.count files"},
 		"it finds out who somebody is": {
-			"bunstore.KeyByHash model", "bunstore.SessionByHash model", "bunstore.RedeemLink model", "bunstore.EndSession model",
+			"bunstore.KeyByHash model", "bunstore.SessionByHash model", "bunstore.RedeemLink model",
 		},
 		"a feed that was brought back goes on for all accounts": {
 			"sqlite.Restored events", "sqlite.Restored events", "sqlite.Restored events", "postgres.Restored events",
@@ -241,11 +241,11 @@ func unscoped() map[string]int {
 			"postgres.selectPayloads events",
 		},
 		"it deletes what is old, or belongs to nothing, for all accounts": {
-			"bunstore.firstDeliveries webhooks", "bunstore.Forget idempotency", "bunstore.Forget idempotency",
-			"bunstore.run failing", "bunstore.run failing", "bunstore.run webhooks",
-			"bunstore.run events", "bunstore.run events", "bunstore.run events",
-			"bunstore.run notices", "bunstore.run notices", "bunstore.findFiles files",
-			"bunstore.PruneSessions links", "bunstore.PruneSessions sessions",
+			"bunstore.firstDeliveries webhooks", "bunstore.oldRecords idempotency", "bunstore.oldRecords idempotency",
+			"bunstore.oldEvents failing", "bunstore.oldEvents failing", "bunstore.oldEvents webhooks",
+			"bunstore.oldEvents events", "bunstore.oldEvents events", "bunstore.oldEvents events",
+			"bunstore.oldEvents notices", "bunstore.oldEvents notices", "bunstore.findFiles files",
+			"bunstore.oldSessions links", "bunstore.oldSessions sessions",
 		},
 		"it opens or seals the secrets of one row, or of all accounts, or locks a table": {
 			"bunstore.sealBatch webhooks", "bunstore.sealOne webhooks", "bunstore.openOne webhooks", "bunstore.sealedRows model",

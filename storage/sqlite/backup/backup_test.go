@@ -131,7 +131,8 @@ func (p *place) sound(t testing.TB) []formsvc.ID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := p.rows.AllFiles(t.Context(), "", 1_000_000)
+	all, err := p.rows.Files(t.Context(), formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}})
+	list := all.Items
 	if err != nil || len(list) != n {
 		t.Fatalf("%d files, %d were verified, %v", len(list), n, err)
 	}

@@ -17,20 +17,21 @@ import (
 
 // each calls do for every file that a database knows.
 func each(ctx context.Context, rows *sqlite.Store, do func(*formsvc.File) error) error {
-	for after := formsvc.ID(""); ; {
-		list, err := rows.AllFiles(ctx, after, batch)
+	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: batch, Ascending: true}}
+	for {
+		page, err := rows.Files(ctx, q)
 		if err != nil {
 			return err
 		}
-		for i := range list {
-			if err := do(&list[i]); err != nil {
+		for i := range page.Items {
+			if err := do(&page.Items[i]); err != nil {
 				return err
 			}
 		}
-		if len(list) < batch {
+		if !page.More {
 			return nil
 		}
-		after = list[len(list)-1].ID
+		q.Page.After = page.Items[len(page.Items)-1].ID
 	}
 }
 
