@@ -25,47 +25,45 @@ type Accounts struct{ s *core }
 // and with a *[ValidationError] when it is empty or too long.
 func (a Accounts) Create(ctx context.Context, name string) (_ Account, err error) {
 	defer a.s.span(&ctx, "Accounts.Create").end(&err)
-	account, _, _, err := a.create(ctx, name, nil)
+	account, _, err := a.create(ctx, name, nil)
 	return account, err
 }
 
 // CreateWithKey makes an account and its first key in one unit: both exist
-// after it, or neither. The key's value is returned only here.
-func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (_ Account, _ Key, _ string, err error) {
+// after it, or neither. It returns the key's value, which can't be read again.
+func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (_ Account, value string, err error) {
 	defer a.s.span(&ctx, "Accounts.CreateWithKey").end(&err)
 	return a.create(ctx, name, &in)
 }
 
-func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (Account, Key, string, error) {
+func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Account, value string, err error) {
 	var v ValidationError
 	if strings.TrimSpace(name) == "" {
 		v.add("/name", "required", "must not be empty")
 	}
 	v.checkLine("/name", name, 100)
 	if err := v.err(); err != nil {
-		return Account{}, Key{}, "", err
+		return Account{}, "", err
 	}
 	now := a.s.now()
 	account := Account{ID: a.s.newID(now), Name: name, CreatedAt: now}
 	var (
 		keys    []Key
-		key     Key
-		value   string
 		details map[string]string
 	)
 	if in != nil {
-		var err error
+		var key Key
 		if key, value, err = a.s.makeKey(account.ID, *in); err != nil {
-			return Account{}, Key{}, "", err
+			return Account{}, "", err
 		}
 		keys = []Key{key}
 		details = key.auditDetails()
 		details["key"] = string(key.ID)
 	}
 	if err := a.s.store.CreateAccount(ctx, account, keys, Change{Audit: a.s.audit(account.ID, AuditAccountCreated, account.ID, details)}); err != nil {
-		return Account{}, Key{}, "", fmt.Errorf("formsvc: create account: %w", err)
+		return Account{}, "", fmt.Errorf("formsvc: create account: %w", err)
 	}
-	return account, key, value, nil
+	return account, value, nil
 }
 
 // Ensure returns the identifier of the account of that name, and makes the account if

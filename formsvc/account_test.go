@@ -74,23 +74,23 @@ func TestAccountNameIsUnique(t *testing.T) {
 func TestCreateWithKeyIsOneUnit(t *testing.T) {
 	w := newWorld(t)
 	input := formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}
-	a, key, value, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
+	a, value, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil || p.AccountID != a.ID || p.KeyID != key.ID {
+	if p, err := w.svc.Keys.Authenticate(w.ctx, value); err != nil || p.AccountID != a.ID {
 		t.Errorf("the first key gives %+v, %v", p, err)
 	}
 
-	a, key, value, err = w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
+	a, value, err = w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
 	wantError(t, err, formsvc.ErrConflict)
-	if a.ID != "" || key.ID != "" || value != "" {
+	if a.ID != "" || value != "" {
 		t.Error("a failed call returns something")
 	}
 
-	_, _, _, err = w.svc.Accounts.CreateWithKey(w.ctx, "third", formsvc.KeyInput{Name: "k"})
+	_, _, err = w.svc.Accounts.CreateWithKey(w.ctx, "third", formsvc.KeyInput{Name: "k"})
 	wantFaults(t, err, "/permissions required")
-	_, _, _, err = w.svc.Accounts.CreateWithKey(w.ctx, "", input)
+	_, _, err = w.svc.Accounts.CreateWithKey(w.ctx, "", input)
 	wantFaults(t, err, "/name required")
 	if list, err := w.svc.Accounts.List(w.ctx); err != nil || len(list) != 2 {
 		t.Errorf("there are the accounts %+v, %v", list, err)

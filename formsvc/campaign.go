@@ -44,6 +44,9 @@ type CampaignInput struct {
 // CampaignKey names one campaign of one account.
 type CampaignKey struct{ AccountID, ID ID }
 
+// Key names the campaign.
+func (c *Campaign) Key() CampaignKey { return CampaignKey{AccountID: c.AccountID, ID: c.ID} }
+
 // CampaignQuery chooses campaigns of one account.
 type CampaignQuery struct {
 	AccountID ID

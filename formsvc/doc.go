@@ -5,7 +5,7 @@
 //	store, err := sqlite.Open(ctx, "forms.db", nil)
 //	blobs, err := fileblob.Open("files", nil) // or s3blob.New; without blobs there are no files
 //	svc, err := formsvc.New(store, &formsvc.Options{Blobs: blobs})
-//	account, _, key, err := svc.Accounts.CreateWithKey(ctx, "default", formsvc.KeyInput{
+//	account, key, err := svc.Accounts.CreateWithKey(ctx, "default", formsvc.KeyInput{
 //		Name: "first", Permissions: formsvc.AllPermissions(),
 //	}) // show key: it can't be read again
 //

@@ -159,6 +159,20 @@ func (e *FileSizeError) Error() string {
 // Is reports whether target is [ErrTooLarge].
 func (e *FileSizeError) Is(target error) bool { return target == ErrTooLarge }
 
+// A WebhookExistsError is a webhook with the URL, events and campaign of another one of
+// its account, but another secret or other headers. It is [ErrConflict].
+type WebhookExistsError struct {
+	ID ID // of the other one
+}
+
+// Error names the other webhook.
+func (e *WebhookExistsError) Error() string {
+	return fmt.Sprintf("webhook %s has the same URL, events and campaign, but another secret or other headers", e.ID)
+}
+
+// Is reports whether target is [ErrConflict].
+func (e *WebhookExistsError) Is(target error) bool { return target == ErrConflict }
+
 // A QuotaError is a request beyond the quota. It is [ErrQuota].
 type QuotaError struct {
 	QuotaState

@@ -46,7 +46,7 @@ func ExampleAccounts_CreateWithKey() {
 		fmt.Println(err)
 		return
 	}
-	account, key, value, err := svc.Accounts.CreateWithKey(ctx, "Town hall", formsvc.KeyInput{
+	account, value, err := svc.Accounts.CreateWithKey(ctx, "Town hall", formsvc.KeyInput{
 		Name: "website", Permissions: []formsvc.Permission{formsvc.ResponsesWrite, formsvc.CampaignsRead},
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func ExampleAccounts_CreateWithKey() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(account.Name, key.Permissions)
+	fmt.Println(account.Name, principal.Permissions)
 	fmt.Println(principal.AccountID == account.ID, principal.May(formsvc.ResponsesWrite), principal.May(formsvc.FilesRead))
 
 	_, err = svc.Keys.Authenticate(ctx, value[:len(value)-1]+"?")
@@ -87,7 +87,7 @@ func ExampleResponses_Create() {
 		fmt.Println(err)
 		return
 	}
-	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com", FirstName: "Ada"},
 		Answers: []formsvc.Answer{
 			{Name: "motivation", Value: []string{"To learn"}},
@@ -119,7 +119,7 @@ func ExampleValidationError() {
 		fmt.Println(err)
 		return
 	}
-	_, err = svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+	_, err = svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada(at)example.com"},
 		Answers: []formsvc.Answer{
 			{Name: "start/end", Value: []string{"2026-07-01", "2026-06-31"}}, {Name: "colour", Value: []string{"blue"}},
@@ -153,7 +153,7 @@ func ExampleResponses_Update() {
 		fmt.Println(err)
 		return
 	}
-	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{{Name: "amount", Value: []string{"100"}}},
 	})
 	if err != nil {
@@ -202,7 +202,7 @@ func ExampleWebhooks_Create() {
 		fmt.Println(err)
 		return
 	}
-	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"},
 	})
 	if err != nil {
@@ -241,7 +241,7 @@ func ExampleSignatures_Create() {
 	ctx := context.Background()
 	svc, _, account := exampleService(nil)
 	campaign, _ := svc.Campaigns.Create(ctx, account, formsvc.CampaignInput{Title: "Summer grant"})
-	r, err := svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{
+	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"},
 		Answers: []formsvc.Answer{
 			{Name: "days", Value: []string{"Monday", "Friday"}}, {Name: "amount", Value: []string{"100 €"}}, {Name: "remarks"},
@@ -282,7 +282,7 @@ func ExampleFiles_Upload() {
 	}
 	account, _ := svc.Accounts.Create(ctx, "example")
 	campaign, _ := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Summer grant"})
-	r, err := svc.Responses.Create(ctx, account.ID, campaign.ID, formsvc.ResponseInput{
+	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"},
 	})
 	if err != nil {
@@ -327,7 +327,7 @@ func ExampleEvents_Follow() {
 		fmt.Println(err)
 		return
 	}
-	_, err = svc.Responses.Create(ctx, account, campaign.ID, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
+	_, err = svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	if err != nil {
 		fmt.Println(err)
 		return

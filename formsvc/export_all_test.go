@@ -64,7 +64,7 @@ func (x *exporting) add(names ...string) formsvc.ID {
 	for _, name := range names {
 		in.Answers = append(in.Answers, formsvc.Answer{Name: name, Value: []string{"x"}})
 	}
-	r, err := x.svc.Responses.Create(x.Context(), x.campaign.AccountID, x.campaign.ID, in)
+	r, err := x.svc.Responses.Create(x.Context(), x.campaign.Key(), in)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestExportPages(t *testing.T) {
 	}
 	large := formsvc.Answer{Name: "a", Value: []string{strings.Repeat("x", 200<<10)}}
 	for range 20 {
-		if _, err := x.svc.Responses.Create(t.Context(), x.campaign.AccountID, x.campaign.ID, formsvc.ResponseInput{
+		if _, err := x.svc.Responses.Create(t.Context(), x.campaign.Key(), formsvc.ResponseInput{
 			User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{large},
 		}); err != nil {
 			t.Fatal(err)

@@ -282,7 +282,7 @@ func TestFollowLateEvents(t *testing.T) {
 	})
 	calls, _ := follow(t, svc, formsvc.FollowQuery{AccountID: c.AccountID, Poll: time.Hour})
 	for range 3 {
-		if _, err := svc.Responses.Create(t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{User: ada()}); err != nil {
+		if _, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()}); err != nil {
 			t.Fatal(err)
 		}
 		late.Store(4)
@@ -305,7 +305,7 @@ func TestFollowOutage(t *testing.T) {
 		}
 	})
 	calls, stop := follow(t, svc, formsvc.FollowQuery{AccountID: c.AccountID, Poll: time.Millisecond})
-	if _, err := svc.Responses.Create(t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{User: ada()}); err != nil {
+	if _, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()}); err != nil {
 		t.Fatal(err)
 	}
 	wantTypes(t, calls, webhook.ResponseCreated)

@@ -84,7 +84,7 @@ func (g *guestbook) once(key string, response formsvc.ID) *formsvc.Service {
 func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
 	g.tb.Helper()
 	key := fmt.Sprintf("r%d", g.store.count("CreateResponse"))
-	r, err := g.once(key, "").Responses.Create(g.ctx, c.AccountID, c.ID, formsvc.ResponseInput{User: formsvc.User{Email: email}})
+	r, err := g.once(key, "").Responses.Create(g.ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: email}})
 	if err != nil {
 		g.tb.Fatal(err)
 	}

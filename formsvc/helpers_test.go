@@ -258,7 +258,7 @@ func answer(name string, value ...string) formsvc.Answer {
 
 // submit creates a response of ada's.
 func (w *world) submit(c *formsvc.Campaign, answers ...formsvc.Answer) (formsvc.Response, error) {
-	return w.svc.Responses.Create(w.ctx, c.AccountID, c.ID, formsvc.ResponseInput{User: ada(), Answers: answers})
+	return w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: ada(), Answers: answers})
 }
 
 func (w *world) submitted(c *formsvc.Campaign, answers ...formsvc.Answer) formsvc.Response {

@@ -54,7 +54,7 @@ func TestOnce(t *testing.T) {
 			return svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "x"})
 		},
 		"response": func(svc *formsvc.Service) (any, error) {
-			return svc.Responses.Create(w.ctx, w.account, c.ID, formsvc.ResponseInput{User: r.User})
+			return svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: r.User})
 		},
 		"file": func(svc *formsvc.Service) (any, error) {
 			return svc.Files.Upload(w.ctx, responseKey(&r), formsvc.FileInput{Content: strings.NewReader("x")})
@@ -106,9 +106,9 @@ func TestOnceFails(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	svc, _ := w.once("k")
-	_, err := svc.Responses.Create(w.ctx, w.account, c.ID, formsvc.ResponseInput{})
+	_, err := svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
 	wantError(t, err, formsvc.ErrInvalid)
-	_, err = svc.Responses.Create(w.ctx, w.account, w.account, formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
+	_, err = svc.Responses.Create(w.ctx, formsvc.CampaignKey{AccountID: w.account, ID: w.account}, formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
 	wantError(t, err, formsvc.ErrNotFound)
 	_, err = w.svc.Recall(w.ctx, w.account, "k")
 	wantError(t, err, formsvc.ErrNotFound)

@@ -308,11 +308,16 @@ func TestAuthenticateConcurrently(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	account, key, value, err := svc.Accounts.CreateWithKey(ctx, "a",
+	account, value, err := svc.Accounts.CreateWithKey(ctx, "a",
 		formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys, err := svc.Keys.List(ctx, account.ID)
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	key := keys[0]
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

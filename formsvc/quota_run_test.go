@@ -33,7 +33,7 @@ func TestQuotaByTheStoresClock(t *testing.T) {
 			clocks := []*clock{{now: start()}, {now: start().Add(off)}}
 			var nodes []*formsvc.Service
 			for _, c := range clocks {
-				svc, err := formsvc.New(kept, &formsvc.Options{Now: c.Now, Quota: limit})
+				svc, err := formsvc.New(kept, &formsvc.Options{Now: c.Now, Quota: new(limit)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -97,7 +97,7 @@ func TestQuotaOfLateAnswers(t *testing.T) {
 	}
 	late := 20 * time.Second
 	svc, err := formsvc.New(&slowStore{&storeWithClock{w.store, stores}, func() { pass(late) }},
-		&formsvc.Options{Now: own.Now, Quota: 1000})
+		&formsvc.Options{Now: own.Now, Quota: new(1000)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (s *watchedStore) ReturnQuota(ctx context.Context, list []formsvc.QuotaRetu
 	return s.Store.ReturnQuota(ctx, list)
 }
 
-func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = n } }
+func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = &n } }
 
 // caller returns a principal with a key of its own.
 func (w *world) caller() *formsvc.Principal {
@@ -88,10 +88,16 @@ func TestQuotaOptions(t *testing.T) {
 			t.Errorf("a window of %v is accepted", window)
 		}
 	}
-	for n, want := range map[int]int{0: formsvc.DefaultQuota, -1: 0, 7: 7} {
-		w := newWorld(t, quota(n))
-		if limit, window := w.svc.Quotas.Policy(); limit != want || window != time.Hour {
-			t.Errorf("Options.Quota %d: %d requests in %v, want %d in an hour", n, limit, window, want)
+	if _, err := formsvc.New(&watchedStore{}, &formsvc.Options{Quota: new(-1)}); err == nil {
+		t.Error("a negative quota is accepted")
+	}
+	for _, c := range []struct {
+		option *int
+		want   int
+	}{{nil, formsvc.DefaultQuota}, {new(0), 0}, {new(7), 7}} {
+		w := newWorld(t, func(o *formsvc.Options) { o.Quota = c.option })
+		if limit, window := w.svc.Quotas.Policy(); limit != c.want || window != time.Hour {
+			t.Errorf("%d requests in %v, want %d in an hour", limit, window, c.want)
 		}
 	}
 }
@@ -120,7 +126,7 @@ func TestQuotaState(t *testing.T) {
 
 func TestNoQuota(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quota(-1))
+	w := newWorld(t, quota(0))
 	who := w.caller()
 	wantTook(t, w.svc, who, 2000, 2000)
 	if n := w.store.count("TakeQuota"); n != 0 {

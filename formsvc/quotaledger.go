@@ -58,14 +58,11 @@ type quotaWaiter struct {
 
 func newQuotaLedger(store QuotaStore, o *Options) (*quotaLedger, error) {
 	l := &quotaLedger{
-		store: store, limit: o.Quota, window: o.QuotaWindow, perAccount: o.QuotaPerAccount, now: o.Now,
+		store: store, limit: valueOf(o.Quota, DefaultQuota), window: o.QuotaWindow, perAccount: o.QuotaPerAccount, now: o.Now,
 		balances: make(map[ID]*quotaBalance), crowd: quotaBalances,
 	}
-	switch {
-	case l.limit == 0:
-		l.limit = DefaultQuota
-	case l.limit < 0:
-		l.limit = 0
+	if l.limit < 0 {
+		return nil, errors.New("Quota must not be negative")
 	}
 	if l.window == 0 {
 		l.window = DefaultQuotaWindow

@@ -239,9 +239,9 @@ func TestEvents(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	for _, c := range []struct {
-		retention time.Duration
+		retention *time.Duration
 		gone      bool
-	}{{0, true}, {31 * 24 * time.Hour, false}, {-1, false}} {
+	}{{nil, true}, {new(31 * 24 * time.Hour), false}, {new(time.Duration), false}} {
 		w := newWorld(t, func(o *formsvc.Options) { o.Retention = c.retention })
 		campaign := w.campaign()
 		hook := w.hook()
@@ -256,8 +256,10 @@ func TestPrune(t *testing.T) {
 			t.Errorf("%v: %+v, %v", c.retention, page, err)
 		}
 	}
-	if _, err := formsvc.New(memory.New(), &formsvc.Options{Retention: time.Minute}); err == nil {
-		t.Error("a retention shorter than the retries was taken")
+	for _, short := range []time.Duration{time.Minute, -1} {
+		if _, err := formsvc.New(memory.New(), &formsvc.Options{Retention: &short}); err == nil {
+			t.Errorf("a retention of %v was taken", short)
+		}
 	}
 }
 

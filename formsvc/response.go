@@ -61,6 +61,11 @@ type AnswerPatch struct {
 // ResponseKey names one response of one campaign of one account.
 type ResponseKey struct{ AccountID, CampaignID, ID ID }
 
+// Key names the response.
+func (r *Response) Key() ResponseKey {
+	return ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
+}
+
 // ResponseFilter chooses responses of a campaign. What is zero does not count.
 type ResponseFilter struct {
 	Status        []string  // any of these
@@ -125,12 +130,11 @@ const retries = 8
 // webhook that listens, all in one unit. It fails with a *[ValidationError], with
 // [ErrNotFound] for an unknown campaign and with [ErrCampaignClosed]. One that finds
 // its reference taken or its campaign changed is decided anew by itself, a few times.
-func (s Responses) Create(ctx context.Context, account, campaign ID, in ResponseInput) (_ Response, err error) {
+func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
 	defer s.s.span(&ctx, "Responses.Create").end(&err)
 	v := s.s.faults()
 	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
-	key := CampaignKey{AccountID: account, ID: campaign}
 	answers := NewAnswers(in.Answers...)
 	reason, trace := "", s.s.traceParent(ctx)
 	var elsewhere time.Duration
@@ -141,7 +145,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 		}
 		now := s.s.now()
 		r := Response{
-			ID: s.s.newID(now), AccountID: account, CampaignID: campaign, Reference: s.s.newReference(now.Add(elsewhere)),
+			ID: s.s.newID(now), AccountID: key.AccountID, CampaignID: key.ID, Reference: s.s.newReference(now.Add(elsewhere)),
 			Status: StatusPending, User: in.User, Answers: answers, Version: 1, CreatedAt: now, UpdatedAt: now,
 		}
 		change := Change{
@@ -151,7 +155,7 @@ func (s Responses) Create(ctx context.Context, account, campaign ID, in Response
 		err = s.s.store.CreateResponse(ctx, r, c.Version, change)
 		switch {
 		case err == nil:
-			s.s.raised(account)
+			s.s.raised(key.AccountID)
 			return r, nil
 		case errors.Is(err, ErrStale):
 			s.s.campaigns.drop(key)

@@ -55,7 +55,7 @@ func TestResponseUser(t *testing.T) {
 		t.Run(c.label, func(t *testing.T) {
 			w := newWorld(t)
 			campaign := w.campaign()
-			_, err := w.svc.Responses.Create(w.ctx, w.account, campaign.ID, formsvc.ResponseInput{User: c.user})
+			_, err := w.svc.Responses.Create(w.ctx, campaign.Key(), formsvc.ResponseInput{User: c.user})
 			wantFaults(t, err, c.want...)
 			if n := w.store.count("CreateResponse"); (n > 0) != (c.want == nil) {
 				t.Errorf("the store was told %d times", n)
@@ -121,7 +121,7 @@ func TestResponseFaultsAreToldAtOnce(t *testing.T) {
 		answer("n", "x"), answer("n", "\x00"), answer("other"),
 	}}
 	for range 2 { // the second time on a remembered campaign
-		_, err := w.svc.Responses.Create(w.ctx, w.account, c.ID, in)
+		_, err := w.svc.Responses.Create(w.ctx, c.Key(), in)
 		wantFaults(t, err,
 			"/user/email required", "/user/firstName nul_not_allowed", "/responses/n duplicate",
 			"/responses/n/value/0 nul_not_allowed", "/responses/n/value/0 invalid_number",
@@ -140,7 +140,7 @@ func TestFaultsNeverRepeatValues(t *testing.T) {
 		formsvc.Module{Name: "c", Type: formsvc.ChoiceModule, Options: []string{"x"}},
 		formsvc.Module{Name: "d", MaxLength: 1}, formsvc.Module{Name: "e", Type: formsvc.EmailModule},
 	)
-	_, err := w.svc.Responses.Create(w.ctx, w.account, c.ID, formsvc.ResponseInput{
+	_, err := w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: secret, FirstName: secret + "\x00"}, Answers: []formsvc.Answer{
 			answer("a", secret), answer("b", secret), answer("c", secret), answer("d", secret), answer("e", secret),
 		},
@@ -228,7 +228,7 @@ func TestResponsesOfOtherCampaignsAndAccounts(t *testing.T) {
 		_, err = w.svc.Responses.Update(w.ctx, key, formsvc.ResponsePatch{Status: new("validated")})
 		wantError(t, err, formsvc.ErrNotFound)
 	}
-	_, err = w.svc.Responses.Create(w.ctx, second.ID, c.ID, formsvc.ResponseInput{User: ada()})
+	_, err = w.svc.Responses.Create(w.ctx, formsvc.CampaignKey{AccountID: second.ID, ID: c.ID}, formsvc.ResponseInput{User: ada()})
 	wantError(t, err, formsvc.ErrNotFound)
 	_, err = w.svc.Responses.List(w.ctx, formsvc.ResponseQuery{AccountID: second.ID, CampaignID: c.ID})
 	wantError(t, err, formsvc.ErrNotFound)

@@ -197,7 +197,7 @@ func TestCreateResponseHeedsItsContext(t *testing.T) {
 	w.store.take()
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
-	_, err := w.svc.Responses.Create(ctx, w.account, c.ID, formsvc.ResponseInput{User: ada()})
+	_, err := w.svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 	wantError(t, err, context.Canceled)
 	if n := len(w.store.take()); n != 0 {
 		t.Errorf("%d events", n)

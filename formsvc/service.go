@@ -78,12 +78,12 @@ type Options struct {
 	CheckURL func(ctx context.Context, url string) error
 	// Retention is how long events, with their deliveries and notices, are kept
 	// by [Service.Run]; at least an hour, and longer than the webhook retries
-	// take. Negative means for ever. Defaults to 30 days.
-	Retention time.Duration
+	// take. 0 means for ever. Defaults to [DefaultRetention].
+	Retention *time.Duration
 	// Quota is how many requests a key may make in a window, and likewise each user whom
-	// an embedding program has signed in ([Principal.Subject]); negative means any number.
+	// an embedding program has signed in ([Principal.Subject]); 0 means any number.
 	// Defaults to [DefaultQuota].
-	Quota int
+	Quota *int
 	// QuotaWindow is how long a window is, in whole seconds, and at most 100 years;
 	// windows begin at multiples of it since 1970 in UTC. Defaults to
 	// [DefaultQuotaWindow].
@@ -156,11 +156,9 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.MaxFile == 0 {
 		o.MaxFile = DefaultMaxFile
 	}
-	if o.Retention == 0 {
-		o.Retention = DefaultRetention
-	}
-	if o.Retention > 0 && o.Retention < time.Hour {
-		return nil, errors.New("formsvc: options: Retention must be at least an hour")
+	retention := valueOf(o.Retention, DefaultRetention)
+	if retention != 0 && retention < time.Hour {
+		return nil, errors.New("formsvc: options: Retention must be at least an hour, or 0")
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -176,10 +174,18 @@ func New(store Store, opts *Options) (*Service, error) {
 	return assemble(&core{
 		store: store, blobs: o.Blobs, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
-		checkURL: o.CheckURL, retention: o.Retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
+		checkURL: o.CheckURL, retention: retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
 		keys: new(keyCache), uses: new(keyUses), campaigns: new(campaignCache), inFlight: new(inFlight),
 		followers: new(followers), ids: new(accountIDs),
 	}), nil
+}
+
+// valueOf returns what an option says, or its default.
+func valueOf[T any](option *T, byDefault T) T {
+	if option == nil {
+		return byDefault
+	}
+	return *option
 }
 
 // With returns the same Service over another store, usually one that is bound

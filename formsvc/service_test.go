@@ -41,7 +41,7 @@ func TestDefaultOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := svc.Responses.Create(ctx, a.ID, c.ID, formsvc.ResponseInput{User: ada()})
+		r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 		if err != nil || !referencePattern.MatchString(r.Reference) {
 			t.Errorf("the reference is %q, %v", r.Reference, err)
 		}
@@ -118,7 +118,7 @@ func TestWithWritesToTheOtherStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := bound.Responses.Create(w.ctx, a.ID, c.ID, formsvc.ResponseInput{User: ada()})
+	r, err := bound.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 	if err != nil || r.Reference != "REF-00001" || len(other.take()) != 1 || len(w.store.take()) != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
@@ -140,7 +140,7 @@ func TestWithRemembersNothingForTheOther(t *testing.T) {
 	bound := w.svc.With(w.store)
 	w.store.disturb(nil)
 	in := formsvc.ResponseInput{User: ada()}
-	if _, err := bound.Responses.Create(w.ctx, w.account, c.ID, in); err != nil {
+	if _, err := bound.Responses.Create(w.ctx, c.Key(), in); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := bound.Keys.Authenticate(w.ctx, value); err != nil {
@@ -197,7 +197,7 @@ func TestFaultsOfTheStoreAreTold(t *testing.T) {
 		"Campaigns.Get":  func(ctx context.Context) error { return second(svc.Campaigns.Get(ctx, campaign)) },
 		"Campaigns.List": func(ctx context.Context) error { return second(svc.Campaigns.List(ctx, formsvc.CampaignQuery{})) },
 		"Responses.Create": func(ctx context.Context) error {
-			return second(svc.Responses.Create(ctx, id, id, formsvc.ResponseInput{User: ada()}))
+			return second(svc.Responses.Create(ctx, formsvc.CampaignKey{AccountID: id, ID: id}, formsvc.ResponseInput{User: ada()}))
 		},
 		"Responses.Update": func(ctx context.Context) error {
 			return second(svc.Responses.Update(ctx, response, formsvc.ResponsePatch{}))

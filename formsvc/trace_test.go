@@ -150,14 +150,14 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := svc.Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{User: ada()})
+	r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	status, name := "completed", "Augusta"
 	for operation, do := range map[string]func() error{
 		"Responses.Create": func() error {
-			_, err := svc.Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{User: ada()})
+			_, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: ada()})
 			return err
 		},
 		"Responses.Update": func() error {
@@ -231,7 +231,7 @@ func TestOnlyTracesAreKept(t *testing.T) {
 		strings.Repeat("0", 10_000):                               "",
 	} {
 		s.parent = parent
-		r, err := svc.Responses.Create(t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{User: ada()})
+		r, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{User: ada()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,14 +79,12 @@ type Webhooks struct{ s *core }
 
 // Create makes a webhook. When the account has one with the same URL, events and
 // campaign already, it returns that one with created false, so that subscribing
-// twice is harmless; it fails with [ErrConflict] when in gives another secret
+// twice is harmless; it fails with a *[WebhookExistsError] when in gives another secret
 // than that one's, or other headers, since they would otherwise be ignored.
-//
-// The webhook is returned in that case, too.
 //
 // It fails with a *[ValidationError], also when the campaign is not the account's,
 // and with [ErrLimit] at the 51st webhook of an account.
-func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook Webhook, created bool, err error) {
+func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {
 	defer w.s.span(&ctx, "Webhooks.Create").end(&err)
 	hook, v, err := w.make(ctx, account, in)
 	if err == nil {
@@ -101,13 +99,10 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook
 	}
 	now := w.s.now()
 	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.newID(now), 1, now, now
-	var existing Webhook
 	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks, func(stored *Webhook, created bool) (Change, error) {
 		if !created && (in.Secret != "" && in.Secret != stored.Secret ||
 			len(in.Headers) > 0 && !slices.Equal(hook.Headers, stored.Headers)) {
-			existing = w.current(*stored)
-			return Change{}, fmt.Errorf("%w: webhook %s has the same URL, events and campaign, but another secret or other headers",
-				ErrConflict, stored.ID)
+			return Change{}, &WebhookExistsError{ID: stored.ID}
 		}
 		change := Change{Idempotency: w.s.record(&Subscription{Webhook: w.current(*stored), Created: created})}
 		if created {
@@ -116,7 +111,7 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (hook
 		return change, nil
 	})
 	if err != nil {
-		return existing, false, fmt.Errorf("formsvc: create webhook: %w", err)
+		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", err)
 	}
 	return w.current(stored), created, nil
 }

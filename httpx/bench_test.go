@@ -151,7 +151,7 @@ func BenchmarkService(b *testing.B) {
 	b.Run("create", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := w.svc.Responses.Create(b.Context(), w.mine.account.ID, id, in); err != nil {
+			if _, err := w.svc.Responses.Create(b.Context(), formsvc.CampaignKey{AccountID: w.mine.account.ID, ID: id}, in); err != nil {
 				b.Fatal(err)
 			}
 		}

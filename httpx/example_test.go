@@ -30,7 +30,7 @@ func Example() {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
-	_, _, key, err := svc.Accounts.CreateWithKey(ctx, "default", formsvc.KeyInput{
+	_, key, err := svc.Accounts.CreateWithKey(ctx, "default", formsvc.KeyInput{
 		Name: "website", Permissions: []formsvc.Permission{formsvc.CampaignsWrite},
 	})
 	if err != nil {

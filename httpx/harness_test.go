@@ -60,7 +60,7 @@ func newWorld(tb testing.TB, store formsvc.Store, opts *httpx.Options) *world {
 	w.clock = func() time.Time { return w.now }
 	w.blobs = &faultyBlobs{Store: memblob.New()}
 	if w.svc, err = formsvc.New(w.store, &formsvc.Options{
-		Blobs: w.blobs, MaxFile: maxFile, Quota: -1, Now: func() time.Time { return w.clock() },
+		Blobs: w.blobs, MaxFile: maxFile, Quota: new(int), Now: func() time.Time { return w.clock() },
 	}); err != nil {
 		tb.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (w *world) checked(api *httpx.Handler, open bool) http.Handler {
 
 func (w *world) tenant(name string) tenant {
 	w.tb.Helper()
-	account, _, value, err := w.svc.Accounts.CreateWithKey(context.Background(), name,
+	account, value, err := w.svc.Accounts.CreateWithKey(context.Background(), name,
 		formsvc.KeyInput{Name: name + " key", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		w.tb.Fatal(err)

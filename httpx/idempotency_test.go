@@ -82,7 +82,7 @@ func (w *world) nodes(n int) []http.Handler {
 	w.tb.Helper()
 	nodes := []http.Handler{w.api}
 	for len(nodes) < n {
-		svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: w.blobs, MaxFile: maxFile, Quota: -1, Now: w.clock})
+		svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: w.blobs, MaxFile: maxFile, Quota: new(int), Now: w.clock})
 		if err != nil {
 			w.tb.Fatal(err)
 		}

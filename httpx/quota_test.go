@@ -31,7 +31,7 @@ func (w *world) limit(n int, opts *httpx.Options, edits ...func(*formsvc.Options
 func (w *world) limited(n int, edits ...func(*formsvc.Options)) *formsvc.Service {
 	w.tb.Helper()
 	o := formsvc.Options{
-		Blobs: w.blobs, MaxFile: maxFile, Now: func() time.Time { return w.clock() }, Quota: n, QuotaWindow: century,
+		Blobs: w.blobs, MaxFile: maxFile, Now: func() time.Time { return w.clock() }, Quota: &n, QuotaWindow: century,
 	}
 	for _, edit := range edits {
 		edit(&o)
@@ -276,7 +276,7 @@ func (*uncounting) TakeQuota(context.Context, formsvc.QuotaQuery) (formsvc.Quota
 // When the store can't count, a request fails.
 func TestQuotaWithoutStore(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
-	svc, err := formsvc.New(&uncounting{w.store}, &formsvc.Options{Quota: 100})
+	svc, err := formsvc.New(&uncounting{w.store}, &formsvc.Options{Quota: new(100)})
 	if err != nil {
 		t.Fatal(err)
 	}

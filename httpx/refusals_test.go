@@ -202,7 +202,7 @@ func TestEveryWriteMayFindNoRoom(t *testing.T) {
 			{formsvc.ErrUnknownOutcome, 503, "outcome_unknown"},
 		} {
 			svc, err := formsvc.New(&full{w.store, row.err}, &formsvc.Options{
-				Blobs: w.blobs, MaxFile: maxFile, Quota: -1, Now: w.clock,
+				Blobs: w.blobs, MaxFile: maxFile, Quota: new(int), Now: w.clock,
 			})
 			if err != nil {
 				t.Fatal(err)

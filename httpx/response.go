@@ -33,12 +33,12 @@ func (h *Handler) createResponse(c *call) error {
 	in, err := c.body.responseInput()
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Responses.Create(c.r.Context(), c.who.AccountID, c.ids[0], in)
+			_, err := svc.Responses.Create(c.r.Context(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
 			return err
 		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Response, error) {
-		return svc.Responses.Create(c.r.Context(), c.who.AccountID, c.ids[0], in)
+		return svc.Responses.Create(c.r.Context(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
 	}, func(r *formsvc.Response, b []byte) reply {
 		return reply{
 			status: http.StatusCreated, etag: responseTag(r.Version), location: h.location(c, r.ID),

@@ -59,10 +59,10 @@ func (h *Handler) createWebhook(c *call) error {
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Subscription, error) {
 		hook, created, err := svc.Webhooks.Create(c.r.Context(), c.who.AccountID, in)
-		if errors.Is(err, formsvc.ErrConflict) {
+		if exists, ok := errors.AsType[*formsvc.WebhookExistsError](err); ok {
 			err = &problem{
 				status: http.StatusConflict, code: "webhook_exists", cause: err,
-				detail: "Webhook " + string(hook.ID) + " has the same url, events and campaignUuid, but another secret or other " +
+				detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid, but another secret or other " +
 					"headers. Change that one, or leave secret and headers out.",
 			}
 		}

@@ -73,7 +73,7 @@ func (w *digestWorld) fail() {
 	ctx := w.t.Context()
 	c, err := w.svc.Campaigns.Create(ctx, w.account, formsvc.CampaignInput{Title: "Digest"})
 	if err == nil {
-		_, err = w.svc.Responses.Create(ctx, w.account, c.ID, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
+		_, err = w.svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -94,14 +94,8 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 		return nil, err
 	}
 	opts := formsvc.Options{
-		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Retention: c.Retention, Logger: logger,
-		Quota: c.Quota, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
-	}
-	if c.Retention == 0 {
-		opts.Retention = -1
-	}
-	if c.Quota == 0 {
-		opts.Quota = -1
+		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Retention: &c.Retention, Logger: logger,
+		Quota: &c.Quota, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
 	}
 	pool, _ := s.(pooled)
 	if db, ok := s.(store); ok {

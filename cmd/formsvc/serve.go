@@ -177,7 +177,7 @@ func (c *serveCmd) welcome(ctx context.Context, svc *formsvc.Service, std stream
 	if err != nil || len(accounts) > 0 {
 		return err
 	}
-	account, _, key, err := svc.Accounts.CreateWithKey(ctx, defaultAccount, formsvc.KeyInput{
+	account, key, err := svc.Accounts.CreateWithKey(ctx, defaultAccount, formsvc.KeyInput{
 		Name: "first key", Permissions: formsvc.AllPermissions(),
 	})
 	if errors.Is(err, formsvc.ErrConflict) {

@@ -114,7 +114,7 @@ func newResponse(ctx context.Context, t *testing.T, store formsvc.Store) (path, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, _, bearer, err := forms.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	account, bearer, err := forms.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func newResponse(ctx context.Context, t *testing.T, store formsvc.Store) (path, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := forms.Responses.Create(ctx, account.ID, c.ID, formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
+	r, err := forms.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
 	if err != nil {
 		t.Fatal(err)
 	}

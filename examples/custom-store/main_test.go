@@ -42,7 +42,7 @@ func TestNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, _, key, err := forms.Accounts.CreateWithKey(t.Context(), "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	account, key, err := forms.Accounts.CreateWithKey(t.Context(), "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func apply(ctx context.Context, store formsvc.Store) error {
 	if err != nil {
 		return err
 	}
-	r, err := forms.Responses.Create(ctx, account, c.ID, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
+	r, err := forms.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	for _, status := range []string{"granted", "in_review", "granted"} { // the first is refused
 		if err != nil && !errors.Is(err, formsvc.ErrTransition) {
 			return err

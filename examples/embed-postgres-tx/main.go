@@ -64,7 +64,7 @@ func order(ctx context.Context, db *sql.DB, forms *formsvc.Service, c formsvc.Ca
 	if err != nil {
 		return r, err
 	}
-	r, err = forms.With(bound).Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{
+	r, err = forms.With(bound).Responses.Create(ctx, c.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "customer@example.com"}, Answers: []formsvc.Answer{{Name: "what", Value: []string{what}}},
 	})
 	if err != nil {

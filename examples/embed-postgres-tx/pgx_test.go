@@ -20,7 +20,7 @@ func orderWithPgx(ctx context.Context, pool *pgxpool.Pool, forms *formsvc.Servic
 		if err != nil {
 			return err
 		}
-		r, err := forms.With(bound).Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{
+		r, err := forms.With(bound).Responses.Create(ctx, c.Key(), formsvc.ResponseInput{
 			User: formsvc.User{Email: "customer@example.com"}, Answers: []formsvc.Answer{{Name: "what", Value: []string{what}}},
 		})
 		if err != nil {

@@ -59,7 +59,7 @@ func firstKey(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, key, err := forms.Accounts.CreateWithKey(t.Context(), "example", formsvc.KeyInput{
+	_, key, err := forms.Accounts.CreateWithKey(t.Context(), "example", formsvc.KeyInput{
 		Name: "first", Permissions: formsvc.AllPermissions(),
 	})
 	if err != nil {

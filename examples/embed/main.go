@@ -33,7 +33,7 @@ func main() {
 
 // printFirstKey makes an account with a key, unless that was done at an earlier start.
 func printFirstKey(ctx context.Context, forms *formsvc.Service) {
-	_, _, key, err := forms.Accounts.CreateWithKey(ctx, "example", formsvc.KeyInput{
+	_, key, err := forms.Accounts.CreateWithKey(ctx, "example", formsvc.KeyInput{
 		Name: "first", Permissions: formsvc.AllPermissions(),
 	})
 	if errors.Is(err, formsvc.ErrConflict) {

@@ -48,7 +48,7 @@ func TestOneTaskForEachResponse(t *testing.T) {
 		go func() { done <- follow(ctx, db, forms) }()
 		for i := range each {
 			c := campaigns[i%2]
-			if _, err := forms.Responses.Create(t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{
+			if _, err := forms.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{
 				User: formsvc.User{Email: "ada@example.com"},
 			}); err != nil {
 				t.Fatal(err)

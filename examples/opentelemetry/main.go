@@ -52,7 +52,7 @@ func run(ctx context.Context, path string, exporter sdktrace.SpanExporter, recei
 	if err := errors.Join(formsErr, apiErr, engineErr, quietErr); err != nil {
 		return err
 	}
-	account, _, key, accountErr := quiet.Accounts.CreateWithKey(ctx, rand.Text(), formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+	account, key, accountErr := quiet.Accounts.CreateWithKey(ctx, rand.Text(), formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	campaign, campaignErr := quiet.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Survey"})
 	_, _, hookErr := quiet.Webhooks.Create(ctx, account.ID, formsvc.WebhookInput{URL: receiver, Events: webhook.EventTypes()})
 	if err := errors.Join(accountErr, campaignErr, hookErr); err != nil {

@@ -71,7 +71,7 @@ func newNode(t *testing.T, store interface {
 // tenant makes an account, with a key for the requests of do, and a campaign.
 func (n *node) tenant() (formsvc.Account, formsvc.Campaign) {
 	n.t.Helper()
-	a, _, key, err := n.forms.Accounts.CreateWithKey(n.t.Context(), "default",
+	a, key, err := n.forms.Accounts.CreateWithKey(n.t.Context(), "default",
 		formsvc.KeyInput{Name: "key", Permissions: formsvc.AllPermissions()})
 	if err != nil {
 		n.t.Fatal(err)

@@ -27,7 +27,7 @@ func BenchmarkPages(b *testing.B) {
 	for name, open := range map[string]func(b *testing.B) (backend, *sql.DB){"sqlite": openSQLite, "postgres": openPostgres} {
 		b.Run(name, func(b *testing.B) {
 			store, db := open(b)
-			svc, err := formsvc.New(store, &formsvc.Options{Quota: 100_000_000})
+			svc, err := formsvc.New(store, &formsvc.Options{Quota: new(100_000_000)})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func (f *filling) fill(n int) {
 	for range 64 {
 		group.Go(func() {
 			for range n / 64 {
-				r, err := f.svc.Responses.Create(f.b.Context(), f.account, f.campaign.ID, formsvc.ResponseInput{
+				r, err := f.svc.Responses.Create(f.b.Context(), f.campaign.Key(), formsvc.ResponseInput{
 					User: formsvc.User{Email: "ada@example.com", FirstName: "Ada", LastName: "Lovelace"}, Answers: []formsvc.Answer{{Name: "color", Value: []string{"red"}}},
 				})
 				if err != nil {

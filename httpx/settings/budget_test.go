@@ -109,7 +109,7 @@ func (g *giant) responses(before func()) (last formsvc.Response) {
 		if i == 26 {
 			before()
 		}
-		last, err = g.svc.Responses.Create(g.t.Context(), g.account.ID, c.ID, formsvc.ResponseInput{
+		last, err = g.svc.Responses.Create(g.t.Context(), c.Key(), formsvc.ResponseInput{
 			User: formsvc.User{Email: strings.Repeat("&", 60) + "@example.com", FirstName: g.long(200), LastName: g.long(200)}, Answers: answers,
 		})
 		g.must(err)

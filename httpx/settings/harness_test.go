@@ -386,7 +386,7 @@ func (w *world) campaign(title string) formsvc.Campaign {
 
 func (w *world) response(c *formsvc.Campaign, name string, answers ...formsvc.Answer) formsvc.Response {
 	w.t.Helper()
-	r, err := w.svc.Responses.Create(w.t.Context(), c.AccountID, c.ID, formsvc.ResponseInput{
+	r, err := w.svc.Responses.Create(w.t.Context(), c.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com", FirstName: name}, Answers: answers,
 	})
 	if err != nil {

@@ -44,7 +44,7 @@ func TestQuotaOnOverview(t *testing.T) {
 		w.signIn()
 		w.get("/").says("0 of 1 000 this hour", "Nothing in the last 24 hours")
 
-		svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Quota: -1})
+		svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Quota: new(int)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func (w *world) fill(texts []string) []string {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		r, err := w.svc.Responses.Create(w.t.Context(), w.account.ID, campaign.ID, formsvc.ResponseInput{
+		r, err := w.svc.Responses.Create(w.t.Context(), campaign.Key(), formsvc.ResponseInput{
 			User: formsvc.User{Email: "ada@example.com", FirstName: text, LastName: text}, Answers: []formsvc.Answer{{Name: text, Value: []string{text}}},
 		})
 		if err != nil {

@@ -28,7 +28,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	r, err := svc.Responses.Create(ctx, account.ID, campaign.ID, formsvc.ResponseInput{
+	r, err := svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"},
 	})
 	fmt.Println(r.Status, err)

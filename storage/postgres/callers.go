@@ -53,13 +53,21 @@ func New(db *bun.DB, opts *Options) *Store {
 	return newStore(db, &o, unplanned{db.DB})
 }
 
-// Bind returns a store that works inside tx, a transaction of the caller, which is a
-// *sql.Tx, a bun.Tx or something around one with Commit and Rollback, such as the ConnPool
-// of a transaction of gorm; [BindPgx] takes a pgx.Tx. What the store writes commits or rolls back with it. Like tx it
+// A Tx is a transaction: a *sql.Tx, a bun.Tx or something around one, such as the
+// ConnPool of a transaction of gorm.
+type Tx interface {
+	bun.IConn
+	Commit() error
+	Rollback() error
+}
+
+// Bind returns a store that works inside tx, a transaction of the caller; [BindPgx] takes
+// a pgx.Tx. What the store writes commits or rolls back with tx, which the store never
+// commits. Like tx it
 // must not be used by two goroutines at once. After the commit, call
 // [formsvc.Service.Notify], or leave deliveries and followers to their next poll. Of opts
 // it uses the keyring, which must be that of the other stores on the database.
-func Bind(tx bun.IConn, opts *Options) (formsvc.Store, error) {
+func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 	build, c, err := bunstore.CallersTx(tx, pgdialect.New())
 	if err != nil {
 		return nil, fmt.Errorf("postgres: bind: %w", err)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
@@ -38,7 +37,7 @@ func submit(ctx context.Context, dsn string) (formsvc.Response, error) {
 	if err != nil {
 		return formsvc.Response{}, err
 	}
-	return svc.Responses.Create(ctx, account.ID, campaign.ID, formsvc.ResponseInput{
+	return svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"},
 	})
 }
@@ -52,7 +51,7 @@ func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, ac
 		if err != nil {
 			return err
 		}
-		r, err := svc.With(bound).Responses.Create(ctx, account, campaign, formsvc.ResponseInput{
+		r, err := svc.With(bound).Responses.Create(ctx, formsvc.CampaignKey{AccountID: account, ID: campaign}, formsvc.ResponseInput{
 			User: formsvc.User{Email: "ada@example.com"},
 		})
 		if err != nil {
@@ -81,17 +80,17 @@ func ExampleBindPgx() {
 // A host on gorm, with or without PrepareStmt:
 //
 //	db.Transaction(func(tx *gorm.DB) error {
-//		err := order(ctx, tx.Statement.ConnPool.(bun.IConn), svc)
+//		err := order(ctx, tx.Statement.ConnPool.(postgres.Tx), svc)
 //		…
 //
 // Its ConnPool has the methods of a *sql.Tx.
 func ExampleBind() {
-	order := func(ctx context.Context, tx bun.IConn, svc *formsvc.Service, account, campaign formsvc.ID) error {
+	order := func(ctx context.Context, tx postgres.Tx, svc *formsvc.Service, account, campaign formsvc.ID) error {
 		bound, err := postgres.Bind(tx, nil)
 		if err != nil {
 			return err
 		}
-		_, err = svc.With(bound).Responses.Create(ctx, account, campaign, formsvc.ResponseInput{
+		_, err = svc.With(bound).Responses.Create(ctx, formsvc.CampaignKey{AccountID: account, ID: campaign}, formsvc.ResponseInput{
 			User: formsvc.User{Email: "ada@example.com"},
 		})
 		return err

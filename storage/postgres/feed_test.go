@@ -52,7 +52,7 @@ func newFeed(t testing.TB) *feed {
 // identifier.
 func (f *feed) add(svc *formsvc.Service) formsvc.ID {
 	f.Helper()
-	r, err := svc.Responses.Create(f.Context(), f.account, f.campaign, formsvc.ResponseInput{
+	r, err := svc.Responses.Create(f.Context(), formsvc.CampaignKey{AccountID: f.account, ID: f.campaign}, formsvc.ResponseInput{
 		User: formsvc.User{Email: "a@example.com"},
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func newQueue(t testing.TB, s formsvc.Store) *queue {
 
 func (q *queue) add(t testing.TB) {
 	t.Helper()
-	if _, err := q.svc.Responses.Create(t.Context(), q.campaign.AccountID, q.campaign.ID, formsvc.ResponseInput{
+	if _, err := q.svc.Responses.Create(t.Context(), q.campaign.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "a@example.com"},
 	}); err != nil {
 		t.Error(err)

@@ -22,7 +22,7 @@ func TestUnknownOutcome(t *testing.T) {
 	c, svc, campaign := behindCutter(t)
 	c.after(lostEmail)
 	in := formsvc.ResponseInput{User: formsvc.User{Email: lostEmail}}
-	if _, err := svc.Responses.Create(t.Context(), campaign.AccountID, campaign.ID, in); !errors.Is(err, formsvc.ErrUnknownOutcome) {
+	if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); !errors.Is(err, formsvc.ErrUnknownOutcome) {
 		t.Errorf("create: %v, want ErrUnknownOutcome", err)
 	}
 	c.wantCut(t)
@@ -38,7 +38,7 @@ func TestUnknownCommit(t *testing.T) {
 	t.Parallel()
 	c, svc, campaign := behindCutter(t)
 	in := formsvc.ResponseInput{User: formsvc.User{Email: lostEmail}}
-	r, err := svc.Responses.Create(t.Context(), campaign.AccountID, campaign.ID, in)
+	r, err := svc.Responses.Create(t.Context(), campaign.Key(), in)
 	if err != nil {
 		t.Fatal(err)
 	}

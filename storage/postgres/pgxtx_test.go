@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
@@ -240,7 +239,7 @@ func TestBindToATransactionInSomething(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pool bun.IConn = preparedTx{tx}
+	var pool postgres.Tx = preparedTx{tx}
 	bound, err := postgres.Bind(pool, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -252,9 +251,12 @@ func TestBindToATransactionInSomething(t *testing.T) {
 	if r, err := f.svc.Responses.Get(t.Context(), f.key(id)); err != nil || r.Status != "seen" {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	for _, none := range []bun.IConn{db, f.db} {
-		if _, err := postgres.Bind(none, nil); err == nil {
-			t.Errorf("a %T was taken for a transaction", none)
+	if _, err := postgres.Bind(nil, nil); err == nil {
+		t.Error("a store is bound to no transaction")
+	}
+	for _, none := range []any{db, f.db} {
+		if _, ok := none.(postgres.Tx); ok {
+			t.Errorf("a %T can be taken for a transaction", none)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestRetries(t *testing.T) {
 				if _, err := f.db.ExecContext(t.Context(), "ALTER SEQUENCE tries RESTART"); err != nil {
 					t.Fatal(err)
 				}
-				_, err := f.svc.Responses.Create(t.Context(), f.account, f.campaign, formsvc.ResponseInput{
+				_, err := f.svc.Responses.Create(t.Context(), formsvc.CampaignKey{AccountID: f.account, ID: f.campaign}, formsvc.ResponseInput{
 					User: formsvc.User{Email: "b@example.com"},
 				})
 				if !errors.Is(err, c.want) {

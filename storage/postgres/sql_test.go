@@ -12,6 +12,7 @@ import (
 	"github.com/uptrace/bun/dialect/pgdialect"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
@@ -34,7 +35,7 @@ func TestSQL(t *testing.T) {
 				}
 				return s, err
 			},
-			Bind: func(tx bun.IConn, ring *keyring.Keyring) (formsvc.Store, error) {
+			Bind: func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
 				return postgres.Bind(tx, &postgres.Options{Keyring: ring})
 			},
 			Poison: `CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -81,11 +82,11 @@ func TestAHostsLongTransactionDelaysNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
-	if _, err := svc.With(bound).Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
+	if _, err := svc.With(bound).Responses.Create(ctx, campaign.Key(), in); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 { // would wait for the host's transaction until the test times out
-		if _, err := svc.Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
+		if _, err := svc.Responses.Create(ctx, campaign.Key(), in); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,12 +139,12 @@ func TestServerIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
-	if _, err := svc.Responses.Create(t.Context(), account.ID, campaign.ID, in); err != nil {
+	if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); err != nil {
 		t.Fatal(err)
 	}
 	door.shut()
 	for range 3 {
-		if _, err := svc.Responses.Create(t.Context(), account.ID, campaign.ID, in); !errors.Is(err, formsvc.ErrUnavailable) {
+		if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); !errors.Is(err, formsvc.ErrUnavailable) {
 			t.Errorf("a write without a server: %v, want ErrUnavailable", err)
 		}
 		if _, err := svc.Campaigns.Get(t.Context(), formsvc.CampaignKey{AccountID: account.ID, ID: campaign.ID}); !errors.Is(err, formsvc.ErrUnavailable) {
@@ -151,7 +152,7 @@ func TestServerIsGone(t *testing.T) {
 		}
 	}
 	door.open()
-	if _, err := svc.Responses.Create(t.Context(), account.ID, campaign.ID, in); err != nil {
+	if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); err != nil {
 		t.Errorf("after the server is back: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ func stock(t testing.TB, s handle, responses int) *stocked {
 }
 
 func (f *stocked) submit(t testing.TB) formsvc.ID {
-	r, err := f.svc.Responses.Create(context.Background(), f.account, f.campaign, formsvc.ResponseInput{
+	r, err := f.svc.Responses.Create(context.Background(), formsvc.CampaignKey{AccountID: f.account, ID: f.campaign}, formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com"}, Answers: []formsvc.Answer{{Name: "a", Value: []string{fmt.Sprintf("%0200d", 1)}}},
 	})
 	if err != nil {

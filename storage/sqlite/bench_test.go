@@ -50,7 +50,7 @@ func BenchmarkCreateResponse(b *testing.B) {
 			b.SetParallelism(32)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := svc.Responses.Create(b.Context(), account.ID, campaign.ID, in); err != nil {
+					if _, err := svc.Responses.Create(b.Context(), campaign.Key(), in); err != nil {
 						b.Error(err)
 						return
 					}
@@ -105,7 +105,7 @@ func deliverEvenly(b *testing.B, s *sqlite.Store, svc *formsvc.Service, from tim
 		URL: "https://example.com/", Events: webhook.EventTypes(),
 	})
 	must(err)
-	r, err := svc.Responses.Create(b.Context(), account.ID, campaign.ID,
+	r, err := svc.Responses.Create(b.Context(), campaign.Key(),
 		formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	must(err)
 	const units, each = 40, 5_000

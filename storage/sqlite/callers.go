@@ -68,8 +68,15 @@ func New(db *bun.DB, opts *Options) *Store {
 	return s
 }
 
-// Bind returns a store that works inside tx, a transaction of the caller, which is a
-// *sql.Tx or a bun.Tx: what the store writes commits or rolls back with it. Like tx it
+// A Tx is a transaction: a *sql.Tx, a bun.Tx or something around one.
+type Tx interface {
+	bun.IConn
+	Commit() error
+	Rollback() error
+}
+
+// Bind returns a store that works inside tx, a transaction of the caller: what the store
+// writes commits or rolls back with it. The store never commits tx. Like tx it
 // must not be used by two goroutines at once. After the commit, call
 // [formsvc.Service.Notify], or leave deliveries and followers to their next poll. Of opts
 // it uses the keyring, which must be that of the other stores on the database.
@@ -77,7 +84,7 @@ func New(db *bun.DB, opts *Options) *Store {
 // While tx is open nobody else can write; it should be short. On a connection without
 // _txlock=immediate ([DSN]), a transaction that has read something is refused the first
 // write, with [formsvc.ErrUnavailable], when somebody else has written meanwhile.
-func Bind(tx bun.IConn, opts *Options) (formsvc.Store, error) {
+func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 	build, c, err := bunstore.CallersTx(tx, sqlitedialect.New())
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: bind: %w", err)

@@ -55,7 +55,7 @@ func (w *logWorld) write(n int) {
 	for range 4 {
 		all.Go(func() {
 			for i := range n / 4 {
-				if _, err := w.svc.Responses.Create(w.Context(), w.account, w.campaign, formsvc.ResponseInput{
+				if _, err := w.svc.Responses.Create(w.Context(), formsvc.CampaignKey{AccountID: w.account, ID: w.campaign}, formsvc.ResponseInput{
 					User: formsvc.User{Email: "p" + strconv.Itoa(i) + "@example.com"},
 				}); err != nil {
 					w.Error(err)
@@ -131,7 +131,7 @@ func TestTheLogBeginsAnewWhileOthersWrite(t *testing.T) {
 	w := newLogWorld(t, limit)
 	raced := &racedWriter{writer: w.store.checkpoints.writer}
 	raced.commit = func() {
-		if _, err := w.svc.Responses.Create(w.Context(), w.account, w.campaign, formsvc.ResponseInput{
+		if _, err := w.svc.Responses.Create(w.Context(), formsvc.CampaignKey{AccountID: w.account, ID: w.campaign}, formsvc.ResponseInput{
 			User: formsvc.User{Email: "meanwhile@example.com"},
 		}); err != nil {
 			w.Error(err)

@@ -37,7 +37,7 @@ func TestLook(t *testing.T) {
 		}
 		for range n + 2 {
 			in := formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}}
-			if _, err := svc.Responses.Create(t.Context(), account.ID, c.ID, in); err != nil {
+			if _, err := svc.Responses.Create(t.Context(), c.Key(), in); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -91,7 +91,7 @@ func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {
 	for i := range 30 {
 		user := formsvc.User{Email: "eve@example.com", LastName: "Unmistakable"}
 		long := formsvc.Answer{Name: "q", Value: []string{strings.Repeat("Unmistakable ", 1000)}}
-		r, err := svc.Responses.Create(ctx, account.ID, c.ID, formsvc.ResponseInput{User: user, Answers: []formsvc.Answer{long}})
+		r, err := svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: user, Answers: []formsvc.Answer{long}})
 		if err != nil {
 			t.Fatal(err)
 		}

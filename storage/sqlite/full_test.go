@@ -35,7 +35,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	create := func() error {
-		_, err := svc.Responses.Create(t.Context(), account.ID, c.ID, formsvc.ResponseInput{
+		_, err := svc.Responses.Create(t.Context(), c.Key(), formsvc.ResponseInput{
 			User:    formsvc.User{Email: "a@example.com"},
 			Answers: []formsvc.Answer{{Name: "q", Value: []string{strings.Repeat("x", 100_000)}}},
 		})

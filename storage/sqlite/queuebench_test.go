@@ -82,7 +82,7 @@ func queueDeliveries(b *testing.B, s *sqlite.Store, n int) {
 		URL: "https://example.com/", Events: webhook.EventTypes(),
 	})
 	must(err)
-	r, err := svc.Responses.Create(b.Context(), account.ID, campaign.ID,
+	r, err := svc.Responses.Create(b.Context(), campaign.Key(),
 		formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	must(err)
 	key := formsvc.ResponseKey{AccountID: account.ID, CampaignID: campaign.ID, ID: r.ID}

@@ -193,7 +193,7 @@ func TestFence(t *testing.T) {
 					return
 				default:
 				}
-				r, err := svc.Responses.Create(context.Background(), w.account, w.campaign, formsvc.ResponseInput{
+				r, err := svc.Responses.Create(context.Background(), formsvc.CampaignKey{AccountID: w.account, ID: w.campaign}, formsvc.ResponseInput{
 					User: formsvc.User{Email: "b@example.com"}, Answers: []formsvc.Answer{{Name: "q", Value: []string{"x"}}},
 				})
 				switch {

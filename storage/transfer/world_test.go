@@ -31,7 +31,7 @@ func newWorld(t testing.TB, d database) *world {
 	t.Helper()
 	ctx, w := t.Context(), new(world)
 	w.with(t, d, func(svc *formsvc.Service) {
-		account, _, key, err := svc.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
+		account, key, err := svc.Accounts.CreateWithKey(ctx, "a", formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 		must(t, err)
 		c, err := svc.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "c"})
 		must(t, err)
@@ -62,7 +62,7 @@ func (w *world) respond(t testing.TB, d database, n int) {
 	t.Helper()
 	w.with(t, d, func(svc *formsvc.Service) {
 		for i := range n {
-			r, err := svc.Responses.Create(t.Context(), w.account, w.campaign, formsvc.ResponseInput{
+			r, err := svc.Responses.Create(t.Context(), formsvc.CampaignKey{AccountID: w.account, ID: w.campaign}, formsvc.ResponseInput{
 				User:    formsvc.User{Email: fmt.Sprintf("a%d@example.com", i)},
 				Answers: []formsvc.Answer{{Name: "q", Value: []string{nasty}}},
 			})

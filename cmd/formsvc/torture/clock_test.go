@@ -107,7 +107,7 @@ func newEmbedded(t testing.TB, dsn string, c *clock) *embedded {
 	store := openStore(ctx, t, dsn)
 	files, err := fileblob.Open(filepath.Join(t.TempDir(), "files"), nil)
 	must(t, err)
-	forms, err := formsvc.New(store, &formsvc.Options{Blobs: files, Now: c.now, Quota: -1})
+	forms, err := formsvc.New(store, &formsvc.Options{Blobs: files, Now: c.now, Quota: new(int)})
 	must(t, err)
 	handler, err := httpx.New(forms, nil)
 	must(t, err)
@@ -118,7 +118,7 @@ func newEmbedded(t testing.TB, dsn string, c *clock) *embedded {
 		OnFailure: func(context.Context, delivery.Failure) error { e.failed.Add(1); return nil },
 	})
 	must(t, err)
-	account, _, key, err := forms.Accounts.CreateWithKey(ctx, "clock", formsvc.KeyInput{Name: "first", Permissions: formsvc.AllPermissions()})
+	account, key, err := forms.Accounts.CreateWithKey(ctx, "clock", formsvc.KeyInput{Name: "first", Permissions: formsvc.AllPermissions()})
 	must(t, err)
 	campaign, err := forms.Campaigns.Create(ctx, account.ID, formsvc.CampaignInput{Title: "Clock"})
 	must(t, err)

@@ -1,26 +1,27 @@
 package bunstore
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
 )
 
-// CallersTx returns how to build and to run queries in a transaction of the caller's,
-// which is a bun.Tx, a *sql.Tx or something around it that can be committed.
-func CallersTx(tx bun.IConn, dialect schema.Dialect) (Builder, bun.IConn, error) {
+// A Tx is a transaction of the caller's.
+type Tx interface {
+	bun.IConn
+	Commit() error
+	Rollback() error
+}
+
+// CallersTx returns how to build and to run queries in a transaction of the caller's.
+func CallersTx(tx Tx, dialect schema.Dialect) (Builder, bun.IConn, error) {
 	switch t := tx.(type) {
+	case nil:
+		return nil, nil, errors.New("a transaction is required")
 	case bun.Tx:
 		return t, t.Tx, nil
-	case interface {
-		bun.IConn
-		Commit() error
-		Rollback() error
-	}:
-		// It only builds: every query is told its connection.
-		return bun.NewDB(nil, dialect), t, nil
-	default:
-		return nil, nil, fmt.Errorf("want a *sql.Tx, a bun.Tx or another transaction, got a %T", tx)
 	}
+	// It only builds: every query is told its connection.
+	return bun.NewDB(nil, dialect), tx, nil
 }

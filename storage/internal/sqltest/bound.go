@@ -9,6 +9,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
 func boundCommits(t *testing.T, d Database) {
@@ -98,8 +99,11 @@ func boundFailure(t *testing.T, d Database) {
 }
 
 func boundOnlyTx(t *testing.T, d Database) {
-	if _, err := d.Bind(d.DB, nil); err == nil {
-		t.Error("a *bun.DB was taken for a transaction")
+	if _, ok := any(d.DB).(bunstore.Tx); ok {
+		t.Error("a *bun.DB can be taken for a transaction")
+	}
+	if _, err := d.Bind(nil, nil); err == nil {
+		t.Error("nothing is taken for a transaction")
 	}
 }
 

@@ -43,7 +43,7 @@ func newPair(t *testing.T, d Database) *pair {
 }
 
 func submit(ctx context.Context, svc *formsvc.Service, c *formsvc.Campaign) (formsvc.Response, error) {
-	return svc.Responses.Create(ctx, c.AccountID, c.ID, formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
+	return svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
 }
 
 // host submits a response in a transaction of the host's, which stays open for a

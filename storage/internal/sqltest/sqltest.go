@@ -40,7 +40,7 @@ type Database struct {
 	// its cleanup.
 	OpenWith func(t testing.TB, ring *keyring.Keyring) (Store, error)
 	// Bind is the package's Bind.
-	Bind func(tx bun.IConn, ring *keyring.Keyring) (formsvc.Store, error)
+	Bind func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error)
 	// Poison is the statement that makes inserting a response with the reference
 	// POISON an error of the database.
 	Poison string
@@ -101,7 +101,7 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 			t.Parallel()
 			d := make(t)
 			bind := d.Bind
-			d.Bind = func(tx bun.IConn, ring *keyring.Keyring) (formsvc.Store, error) {
+			d.Bind = func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
 				if t, ok := tx.(bun.Tx); ok {
 					tx = t.Tx
 				}

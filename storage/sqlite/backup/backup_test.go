@@ -91,7 +91,7 @@ func stocked(t testing.TB) *place {
 
 // submit makes a response with a file.
 func (p *place) submit(ctx context.Context, t testing.TB, content []byte) formsvc.File {
-	r, err := p.svc.Responses.Create(ctx, p.account, p.campaign, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
+	r, err := p.svc.Responses.Create(ctx, formsvc.CampaignKey{AccountID: p.account, ID: p.campaign}, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	if err != nil {
 		t.Error(err)
 		return formsvc.File{}

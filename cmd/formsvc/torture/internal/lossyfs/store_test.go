@@ -66,7 +66,7 @@ func writeResponses(dir string) error {
 		return err
 	}
 	for n := int(campaign.ResponseCount) + 1; ; n++ {
-		if _, err := svc.Responses.Create(ctx, campaign.AccountID, campaign.ID, numbered(n)); err != nil {
+		if _, err := svc.Responses.Create(ctx, campaign.Key(), numbered(n)); err != nil {
 			return err
 		}
 		fmt.Println(n)

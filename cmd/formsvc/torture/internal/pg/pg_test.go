@@ -288,7 +288,7 @@ func TestStoreThroughPooler(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := func() error {
-		_, err := svc.Responses.Create(t.Context(), account.ID, campaign.ID, formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
+		_, err := svc.Responses.Create(t.Context(), campaign.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
 		return err
 	}
 	for range 10 {
