@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -90,30 +89,6 @@ func (a Accounts) Ensure(ctx context.Context, name string) (_ ID, err error) {
 		a.s.ids.put(name, account.ID)
 	}
 	return account.ID, nil
-}
-
-// accountIDs remembers the identifiers of accounts by their names.
-type accountIDs struct {
-	mu     sync.RWMutex
-	byName map[string]ID
-}
-
-const accountIDsSize = 10_000
-
-func (c *accountIDs) get(name string) (ID, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	id, ok := c.byName[name]
-	return id, ok
-}
-
-func (c *accountIDs) put(name string, id ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byName == nil || len(c.byName) >= accountIDsSize {
-		c.byName = make(map[string]ID)
-	}
-	c.byName[name] = id
 }
 
 // SetContact sets the e-mail address that is told of webhooks that fail; ""

@@ -15,7 +15,7 @@ var (
 const Retries = retries
 
 // CachedModules is how many modules a remembered campaign has at most.
-const CachedModules = campaignCacheModules
+const CachedModules = modulesRemembered
 
 // NewIDGenerator returns the default of [Options.NewID].
 func NewIDGenerator() func(time.Time) ID { return new(idGenerator).next }

@@ -10,7 +10,6 @@ import (
 	"hash/crc32"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -242,7 +241,7 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 	}
 	hash := sha256.Sum256([]byte(value))
 	now := k.s.now()
-	if key, ok := k.s.keys.get(hash, now); ok {
+	if key, ok := k.s.keys.get(hash); ok && key.freshAt(now) {
 		return key.principalAt(now)
 	}
 	key, err := k.s.store.KeyByHash(ctx, hash)
@@ -258,19 +257,12 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 	k.s.keys.put(hash, cached)
 	who, err := cached.principalAt(now)
 	if err == nil {
-		k.s.uses.note(KeyUse{AccountID: key.AccountID, ID: key.ID, At: now})
+		k.s.noteUse(KeyUse{AccountID: key.AccountID, ID: key.ID, At: now})
 	}
 	return who, err
 }
 
-// keyCache remembers the keys seen lately by the hash of their value, so that a
-// busy key costs one query a second. Only keys that exist get in, so that
-// guessing can't fill it.
-type keyCache struct {
-	mu   sync.RWMutex
-	keys map[[sha256.Size]byte]*cachedKey
-}
-
+// A cachedKey is a key that was seen lately.
 type cachedKey struct {
 	Key
 	principal Principal
@@ -284,28 +276,9 @@ func (c *cachedKey) principalAt(now time.Time) (*Principal, error) {
 	return &c.principal, nil
 }
 
-const keyCacheSize = 10_000
-
-func (c *keyCache) get(hash [sha256.Size]byte, now time.Time) (*cachedKey, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	key, ok := c.keys[hash]
-	// What was read under a clock that has been set back since is not used: it
-	// would last until that clock is reached again.
-	return key, ok && now.Before(key.until) && !now.Before(key.until.Add(-KeyCacheTTL))
-}
-
-func (c *keyCache) put(hash [sha256.Size]byte, key *cachedKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.keys == nil || len(c.keys) >= keyCacheSize {
-		c.keys = make(map[[sha256.Size]byte]*cachedKey)
-	}
-	c.keys[hash] = key
-}
-
-func (c *keyCache) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keys = nil
+// freshAt reports whether the key may be used without asking the store. What was read
+// under a clock that has been set back since may not: it would last until that clock is
+// reached again.
+func (c *cachedKey) freshAt(now time.Time) bool {
+	return now.Before(c.until) && !now.Before(c.until.Add(-KeyCacheTTL))
 }

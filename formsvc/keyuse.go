@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -20,37 +19,15 @@ type KeyUse struct {
 const (
 	useInterval = time.Minute     // how often uses are written
 	useGoodbye  = 5 * time.Second // for the last time
-	keyUsesSize = 10_000          // keys whose use is remembered
 )
 
-// keyUses remembers when keys were used last, until that is written. A busy key is
-// noted once in [KeyCacheTTL], when it is read from the store.
-type keyUses struct {
-	mu   sync.Mutex
-	byID map[ID]KeyUse
-}
-
-// note remembers a use unless there was a later one. Where more keys are in use than
-// it has room for it forgets them all rather than grow: it is for people to look at.
-func (u *keyUses) note(use KeyUse) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	last, known := u.byID[use.ID]
-	if u.byID == nil || !known && len(u.byID) >= keyUsesSize {
-		u.byID = make(map[ID]KeyUse)
+// noteUse remembers when a key was used last, until that is written. A busy key is noted
+// once in [KeyCacheTTL], when it is read from the store. Where more keys are in use than
+// there is room for, all are forgotten: it is for people to look at.
+func (c *core) noteUse(use KeyUse) {
+	if last, known := c.uses.get(use.ID); !known || use.At.After(last.At) {
+		c.uses.put(use.ID, use)
 	}
-	if !known || use.At.After(last.At) {
-		u.byID[use.ID] = use
-	}
-}
-
-// take returns what was noted since the last take.
-func (u *keyUses) take() []KeyUse {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	list := slices.Collect(maps.Values(u.byID))
-	u.byID = nil
-	return list
 }
 
 // WriteUses writes when keys were used last ([Key.LastUsedAt]). [Service.Run] calls it
@@ -59,13 +36,13 @@ func (u *keyUses) take() []KeyUse {
 // look at.
 func (k Keys) WriteUses(ctx context.Context) (err error) {
 	defer k.s.span(&ctx, "Keys.WriteUses").end(&err)
-	list := k.s.uses.take()
+	list := slices.Collect(maps.Values(k.s.uses.clear()))
 	if len(list) == 0 {
 		return nil
 	}
 	if err := k.s.store.UseKeys(ctx, list); err != nil {
 		for _, use := range list {
-			k.s.uses.note(use)
+			k.s.noteUse(use)
 		}
 		return fmt.Errorf("formsvc: uses of keys: %w", err)
 	}

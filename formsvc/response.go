@@ -187,14 +187,18 @@ func (s Responses) campaignFor(
 		}
 		return nil
 	}
-	if c := s.s.campaigns.get(key); c != nil && decide(c) == nil {
+	if c, ok := s.s.campaigns.get(key); ok && decide(c) == nil {
 		return c, nil
 	}
 	c, err := s.s.store.Campaign(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	s.s.campaigns.put(&c)
+	if len(c.Modules) > modulesRemembered {
+		s.s.campaigns.drop(key)
+	} else {
+		s.s.campaigns.put(key, &c)
+	}
 	return &c, decide(&c)
 }
 

@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -117,15 +118,15 @@ type core struct {
 	logger        *slog.Logger
 	tracer        Tracer // or nil
 	quota         *quotaLedger
-	once          *Once        // nil unless the call may be repeated
-	actor         string       // who calls
-	refused       []FieldError // of the input, see Refusing
-	keys          *keyCache
-	uses          *keyUses
-	campaigns     *campaignCache
+	once          *Once                                      // nil unless the call may be repeated
+	actor         string                                     // who calls
+	refused       []FieldError                               // of the input, see Refusing
+	keys          *boundedMap[[sha256.Size]byte, *cachedKey] // seen lately, by the hash of their value
+	uses          *boundedMap[ID, KeyUse]                    // of keys, not written yet
+	campaigns     *boundedMap[CampaignKey, *Campaign]        // with responses lately; perhaps old ones, see campaignFor
 	inFlight      *inFlight
 	followers     *followers
-	ids           *accountIDs
+	ids           *boundedMap[string, ID] // of accounts, by their names
 }
 
 // New returns a Service over the store. It fails when an option contradicts
@@ -171,13 +172,30 @@ func New(store Store, opts *Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}
-	return assemble(&core{
+	c := &core{
 		store: store, blobs: o.Blobs, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
 		checkURL: o.CheckURL, retention: retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
-		keys: new(keyCache), uses: new(keyUses), campaigns: new(campaignCache), inFlight: new(inFlight),
-		followers: new(followers), ids: new(accountIDs),
-	}), nil
+		uses: newBoundedMap[ID, KeyUse](keysRemembered), inFlight: new(inFlight), followers: new(followers),
+	}
+	c.forget()
+	return assemble(c), nil
+}
+
+// How much is remembered of what was read from the store. Campaigns with more modules
+// are read each time.
+const (
+	keysRemembered      = 10_000
+	accountsRemembered  = 10_000
+	campaignsRemembered = 1_000
+	modulesRemembered   = 100
+)
+
+// forget empties what is remembered of the store.
+func (c *core) forget() {
+	c.keys = newBoundedMap[[sha256.Size]byte, *cachedKey](keysRemembered)
+	c.campaigns = newBoundedMap[CampaignKey, *Campaign](campaignsRemembered)
+	c.ids = newBoundedMap[string, ID](accountsRemembered)
 }
 
 // valueOf returns what an option says, or its default.
@@ -195,7 +213,7 @@ func (s *Service) With(store Store) *Service {
 	return s.view(func(c *core) {
 		c.store, c.bound = store, true
 		// What a transaction reads must not be remembered beyond it.
-		c.keys, c.campaigns, c.ids = new(keyCache), new(campaignCache), new(accountIDs)
+		c.forget()
 	})
 }
 
@@ -291,10 +309,4 @@ func newReference(now time.Time) string {
 		bits >>= 4
 	}
 	return string(b[:])
-}
-
-func (c *campaignCache) drop(key CampaignKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byID, key)
 }

@@ -53,40 +53,32 @@ const (
 	repeatable = paramStatus | paramEvent
 )
 
-func parameterNamed(name string) parameter {
-	switch name {
-	case "limit":
-		return paramLimit
-	case "offset":
-		return paramOffset
-	case "order":
-		return paramOrder
-	case "cursor":
-		return paramCursor
-	case "status":
-		return paramStatus
-	case "email":
-		return paramEmail
-	case "reference":
-		return paramReference
-	case "createdAfter":
-		return paramCreatedAfter
-	case "createdBefore":
-		return paramCreatedBefore
-	case "updatedAfter":
-		return paramUpdatedAfter
-	case "state":
-		return paramState
-	case "event":
-		return paramEvent
-	case "module":
-		return paramModule
-	case "search":
-		return paramSearch
-	case "campaignUuid":
-		return paramCampaign
-	}
-	return 0
+// A rule says how a parameter is read.
+type rule struct {
+	parameter parameter
+	max       int // bytes
+	set       func(q *listQuery, f *faults, name, value string)
+}
+
+// rules are those of all parameters, by name.
+//
+//nolint:gochecknoglobals // immutable
+var rules = map[string]rule{
+	"limit":         {paramLimit, maxParameter, (*listQuery).setLimit},
+	"offset":        {paramOffset, maxParameter, (*listQuery).setOffset},
+	"order":         {paramOrder, maxParameter, (*listQuery).setOrder},
+	"cursor":        {paramCursor, maxCursor, func(q *listQuery, _ *faults, _, value string) { q.cursor = value }},
+	"status":        {paramStatus, maxParameter, (*listQuery).addStatus},
+	"email":         {paramEmail, maxParameter, func(q *listQuery, _ *faults, _, value string) { q.filter.Email = value }},
+	"reference":     {paramReference, maxParameter, func(q *listQuery, _ *faults, _, value string) { q.filter.Reference = value }},
+	"createdAfter":  {paramCreatedAfter, maxParameter, setTime(func(q *listQuery) *time.Time { return &q.filter.CreatedAfter }, false)},
+	"createdBefore": {paramCreatedBefore, maxParameter, setTime(func(q *listQuery) *time.Time { return &q.filter.CreatedBefore }, true)},
+	"updatedAfter":  {paramUpdatedAfter, maxParameter, setTime(func(q *listQuery) *time.Time { return &q.filter.UpdatedAfter }, false)},
+	"state":         {paramState, maxParameter, (*listQuery).setState},
+	"event":         {paramEvent, maxParameter, (*listQuery).addEvent},
+	"module":        {paramModule, maxModulePart, func(q *listQuery, _ *faults, _, value string) { q.module = value }},
+	"search":        {paramSearch, maxSearch * utf8.UTFMax, (*listQuery).setSearch},
+	"campaignUuid":  {paramCampaign, maxParameter, (*listQuery).setCampaign},
 }
 
 // A listQuery is what a client asks of a list, or says in another query.
@@ -146,19 +138,19 @@ func readQuery(raw string, allowed parameter) (listQuery, *problem) {
 			f.add("", "invalid_encoding", undecodedParameter)
 			continue
 		}
-		p := parameterNamed(name)
+		r := rules[name]
 		switch {
-		case p&allowed == 0:
+		case r.parameter&allowed == 0:
 			if len(name) > maxParameterNamed || strings.IndexByte(name, 0) >= 0 {
 				name = ""
 			}
 			f.add(name, "unknown_parameter", unknownParameter)
 		case escapedValue == "": // as if it were absent
-		case seen&p&^repeatable != 0:
+		case seen&r.parameter&^repeatable != 0:
 			f.add(name, "repeated_parameter", repeatedParameter)
 		default:
-			seen |= p
-			q.take(&f, p, name, escapedValue)
+			seen |= r.parameter
+			q.take(&f, &r, name, escapedValue)
 		}
 	}
 	if seen&paramCursor != 0 && seen&paramOffset != 0 {
@@ -196,80 +188,64 @@ func unescape(s string) (string, bool) {
 }
 
 // take sets one parameter.
-func (q *listQuery) take(f *faults, p parameter, name, escaped string) {
+func (q *listQuery) take(f *faults, r *rule, name, escaped string) {
 	value, ok := unescape(escaped)
-	bound := maxParameter
-	switch p {
-	case paramCursor:
-		bound = maxCursor
-	case paramModule:
-		bound = maxModulePart
-	case paramSearch:
-		bound = maxSearch * utf8.UTFMax
-	}
 	switch {
 	case !ok:
 		f.add(name, "invalid_encoding", undecodedParameter)
-	case len(value) > bound:
+	case len(value) > r.max:
 		f.add(name, "too_long", "is too long")
 	case strings.IndexByte(value, 0) >= 0:
 		f.add(name, "nul_not_allowed", "must not contain the NUL character")
 	default:
-		q.set(f, p, name, value)
+		r.set(q, f, name, value)
 	}
 }
 
-func (q *listQuery) set(f *faults, p parameter, name, value string) {
-	switch p {
-	case paramLimit:
-		limit, ok := parseCount(value)
-		if !ok || limit < 1 {
-			f.add(name, "invalid_value", "must be an integer from 1 on; more than 1000 counts as 1000")
-		}
-		q.page.Limit = min(limit, formsvc.MaxLimit)
-	case paramOffset:
-		offset, ok := parseCount(value)
-		if !ok || offset > maxOffset {
-			f.add(name, "invalid_value", "must be an integer from 0 to 2147483647")
-		}
-		q.page.Offset = offset
-	case paramOrder:
-		if value != "asc" && value != "desc" {
-			f.add(name, "invalid_value", "must be asc or desc")
-		}
-		q.order, q.page.Ascending = value, value == "asc"
-	case paramCursor:
-		q.cursor = value
-	case paramStatus:
-		if len(q.filter.Status) == maxStatuses {
-			f.add(name, "too_many", "must be there at most 20 times")
-			return
-		}
-		q.filter.Status = append(q.filter.Status, value)
-	case paramState:
-		q.setState(f, name, value)
-	case paramEvent:
-		q.setEvent(f, name, value)
-	case paramEmail:
-		q.filter.Email = value
-	case paramReference:
-		q.filter.Reference = value
-	case paramModule:
-		q.module = value
-	case paramSearch:
-		if utf8.RuneCountInString(value) > maxSearch {
-			f.add(name, "too_long", "is too long")
-		}
-		q.search = value
-	case paramCampaign:
-		id, ok := formsvc.ParseID(value)
-		if !ok {
-			f.add(name, "invalid_uuid", "must be a UUID")
-		}
-		q.campaign = id
-	default:
-		q.setTime(f, p, name, value)
+func (q *listQuery) setLimit(f *faults, name, value string) {
+	limit, ok := parseCount(value)
+	if !ok || limit < 1 {
+		f.add(name, "invalid_value", "must be an integer from 1 on; more than 1000 counts as 1000")
 	}
+	q.page.Limit = min(limit, formsvc.MaxLimit)
+}
+
+func (q *listQuery) setOffset(f *faults, name, value string) {
+	offset, ok := parseCount(value)
+	if !ok || offset > maxOffset {
+		f.add(name, "invalid_value", "must be an integer from 0 to 2147483647")
+	}
+	q.page.Offset = offset
+}
+
+func (q *listQuery) setOrder(f *faults, name, value string) {
+	if value != "asc" && value != "desc" {
+		f.add(name, "invalid_value", "must be asc or desc")
+	}
+	q.order, q.page.Ascending = value, value == "asc"
+}
+
+func (q *listQuery) addStatus(f *faults, name, value string) {
+	if len(q.filter.Status) == maxStatuses {
+		f.add(name, "too_many", "must be there at most 20 times")
+		return
+	}
+	q.filter.Status = append(q.filter.Status, value)
+}
+
+func (q *listQuery) setSearch(f *faults, name, value string) {
+	if utf8.RuneCountInString(value) > maxSearch {
+		f.add(name, "too_long", "is too long")
+	}
+	q.search = value
+}
+
+func (q *listQuery) setCampaign(f *faults, name, value string) {
+	id, ok := formsvc.ParseID(value)
+	if !ok {
+		f.add(name, "invalid_uuid", "must be a UUID")
+	}
+	q.campaign = id
 }
 
 func (q *listQuery) setState(f *faults, name, value string) {
@@ -280,7 +256,7 @@ func (q *listQuery) setState(f *faults, name, value string) {
 	}
 }
 
-func (q *listQuery) setEvent(f *faults, name, value string) {
+func (q *listQuery) addEvent(f *faults, name, value string) {
 	event := formsvc.EventType(value)
 	switch {
 	case !slices.Contains(webhook.EventTypes(), event):
@@ -290,29 +266,24 @@ func (q *listQuery) setEvent(f *faults, name, value string) {
 	}
 }
 
-// setTime sets a bound in time. Records have whole milliseconds, so a bound is
-// brought to one that lets the same records through.
-func (q *listQuery) setTime(f *faults, p parameter, name, value string) {
-	t, ok := parseTime(value)
-	if !ok {
-		detail := badTime
-		if strings.IndexByte(value, ' ') >= 0 {
-			detail = unescapedPlus
+// setTime sets a bound in time. Records have whole milliseconds, so a bound is brought to
+// one that lets the same records through: up where it is the end.
+func setTime(bound func(*listQuery) *time.Time, up bool) func(*listQuery, *faults, string, string) {
+	return func(q *listQuery, f *faults, name, value string) {
+		t, ok := parseTime(value)
+		if !ok {
+			detail := badTime
+			if strings.IndexByte(value, ' ') >= 0 {
+				detail = unescapedPlus
+			}
+			f.add(name, "invalid_timestamp", detail)
+			return
 		}
-		f.add(name, "invalid_timestamp", detail)
-		return
-	}
-	floor := t.Truncate(time.Millisecond)
-	switch p {
-	case paramCreatedAfter:
-		q.filter.CreatedAfter = floor
-	case paramUpdatedAfter:
-		q.filter.UpdatedAfter = floor
-	case paramCreatedBefore:
-		if floor.Before(t) {
+		floor := t.Truncate(time.Millisecond)
+		if up && floor.Before(t) {
 			floor = floor.Add(time.Millisecond)
 		}
-		q.filter.CreatedBefore = floor
+		*bound(q) = floor
 	}
 }
 
