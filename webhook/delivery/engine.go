@@ -134,7 +134,7 @@ func (e *Engine) Run(ctx context.Context) error {
 func (r *run) rest(ctx context.Context, b *backoff, err error) {
 	pause := b.next()
 	r.log(ctx, slog.LevelError, "webhook queue failed", slog.Any("error", err), slog.Duration("pause", pause))
-	r.agenda = nil
+	r.queues = nil
 	sleep(ctx, pause)
 }
 
@@ -149,7 +149,7 @@ func (r *run) rest(ctx context.Context, b *backoff, err error) {
 // or within 10 seconds after either of the other errors.
 func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 	r := e.start(ctx)
-	r.slots.wakeIdle = true
+	r.monitor.wakeIdle = true
 	err = r.once(ctx)
 	if err == nil && r.opts.OnFailure != nil {
 		err = r.giveNotices(ctx)
@@ -163,9 +163,9 @@ func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 
 func (r *run) once(ctx context.Context) error {
 	for {
-		idle, before := r.slots.isIdle(), r.claimed
+		idle, before := r.monitor.isIdle(), r.claimed
 		if idle {
-			r.agenda = nil // nothing is ready only if the queue says so now
+			r.queues = nil // nothing is ready only if the queue says so now
 		}
 		for more := true; more; {
 			err := r.loadFailure()
@@ -182,7 +182,7 @@ func (r *run) once(ctx context.Context) error {
 		case idle && r.claimed == before:
 			return nil
 		}
-		_ = r.slots.await(ctx, func(ctx context.Context, _ bool) error {
+		_ = r.monitor.await(ctx, func(ctx context.Context, _ bool) error {
 			<-ctx.Done()
 			return nil
 		})
