@@ -68,7 +68,7 @@ type Options struct {
 	// Defaults to [DefaultRetries].
 	Retries []time.Duration
 
-	// Concurrency is how many deliveries are in flight in the fast lane, which is
+	// Concurrency is how many deliveries are in flight in the fast bulkhead, which is
 	// for requests in their first moments; see Isolation in the package's
 	// documentation. Each counts from its claim until its outcome is recorded.
 	// Endpoints that accepted nothing yet, or nothing since they last failed,
@@ -76,7 +76,7 @@ type Options struct {
 	// Defaults to [DefaultConcurrency].
 	Concurrency int
 
-	// SlowConcurrency is how many deliveries are in flight in the slow lane in
+	// SlowConcurrency is how many deliveries are in flight in the slow bulkhead in
 	// addition: those whose request takes longer than SlowAfter, and those to
 	// endpoints that are known to be slow. Endpoints that accepted nothing yet,
 	// or nothing since they last failed, have at most half of them together.
@@ -86,7 +86,7 @@ type Options struct {
 	// Defaults to four times Concurrency.
 	SlowConcurrency int
 
-	// SlowAfter is how long a request stays in the fast lane.
+	// SlowAfter is how long a request stays in the fast bulkhead.
 	// Defaults to [DefaultSlowAfter].
 	SlowAfter time.Duration
 
@@ -96,7 +96,7 @@ type Options struct {
 	// Defaults to [DefaultPerEndpoint], but at most to half of Concurrency.
 	PerEndpoint int
 
-	// MaxBytes is how many bytes of payloads are in flight in both lanes. Until
+	// MaxBytes is how many bytes of payloads are in flight in both bulkheads. Until
 	// the size of a payload is known, it is taken to be 1 MB, which the service
 	// never exceeds; larger ones of other queues may exceed MaxBytes by what
 	// they are larger. One payload is always allowed. Slow endpoints, and those

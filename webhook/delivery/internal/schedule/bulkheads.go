@@ -1,7 +1,5 @@
 package schedule
 
-import "slices"
-
 // largestPayload is what a payload is taken for until its size is known, in
 // bytes. The service makes none that is larger.
 const largestPayload = 1_000_000
@@ -174,21 +172,8 @@ func (u *usage) moveWaiting() {
 	waiting := u.moving
 	u.moving = nil
 	for _, d := range waiting {
-		u.move(d)
+		if !d.ended {
+			u.move(d)
+		}
 	}
-}
-
-// endRequest counts the payload of d out.
-func (u *usage) endRequest(d *Delivery) {
-	if d.slow && d.bulkhead == Fast {
-		u.moving = slices.DeleteFunc(u.moving, func(other *Delivery) bool { return other == d })
-	}
-	u.add(d.bulkhead, d.probe, 0, -d.size)
-}
-
-// freeSlot counts the slot of d out.
-func (u *usage) freeSlot(d *Delivery) {
-	u.count(d, -1)
-	u.add(d.bulkhead, d.probe, -1, 0)
-	u.moveWaiting()
 }

@@ -40,11 +40,11 @@ func TestProbesGetHalf(t *testing.T) {
 		if got := total(tr.fill(queues(unknown...), 1)); got != want {
 			t.Errorf("Concurrency %d: %d for unknown endpoints, want %d", concurrency, got, want)
 		}
-		proven := ids("p", 100)
-		tr.prove(8, proven...)
-		got := total(tr.fill(queues(append(unknown, proven...)...), 1))
+		closed := ids("p", 100)
+		tr.closeCircuits(8, closed...)
+		got := total(tr.fill(queues(append(unknown, closed...)...), 1))
 		if want := concurrency - want; got != want {
-			t.Errorf("Concurrency %d: %d for proven ones beside them, want %d", concurrency, got, want)
+			t.Errorf("Concurrency %d: %d for closed ones beside them, want %d", concurrency, got, want)
 		}
 	}
 }
@@ -53,9 +53,9 @@ func TestProbesGetHalf(t *testing.T) {
 func TestClosedCircuitsGetAll(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 16})
-	proven := ids("p", 20)
-	tr.prove(8, proven...)
-	if got := total(tr.fill(queues(proven...), 1)); got != 16 {
+	closed := ids("p", 20)
+	tr.closeCircuits(8, closed...)
+	if got := total(tr.fill(queues(closed...), 1)); got != 16 {
 		t.Errorf("%d of 16 slots", got)
 	}
 }
@@ -64,7 +64,7 @@ func TestSlowRequestsMove(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 8})
 	first, others := ids("a", 4), ids("b", 4)
-	tr.prove(1, slices.Concat(first, others)...)
+	tr.closeCircuits(1, slices.Concat(first, others)...)
 	got := tr.fill(queues(first...), 10)
 	b := queues(others...)
 	if n := total(tr.fill(b, 10)); n != 0 {
@@ -119,16 +119,16 @@ func TestSlowBulkheadIsShared(t *testing.T) {
 	if got := total(tr.fill(queues(dead...), 1)); got != 8 {
 		t.Errorf("%d of dead endpoints, want 8", got)
 	}
-	tr.prove(4, slow...)
+	tr.closeCircuits(4, slow...)
 	for _, id := range slow {
 		tr.remember(id).observe(Success, true, 4)
 	}
 	if got := total(tr.fill(queues(slow...), 1)); got != 4 {
 		t.Errorf("%d of slow ones beside them, want 4", got)
 	}
-	proven := ids("p", 4)
-	tr.prove(4, proven...)
-	each(tr.fill(queues(proven...), 1), func(s *Delivery) { tr.Slow(s) })
+	closed := ids("p", 4)
+	tr.closeCircuits(4, closed...)
+	each(tr.fill(queues(closed...), 1), func(s *Delivery) { tr.Slow(s) })
 	if tr.inFlight != [Bulkheads]int{0, 16} {
 		t.Errorf("in flight %v: those that hang now found no room", tr.inFlight)
 	}
@@ -140,7 +140,7 @@ func TestMovingWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 2})
 	hanging, others := ids("a", 4), ids("b", 9)
-	tr.prove(1, slices.Concat(hanging, others)...)
+	tr.closeCircuits(1, slices.Concat(hanging, others)...)
 	var slots []*Delivery
 	for _, id := range hanging {
 		slots = append(slots, tr.fill(queues(id), 1)[id]...)
@@ -167,8 +167,8 @@ func TestBytesBoundClaims(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		maxBytes  int64
-		sizes     []int // of what is in flight, of a proven endpoint
-		proven    int
+		sizes     []int // of what is in flight, of a closed endpoint
+		closed    int
 		slow, new int
 	}{
 		{"nothing in flight", 10_000_000, nil, 10, 5, 5},
@@ -179,12 +179,12 @@ func TestBytesBoundClaims(t *testing.T) {
 		{"one is always allowed", 100, nil, 1, 1, 1},
 		{"but not two", 100, []int{1}, 0, 0, 0},
 	} {
-		kinds := map[string]int{"proven": tt.proven, "slow": tt.slow, "unknown": tt.new}
+		kinds := map[string]int{"closed": tt.closed, "slow": tt.slow, "unknown": tt.new}
 		for kind, want := range kinds {
 			tr := newTestScheduler(testLimits{Concurrency: 64, PerEndpoint: 1, MaxBytes: tt.maxBytes})
 			for i, size := range tt.sizes {
 				id := fmt.Sprint("held", i)
-				tr.prove(1, id)
+				tr.closeCircuits(1, id)
 				a := queues(id)
 				tr.Plan(a)
 				tr.Claimed(a, id, int64(size))
@@ -193,7 +193,7 @@ func TestBytesBoundClaims(t *testing.T) {
 			list := ids("x", 100)
 			for _, id := range list {
 				if kind != "unknown" {
-					tr.prove(1, id)
+					tr.closeCircuits(1, id)
 				}
 				tr.remember(id).slow = kind == "slow"
 			}
@@ -206,14 +206,14 @@ func TestBytesBoundClaims(t *testing.T) {
 
 // Large payloads of slow and unknown endpoints leave half of the memory to the
 // others, also those that became late.
-func TestHalfOfTheBytesIsForHealthyOnes(t *testing.T) {
+func TestHalfOfTheBytesIsForFastOnes(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{MaxBytes: 20_000_000})
 	held := tr.fill(queues(ids("u", 100)...), 1_000_000)
 	if total(held) != 10 {
 		t.Fatalf("%d unknown", total(held))
 	}
-	tr.prove(1, ids("p", 5)...)
+	tr.closeCircuits(1, ids("p", 5)...)
 	late := tr.fill(queues(ids("p", 5)...), 1_000_000)
 	each(late, func(s *Delivery) { tr.Slow(s) })
 	each(held, func(s *Delivery) { tr.End(s, Failure, 0) })
@@ -221,7 +221,7 @@ func TestHalfOfTheBytesIsForHealthyOnes(t *testing.T) {
 	if got := total(tr.fill(queues(ids("v", 100)...), 1_000_000)); got != 5 {
 		t.Errorf("%d unknown beside 5 late ones", got)
 	}
-	tr.prove(1, ids("q", 100)...)
+	tr.closeCircuits(1, ids("q", 100)...)
 	if got := total(tr.fill(queues(ids("q", 100)...), 1_000_000)); got != 10 {
 		t.Errorf("%d healthy ones beside them, want 10", got)
 	}
@@ -232,7 +232,7 @@ func TestBytesOfOneEndpoint(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ size, want int }{{800, 8}, {500_000, 4}, {1_000_000, 2}, {20_000_000, 1}} {
 		tr := newTestScheduler(testLimits{Concurrency: 64, PerEndpoint: 8}) // a 32nd of 64 MiB
-		tr.prove(8, "a1")
+		tr.closeCircuits(8, "a1")
 		a := queues("a1")
 		// At first nothing is known of its payloads.
 		each(tr.fill(a, tt.size), func(s *Delivery) { tr.End(s, Rejection, 0); tr.Settle(s) })

@@ -177,8 +177,8 @@ func (s *Scheduler) evict() {
 
 // An account is what is known of one.
 type account struct {
-	held [Bulkheads]int // slots in each bulkhead
-	turn uint64         // when it last had a turn
+	held [Bulkheads]int    // slots in each bulkhead
+	turn [Bulkheads]uint64 // when it last had a turn in each
 }
 
 // account returns what is known of an account, to be changed. Of too many it
@@ -189,7 +189,7 @@ func (s *Scheduler) account(id string) *account {
 	}
 	if len(s.accounts) >= 2*s.limit.Remember {
 		for id, a := range s.accounts {
-			if a.held == [Bulkheads]int{} && a.turn+uint64(s.limit.Remember) < s.turn { //nolint:gosec // it is positive
+			if a.held == [Bulkheads]int{} && max(a.turn[Fast], a.turn[Slow])+uint64(s.limit.Remember) < s.turn { //nolint:gosec // it is positive
 				delete(s.accounts, id)
 			}
 		}

@@ -16,7 +16,7 @@ type busyEndpoint struct {
 
 func newBusyEndpoint(l testLimits, size int) *busyEndpoint {
 	f := &busyEndpoint{tr: newTestScheduler(l)}
-	f.tr.prove(l.PerEndpoint, "a1")
+	f.tr.closeCircuits(l.PerEndpoint, "a1")
 	f.endpoint = f.tr.remember("a1")
 	f.observeLatency(time.Millisecond)
 	f.observeSize(int64(size))
@@ -127,7 +127,7 @@ func TestHowMuchIsPrefetched(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tr := newTestScheduler(testLimits{Concurrency: 64, PerEndpoint: 4})
-			tr.prove(4, "a1")
+			tr.closeCircuits(4, "a1")
 			h := tr.remember("a1")
 			h.observeLatency(time.Millisecond)
 			h.observeSize(int64(tt.size))
@@ -149,7 +149,7 @@ func TestPrefetchTakesNobodysRoom(t *testing.T) {
 	f := newBusyEndpoint(testLimits{Concurrency: 12, PerEndpoint: 2}, 1)
 	f.load()
 	others := ids("b", 9)
-	f.tr.prove(2, others...)
+	f.tr.closeCircuits(2, others...)
 	for _, id := range others {
 		f.tr.remember(id).observeLatency(time.Millisecond)
 	}
@@ -206,7 +206,7 @@ func TestWhatWaitsIsReturned(t *testing.T) {
 func TestLargerPayloadsThanExpectedAreRefused(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 128, PerEndpoint: 2})
-	tr.prove(2, "a1")
+	tr.closeCircuits(2, "a1")
 	h := tr.remember("a1")
 	h.observeLatency(time.Millisecond)
 	h.observeSize(1)

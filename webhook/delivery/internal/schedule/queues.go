@@ -114,7 +114,7 @@ func (s *Scheduler) open(a *accountQueue, in Bulkhead) bool {
 	slices.SortFunc(a.open, compare)
 	a.held, a.turn = 0, 0
 	if known := s.accounts[a.id]; known != nil {
-		a.held, a.turn = known.held[in], known.turn
+		a.held, a.turn = known.held[in], known.turn[in]
 	}
 	return len(a.open) > 0
 }
@@ -130,7 +130,7 @@ func (s *Scheduler) serve(a *accountQueue) *endpointQueue {
 		}
 		s.reserve(q)
 		s.turn++
-		s.endpoints[q.id].turn, s.account(a.id).turn = s.turn, s.turn
+		s.endpoints[q.id].turn, s.account(a.id).turn[q.bulkhead] = s.turn, s.turn
 		a.open = requeue(a.open, q, s.turn)
 		return q
 	}

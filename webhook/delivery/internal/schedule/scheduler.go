@@ -137,7 +137,7 @@ func (s *Scheduler) End(d *Delivery, r Result, took time.Duration) Effect {
 		s.used[allBytes] -= d.size
 		return s.advance(e)
 	}
-	s.endRequest(d)
+	s.add(d.bulkhead, d.probe, 0, -d.size)
 	e.running--
 	e.recording++
 	if d.slow {
@@ -156,7 +156,9 @@ func (s *Scheduler) Settle(d *Delivery) Effect {
 		s.used[prefetchSlots]--
 		d.endpoint.prefetched--
 	} else {
-		s.freeSlot(d)
+		s.count(d, -1)
+		s.add(d.bulkhead, d.probe, -1, 0)
+		s.moveWaiting()
 		d.endpoint.recording--
 	}
 	return s.advance(d.endpoint)

@@ -39,7 +39,7 @@ func TestQueueWithFewestSlotsGoesFirst(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]string{{"hangs1", "works1"}, {"a1", "a2"}} {
 		tr := newTestScheduler(testLimits{Concurrency: 20})
-		tr.prove(8, pair[:]...)
+		tr.closeCircuits(8, pair[:]...)
 		a := queues(pair[:]...)
 		slots := tr.fill(a, 1)
 		if want := pair[0] + ":7 " + pair[1] + ":7"; counts(slots) != want {
@@ -57,8 +57,8 @@ func TestQueueWithFewestSlotsGoesFirst(t *testing.T) {
 	}
 }
 
-// prove closes the circuits of endpoints, with a window of that size.
-func (s *Scheduler) prove(window int, ids ...string) {
+// closeCircuits closes the circuits of endpoints, with a window of that size.
+func (s *Scheduler) closeCircuits(window int, ids ...string) {
 	for _, id := range ids {
 		e := s.remember(id)
 		e.window, e.closed = window, true
@@ -107,7 +107,7 @@ func TestSharesAreFair(t *testing.T) {
 			t.Parallel()
 			tr := newTestScheduler(testLimits{Concurrency: tt.fast, PerEndpoint: 8})
 			for id, window := range tt.windows {
-				tr.prove(window, id)
+				tr.closeCircuits(window, id)
 			}
 			got := tr.fill(queues(slices.Sorted(maps.Keys(tt.windows))...), 1)
 			if counts(got) != tt.want {
@@ -154,9 +154,9 @@ func TestTurnsGoOn(t *testing.T) {
 func TestTurnIsKeptWithoutRoom(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 4, PerEndpoint: 4})
-	tr.prove(1, "x1")
+	tr.closeCircuits(1, "x1")
 	a := queues("a1", "b1", "c1", "x1")
-	// a and b fill the half of those that are not proven.
+	// a and b fill the half of probes.
 	got := tr.fill(a, 1)
 	if counts(got) != "a1:1 b1:1 x1:1" {
 		t.Fatal(counts(got))
@@ -180,7 +180,7 @@ func TestWindow(t *testing.T) {
 		name         string
 		steps        []step
 		window       int
-		proven, slow bool
+		closed, slow bool
 	}{
 		{"unknown", nil, 1, false, false},
 		{"grows with each success", []step{yes, yes}, 3, true, false},
@@ -201,8 +201,8 @@ func TestWindow(t *testing.T) {
 		for _, s := range tt.steps {
 			h.observe(s.result, s.late, 4)
 		}
-		if h.window != tt.window || h.closed != tt.proven || h.slow != tt.slow {
-			t.Errorf("%s: window %d, proven %v, slow %v", tt.name, h.window, h.closed, h.slow)
+		if h.window != tt.window || h.closed != tt.closed || h.slow != tt.slow {
+			t.Errorf("%s: window %d, closed %v, slow %v", tt.name, h.window, h.closed, h.slow)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestWindow(t *testing.T) {
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{})
-	tr.prove(8, "a1")
+	tr.closeCircuits(8, "a1")
 	a := queues("a1")
 	got := tr.fill(a, 1)["a1"]
 	if len(got) != 8 {
@@ -232,7 +232,7 @@ func TestProbe(t *testing.T) {
 func TestRecordingCountsBeyondSpare(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 64, PerEndpoint: 4})
-	tr.prove(4, "a1")
+	tr.closeCircuits(4, "a1")
 	a := queues("a1")
 	total := 0
 	for range 10 {
@@ -267,7 +267,7 @@ func TestEveryFourthClaimIsLateFirst(t *testing.T) {
 func TestDrainedEndpoints(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 9, PerEndpoint: 4})
-	tr.prove(4, "a1", "b1")
+	tr.closeCircuits(4, "a1", "b1")
 	a := queues("a1", "b1")
 	shares := tr.Plan(a)
 	if want := []Share{{Endpoint: "a1", N: 3}, {Endpoint: "b1", N: 3}}; !slices.Equal(shares, want) {
@@ -305,12 +305,12 @@ func TestUnaskedClaims(t *testing.T) {
 	}
 }
 
-// What is known is bounded, and the healthy and busy are forgotten last.
+// What is remembered is bounded, and those that work or are busy are evicted last.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{})
 	tr.limit.Remember = 100
-	tr.prove(8, "good1", "good2")
+	tr.closeCircuits(8, "good1", "good2")
 	busy := tr.fill(queues("busy1"), 1)["busy1"][0]
 	for i := range 1_000 {
 		id := fmt.Sprint("x", i, "y")
@@ -326,7 +326,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	for _, id := range []string{"good1", "good2", "busy1"} {
 		if tr.endpoints[id] == nil {
-			t.Errorf("%s was forgotten", id)
+			t.Errorf("%s was evicted", id)
 		}
 	}
 	tr.End(busy, Success, 0)
@@ -350,5 +350,27 @@ func TestOrderOfReady(t *testing.T) {
 		return cmp.Compare(a.Endpoint, b.Endpoint)
 	}) {
 		t.Errorf("%v and %v", got, want)
+	}
+}
+
+// An account does not lose its turn in the fast bulkhead by one in the slow one.
+func TestEachBulkheadHasItsTurns(t *testing.T) {
+	t.Parallel()
+	tr := newTestScheduler(testLimits{Concurrency: 1})
+	tr.remember("a2").slow = true
+	var served []string
+	for range 4 {
+		for id, got := range tr.fill(queues("a1", "a2", "b1"), 1) {
+			if id == "a2" {
+				tr.Slow(got[0])
+			} else {
+				served = append(served, id)
+			}
+			tr.End(got[0], Rejection, 0)
+			tr.Settle(got[0])
+		}
+	}
+	if got := strings.Join(served, " "); got != "a1 b1 a1 b1" {
+		t.Errorf("served %s", got)
 	}
 }
