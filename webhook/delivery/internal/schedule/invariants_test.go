@@ -7,6 +7,7 @@ func (h *history) check() {
 	h.checkUse()
 	h.checkEndpoints()
 	h.checkMoving()
+	h.checkWaiting()
 	if h.still && !h.open && h.q != nil {
 		h.checkWake()
 	}
@@ -65,6 +66,15 @@ func (h *history) checkEndpoints() {
 		e := h.s.peek(id)
 		if e.window != p.window || e.closed != p.closed || e.slow != p.slow {
 			h.Fatalf("%s: window %d, closed %v, slow %v, want %d, %v, %v", id, e.window, e.closed, e.slow, p.window, p.closed, p.slow)
+		}
+	}
+}
+
+// checkWaiting checks that what waits has something to wait for.
+func (h *history) checkWaiting() {
+	for id, p := range h.peers {
+		if len(p.waiting) > 0 && h.count(p, func(d *tracked) bool { return d.started }) == 0 {
+			h.Fatalf("%d deliveries of %s wait for nothing", len(p.waiting), id)
 		}
 	}
 }
@@ -142,6 +152,7 @@ func (h *history) checkPlan(before places) {
 		}
 	}
 	for in := range Bulkheads {
+		h.checkFree(in, before, after)
 		h.checkFair(in, before, after)
 	}
 	for id, p := range h.peers {
@@ -149,6 +160,30 @@ func (h *history) checkPlan(before places) {
 			p.passed = [Bulkheads]int{}
 		}
 	}
+}
+
+// checkFree checks that an endpoint which is given something leaves as much free as
+// it has, but for what others are given after it.
+func (h *history) checkFree(in Bulkhead, before, after places) {
+	left := h.freeSlots(in)
+	for _, q := range h.q.planned {
+		if q.bulkhead == in {
+			left += q.planned
+		}
+	}
+	for _, q := range h.q.planned {
+		if held := after.held[q.id][in]; q.bulkhead == in && q.planned > 0 && left-q.planned < held-1 {
+			h.Fatalf("%s has %d slots, had %d, and leaves %d", q.id, held, before.held[q.id][in], left-q.planned)
+		}
+	}
+}
+
+// freeSlots returns how many slots claims may take.
+func (h *history) freeSlots(in Bulkhead) int {
+	if in == Slow {
+		return int(h.s.free(slowSlots))
+	}
+	return int(h.s.free(fastSlots))
 }
 
 // checkFair checks the round of one bulkhead: a queue that could take the last
@@ -191,11 +226,7 @@ func (h *history) onlyProbes(account string, in Bulkhead) bool {
 // another endpoint were given back.
 func (h *history) couldTakeOne(x *endpointQueue, in Bulkhead) bool {
 	e := h.s.peek(x.id)
-	slots := fastSlots
-	if in == Slow {
-		slots = slowSlots
-	}
-	return e.prefetched == 0 && h.s.mayClaim(e, x.planned) && h.s.free(slots)+1 > int64(x.held)
+	return e.prefetched == 0 && h.s.mayClaim(e, x.planned) && h.freeSlots(in)+1 > x.held
 }
 
 // checkPassed counts the deliveries of others that were planned while the

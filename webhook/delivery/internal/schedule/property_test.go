@@ -191,6 +191,9 @@ func (h *history) follow(e Effect) {
 		d := d.Job.(*tracked)
 		h.leaveLine(d)
 		h.start(d)
+		if held := d.endpoint.held[Fast]; h.freeSlots(Fast) < held-1 {
+			h.Fatalf("%s has %d slots and leaves %d", d.to.id, held, h.freeSlots(Fast))
+		}
 	}
 	for _, d := range e.Return {
 		d := d.Job.(*tracked)
