@@ -35,7 +35,7 @@ func (r *run) step(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	if err := r.claim(ctx, shares); err != nil {
-		r.monitor.do(func(s *schedule.Scheduler) (none schedule.Effect) { s.Abort(r.queues); return })
+		r.monitor.do(func(s *schedule.Scheduler) (none schedule.Effect) { s.EndPlan(r.queues, false); return })
 		return false, err
 	}
 	return true, nil
@@ -87,7 +87,7 @@ func (r *run) claim(ctx context.Context, shares []Share) error {
 			j := &job{claim: c, scheduled: s.Claimed(r.queues, c.Endpoint, int64(c.Size)), until: now.Add(r.opts.Lease)}
 			jobs[i], j.scheduled.Job = j, j
 		}
-		s.Commit(r.queues)
+		s.EndPlan(r.queues, true)
 		return none
 	})
 	for _, j := range jobs {
@@ -107,7 +107,8 @@ func (r *run) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil // and perhaps there are no queues
 	}
-	some, soon := r.monitor.remaining(r.queues)
+	var some, soon bool
+	r.monitor.read(func(s *schedule.Scheduler) { some, soon = s.Remaining(r.queues) })
 	fruitless := r.claimed == r.claimedBefore
 	return r.monitor.await(ctx, func(ctx context.Context, full bool) error {
 		switch {
@@ -170,9 +171,6 @@ func (r *run) checkBlocked(ctx context.Context, ready []Endpoint) {
 	}
 	r.countBlocked(count)
 }
-
-// unblock takes the run's part out of the figures.
-func (r *run) unblock() { r.countBlocked(0) }
 
 func (r *run) countBlocked(count int) {
 	if delta := count - r.blocked.count; delta != 0 && r.opts.Metrics != nil {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
 // An Engine delivers what is due in a [Queue]. Make it with [New]. It is safe
@@ -152,7 +154,8 @@ func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 
 func (r *run) once(ctx context.Context) error {
 	for {
-		idle, before := r.monitor.isIdle(), r.claimed
+		idle, before := false, r.claimed
+		r.monitor.read(func(s *schedule.Scheduler) { idle = s.IsIdle() })
 		if idle {
 			r.queues = nil // nothing is ready only if the queue says so now
 		}

@@ -54,18 +54,11 @@ func (m *monitor) plan(q *schedule.Queues) []Share {
 	return shares
 }
 
-// isIdle reports whether nothing is in flight.
-func (m *monitor) isIdle() bool {
+// read looks at the schedule.
+func (m *monitor) read(f func(s *schedule.Scheduler)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.s.IsIdle()
-}
-
-// nudge wakes the claim loop for another reason than room.
-func (m *monitor) nudge() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.signal()
+	f(m.s)
 }
 
 func (m *monitor) signal() {
@@ -73,13 +66,6 @@ func (m *monitor) signal() {
 	if m.wake != nil {
 		m.wake()
 	}
-}
-
-// remaining tells what the plans of q have left over.
-func (m *monitor) remaining(q *schedule.Queues) (some, soon bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.s.Remaining(q)
 }
 
 // await calls wait with a context that ends when the monitor wakes, or does not call

@@ -230,25 +230,20 @@ func fill[T comparable](field *T, value T) {
 
 // validate refuses what no default can repair.
 func (o *Options) validate() error {
+	for _, option := range []struct {
+		name  string
+		value int64
+	}{
+		{"Timeout", int64(o.Timeout)}, {"Lease", int64(o.Lease)}, {"PollInterval", int64(o.PollInterval)},
+		{"Concurrency", int64(o.Concurrency)}, {"SlowConcurrency", int64(o.SlowConcurrency)},
+		{"SlowAfter", int64(o.SlowAfter)}, {"MaxBytes", o.MaxBytes}, {"PerEndpoint", int64(o.PerEndpoint)},
+		{"MaxAnswer", o.MaxAnswer},
+	} {
+		if option.value < 0 {
+			return fmt.Errorf("delivery: %s is negative", option.name)
+		}
+	}
 	switch {
-	case o.Timeout < 0:
-		return errors.New("delivery: Timeout is negative")
-	case o.Lease < 0:
-		return errors.New("delivery: Lease is negative")
-	case o.PollInterval < 0:
-		return errors.New("delivery: PollInterval is negative")
-	case o.Concurrency < 0:
-		return errors.New("delivery: Concurrency is negative")
-	case o.SlowConcurrency < 0:
-		return errors.New("delivery: SlowConcurrency is negative")
-	case o.SlowAfter < 0:
-		return errors.New("delivery: SlowAfter is negative")
-	case o.MaxBytes < 0:
-		return errors.New("delivery: MaxBytes is negative")
-	case o.PerEndpoint < 0:
-		return errors.New("delivery: PerEndpoint is negative")
-	case o.MaxAnswer < 0:
-		return errors.New("delivery: MaxAnswer is negative")
 	case slices.ContainsFunc(o.Retries, func(d time.Duration) bool { return d < 0 }):
 		return errors.New("delivery: a delay in Retries is negative")
 	case o.Transport != nil && o.Control != nil:

@@ -93,7 +93,7 @@ func (r *run) stop() {
 	r.helpers.Wait()
 	timer.Stop()
 	r.stopAll()
-	r.unblock()
+	r.countBlocked(0)
 	if r.own != nil {
 		r.own.CloseIdleConnections()
 	}

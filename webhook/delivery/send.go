@@ -31,7 +31,7 @@ func (r *run) dispatch(ctx context.Context, jobs []*job) {
 	if err != nil {
 		// Left for the claim loop: claiming has to pause as well.
 		r.loadError.Store(&err)
-		r.monitor.nudge()
+		r.monitor.do(func(*schedule.Scheduler) schedule.Effect { return schedule.Effect{Wake: true} })
 	} else {
 		r.loaded.Store(true)
 	}

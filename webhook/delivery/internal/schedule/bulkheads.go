@@ -20,8 +20,8 @@ type pool int
 // The pools. A delivery takes from several at once, see needs.
 const (
 	fastSlots pool = iota
-	fastProbes
 	slowSlots
+	fastProbes // slots of probes
 	slowProbes
 	allBytes  // of payloads
 	restBytes // of payloads, but for those in the fast bulkhead that are no probes
@@ -37,13 +37,13 @@ type Limits struct {
 	Remember   int   // how many endpoints are remembered
 }
 
-// usage counts what is in use, and what was lacking.
+// usage counts what is in use.
 type usage struct {
 	limits        [pools]int64 // what claims may fill
 	slowTotal     int64        // the slots of the slow bulkhead; claims leave some for requests that move there
 	endpointBytes int64        // of payloads of one endpoint, but one payload is always allowed
 	used          [pools]int64
-	short         [pools]int64   // what free must exceed to be worth another plan; none is negative
+	short         [pools]int64   // what was lacking in the last plan: how much must be free; 0 for none
 	inFlight      [Bulkheads]int // deliveries that were claimed
 	moving        []*Delivery    // slow ones that wait for room in the slow bulkhead, in order
 }
@@ -69,16 +69,15 @@ func newUsage(l Limits) usage {
 // needs returns the pools that a delivery takes from, the slots of its bulkhead
 // first.
 func needs(in Bulkhead, probe bool) []pool {
-	switch {
-	case in == Slow && !probe:
-		return []pool{slowSlots, allBytes, restBytes}
-	case in == Slow:
-		return []pool{slowSlots, slowProbes, allBytes, restBytes}
-	case !probe:
-		return []pool{fastSlots, allBytes}
-	default:
-		return []pool{fastSlots, fastProbes, allBytes, restBytes}
+	need := append(make([]pool, 0, 4), fastSlots+pool(in))
+	if probe {
+		need = append(need, fastProbes+pool(in))
 	}
+	need = append(need, allBytes)
+	if probe || in == Slow {
+		need = append(need, restBytes)
+	}
+	return need
 }
 
 // add counts a number of slots and bytes in or out.
@@ -116,33 +115,23 @@ func (u *usage) free(p pool) int64 {
 // notes what is short if not. held is how many slots of the bulkhead its endpoint
 // has, which has to leave more than that free.
 func (u *usage) hasRoom(in Bulkhead, probe bool, held int) bool {
-	least := int64(held)
+	least := int64(held) + 1
 	for _, p := range needs(in, probe) {
-		if u.free(p) <= least {
-			if u.short[p] < 0 || least < u.short[p] {
+		if u.free(p) < least {
+			if u.short[p] == 0 || least < u.short[p] {
 				u.short[p] = least
 			}
 			return false
 		}
-		least = 0
+		least = 1
 	}
 	return true
 }
 
-// clearShort forgets what was short.
-func (u *usage) clearShort() {
-	for p := range u.short {
-		u.short[p] = -1
-	}
-}
-
-// isShort reports whether p lacked room in the last plan.
-func (u *usage) isShort(p pool) bool { return u.short[p] >= 0 }
-
 // hasFreed reports whether there is room now that was short.
 func (u *usage) hasFreed() bool {
-	for p := range pools {
-		if u.isShort(p) && u.free(p) > u.short[p] {
+	for p, least := range u.short {
+		if least > 0 && u.free(pool(p)) >= least {
 			return true
 		}
 	}

@@ -188,7 +188,7 @@ func TestBytesBoundClaims(t *testing.T) {
 				a := queues(id)
 				tr.Plan(a)
 				tr.Claimed(a, id, int64(size))
-				tr.Commit(a)
+				tr.EndPlan(a, true)
 			}
 			list := ids("x", 100)
 			for _, id := range list {

@@ -5,11 +5,11 @@
 //
 // The life of a delivery: [Scheduler.Plan] reserves room, the caller claims from
 // the queue, [Scheduler.Claimed] turns each claim into a [Delivery], and
-// [Scheduler.Commit] or [Scheduler.Abort] gives back what the plan did not use.
-// A delivery is sent at once, or prefetched: then [Scheduler.Loaded] makes it
-// wait, and an Effect sends or returns it. While it is sent, [Scheduler.Slow] may
-// tell that it takes long. [Scheduler.End] ends the request, and
-// [Scheduler.Settle] frees its slot once the queue has its outcome.
+// [Scheduler.EndPlan] gives back what the plan did not use. A delivery is sent at
+// once, or prefetched: then [Scheduler.Loaded] makes it wait, and an Effect sends
+// or returns it. While it is sent, [Scheduler.Slow] may tell that it takes long.
+// [Scheduler.End] ends the request, and [Scheduler.Settle] frees its slot once the
+// queue has its outcome.
 //
 // # Rules
 //
@@ -21,17 +21,17 @@
 //
 // Deficit round robin, over accounts and then over the endpoints of one, with a
 // quantum of one delivery. The deficit is counted in slots: a delivery is debited
-// when it is planned and credited when it is settled, not when it is sent, so
-// a queue whose deliveries hang has had its turn. The queue with the fewest
-// slots is next; equals take turns, and each plan goes on where the last one
+// when it is planned and credited when it is settled, not when it is sent, so a
+// queue whose deliveries hang has had its turn. The queue with the fewest slots of
+// the bulkhead is next; equals take turns, and each plan goes on where the last one
 // stopped.
 //
 // Concurrency window of each endpoint: how many requests it may have in flight.
-// It grows by one with each success (additive increase) up to Limits.Window. A
-// failure without a response takes it back to one (multiplicative decrease, as
-// far as it goes). A response with an error status costs no more time
-// than a success and leaves it as it is. Outcomes that are being recorded count
-// as in flight only beyond a number that keeps the endpoint busy meanwhile.
+// AIMD: it grows by one with each success, up to Limits.Window. A failure without
+// a response takes it back to one, not to the half, since the next request is a
+// probe anyway. A response with an error status takes no more time than a success
+// and leaves it as it is. Outcomes that are being recorded count as in flight only
+// beyond a number that keeps the endpoint busy meanwhile.
 //
 // Circuit breaker of each endpoint. Closed: it accepted something since it last
 // failed without a response; the window applies. Otherwise it is open while anything
@@ -62,9 +62,11 @@
 //   - The window is within [1, Limits.Window]; success adds one, failure makes it one.
 //   - An open circuit starts nothing, a half-open one a single probe.
 //   - A slow endpoint never gets a slot of the fast bulkhead.
-//   - Of the endpoints that a plan could serve, none is passed over by a better
-//     served one, of accounts or within an account: of n that stay as well served
-//     as it is, at most n-1 are picked before it.
+//   - A plan gives nothing to an account that has more slots than another one which
+//     could use them, nor so within an account. While an account of k endpoints has
+//     nothing in flight, n accounts have fewer than n*k deliveries planned before any
+//     one of its endpoints has one. (A probe may wait for longer while its account's
+//     turns go to endpoints that work, since probes lack room.)
 //   - Every delivery is sent or returned, once, and settled once; a prefetched one is
 //     sent in order or returned.
 //   - No lost wake-up: while no Effect asks for a plan, a plan would give nothing.

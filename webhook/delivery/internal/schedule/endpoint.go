@@ -160,16 +160,13 @@ func (s *Scheduler) evict() {
 			idle = append(idle, id)
 		}
 	}
-	rank := func(e *endpoint) int {
-		if e.isUnknown() {
-			return 0
+	age := func(id string) uint64 {
+		if e := s.endpoints[id]; !e.isUnknown() {
+			return e.turn + 1<<63
 		}
-		return 1
+		return s.endpoints[id].turn
 	}
-	slices.SortFunc(idle, func(a, b string) int {
-		x, y := s.endpoints[a], s.endpoints[b]
-		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(x.turn, y.turn))
-	})
+	slices.SortFunc(idle, func(a, b string) int { return cmp.Compare(age(a), age(b)) })
 	for _, id := range idle[:min(len(idle), 1+s.limit.Remember/4)] {
 		delete(s.endpoints, id)
 	}

@@ -100,7 +100,7 @@ func (h *history) checkWake() {
 			h.Fatalf("there is room for %+v, and nothing woke", share)
 		}
 	}
-	h.s.Abort(h.q)
+	h.s.EndPlan(h.q, false)
 	h.s.short = short
 	for id, e := range before {
 		h.s.endpoints[id].throttled, h.s.endpoints[id].target = e.throttled, e.target

@@ -17,7 +17,7 @@ func (e *endpoint) isLow() bool { return e.target > 0 && e.prefetched <= e.targe
 // planPrefetch reserves what is to be prefetched, in equal parts for all that have
 // more due.
 func (s *Scheduler) planPrefetch(q *Queues) {
-	if s.isShort(fastSlots) || s.isShort(allBytes) {
+	if s.short[fastSlots]+s.short[allBytes] > 0 {
 		return
 	}
 	var eligible []*endpointQueue

@@ -307,7 +307,7 @@ func (h *history) claim(due func() bool) {
 			h.end(d, rapid.SampledFrom([]Result{Success, Failure, Timeout}).Draw(h.T, "result"))
 		}
 		if rapid.IntRange(0, 9).Draw(h.T, "claim fails") == 0 {
-			h.s.Abort(h.q)
+			h.s.EndPlan(h.q, false)
 			h.open, h.still = false, false // the engine plans again after a pause
 			return
 		}
@@ -336,7 +336,7 @@ func (h *history) take(shares []Share) {
 			}
 		}
 	}
-	h.s.Commit(h.q)
+	h.s.EndPlan(h.q, true)
 	h.open = false
 }
 

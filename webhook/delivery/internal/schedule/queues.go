@@ -153,8 +153,9 @@ func (s *Scheduler) reserve(q *endpointQueue) {
 	q.planned++
 }
 
-// endPlan gives back what was planned and not claimed.
-func (s *Scheduler) endPlan(q *Queues, claimed bool) {
+// EndPlan gives back what was planned and not claimed. If the claim did not fail,
+// endpoints that had less than their share have no more.
+func (s *Scheduler) EndPlan(q *Queues, claimed bool) {
 	for _, p := range q.planned {
 		if p.planned+p.prefetch == 0 {
 			continue

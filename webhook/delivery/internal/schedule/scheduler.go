@@ -55,18 +55,16 @@ type Share struct {
 
 // New returns a scheduler with nothing in flight.
 func New(l Limits) *Scheduler {
-	s := &Scheduler{
+	return &Scheduler{
 		usage: newUsage(l), limit: l, spare: max(0, min(3*l.Window, (l.Fast-l.Window)/2)),
 		endpoints: make(map[string]*endpoint), accounts: make(map[string]*account),
 	}
-	s.clearShort()
-	return s
 }
 
-// Plan shares out the room that there is now, and reserves it until Commit or
-// Abort. No plan of q may be under way.
+// Plan shares out the room that there is now, and reserves it until
+// EndPlan. No plan of q may be under way.
 func (s *Scheduler) Plan(q *Queues) []Share {
-	s.clearShort()
+	s.short = [pools]int64{}
 	for in := range Bulkheads {
 		s.planBulkhead(q, in)
 	}
@@ -100,13 +98,6 @@ func (s *Scheduler) Claimed(q *Queues, endpoint string, size int64) *Delivery {
 	s.count(d, 1)
 	return d
 }
-
-// Commit ends a plan after its claims: endpoints that had less than their share
-// have no more.
-func (s *Scheduler) Commit(q *Queues) { s.endPlan(q, true) }
-
-// Abort ends a plan whose claims failed.
-func (s *Scheduler) Abort(q *Queues) { s.endPlan(q, false) }
 
 // Loaded tells that a prefetched delivery can be sent. Those of one endpoint are
 // sent in the order of the calls.

@@ -74,7 +74,7 @@ func (s *Scheduler) fill(q *Queues, size int) map[string][]*Delivery {
 			got[share.Endpoint] = append(got[share.Endpoint], s.Claimed(q, share.Endpoint, int64(size)))
 		}
 	}
-	s.Commit(q)
+	s.EndPlan(q, true)
 	return got
 }
 
@@ -255,7 +255,7 @@ func TestEveryFourthClaimIsLateFirst(t *testing.T) {
 		for _, s := range tr.Plan(a) {
 			got += map[bool]string{true: "L", false: "."}[s.LateFirst]
 		}
-		tr.Commit(a)
+		tr.EndPlan(a, true)
 	}
 	if want := strings.Repeat("......LL", 3); got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -276,7 +276,7 @@ func TestDrainedEndpoints(t *testing.T) {
 	for _, id := range []string{"a1", "b1", "b1", "b1"} {
 		tr.Claimed(a, id, 0)
 	}
-	tr.Commit(a)
+	tr.EndPlan(a, true)
 	if got := tr.fill(a, 1); counts(got) != "b1:1" {
 		t.Errorf("then %s, want one more for b1", counts(got))
 	}
@@ -292,7 +292,7 @@ func TestUnaskedClaims(t *testing.T) {
 	a := queues("a1")
 	tr.Plan(a)
 	slots := []*Delivery{tr.Claimed(a, "a1", 5), tr.Claimed(a, "a1", -5), tr.Claimed(a, "x", 7)}
-	tr.Commit(a)
+	tr.EndPlan(a, true)
 	if tr.used[fastSlots] != 3 || tr.used[allBytes] != 12 || tr.inFlight != [Bulkheads]int{3, 0} {
 		t.Errorf("used %v, in flight %v", tr.used, tr.inFlight)
 	}
