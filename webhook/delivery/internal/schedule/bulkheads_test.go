@@ -96,7 +96,7 @@ func TestSlowEndpointsGetSlowSlots(t *testing.T) {
 	for name, spoil := range map[string]func(tr *Scheduler, h *endpoint){
 		"last answer was late": func(tr *Scheduler, h *endpoint) { h.observe(Success, true, 8) },
 		"timed out":            func(tr *Scheduler, h *endpoint) { h.observe(Timeout, true, 8) },
-		"has a late request":   func(tr *Scheduler, h *endpoint) { h.late++ },
+		"has a late request":   func(tr *Scheduler, h *endpoint) { h.slowRequests++ },
 	} {
 		tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 8})
 		h := tr.remember("a1")

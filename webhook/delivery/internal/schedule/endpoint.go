@@ -34,12 +34,12 @@ type endpoint struct {
 	closed bool // it accepted something since it last failed without a response
 	slow   bool // its last request took long, or timed out
 
-	held      [Bulkheads]int // slots in each bulkhead
-	running   int            // requests in flight, and those that are being claimed
-	late      int            // of them, those that take long
-	recording int            // outcomes that are not settled
-	bytes     int64          // of the payloads in flight and prefetched
-	size      int64          // of a payload, as the last ones were
+	held         [Bulkheads]int // slots in each bulkhead
+	running      int            // requests in flight, and those that are being claimed
+	slowRequests int            // of them, those that take long
+	recording    int            // outcomes that are not settled
+	bytes        int64          // of the payloads in flight and prefetched
+	size         int64          // of a payload, as the last ones were
 
 	latency    time.Duration // of a success, smoothed; 0 before the first
 	prefetched int           // deliveries, or being claimed, and not started
@@ -66,7 +66,7 @@ func (e *endpoint) circuit() Circuit {
 }
 
 // observe adjusts window, circuit and speed to the result of a request.
-func (e *endpoint) observe(r Result, late bool, largest int) {
+func (e *endpoint) observe(r Result, slow bool, largest int) {
 	switch r {
 	case Unsent:
 		return
@@ -76,7 +76,7 @@ func (e *endpoint) observe(r Result, late bool, largest int) {
 		e.window, e.closed = 1, false
 	case Rejection:
 	}
-	e.slow = late || r == Timeout
+	e.slow = slow || r == Timeout
 }
 
 // observeLatency takes note of how long a success took.
@@ -97,7 +97,7 @@ func (e *endpoint) observeSize(size int64) {
 
 // bulkhead returns where new claims belong.
 func (e *endpoint) bulkhead() Bulkhead {
-	if e.slow || e.late > 0 {
+	if e.slow || e.slowRequests > 0 {
 		return Slow
 	}
 	return Fast

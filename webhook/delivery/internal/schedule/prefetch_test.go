@@ -118,7 +118,7 @@ func TestHowMuchIsPrefetched(t *testing.T) {
 	}{
 		{"nothing before a success", func(h *endpoint) { h.latency = 0 }, 1, 0},
 		{"nothing before the circuit closes", func(h *endpoint) { h.closed = false }, 1, 0},
-		{"nothing beside a slow request", func(h *endpoint) { h.late = 1 }, 1, 0},
+		{"nothing beside a slow request", func(h *endpoint) { h.slowRequests = 1 }, 1, 0},
 		{"little when it takes long", func(h *endpoint) { h.latency = 20 * time.Millisecond }, 1, 10},
 		{"nothing when it takes too long", func(h *endpoint) { h.latency = time.Second }, 1, 0},
 		{"at most what the fast bulkhead has", func(h *endpoint) { h.latency = time.Microsecond }, 1, 64},

@@ -330,7 +330,9 @@ func (h *history) take(shares []Share) {
 			switch {
 			case d.Refused():
 				h.unsent(d)
-			case !d.Prefetched():
+			case d.Prefetched():
+				h.mayWait(p)
+			default:
 				d.started = true
 				h.move(d, running)
 			}
@@ -338,6 +340,19 @@ func (h *history) take(shares []Share) {
 	}
 	h.s.EndPlan(h.q, true)
 	h.open = false
+}
+
+// mayWait checks that the payloads of an endpoint are not too many to prefetch.
+func (h *history) mayWait(p *peer) {
+	var bytes int64
+	for _, d := range h.all {
+		if d.to == p && d.state < recording {
+			bytes += d.size
+		}
+	}
+	if most := h.l.Bytes / int64(max(1, h.l.Slow/h.l.Window)); bytes > most {
+		h.Fatalf("%s has %d bytes with what was prefetched, more than %d", p.id, bytes, most)
+	}
 }
 
 // drain ends everything, and then nothing is in use.
@@ -364,7 +379,7 @@ func (h *history) drain() {
 		h.Fatalf("everything is settled, and in use are %v", h.s.used)
 	}
 	for id, e := range h.s.endpoints {
-		if !e.isIdle() || e.bytes != 0 || e.late != 0 || e.held != [Bulkheads]int{} {
+		if !e.isIdle() || e.bytes != 0 || e.slowRequests != 0 || e.held != [Bulkheads]int{} {
 			h.Fatalf("everything is settled, and %s has %+v", id, *e)
 		}
 	}

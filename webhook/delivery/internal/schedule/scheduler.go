@@ -112,7 +112,7 @@ func (s *Scheduler) Slow(d *Delivery) Effect {
 		return Effect{}
 	}
 	d.slow = true
-	d.endpoint.late++
+	d.endpoint.slowRequests++
 	if d.bulkhead == Fast {
 		s.move(d)
 	}
@@ -132,7 +132,7 @@ func (s *Scheduler) End(d *Delivery, r Result, took time.Duration) Effect {
 	e.running--
 	e.recording++
 	if d.slow {
-		e.late--
+		e.slowRequests--
 	}
 	e.observe(r, d.slow, s.limit.Window)
 	if r == Success {
