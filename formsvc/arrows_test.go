@@ -17,7 +17,7 @@ var arrows = map[string][]string{
 	"webhook":                 {},
 	"webhook/webhooktest":     {"webhook"},
 	"webhook/egress":          {"code.dny.dev/ssrf"},
-	"webhook/delivery":        {"webhook", "webhook/egress", "code.dny.dev/ssrf"},
+	"webhook/delivery":        {"webhook", "webhook/egress", "webhook/delivery/internal/schedule", "code.dny.dev/ssrf"},
 	"blobstore":               {},
 	"blobstore/blobtest":      {"blobstore"},
 	"blobstore/fileblob":      {"blobstore"},
@@ -48,11 +48,14 @@ var arrows = map[string][]string{
 	"storage/postgres":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 
-	"webhook/internal/thirdparty": {}, // tests only
+	"webhook/delivery/internal/schedule": {}, // pure: it has no clock and no I/O
+	"webhook/internal/thirdparty":        {}, // tests only
 }
 
 // engine is what "engine" stands for above: the domain and the delivery engine.
-var engine = []string{"formsvc", "blobstore", "webhook", "webhook/egress", "webhook/delivery", "code.dny.dev/ssrf"}
+var engine = []string{
+	"formsvc", "blobstore", "webhook", "webhook/egress", "webhook/delivery", "webhook/delivery/internal/schedule", "code.dny.dev/ssrf",
+}
 
 // anything may be imported by these; nothing may import them.
 var leaves = []string{"cmd/", "examples/"}

@@ -53,7 +53,7 @@ func newMetrics() *metrics {
 		}),
 		requests: newRequestMetrics(),
 	}
-	for _, lane := range []string{delivery.LaneFast, delivery.LaneSlow} {
+	for _, lane := range []string{delivery.BulkheadFast, delivery.BulkheadSlow} {
 		m.inFlight.WithLabelValues(lane)
 	}
 	m.registry.MustRegister(m.attempts, m.seconds, m.inFlight, m.blocked, m.failures, m.requests.total, m.requests.seconds, m.requests.inFlight,

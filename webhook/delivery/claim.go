@@ -5,42 +5,44 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
-// glance is how long the endpoints that were ready are taken for those that are,
+// readyTTL is how long the endpoints that were ready are taken for those that are,
 // while there is more to do than room for it. Asking the queue each time a
 // request ends would cost more than claiming.
-const glance = 5 * time.Millisecond
+const readyTTL = 5 * time.Millisecond
 
-// Where several deliveries come with each claim, what arrives within gather is
-// claimed together: claims and outcomes of a few each would cost the queue more
-// than the deliveries. Those that come one by one are claimed at once.
+// Where at least lingerFrom deliveries come with a claim, the next one lingers, so
+// that it brings several, too: claims and outcomes of a few each would cost the
+// queue more than the deliveries. Those that come one by one are claimed at once.
 const (
-	gather  = 5 * time.Millisecond
-	several = 4
+	linger     = 5 * time.Millisecond
+	lingerFrom = 4
 )
 
 // step claims once, after asking what is ready if need be, and reports whether
 // to claim again at once.
 func (r *run) step(ctx context.Context) (more bool, err error) {
-	if r.agenda == nil || time.Since(r.looked) >= glance {
-		if err := r.look(ctx); err != nil || ctx.Err() != nil {
+	if r.queues == nil || time.Since(r.refreshedAt) >= readyTTL {
+		if err := r.refresh(ctx); err != nil || ctx.Err() != nil {
 			return false, err
 		}
 	}
-	shares := r.slots.plan(r.agenda)
+	shares := r.monitor.plan(r.queues)
 	if len(shares) == 0 {
 		return false, nil
 	}
 	if err := r.claim(ctx, shares); err != nil {
-		r.slots.cancel(r.agenda, shares)
+		r.monitor.do(func(s *schedule.Scheduler) (none schedule.Effect) { s.EndPlan(r.queues, false); return })
 		return false, err
 	}
 	return true, nil
 }
 
-// look asks the queue what is ready.
-func (r *run) look(ctx context.Context) error {
+// refresh asks the queue what is ready.
+func (r *run) refresh(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, r.storeTimeout)
 	defer cancel()
 	ready, err := r.queue.Ready(call, r.opts.Now())
@@ -52,7 +54,14 @@ func (r *run) look(ctx context.Context) error {
 	}
 	r.alive.Store(true)
 	r.checkBlocked(ctx, ready)
-	r.agenda, r.looked, r.before = newAgenda(ready), time.Now(), r.claimed
+	r.queues, r.endpoints = schedule.NewQueues(len(ready)), make(map[string]*Endpoint, len(ready))
+	for i := range ready {
+		if e := &ready[i]; e.Err == nil {
+			r.queues.Add(e.ID, e.Account)
+			r.endpoints[e.ID] = e
+		}
+	}
+	r.refreshedAt, r.claimedBefore = time.Now(), r.claimed
 	return nil
 }
 
@@ -62,7 +71,7 @@ func (r *run) look(ctx context.Context) error {
 // still have been made, and would rest until its lease ends.
 func (r *run) claim(ctx context.Context, shares []Share) error {
 	now := r.opts.Now()
-	r.asked = time.Now()
+	r.claimedAt = time.Now()
 	call, cancel := context.WithTimeout(r.work, r.storeTimeout)
 	defer cancel()
 	claims, err := r.queue.Claim(call, ClaimRequest{Now: now, Lease: r.opts.Lease, Shares: shares})
@@ -71,19 +80,20 @@ func (r *run) claim(ctx context.Context, shares []Share) error {
 	}
 	r.alive.Store(true)
 	r.claimed += len(claims)
-	r.brought = len(claims)
-	jobs := make([]*job, 0, len(claims))
-	for i, s := range r.slots.take(r.agenda, shares, claims) {
-		j := &job{claim: claims[i], slot: s, until: now.Add(r.opts.Lease)}
-		s.job = j
-		if it := r.agenda.items[claims[i].Endpoint]; it != nil {
-			j.endpoint = it.Endpoint
+	r.batch = len(claims)
+	jobs := make([]*job, len(claims))
+	r.monitor.do(func(s *schedule.Scheduler) (none schedule.Effect) {
+		for i, c := range claims {
+			j := &job{claim: c, scheduled: s.Claimed(r.queues, c.Endpoint, int64(c.Size)), until: now.Add(r.opts.Lease)}
+			jobs[i], j.scheduled.Job = j, j
 		}
-		if s.refused {
-			r.release(j)
-			continue
+		s.EndPlan(r.queues, true)
+		return none
+	})
+	for _, j := range jobs {
+		if e := r.endpoints[j.claim.Endpoint]; e != nil {
+			j.endpoint = *e
 		}
-		jobs = append(jobs, j)
 	}
 	if len(jobs) > 0 {
 		// The next claim need not wait for the payloads of this one.
@@ -95,30 +105,31 @@ func (r *run) claim(ctx context.Context, shares []Share) error {
 // wait returns when another claim may bring something.
 func (r *run) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return nil // and perhaps there is no agenda
+		return nil // and perhaps there are no queues
 	}
-	some, soon := r.slots.more(r.agenda)
-	fruitless := r.claimed == r.before
-	return r.slots.await(ctx, func(ctx context.Context, full bool) error {
+	var some, soon bool
+	r.monitor.read(func(s *schedule.Scheduler) { some, soon = s.Remaining(r.queues) })
+	fruitless := r.claimed == r.claimedBefore
+	return r.monitor.await(ctx, func(ctx context.Context, full bool) error {
 		switch {
 		case full:
 			<-ctx.Done()
 			return nil
 		case soon && !fruitless:
 			// Room comes sooner than anything else.
-			sleep(ctx, glance)
+			sleep(ctx, readyTTL)
 			return nil
-		case some && fruitless && !sleep(ctx, glance):
+		case some && fruitless && !sleep(ctx, readyTTL):
 			// Without that pause, events for an endpoint that has no room would
 			// have the queue asked without end.
 			return nil
 		}
-		r.agenda = nil // Wait may swallow the news of what arrives meanwhile
+		r.queues = nil // Wait may swallow the news of what arrives meanwhile
 		err := r.queue.Wait(ctx, r.opts.PollInterval)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if rest := gather - time.Since(r.asked); err == nil && rest > 0 && r.brought >= several {
+		if rest := linger - time.Since(r.claimedAt); err == nil && rest > 0 && r.batch >= lingerFrom {
 			sleep(ctx, rest)
 		}
 		return err
@@ -160,9 +171,6 @@ func (r *run) checkBlocked(ctx context.Context, ready []Endpoint) {
 	}
 	r.countBlocked(count)
 }
-
-// unblock takes the run's part out of the figures.
-func (r *run) unblock() { r.countBlocked(0) }
 
 func (r *run) countBlocked(count int) {
 	if delta := count - r.blocked.count; delta != 0 && r.opts.Metrics != nil {

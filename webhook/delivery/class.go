@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"syscall"
+
+	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
 // The classes of failures, in [Attempt.Error] and [Failure.Error]. More may be
@@ -56,6 +58,22 @@ func classify(ctx context.Context, status int, err error) string {
 		return ClassPayload
 	default:
 		return classifyNetwork(err)
+	}
+}
+
+// resultOf returns what an attempt of this class says about its endpoint.
+func resultOf(class string) schedule.Result {
+	switch class {
+	case "":
+		return schedule.Success
+	case ClassStatus, ClassRedirect:
+		return schedule.Rejection
+	case ClassCanceled, ClassURL, ClassSecret, ClassPayload:
+		return schedule.Unsent
+	case ClassTimeout:
+		return schedule.Timeout
+	default:
+		return schedule.Failure
 	}
 }
 

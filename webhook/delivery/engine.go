@@ -7,56 +7,47 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
 // An Engine delivers what is due in a [Queue]. Make it with [New]. It is safe
 // for concurrent use, and any number of engines, in one process or in many, may
-// share a queue. Each call of Run or RunOnce has slots of its own, and learns by
-// itself which endpoints are healthy.
+// share a queue. Each call of Run or RunOnce has a scheduler of its own, which
+// learns by itself which endpoints work.
 //
 // # Isolation
 //
 // A receiver that is slow, dead or hostile does not hurt those that work. What
 // keeps them apart:
 //
-// Two lanes. A request that is in flight for longer than [Options.SlowAfter]
-// leaves its slot of the fast lane and takes one of the slow lane. While an
-// endpoint has such a request, and until it answers within SlowAfter again, more
-// is claimed for it only as far as there is room in the slow lane.
+//   - Two bulkheads. A request that takes longer than [Options.SlowAfter] moves from
+//     the fast to the slow one. Until its endpoint answers within SlowAfter again,
+//     it gets room in the slow bulkhead only.
+//   - A concurrency window for each endpoint. It begins with one, grows by one with
+//     each success up to [Options.PerEndpoint], and is one again after a failure
+//     without an answer. An answer with another status than 2xx leaves it as it is.
+//   - A circuit breaker for each endpoint. After a failure without an answer, nothing
+//     is sent to it until the requests in flight have ended, and then one probe at a
+//     time until one succeeds. Probes, and new endpoints are probed too, have at most
+//     half of each bulkhead and of the memory together.
+//   - No endpoint may have more slots of a bulkhead than it leaves free, nor more
+//     than a small part of the memory. So others find room even when many that
+//     worked so far begin to hang at once: it is gone only when as many hang as there
+//     are slots, and for longer than SlowAfter only when they fill the slow bulkhead.
+//   - Deficit round robin. Room goes to the account that has least in flight in the
+//     bulkhead, and within it to such an endpoint; equals take turns.
 //
-// A window for each endpoint: how many requests to it are in flight. It begins
-// with one, grows by one with each success up to [Options.PerEndpoint], and is
-// one again after a failure without an answer: that one request is then the
-// probe. An answer with another status than 2xx leaves it as it is.
+// For each endpoint, first attempts go before retries and these before replays,
+// except that every fourth claim takes them the other way round, so that nothing
+// waits for ever. For one that works and answers fast, deliveries are prefetched,
+// some 50 ms before their requests have room and at most Concurrency in all. They go
+// back to the queue when it fails or becomes slow, and when the context ends.
 //
-// Proof: endpoints that accepted nothing yet, or nothing since they last failed
-// without an answer, have at most half of each lane and of the memory together.
-// So those that work always find room, even beside thousands that hang.
-//
-// What is left free: no endpoint may have more slots of a lane than are free in
-// it, nor more than a small part of the memory. So others find room in the first
-// moment, too, when many that worked so far begin to hang at once. It is gone
-// only when as many hang as the lane has slots; and for longer than SlowAfter,
-// only when they fill the slow lane.
-//
-// Fairness: room goes to the account that has least in flight in the lane, and
-// within it to such an endpoint. Among equals they take turns, and each claim
-// goes on where the last one stopped. What one cannot use goes to others.
-//
-// Order: for each endpoint, first attempts go before retries and these before
-// replays, except that every fourth claim takes them the other way round, so that
-// nothing waits for ever.
-//
-// Ahead: for an endpoint that works and answers fast, deliveries are claimed some
-// 50 ms before their requests have room, so that none waits for the queue. They
-// take no slot, and wait in memory, at most Concurrency in all. They go back
-// to the queue when the endpoint fails or becomes slow, and when the context ends.
-//
-// An endpoint's health is learned by each run for itself and not stored. So there
-// is one wait that nothing spares: an endpoint of which a run knows nothing yet
-// shares its half with all others of that sort, and after a start beside hundreds
-// that hang its first request can wait for several times [Options.Timeout].
-// A larger SlowConcurrency makes that shorter.
+// What a run learns is not stored. So there is one wait that nothing spares: new
+// endpoints share their half with all others that do not work, and after a start
+// beside hundreds that hang, the first request of one can wait for several times
+// [Options.Timeout]. A larger SlowConcurrency makes that shorter.
 //
 // # Clocks
 //
@@ -134,7 +125,7 @@ func (e *Engine) Run(ctx context.Context) error {
 func (r *run) rest(ctx context.Context, b *backoff, err error) {
 	pause := b.next()
 	r.log(ctx, slog.LevelError, "webhook queue failed", slog.Any("error", err), slog.Duration("pause", pause))
-	r.agenda = nil
+	r.queues = nil
 	sleep(ctx, pause)
 }
 
@@ -149,7 +140,7 @@ func (r *run) rest(ctx context.Context, b *backoff, err error) {
 // or within 10 seconds after either of the other errors.
 func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 	r := e.start(ctx)
-	r.slots.wakeIdle = true
+	r.monitor.wakeIdle = true
 	err = r.once(ctx)
 	if err == nil && r.opts.OnFailure != nil {
 		err = r.giveNotices(ctx)
@@ -163,9 +154,10 @@ func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 
 func (r *run) once(ctx context.Context) error {
 	for {
-		idle, before := r.slots.isIdle(), r.claimed
+		idle, before := false, r.claimed
+		r.monitor.read(func(s *schedule.Scheduler) { idle = s.IsIdle() })
 		if idle {
-			r.agenda = nil // nothing is ready only if the queue says so now
+			r.queues = nil // nothing is ready only if the queue says so now
 		}
 		for more := true; more; {
 			err := r.loadFailure()
@@ -182,7 +174,7 @@ func (r *run) once(ctx context.Context) error {
 		case idle && r.claimed == before:
 			return nil
 		}
-		_ = r.slots.await(ctx, func(ctx context.Context, _ bool) error {
+		_ = r.monitor.await(ctx, func(ctx context.Context, _ bool) error {
 			<-ctx.Done()
 			return nil
 		})

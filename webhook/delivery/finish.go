@@ -6,44 +6,46 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+
+	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
 // maxBatch is how many outcomes are recorded by one call.
 const maxBatch = 256
 
-// An outbox holds jobs whose outcomes are to be recorded. It needs no limit:
-// each of them holds a slot.
-type outbox struct {
+// Results are jobs whose outcomes are to be recorded. They need no limit: each of
+// them holds a slot.
+type results struct {
 	mu      sync.Mutex
 	waiting []*job
 	closed  bool
 	more    chan struct{} // has a token after waiting or closed changed
 }
 
-func (b *outbox) put(jobs ...*job) {
+func (b *results) put(jobs ...*job) {
 	b.mu.Lock()
 	b.waiting = append(b.waiting, jobs...)
 	b.mu.Unlock()
 	b.signal()
 }
 
-// close makes take return false once the box is empty.
-func (b *outbox) close() {
+// close makes take return false once there are none.
+func (b *results) close() {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
 	b.signal()
 }
 
-func (b *outbox) signal() {
+func (b *results) signal() {
 	select {
 	case b.more <- struct{}{}:
 	default:
 	}
 }
 
-// take returns what is there, at most n, and whether the box is closed.
-func (b *outbox) take(n int) (batch []*job, closed bool) {
+// take returns what is there, at most n, and whether they are closed.
+func (b *results) take(n int) (batch []*job, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n = min(n, len(b.waiting))
@@ -52,13 +54,13 @@ func (b *outbox) take(n int) (batch []*job, closed bool) {
 	return batch, b.closed
 }
 
-// record records outcomes until the box is closed and all are settled. What
+// record records outcomes until the results are closed and all are settled. What
 // gathers during one call makes the next batch, so that a lone outcome never
 // waits for others.
 func (r *run) record() {
 	late := backlog{size: maxBatch}
 	for {
-		fresh, closed := r.box.take(maxBatch)
+		fresh, closed := r.results.take(maxBatch)
 		if err := r.finish(fresh); err != nil {
 			late.join(fresh, r.alive.Swap(false))
 			r.failed(&late, len(fresh), err)
@@ -76,7 +78,7 @@ func (r *run) record() {
 		if closed && len(late.jobs) == 0 {
 			return
 		}
-		late.wait(r.work, r.box.more)
+		late.wait(r.work, r.results.more)
 	}
 }
 
@@ -107,7 +109,7 @@ func (r *run) finish(batch []*job) error {
 			r.settle(j)
 		} else {
 			r.log(r.work, slog.LevelWarn, "webhook outcome not accepted: the claim passed on or the delivery is gone", about(j)...)
-			r.leave(j)
+			r.free(j)
 		}
 	}
 	return nil
@@ -121,7 +123,7 @@ func (r *run) settle(j *job) {
 	if j.outcome.Result == Failed && j.claim.Kind != Replay {
 		r.expectNotice()
 	}
-	r.leave(j)
+	r.free(j)
 }
 
 // keep returns those of jobs that are to be tried again, and gives up the
@@ -137,7 +139,7 @@ func (r *run) keep(jobs []*job) []*job {
 		}
 		r.lost.Add(1)
 		r.log(r.work, slog.LevelError, "webhook outcome given up", about(j)...)
-		r.leave(j)
+		r.free(j)
 	}
 	return kept
 }
@@ -150,5 +152,7 @@ func about(j *job) []slog.Attr {
 	}
 }
 
-// leave gives the room of a job to others.
-func (r *run) leave(j *job) { r.proceed(r.slots.leave(j)) }
+// free gives the room of a job to others.
+func (r *run) free(j *job) {
+	r.change(func(s *schedule.Scheduler) schedule.Effect { return s.Settle(j.scheduled) })
+}

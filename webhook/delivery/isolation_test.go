@@ -277,7 +277,7 @@ func TestClaimsOnlyForFreeSlots(t *testing.T) {
 				leased++
 			}
 		}
-		// Half of both lanes.
+		// Half of both bulkheads.
 		if leased != 7+5 {
 			t.Errorf("%d leased", leased)
 		}
@@ -299,7 +299,7 @@ func TestLateWorkIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		rec := &recorder{next: func(*http.Request) (*http.Response, error) {
-			time.Sleep(100 * time.Millisecond) // so that nothing is claimed ahead
+			time.Sleep(100 * time.Millisecond) // so that nothing is prefetched
 			return answer(200)
 		}}
 		for i := range 12 {

@@ -2,10 +2,10 @@ package delivery
 
 import "time"
 
-// The lanes, for [Metrics].
+// The bulkheads, for [Metrics].
 const (
-	LaneFast = "fast"
-	LaneSlow = "slow"
+	BulkheadFast = "fast"
+	BulkheadSlow = "slow"
 )
 
 // Metrics gets the figures of an engine. Labels come from small, fixed sets, and
@@ -18,9 +18,9 @@ type Metrics interface {
 	// Attempt tells that an attempt ended after d: delivered when class is "",
 	// otherwise failed with one of the Class constants.
 	Attempt(class string, d time.Duration)
-	// InFlight changes the number of deliveries in flight in a lane, LaneFast or
-	// LaneSlow. They are counted until their outcome is recorded.
-	InFlight(lane string, delta int)
+	// InFlight changes the number of deliveries in flight in a bulkhead,
+	// BulkheadFast or BulkheadSlow. They are counted until their outcome is recorded.
+	InFlight(bulkhead string, delta int)
 	// Blocked changes the number of endpoints that have deliveries due but
 	// cannot be sent to, see [Endpoint.Err].
 	Blocked(delta int)

@@ -32,11 +32,11 @@ func (f *figures) Attempt(class string, d time.Duration) {
 	f.attempts[fmt.Sprint(class, " ", d)]++
 }
 
-func (f *figures) InFlight(lane string, delta int) {
+func (f *figures) InFlight(bulkhead string, delta int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.inFlight[lane] += delta
-	f.peak[lane] = max(f.peak[lane], f.inFlight[lane])
+	f.inFlight[bulkhead] += delta
+	f.peak[bulkhead] = max(f.peak[bulkhead], f.inFlight[bulkhead])
 }
 
 func (f *figures) Blocked(delta int) {
@@ -46,8 +46,8 @@ func (f *figures) Blocked(delta int) {
 	f.most = max(f.most, f.now)
 }
 
-// lanes returns the deliveries in flight by lane.
-func (f *figures) lanes() map[string]int {
+// bulkheads returns the deliveries in flight by bulkhead.
+func (f *figures) bulkheads() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.inFlight)
@@ -82,7 +82,7 @@ func TestMetrics(t *testing.T) {
 		q.add("f1", endpoint("fails"), "body")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if got, want := m.lanes(), map[string]int{"fast": 0, "slow": 1}; !maps.Equal(got, want) {
+		if got, want := m.bulkheads(), map[string]int{"fast": 0, "slow": 1}; !maps.Equal(got, want) {
 			t.Errorf("in flight %v, want %v", got, want)
 		}
 		time.Sleep(time.Minute)

@@ -68,7 +68,7 @@ type Options struct {
 	// Defaults to [DefaultRetries].
 	Retries []time.Duration
 
-	// Concurrency is how many deliveries are in flight in the fast lane, which is
+	// Concurrency is how many deliveries are in flight in the fast bulkhead, which is
 	// for requests in their first moments; see Isolation in the package's
 	// documentation. Each counts from its claim until its outcome is recorded.
 	// Endpoints that accepted nothing yet, or nothing since they last failed,
@@ -76,7 +76,7 @@ type Options struct {
 	// Defaults to [DefaultConcurrency].
 	Concurrency int
 
-	// SlowConcurrency is how many deliveries are in flight in the slow lane in
+	// SlowConcurrency is how many deliveries are in flight in the slow bulkhead in
 	// addition: those whose request takes longer than SlowAfter, and those to
 	// endpoints that are known to be slow. Endpoints that accepted nothing yet,
 	// or nothing since they last failed, have at most half of them together.
@@ -86,7 +86,7 @@ type Options struct {
 	// Defaults to four times Concurrency.
 	SlowConcurrency int
 
-	// SlowAfter is how long a request stays in the fast lane.
+	// SlowAfter is how long a request stays in the fast bulkhead.
 	// Defaults to [DefaultSlowAfter].
 	SlowAfter time.Duration
 
@@ -96,7 +96,7 @@ type Options struct {
 	// Defaults to [DefaultPerEndpoint], but at most to half of Concurrency.
 	PerEndpoint int
 
-	// MaxBytes is how many bytes of payloads are in flight in both lanes. Until
+	// MaxBytes is how many bytes of payloads are in flight in both bulkheads. Until
 	// the size of a payload is known, it is taken to be 1 MB, which the service
 	// never exceeds; larger ones of other queues may exceed MaxBytes by what
 	// they are larger. One payload is always allowed. Slow endpoints, and those
@@ -230,25 +230,20 @@ func fill[T comparable](field *T, value T) {
 
 // validate refuses what no default can repair.
 func (o *Options) validate() error {
+	for _, option := range []struct {
+		name  string
+		value int64
+	}{
+		{"Timeout", int64(o.Timeout)}, {"Lease", int64(o.Lease)}, {"PollInterval", int64(o.PollInterval)},
+		{"Concurrency", int64(o.Concurrency)}, {"SlowConcurrency", int64(o.SlowConcurrency)},
+		{"SlowAfter", int64(o.SlowAfter)}, {"MaxBytes", o.MaxBytes}, {"PerEndpoint", int64(o.PerEndpoint)},
+		{"MaxAnswer", o.MaxAnswer},
+	} {
+		if option.value < 0 {
+			return fmt.Errorf("delivery: %s is negative", option.name)
+		}
+	}
 	switch {
-	case o.Timeout < 0:
-		return errors.New("delivery: Timeout is negative")
-	case o.Lease < 0:
-		return errors.New("delivery: Lease is negative")
-	case o.PollInterval < 0:
-		return errors.New("delivery: PollInterval is negative")
-	case o.Concurrency < 0:
-		return errors.New("delivery: Concurrency is negative")
-	case o.SlowConcurrency < 0:
-		return errors.New("delivery: SlowConcurrency is negative")
-	case o.SlowAfter < 0:
-		return errors.New("delivery: SlowAfter is negative")
-	case o.MaxBytes < 0:
-		return errors.New("delivery: MaxBytes is negative")
-	case o.PerEndpoint < 0:
-		return errors.New("delivery: PerEndpoint is negative")
-	case o.MaxAnswer < 0:
-		return errors.New("delivery: MaxAnswer is negative")
 	case slices.ContainsFunc(o.Retries, func(d time.Duration) bool { return d < 0 }):
 		return errors.New("delivery: a delay in Retries is negative")
 	case o.Transport != nil && o.Control != nil:

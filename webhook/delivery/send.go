@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
 // keepAnswer is how much of an answer's body is kept, in bytes.
@@ -14,27 +17,50 @@ const keepAnswer = 4 << 10
 // dispatch loads the payloads of claimed jobs and starts their requests, or
 // releases them when it cannot or ctx has ended.
 func (r *run) dispatch(ctx context.Context, jobs []*job) {
+	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
+		unusable := j.scheduled.Refused() || j.endpoint.ID == "" // there is no room, or nothing was asked for it
+		if unusable {
+			r.release(j)
+		}
+		return unusable
+	})
+	if len(jobs) == 0 {
+		return
+	}
 	err := r.load(jobs)
 	if err != nil {
 		// Left for the claim loop: claiming has to pause as well.
 		r.loadError.Store(&err)
-		r.slots.nudge()
+		r.monitor.do(func(*schedule.Scheduler) schedule.Effect { return schedule.Effect{Wake: true} })
 	} else {
 		r.loaded.Store(true)
 	}
-	var ahead []*job
 	for _, j := range jobs {
 		switch {
-		case err != nil || ctx.Err() != nil || j.endpoint.ID == "":
+		case err != nil || ctx.Err() != nil:
 			r.release(j)
-		case j.slot.ahead:
-			ahead = append(ahead, j)
+		case j.scheduled.Prefetched():
+			r.sends.Add(1) // until it has gone back
+			r.change(func(s *schedule.Scheduler) schedule.Effect { return s.Loaded(j.scheduled) })
 		default:
 			r.sends.Add(1)
 			go r.deliver(j)
 		}
 	}
-	r.line(ahead)
+}
+
+// change changes the schedule and does what follows from that.
+func (r *run) change(f func(s *schedule.Scheduler) schedule.Effect) { r.follow(r.monitor.do(f)) }
+
+// follow sends and releases prefetched jobs. They count in r.sends.
+func (r *run) follow(effect schedule.Effect) {
+	for _, d := range effect.Return {
+		r.release(d.Job.(*job))
+		r.sends.Done()
+	}
+	for _, d := range effect.Send {
+		go r.deliver(d.Job.(*job))
+	}
 }
 
 // loadFailure returns the error of Payloads since the last call, or nil.
@@ -87,21 +113,22 @@ func (r *run) deliverOne(j *job) *job {
 		r.release(j)
 		return nil
 	}
-	timer := time.AfterFunc(r.opts.SlowAfter, func() { r.proceed(r.slots.late(j)) })
+	timer := time.AfterFunc(r.opts.SlowAfter, func() {
+		r.change(func(s *schedule.Scheduler) schedule.Effect { return s.Slow(j.scheduled) })
+	})
 	j.outcome = r.attempt(j)
 	timer.Stop()
 	a := &j.outcome.Attempt
 	if r.opts.Metrics != nil {
 		r.opts.Metrics.Attempt(a.Error, a.Duration)
 	}
-	j.slot.took = a.Duration
-	begun, back := r.done(j, verdictOf(a.Error))
-	r.giveBack(back)
-	if len(begun) == 0 {
-		return nil
+	effect := r.done(j, resultOf(a.Error))
+	var next *job
+	if len(effect.Send) > 0 {
+		next, effect.Send = effect.Send[0].Job.(*job), effect.Send[1:]
 	}
-	r.proceed(begun[1:], nil)
-	return begun[0].job
+	r.follow(effect)
+	return next
 }
 
 // release gives a job back that was not attempted.
@@ -109,16 +136,17 @@ func (r *run) release(j *job) {
 	j.outcome = Outcome{
 		ID: j.claim.ID, Endpoint: j.claim.Endpoint, Lease: j.claim.Lease, Result: Released, Due: r.opts.Now(),
 	}
-	r.proceed(r.done(j, saysNothing))
+	r.follow(r.done(j, schedule.Unsent))
 }
 
-// done hands a job with an outcome over to be recorded, and returns what follows
-// for those claimed ahead.
-func (r *run) done(j *job, v verdict) (begun, back []*slot) {
+// done hands a job with an outcome over to be recorded, and returns what follows.
+func (r *run) done(j *job, result schedule.Result) schedule.Effect {
 	j.body = nil
-	begun, back = r.slots.end(j, v)
-	r.box.put(j)
-	return begun, back
+	effect := r.monitor.do(func(s *schedule.Scheduler) schedule.Effect {
+		return s.End(j.scheduled, result, j.outcome.Attempt.Duration)
+	})
+	r.results.put(j)
+	return effect
 }
 
 // attempt makes one attempt and decides what follows from it.

@@ -84,7 +84,7 @@ func TestBacklogCostsFewQuestions(t *testing.T) {
 }
 
 // While a healthy endpoint could get nothing, the queue is not asked either.
-func TestFullLaneAsksNothing(t *testing.T) {
+func TestFullBulkheadAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		var busy atomic.Bool

@@ -57,9 +57,9 @@ func TestBacklogIsDeliveredOnce(t *testing.T) {
 	})
 }
 
-// What was claimed ahead of its turn is free again when the context ends, not when
+// What was prefetched is free again when the context ends, not when
 // the last request does.
-func TestShutdownReleasesWhatWaits(t *testing.T) {
+func TestShutdownReleasesPrefetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		var slow atomic.Bool
@@ -77,7 +77,7 @@ func TestShutdownReleasesWhatWaits(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		sent := len(rec.seen())
 		if leased := q.leased(); leased < 50 {
-			t.Fatalf("%d leased: nothing is ahead", leased)
+			t.Fatalf("%d leased: nothing is prefetched", leased)
 		}
 		stopped := make(chan struct{})
 		go func() { stop(); close(stopped) }()
@@ -111,7 +111,7 @@ func TestHangingEndpointHoldsNothing(t *testing.T) {
 		hangs.Store(true)
 		time.Sleep(900 * time.Millisecond)
 		if leased := q.leased(); leased < 50 {
-			t.Fatalf("%d leased: nothing is ahead", leased)
+			t.Fatalf("%d leased: nothing is prefetched", leased)
 		}
 		time.Sleep(200 * time.Millisecond)
 		if leased := q.leased(); leased != 4 {
@@ -132,8 +132,8 @@ func TestHangingEndpointHoldsNothing(t *testing.T) {
 	})
 }
 
-// RunOnce also ends when what was claimed ahead has gone back.
-func TestRunOnceSendsWhatWaits(t *testing.T) {
+// RunOnce also ends when what was prefetched has gone back.
+func TestRunOnceSendsPrefetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		n := 0

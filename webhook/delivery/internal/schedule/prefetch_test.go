@@ -1,0 +1,228 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+)
+
+// A busyEndpoint is a scheduler with one endpoint, a1, that responds in a
+// millisecond, and all that was claimed for it.
+type busyEndpoint struct {
+	*endpoint
+	tr      *Scheduler
+	sent    []*Delivery
+	loading []*Delivery // prefetched
+}
+
+func newBusyEndpoint(l testLimits, size int) *busyEndpoint {
+	f := &busyEndpoint{tr: newTestScheduler(l)}
+	f.tr.closeCircuits(l.PerEndpoint, "a1")
+	f.endpoint = f.tr.remember("a1")
+	f.observeLatency(time.Millisecond)
+	f.observeSize(int64(size))
+	f.claim(size)
+	return f
+}
+
+// claim claims all that there is room for.
+func (f *busyEndpoint) claim(size int) {
+	a := queues("a1")
+	for {
+		got := f.tr.fill(a, size)["a1"]
+		if len(got) == 0 {
+			return
+		}
+		for _, d := range got {
+			if d.prefetched {
+				f.loading = append(f.loading, d)
+			} else {
+				f.sent = append(f.sent, d)
+			}
+		}
+	}
+}
+
+// load makes what was prefetched ready.
+func (f *busyEndpoint) load() (sum Effect) {
+	for _, d := range f.loading {
+		sum.add(f.tr.Loaded(d))
+	}
+	f.loading = nil
+	return sum
+}
+
+// finish ends and settles a request.
+func (f *busyEndpoint) finish(d *Delivery, r Result, took time.Duration) (sum Effect) {
+	sum.add(f.tr.End(d, r, took))
+	sum.add(f.tr.Settle(d))
+	return sum
+}
+
+func (e *Effect) add(other Effect) {
+	e.Send, e.Return = append(e.Send, other.Send...), append(e.Return, other.Return...)
+	e.Wake = e.Wake || other.Wake
+}
+
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	f := newBusyEndpoint(testLimits{Concurrency: 128, PerEndpoint: 2}, 1)
+	if len(f.sent) != 2 || len(f.loading) != 100 {
+		t.Fatalf("%d in flight, %d prefetched, want its window and what it takes %v for", len(f.sent), len(f.loading), prefetchTime)
+	}
+	if e := f.load(); len(e.Send)+len(e.Return) != 0 {
+		t.Fatalf("%d started beyond the window, %d returned", len(e.Send), len(e.Return))
+	}
+	first := f.ready[0]
+	for _, d := range f.sent {
+		e := f.finish(d, Success, 0)
+		if e.Wake {
+			t.Error("claims again while much is left")
+		}
+		if len(e.Send) != 1 || e.Send[0] != first {
+			t.Errorf("%d started in the place of one, or not in order", len(e.Send))
+		}
+		first = f.ready[0]
+	}
+	if f.tr.used[fastSlots] != 2 || f.tr.used[prefetchSlots] != 98 || f.prefetched != 98 {
+		t.Errorf("used %v, %d prefetched", f.tr.used, f.prefetched)
+	}
+}
+
+// It claims again when half is left, not for each request that ends.
+func TestPrefetchIsFilledUpByHalves(t *testing.T) {
+	t.Parallel()
+	f := newBusyEndpoint(testLimits{Concurrency: 128, PerEndpoint: 2}, 1)
+	f.load()
+	woken := 0
+	for range 80 {
+		e := f.finish(f.sent[0], Success, time.Millisecond)
+		if e.Wake {
+			woken++
+			f.claim(1)
+			e.add(f.load())
+		}
+		f.sent = append(f.sent[1:], e.Send...)
+	}
+	if woken != 1 || f.prefetched != 70 || f.claims != 2 {
+		t.Errorf("woken %d times, %d claims, %d prefetched", woken, f.claims, f.prefetched)
+	}
+}
+
+func TestHowMuchIsPrefetched(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		spoil func(h *endpoint)
+		size  int
+		want  int
+	}{
+		{"nothing before a success", func(h *endpoint) { h.latency = 0 }, 1, 0},
+		{"nothing before the circuit closes", func(h *endpoint) { h.closed = false }, 1, 0},
+		{"nothing beside a slow request", func(h *endpoint) { h.slowRequests = 1 }, 1, 0},
+		{"little when it takes long", func(h *endpoint) { h.latency = 20 * time.Millisecond }, 1, 10},
+		{"nothing when it takes too long", func(h *endpoint) { h.latency = time.Second }, 1, 0},
+		{"at most what the fast bulkhead has", func(h *endpoint) { h.latency = time.Microsecond }, 1, 64},
+		{"little when payloads are large", func(h *endpoint) { h.latency = time.Microsecond }, 100_000, 6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTestScheduler(testLimits{Concurrency: 64, PerEndpoint: 4})
+			tr.closeCircuits(4, "a1")
+			h := tr.remember("a1")
+			h.observeLatency(time.Millisecond)
+			h.observeSize(int64(tt.size))
+			tt.spoil(h)
+			a := queues("a1")
+			for range 3 {
+				tr.fill(a, tt.size)
+			}
+			if h.prefetched != tt.want {
+				t.Errorf("%d prefetched, want %d", h.prefetched, tt.want)
+			}
+		})
+	}
+}
+
+// What waits takes no slot, and nothing is prefetched while the bulkhead is full.
+func TestPrefetchTakesNobodysRoom(t *testing.T) {
+	t.Parallel()
+	f := newBusyEndpoint(testLimits{Concurrency: 12, PerEndpoint: 2}, 1)
+	f.load()
+	others := ids("b", 9)
+	f.tr.closeCircuits(2, others...)
+	for _, id := range others {
+		f.tr.remember(id).observeLatency(time.Millisecond)
+	}
+	f.target = 0
+	got := f.tr.fill(queues(others...), 1)
+	if total(got) != 9 {
+		t.Errorf("%d for others, want one for each", total(got))
+	}
+	each(got, func(d *Delivery) {
+		if d.prefetched {
+			t.Error("prefetched in a full bulkhead")
+		}
+	})
+	// The bulkhead is full: what waits goes on only where there is room.
+	if e := f.tr.End(f.sent[0], Success, 0); len(e.Send)+len(e.Return) != 0 {
+		t.Errorf("%d started, %d returned", len(e.Send), len(e.Return))
+	}
+	if e := f.tr.Settle(f.sent[0]); len(e.Send) != 1 || len(e.Return) != 0 {
+		t.Errorf("%d started, %d returned, want one started", len(e.Send), len(e.Return))
+	}
+}
+
+func TestWhatWaitsIsReturned(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(f *busyEndpoint) Effect{
+		"a failure":      func(f *busyEndpoint) Effect { return f.tr.End(f.sent[0], Failure, 0) },
+		"a timeout":      func(f *busyEndpoint) Effect { return f.tr.End(f.sent[0], Timeout, 0) },
+		"a slow request": func(f *busyEndpoint) Effect { return f.tr.Slow(f.sent[0]) },
+		"no room, and nothing to wait for": func(f *busyEndpoint) (sum Effect) {
+			f.tr.used[fastSlots] += 200
+			for _, d := range f.sent {
+				sum.add(f.finish(d, Success, 0))
+			}
+			return sum
+		},
+	} {
+		f := newBusyEndpoint(testLimits{Concurrency: 128, PerEndpoint: 2}, 10)
+		f.load()
+		e := spoil(f)
+		if len(e.Send) != 0 || len(e.Return) != 100 || len(f.ready) != 0 {
+			t.Errorf("%s: %d started, %d returned", name, len(e.Send), len(e.Return))
+		}
+		before := f.tr.used[allBytes]
+		for _, d := range e.Return {
+			f.finish(d, Unsent, 0)
+		}
+		if f.tr.used[prefetchSlots] != 0 || f.prefetched != 0 || before-f.tr.used[allBytes] != 1000 {
+			t.Errorf("%s: used %v, %d prefetched", name, f.tr.used, f.prefetched)
+		}
+	}
+}
+
+// What is prefetched was weighed by what came before.
+func TestLargerPayloadsThanExpectedAreRefused(t *testing.T) {
+	t.Parallel()
+	tr := newTestScheduler(testLimits{Concurrency: 128, PerEndpoint: 2})
+	tr.closeCircuits(2, "a1")
+	h := tr.remember("a1")
+	h.observeLatency(time.Millisecond)
+	h.observeSize(1)
+	a := queues("a1")
+	var kept, refused int
+	each(tr.fill(a, 900_000), func(s *Delivery) {
+		if s.refused {
+			refused++
+		} else {
+			kept++
+		}
+	})
+	if kept != 2 || refused != 100 || h.bytes != 1_800_000 || tr.used[allBytes] != 1_800_000 {
+		t.Errorf("%d kept, %d refused, %d bytes", kept, refused, h.bytes)
+	}
+	if n := total(tr.fill(a, 900_000)); n != 0 {
+		t.Errorf("%d more of them prefetched", n)
+	}
+}
