@@ -76,10 +76,10 @@ type Store struct {
 
 	backend     *backend
 	writer      writer
-	drain       func()
-	checkpoints *checkpointer // nil on a database that the caller opened
-	owned       []*sql.DB     // closed by Close, last first
-	path        string        // "" for a database that the caller opened
+	tx          *bunstore.Transactions // on writer
+	checkpoints *checkpointer          // nil on a database that the caller opened
+	owned       []*sql.DB              // closed by Close, last first
+	path        string                 // "" for a database that the caller opened
 	options     *Options
 	pool        *sql.DB // for long reads: that of all reads, or the caller's
 	close       sync.Once
@@ -177,13 +177,22 @@ func closeOnError(err *error, db *sql.DB) {
 
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
 	s := &Store{backend: newBackend(), writer: w}
-	var commit func(context.Context, *bunstore.Unit) error
-	// A commit blocks its thread while the disk flushes, and with it, on one processor,
-	// whoever was about to write: they would miss each group, and make groups of one.
-	commit, s.drain = bunstore.NewGroupCommit(o.GroupLimit, runtime.Gosched, s.writeGroup)
+	s.tx = &bunstore.Transactions{
+		// It takes the write lock before it reads anything: a transaction that read
+		// first could not wait for the lock, SQLite would refuse it at once.
+		Begin: "BEGIN IMMEDIATE", Commit: "COMMIT",
+		// On a full disk the mark that commits, which is written last, is missing.
+		Undone:    isFull,
+		Committed: func() { s.checkpoints.committed() },
+	}
+	if w != nil {
+		s.tx.Conn = w.take
+	}
 	s.Store = bunstore.New(bunstore.Config{
-		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Commit: commit,
-		Rebind: func(q string) string { return q },
+		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Rebind: func(q string) string { return q },
+		// A commit blocks its thread while the disk flushes, and with it, on one processor,
+		// whoever was about to write: they would miss each group, and make groups of one.
+		Commits: bunstore.Commits{Transactions: s.tx, GroupLimit: o.GroupLimit, Gather: runtime.Gosched},
 	})
 	return s
 }
@@ -194,7 +203,6 @@ func (s *Store) Close() error {
 	var err error
 	s.close.Do(func() {
 		s.SetClosed()
-		s.drain()
 		err = errors.Join(s.checkpoints.close(), s.writer.close())
 		for _, db := range s.owned {
 			err = errors.Join(err, db.Close())
@@ -211,13 +219,10 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inTx := func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
-		return s.writer.inTx(ctx, func(c bun.IConn) error { return do(ctx, c) })
-	}
-	if err := bunstore.Steps(ctx, list, bunstore.ColumnsOfSQLite, inTx); err != nil {
+	if err := bunstore.Steps(ctx, list, bunstore.ColumnsOfSQLite, s.tx.Run); err != nil {
 		return err
 	}
-	return inTx(ctx, bunstore.MakeIdentity)
+	return s.tx.Run(ctx, bunstore.MakeIdentity)
 }
 
 // Migrations returns every step of the schema and when it was applied.
@@ -225,7 +230,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 	if list, err = migrations(); err != nil {
 		return nil, err
 	}
-	err = s.writer.inTx(ctx, func(c bun.IConn) error {
+	err = s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
 		list, err = bunstore.Status(ctx, list, c, bunstore.ColumnsOfSQLite)
 		return err
 	})

@@ -126,9 +126,6 @@ func ErrCommit(cause error) error {
 	return Classified(formsvc.ErrUnavailable, Classified(formsvc.ErrUnknownOutcome, cause))
 }
 
-// IsCommitError reports whether err is of ErrCommit.
-func IsCommitError(err error) bool { return errors.Is(err, formsvc.ErrUnknownOutcome) }
-
 // Rebinder returns a function that turns the ? placeholders of a query into
 // $1, $2, …. It remembers the queries it has seen, which must be constants
 // without any other question mark.
