@@ -1,12 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"time"
 
@@ -54,15 +54,9 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.GroupLimit <= 0 {
-		d.GroupLimit = 256
-	}
-	if d.MaxConns <= 0 {
-		d.MaxConns = 16
-	}
-	if d.UnitTimeout <= 0 {
-		d.UnitTimeout = 30 * time.Second
-	}
+	d.GroupLimit = cmp.Or(max(d.GroupLimit, 0), 256)
+	d.MaxConns = cmp.Or(max(d.MaxConns, 0), 16)
+	d.UnitTimeout = cmp.Or(max(d.UnitTimeout, 0), 30*time.Second)
 	return d
 }
 
@@ -79,8 +73,6 @@ type Store struct {
 	owned    bool
 	place    string // without a password; "" for a database that the caller opened
 	backend  *backend
-	hot      bun.IConn // for statements that are a transaction by themselves
-	queue    bun.IConn // for those of the delivery queue
 	tx       *bunstore.Transactions
 	listener *listener // nil when there is nothing to listen on
 	notifier *notifier
@@ -172,19 +164,16 @@ func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 		// rolling it back, without an error; the first statement here fails then.
 		Begin: "begin", Commit: "select 1; commit", Undone: undone, Retryable: retryable,
 	}
-	s.hot = bun.IConn(db.DB)
+	hot := bun.IConn(db.DB) // for statements that are a transaction by themselves
 	if !o.Unprepared {
-		s.hot = bunstore.NewPrepared(db.DB)
-	}
-	if s.queue = queue; queue == nil {
-		s.queue = s.hot
+		hot = bunstore.NewPrepared(db.DB)
 	}
 	s.notifier = newNotifier(s)
 	s.Store = bunstore.New(bunstore.Config{
-		Backend: s.backend, Build: db, Read: s.hot, Queue: s.queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
+		Backend: s.backend, Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
 		ReadTogether: readTogether, Queued: s.notifier.tell,
 		// Postgres has as many writers as connections, and shares the flush of its log among them.
-		Commits: bunstore.Commits{Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout},
+		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout,
 	})
 	return s
 }
@@ -261,10 +250,4 @@ func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) er
 
 const schemaExists = "SELECT to_regclass('formsvc_schema') IS NOT NULL"
 
-func migrations() ([]Migration, error) {
-	files, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	return bunstore.Migrations(files)
-}
+func migrations() ([]Migration, error) { return bunstore.Migrations(migrationFiles, "migrations") }

@@ -1,12 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -51,18 +51,10 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.GroupLimit <= 0 {
-		d.GroupLimit = 256
-	}
-	if d.BusyTimeout <= 0 {
-		d.BusyTimeout = 5 * time.Second
-	}
-	if d.ReadConns <= 0 {
-		d.ReadConns = 8
-	}
-	if d.LogSize <= 0 {
-		d.LogSize = 4_000 * pageSize
-	}
+	d.GroupLimit = cmp.Or(max(d.GroupLimit, 0), 256)
+	d.BusyTimeout = cmp.Or(max(d.BusyTimeout, 0), 5*time.Second)
+	d.ReadConns = cmp.Or(max(d.ReadConns, 0), 8)
+	d.LogSize = cmp.Or(max(d.LogSize, 0), 4_000*pageSize)
 	return d
 }
 
@@ -180,19 +172,16 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 	s.tx = &bunstore.Transactions{
 		// It takes the write lock before it reads anything: a transaction that read
 		// first could not wait for the lock, SQLite would refuse it at once.
-		Begin: "BEGIN IMMEDIATE", Commit: "COMMIT",
+		Conn: w.take, Begin: "BEGIN IMMEDIATE", Commit: "COMMIT",
 		// On a full disk the mark that commits, which is written last, is missing.
 		Undone:    isFull,
 		Committed: func() { s.checkpoints.committed() },
-	}
-	if w != nil {
-		s.tx.Conn = w.take
 	}
 	s.Store = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Rebind: func(q string) string { return q },
 		// A commit blocks its thread while the disk flushes, and with it, on one processor,
 		// whoever was about to write: they would miss each group, and make groups of one.
-		Commits: bunstore.Commits{Transactions: s.tx, GroupLimit: o.GroupLimit, Gather: runtime.Gosched},
+		Transactions: s.tx, GroupLimit: o.GroupLimit, Gather: runtime.Gosched,
 	})
 	return s
 }
@@ -239,13 +228,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 
 const schemaExists = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'"
 
-func migrations() ([]Migration, error) {
-	files, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	return bunstore.Migrations(files)
-}
+func migrations() ([]Migration, error) { return bunstore.Migrations(migrationFiles, "migrations") }
 
 func dsn(path string, o *Options, pragmas ...string) string {
 	q := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())}}

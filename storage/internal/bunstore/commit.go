@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -36,22 +35,6 @@ type Creation struct {
 	Change          formsvc.Change
 }
 
-// Commits says how a store commits its units.
-type Commits struct {
-	*Transactions
-
-	// GroupLimit is how many units may share a commit.
-	GroupLimit int
-	// Gather is called before a group is taken, to let others come. Defaults to nothing.
-	Gather func()
-	// ManyWriters says that the database has as many writers as connections, and that
-	// a statement outside a transaction is one. Then only creations form groups, since a
-	// group of them is one statement, and every other unit commits alone.
-	ManyWriters bool
-	// UnitTimeout bounds a unit once it is under way. Defaults to no bound.
-	UnitTimeout time.Duration
-}
-
 // A committer commits units. It owns the way of a unit from its caller to the commit
 // and back; a backend has the statements, and judges errors.
 //
@@ -60,16 +43,14 @@ type Commits struct {
 // failed, since nobody knows what became of it. What a unit panics with is raised again
 // where it was submitted; what a commit panics with, where its first unit was.
 type committer struct {
-	Commits
+	*Config
 
-	backend     Backend
-	hot, single bun.IConn // for creations and single statements outside transactions
-	groups      *grouper[*Unit]
-	alone       *grouper[*Unit] // nil: all share
+	groups *grouper[*Unit]
+	alone  *grouper[*Unit] // nil: all share
 }
 
 func newCommitter(c *Config) *committer {
-	k := &committer{Commits: c.Commits, backend: c.Backend, hot: c.Read, single: c.Queue}
+	k := &committer{Config: c}
 	k.groups = newGrouper(k.GroupLimit, 1, k.Gather, func(_ context.Context, group []*Unit) {
 		// The units' own contexts have had their say: a group that is under way is
 		// finished. A context that can't end also spares the driver a goroutine for
@@ -103,7 +84,7 @@ func (k *committer) close() {
 }
 
 // errAbandoned is what units get whose group is left by runtime.Goexit.
-var errAbandoned = ErrCommit(errors.New("bunstore: the goroutine that was to commit has ended"))
+var errAbandoned = errCommit(errors.New("bunstore: the goroutine that was to commit has ended"))
 
 // run commits a group and sets Err and Wake of its units.
 func (k *committer) run(ctx context.Context, group []*Unit) {
@@ -128,30 +109,30 @@ func fail(group []*Unit, err error) {
 	for _, u := range group {
 		u.Err, u.Wake = err, false
 		if p, ok := errors.AsType[*panicError](err); ok { // it is raised once
-			err = ErrCommit(errors.New(p.Error()))
+			err = errCommit(errors.New(p.Error()))
 		}
 	}
 }
 
-// try commits a group as a whole. With an error of ErrCommit nobody knows whether it
+// try commits a group as a whole. With an error of errCommit nobody knows whether it
 // did, with another one nothing of the group happened.
 func (k *committer) try(ctx context.Context, group []*Unit) error {
 	if k.ManyWriters && (group[0].Creation != nil || group[0].Single) {
-		c := k.single
+		c := k.Queue
 		if group[0].Creation != nil {
-			c = k.hot
+			c = k.Read
 		}
 		return k.underWay(ctx, func(ctx context.Context) error {
 			err := k.write(ctx, c, group)
-			if err == nil || k.Undone(err) {
+			if err == nil || k.Transactions.Undone(err) {
 				return err
 			}
-			return ErrCommit(err)
+			return errCommit(err)
 		})
 	}
-	return k.with(ctx, func(c bun.IConn) (lost bool, err error) {
+	return k.Transactions.with(ctx, func(c bun.IConn) (lost bool, err error) {
 		err = k.underWay(ctx, func(ctx context.Context) error {
-			lost, err = k.on(ctx, c, func() error { return k.write(ctx, c, group) })
+			lost, err = k.Transactions.on(ctx, c, func() error { return k.write(ctx, c, group) })
 			return err
 		})
 		return lost || slices.ContainsFunc(group, func(u *Unit) bool { return isPanic(u.Err) }), err
@@ -162,11 +143,11 @@ func (k *committer) try(ctx context.Context, group []*Unit) error {
 func (k *committer) underWay(ctx context.Context, try func(ctx context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	if k.UnitTimeout == 0 {
-		return k.Retried(func() error { return try(ctx) })
+		return k.Transactions.Retried(func() error { return try(ctx) })
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.UnitTimeout)
 	defer cancel()
-	err := k.Retried(func() error { return try(ctx) })
+	err := k.Transactions.Retried(func() error { return try(ctx) })
 	if errors.Is(err, context.DeadlineExceeded) {
 		return Classified(formsvc.ErrUnavailable, err)
 	}
@@ -184,7 +165,7 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 		}
 	}
 	if len(creations) > 0 {
-		err := attempt(func() error { return k.backend.CreateResponses(ctx, c, creations) })
+		err := attempt(func() error { return k.Backend.CreateResponses(ctx, c, creations) })
 		if err != nil {
 			return err
 		}

@@ -36,13 +36,13 @@ func (d *disk) ExecContext(_ context.Context, query string, _ ...any) (sql.Resul
 // commitTogether commits units as one group and returns what their callers get: an error or
 // a panic.
 func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
-	k := newCommitter(&Config{Commits: Commits{GroupLimit: len(units), Transactions: &Transactions{
+	k := newCommitter(&Config{GroupLimit: len(units), Transactions: &Transactions{
 		Conn: func(context.Context) (bun.IConn, func(bool), error) {
 			d.taken++
 			return d, func(lost bool) { d.lost = append(d.lost, lost) }, nil
 		},
 		Begin: "BEGIN", Commit: "COMMIT", Undone: func(error) bool { return false },
-	}}})
+	}})
 	s := &Store{backend: classifies{}, commit: k.commit, closed: make(chan struct{})}
 	errs, panics = make([]error, len(units)), make([]any, len(units))
 	first, hold := make(chan struct{}), make(chan struct{})

@@ -47,7 +47,8 @@ type Config struct {
 	Build   Builder
 	// Read is where reads go.
 	Read bun.IConn
-	// Queue is where the reads of the delivery queue go. Defaults to Read.
+	// Queue is where the reads of the delivery queue go, and units of one statement.
+	// Defaults to Read.
 	Queue bun.IConn
 	// ReadTogether reads a group of responses with one query on c, each row with
 	// ScanRead. Nil reads each alone.
@@ -57,8 +58,18 @@ type Config struct {
 	// Queued is called after every commit of this store that left deliveries to
 	// send, and by Notify. It must not wait. Defaults to nothing.
 	Queued func()
-	// Commits says how units are committed. A store that only gets bound needs none.
-	Commits Commits
+	// Transactions run the units. A store that only gets bound needs none.
+	Transactions *Transactions
+	// GroupLimit is how many units may share a commit.
+	GroupLimit int
+	// Gather is called before a group is taken, to let others come. Defaults to nothing.
+	Gather func()
+	// ManyWriters says that the database has as many writers as connections, and that
+	// a statement outside a transaction is one. Then only creations form groups, each of
+	// which is one statement on Read, and every other unit commits alone.
+	ManyWriters bool
+	// UnitTimeout bounds a unit once it is under way. Defaults to no bound.
+	UnitTimeout time.Duration
 	// Rebind turns ? placeholders into the database's own.
 	Rebind func(string) string
 }

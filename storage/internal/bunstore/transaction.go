@@ -50,38 +50,33 @@ func (t *Transactions) with(ctx context.Context, do func(c bun.IConn) (lost bool
 	return err
 }
 
-// on runs a function in a transaction on c. An error is of ErrCommit when nobody knows
+// on runs a function in a transaction on c. An error is of errCommit when nobody knows
 // whether it committed. However the function is left, the transaction is over, or the
 // connection lost.
 func (t *Transactions) on(ctx context.Context, c bun.IConn, do func() error) (lost bool, err error) {
 	lost = true
-	over := false
 	defer func() {
-		if over {
+		if !lost {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 		defer cancel()
 		// A database may have rolled back by itself after a fault of the disk, so that
 		// this fails; a connection that is lost for that is soon replaced.
-		if exec(ctx, c, "ROLLBACK") == nil && !isPanic(err) {
-			lost = false
-		}
+		lost = exec(ctx, c, "ROLLBACK") != nil || isPanic(err)
 	}()
 	if err := exec(ctx, c, t.Begin); err != nil {
-		over = !isPanic(err)
-		return !over, err
+		return isPanic(err), err
 	}
 	if err := do(); err != nil {
-		return lost, err
+		return true, err
 	}
 	if err := exec(ctx, c, t.Commit); err != nil {
 		if !t.Undone(err) {
-			err = ErrCommit(err)
+			err = errCommit(err)
 		}
-		return lost, err
+		return true, err
 	}
-	over = true
 	if t.Committed != nil {
 		t.Committed()
 	}
