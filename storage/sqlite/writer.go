@@ -49,9 +49,9 @@ func (w *poolWriter) take(ctx context.Context) (bun.IConn, func(bool), error) {
 	defer cancel()
 	c, giveBack, err := bunstore.Borrow(wait, w.db)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errNoConnection, err)
+		err = fmt.Errorf("%w: %w", errNoConnection, err)
 	}
-	return c, giveBack, nil
+	return c, giveBack, err
 }
 
 func (w *poolWriter) close() error { return nil }

@@ -2,7 +2,6 @@ package bunstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -188,13 +187,7 @@ func (s *Store) submit(ctx context.Context, u *Unit) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	err := s.commit(ctx, u)
-	if p, ok := errors.AsType[*panicError](err); ok {
-		// Perhaps in the goroutine of another one, which led the group: it surfaces
-		// here, in the caller's.
-		panic(p.value)
-	}
-	if err != nil {
+	if err := raise(s.commit(ctx, u)); err != nil {
 		return s.backend.Classify(err)
 	}
 	if u.Wake {

@@ -33,9 +33,9 @@ const rollbackTimeout = 5 * time.Second
 
 // Run runs a function in a transaction.
 func (t *Transactions) Run(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
-	return t.with(ctx, func(c bun.IConn) (lost bool, err error) {
+	return raise(t.with(ctx, func(c bun.IConn) (lost bool, err error) {
 		return t.on(ctx, c, func() error { return do(ctx, c) })
-	})
+	}))
 }
 
 // with runs a function on a connection, which it tells whether that is lost.
@@ -101,16 +101,13 @@ func (t *Transactions) Retried(try func() error) error {
 // in a goroutine: after a panic of a driver, database/sql may wait for ever for the query.
 func Borrow(ctx context.Context, db *sql.DB) (bun.IConn, func(lost bool), error) {
 	c, err := db.Conn(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
 	return c, func(lost bool) {
 		if lost {
 			go func() { _ = c.Raw(func(any) error { return driver.ErrBadConn }) }()
 			return
 		}
 		_ = c.Close()
-	}, nil
+	}, err
 }
 
 // exec runs a statement without arguments.
@@ -129,6 +126,15 @@ func (p *panicError) Error() string { return fmt.Sprintf("bunstore: panic: %v", 
 func isPanic(err error) bool {
 	_, ok := errors.AsType[*panicError](err)
 	return ok
+}
+
+// raise panics again with what a function panicked with, perhaps in the goroutine of
+// another one, which led its group. It returns other errors.
+func raise(err error) error {
+	if p, ok := errors.AsType[*panicError](err); ok {
+		panic(p.value)
+	}
+	return err
 }
 
 // attempt runs a function and returns a panic as an error.
