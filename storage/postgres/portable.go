@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -67,7 +66,9 @@ func (p portable) Versions(ctx context.Context) (has, knows int, err error) {
 
 // Read lets the server read tables from end to end, which it must not for requests.
 func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) error {
-	return p.inTx(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", func(c *sql.Conn) error {
+	tx := *p.s.tx
+	tx.Begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	return tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
 		if _, err := c.ExecContext(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on"); err != nil {
 			return err
 		}
@@ -75,29 +76,11 @@ func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) error {
 	})
 }
 
+// Write has the connection of its transaction, for COPY.
 func (p portable) Write(ctx context.Context, do func(c bun.IConn) error) error {
-	return retried(func() error {
-		return p.inTx(ctx, "BEGIN", func(c *sql.Conn) error { return do(c) })
+	return p.s.tx.Retried(func() error {
+		return p.s.tx.Run(ctx, func(_ context.Context, c bun.IConn) error { return do(c) })
 	})
-}
-
-// inTx has the connection of its transaction, for COPY.
-func (p portable) inTx(ctx context.Context, begin string, do func(c *sql.Conn) error) (err error) {
-	c, err := p.s.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if _, err := c.ExecContext(ctx, begin); err != nil {
-		return err
-	}
-	if err := do(c); err != nil {
-		// Fails on a connection that is broken, which has no transaction anymore.
-		_, _ = c.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		return err
-	}
-	_, err = c.ExecContext(ctx, "COMMIT")
-	return err
 }
 
 // Insert sends all rows with one COPY, which takes the numbers of events as they are.

@@ -1,14 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,15 +54,9 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.GroupLimit <= 0 {
-		d.GroupLimit = 256
-	}
-	if d.MaxConns <= 0 {
-		d.MaxConns = 16
-	}
-	if d.UnitTimeout <= 0 {
-		d.UnitTimeout = 30 * time.Second
-	}
+	d.GroupLimit = cmp.Or(max(d.GroupLimit, 0), 256)
+	d.MaxConns = cmp.Or(max(d.MaxConns, 0), 16)
+	d.UnitTimeout = cmp.Or(max(d.UnitTimeout, 0), 30*time.Second)
 	return d
 }
 
@@ -80,13 +73,7 @@ type Store struct {
 	owned    bool
 	place    string // without a password; "" for a database that the caller opened
 	backend  *backend
-	hot      bun.IConn // for statements that are a transaction by themselves
-	queue    bun.IConn // for those of the delivery queue
-	timeout  time.Duration
-	drain    func()
-	units    sync.WaitGroup // under way outside the group commit
-	mu       sync.Mutex     // orders units.Add before units.Wait
-	closed   bool
+	tx       *bunstore.Transactions
 	listener *listener // nil when there is nothing to listen on
 	notifier *notifier
 }
@@ -170,26 +157,23 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 	// Counter rows 0 to 7 are for stores, 8 to 15 for bound ones, whose
 	// transactions may stay open for as long as their owner likes.
-	s := &Store{db: db.DB, backend: &backend{shard: rand.IntN(8)}, timeout: o.UnitTimeout} //nolint:gosec // no secret
-	s.hot = bun.IConn(db.DB)
-	if !o.Unprepared {
-		s.hot = bunstore.NewPrepared(db.DB)
+	s := &Store{db: db.DB, backend: &backend{shard: rand.IntN(8)}} //nolint:gosec // no secret
+	s.tx = &bunstore.Transactions{
+		Conn: func(ctx context.Context) (bun.IConn, func(bool), error) { return bunstore.Borrow(ctx, s.db) },
+		// The server answers the commit of a transaction in which a statement failed by
+		// rolling it back, without an error; the first statement here fails then.
+		Begin: "begin", Commit: "select 1; commit", Undone: undone, Retryable: retryable,
 	}
-	if s.queue = queue; queue == nil {
-		s.queue = s.hot
+	hot := bun.IConn(db.DB) // for statements that are a transaction by themselves
+	if !o.Unprepared {
+		hot = bunstore.NewPrepared(db.DB)
 	}
 	s.notifier = newNotifier(s)
-	group, drain := bunstore.NewGroupCommit(o.GroupLimit, nil, s.writeGroup)
-	s.drain = drain
 	s.Store = bunstore.New(bunstore.Config{
-		Backend: s.backend, Build: db, Read: s.hot, Queue: s.queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
+		Backend: s.backend, Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
 		ReadTogether: readTogether, Queued: s.notifier.tell,
-		Commit: func(ctx context.Context, u *bunstore.Unit) error {
-			if u.Creation != nil {
-				return group(ctx, u)
-			}
-			return s.writeAlone(ctx, u)
-		},
+		// Postgres has as many writers as connections, and shares the flush of its log among them.
+		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout,
 	})
 	return s
 }
@@ -198,17 +182,11 @@ func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 // disconnects what Open connected.
 func (s *Store) Close() error {
 	s.SetClosed()
-	s.drain()
-	s.mu.Lock()
-	first := !s.closed
-	s.closed = true
-	s.mu.Unlock()
-	s.units.Wait()
 	s.notifier.close()
 	if s.listener != nil {
 		s.listener.close()
 	}
-	if s.owned && first {
+	if s.owned {
 		return s.db.Close()
 	}
 	return nil
@@ -262,25 +240,14 @@ func (s *Store) PoolStats() sql.DBStats { return s.db.Stats() }
 // inTx runs a step of a migration. The lock ends with the transaction, so it
 // works through a pooler and no crash leaves it behind.
 func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if _, err = tx.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)); err == nil {
-		err = do(ctx, tx)
-	}
-	if err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
+	return s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
+		if _, err := c.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)); err != nil {
+			return err
+		}
+		return do(ctx, c)
+	})
 }
 
 const schemaExists = "SELECT to_regclass('formsvc_schema') IS NOT NULL"
 
-func migrations() ([]Migration, error) {
-	files, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	return bunstore.Migrations(files)
-}
+func migrations() ([]Migration, error) { return bunstore.Migrations(migrationFiles, "migrations") }

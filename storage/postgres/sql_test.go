@@ -24,7 +24,9 @@ func TestSQL(t *testing.T) {
 	sqltest.Run(t, func(t testing.TB) sqltest.Database {
 		dsn := postgrestest.DSN(t)
 		return sqltest.Database{
-			DB: raw(t, dsn),
+			DB:  raw(t, dsn),
+			DSN: dsn + rawOptions,
+			New: func(db *bun.DB) sqltest.Store { return postgres.New(db, nil) },
 			Open: func(t testing.TB) sqltest.Store {
 				return open(t, dsn, &postgres.Options{SkipMigrations: true, MaxConns: 4})
 			},
@@ -45,9 +47,11 @@ func TestSQL(t *testing.T) {
 	})
 }
 
+const rawOptions = "&default_query_exec_mode=exec&standard_conforming_strings=on"
+
 func raw(t testing.TB, dsn string) *bun.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=exec&standard_conforming_strings=on")
+	db, err := sql.Open("pgx", dsn+rawOptions)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func syncDir(dir string) error {
 // feed since the backup has a position beyond what is in it, and would otherwise miss as
 // many new events as were lost. To call it again does no harm.
 func (s *Store) Restored(ctx context.Context) error {
-	err := s.writer.inTx(ctx, func(c bun.IConn) error {
+	err := s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
 		if _, err := c.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) SELECT 'formsvc_events', 0 "+
 			"WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'formsvc_events')"); err != nil {
 			return err

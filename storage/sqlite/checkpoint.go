@@ -69,7 +69,7 @@ func (k *checkpointer) look(ctx context.Context) {
 	if err != nil || log-moved > k.limit {
 		return // readers need even what is in it
 	}
-	_ = k.writer.alone(ctx, func(c bun.IConn) error {
+	_ = alone(ctx, k.writer, func(c bun.IConn) error {
 		_, _, err := checkpoint(ctx, c, "PASSIVE")
 		return err
 	})

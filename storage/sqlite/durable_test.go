@@ -1,18 +1,12 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/uptrace/bun"
-
-	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
 // TestCommitsAreFlushed looks at the connections that write. With a write-ahead log
@@ -71,52 +65,5 @@ func TestPragmasAreChecked(t *testing.T) {
 		if err := errors.Join(conn.Close(), db.Close()); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// brokenDisk is a connection whose commits fail.
-type brokenDisk struct {
-	bun.IConn
-
-	failure    error
-	statements []string
-}
-
-func (b *brokenDisk) ExecContext(_ context.Context, query string, _ ...any) (sql.Result, error) {
-	b.statements = append(b.statements, query)
-	if query == "COMMIT" {
-		return nil, b.failure
-	}
-	return nil, nil //nolint:nilnil // nobody looks at it
-}
-
-// brokenWriter writes on a broken disk.
-type brokenWriter struct{ disk *brokenDisk }
-
-func (w brokenWriter) inTx(ctx context.Context, do func(c bun.IConn) error) error {
-	return inTx(ctx, w.disk, do)
-}
-func (w brokenWriter) alone(_ context.Context, do func(c bun.IConn) error) error { return do(w.disk) }
-func (w brokenWriter) close() error                                              { return nil }
-
-// TestFailedCommitIsUnknown has a commit fail, of which nobody knows what became of
-// it: no unit of it is tried again, and each is told.
-func TestFailedCommitIsUnknown(t *testing.T) {
-	t.Parallel()
-	disk := &brokenDisk{failure: errors.New("disk I/O error")}
-	s := newStore(brokenWriter{disk}, nil, nil, new((*Options)(nil).withDefaults()))
-	ran := 0
-	group := make([]*bunstore.Unit, 3)
-	for i := range group {
-		group[i] = &bunstore.Unit{Do: func(context.Context, bun.IConn) error { ran++; return nil }}
-	}
-	s.writeGroup(group)
-	for i, u := range group {
-		if !errors.Is(u.Err, formsvc.ErrUnknownOutcome) || !errors.Is(u.Err, disk.failure) {
-			t.Errorf("unit %d: %v, want ErrUnknownOutcome and its cause", i, u.Err)
-		}
-	}
-	if ran != len(group) {
-		t.Errorf("%d units were run, want each of %d once: %q", ran, len(group), disk.statements)
 	}
 }

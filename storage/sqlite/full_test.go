@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func TestFull(t *testing.T) {
 // limitPages sets how large the database may become.
 func (s *Store) limitPages(t *testing.T, pages string) {
 	t.Helper()
-	if err := s.writer.inTx(t.Context(), func(c bun.IConn) error {
+	if err := s.tx.Run(t.Context(), func(_ context.Context, c bun.IConn) error {
 		var most int
 		return c.QueryRowContext(t.Context(), "PRAGMA max_page_count = "+pages).Scan(&most)
 	}); err != nil {

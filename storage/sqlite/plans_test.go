@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"regexp"
@@ -33,7 +34,7 @@ func TestPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			if err := s.writer.inTx(t.Context(), func(c bun.IConn) error {
+			if err := s.tx.Run(t.Context(), func(_ context.Context, c bun.IConn) error {
 				_, err := c.ExecContext(t.Context(), before)
 				return err
 			}); err != nil {

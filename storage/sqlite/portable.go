@@ -89,11 +89,7 @@ func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) (err err
 }
 
 func (p portable) Write(ctx context.Context, do func(c bun.IConn) error) error {
-	err := p.s.writer.inTx(ctx, do)
-	if err == nil && p.s.checkpoints != nil {
-		p.s.checkpoints.committed()
-	}
-	return err
+	return p.s.tx.Run(ctx, func(_ context.Context, c bun.IConn) error { return do(c) })
 }
 
 // insertRows is how many rows one statement inserts.

@@ -30,7 +30,7 @@ func (s *Store) Scrub(ctx context.Context) error {
 			return err
 		}
 		busy := false
-		err := s.writer.alone(ctx, func(c bun.IConn) (err error) {
+		err := alone(ctx, s.writer, func(c bun.IConn) (err error) {
 			busy, err = truncateLog(ctx, c)
 			return err
 		})

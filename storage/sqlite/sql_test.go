@@ -24,7 +24,9 @@ func TestSQL(t *testing.T) {
 	sqltest.Run(t, func(t testing.TB) sqltest.Database {
 		path := filepath.Join(t.TempDir(), "forms.db")
 		return sqltest.Database{
-			DB: raw(t, path),
+			DB:  raw(t, path),
+			DSN: sqlite.DSN(path),
+			New: func(db *bun.DB) sqltest.Store { return sqlite.New(db, nil) },
 			Open: func(t testing.TB) sqltest.Store {
 				return open(t, path, &sqlite.Options{SkipMigrations: true})
 			},

@@ -1,12 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -51,18 +51,10 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.GroupLimit <= 0 {
-		d.GroupLimit = 256
-	}
-	if d.BusyTimeout <= 0 {
-		d.BusyTimeout = 5 * time.Second
-	}
-	if d.ReadConns <= 0 {
-		d.ReadConns = 8
-	}
-	if d.LogSize <= 0 {
-		d.LogSize = 4_000 * pageSize
-	}
+	d.GroupLimit = cmp.Or(max(d.GroupLimit, 0), 256)
+	d.BusyTimeout = cmp.Or(max(d.BusyTimeout, 0), 5*time.Second)
+	d.ReadConns = cmp.Or(max(d.ReadConns, 0), 8)
+	d.LogSize = cmp.Or(max(d.LogSize, 0), 4_000*pageSize)
 	return d
 }
 
@@ -76,10 +68,10 @@ type Store struct {
 
 	backend     *backend
 	writer      writer
-	drain       func()
-	checkpoints *checkpointer // nil on a database that the caller opened
-	owned       []*sql.DB     // closed by Close, last first
-	path        string        // "" for a database that the caller opened
+	tx          *bunstore.Transactions // on writer
+	checkpoints *checkpointer          // nil on a database that the caller opened
+	owned       []*sql.DB              // closed by Close, last first
+	path        string                 // "" for a database that the caller opened
 	options     *Options
 	pool        *sql.DB // for long reads: that of all reads, or the caller's
 	close       sync.Once
@@ -177,13 +169,19 @@ func closeOnError(err *error, db *sql.DB) {
 
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
 	s := &Store{backend: newBackend(), writer: w}
-	var commit func(context.Context, *bunstore.Unit) error
-	// A commit blocks its thread while the disk flushes, and with it, on one processor,
-	// whoever was about to write: they would miss each group, and make groups of one.
-	commit, s.drain = bunstore.NewGroupCommit(o.GroupLimit, runtime.Gosched, s.writeGroup)
+	s.tx = &bunstore.Transactions{
+		// It takes the write lock before it reads anything: a transaction that read
+		// first could not wait for the lock, SQLite would refuse it at once.
+		Conn: w.take, Begin: "BEGIN IMMEDIATE", Commit: "COMMIT",
+		// On a full disk the mark that commits, which is written last, is missing.
+		Undone:    isFull,
+		Committed: func() { s.checkpoints.committed() },
+	}
 	s.Store = bunstore.New(bunstore.Config{
-		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Commit: commit,
-		Rebind: func(q string) string { return q },
+		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Rebind: func(q string) string { return q },
+		// A commit blocks its thread while the disk flushes, and with it, on one processor,
+		// whoever was about to write: they would miss each group, and make groups of one.
+		Transactions: s.tx, GroupLimit: o.GroupLimit, Gather: runtime.Gosched,
 	})
 	return s
 }
@@ -194,7 +192,6 @@ func (s *Store) Close() error {
 	var err error
 	s.close.Do(func() {
 		s.SetClosed()
-		s.drain()
 		err = errors.Join(s.checkpoints.close(), s.writer.close())
 		for _, db := range s.owned {
 			err = errors.Join(err, db.Close())
@@ -211,13 +208,10 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inTx := func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
-		return s.writer.inTx(ctx, func(c bun.IConn) error { return do(ctx, c) })
-	}
-	if err := bunstore.Steps(ctx, list, bunstore.ColumnsOfSQLite, inTx); err != nil {
+	if err := bunstore.Steps(ctx, list, bunstore.ColumnsOfSQLite, s.tx.Run); err != nil {
 		return err
 	}
-	return inTx(ctx, bunstore.MakeIdentity)
+	return s.tx.Run(ctx, bunstore.MakeIdentity)
 }
 
 // Migrations returns every step of the schema and when it was applied.
@@ -225,7 +219,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 	if list, err = migrations(); err != nil {
 		return nil, err
 	}
-	err = s.writer.inTx(ctx, func(c bun.IConn) error {
+	err = s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
 		list, err = bunstore.Status(ctx, list, c, bunstore.ColumnsOfSQLite)
 		return err
 	})
@@ -234,13 +228,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 
 const schemaExists = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'"
 
-func migrations() ([]Migration, error) {
-	files, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	return bunstore.Migrations(files)
-}
+func migrations() ([]Migration, error) { return bunstore.Migrations(migrationFiles, "migrations") }
 
 func dsn(path string, o *Options, pragmas ...string) string {
 	q := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())}}

@@ -154,8 +154,12 @@ func leaveRepeated(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]
 		for len(some) < bulkRows {
 			some = append(slices.Clip(some), some[0])
 		}
-		if err := markTaken(ctx, c, taken, some); err != nil {
+		found, err := bunstore.Strings(ctx, c, findRecords, some...)
+		if err != nil {
 			return nil, err
+		}
+		for _, hash := range found {
+			taken[hash] = true
 		}
 	}
 	good := units[:0:0]
@@ -173,22 +177,6 @@ func leaveRepeated(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]
 		good = append(good, u)
 	}
 	return good, nil
-}
-
-func markTaken(ctx context.Context, c bun.IConn, taken map[string]bool, hashes []any) (err error) {
-	rows, err := c.QueryContext(ctx, findRecords, hashes...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
-			return err
-		}
-		taken[string(hash)] = true
-	}
-	return rows.Err()
 }
 
 // insertRecords writes the idempotency records of units, whose keys nobody has.

@@ -101,33 +101,19 @@ type Statements struct {
 	UseKeys string
 }
 
-// classified is a driver's error together with what it means.
-type classified struct {
-	kind  error
-	cause error
-}
-
-func (e *classified) Error() string { return fmt.Sprintf("%v: %v", e.kind, e.cause) }
-
-// Unwrap lets errors.Is and errors.As see both.
-func (e *classified) Unwrap() []error { return []error{e.kind, e.cause} }
-
 // Classified returns cause marked as a kind of formsvc error.
 func Classified(kind, cause error) error {
 	if cause == nil || errors.Is(cause, kind) {
 		return cause
 	}
-	return &classified{kind: kind, cause: cause}
+	return fmt.Errorf("%w: %w", kind, cause)
 }
 
-// ErrCommit marks a failure of the commit itself, after which nobody knows
+// errCommit marks a failure of the commit itself, after which nobody knows
 // whether the unit happened.
-func ErrCommit(cause error) error {
+func errCommit(cause error) error {
 	return Classified(formsvc.ErrUnavailable, Classified(formsvc.ErrUnknownOutcome, cause))
 }
-
-// IsCommitError reports whether err is of ErrCommit.
-func IsCommitError(err error) bool { return errors.Is(err, formsvc.ErrUnknownOutcome) }
 
 // Rebinder returns a function that turns the ? placeholders of a query into
 // $1, $2, …. It remembers the queries it has seen, which must be constants

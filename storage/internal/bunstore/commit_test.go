@@ -29,6 +29,12 @@ func (r *recorder) run(group []*Unit) {
 	}
 }
 
+// groupCommit commits units in groups of at most limit, each by run.
+func groupCommit(limit int, run func([]*Unit)) (commit func(context.Context, *Unit) error, drain func()) {
+	k := &committer{groups: newGrouper(limit, 1, nil, func(_ context.Context, group []*Unit) { run(group) })}
+	return k.commit, k.close
+}
+
 func (r *recorder) sizes() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +60,7 @@ func wantSizes(t *testing.T, r *recorder, want ...int) {
 
 func TestALoneUnitCommitsAtOnce(t *testing.T) {
 	r := &recorder{}
-	commit, drain := NewGroupCommit(8, nil, r.run)
+	commit, drain := groupCommit(8, r.run)
 	for range 3 {
 		if err := commit(t.Context(), &Unit{}); err != nil {
 			t.Fatal(err)
@@ -67,7 +73,7 @@ func TestALoneUnitCommitsAtOnce(t *testing.T) {
 func TestUnitsThatArriveMeanwhileShareTheNextCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, _ := NewGroupCommit(4, nil, r.run)
+		commit, _ := groupCommit(4, r.run)
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() { _ = commit(t.Context(), &Unit{}) })
@@ -84,7 +90,7 @@ func TestAUnitGetsItsOwnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine := errors.New("mine")
 		hold := make(chan struct{})
-		commit, _ := NewGroupCommit(8, nil, func(group []*Unit) {
+		commit, _ := groupCommit(8, func(group []*Unit) {
 			<-hold
 			for _, u := range group {
 				if u.Creation != nil {
@@ -117,7 +123,7 @@ func TestAUnitGetsItsOwnError(t *testing.T) {
 func TestAWaitingUnitIsWithdrawnWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, _ := NewGroupCommit(8, nil, r.run)
+		commit, _ := groupCommit(8, r.run)
 		first, waiting, other := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		go func() { first <- commit(context.Background(), &Unit{}) }()
 		synctest.Wait()
@@ -149,7 +155,7 @@ func TestAWaitingUnitIsWithdrawnWhenItsContextEnds(t *testing.T) {
 func TestAUnitUnderWayIsToldTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, _ := NewGroupCommit(8, nil, r.run)
+		commit, _ := groupCommit(8, r.run)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 2)
 		go func() { done <- commit(context.Background(), &Unit{}) }()
@@ -173,7 +179,7 @@ func TestAUnitUnderWayIsToldTheTruth(t *testing.T) {
 // behind it must not wait for ever.
 func TestLeadIsHandedOn(t *testing.T) {
 	for range 2_000 {
-		commit, drain := NewGroupCommit(1, nil, func([]*Unit) {})
+		commit, drain := groupCommit(1, func([]*Unit) {})
 		var wg sync.WaitGroup
 		for i := range 6 {
 			wg.Go(func() {
@@ -193,7 +199,7 @@ func TestLeadIsHandedOn(t *testing.T) {
 func TestDrainFinishesWhatWaitsAndRefusesTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
-		commit, drain := NewGroupCommit(2, nil, r.run)
+		commit, drain := groupCommit(2, r.run)
 		results := make(chan error, 5)
 		for range 5 {
 			go func() { results <- commit(context.Background(), &Unit{}) }()

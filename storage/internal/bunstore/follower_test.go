@@ -23,7 +23,7 @@ func newCrowd(t *testing.T, end func(group []*Unit), contexts ...context.Context
 		hold: make(chan struct{}), units: make([]*Unit, len(contexts)), done: make(chan int, len(contexts)), errs: make([]error, len(contexts)),
 	}
 	first := make(chan struct{})
-	commit, _ := NewGroupCommit(len(contexts), nil, func(group []*Unit) {
+	commit, _ := groupCommit(len(contexts), func(group []*Unit) {
 		if group[0] != c.units[0] { // alone before them, so that they gather
 			<-first
 			return

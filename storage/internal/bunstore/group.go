@@ -29,10 +29,10 @@ type joiner interface {
 // who arrives meanwhile waits, and the first of them leads the next group. So a
 // lone call runs at once, and groups grow with the load.
 type grouper[T joiner] struct {
-	run     func([]T)
-	gather  func() // lets others come before a group is taken; nil: nothing
-	limit   int    // members of a group
-	leaders int    // groups that run at once
+	run     func(ctx context.Context, group []T) // ctx is that of who leads
+	gather  func()                               // lets others come before a group is taken; nil: nothing
+	limit   int                                  // members of a group
+	leaders int                                  // groups that run at once
 
 	mu      sync.Mutex
 	waiting []T
@@ -41,7 +41,7 @@ type grouper[T joiner] struct {
 	idle    sync.Cond // on mu: leading became 0
 }
 
-func newGrouper[T joiner](limit, leaders int, gather func(), run func([]T)) *grouper[T] {
+func newGrouper[T joiner](limit, leaders int, gather func(), run func(context.Context, []T)) *grouper[T] {
 	g := &grouper[T]{run: run, gather: gather, limit: limit, leaders: leaders}
 	g.idle.L = &g.mu
 	return g
@@ -62,7 +62,7 @@ func (g *grouper[T]) do(ctx context.Context, x T) error {
 	g.waiting = append(g.waiting, x)
 	if g.leading < g.leaders {
 		g.leading++
-		g.lead(x)
+		g.lead(ctx, x)
 		return nil
 	}
 	m := x.membership()
@@ -79,7 +79,7 @@ func (g *grouper[T]) do(ctx context.Context, x T) error {
 	}
 	g.mu.Lock()
 	if m.leader && !m.taken {
-		g.lead(x)
+		g.lead(ctx, x)
 		return nil
 	}
 	g.mu.Unlock()
@@ -101,9 +101,9 @@ func (g *grouper[T]) withdraw(x T) bool {
 	return true
 }
 
-// lead runs one group, with self in it, and hands the lead on. It is called
-// with mu held and returns with mu released.
-func (g *grouper[T]) lead(self T) {
+// lead runs one group, with self in it, and hands the lead on, however run ends. It is
+// called with mu held and returns with mu released.
+func (g *grouper[T]) lead(ctx context.Context, self T) {
 	if g.gather != nil {
 		g.mu.Unlock()
 		g.gather()
@@ -112,16 +112,17 @@ func (g *grouper[T]) lead(self T) {
 	group := g.assemble(self)
 	g.mu.Unlock()
 
-	g.run(group)
-
-	g.mu.Lock()
-	g.promote()
-	g.mu.Unlock()
-	for _, x := range group {
-		if x != self {
-			x.membership().signal <- struct{}{}
+	defer func() {
+		g.mu.Lock()
+		g.promote()
+		g.mu.Unlock()
+		for _, x := range group {
+			if x != self {
+				x.membership().signal <- struct{}{}
+			}
 		}
-	}
+	}()
+	g.run(ctx, group)
 }
 
 // assemble returns a group with self in it. Who leads another one stays for that. It

@@ -15,7 +15,7 @@ type errand struct {
 	ran int
 }
 
-func run(group []*errand) {
+func run(_ context.Context, group []*errand) {
 	for _, e := range group {
 		e.ran++
 	}
@@ -26,11 +26,11 @@ func TestAsManyGroupsAtOnceAsThereMayBeLeaders(t *testing.T) {
 		hold := make(chan struct{})
 		var mu sync.Mutex
 		var sizes []int
-		g := newGrouper(3, 2, nil, func(group []*errand) {
+		g := newGrouper(3, 2, nil, func(ctx context.Context, group []*errand) {
 			mu.Lock()
 			sizes = append(sizes, len(group))
 			mu.Unlock()
-			run(group)
+			run(ctx, group)
 			<-hold
 		})
 		errands := make([]errand, 9)

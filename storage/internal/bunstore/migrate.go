@@ -38,9 +38,9 @@ var ErrSchemaNewer = errors.New("the database schema is newer than this release"
 // numbers, so that this one must not use the database.
 var ErrSchemaOther = errors.New("another build made the schema of this database")
 
-// Migrations reads files named NNNN_name.sql.
-func Migrations(files fs.FS) ([]Migration, error) {
-	names, err := fs.Glob(files, "*.sql")
+// Migrations reads the files named NNNN_name.sql in a directory.
+func Migrations(files fs.FS, dir string) ([]Migration, error) {
+	names, err := fs.Glob(files, path.Join(dir, "*.sql"))
 	if err != nil {
 		return nil, err
 	}

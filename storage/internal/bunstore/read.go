@@ -2,6 +2,7 @@ package bunstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/uptrace/bun"
 
@@ -66,6 +67,9 @@ func (s *Store) readAlone(ctx context.Context, key formsvc.ResponseKey) (formsvc
 	return s.response(context.WithoutCancel(ctx), s.read, key, selectResponse)
 }
 
+// errUnread is what the others of a group get whose leader panics.
+var errUnread = Classified(formsvc.ErrUnavailable, errors.New("bunstore: a panic in a group of reads"))
+
 // readGroup reads a group of responses. They share a failure too, which can only
 // be the database's: a key that names nothing is none.
 func (s *Store) readGroup(together func(context.Context, bun.IConn, []*Read) error, group []*Read) {
@@ -76,12 +80,18 @@ func (s *Store) readGroup(together func(context.Context, bun.IConn, []*Read) err
 		return
 	}
 	for _, r := range group {
-		r.err = formsvc.ErrNotFound
+		r.err = errUnread
 	}
 	if err := together(ctx, s.read, group); err != nil {
 		err = s.backend.Classify(err)
 		for _, r := range group {
 			r.response, r.err = formsvc.Response{}, err
+		}
+		return
+	}
+	for _, r := range group {
+		if errors.Is(r.err, errUnread) { // by no row
+			r.err = formsvc.ErrNotFound
 		}
 	}
 }

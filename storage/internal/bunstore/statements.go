@@ -30,24 +30,29 @@ func NewPrepared(on preparer) *Prepared {
 	return &Prepared{on: on, stmts: make(map[string]*sql.Stmt)}
 }
 
-func (p *Prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+// stmt returns the statement of a query, or nil for one that is to be passed on: without
+// arguments, or since it can't be prepared, whose error it meets again.
+func (p *Prepared) stmt(ctx context.Context, query string, args []any) *sql.Stmt {
+	if len(args) == 0 {
+		return nil
+	}
 	p.mu.RLock()
 	s := p.stmts[query]
 	p.mu.RUnlock()
 	if s != nil {
-		return s, nil
+		return s
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.stmts[query]; s != nil {
-		return s, nil
+		return s
 	}
 	s, err := p.on.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept: it closes with the connection
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	p.stmts[query] = s
-	return s, nil
+	return s
 }
 
 // Close closes the statements. Those on a *sql.Conn must be closed before it: database/sql
@@ -65,38 +70,24 @@ func (p *Prepared) Close() error {
 
 // QueryContext is like that of database/sql.
 func (p *Prepared) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if len(args) == 0 {
-		return p.on.QueryContext(ctx, query)
+	if s := p.stmt(ctx, query, args); s != nil { //nolint:sqlclosecheck // kept: it closes with the connection
+		return s.QueryContext(ctx, args...)
 	}
-	s, err := p.stmt(ctx, query) //nolint:sqlclosecheck // kept: it closes with the connection
-	if err != nil {
-		return nil, err
-	}
-	return s.QueryContext(ctx, args...)
+	return p.on.QueryContext(ctx, query, args...)
 }
 
 // ExecContext is like that of database/sql.
 func (p *Prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if len(args) == 0 {
-		return p.on.ExecContext(ctx, query)
+	if s := p.stmt(ctx, query, args); s != nil { //nolint:sqlclosecheck // kept: it closes with the connection
+		return s.ExecContext(ctx, args...)
 	}
-	s, err := p.stmt(ctx, query) //nolint:sqlclosecheck // kept: it closes with the connection
-	if err != nil {
-		return nil, err
-	}
-	return s.ExecContext(ctx, args...)
+	return p.on.ExecContext(ctx, query, args...)
 }
 
 // QueryRowContext is like that of database/sql.
 func (p *Prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if len(args) == 0 {
-		return p.on.QueryRowContext(ctx, query)
+	if s := p.stmt(ctx, query, args); s != nil { //nolint:sqlclosecheck // kept: it closes with the connection
+		return s.QueryRowContext(ctx, args...)
 	}
-	s, err := p.stmt(ctx, query) //nolint:sqlclosecheck // kept: it closes with the connection
-	if err != nil {
-		// database/sql can't make a Row that carries an error; the unprepared
-		// query meets the same one.
-		return p.on.QueryRowContext(ctx, query, args...)
-	}
-	return s.QueryRowContext(ctx, args...)
+	return p.on.QueryRowContext(ctx, query, args...)
 }

@@ -22,6 +22,7 @@ type Store struct {
 	read       bun.IConn
 	queue      bun.IConn
 	commit     func(context.Context, *Unit) error
+	drain      func()
 	rebind     func(string) string
 	queued     func()
 	readers    *grouper[*Read] // nil: each alone
@@ -45,7 +46,8 @@ type Config struct {
 	Build   Builder
 	// Read is where reads go.
 	Read bun.IConn
-	// Queue is where the reads of the delivery queue go. Defaults to Read.
+	// Queue is where the reads of the delivery queue go, and units of one statement.
+	// Defaults to Read.
 	Queue bun.IConn
 	// ReadTogether reads a group of responses with one query on c, each row with
 	// ScanRead. Nil reads each alone.
@@ -55,8 +57,18 @@ type Config struct {
 	// Queued is called after every commit of this store that left deliveries to
 	// send, and by Notify. It must not wait. Defaults to nothing.
 	Queued func()
-	// Commit runs a unit.
-	Commit func(context.Context, *Unit) error
+	// Transactions run the units. A store that only gets bound needs none.
+	Transactions *Transactions
+	// GroupLimit is how many units may share a commit.
+	GroupLimit int
+	// Gather is called before a group is taken, to let others come. Defaults to nothing.
+	Gather func()
+	// ManyWriters says that the database has as many writers as connections, and that
+	// a statement outside a transaction is one. Then only creations form groups, each of
+	// which is one statement on Read, and every other unit commits alone.
+	ManyWriters bool
+	// UnitTimeout bounds a unit once it is under way. Defaults to no bound.
+	UnitTimeout time.Duration
 	// Rebind turns ? placeholders into the database's own.
 	Rebind func(string) string
 }
@@ -68,11 +80,13 @@ func New(c Config) *Store {
 	}
 	s := &Store{
 		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
-		commit: c.Commit, rebind: c.Rebind, queued: c.Queued,
+		rebind: c.Rebind, queued: c.Queued,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
+	k := newCommitter(&c)
+	s.commit, s.drain = k.commit, k.close
 	if c.ReadTogether != nil {
-		s.readers = newGrouper(readLimit, readLeaders, nil, func(group []*Read) { s.readGroup(c.ReadTogether, group) })
+		s.readers = newGrouper(readLimit, readLeaders, nil, func(_ context.Context, group []*Read) { s.readGroup(c.ReadTogether, group) })
 	}
 	return s
 }
@@ -88,8 +102,11 @@ func (s *Store) Bound(build Builder, c bun.IConn) *Store {
 }
 
 // SetClosed makes every later call, and a Wait in progress, fail with
-// formsvc.ErrStoreClosed.
-func (s *Store) SetClosed() { s.close.Do(func() { close(s.closed) }) }
+// formsvc.ErrStoreClosed, and returns when the writes that are under way have ended.
+func (s *Store) SetClosed() {
+	s.close.Do(func() { close(s.closed) })
+	s.drain()
+}
 
 // Closed returns a channel that SetClosed closes.
 func (s *Store) Closed() <-chan struct{} { return s.closed }
@@ -172,100 +189,13 @@ func (s *Store) submit(ctx context.Context, u *Unit) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	err := s.commit(ctx, u)
-	if u.panicked != nil {
-		// The caller's function panicked, perhaps in the goroutine of whoever led
-		// the group: it surfaces here, in the caller's.
-		panic(u.panicked)
-	}
-	if err != nil {
+	if err := raise(s.commit(ctx, u)); err != nil {
 		return s.backend.Classify(err)
 	}
 	if u.Wake {
 		s.Notify()
 	}
 	return nil
-}
-
-// RunUnits runs a group of units inside the transaction that c is in. Units
-// that fail by themselves get their error; an error that RunUnits returns
-// means that the transaction must be rolled back.
-func RunUnits(ctx context.Context, b Backend, c bun.IConn, group []*Unit) error {
-	creations := make([]*Unit, 0, len(group))
-	for _, u := range group {
-		u.Err, u.Wake = nil, false
-		if u.Creation != nil {
-			creations = append(creations, u)
-		}
-	}
-	if len(creations) > 0 {
-		if err := b.CreateResponses(ctx, c, creations); err != nil {
-			return err
-		}
-	}
-	for _, u := range group {
-		if u.Creation != nil {
-			continue
-		}
-		if len(group) == 1 {
-			// Alone in its transaction, it needs no savepoint.
-			return u.Attempt(ctx, c)
-		}
-		if err := savepoint(ctx, c, u); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// savepoint runs one unit so that its failure undoes only itself.
-func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
-	if _, err := c.ExecContext(ctx, "SAVEPOINT formsvc_unit"); err != nil {
-		return err
-	}
-	u.Err = u.Attempt(ctx, c)
-	if u.Err != nil {
-		u.Wake = false
-		if _, err := c.ExecContext(ctx, "ROLLBACK TO SAVEPOINT formsvc_unit"); err != nil {
-			return fmt.Errorf("bunstore: %w (after %w)", err, u.Err)
-		}
-	}
-	_, err := c.ExecContext(ctx, "RELEASE SAVEPOINT formsvc_unit")
-	return err
-}
-
-// inSavepoint runs a unit of a bound store.
-func inSavepoint(ctx context.Context, b Backend, c bun.IConn, u *Unit) error {
-	if creation := u.Creation; creation != nil {
-		u = &Unit{Do: func(ctx context.Context, c bun.IConn) error { return createAlone(ctx, b, c, creation) }}
-	}
-	if err := savepoint(ctx, c, u); err != nil {
-		return err
-	}
-	return u.Err
-}
-
-// createAlone writes a response as a part of the unit that c is in.
-func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation) error {
-	u := &Unit{Creation: creation}
-	if err := b.CreateResponses(ctx, c, []*Unit{u}); err != nil {
-		return err
-	}
-	return u.Err
-}
-
-// NewGroupCommit returns a function that commits units in groups of at most
-// limit, each group by run, and one that refuses new units and waits for the
-// last. run must set Err of every unit. gather is called before a group is taken, to
-// let others come; nil for nothing.
-func NewGroupCommit(limit int, gather func(), run func([]*Unit)) (commit func(context.Context, *Unit) error, drain func()) {
-	g := newGrouper(limit, 1, gather, run)
-	return func(ctx context.Context, u *Unit) error {
-		if err := g.do(ctx, u); err != nil {
-			return err
-		}
-		return u.Err
-	}, g.close
 }
 
 // Never is the stored form of the zero time.

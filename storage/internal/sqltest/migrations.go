@@ -99,7 +99,7 @@ func steps(t *testing.T, d Database, texts ...string) error {
 	if d.DB.Dialect().Name() == dialect.PG {
 		columns = bunstore.ColumnsOfPostgres
 	}
-	list, err := bunstore.Migrations(files)
+	list, err := bunstore.Migrations(files, ".")
 	must(t, err)
 	return bunstore.Steps(t.Context(), list, columns, func(ctx context.Context, do func(context.Context, bun.IConn) error) error {
 		return d.DB.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error { return do(ctx, tx.Tx) })
@@ -204,7 +204,7 @@ func migrateAll(t *testing.T, d Database) {
 // SHA256SUMS, which sha256sum -c takes too: what was released is never edited.
 func Released(t *testing.T, dir string) {
 	t.Helper()
-	list, err := bunstore.Migrations(os.DirFS(dir))
+	list, err := bunstore.Migrations(os.DirFS(dir), ".")
 	must(t, err)
 	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS")) //nolint:gosec // a directory of this tree
 	must(t, err)

@@ -39,6 +39,10 @@ type Database struct {
 	// OpenWith opens a store on it with a keyring, as programs do, and registers
 	// its cleanup.
 	OpenWith func(t testing.TB, ring *keyring.Keyring) (Store, error)
+	// DSN is the data source name of DB.
+	DSN string
+	// New is the package's New.
+	New func(db *bun.DB) Store
 	// Bind is the package's Bind.
 	Bind func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error)
 	// Poison is the statement that makes inserting a response with the reference
@@ -70,6 +74,10 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"migrations/without checksums":               migrateUnrecorded,
 		"migrations/every column is of a step":       migrateAll,
 		"group/one at fault fails alone":             poisonedGroup,
+		"group/panics in units":                      panicsInUnits,
+		"group/panics in commits":                    panicsInCommits,
+		"group/units that exit":                      unitsThatExit,
+		"bound/panics":                               panicsBound,
 		"secrets/sealed where they are kept":         secretsSealed,
 		"secrets/stored readable without keys":       secretsReadable,
 		"secrets/bound to their place":               secretsMoved,

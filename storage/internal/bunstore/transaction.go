@@ -1,0 +1,148 @@
+package bunstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Transactions are what a backend gives to run transactions that write.
+type Transactions struct {
+	// Conn takes a connection that nobody else uses until it is given back. lost says
+	// that it may still be in a transaction.
+	Conn func(ctx context.Context) (c bun.IConn, giveBack func(lost bool), err error)
+	// Begin and Commit are the statements around a transaction.
+	Begin, Commit string
+	// Undone reports whether a commit that failed certainly changed nothing.
+	Undone func(error) bool
+	// Retryable reports whether the database undid something because of others.
+	// Defaults to never.
+	Retryable func(error) bool
+	// Committed is called after each commit. Defaults to nothing.
+	Committed func()
+}
+
+// rollbackTimeout bounds a rollback, after which the connection is lost.
+const rollbackTimeout = 5 * time.Second
+
+// Run runs a function in a transaction.
+func (t *Transactions) Run(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
+	return raise(t.with(ctx, func(c bun.IConn) (lost bool, err error) {
+		return t.on(ctx, c, func() error { return do(ctx, c) })
+	}))
+}
+
+// with runs a function on a connection, which it tells whether that is lost.
+func (t *Transactions) with(ctx context.Context, do func(c bun.IConn) (lost bool, err error)) error {
+	c, giveBack, err := t.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	lost := true
+	defer func() { giveBack(lost) }()
+	lost, err = do(c)
+	return err
+}
+
+// on runs a function in a transaction on c. An error is of errCommit when nobody knows
+// whether it committed. However the function is left, the transaction is over, or the
+// connection lost.
+func (t *Transactions) on(ctx context.Context, c bun.IConn, do func() error) (lost bool, err error) {
+	lost = true
+	defer func() {
+		if !lost {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+		defer cancel()
+		// A database may have rolled back by itself after a fault of the disk, so that
+		// this fails; a connection that is lost for that is soon replaced.
+		lost = exec(ctx, c, "ROLLBACK") != nil || isPanic(err)
+	}()
+	if err := exec(ctx, c, t.Begin); err != nil {
+		return isPanic(err), err
+	}
+	if err := do(); err != nil {
+		return true, err
+	}
+	if err := exec(ctx, c, t.Commit); err != nil {
+		if !t.Undone(err) {
+			err = errCommit(err)
+		}
+		return true, err
+	}
+	if t.Committed != nil {
+		t.Committed()
+	}
+	return false, nil
+}
+
+// attempts is how often something is tried when others make the database undo it.
+const attempts = 4
+
+// Retried tries again what the database undid because of others.
+func (t *Transactions) Retried(try func() error) error {
+	for n := 1; ; n++ {
+		err := try()
+		if t.Retryable == nil || !t.Retryable(err) || n == attempts {
+			return err
+		}
+		time.Sleep(rand.N(time.Duration(n) * 10 * time.Millisecond)) //nolint:gosec // jitter
+	}
+}
+
+// Borrow takes a connection of a pool for [Transactions].Conn. One that is lost is closed,
+// in a goroutine: after a panic of a driver, database/sql may wait for ever for the query.
+func Borrow(ctx context.Context, db *sql.DB) (bun.IConn, func(lost bool), error) {
+	c, err := db.Conn(ctx)
+	return c, func(lost bool) {
+		if lost {
+			go func() { _ = c.Raw(func(any) error { return driver.ErrBadConn }) }()
+			return
+		}
+		_ = c.Close()
+	}, err
+}
+
+// exec runs a statement without arguments.
+func exec(ctx context.Context, c bun.IConn, statement string) error {
+	return attempt(func() error {
+		_, err := c.ExecContext(ctx, statement)
+		return err
+	})
+}
+
+// A panicError is a panic on its way to the caller whom it is for.
+type panicError struct{ value any }
+
+func (p *panicError) Error() string { return fmt.Sprintf("bunstore: panic: %v", p.value) }
+
+func isPanic(err error) bool {
+	_, ok := errors.AsType[*panicError](err)
+	return ok
+}
+
+// raise panics again with what a function panicked with, perhaps in the goroutine of
+// another one, which led its group. It returns other errors.
+func raise(err error) error {
+	if p, ok := errors.AsType[*panicError](err); ok {
+		panic(p.value)
+	}
+	return err
+}
+
+// attempt runs a function and returns a panic as an error.
+func attempt(do func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicError{v}
+		}
+	}()
+	return do()
+}

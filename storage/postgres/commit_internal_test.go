@@ -1,0 +1,30 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/uptrace/bun"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// TestAnAbortedTransactionIsNoSuccess commits after a statement failed whose error nobody
+// looked at: the server rolls back and takes that for no error.
+func TestAnAbortedTransactionIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.Context(), postgrestest.DSN(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	err = s.tx.Run(t.Context(), func(ctx context.Context, c bun.IConn) error {
+		_, _ = c.ExecContext(ctx, "SELECT 1 / 0")
+		return nil
+	})
+	if err == nil || errors.Is(err, formsvc.ErrUnknownOutcome) {
+		t.Errorf("the commit of an aborted transaction: %v, want an error that says that nothing happened", err)
+	}
+}
