@@ -40,12 +40,12 @@ var arrows = map[string][]string{
 	"storage/internal/sqltest": {
 		"storage/internal/bunstore", "storage/finding", "storage/storagetest", "storage/keyring", "engine", "bun",
 	},
-	"storage/sqlite": {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "modernc"},
+	"storage/sqlite": {"storage", "storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "modernc"},
 	"storage/sqlite/backup": {
-		"storage/sqlite", "storage/finding", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
+		"storage", "storage/sqlite", "storage/finding", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
 	},
 	"storage/transfer":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun"},
-	"storage/postgres":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "pgx"},
+	"storage/postgres":              {"storage", "storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 
 	"webhook/delivery/internal/schedule": {}, // pure: it has no clock and no I/O

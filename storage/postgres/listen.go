@@ -17,17 +17,17 @@ const channel = `'formsvc_' || (SELECT c.relnamespace FROM pg_class AS c WHERE c
 // Wait implements delivery.Queue. It also returns when another process queued
 // deliveries, as far as it can learn of that: see [Options.NoListen].
 func (s *Store) Wait(ctx context.Context, d time.Duration) error {
-	if err := s.Usable(ctx); err != nil {
+	if err := s.records.Usable(ctx); err != nil {
 		return err
 	}
 	s.notifier.waitBegins()
 	defer s.notifier.waitEnds()
 	l := s.listener
 	if l == nil || d <= 0 || !l.turn.TryLock() { // one listens for all
-		return s.Store.Wait(ctx, d)
+		return s.records.Wait(ctx, d)
 	}
 	defer l.turn.Unlock()
-	return l.wait(ctx, d, s.Woken(), s.Closed())
+	return l.wait(ctx, d, s.records.Woken(), s.records.Closed())
 }
 
 const (

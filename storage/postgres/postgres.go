@@ -15,8 +15,11 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 //go:embed migrations/*.sql
@@ -67,7 +70,11 @@ type Migration = bunstore.Migration
 // share. It implements formsvc.Store and delivery.Queue, and is safe for
 // concurrent use.
 type Store struct {
-	*bunstore.Store
+	formsvc.Store
+	delivery.Queue
+	storage.Database
+
+	records *bunstore.Store // what all three are
 
 	db       *sql.DB
 	owned    bool
@@ -146,7 +153,7 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 	if err := s.Migrate(ctx); err != nil {
 		return err
 	}
-	if err := s.CheckActive(ctx); err != nil {
+	if err := s.records.CheckActive(ctx); err != nil {
 		return err
 	}
 	return s.CheckKeys(ctx)
@@ -169,19 +176,20 @@ func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
 		hot = bunstore.NewPrepared(db.DB)
 	}
 	s.notifier = newNotifier(s)
-	s.Store = bunstore.New(bunstore.Config{
+	s.records = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
 		ReadTogether: readTogether, Queued: s.notifier.tell,
 		// Postgres has as many writers as connections, and shares the flush of its log among them.
 		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout,
 	})
+	s.Store, s.Queue, s.Database = s.records, s.records, s.records
 	return s
 }
 
 // Close refuses new calls, waits for the writes that are under way and
 // disconnects what Open connected.
 func (s *Store) Close() error {
-	s.SetClosed()
+	s.records.SetClosed()
 	s.notifier.close()
 	if s.listener != nil {
 		s.listener.close()

@@ -49,7 +49,7 @@ func (s *Store) Backup(ctx context.Context, path string, opts *BackupOptions) er
 	if err != nil {
 		return fmt.Errorf("sqlite: backup: %w", err)
 	}
-	if err := s.Usable(ctx); err != nil {
+	if err := s.records.Usable(ctx); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names the file

@@ -90,7 +90,7 @@ func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 		return nil, fmt.Errorf("sqlite: bind: %w", err)
 	}
 	o := opts.withDefaults()
-	return newStore(&poolWriter{}, nil, nil, &o).Bound(build, c), nil
+	return newStore(&poolWriter{}, nil, nil, &o).records.Bound(build, c), nil
 }
 
 // checkPool looks at two connections where the pool may have as many: a pragma that was

@@ -13,7 +13,7 @@ var ErrCorrupt = errors.New("sqlite: the database is damaged")
 // don't hang together, or when an index has another number of entries than its table.
 // Reads and writes go on meanwhile. A disk gives some 200 MB a second.
 func (s *Store) CheckIntegrity(ctx context.Context) error {
-	if err := s.Usable(ctx); err != nil {
+	if err := s.records.Usable(ctx); err != nil {
 		return err
 	}
 	var verdict string

@@ -26,7 +26,7 @@ var errLogInUse = errors.New("sqlite: the log is in use")
 // the caller opened needs PRAGMA secure_delete=ON for that.
 func (s *Store) Scrub(ctx context.Context) error {
 	for try := 1; ; try++ {
-		if err := s.Usable(ctx); err != nil {
+		if err := s.records.Usable(ctx); err != nil {
 			return err
 		}
 		busy := false

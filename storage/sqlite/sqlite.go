@@ -17,8 +17,11 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 //go:embed migrations/*.sql
@@ -64,7 +67,11 @@ type Migration = bunstore.Migration
 // A Store keeps everything in one SQLite database. It implements formsvc.Store
 // and delivery.Queue, and is safe for concurrent use.
 type Store struct {
-	*bunstore.Store
+	formsvc.Store
+	delivery.Queue
+	storage.Database
+
+	records *bunstore.Store // what all three are
 
 	backend     *backend
 	writer      writer
@@ -153,7 +160,7 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 func (s *Store) ready(ctx context.Context) error {
 	err := s.Migrate(ctx)
 	if err == nil {
-		err = s.CheckActive(ctx)
+		err = s.records.CheckActive(ctx)
 	}
 	if err == nil {
 		err = s.CheckKeys(ctx)
@@ -177,12 +184,13 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 		Undone:    isFull,
 		Committed: func() { s.checkpoints.committed() },
 	}
-	s.Store = bunstore.New(bunstore.Config{
+	s.records = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Rebind: func(q string) string { return q },
 		// A commit blocks its thread while the disk flushes, and with it, on one processor,
 		// whoever was about to write: they would miss each group, and make groups of one.
 		Transactions: s.tx, GroupLimit: o.GroupLimit, Gather: runtime.Gosched,
 	})
+	s.Store, s.Queue, s.Database = s.records, s.records, s.records
 	return s
 }
 
@@ -191,7 +199,7 @@ func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Sto
 func (s *Store) Close() error {
 	var err error
 	s.close.Do(func() {
-		s.SetClosed()
+		s.records.SetClosed()
 		err = errors.Join(s.checkpoints.close(), s.writer.close())
 		for _, db := range s.owned {
 			err = errors.Join(err, db.Close())

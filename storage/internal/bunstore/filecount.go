@@ -2,8 +2,7 @@ package bunstore
 
 import "context"
 
-// CountFiles returns how many files there are in all accounts, and how many bytes they
-// have together. It reads what is known of each of them.
+// CountFiles implements storage.Database.
 func (s *Store) CountFiles(ctx context.Context) (files int, bytes int64, err error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, 0, err

@@ -22,15 +22,7 @@ const (
 // errNotRotated means that some values are still under other keys.
 var errNotRotated = errors.New("values were sealed under other keys meanwhile: is one in use elsewhere?")
 
-// RotateSecrets seals all secrets and headers of webhooks anew that are not
-// sealed under the first key of the keyring, those stored readable among them,
-// and returns how many webhooks it changed. When none is left it notes that the
-// first key is the only one in use: the others can then be taken out of the
-// keyring, if every process that uses the database seals with the first one.
-// Webhooks may be used and changed meanwhile.
-//
-// It fails when there is no key, and when a value does not open; values that do
-// are sealed anew nevertheless.
+// RotateSecrets implements storage.Database.
 func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err

@@ -151,8 +151,7 @@ func (s *Store) registerKey(ctx context.Context, c bun.IConn, id string) error {
 	return err
 }
 
-// MissingKeys returns which keys values of this database may be sealed under that the
-// keyring doesn't have.
+// MissingKeys implements storage.Database.
 func (s *Store) MissingKeys(ctx context.Context) ([]string, error) {
 	missing, _, err := s.compareKeys(ctx)
 	return missing, err
@@ -173,10 +172,7 @@ func (s *Store) compareKeys(ctx context.Context) (missing []string, unnoted bool
 	return slices.DeleteFunc(registered, func(id string) bool { return slices.Contains(known, id) }), unnoted, nil
 }
 
-// CheckKeys makes sure that the keyring has every key that values of this
-// database may be sealed under, and notes the key that it seals with. It fails
-// with keyring.ErrUnknownKey, naming the keys that are missing. Open calls it
-// after migrating.
+// CheckKeys implements storage.Database.
 func (s *Store) CheckKeys(ctx context.Context) error {
 	missing, unnoted, err := s.compareKeys(ctx)
 	if err != nil {

@@ -163,7 +163,7 @@ func checkIDs(ids ...formsvc.ID) error {
 	return nil
 }
 
-// Ping returns nil when the database answers, has a schema and may be used.
+// Ping implements storage.Database.
 func (s *Store) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
 
 // unit commits a unit that runs a function.
