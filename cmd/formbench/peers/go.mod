@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/formsvc/toolkit v0.0.0
+	github.com/formsvc/toolkit/cmd/formbench v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/pocketbase/dbx v1.12.0
 	github.com/pocketbase/pocketbase v0.36.8
@@ -55,4 +56,7 @@ require (
 	modernc.org/sqlite v1.60.1
 )
 
-replace github.com/formsvc/toolkit => ../../..
+replace (
+	github.com/formsvc/toolkit => ../../..
+	github.com/formsvc/toolkit/cmd/formbench => ..
+)
