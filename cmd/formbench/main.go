@@ -2,7 +2,7 @@
 // that only decodes and encodes the same JSON, what delivering costs, and what
 // uploading and downloading files costs.
 //
-//	bash .ci/with-postgres --durable go run ./cmd/formbench
+//	make bench BENCHFLAGS="-only create -rounds 1"
 //
 // # What is measured
 //
@@ -96,36 +96,42 @@
 // upload must have the hash of what was sent, and every download the length; one
 // of them is compared as a whole. Otherwise the run fails.
 //
-// # Charts
+// # What comes out
 //
-// -chart draws an SVG for each table. -render does the same with what -json wrote
-// in earlier runs, and writes the tables as Markdown:
+// Tables of Markdown, with the median and the range of the rounds, ratios within rounds and
+// goals. -out keeps every cell in the format of Go benchmarks as soon as it is measured, so
+// that benchstat compares runs:
 //
-//	go run ./cmd/formbench -render requests.json,deliveries.json
+//	benchstat -col /system -row .name,/what,/conns run.txt
+//	benchstat before.txt after.txt
+//
+// -chart draws an SVG for each table, with gonum/plot. -render makes tables, goals and charts
+// of what -out wrote in earlier runs.
 //
 // # How
 //
 // The load of requests is a closed loop: every connection sends its next one
-// when the last one is answered. Percentiles are exact, from all samples. The
-// server and the generator share the machine, so CPU time per request says more
-// than requests per second. CPU time is the kernel's, in steps of 10 ms: cells much
-// shorter than a second make it coarse. The machine's is sampled and that of
+// when the last one is answered. Percentiles are exact, from all samples. The generator is
+// this program's: vegeta takes four times the CPU time for a request, so that the same server
+// reaches less than half on a machine that both share, and its latencies begin when a request
+// is sent, not when it was due. The server and the generator share the machine, so CPU time per
+// request says more than requests per second. CPU time is the kernel's, in steps of 10 ms: cells
+// much shorter than a second make it coarse. The machine's is sampled and that of
 // processes is not, so that of everything else, their difference, can be a
 // little below zero. It is read from /proc, so formbench needs Linux. What the
 // kernel writes to the disk in its own time counts as everything else.
 //
 // # Where things are
 //
-// Each part has a package below internal: requests, deliver, files, overload, peers and
-// scale. It has the cells of its tables, the order in which they are measured, and what it
-// makes of them: a report, charts and goals. This package reads the flags, has them run one
-// after the other and puts together what they found out.
+// Each part has a package below internal: requests, deliver, files, peers and scale. It has the
+// order in which cells are measured, and notes each cell with its figures in bench, which has
+// the flags and the names of things, too. Packages result (tables, charts, the file) and goals
+// make of them what is shown.
 //
-// They share bench (the flags and the names of things), fixture and database (what is stored),
-// loadgen (the client that takes the time), server and process (what is started and
-// measured), s3server, proc (CPU times and memory), stats, report and chart. The packages
-// worker and pocketbase are what this program and that of the module in the directory
-// peers agree on.
+// They share fixture and database (what is stored), loadgen (the client that takes the time),
+// child, server and process (what is started and measured), s3server and proc (CPU times and
+// memory). The packages worker and pocketbase are what this program and that of the module in
+// the directory peers agree on.
 package main
 
 import (
@@ -185,7 +191,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	if opts.Render != "" {
 		err = render(&opts, std.out)
 	} else {
-		err = runBench(ctx, opts, std)
+		err = runBench(ctx, &bench.Bench{Options: opts, Log: std.err}, std.out)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(std.err, "formbench:", err)

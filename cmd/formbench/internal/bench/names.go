@@ -16,13 +16,71 @@ const (
 
 	SingleSystem = "single" // a handler with one statement per request
 
-	ReferenceSystem = "reference" // signs and posts from memory
+	MinioSystem = "minio-go" // no server between the generator and S3
+
+	RiverSystem = "River" // a job queue, with a worker that signs and posts
+)
+
+// PocketBase, which is as it comes where nothing else is said: synchronous NORMAL, and anyone may use its collections.
+const (
+	PocketSystem  = "PocketBase"
+	TokenSystem   = "PocketBase, token"               //nolint:gosec // a name: only a superuser may
+	FullSystem    = "PocketBase FULL"                 // what is answered is on the disk
+	BatchSystem   = "PocketBase FULL, batch of three" // response, event and delivery in one transaction
+	CreatedSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index
+
+	OffsetSystem = "formsvc, offset" // pages by number instead of by cursor
+	InsertSystem = "inserts"         // no server: one row per statement
+)
+
+// What the cells of several parts do.
+const (
+	CreateWhat = "create"
+	GetWhat    = "get one"
+	ListWhat   = "list of 20"
+	FirstWhat  = "first page"
+	DeepWhat   = "deep page"
+	DueWhat    = "create, open loop"
+	PageWhat   = "far page" // half-way through the campaign
+
+	UploadWhat   = "upload"
+	FormWhat     = "upload as a form" // multipart/form-data
+	DownloadWhat = "download"
+	LargeWhat    = "large file" // up and down again
+	BurstWhat    = "burst"      // uploads at once
+
+	PeakWhat   = "peak"   // as many as are served best
+	EagerWhat  = "eager"  // who is refused asks again at once
+	PoliteWhat = "polite" // who is refused waits for Retry-After
+	OpenWhat   = "open"   // requests come at ten times the peak rate, whatever the answers
+)
+
+// Where deliveries are measured.
+const (
+	WithinWhat = "engine in the same process"
+	AcrossWhat = "engine in another process"
+
+	TenScene     = "ten healthy"
+	HangScene    = "nine beside a hanging one"
+	TwentyScene  = "twenty healthy"
+	HostileScene = "ten beside ten hostile"
+	ClosedLoop   = ", as fast as possible"
+	OpenLoop     = ", 500 events/s"
+
+	NeverWhat = "never analyzed"
+	EmptyWhat = "analyzed when empty"
 )
 
 // The stores that the API is measured on.
 const (
 	SQLiteStore   = "sqlite"
 	PostgresStore = "postgres"
+
+	DiskPlace = "disk" // of files
+	S3Place   = "S3"
+
+	ProcessorPlace = "one processor" // bounds the capacity of the server
+	DatabasePlace  = "slow database"
 )
 
 // The parts of a run.
@@ -52,6 +110,7 @@ const (
 	PeerPostgresPart = "peers-postgres"
 
 	ScalePart = "scale" // takes long and is measured only when it is named
+	SizesPart = "sizes" // what scale stores
 )
 
 // The environment variables that name what else is needed.
@@ -66,17 +125,3 @@ const (
 	SmallCampaign = 1_000        // responses
 	MinFill       = 2 * PageSize // is enough for the pages that are read
 )
-
-// DefaultCharts is where the charts are that BENCHMARKS.md shows, seen from it.
-const DefaultCharts = "cmd/formbench/charts"
-
-// StoreTitle returns how a store is spelled in titles.
-func StoreTitle(store string) string {
-	switch store {
-	case SQLiteStore:
-		return "SQLite"
-	case PostgresStore:
-		return "Postgres"
-	}
-	return store
-}

@@ -13,38 +13,38 @@ import (
 
 // Options are the flags.
 type Options struct {
-	Rounds    int           `json:"rounds"`
-	Duration  time.Duration `json:"durationNanoseconds"`
-	Warmup    time.Duration `json:"warmupNanoseconds"`
-	Conns     []int         `json:"conns"`
-	ReadConns []int         `json:"readConns"`
-	Stores    []string      `json:"stores"`
-	Systems   []string      `json:"systems"`
-	Only      []string      `json:"only"`
-	Fill      int           `json:"fill"`
-	Large     int           `json:"large"`
-	Events    int           `json:"events"`
-	Callers   int           `json:"callers"`
-	Latency   time.Duration `json:"latencyNanoseconds"`
-	Idle      time.Duration `json:"idleNanoseconds"`
-	Backlog   int           `json:"backlog"`
-	River     string        `json:"river"`
-	FileCount int           `json:"fileCount"`
-	FileSize  int64         `json:"fileSize"`
-	FileLarge int64         `json:"fileLarge"`
-	FileBurst int           `json:"fileBurst"`
-	OverConns []int         `json:"overloadConns"`
+	Rounds    int
+	Duration  time.Duration
+	Warmup    time.Duration
+	Conns     []int
+	ReadConns []int
+	Stores    []string
+	Systems   []string
+	Only      []string
+	Fill      int
+	Large     int
+	Events    int
+	Callers   int
+	Latency   time.Duration
+	Idle      time.Duration
+	Backlog   int
+	River     string
+	FileCount int
+	FileSize  int64
+	FileLarge int64
+	FileBurst int
+	OverConns []int
 	scaleOptions
 
-	PeerProgram string `json:"peerProgram"`
-	PeerConns   []int  `json:"peerConns"`
-	PeerFill    int    `json:"peerFill"`
+	PeerProgram string
+	PeerConns   []int
+	PeerFill    int
 
-	Dir      string `json:"-"`
-	JSONFile string `json:"-"`
-	Charts   string `json:"-"`
-	Render   string `json:"-"`
-	Profiles string `json:"-"`
+	Dir      string
+	OutFile  string
+	Charts   string
+	Render   string
+	Profiles string
 }
 
 // ParseOptions reads the flags, of which it writes a usage text when they are not
@@ -79,9 +79,9 @@ func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	peerConns := fs.String("peer-conns", "1,32,64", "connections of the create cells of "+peersPart)
 	fs.IntVar(&o.PeerFill, "peer-fill", 200_000, "responses in the campaign of the read and start cells of "+peersPart)
 	fs.StringVar(&o.Dir, "dir", "", "`directory` for SQLite and other files, on a real disk (default the system's for temporary files)")
-	fs.StringVar(&o.JSONFile, "json", "", "write everything to this `file` too")
-	fs.StringVar(&o.Charts, "chart", "", "write SVG charts into this `directory`, one for each table (with -render "+DefaultCharts+")")
-	fs.StringVar(&o.Render, "render", "", "measure nothing: write charts and Markdown tables of these `files` of -json, separated by commas")
+	fs.StringVar(&o.OutFile, "out", "", "write every cell to this `file` too, in the format of Go benchmarks, which benchstat reads")
+	fs.StringVar(&o.Charts, "chart", "", "write SVG charts into this `directory`, one for each table")
+	fs.StringVar(&o.Render, "render", "", "measure nothing: write charts, tables and goals of these `files` of -out, separated by commas")
 	fs.StringVar(&o.Profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
 	o.flags(fs)
 	if err := fs.Parse(args); err != nil {
@@ -200,11 +200,11 @@ func PeerParts() []string {
 
 // scaleOptions are the flags of the scale part.
 type scaleOptions struct {
-	ScalePostgres int  `json:"scalePostgres"`
-	ScaleSQLite   int  `json:"scaleSqlite"`
-	ScaleSmall    int  `json:"scaleSmall"`
-	ScaleDue      int  `json:"scaleDue"`
-	ScaleKeep     bool `json:"-"`
+	ScalePostgres int
+	ScaleSQLite   int
+	ScaleSmall    int
+	ScaleDue      int
+	ScaleKeep     bool
 }
 
 func (o *scaleOptions) flags(fs *flag.FlagSet) {

@@ -4,25 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
-)
-
-// Where the engine runs when latency is measured.
-const (
-	WithinHow = "engine in the same process"
-	acrossHow = "engine in another process"
 )
 
 // A target is a system with a database of its own.
@@ -35,7 +28,7 @@ type target struct {
 
 // newTarget makes one that delivers to these URLs, responses of one campaign to
 // each.
-func (d *runner) newTarget(ctx context.Context, c *Cell, urls ...string) (*target, error) {
+func (d *runner) newTarget(ctx context.Context, c *result.Cell, urls ...string) (*target, error) {
 	t := &target{program: []string{d.Self, process.Command}}
 	var err error
 	if c.Store == bench.PostgresStore {
@@ -47,17 +40,13 @@ func (d *runner) newTarget(ctx context.Context, c *Cell, urls ...string) (*targe
 		return nil, err
 	}
 	t.cfg = worker.Config{Role: process.SenderRole, DSN: t.DSN}
-	if c.System == RiverSystem {
+	if c.System == bench.RiverSystem {
 		t.program = []string{d.River}
 		t.cfg.URL, t.cfg.Body, t.cfg.Conns = urls[0], d.body, riverWorkers
 	} else if err := t.subscribe(ctx, urls); err != nil {
 		return nil, errors.Join(err, t.Drop())
 	}
-	if d.Profiles != "" {
-		name := fmt.Sprintf("%s-%s-%s-%s-round%d", c.What, c.Store, c.System, c.How, c.Round)
-		name = strings.Trim(strings.NewReplacer(" ", "-", ",", "", "/", "-", "--", "-").Replace(name), "-")
-		t.cfg.Profile = filepath.Join(d.Profiles, name+".pprof")
-	}
+	t.cfg.Profile = d.Profile(c)
 	return t, nil
 }
 
@@ -110,7 +99,7 @@ func sequence(steps ...func() (worker.Reply, error)) (r worker.Reply, err error)
 }
 
 // steady measures accepting one by one while the same process delivers.
-func (d *runner) steady(ctx context.Context, c *Cell) (err error) {
+func (d *runner) steady(ctx context.Context, c *result.Cell) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
@@ -132,12 +121,12 @@ func (d *runner) steady(ctx context.Context, c *Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	c.AcceptPerSecond = float64(d.Events) / accepted.Seconds
-	return d.conclude(ctx, c, t, s, accepted.Stamps)
+	c.Add("accepted/s", float64(d.Events)/accepted.Seconds)
+	return d.conclude(ctx, c, t, s, d.Events, accepted.Stamps)
 }
 
 // drain measures delivering what is queued when the process starts.
-func (d *runner) drain(ctx context.Context, c *Cell) (err error) {
+func (d *runner) drain(ctx context.Context, c *result.Cell) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
@@ -165,8 +154,8 @@ func (d *runner) drain(ctx context.Context, c *Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	c.AcceptPerSecond = float64(d.Events) / accepted.Seconds
-	return d.conclude(ctx, c, t, s, nil)
+	c.Add("accepted/s", float64(d.Events)/accepted.Seconds)
+	return d.conclude(ctx, c, t, s, d.Events, nil)
 }
 
 // queued accepts the events in a process that delivers none.
@@ -183,7 +172,7 @@ func (d *runner) queued(ctx context.Context, t *target) (accepted worker.Reply, 
 const latencyEvery = 20 * time.Millisecond
 
 // latency measures an open loop of few events.
-func (d *runner) latency(ctx context.Context, c *Cell) (err error) {
+func (d *runner) latency(ctx context.Context, c *result.Cell) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
@@ -195,7 +184,7 @@ func (d *runner) latency(ctx context.Context, c *Cell) (err error) {
 	}
 	defer func() { err = errors.Join(err, deliverer.Stop()) }()
 	all := []*process.Process{deliverer}
-	if c.How == acrossHow {
+	if c.What == bench.AcrossWhat {
 		t.cfg.Profile = ""
 		other, err := t.start(ctx, d)
 		if err != nil {
@@ -216,12 +205,12 @@ func (d *runner) latency(ctx context.Context, c *Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	return d.conclude(ctx, c, t, deliverer, accepted.Stamps)
+	return d.conclude(ctx, c, t, deliverer, n, accepted.Stamps)
 }
 
 // conclude takes the figures from what arrived, ends the process and checks what
-// the system says of it.
-func (d *runner) conclude(ctx context.Context, c *Cell, t *target, s *process.Process, stamps []worker.Stamp) error {
+// the system says of it: it must have made as many deliveries as there are events.
+func (d *runner) conclude(ctx context.Context, c *result.Cell, t *target, s *process.Process, events int, stamps []worker.Stamp) error {
 	r, err := d.receiver.Do(worker.Command{Do: worker.Arrivals})
 	if err != nil {
 		return err
@@ -230,27 +219,30 @@ func (d *runner) conclude(ctx context.Context, c *Cell, t *target, s *process.Pr
 	if err != nil {
 		return err
 	}
-	c.take(&p, r.N)
-	peak, err := proc.PeakMemory(s.PID)
+	p.figures(c, r.N)
+	peak, err := proc.PeakMB(s.PID)
 	if err != nil {
 		return err
 	}
-	c.PeakMB = float64(peak) / 1e6
-	if c.System == RiverSystem {
-		done, err := s.Do(worker.Command{Do: worker.Count})
-		if err == nil && done.N != c.Events {
-			err = fmt.Errorf("%d of %d jobs are completed", done.N, c.Events)
+	c.Add("peak-MB", peak)
+	done := worker.Reply{}
+	if c.System == bench.RiverSystem {
+		if done, err = s.Do(worker.Command{Do: worker.Count}); err != nil {
+			return err
 		}
-		return errors.Join(err, s.Stop())
 	}
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	done, err := countDelivered(ctx, t.Database, t.hooks)
-	if err == nil && done != c.Events {
-		err = fmt.Errorf("the store says that %d of %d deliveries were made", done, c.Events)
+	if c.System != bench.RiverSystem {
+		if done.N, err = countDelivered(ctx, t.Database, t.hooks); err != nil {
+			return err
+		}
 	}
-	return err
+	if done.N != events || r.N != events {
+		return fmt.Errorf("%d of %d deliveries arrived, and %d were made as the system says", r.N, events, done.N)
+	}
+	return nil
 }
 
 // A passing is the way of some deliveries from the service to the receiver.
@@ -289,22 +281,25 @@ func passage(r *worker.Reply, endpoints int, stamps []worker.Stamp) (p passing, 
 	return p, nil
 }
 
-// take computes rate and latencies of n deliveries.
-func (c *Cell) take(p *passing, n int) {
-	c.Events = n
+// figures adds the rate and the latencies of n deliveries to a cell.
+func (p *passing) figures(c *result.Cell, n int) {
 	if p.seconds > 0 {
-		c.PerSecond = float64(n) / p.seconds
+		c.Figures = slices.Insert(c.Figures, 0, result.Figure{Unit: "deliveries/s", Value: float64(n) / p.seconds})
 	}
-	slices.Sort(p.commits)
-	slices.Sort(p.calls)
-	c.P50, c.P99 = stats.Milliseconds(stats.Percentile(p.commits, 50)), stats.Milliseconds(stats.Percentile(p.commits, 99))
-	c.CallP50, c.CallP99 = stats.Milliseconds(stats.Percentile(p.calls, 50)), stats.Milliseconds(stats.Percentile(p.calls, 99))
+	for _, from := range []struct {
+		name string
+		took []time.Duration
+	}{{"", p.commits}, {"call-", p.calls}} {
+		slices.Sort(from.took)
+		c.Add(from.name+"p50-ms", loadgen.Quantile(from.took, 50, 100))
+		c.Add(from.name+"p99-ms", loadgen.Quantile(from.took, 99, 100))
+	}
 }
 
 // watched forgets what arrived before, and measures the CPU time that n
 // deliveries take.
 func (d *runner) watched(
-	c *Cell, n int, senders []*process.Process, run func() (worker.Reply, error),
+	c *result.Cell, n int, senders []*process.Process, run func() (worker.Reply, error),
 ) (worker.Reply, error) {
 	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
 		return worker.Reply{}, err
@@ -313,7 +308,7 @@ func (d *runner) watched(
 	for _, s := range senders {
 		pids = append(pids, s.PID)
 	}
-	before, err := proc.ReadTimes(pids)
+	before, err := proc.ReadTimes(pids...)
 	if err != nil {
 		return worker.Reply{}, err
 	}
@@ -321,25 +316,29 @@ func (d *runner) watched(
 	if err != nil {
 		return reply, err
 	}
-	after, err := proc.ReadTimes(pids)
-	c.charge(before, after, n)
+	after, err := proc.ReadTimes(pids...)
+	charge(c, &before, &after, n)
 	return reply, err
 }
 
-// charge divides CPU time by deliveries.
-func (c *Cell) charge(before, after proc.Times, n int) {
-	per10k := 1e4 / float64(n)
-	var senders time.Duration
-	for i := range after.Each[1:] {
-		senders += after.Each[i+1] - before.Each[i+1]
+// charge divides the CPU time of the receiver and of senders by deliveries. CPU is all of the system: everything else on
+// the machine counts on Postgres only.
+func charge(c *result.Cell, before, after *proc.Times, n int) {
+	seconds, each, _, other := after.Since(before)
+	per10k := seconds * 1e4 / float64(n)
+	senders := 0.0
+	for _, cores := range each[1:] {
+		senders += cores
 	}
-	receiver := after.Each[0] - before.Each[0]
-	other := after.Machine - before.Machine - (after.Self - before.Self) - senders - receiver
-	c.SenderCPU, c.ReceiverCPU = senders.Seconds()*per10k, receiver.Seconds()*per10k
-	c.OtherCPU = other.Seconds() * per10k
-	c.OtherCores = other.Seconds() / after.At.Sub(before.At).Seconds()
-	c.CPU = c.SenderCPU + c.ReceiverCPU
+	cpu := senders + each[0]
 	if c.Store == bench.PostgresStore {
-		c.CPU += c.OtherCPU
+		cpu += other
 	}
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "CPU-s/10k", Value: cpu * per10k},
+		{Unit: "sender-s/10k", Value: senders * per10k},
+		{Unit: "receiver-s/10k", Value: each[0] * per10k},
+		{Unit: "other-s/10k", Value: other * per10k},
+		{Unit: "other-cores", Value: other},
+	}...)
 }

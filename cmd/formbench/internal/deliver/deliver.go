@@ -13,56 +13,10 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
-
-// RiverSystem is the peer: a job queue on the same kind of database, with a worker
-// that signs and posts.
-const RiverSystem = "river"
-
-// A Cell is one row of a table about delivering, measured once.
-type Cell struct {
-	What   string `json:"what"` // the part of the run
-	Store  string `json:"store"`
-	System string `json:"system"`
-	How    string `json:"how"`
-	Round  int    `json:"round"`
-	Figures
-}
-
-// Figures are what was measured. A part measures some of them.
-type Figures struct {
-	Events          int     `json:"events"`
-	Reference       float64 `json:"referencePerSecond"` // mean of before and after
-	PerSecond       float64 `json:"deliveriesPerSecond"`
-	OfReference     float64 `json:"ofReference"`
-	AcceptPerSecond float64 `json:"acceptedPerSecond"`
-	P50             float64 `json:"p50Milliseconds"` // from commit to arrival
-	P99             float64 `json:"p99Milliseconds"`
-	CallP50         float64 `json:"callP50Milliseconds"` // from just before the call to arrival
-	CallP99         float64 `json:"callP99Milliseconds"`
-	SenderCPU       float64 `json:"senderSecondsPer10k"`
-	ReceiverCPU     float64 `json:"receiverSecondsPer10k"`
-	OtherCPU        float64 `json:"otherSecondsPer10k"` // everything else on the machine
-	CPU             float64 `json:"secondsPer10k"`      // all of the system: other counts on Postgres only
-	OtherCores      float64 `json:"otherCores"`
-	PeakMB          float64 `json:"peakMegabytes"` // resident memory of the sender
-	Cores           float64 `json:"cores"`         // that the sender used at rest
-	Queries         float64 `json:"queriesPerSecond"`
-	Claim           float64 `json:"claimMicroseconds"` // median, beside the backlog
-	ClaimAlone      float64 `json:"claimAloneMicroseconds"`
-	Blocks          float64 `json:"claimBlocks"` // of the table and its indexes, Postgres only
-	BlocksAlone     float64 `json:"claimAloneBlocks"`
-}
-
-// String names the cell in progress lines.
-func (c *Cell) String() string {
-	name := fmt.Sprintf("round %d, %s, %s, %s", c.Round, c.What, c.Store, c.System)
-	if c.How != "" {
-		name += ", " + c.How
-	}
-	return name
-}
 
 // A runner is the parts of a run that deliver.
 type runner struct {
@@ -72,19 +26,12 @@ type runner struct {
 	reference *process.Process
 	hostile   *process.Process // nil until it is needed
 	last      float64          // what the reference did the last time
-	beside    *Cell            // measured together with the current one
-	cells     []Cell
+	beside    *result.Cell     // measured together with the current one
 }
 
-// Run measures the parts that deliver. What was measured until one fails is
-// returned, too.
-func Run(ctx context.Context, b *bench.Bench) ([]Cell, error) {
+// Run measures the parts that deliver.
+func Run(ctx context.Context, b *bench.Bench) (err error) {
 	d := &runner{Bench: b}
-	err := d.all(ctx)
-	return d.cells, err
-}
-
-func (d *runner) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.reference.Stop(), d.receiver.Stop(), d.hostile.Stop()) }()
 	if d.body, err = database.SamplePayload(ctx); err != nil {
 		return err
@@ -116,21 +63,18 @@ func (d *runner) startWorker(ctx context.Context, cfg worker.Config) (*process.P
 
 // plan returns the cells in the order they are measured in: what is
 // compared is measured one after the other, beginning elsewhere in each round.
-func plan(b *bench.Bench) (list []Cell) {
+func plan(b *bench.Bench) (list []result.Cell) {
 	for round := range b.Rounds {
 		for _, what := range bench.DeliverParts() {
 			if !slices.Contains(b.Only, what) || round >= mostRounds(what) {
 				continue
 			}
 			for _, store := range b.Stores {
-				var cells []Cell
-				for _, system := range systemsOf(b, what, store) {
-					for _, how := range hows(what, store) {
-						cells = append(cells, Cell{What: what, Store: store, System: system, How: how, Round: round + 1})
-					}
+				cells := requests.Plan(what, store, whats(what, store), []int{0}, []int{0}, systemsOf(b, what), 0)
+				for i := range cells {
+					cells[i].Round = round + 1
 				}
-				at := round % len(cells)
-				list = slices.Concat(list, cells[at:], cells[:at])
+				list = append(list, bench.Rotated(cells, round)...)
 			}
 		}
 	}
@@ -148,9 +92,9 @@ func mostRounds(what string) int {
 	return 1 << 20
 }
 
-func systemsOf(b *bench.Bench, what, store string) []string {
+func systemsOf(b *bench.Bench, what string) []string {
 	if b.River != "" && BesideRiver(what) {
-		return []string{bench.APISystem, RiverSystem}
+		return []string{bench.APISystem, bench.RiverSystem}
 	}
 	return []string{bench.APISystem}
 }
@@ -158,72 +102,54 @@ func systemsOf(b *bench.Bench, what, store string) []string {
 // BesideRiver reports whether the peer is measured too.
 func BesideRiver(what string) bool { return what == bench.SteadyPart || what == bench.DrainPart }
 
-// hows are the ways in which a part is measured on a store.
-func hows(what, store string) []string {
-	switch what {
+// whats are what a part measures on a store.
+func whats(part, store string) []string {
+	switch part {
 	case bench.LatencyPart:
 		if store == bench.PostgresStore {
-			return []string{acrossHow, WithinHow}
+			return []string{bench.AcrossWhat, bench.WithinWhat}
 		}
-		return []string{WithinHow}
+		return []string{bench.WithinWhat}
 	case bench.IsolationPart:
 		var list []string
 		for _, pair := range scenePairs() {
-			list = append(list, pair[1].name+ClosedLoop, pair[1].name+OpenLoop)
+			list = append(list, pair[1].name+bench.ClosedLoop, pair[1].name+bench.OpenLoop)
 		}
 		return list
 	case bench.BacklogPart:
-		return []string{neverHow, EmptyHow}
+		return []string{bench.NeverWhat, bench.EmptyWhat}
 	}
 	return []string{""}
 }
 
 // cell measures between two readings of the reference.
-func (d *runner) cell(ctx context.Context, c Cell) error {
+func (d *runner) cell(ctx context.Context, c result.Cell) error {
 	before := d.last
-	measure := map[string]func(context.Context, *Cell) error{
+	measure := map[string]func(context.Context, *result.Cell) error{
 		bench.SteadyPart: d.steady, bench.DrainPart: d.drain, bench.LatencyPart: d.latency, bench.IsolationPart: d.isolation,
 		bench.BacklogPart: d.backlog, bench.IdlePart: d.idle,
-	}[c.What]
+	}[c.Part]
 	if err := measure(ctx, &c); err != nil {
 		return err
 	}
 	if err := d.readReference(); err != nil {
 		return err
 	}
+	cells := []*result.Cell{&c}
 	if d.beside != nil {
-		d.note(*d.beside, (before+d.last)/2)
-		d.beside = nil
+		cells, d.beside = []*result.Cell{d.beside, &c}, nil
 	}
-	d.note(c, (before+d.last)/2)
+	for _, c := range cells {
+		reference := (before + d.last) / 2 // the mean of before and after
+		if rate, ok := c.Get("deliveries/s"); ok {
+			c.Add("reference/s", reference)
+			c.Add("of-reference", rate/reference)
+		}
+		if err := d.Note(c); err != nil {
+			return err
+		}
+	}
 	return nil
-}
-
-func (d *runner) note(c Cell, reference float64) {
-	c.Reference = reference
-	if reference > 0 {
-		c.OfReference = c.PerSecond / reference
-	}
-	d.cells = append(d.cells, c)
-	_, _ = fmt.Fprintf(d.Log, "%s: %s\n", &c, c.summary())
-}
-
-// summary is what the progress line says.
-func (c *Cell) summary() string {
-	switch c.What {
-	case bench.BacklogPart:
-		return fmt.Sprintf("a claim takes %.0f µs, %.0f without the backlog", c.Claim, c.ClaimAlone)
-	case bench.IdlePart:
-		return fmt.Sprintf("%.4f cores, %.2f queries/s", c.Cores, c.Queries)
-	}
-	text := fmt.Sprintf("%.0f/s, %.2f of the reference (%.0f/s)", c.PerSecond, c.OfReference, c.Reference)
-	if c.P99 > 0 {
-		text += fmt.Sprintf(", p50 %.2f ms, p99 %.2f ms", c.P50, c.P99)
-	}
-	if c.CPU > 0 && c.What != bench.LatencyPart {
-		text += fmt.Sprintf(", %.2f CPU s per 10k", c.CPU)
-	}
-	return text
 }
 
 // referenceConns is how many connections the reference posts over.

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -24,19 +25,8 @@ type scene struct {
 	hostile []string // kinds of the others
 }
 
-// The loads of a scene. Events go to the endpoints in turn.
 const (
-	ClosedLoop = ", as fast as possible"
-	OpenLoop   = ", 500 events/s"
-	openEvery  = 2 * time.Millisecond
-)
-
-// The scenes.
-const (
-	TenScene      = "ten healthy"
-	hangScene     = "nine beside a hanging one"
-	twentyScene   = "twenty healthy"
-	HostileScene  = "ten beside ten hostile"
+	openEvery     = 2 * time.Millisecond // between two events of bench.OpenLoop, which go to the endpoints in turn
 	hostileOthers = 10
 )
 
@@ -47,8 +37,8 @@ func scenePairs() [][2]scene {
 		others = append(others, process.HostileKinds()[i%len(process.HostileKinds())])
 	}
 	return [][2]scene{
-		{{TenScene, 10, 9, nil}, {hangScene, 9, 9, []string{process.HangKind}}},
-		{{twentyScene, 20, 10, nil}, {HostileScene, 10, 10, others}},
+		{{bench.TenScene, 10, 9, nil}, {bench.HangScene, 9, 9, []string{process.HangKind}}},
+		{{bench.TwentyScene, 20, 10, nil}, {bench.HostileScene, 10, 10, others}},
 	}
 }
 
@@ -57,8 +47,9 @@ type stage struct {
 	*target
 	scene
 	process  *process.Process
-	cell     *Cell
+	cell     *result.Cell
 	accept   worker.Command
+	events   int
 	seconds  float64 // of deliveries to the watched ones
 	accepted float64 // seconds of accepting
 	commits  []time.Duration
@@ -70,18 +61,18 @@ func turns() []int { return []int{0, 1, 1, 0, 0, 1, 1, 0} }
 // isolation measures what the watched endpoints get in both scenes of a pair,
 // which take turns so that they meet the same machine. The cell becomes that of
 // the second scene, and the first one's is noted beside it.
-func (d *runner) isolation(ctx context.Context, c *Cell) (err error) {
-	at := slices.IndexFunc(scenePairs(), func(p [2]scene) bool { return strings.HasPrefix(c.How, p[1].name) })
+func (d *runner) isolation(ctx context.Context, c *result.Cell) (err error) {
+	at := slices.IndexFunc(scenePairs(), func(p [2]scene) bool { return strings.HasPrefix(c.What, p[1].name) })
 	pair := scenePairs()[at]
 	good := *c
-	good.How = pair[0].name + strings.TrimPrefix(c.How, pair[1].name)
+	good.What = pair[0].name + strings.TrimPrefix(c.What, pair[1].name)
 	var stages [2]*stage
 	defer func() {
 		for _, s := range stages {
 			err = errors.Join(err, s.end())
 		}
 	}()
-	for i, cell := range []*Cell{&good, c} {
+	for i, cell := range []*result.Cell{&good, c} {
 		if stages[i], err = d.stage(ctx, cell, pair[i]); err != nil {
 			return err
 		}
@@ -101,7 +92,7 @@ func (d *runner) isolation(ctx context.Context, c *Cell) (err error) {
 }
 
 // stage makes a database and a process that delivers from it.
-func (d *runner) stage(ctx context.Context, c *Cell, s scene) (*stage, error) {
+func (d *runner) stage(ctx context.Context, c *result.Cell, s scene) (*stage, error) {
 	urls, err := d.endpoints(ctx, &s)
 	if err != nil {
 		return nil, err
@@ -113,7 +104,7 @@ func (d *runner) stage(ctx context.Context, c *Cell, s scene) (*stage, error) {
 	t.cfg.Cut = true // requests that hang would take time to end
 	st := &stage{target: t, scene: s, cell: c}
 	st.accept = worker.Command{Do: worker.Accept, N: d.Events * 2 / len(turns()), Callers: d.Callers, Stamps: true}
-	if strings.HasSuffix(c.How, OpenLoop) {
+	if strings.HasSuffix(c.What, bench.OpenLoop) {
 		st.accept.N, st.accept.Every = st.accept.N/10, openEvery
 	}
 	if st.process, err = t.start(ctx, d); err == nil {
@@ -173,7 +164,7 @@ func (d *runner) turn(s *stage) error {
 	if err != nil {
 		return err
 	}
-	s.cell.Events += len(p.commits)
+	s.events += len(p.commits)
 	s.seconds += p.seconds
 	s.accepted += accepted.Seconds
 	s.commits = append(s.commits, p.commits...)
@@ -183,30 +174,28 @@ func (d *runner) turn(s *stage) error {
 // conclude takes the figures and checks what the store says of them.
 func (s *stage) conclude(ctx context.Context) error {
 	c := s.cell
-	slices.Sort(s.commits)
-	c.P50, c.P99 = stats.Milliseconds(stats.Percentile(s.commits, 50)), stats.Milliseconds(stats.Percentile(s.commits, 99))
-	c.PerSecond = float64(c.Events) / s.seconds
-	c.AcceptPerSecond = float64(s.accept.N*len(turns())/2) / s.accepted
-	peak, err := proc.PeakMemory(s.process.PID)
+	(&passing{seconds: s.seconds, commits: s.commits}).figures(c, s.events)
+	c.Add("accepted/s", float64(s.accept.N*len(turns())/2)/s.accepted)
+	peak, err := proc.PeakMB(s.process.PID)
 	if err != nil {
 		return err
 	}
-	c.PeakMB = float64(peak) / 1e6
+	c.Add("peak-MB", peak)
 	return s.settled(ctx)
 }
 
 // settled waits until what arrived at the watched endpoints is recorded.
 func (s *stage) settled(ctx context.Context) error {
-	deadline := time.Now().Add(patience(s.cell.Events))
+	deadline := time.Now().Add(patience(s.events))
 	for {
 		done, err := countDelivered(ctx, s.Database, s.hooks[:s.watched])
 		switch {
 		case err != nil:
 			return err
-		case done == s.cell.Events:
+		case done == s.events:
 			return nil
 		case time.Now().After(deadline):
-			return fmt.Errorf("the store says that %d of %d deliveries were made", done, s.cell.Events)
+			return fmt.Errorf("the store says that %d of %d deliveries were made", done, s.events)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -13,16 +13,11 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
-)
-
-// What the database knows of the table with the backlog.
-const (
-	neverHow = "never analyzed"
-	EmptyHow = "analyzed when empty"
 )
 
 // The claims of the backlog cells.
@@ -36,7 +31,7 @@ func claimRounds(o *bench.Options) int { return max(4*warmClaims, min(o.Events/1
 
 // backlog measures claims for nine endpoints, beside the backlog of a tenth and
 // without it.
-func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
+func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
 	var list []worker.Database
 	var targets []*target
 	defer func() {
@@ -54,7 +49,7 @@ func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
 			return err
 		}
 		targets = append(targets, t)
-		if err := t.pile(ctx, c.How, n, claimRounds(&d.Options)); err != nil {
+		if err := t.pile(ctx, c.What, n, claimRounds(&d.Options)); err != nil {
 			return err
 		}
 		list = append(list, worker.Database{DSN: t.DSN})
@@ -82,20 +77,25 @@ func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Events, err = countWaiting(ctx, targets[1].Database, targets[1].hooks[claimEndpoints]); err != nil {
-		return err
+	waiting, err := countWaiting(ctx, targets[1].Database, targets[1].hooks[claimEndpoints])
+	alone, beside := medianMicros(r.Took[0]), medianMicros(r.Took[1])
+	c.Add("claim-µs", beside)
+	c.Add("claim-alone-µs", alone)
+	c.Add("claim-ratio", beside/alone)
+	c.Add("backlog", float64(waiting))
+	if blocksAlone := float64(after[0]-before[0]) / float64(rounds); blocksAlone > 0 {
+		c.Add("blocks", float64(after[1]-before[1])/float64(rounds))
+		c.Add("blocks-alone", blocksAlone)
+		c.Add("blocks-ratio", float64(after[1]-before[1])/float64(after[0]-before[0]))
 	}
-	c.ClaimAlone, c.Claim = medianMicros(r.Took[0]), medianMicros(r.Took[1])
-	c.BlocksAlone = float64(after[0]-before[0]) / float64(rounds)
-	c.Blocks = float64(after[1]-before[1]) / float64(rounds)
-	return nil
+	return err
 }
 
 // medianMicros leaves out the first ones, which read what later ones find in
 // memory.
 func medianMicros(took []time.Duration) float64 {
 	took = slices.Sorted(slices.Values(took[min(warmClaims, len(took)-1):]))
-	return float64(stats.Percentile(took, 50)) / float64(time.Microsecond)
+	return 1e3 * loadgen.Quantile(took, 50, 100)
 }
 
 // pile stores what is claimed in some rounds, and a backlog of n for the last
@@ -107,7 +107,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 		if !strings.HasPrefix(t.DSN, "sqlite:") { // which does nothing by itself
 			statements = append(statements, "ALTER TABLE formsvc_deliveries SET (autovacuum_enabled = false)")
 		}
-		if how == EmptyHow {
+		if how == bench.EmptyWhat {
 			statements = append(statements, "ANALYZE formsvc_deliveries")
 		}
 		for _, s := range statements {
@@ -158,7 +158,7 @@ func idleSettle(store string) time.Duration {
 }
 
 // idle measures a process with a store and an engine that have nothing to do.
-func (d *runner) idle(ctx context.Context, c *Cell) (err error) {
+func (d *runner) idle(ctx context.Context, c *result.Cell) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
@@ -179,21 +179,23 @@ func (d *runner) idle(ctx context.Context, c *Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	before, err := proc.ReadTimes([]int{p.PID})
+	before, err := proc.ReadTimes(p.PID)
 	if err != nil {
 		return err
 	}
 	if err := rest(ctx, d.Idle); err != nil {
 		return err
 	}
-	after, err := proc.ReadTimes([]int{p.PID})
+	after, err := proc.ReadTimes(p.PID)
 	if err != nil {
 		return err
 	}
 	later, err := t.queries(ctx, c.Store)
-	seconds := after.At.Sub(before.At).Seconds()
-	c.Cores = (after.Each[0] - before.Each[0]).Seconds() / seconds
-	c.Queries = float64(later-queries) / seconds
+	seconds, each, _, _ := after.Since(&before)
+	c.Add("core-%", 100*each[0])
+	if c.Store == bench.PostgresStore {
+		c.Add("queries/s", float64(later-queries)/seconds)
+	}
 	return err
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
 // warmSize is the size of the file that goes up and down before memory is
@@ -30,7 +32,7 @@ type Mover interface {
 
 // newMover returns one that may move as many bytes.
 func (s *Scene) newMover(ctx context.Context, bytes int64) (Mover, error) {
-	if s.cell.System == MinioSystem {
+	if s.cell.System == bench.MinioSystem {
 		return newDirect(s.s3)
 	}
 	if s.peer != nil {
@@ -94,7 +96,8 @@ func (s *Scene) large(ctx context.Context, size int64) error {
 		if err != nil {
 			return err
 		}
-		return s.watched(2, size, func() error {
+		var grownUp, grown float64
+		err = s.watched(2, size, func() error {
 			id, err := s.upload(ctx, m, c)
 			if err != nil {
 				return err
@@ -107,9 +110,12 @@ func (s *Scene) large(ctx context.Context, size int64) error {
 				return err
 			}
 			after, err := s.peak()
-			s.cell.GrownUpMB, s.cell.GrownMB = up-before, after-before
+			grownUp, grown = up-before, after-before
 			return err
 		})
+		s.cell.Add("grown-MB", grown)
+		s.cell.Add("grown-by-uploading-MB", grownUp)
+		return err
 	})
 }
 
@@ -130,8 +136,7 @@ func (s *Scene) One(ctx context.Context, size int64) error {
 		if err != nil {
 			return err
 		}
-		s.cell.GrownUpMB = s.cell.PeakMB - before
-		return verify(ctx, m, id, c)
+		return errors.Join(s.grown(before), verify(ctx, m, id, c))
 	})
 }
 
@@ -145,9 +150,15 @@ func (s *Scene) burst(ctx context.Context, n int, size int64) error {
 			return err
 		}
 		err = s.watched(n, size, func() error { return s.atOnce(ctx, n, all, c) })
-		s.cell.GrownMB = s.cell.PeakMB - before
-		return err
+		return errors.Join(err, s.grown(before))
 	})
+}
+
+// grown notes by how much the most memory is more than before.
+func (s *Scene) grown(before float64) error {
+	peak, err := s.peak()
+	s.cell.Add("grown-MB", peak-before)
+	return err
 }
 
 // atOnce uploads n files over as many connections.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -19,22 +18,19 @@ import (
 
 // A Conn is a connection over which files go.
 type Conn struct {
-	net.Conn
-	answers *loadgen.Answers
+	*loadgen.Conn
 	release func() bool
 }
 
 // Dial connects to a server that has time for as many bytes. The context ends
 // what is under way.
 func Dial(ctx context.Context, addr string, bytes int64) (*Conn, error) {
-	conn, err := loadgen.Dial(ctx, addr, time.Now().Add(loadgen.AnswerTimeout+time.Duration(bytes/slowest)*time.Second))
+	patience := loadgen.AnswerTimeout + time.Duration(bytes/slowest)*time.Second
+	conn, err := loadgen.DialSize(ctx, addr, time.Now().Add(patience), courierBuffer)
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{
-		Conn: conn, answers: loadgen.NewAnswersSize(conn, courierBuffer),
-		release: context.AfterFunc(ctx, func() { _ = conn.Close() }),
-	}, nil
+	return &Conn{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })}, nil
 }
 
 // Close ends the connection.
@@ -54,7 +50,7 @@ func (c *Conn) Send(before string, what *Content, after string, status int) ([]b
 		_, err = io.WriteString(c, after)
 	}
 	// A server that refuses may answer before everything is sent.
-	body, answerErr := c.answers.Next(status, true)
+	body, answerErr := c.Next(status)
 	if answerErr != nil || err != nil {
 		return nil, fmt.Errorf("upload: %w", errors.Join(answerErr, err))
 	}
@@ -66,7 +62,7 @@ func (c *Conn) Fetch(request []byte, w io.Writer) (int64, error) {
 	if _, err := c.Write(request); err != nil {
 		return 0, fmt.Errorf("download: %w", err)
 	}
-	n, err := c.answers.Pour(http.StatusOK, w)
+	n, err := c.Pour(http.StatusOK, w)
 	if err != nil {
 		return n, fmt.Errorf("download: %w", err)
 	}
@@ -93,7 +89,7 @@ func newCourier(ctx context.Context, s *Scene, bytes int64) (*courier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &courier{Conn: conn, world: s.world, form: s.cell.What == FormWhat, hashes: s.cell.System != bench.CopySystem}, nil
+	return &courier{Conn: conn, world: s.world, form: s.cell.What == bench.FormWhat, hashes: s.cell.System != bench.CopySystem}, nil
 }
 
 // Around the content of a form.

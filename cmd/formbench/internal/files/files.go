@@ -14,55 +14,8 @@ import (
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
-
-// MinioSystem has no server between the generator and S3.
-const MinioSystem = "minio-go"
-
-// The places where files are kept.
-const (
-	DiskPlace = "disk"
-	S3Place   = "S3"
-)
-
-// What is done with files.
-const (
-	UploadWhat   = "upload"
-	FormWhat     = "upload as a form" // multipart/form-data
-	DownloadWhat = "download"
-	LargeWhat    = "large file" // up and down again
-	BurstWhat    = "burst"      // uploads at once
-)
-
-// A Cell is one row of a table about files, measured once.
-type Cell struct {
-	What   string `json:"what"`
-	Place  string `json:"place"`
-	System string `json:"system"`
-	Round  int    `json:"round"`
-	Figures
-}
-
-// Figures are what was measured. Megabytes and gigabytes are powers of ten.
-type Figures struct {
-	Files        int     `json:"files"`
-	Bytes        int64   `json:"bytes"` // of each
-	Seconds      float64 `json:"seconds"`
-	PerSecond    float64 `json:"megabytesPerSecond"`
-	ServerCPU    float64 `json:"serverSecondsPerGigabyte"` // CPU time; 0 without a server of ours
-	S3CPU        float64 `json:"s3SecondsPerGigabyte"`     // of the S3 server
-	GeneratorCPU float64 `json:"generatorSecondsPerGigabyte"`
-	OtherCPU     float64 `json:"otherSecondsPerGigabyte"` // everything else on the machine, the kernel's writing to disk too
-	OtherCores   float64 `json:"otherCores"`
-	PeakMB       float64 `json:"peakMegabytes"`    // resident memory of our server
-	GrownUpMB    float64 `json:"grownUpMegabytes"` // the peak over that before, after uploading
-	GrownMB      float64 `json:"grownMegabytes"`   // the same at the end
-}
-
-// String names the cell in progress lines.
-func (c *Cell) String() string {
-	return fmt.Sprintf("round %d, %s, %s, %s", c.Round, c.What, c.Place, c.System)
-}
 
 // A Content is what is in a file: a block of random bytes, over and over.
 type Content struct {
@@ -87,6 +40,7 @@ type Runner struct {
 	*bench.Bench
 	block    []byte
 	contents map[int64]*Content // by size
+	done     []result.Cell      // that are compared with each other
 }
 
 // NewRunner fills the block that files are made of.
@@ -96,21 +50,55 @@ func NewRunner(b *bench.Bench) (*Runner, error) {
 	return f, err
 }
 
-// Run measures uploads and downloads. What was measured until one fails is
-// returned, too.
-func Run(ctx context.Context, b *bench.Bench) (cells []Cell, err error) {
+// Run measures uploads and downloads.
+func Run(ctx context.Context, b *bench.Bench) error {
 	f, err := NewRunner(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, c := range plan(b) {
-		if err := f.cell(ctx, &c); err != nil {
-			return cells, fmt.Errorf("%s: %w", &c, err)
+	for _, group := range plan(b) {
+		if err := f.group(ctx, group); err != nil {
+			return err
 		}
-		cells = append(cells, c)
-		_, _ = fmt.Fprintf(b.Log, "%s: %s\n", &c, c.summary())
 	}
-	return cells, nil
+	return nil
+}
+
+func (f *Runner) group(ctx context.Context, cells []result.Cell) (err error) {
+	peer := bench.CopySystem
+	if cells[0].Store == bench.S3Place {
+		peer = bench.MinioSystem
+	}
+	defer func() { err = errors.Join(err, f.Compare(peer)) }()
+	for i := range cells {
+		if err := f.cell(ctx, &cells[i]); err != nil {
+			return fmt.Errorf("%s: %w", &cells[i], err)
+		}
+		f.Done(&cells[i])
+	}
+	return nil
+}
+
+// Done keeps a cell until it is compared.
+func (f *Runner) Done(c *result.Cell) { f.done = append(f.done, *c) }
+
+// Compare notes the cells that are done, with how fast each was over how fast the one of another system was.
+func (f *Runner) Compare(system string) (err error) {
+	base := 0.0
+	for i := range f.done {
+		if f.done[i].System == system {
+			base, _ = f.done[i].Get("MB/s")
+		}
+	}
+	for i := range f.done {
+		c := &f.done[i]
+		if rate, _ := c.Get("MB/s"); base > 0 && c.System != system {
+			c.Add("of-"+system, rate/base)
+		}
+		err = errors.Join(err, f.Note(c))
+	}
+	f.done = nil
+	return err
 }
 
 // burstSize is how large the files are that go at once.
@@ -128,53 +116,41 @@ func (f *Runner) content(size int64) *Content {
 	return f.contents[size]
 }
 
-// summary is what the progress line says.
-func (c *Cell) summary() string {
-	if c.What == LargeWhat || c.What == BurstWhat {
-		return fmt.Sprintf("memory grew by %.1f MB at %.0f MB/s", c.GrownMB, c.PerSecond)
-	}
-	return fmt.Sprintf("%.0f MB/s, CPU s per GB: server %.2f, S3 %.2f, generator %.2f, other %.2f",
-		c.PerSecond, c.ServerCPU, c.S3CPU, c.GeneratorCPU, c.OtherCPU)
-}
-
-// plan returns the cells in the order they are measured in: what is compared
-// is measured one after the other, beginning elsewhere in each round. Memory
-// hardly varies and is measured once.
-func plan(b *bench.Bench) (list []Cell) {
+// plan returns the cells in the order they are measured in: those of a group are
+// compared, beginning elsewhere in each round. Memory hardly varies and is measured once.
+func plan(b *bench.Bench) (groups [][]result.Cell) {
 	for round := range b.Rounds {
 		for _, place := range places(b) {
-			for _, what := range [][]string{{UploadWhat, FormWhat}, {DownloadWhat}} {
-				cells := comparedCells(place, what)
-				at := round % len(cells)
-				list = slices.Concat(list, cells[at:], cells[:at])
+			for _, whats := range [][]string{{bench.UploadWhat, bench.FormWhat}, {bench.DownloadWhat}} {
+				groups = append(groups, bench.Rotated(comparedCells(place, whats, round), round))
 			}
-			if round == 0 {
-				for _, what := range []string{LargeWhat, BurstWhat} {
-					list = append(list, Cell{What: what, Place: place, System: bench.APISystem})
-				}
+			if round > 0 {
+				continue
 			}
-		}
-		for i := range list {
-			if list[i].Round == 0 {
-				list[i].Round = round + 1
+			for _, what := range []string{bench.LargeWhat, bench.BurstWhat} {
+				groups = append(groups, []result.Cell{newCell(what, place, bench.APISystem, round)})
 			}
 		}
 	}
-	return list
+	return groups
+}
+
+func newCell(what, place, system string, round int) result.Cell {
+	return result.Cell{Key: result.Key{Part: bench.FilesPart, What: what, Store: place, System: system}, Round: round + 1}
 }
 
 // comparedCells returns the cells that are compared with each other. Only the
 // API knows forms.
-func comparedCells(place string, whats []string) (cells []Cell) {
+func comparedCells(place string, whats []string, round int) (cells []result.Cell) {
 	systems := []string{bench.CopySystem, bench.CarefulSystem}
-	if place == S3Place {
-		systems = []string{MinioSystem}
+	if place == bench.S3Place {
+		systems = []string{bench.MinioSystem}
 	}
 	for _, system := range systems {
-		cells = append(cells, Cell{What: whats[0], Place: place, System: system})
+		cells = append(cells, newCell(whats[0], place, system, round))
 	}
 	for _, what := range whats {
-		cells = append(cells, Cell{What: what, Place: place, System: bench.APISystem})
+		cells = append(cells, newCell(what, place, bench.APISystem, round))
 	}
 	return cells
 }
@@ -182,9 +158,9 @@ func comparedCells(place string, whats []string) (cells []Cell) {
 // places are those that can be measured here.
 func places(b *bench.Bench) []string {
 	if b.S3Program == "" {
-		return []string{DiskPlace}
+		return []string{bench.DiskPlace}
 	}
-	return []string{DiskPlace, S3Place}
+	return []string{bench.DiskPlace, bench.S3Place}
 }
 
 // Prepare finds out whether there is an S3 server.
@@ -198,18 +174,18 @@ func Prepare(b *bench.Bench) {
 }
 
 // cell measures one cell, with servers and directories of its own.
-func (f *Runner) cell(ctx context.Context, c *Cell) (err error) {
+func (f *Runner) cell(ctx context.Context, c *result.Cell) (err error) {
 	s, err := f.NewScene(ctx, c)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if err != nil {
 		return err
 	}
 	switch c.What {
-	case LargeWhat:
+	case bench.LargeWhat:
 		return s.large(ctx, f.FileLarge)
-	case BurstWhat:
+	case bench.BurstWhat:
 		return s.burst(ctx, f.FileBurst, burstSize(&f.Options))
-	case DownloadWhat:
+	case bench.DownloadWhat:
 		return s.downloads(ctx, f.FileCount, f.FileSize)
 	}
 	return s.uploads(ctx, f.FileCount, f.FileSize)

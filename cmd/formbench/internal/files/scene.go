@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/formsvc"
@@ -21,7 +21,7 @@ import (
 // files. Closing it removes all that was stored.
 type Scene struct {
 	*Runner
-	cell   *Cell
+	cell   *result.Cell
 	dir    string
 	s3     *s3server.Server // nil on disk
 	Server *server.Process  // nil where the generator speaks to S3 itself
@@ -42,12 +42,12 @@ type Peer interface {
 
 // PeerScene returns a scene with a peer that has its data in dir. Its server is yet to
 // be started.
-func (f *Runner) PeerScene(c *Cell, dir string, peer Peer) *Scene {
+func (f *Runner) PeerScene(c *result.Cell, dir string, peer Peer) *Scene {
 	return &Scene{Runner: f, cell: c, dir: dir, peer: peer}
 }
 
 // NewScene returns one that has to be closed also when it fails.
-func (f *Runner) NewScene(ctx context.Context, c *Cell) (s *Scene, err error) {
+func (f *Runner) NewScene(ctx context.Context, c *result.Cell) (s *Scene, err error) {
 	s = &Scene{Runner: f, cell: c, world: database.InventedWorld()}
 	if s.dir, err = os.MkdirTemp(f.Dir, "formbench-"); err != nil {
 		return s, err
@@ -56,13 +56,13 @@ func (f *Runner) NewScene(ctx context.Context, c *Cell) (s *Scene, err error) {
 	if err := os.Mkdir(cfg.Files, 0o700); err != nil {
 		return s, err
 	}
-	if c.Place == S3Place {
+	if c.Store == bench.S3Place {
 		if s.s3, err = s3server.Start(ctx, f.S3Program, s.dir); err != nil {
 			return s, err
 		}
 		cfg.Files, cfg.Endpoint = "", s.s3.Endpoint
 	}
-	if c.System == MinioSystem {
+	if c.System == bench.MinioSystem {
 		return s, nil
 	}
 	if c.System == bench.APISystem {
@@ -71,9 +71,7 @@ func (f *Runner) NewScene(ctx context.Context, c *Cell) (s *Scene, err error) {
 		}
 		cfg.DSN = s.db.DSN
 	}
-	if f.Profiles != "" {
-		cfg.Profile = filepath.Join(f.Profiles, c.Profile())
-	}
+	cfg.Profile = f.Profile(c)
 	s.Server, err = server.Start(ctx, f.Self, cfg, f.Log)
 	return s, err
 }
@@ -89,12 +87,6 @@ func (s *Scene) makeDatabase(ctx context.Context) (err error) {
 	}
 	s.world, err = s.db.WithResponses(ctx, account, 0, 1)
 	return err
-}
-
-// Profile names the file of the cell's CPU profile.
-func (c *Cell) Profile() string {
-	name := fmt.Sprintf("files-%s-%s-%s-round%d.pprof", c.What, c.Place, c.System, c.Round)
-	return strings.NewReplacer(", ", "-", " ", "-").Replace(name)
 }
 
 // Close ends the servers and removes all that was stored.
@@ -155,38 +147,40 @@ func (s *Scene) watched(n int, size int64, move func() error) error {
 	if s.s3 != nil {
 		pids[1] = s.s3.PID
 	}
-	before, err := proc.ReadTimes(pids)
+	before, err := proc.ReadTimes(pids...)
 	if err != nil {
 		return err
 	}
 	if err := move(); err != nil {
 		return err
 	}
-	after, err := proc.ReadTimes(pids)
+	after, err := proc.ReadTimes(pids...)
 	if err != nil {
 		return err
 	}
-	s.cell.Files, s.cell.Bytes = n, size
-	s.cell.charge(before, after)
-	s.cell.PeakMB, err = s.peak()
+	charge(s.cell, float64(n)*float64(size)/1e9, &before, &after)
+	if s.Server == nil {
+		return nil
+	}
+	peak, err := s.peak()
+	s.cell.Add("peak-MB", peak)
 	return err
 }
 
 // charge turns the CPU times around a measurement, of our server and of that of
-// S3, into figures.
-func (f *Figures) charge(before, after proc.Times) {
-	gigabytes := float64(f.Files) * float64(f.Bytes) / 1e9
-	f.Seconds = after.At.Sub(before.At).Seconds()
-	if gigabytes <= 0 || f.Seconds <= 0 {
-		return
-	}
-	server, s3 := after.Each[0]-before.Each[0], after.Each[1]-before.Each[1]
-	generator := after.Self - before.Self
-	other := after.Machine - before.Machine - server - s3 - generator
-	f.PerSecond = gigabytes * 1e3 / f.Seconds
-	f.ServerCPU, f.S3CPU = server.Seconds()/gigabytes, s3.Seconds()/gigabytes
-	f.GeneratorCPU, f.OtherCPU = generator.Seconds()/gigabytes, other.Seconds()/gigabytes
-	f.OtherCores = other.Seconds() / f.Seconds
+// S3, into figures. Megabytes and gigabytes are powers of ten.
+func charge(c *result.Cell, gigabytes float64, before, after *proc.Times) {
+	seconds, each, generator, other := after.Since(before)
+	perGB := seconds / gigabytes
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "MB/s", Value: gigabytes * 1e3 / seconds},
+		{Unit: "CPU-s/GB", Value: (each[0] + each[1]) * perGB},
+		{Unit: "server-s/GB", Value: each[0] * perGB},
+		{Unit: "S3-s/GB", Value: each[1] * perGB},
+		{Unit: "generator-s/GB", Value: generator * perGB},
+		{Unit: "other-s/GB", Value: other * perGB}, // the kernel's writing to disk, too
+		{Unit: "other-cores", Value: other},
+	}...)
 }
 
 // peak returns the most memory that our server ever had resident, in MB, or 0
@@ -195,6 +189,5 @@ func (s *Scene) peak() (float64, error) {
 	if s.Server == nil {
 		return 0, nil
 	}
-	peak, err := proc.PeakMemory(s.Server.PID)
-	return float64(peak) / 1e6, err
+	return proc.PeakMB(s.Server.PID)
 }

@@ -4,32 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // creates measures new responses: as fast as they are answered, and at a rate that
 // both can carry.
 func (p *runner) creates(ctx context.Context, round int) error {
-	systems := []string{bench.CeilingSystem, bench.APISystem, PocketSystem, TokenSystem, FullSystem, BatchSystem}
-	rate := 0.0
-	for _, conns := range p.PeerConns {
-		for _, system := range bench.Rotated(systems, round) {
-			c := requests.Cell{What: requests.CreateWhat, Store: bench.SQLiteStore, System: system, Conns: conns, Round: round + 1}
-			if err := p.createCell(ctx, &c, 0); err != nil {
-				return fmt.Errorf("%s: %w", &c, err)
-			}
-			if system == PocketSystem && conns == slices.Max(p.PeerConns) {
-				rate = c.PerSecond / 2
-			}
+	systems := []string{bench.CeilingSystem, bench.APISystem, bench.PocketSystem, bench.TokenSystem, bench.FullSystem, bench.BatchSystem}
+	most, rate := slices.Max(p.PeerConns), 0.0
+	for _, c := range requests.Plan(bench.PeerCreatePart, bench.SQLiteStore, []string{bench.CreateWhat}, p.PeerConns, []int{0}, systems, round) {
+		if err := p.createCell(ctx, &c, 0); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+		if c.System == bench.PocketSystem && c.Conns == most {
+			rate, _ = c.Get("requests/s")
 		}
 	}
-	for _, system := range bench.Rotated([]string{bench.APISystem, PocketSystem}, round) {
-		c := requests.Cell{What: dueWhat, Store: bench.SQLiteStore, System: system, Conns: slices.Max(p.PeerConns), Round: round + 1}
-		if err := p.createCell(ctx, &c, rate); err != nil {
+	systems = []string{bench.APISystem, bench.PocketSystem}
+	for _, c := range requests.Plan(bench.PeerCreatePart, bench.SQLiteStore, []string{bench.DueWhat}, []int{most}, []int{0}, systems, round) {
+		if err := p.createCell(ctx, &c, rate/2); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
@@ -37,34 +39,90 @@ func (p *runner) creates(ctx context.Context, round int) error {
 }
 
 // createCell measures and notes a cell, of an open loop when there is a rate.
-func (p *runner) createCell(ctx context.Context, c *requests.Cell, rate float64) (err error) {
+func (p *runner) createCell(ctx context.Context, c *result.Cell, rate float64) error {
 	s, err := p.contender(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.drop()) }()
-	answered, err := p.createLoad(ctx, c, s, rate)
-	if err != nil {
-		return err
-	}
-	return s.holds(ctx, answered)
+	return requests.Create(ctx, p.Bench, c, s, &loadgen.Load{Rate: rate}, func(m *requests.Measured) { m.Figures(c) })
 }
 
-// createLoad returns how many requests were answered. The server has ended.
-func (p *runner) createLoad(ctx context.Context, c *requests.Cell, s *contender, rate float64) (answered int, err error) {
-	srv, err := s.start(ctx)
+// contender returns that of a cell.
+func (p *runner) contender(ctx context.Context, c *result.Cell) (*requests.Contender, error) {
+	switch c.System {
+	case bench.CeilingSystem, bench.APISystem:
+		return requests.Ours(ctx, p.Bench, c, c.Store, server.Config{})
+	case bench.SingleSystem:
+		return p.single(ctx, c)
+	}
+	s, err := p.newPocket(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, srv.Stop()) }()
-	work, err := s.creates(srv.Token)
-	if err != nil {
-		return 0, err
+	kept := []string{pocketbase.Responses}
+	create := createPocket
+	switch c.System {
+	case bench.TokenSystem:
+		kept[0] = pocketbase.Private
+	case bench.BatchSystem:
+		kept, create = []string{pocketbase.Responses, pocketbase.Events, pocketbase.Deliveries}, batchPocket
 	}
-	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns, Rate: rate}
-	if answered, err = c.Load(ctx, l, srv.PID, p.Warmup, p.Duration); err != nil {
-		return 0, err
-	}
-	p.note(c)
-	return answered, nil
+	return &requests.Contender{
+		Start: func(ctx context.Context) (*server.Process, error) { return p.startPocket(ctx, c, s.dir) },
+		Creates: func(token string) (loadgen.Workload, error) {
+			if c.System != bench.TokenSystem {
+				token = ""
+			}
+			return create(ctx, kept[0], token)
+		},
+		Holds: func(ctx context.Context, answered, _ int) error { return s.holds(ctx, answered, kept...) },
+		Drop:  s.drop,
+	}, nil
 }
+
+// single has the tables of the handler.
+func (p *runner) single(ctx context.Context, c *result.Cell) (*requests.Contender, error) {
+	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := database.OnServer(ctx, db.DSN, server.SingleSchema); err != nil {
+		return nil, errors.Join(err, db.Drop())
+	}
+	w := database.InventedWorld()
+	return &requests.Contender{
+		Start: func(ctx context.Context) (*server.Process, error) {
+			return requests.StartOurs(ctx, p.Bench, c, server.Config{DSN: db.DSN})
+		},
+		Creates: func(string) (loadgen.Workload, error) { return w.Creates() },
+		Holds: func(ctx context.Context, answered, _ int) error {
+			return singleHolds(ctx, db.DSN, answered, "single_responses", "single_events", "single_deliveries")
+		},
+		Drop: db.Drop,
+	}, nil
+}
+
+// singleHolds fails unless each of the tables has as many rows.
+func singleHolds(ctx context.Context, dsn string, answered int, tables ...string) error {
+	for _, table := range tables {
+		n, err := database.ServerCount(ctx, dsn, "SELECT count(*) FROM "+table)
+		if err != nil {
+			return err
+		}
+		if n != int64(answered) {
+			return fmt.Errorf("%d were acknowledged, %s has %d", answered, table, n)
+		}
+	}
+	return nil
+}
+
+// startPocket starts PocketBase for a cell.
+func (p *runner) startPocket(ctx context.Context, c *result.Cell, dir string) (*server.Process, error) {
+	cfg := pocketbase.Config{Dir: dir, Full: c.System == bench.FullSystem || c.System == bench.BatchSystem, Profile: p.Profile(c)}
+	return server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
+}
+
+// A pocketScene is a directory of PocketBase.
+type pocketScene struct{ dir string }
+
+func (s *pocketScene) drop() error { return os.RemoveAll(s.dir) }

@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
 // uploads measures a large file: ours as it is and as a form, and PocketBase's as a
@@ -23,22 +23,21 @@ func (p *runner) uploads(ctx context.Context, round int) error {
 	if err != nil {
 		return err
 	}
-	cells := []files.Cell{{What: files.UploadWhat, System: bench.APISystem}, {What: files.FormWhat, System: bench.APISystem}, {What: files.FormWhat, System: PocketSystem}}
-	for i := range cells {
-		c := cells[(i+round)%len(cells)]
-		c.Place, c.Round = files.DiskPlace, round+1
+	cells := []result.Key{{What: bench.UploadWhat, System: bench.APISystem}, {What: bench.FormWhat, System: bench.APISystem}, {What: bench.FormWhat, System: bench.PocketSystem}}
+	for _, key := range bench.Rotated(cells, round) {
+		key.Part, key.Store = bench.PeerFilesPart, bench.DiskPlace
+		c := result.Cell{Key: key, Round: round + 1}
 		if err := p.uploadCell(ctx, f, &c); err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
-		p.result.Files = append(p.result.Files, c)
-		_, _ = fmt.Fprintf(p.Log, "%s: %.0f MB/s, memory grew by %.1f MB\n", &c, c.PerSecond, c.GrownUpMB)
+		f.Done(&c)
 	}
-	return nil
+	return f.Compare(bench.PocketSystem)
 }
 
-func (p *runner) uploadCell(ctx context.Context, f *files.Runner, c *files.Cell) (err error) {
+func (p *runner) uploadCell(ctx context.Context, f *files.Runner, c *result.Cell) (err error) {
 	var s *files.Scene
-	if c.System == PocketSystem {
+	if c.System == bench.PocketSystem {
 		s, err = p.pocketFiles(ctx, f, c)
 	} else {
 		s, err = f.NewScene(ctx, c)
@@ -52,17 +51,13 @@ func (p *runner) uploadCell(ctx context.Context, f *files.Runner, c *files.Cell)
 
 // pocketFiles returns a scene with PocketBase. Unless it is nil it has to be closed,
 // also when this fails.
-func (p *runner) pocketFiles(ctx context.Context, f *files.Runner, c *files.Cell) (*files.Scene, error) {
+func (p *runner) pocketFiles(ctx context.Context, f *files.Runner, c *result.Cell) (*files.Scene, error) {
 	peer, err := p.newPocket(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := f.PeerScene(c, peer.dir, &pocketFileScene{peer})
-	cfg := pocketbase.Config{Dir: peer.dir}
-	if p.Profiles != "" {
-		cfg.Profile = filepath.Join(p.Profiles, c.Profile())
-	}
-	s.Server, err = server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
+	s.Server, err = p.startPocket(ctx, c, peer.dir)
 	return s, err
 }
 

@@ -12,37 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 )
-
-// The systems that the API is compared with, besides the ceiling. Where nothing
-// else is said, PocketBase is as it comes, synchronous NORMAL, and anyone may use
-// its collections.
-const (
-	PocketSystem  = "PocketBase"
-	TokenSystem   = "PocketBase, token"               //nolint:gosec // a name: only a superuser may
-	FullSystem    = "PocketBase FULL"                 // what is answered is on the disk
-	BatchSystem   = "PocketBase FULL, batch of three" // response, event and delivery in one transaction
-	createdSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index
-
-	offsetSystem = "formsvc, offset" // pages by number instead of by cursor
-	InsertSystem = "inserts"         // no server: one row per statement
-)
-
-// What the requests of a cell do that no other part does.
-const (
-	dueWhat  = "create, open loop"
-	pageWhat = "far page" // half-way through the campaign
-)
-
-// A Result is what these parts found out.
-type Result struct {
-	Requests []requests.Cell  `json:"requests"`
-	Files    []files.Cell     `json:"files"`
-	Starts   []StartCell      `json:"starts"`
-	Ratios   []requests.Ratio `json:"ratios"`
-}
 
 // A runner is the parts of a run that compare with peers.
 type runner struct {
@@ -51,17 +21,11 @@ type runner struct {
 	full     string // the same with -peer-fill responses
 	ours     *database.Database
 	world    database.World // of the filled database of ours
-	result   Result
 }
 
-// Run measures them. What was measured until one fails is returned, too.
-func Run(ctx context.Context, b *bench.Bench) (Result, error) {
+// Run measures them.
+func Run(ctx context.Context, b *bench.Bench) (err error) {
 	p := &runner{Bench: b}
-	err := p.all(ctx)
-	return p.result, err
-}
-
-func (p *runner) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.close()) }()
 	for _, part := range []struct {
 		name, store string
@@ -79,7 +43,6 @@ func (p *runner) all(ctx context.Context) (err error) {
 			}
 		}
 	}
-	p.result.Ratios = ratios(p.result.Requests)
 	return nil
 }
 
@@ -111,10 +74,4 @@ func (p *runner) close() (err error) {
 		err = errors.Join(err, p.ours.Drop())
 	}
 	return err
-}
-
-// note adds a measured cell.
-func (p *runner) note(c *requests.Cell) {
-	p.result.Requests = append(p.result.Requests, *c)
-	_, _ = fmt.Fprintf(p.Log, "%s: %.0f/s, server %.0f µs\n", c, c.PerSecond, c.ServerMicros)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -26,19 +26,15 @@ import (
 // postgres measures new responses beside a handler with one statement per request,
 // and beside rows that are inserted without any server in front.
 func (p *runner) postgres(ctx context.Context, round int) error {
-	for _, conns := range p.PeerConns {
-		if conns == 1 {
-			continue // there is nothing to share
+	conns := slices.DeleteFunc(slices.Clone(p.PeerConns), func(n int) bool { return n == 1 }) // there is nothing to share
+	systems := []string{bench.APISystem, bench.SingleSystem, bench.InsertSystem}
+	for _, c := range requests.Plan(bench.PeerPostgresPart, bench.PostgresStore, []string{bench.CreateWhat}, conns, []int{0}, systems, round) {
+		measure := func() error { return p.createCell(ctx, &c, 0) }
+		if c.System == bench.InsertSystem {
+			measure = func() error { return p.insertCell(ctx, &c) }
 		}
-		for _, system := range bench.Rotated([]string{bench.APISystem, bench.SingleSystem, InsertSystem}, round) {
-			c := requests.Cell{What: requests.CreateWhat, Store: bench.PostgresStore, System: system, Conns: conns, Round: round + 1}
-			measure := func() error { return p.createCell(ctx, &c, 0) }
-			if system == InsertSystem {
-				measure = func() error { return p.insertCell(ctx, &c) }
-			}
-			if err := measure(); err != nil {
-				return fmt.Errorf("%s: %w", &c, err)
-			}
+		if err := measure(); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
 	return nil
@@ -46,7 +42,7 @@ func (p *runner) postgres(ctx context.Context, round int) error {
 
 // insertCell measures and notes single rows, each by a prepared statement of its
 // own transaction, as pgbench would insert them.
-func (p *runner) insertCell(ctx context.Context, c *requests.Cell) (err error) {
+func (p *runner) insertCell(ctx context.Context, c *result.Cell) (err error) {
 	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
 		return err
@@ -66,8 +62,10 @@ func (p *runner) insertCell(ctx context.Context, c *requests.Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	c.Figures = requests.NewFigures(&s, before, after, p.Duration)
-	p.note(c)
+	requests.NewMeasured(s, before, after, p.Duration).Figures(c)
+	if err := p.Note(c); err != nil {
+		return err
+	}
 	return singleHolds(ctx, db.DSN, s.Answered, "single_responses")
 }
 
@@ -80,7 +78,7 @@ type inserts struct {
 
 // watched inserts until the end and reads the CPU times around. No server is
 // counted: there is only this process, and Postgres.
-func (l *inserts) watched(ctx context.Context) (all loadgen.Sample, before, after proc.Usage, err error) {
+func (l *inserts) watched(ctx context.Context) (all loadgen.Sample, before, after proc.Times, err error) {
 	parts := make([]loadgen.Sample, l.conns)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -89,11 +87,10 @@ func (l *inserts) watched(ctx context.Context) (all loadgen.Sample, before, afte
 	}
 	go func() { wg.Wait(); close(done) }()
 	loadgen.WaitUntil(l.begin, done)
-	before, err = proc.ReadUsage(os.Getpid())
+	before, err = proc.ReadTimes()
 	loadgen.WaitUntil(l.end, done)
-	after, afterErr := proc.ReadUsage(os.Getpid())
+	after, afterErr := proc.ReadTimes()
 	<-done
-	before.Server, after.Server = 0, 0
 	for i := range parts {
 		all.Add(&parts[i])
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
@@ -27,10 +28,10 @@ type ReadPlan struct {
 // ReadPlans say what is read.
 func ReadPlans() []ReadPlan {
 	return []ReadPlan{
-		{requests.GetWhat, 8, []string{bench.APISystem, PocketSystem, TokenSystem}},
-		{requests.GetWhat, 32, []string{bench.APISystem, PocketSystem, TokenSystem}},
-		{requests.ListWhat, 8, []string{bench.APISystem, PocketSystem, createdSystem}},
-		{pageWhat, 1, []string{bench.APISystem, offsetSystem, PocketSystem, createdSystem}},
+		{bench.GetWhat, 8, []string{bench.APISystem, bench.PocketSystem, bench.TokenSystem}},
+		{bench.GetWhat, 32, []string{bench.APISystem, bench.PocketSystem, bench.TokenSystem}},
+		{bench.ListWhat, 8, []string{bench.APISystem, bench.PocketSystem, bench.CreatedSystem}},
+		{bench.PageWhat, 1, []string{bench.APISystem, bench.OffsetSystem, bench.PocketSystem, bench.CreatedSystem}},
 	}
 }
 
@@ -40,8 +41,7 @@ func (p *runner) reads(ctx context.Context, round int) error {
 		return err
 	}
 	for _, plan := range ReadPlans() {
-		for _, system := range bench.Rotated(plan.Systems, round) {
-			c := requests.Cell{What: plan.What, Store: bench.SQLiteStore, System: system, Conns: plan.Conns, Responses: p.PeerFill, Round: round + 1}
+		for _, c := range requests.Plan(bench.PeerReadPart, bench.SQLiteStore, []string{plan.What}, []int{plan.Conns}, []int{p.PeerFill}, plan.Systems, round) {
 			if err := p.readCell(ctx, &c); err != nil {
 				return fmt.Errorf("%s: %w", &c, err)
 			}
@@ -51,9 +51,9 @@ func (p *runner) reads(ctx context.Context, round int) error {
 }
 
 // startFull starts the system of a cell with its filled database.
-func (p *runner) startFull(ctx context.Context, c *requests.Cell) (*server.Process, error) {
-	if c.System == bench.APISystem || c.System == offsetSystem {
-		return p.startOurs(ctx, c, p.ours.DSN)
+func (p *runner) startFull(ctx context.Context, c *result.Cell) (*server.Process, error) {
+	if c.System == bench.APISystem || c.System == bench.OffsetSystem {
+		return requests.StartOurs(ctx, p.Bench, c, server.Config{DSN: p.ours.DSN})
 	}
 	if err := p.freshLog(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (p *runner) startFull(ctx context.Context, c *requests.Cell) (*server.Proce
 // enough is how many requests a cell should have that has slow ones.
 const enough = 4
 
-func (p *runner) readCell(ctx context.Context, c *requests.Cell) (err error) {
+func (p *runner) readCell(ctx context.Context, c *result.Cell) (err error) {
 	srv, err := p.startFull(ctx, c)
 	if err != nil {
 		return err
@@ -81,58 +81,59 @@ func (p *runner) readCell(ctx context.Context, c *requests.Cell) (err error) {
 	// Requests that run at once share the processors.
 	slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
 	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}
-	if _, err := c.Load(ctx, l, srv.PID, p.Warmup, max(p.Duration, enough*slowest)); err != nil {
+	m, err := requests.Load(ctx, l, srv.PID, p.Warmup, max(p.Duration, enough*slowest))
+	if err != nil {
 		return err
 	}
-	p.note(c)
-	return nil
+	m.Figures(c)
+	return p.Note(c)
 }
 
 // far is how many of n responses come before the far page.
 func far(n int) int { return n / 2 / bench.PageSize * bench.PageSize }
 
 // readWork returns the requests of a cell.
-func (p *runner) readWork(ctx context.Context, c *requests.Cell, srv *server.Process) (loadgen.Workload, error) {
-	if c.System == bench.APISystem || c.System == offsetSystem {
+func (p *runner) readWork(ctx context.Context, c *result.Cell, srv *server.Process) (loadgen.Workload, error) {
+	if c.System == bench.APISystem || c.System == bench.OffsetSystem {
 		return p.readOurs(ctx, c, srv.Addr)
 	}
 	sort := "-@rowid"
-	if c.System == createdSystem {
+	if c.System == bench.CreatedSystem {
 		sort = "-created"
 	}
 	switch c.What {
-	case requests.GetWhat:
+	case bench.GetWhat:
 		token := ""
-		if c.System == TokenSystem {
+		if c.System == bench.TokenSystem {
 			token = srv.Token
 		}
-		return getPocket(c.Responses, token), nil
-	case requests.ListWhat:
+		return getPocket(c.Size, token), nil
+	case bench.ListWhat:
 		return listPocket(1, sort), nil
 	}
-	return listPocket(far(c.Responses)/bench.PageSize+1, sort), nil
+	return listPocket(far(c.Size)/bench.PageSize+1, sort), nil
 }
 
-func (p *runner) readOurs(ctx context.Context, c *requests.Cell, addr string) (loadgen.Workload, error) {
+func (p *runner) readOurs(ctx context.Context, c *result.Cell, addr string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: http.StatusOK}
 	switch {
-	case c.What == requests.GetWhat:
-		return p.world.Gets(c.Responses), nil
-	case c.What == requests.ListWhat:
+	case c.What == bench.GetWhat:
+		return p.world.Gets(c.Size), nil
+	case c.What == bench.ListWhat:
 		return p.world.List(), nil
-	case c.System == offsetSystem:
-		path := p.world.ListPath() + "?limit=" + strconv.Itoa(bench.PageSize) + "&offset=" + strconv.Itoa(far(c.Responses))
+	case c.System == bench.OffsetSystem:
+		path := p.world.ListPath() + "?limit=" + strconv.Itoa(bench.PageSize) + "&offset=" + strconv.Itoa(far(c.Size))
 		load.Requests = [][]byte{p.world.Request(http.MethodGet, path, nil)}
 		return load, nil
 	}
-	cursor, err := p.world.CursorAfter(ctx, addr, far(c.Responses)-1)
+	cursor, err := p.world.CursorAfter(ctx, addr, far(c.Size)-1)
 	load.Requests = [][]byte{p.world.Page(cursor)}
 	return load, err
 }
 
 // checkRead sends the first request and fails unless it is answered with what was
 // stored.
-func checkRead(ctx context.Context, c *requests.Cell, addr string, work *loadgen.Workload) error {
+func checkRead(ctx context.Context, c *result.Cell, addr string, work *loadgen.Workload) error {
 	body, err := loadgen.Ask(ctx, addr, work.Requests[0], work.Status)
 	if err != nil {
 		return err
@@ -149,19 +150,19 @@ func checkRead(ctx context.Context, c *requests.Cell, addr string, work *loadgen
 	if err := json.Unmarshal(body, &got); err != nil {
 		return fmt.Errorf("%s: %w", c, err)
 	}
-	if c.What == requests.GetWhat {
+	if c.What == bench.GetWhat {
 		if want := fixture.StoredReference(0); got.Reference != want {
 			return fmt.Errorf("answered the response %q, want %q", got.Reference, want)
 		}
 		return nil
 	}
-	newest := c.Responses - 1
-	if c.What == pageWhat {
-		newest -= far(c.Responses)
+	newest := c.Size - 1
+	if c.What == bench.PageWhat {
+		newest -= far(c.Size)
 	}
-	if len(got.Items) != bench.PageSize || got.Total+got.TotalItems != c.Responses || got.Items[0].Reference != fixture.StoredReference(newest) {
+	if len(got.Items) != bench.PageSize || got.Total+got.TotalItems != c.Size || got.Items[0].Reference != fixture.StoredReference(newest) {
 		return fmt.Errorf("answered %d of %d responses, the first %+v, want %d of %d and %q",
-			len(got.Items), got.Total+got.TotalItems, got.Items[:min(1, len(got.Items))], bench.PageSize, c.Responses, fixture.StoredReference(newest))
+			len(got.Items), got.Total+got.TotalItems, got.Items[:min(1, len(got.Items))], bench.PageSize, c.Size, fixture.StoredReference(newest))
 	}
 	return nil
 }

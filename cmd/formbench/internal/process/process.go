@@ -4,16 +4,12 @@
 package process
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"time"
 
-	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/child"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -47,48 +43,28 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // A Process is a worker.
 type Process struct {
-	Ready  worker.Reply
-	PID    int
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	stdout *json.Decoder
-	stderr bytes.Buffer // passed on to log when the process has ended
-	log    io.Writer
-	ended  bool
+	*child.Process
+	Ready worker.Reply
 }
 
 // Start returns when the worker is ready. args follow the program, which
 // is another one than ours only for peers.
 func Start(ctx context.Context, cfg worker.Config, log io.Writer, program string, args ...string) (*Process, error) {
-	p := &Process{cmd: exec.CommandContext(ctx, program, args...), log: log} //nolint:gosec // the user names the program
-	p.cmd.Stderr = &p.stderr
-	stdin, err := p.cmd.StdinPipe()
+	p := &Process{}
+	var err error
+	p.Process, err = child.Start(ctx, log, cfg, &p.Ready, program, args...)
+	if err == nil && p.Ready.Error != "" {
+		err = errors.Join(errors.New("worker: "+p.Ready.Error), p.Stop())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
-	p.stdin, p.stdout = stdin, json.NewDecoder(stdout)
-	p.cmd.Cancel = stdin.Close
-	p.cmd.WaitDelay = server.ShutdownTimeout
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
-	p.PID = p.cmd.Process.Pid
-	if p.Ready, err = p.ask(cfg); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", errors.Join(err, p.Stop()))
+		return nil, err
 	}
 	return p, nil
 }
 
-// ask sends a line and reads the answer.
-func (p *Process) ask(line any) (r worker.Reply, err error) {
-	if err := json.NewEncoder(p.stdin).Encode(line); err != nil {
-		return r, fmt.Errorf("worker: %w", err)
-	}
-	if err := p.stdout.Decode(&r); err != nil {
+// Do has the worker do something.
+func (p *Process) Do(c worker.Command) (r worker.Reply, err error) {
+	if err := p.Ask(c, &r); err != nil {
 		return r, fmt.Errorf("worker: %w", err)
 	}
 	if r.Error != "" {
@@ -97,24 +73,12 @@ func (p *Process) ask(line any) (r worker.Reply, err error) {
 	return r, nil
 }
 
-// Do has the worker do something.
-func (p *Process) Do(c worker.Command) (worker.Reply, error) { return p.ask(c) }
-
-// Stop ends the worker and fails when it failed. It may be called again.
+// Stop ends the worker, if there is one, and fails when it failed. It may be called again.
 func (p *Process) Stop() error {
-	if p == nil || p.ended {
+	if p == nil {
 		return nil
 	}
-	p.ended = true
-	_ = p.stdin.Close() // it may be closed already
-	timer := time.AfterFunc(server.ShutdownTimeout, func() { _ = p.cmd.Process.Kill() })
-	defer timer.Stop()
-	err := p.cmd.Wait()
-	_, _ = p.stderr.WriteTo(p.log)
-	if err != nil {
-		return fmt.Errorf("worker: %w", err)
-	}
-	return nil
+	return p.Process.Stop()
 }
 
 // Step returns a function that has the worker do something.

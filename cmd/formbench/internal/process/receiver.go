@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/webhook"
 )
@@ -44,7 +43,7 @@ func newReceiver(ctx context.Context) (worker.Worker, worker.Reply, error) {
 	}
 	r := &receiver{}
 	r.reset()
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: server.ReadHeaderTimeout}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = r.server.Serve(listener) }() // Close ends it
 	return r, worker.Reply{Addr: "http://" + listener.Addr().String()}, nil
 }

@@ -1,6 +1,7 @@
 // Package requests measures requests to the API one after the other on each connection:
-// creates, reads, pages far behind, and what quotas and idempotency keys cost. Its cells,
-// rows and ratios are those of every part that sends requests.
+// creates, reads, pages far behind, what quotas and idempotency keys cost, and what is left
+// of the goodput when clients ask for more than the server can. How a system is loaded is
+// the same for every part that sends requests.
 package requests
 
 import (
@@ -13,163 +14,127 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
-// A Runner measures requests.
-type Runner struct {
-	*bench.Bench
-	Cells []Cell // what was measured so far
-}
+// A runner measures requests.
+type runner struct{ *bench.Bench }
 
-// Run measures the parts that send requests to the API. What was measured
-// until one fails is returned, too.
-func Run(ctx context.Context, b *bench.Bench) ([]Cell, error) {
-	r := &Runner{Bench: b, Cells: []Cell{}}
+// Run measures the parts that send requests to the API.
+func Run(ctx context.Context, b *bench.Bench) error {
+	r := &runner{b}
+	ours := slices.Contains(b.Systems, bench.APISystem)
+	checked := []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem}
 	for _, part := range []struct {
 		name string
-		run  func(context.Context) error
-	}{{bench.CreatePart, r.create}, {bench.ReadPart, r.read}, {bench.DepthPart, r.depth}, {bench.ChecksPart, r.checks}} {
-		if !slices.Contains(b.Only, part.name) {
+		when bool
+		run  func() error
+	}{
+		{bench.CreatePart, true, func() error { return r.create(ctx, bench.CreatePart, b.Systems) }},
+		{bench.ReadPart, true, func() error { return r.read(ctx) }},
+		{bench.DepthPart, ours, func() error { return r.depth(ctx) }},
+		{bench.ChecksPart, ours, func() error { return r.create(ctx, bench.ChecksPart, checked) }},
+		{bench.OverloadPart, true, func() error { return r.overload(ctx) }},
+	} {
+		if !part.when || !slices.Contains(b.Only, part.name) {
 			continue
 		}
-		if err := part.run(ctx); err != nil {
-			return r.Cells, fmt.Errorf("%s: %w", part.name, err)
+		if err := part.run(); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	return r.Cells, nil
+	return nil
 }
 
-// Note adds a measured cell.
-func (r *Runner) Note(c Cell) {
-	r.Cells = append(r.Cells, c)
-	_, _ = fmt.Fprintf(r.Log, "%s: %.0f/s\n", &c, c.PerSecond)
-}
-
-// plan returns the cells of a part in the order they are measured in: what is
-// compared is measured one after the other.
-func (r *Runner) plan(whats []string, conns, sizes []int, systems []string) (list []Cell) {
+// each calls do for the cells of a part in all rounds, in order.
+func (r *runner) each(part string, whats []string, conns, sizes []int, systems []string, do func(c *result.Cell) error) error {
 	for round := range r.Rounds {
 		for _, store := range r.Stores {
-			for _, what := range whats {
-				for _, n := range conns {
-					for _, size := range sizes {
-						for _, system := range bench.Rotated(systems, round) {
-							list = append(list, Cell{
-								What: what, Store: store, System: system, Conns: n, Responses: size, Round: round + 1,
-							})
-						}
-					}
+			for _, c := range Plan(part, store, whats, conns, sizes, systems, round) {
+				if err := do(&c); err != nil {
+					return fmt.Errorf("%s: %w", &c, err)
 				}
 			}
 		}
 	}
-	return list
-}
-
-// create measures new responses.
-func (r *Runner) create(ctx context.Context) error {
-	for _, c := range r.plan([]string{CreateWhat}, r.Conns, []int{0}, r.Systems) {
-		if err := r.createCell(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
-		}
-	}
 	return nil
 }
 
-func (r *Runner) createCell(ctx context.Context, c Cell) (err error) {
-	if c.System == bench.CeilingSystem {
-		w := database.InventedWorld()
-		_, err := r.Measure(ctx, c, "", func(string) (loadgen.Workload, error) { return w.Creates() })
-		return err
-	}
-	db, err := database.New(ctx, c.Store, r.Dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Drop()) }()
-	w, err := db.NewAccount(ctx)
-	if err != nil {
-		return err
-	}
-	if w, err = db.WithWebhook(ctx, w); err != nil {
-		return err
-	}
-	answered, err := r.Measure(ctx, c, db.DSN, func(string) (loadgen.Workload, error) {
-		if c.System == bench.KeyedSystem {
-			return w.KeyedCreates()
+// create measures new responses: as they are, or without a quota, with one, and with an
+// idempotency key as well.
+func (r *runner) create(ctx context.Context, part string, systems []string) error {
+	return r.each(part, []string{bench.CreateWhat}, r.Conns, []int{0}, systems, func(c *result.Cell) error {
+		s, err := Ours(ctx, r.Bench, c, c.Store, server.Config{})
+		if err != nil {
+			return err
 		}
-		return w.Creates()
+		return Create(ctx, r.Bench, c, s, &loadgen.Load{}, func(m *Measured) { m.Figures(c) })
 	})
-	if err != nil {
-		return err
-	}
-	return db.Holds(ctx, w, answered)
-}
-
-// checks measures new responses without a quota, with one, and with an idempotency
-// key as well.
-func (r *Runner) checks(ctx context.Context) error {
-	if !slices.Contains(r.Systems, bench.APISystem) {
-		return nil
-	}
-	for _, c := range r.plan([]string{ChecksWhat}, r.Conns, []int{0}, []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem}) {
-		if err := r.createCell(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
-		}
-	}
-	return nil
 }
 
 // read measures one response and the newest ones.
-func (r *Runner) read(ctx context.Context) (err error) {
+func (r *runner) read(ctx context.Context) (err error) {
 	stores, err := r.fill(ctx, r.Fill)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
 	}
 	systems := slices.DeleteFunc(slices.Clone(r.Systems), func(s string) bool { return s == bench.EachSystem })
-	for _, c := range r.plan([]string{GetWhat, ListWhat}, r.ReadConns, []int{r.Fill}, systems) {
+	return r.each(bench.ReadPart, []string{bench.GetWhat, bench.ListWhat}, r.ReadConns, []int{r.Fill}, systems, func(c *result.Cell) error {
 		f := stores[c.Store]
-		w := f.campaigns[c.Responses]
+		w := f.campaigns[c.Size]
 		if c.System == bench.CeilingSystem {
 			w = database.InventedWorld()
 		}
-		work := w.Gets(c.Responses)
-		if c.What == ListWhat {
+		work := w.Gets(c.Size)
+		if c.What == bench.ListWhat {
 			work = w.List()
 		}
-		if _, err := r.Measure(ctx, c, f.DSN, func(string) (loadgen.Workload, error) { return work, nil }); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
-		}
+		return Read(ctx, r.Bench, c, f.DSN, func(string) (loadgen.Workload, time.Duration, error) { return work, r.Duration, nil })
+	})
+}
+
+// Read measures requests to a server of ours, for as long as prepare says.
+func Read(ctx context.Context, b *bench.Bench, c *result.Cell, dsn string, prepare func(addr string) (loadgen.Workload, time.Duration, error)) (err error) {
+	srv, err := StartOurs(ctx, b, c, server.Config{DSN: dsn})
+	if err != nil {
+		return err
 	}
-	return nil
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	work, d, err := prepare(srv.Addr)
+	if err != nil {
+		return err
+	}
+	m, err := Load(ctx, &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}, srv.PID, b.Warmup, d)
+	if err != nil {
+		return err
+	}
+	m.Figures(c)
+	return b.Note(c)
 }
 
 // depth measures pages of a small and a large campaign of one account.
-func (r *Runner) depth(ctx context.Context) (err error) {
-	if !slices.Contains(r.Systems, bench.APISystem) {
-		return nil
-	}
+func (r *runner) depth(ctx context.Context) (err error) {
 	sizes := []int{bench.SmallCampaign, r.Large}
 	stores, err := r.fill(ctx, sizes...)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
 	}
-	for _, c := range r.plan([]string{FirstWhat, DeepWhat}, []int{1}, sizes, []string{bench.APISystem}) {
+	whats, systems := []string{bench.FirstWhat, bench.DeepWhat}, []string{bench.APISystem}
+	return r.each(bench.DepthPart, whats, []int{1}, sizes, systems, func(c *result.Cell) error {
 		f := stores[c.Store]
-		w := f.campaigns[c.Responses]
-		prepare := func(addr string) (loadgen.Workload, error) {
-			if c.What == DeepWhat {
-				return w.Deep(ctx, addr, c.Responses)
+		w := f.campaigns[c.Size]
+		return Read(ctx, r.Bench, c, f.DSN, func(addr string) (work loadgen.Workload, d time.Duration, err error) {
+			if c.What == bench.DeepWhat {
+				work, err = w.Deep(ctx, addr, c.Size)
+			} else {
+				work = w.List()
 			}
-			return w.List(), nil
-		}
-		if _, err := r.Measure(ctx, c, f.DSN, prepare); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
-		}
-	}
-	return nil
+			return work, r.Duration, err
+		})
+	})
 }
 
 // A filled database has campaigns, by size, that are only read.
@@ -190,7 +155,7 @@ func (s filledStores) drop() (err error) {
 
 // fill makes a database on each store, with campaigns of these sizes. What it
 // made has to be dropped also when it fails.
-func (r *Runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
+func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 	stores := make(filledStores)
 	for _, store := range r.Stores {
 		start := time.Now()

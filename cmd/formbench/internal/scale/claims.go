@@ -7,11 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -40,25 +39,27 @@ func (s *pairBench) claims(ctx context.Context) (err error) {
 	}
 	for _, what := range []string{ClaimWhat, PayloadsWhat, OutcomesWhat} {
 		for _, q := range queues {
-			c := requests.Cell{What: what, Store: q.in.store, System: bench.APISystem, Conns: 1, Responses: q.in.n, Round: s.round}
-			c.Figures = timed(q.took[what])
-			s.Note(c)
+			c := q.in.cell(what, 1, s.round)
+			timed(&c, q.took[what])
+			if err := s.Note(&c); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // timed turns durations into figures.
-func timed(took []time.Duration) requests.Figures {
+func timed(c *result.Cell, took []time.Duration) {
 	var sum time.Duration
 	for _, d := range took {
 		sum += d
 	}
 	slices.Sort(took)
-	return requests.Figures{
-		Requests: len(took), Seconds: sum.Seconds(), PerSecond: float64(len(took)) / sum.Seconds(),
-		P50: stats.Milliseconds(stats.Percentile(took, 50)), P99: stats.Milliseconds(stats.Percentile(took, 99)), Max: stats.Milliseconds(stats.Percentile(took, 100)),
-	}
+	c.Add("requests/s", float64(len(took))/sum.Seconds())
+	c.Add("p50-ms", loadgen.Quantile(took, 50, 100))
+	c.Add("p99-ms", loadgen.Quantile(took, 99, 100))
+	c.Add("max-ms", loadgen.Quantile(took, 1, 1))
 }
 
 // A timedQueue is the queue of an installation and how long it took.

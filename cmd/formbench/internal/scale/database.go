@@ -12,6 +12,7 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
 // openDatabase returns an empty database, or with keep one that an earlier run
@@ -143,19 +144,8 @@ func (in *installation) finish(ctx context.Context) error {
 		"ALTER TABLE formsvc_responses ENABLE TRIGGER USER", "VACUUM (ANALYZE)")
 }
 
-// A Size is how much a table, without its indexes, or an index takes.
-type Size struct {
-	Store     string  `json:"store"`
-	Responses int     `json:"responses"`
-	Table     string  `json:"table"`
-	Index     string  `json:"index,omitempty"`
-	Rows      int64   `json:"rows"`
-	Bytes     int64   `json:"bytes"`
-	PerRow    float64 `json:"bytesPerRow"`
-}
-
-// sizes returns the sizes of what grows with the responses.
-func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
+// sizes returns how much the tables, without their indexes, and the indexes take that grow with the responses.
+func (in *installation) sizes(ctx context.Context) (list []result.Cell, err error) {
 	err = in.Use(func(db *sql.DB) (err error) {
 		query := postgresSizes
 		if in.store == bench.SQLiteStore {
@@ -167,11 +157,13 @@ func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		for rows.Next() {
-			s := Size{Store: in.store, Responses: in.n}
-			if err := rows.Scan(&s.Table, &s.Index, &s.Bytes); err != nil {
+			var table, index string
+			var bytes float64
+			if err := rows.Scan(&table, &index, &bytes); err != nil {
 				return err
 			}
-			list = append(list, s)
+			key := result.Key{Part: bench.SizesPart, What: strings.TrimSuffix(table+", "+index, ", "), Store: in.store, Size: in.n}
+			list = append(list, result.Cell{Key: key, Round: 1, Figures: []result.Figure{{Unit: "MB", Value: bytes / 1e6}}})
 		}
 		return rows.Err()
 	})
@@ -182,20 +174,21 @@ func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
 }
 
 // perRow counts the rows, once for each table.
-func (in *installation) perRow(ctx context.Context, list []Size) error {
+func (in *installation) perRow(ctx context.Context, list []result.Cell) error {
 	return in.Use(func(db *sql.DB) error {
-		counts := make(map[string]int64)
+		counts := make(map[string]float64)
 		for i := range list {
-			s := &list[i]
-			n, ok := counts[s.Table]
+			c := &list[i]
+			table, _, _ := strings.Cut(c.What, ",")
+			n, ok := counts[table]
 			if !ok {
-				if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+s.Table).Scan(&n); err != nil {
-					return fmt.Errorf("count %s: %w", s.Table, err)
+				if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+					return fmt.Errorf("count %s: %w", table, err)
 				}
-				counts[s.Table] = n
+				counts[table] = n
 			}
-			s.Rows = n
-			s.PerRow = float64(s.Bytes) / float64(max(n, 1))
+			c.Add("rows", n)
+			c.Add("bytes/row", c.Figures[0].Value*1e6/max(n, 1))
 		}
 		return nil
 	})

@@ -12,9 +12,10 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
-// What is measured at both sizes, beside requests.CreateWhat.
+// What is measured at both sizes, beside bench.CreateWhat.
 const (
 	randomWhat     = "get any"
 	scaleFirstWhat = "first page of all"
@@ -47,23 +48,19 @@ func Reads() []string {
 // Conns are the connections of the create cells.
 func Conns() []int { return []int{1, 64} }
 
-// A runner is what was measured so far.
-type runner struct {
-	*bench.Bench
-	cells []requests.Cell
-	sizes []Size
-}
+// A runner is the part of a run that compares sizes.
+type runner struct{ *bench.Bench }
 
 // Run measures the same on a small and on a large installation, and how much
-// the large one takes. What was measured until something fails is returned, too.
-func Run(ctx context.Context, b *bench.Bench) ([]requests.Cell, []Size, error) {
-	r := &runner{Bench: b}
+// the large one takes.
+func Run(ctx context.Context, b *bench.Bench) error {
+	r := &runner{b}
 	for _, store := range b.Stores {
 		if err := r.store(ctx, store); err != nil {
-			return r.cells, r.sizes, fmt.Errorf("%s: %w", store, err)
+			return fmt.Errorf("%s: %w", store, err)
 		}
 	}
-	return r.cells, r.sizes, nil
+	return nil
 }
 
 // large is how many responses the large installation has.
@@ -84,7 +81,11 @@ func (r *runner) store(ctx context.Context, store string) (err error) {
 	if err != nil {
 		return err
 	}
-	r.sizes = append(r.sizes, sizes...)
+	for i := range sizes {
+		if err := r.Note(&sizes[i]); err != nil {
+			return err
+		}
+	}
 	for round := range r.Rounds {
 		if err := r.round(ctx, large, round); err != nil {
 			return err
@@ -100,21 +101,14 @@ func (r *runner) round(ctx context.Context, large *installation, round int) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, small.Drop()) }()
-	s := &pairBench{
-		Runner: &requests.Runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
-		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
-	}
-	err = s.all(ctx)
-	r.cells = append(r.cells, s.Cells...)
-	return err
+	s := &pairBench{Bench: r.Bench, round: round + 1, pair: [2]*installation{small, large}}
+	return s.all(ctx)
 }
 
-// A pairBench measures one round. It has a bench of its own, since it changes how long
-// a cell takes.
+// A pairBench measures one round.
 type pairBench struct {
-	*requests.Runner
+	*bench.Bench
 	round int
-	least time.Duration    // how long to measure
 	pair  [2]*installation // small and large
 }
 
@@ -128,7 +122,7 @@ func (s *pairBench) all(ctx context.Context) error {
 		return err
 	}
 	for _, conns := range Conns() {
-		if err := s.both(ctx, requests.CreateWhat, conns); err != nil {
+		if err := s.both(ctx, bench.CreateWhat, conns); err != nil {
 			return err
 		}
 	}
@@ -146,20 +140,25 @@ func (s *pairBench) turns() []*installation {
 // both measures one kind of request on both installations.
 func (s *pairBench) both(ctx context.Context, what string, conns int) error {
 	for _, in := range s.turns() {
-		c := requests.Cell{What: what, Store: in.store, System: bench.APISystem, Conns: conns, Responses: in.n, Round: s.round}
-		prepare := func(addr string) (loadgen.Workload, error) {
-			s.Duration = s.least
+		c := in.cell(what, conns, s.round)
+		err := requests.Read(ctx, s.Bench, &c, in.DSN, func(addr string) (loadgen.Workload, time.Duration, error) {
 			load, err := in.requests(ctx, what, addr)
-			if err == nil && what != requests.CreateWhat {
-				s.Duration, err = long(ctx, addr, &load, s.least)
+			if err != nil || what == bench.CreateWhat {
+				return load, s.Duration, err
 			}
-			return load, err
-		}
-		if _, err := s.Measure(ctx, c, in.DSN, prepare); err != nil {
+			d, err := long(ctx, addr, &load, s.Duration)
+			return load, d, err
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
 	return nil
+}
+
+func (in *installation) cell(what string, conns, round int) result.Cell {
+	key := result.Key{Part: bench.ScalePart, What: what, Store: in.store, System: bench.APISystem, Conns: conns, Size: in.n}
+	return result.Cell{Key: key, Round: round}
 }
 
 // long returns how long to measure requests, at least d: for as many as say something.

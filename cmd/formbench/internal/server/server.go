@@ -3,7 +3,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/fileblob"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/child"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
@@ -53,12 +52,11 @@ type Ready struct{ Addr, Token string }
 
 // The limits of "formsvc serve".
 const (
-	ReadHeaderTimeout = 10 * time.Second
+	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
 	writeTimeout      = 90 * time.Second
 	idleTimeout       = 120 * time.Second
 	maxHeaderBytes    = 64 << 10
-	ShutdownTimeout   = 20 * time.Second
 )
 
 // gcPercent is that of "formsvc serve"; the ceiling has it too.
@@ -177,7 +175,7 @@ func (c *Config) blobs() (blobstore.Store, func() error, error) {
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: ReadHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
@@ -188,7 +186,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 		return err
 	case <-ctx.Done():
 	}
-	patience, done := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), child.ShutdownTimeout)
 	defer done()
 	err := server.Shutdown(patience)
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
@@ -199,14 +197,8 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 
 // A Process is a process that serves, of this program or a peer.
 type Process struct {
-	Addr   string
-	Token  string    // of a peer
-	Begin  time.Time // of the process
-	PID    int
-	cmd    *exec.Cmd
-	stdin  io.Closer
-	stderr bytes.Buffer // passed on to log when the server has ended
-	log    io.Writer
+	*child.Process
+	Ready
 }
 
 // Start returns when the server of this program answers.
@@ -216,44 +208,10 @@ func Start(ctx context.Context, self string, cfg Config, log io.Writer) (*Proces
 
 // StartProgram returns when the program answers, given its configuration.
 func StartProgram(ctx context.Context, cfg any, log io.Writer, program, command string) (*Process, error) {
-	s := &Process{cmd: exec.CommandContext(ctx, program, command), log: log} //nolint:gosec // the user names the program
-	s.cmd.Stderr = &s.stderr
-	stdin, err := s.cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start a server: %w", err)
+	s := &Process{}
+	var err error
+	if s.Process, err = child.Start(ctx, log, cfg, &s.Ready, program, command); err != nil {
+		return nil, err
 	}
-	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start a server: %w", err)
-	}
-	s.stdin = stdin
-	s.cmd.Cancel = stdin.Close
-	s.cmd.WaitDelay = ShutdownTimeout
-	s.Begin = time.Now()
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a server: %w", err)
-	}
-	var ready Ready
-	err = json.NewEncoder(stdin).Encode(cfg)
-	if err == nil {
-		err = json.NewDecoder(stdout).Decode(&ready)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start a server: %w", errors.Join(err, s.Stop()))
-	}
-	s.Addr, s.Token, s.PID = ready.Addr, ready.Token, s.cmd.Process.Pid
 	return s, nil
-}
-
-// Stop ends the server and fails when it failed.
-func (s *Process) Stop() error {
-	_ = s.stdin.Close() // it may be closed already
-	timer := time.AfterFunc(ShutdownTimeout, func() { _ = s.cmd.Process.Kill() })
-	defer timer.Stop()
-	err := s.cmd.Wait()
-	_, _ = s.stderr.WriteTo(s.log)
-	if err != nil {
-		return fmt.Errorf("server: %w", err)
-	}
-	return nil
 }
