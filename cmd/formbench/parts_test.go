@@ -2,9 +2,7 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -197,7 +195,7 @@ func TestPeersPostgres(t *testing.T) {
 	postgrestest.DSN(t) // skips where there is none
 	report, cells := benchmark(t, append([]string{"-stores", "postgres", "-only", "peers"}, peersSmall...)...)
 	holds(t, cells, every(bench.PeerPostgresPart, bench.PostgresStore, []string{bench.CreateWhat}, []int{32}, []int{0},
-		bench.APISystem, bench.SingleSystem, bench.InsertSystem)...)
+		bench.APISystem, bench.SingleSystem)...)
 	if !strings.Contains(report, "NOT MEASURED: PocketBase") {
 		t.Errorf("nobody says that PocketBase is missing in\n%s", report)
 	}
@@ -235,24 +233,5 @@ func checkScale(t *testing.T, store string) {
 	}
 	if len(tables) != 4 || tables["formsvc_responses"] < 3 {
 		t.Errorf("sizes are missing: %v", tables)
-	}
-}
-
-// TestScaleKept makes sure that an installation that was kept is used again.
-func TestScaleKept(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const n = 12_000 // so that deliveries are left for the second run
-	args := append(scaleArgs("sqlite"), "-dir", dir, "-scale-keep", "-scale-sqlite", strconv.Itoa(n), "-scale-due", strconv.Itoa(n))
-	benchmark(t, args...)
-	kept, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(kept) != 1 || strings.HasSuffix(kept[0], scale.Unfinished) {
-		t.Fatalf("kept %q, %v", kept, err)
-	}
-	_, cells := benchmark(t, args...)
-	// What the first run created is there in the second one.
-	rows := cells.Spread(result.Key{Part: bench.SizesPart, What: "formsvc_responses", Store: bench.SQLiteStore, Size: n}, "rows")
-	if rows == nil || rows.Median <= n {
-		t.Errorf("got %+v", rows)
 	}
 }

@@ -123,8 +123,8 @@ func preparePostgres(ctx context.Context, b *bench.Bench) error {
 		b.Stores = slices.DeleteFunc(b.Stores, func(s string) bool { return s == bench.PostgresStore })
 		return nil
 	}
-	syncs, err := database.PostgresSyncs(ctx)
-	if err == nil && !syncs {
+	syncs, err := database.ServerCount(ctx, os.Getenv(bench.PostgresEnv), "SELECT (current_setting('fsync') = 'on')::int")
+	if err == nil && syncs == 0 {
 		b.Warn("this Postgres does not sync to disk (fsync is off): start it with --durable")
 	}
 	return err

@@ -30,7 +30,6 @@ const (
 	CreatedSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index
 
 	OffsetSystem = "formsvc, offset" // pages by number instead of by cursor
-	InsertSystem = "inserts"         // no server: one row per statement
 )
 
 // What the cells of several parts do.

@@ -34,7 +34,11 @@ type Options struct {
 	FileLarge int64
 	FileBurst int
 	OverConns []int
-	scaleOptions
+
+	ScalePostgres int
+	ScaleSQLite   int
+	ScaleSmall    int
+	ScaleDue      int
 
 	PeerProgram string
 	PeerConns   []int
@@ -83,7 +87,10 @@ func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	fs.StringVar(&o.Charts, "chart", "", "write SVG charts into this `directory`, one for each table")
 	fs.StringVar(&o.Render, "render", "", "measure nothing: write charts, tables and goals of these `files` of -out, separated by commas")
 	fs.StringVar(&o.Profiles, "cpuprofile", "", "write a CPU profile of every server into this `directory`")
-	o.flags(fs)
+	fs.IntVar(&o.ScalePostgres, "scale-postgres", 10_000_000, "responses in the large installation of the scale part on Postgres")
+	fs.IntVar(&o.ScaleSQLite, "scale-sqlite", 2_000_000, "the same on SQLite")
+	fs.IntVar(&o.ScaleSmall, "scale-small", 10_000, "responses in the small one")
+	fs.IntVar(&o.ScaleDue, "scale-due", 1_000_000, "deliveries that are due in the large one, if it has as many responses")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -98,7 +105,7 @@ func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	o.Only, errs[4] = choice("only", expand(*only), append(AllParts(), ScalePart))
 	o.OverConns, errs[5] = counts("over-conns", *overConns)
 	o.PeerConns, errs[6] = counts("peer-conns", *peerConns)
-	return o, errors.Join(append(errs[:], o.check(), o.scaleOptions.check())...)
+	return o, errors.Join(append(errs[:], o.check())...)
 }
 
 // AllSystems are those that -systems chooses from.
@@ -134,7 +141,7 @@ func expand(parts string) string {
 // SendsRequests reports whether any part that sends requests to the API is to be
 // measured.
 func (o *Options) SendsRequests() bool {
-	return slices.ContainsFunc(RequestParts(), func(part string) bool { return slices.Contains(o.Only, part) })
+	return slices.ContainsFunc(o.Only, func(part string) bool { return slices.Contains(RequestParts(), part) })
 }
 
 // Delivers reports whether any part that delivers is to be measured.
@@ -147,6 +154,9 @@ const minEvents = 200
 
 // maxFileSize is what is held in memory to be sent.
 const maxFileSize = 1 << 30
+
+// LeastScale is enough for the deliveries that are claimed in a round.
+const LeastScale = 5_000
 
 func (o *Options) check() error {
 	switch {
@@ -165,6 +175,8 @@ func (o *Options) check() error {
 	case o.FileCount < 1 || o.FileSize < 1 || o.FileSize > maxFileSize || o.FileLarge < 1 || o.FileBurst < 1:
 		return fmt.Errorf("-file-count, -file-size, -file-large and -file-burst must be at least 1, -file-size at most %d",
 			int64(maxFileSize))
+	case o.ScaleSmall < LeastScale || o.ScaleDue < LeastScale || o.ScalePostgres <= o.ScaleSmall || o.ScaleSQLite <= o.ScaleSmall:
+		return fmt.Errorf("-scale-small and -scale-due must be at least %d, -scale-postgres and -scale-sqlite more than -scale-small", LeastScale)
 	}
 	return nil
 }
@@ -196,31 +208,4 @@ func choice(name, list string, known []string) ([]string, error) {
 // PeerParts are those that compare with PocketBase, and with Postgres used plainly.
 func PeerParts() []string {
 	return []string{PeerCreatePart, PeerReadPart, PeerFilesPart, PeerStartPart, PeerPostgresPart}
-}
-
-// scaleOptions are the flags of the scale part.
-type scaleOptions struct {
-	ScalePostgres int
-	ScaleSQLite   int
-	ScaleSmall    int
-	ScaleDue      int
-	ScaleKeep     bool
-}
-
-func (o *scaleOptions) flags(fs *flag.FlagSet) {
-	fs.IntVar(&o.ScalePostgres, "scale-postgres", 10_000_000, "responses in the large installation of the scale part on Postgres")
-	fs.IntVar(&o.ScaleSQLite, "scale-sqlite", 2_000_000, "the same on SQLite")
-	fs.IntVar(&o.ScaleSmall, "scale-small", 10_000, "responses in the small one")
-	fs.IntVar(&o.ScaleDue, "scale-due", 1_000_000, "deliveries that are due in the large one, if it has as many responses")
-	fs.BoolVar(&o.ScaleKeep, "scale-keep", false, "keep the large installations, and use those that were kept")
-}
-
-// LeastScale is enough for the deliveries that are claimed in a round.
-const LeastScale = 5_000
-
-func (o *scaleOptions) check() error {
-	if o.ScaleSmall < LeastScale || o.ScaleDue < LeastScale || o.ScalePostgres <= o.ScaleSmall || o.ScaleSQLite <= o.ScaleSmall {
-		return fmt.Errorf("-scale-small and -scale-due must be at least %d, -scale-postgres and -scale-sqlite more than -scale-small", LeastScale)
-	}
-	return nil
 }

@@ -36,11 +36,11 @@ type Database struct {
 	Drop func() error
 }
 
-// New makes an empty database: a schema of its own on the server that [bench.PostgresEnv]
-// names, or an SQLite file in a new directory below dir.
+// New makes an empty database: one of its own on the server that [bench.PostgresEnv]
+// names, so that what the server counts is of one cell, or an SQLite file in a new directory below dir.
 func New(ctx context.Context, store, dir string) (*Database, error) {
 	if store == bench.PostgresStore {
-		return newSchema(ctx, os.Getenv(bench.PostgresEnv))
+		return newPostgres(ctx, os.Getenv(bench.PostgresEnv))
 	}
 	dir, err := os.MkdirTemp(dir, "formbench-")
 	if err != nil {
@@ -52,52 +52,52 @@ func New(ctx context.Context, store, dir string) (*Database, error) {
 	}, nil
 }
 
-// newSchema makes an empty schema on a Postgres server.
-func newSchema(ctx context.Context, server string) (*Database, error) {
+func newPostgres(ctx context.Context, server string) (*Database, error) {
 	dsn, err := url.Parse(server)
 	if err != nil {
 		return nil, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
 	}
-	schema := "formbench_" + strings.ToLower(rand.Text())
-	if err := OnServer(ctx, server, "CREATE SCHEMA "+schema); err != nil {
+	name := "formbench_" + strings.ToLower(rand.Text())
+	if err := OnServer(ctx, server, "CREATE DATABASE "+name); err != nil {
 		return nil, err
 	}
-	q := dsn.Query()
-	q.Set("search_path", schema)
-	dsn.RawQuery = q.Encode()
+	dsn.Path = "/" + name
 	return &Database{
 		DSN: dsn.String(),
 		Drop: func() error {
-			return OnServer(context.WithoutCancel(ctx), server, "DROP SCHEMA "+schema+" CASCADE")
+			return OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE "+name+" WITH (FORCE)")
 		},
 	}, nil
 }
 
-// OnServer runs one statement on a Postgres server.
-func OnServer(ctx context.Context, dsn, statement string) (err error) {
-	db, err := sql.Open("pgx", dsn)
+// Use opens the database for as long as do runs, without a store.
+func (d *Database) Use(do func(*sql.DB) error) (err error) {
+	driver, dsn := "pgx", d.DSN
+	if path, ok := strings.CutPrefix(d.DSN, "sqlite:"); ok {
+		driver, dsn = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.ExecContext(ctx, statement); err != nil {
-		return fmt.Errorf("postgres: %s: %w", statement, err)
-	}
-	return nil
+	return do(db)
 }
 
-// PostgresSyncs reports whether the server waits for its disk at all.
-func PostgresSyncs(ctx context.Context) (_ bool, err error) {
-	db, err := sql.Open("pgx", os.Getenv(bench.PostgresEnv))
-	if err != nil {
-		return false, fmt.Errorf("postgres: %w", err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	var setting string
-	if err := db.QueryRowContext(ctx, "SHOW fsync").Scan(&setting); err != nil {
-		return false, fmt.Errorf("postgres: %w", err)
-	}
-	return setting == "on", nil
+// OnServer runs one statement on a Postgres server.
+func OnServer(ctx context.Context, dsn, statement string) error {
+	return (&Database{DSN: dsn}).Use(func(db *sql.DB) error {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("postgres: %s: %w", statement, err)
+		}
+		return nil
+	})
+}
+
+// ServerCount returns a number of the Postgres server.
+func ServerCount(ctx context.Context, dsn, query string, args ...any) (n int64, err error) {
+	err = (&Database{DSN: dsn}).Use(func(db *sql.DB) error { return db.QueryRowContext(ctx, query, args...).Scan(&n) })
+	return n, err
 }
 
 // Store is what a server and this program need of either store.

@@ -31,12 +31,7 @@ type target struct {
 func (d *runner) newTarget(ctx context.Context, c *result.Cell, urls ...string) (*target, error) {
 	t := &target{program: []string{d.Self, process.Command}}
 	var err error
-	if c.Store == bench.PostgresStore {
-		t.Database, err = database.NewPostgres(ctx)
-	} else {
-		t.Database, err = database.New(ctx, c.Store, d.Dir)
-	}
-	if err != nil {
+	if t.Database, err = database.New(ctx, c.Store, d.Dir); err != nil {
 		return nil, err
 	}
 	t.cfg = worker.Config{Role: process.SenderRole, DSN: t.DSN}
@@ -84,128 +79,89 @@ func (t *target) start(ctx context.Context, d *runner) (*process.Process, error)
 	return process.Start(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
 }
 
-// sequence has workers do one thing after the other.
-func sequence(steps ...func() (worker.Reply, error)) (r worker.Reply, err error) {
-	for _, step := range steps {
-		reply, err := step()
-		if err != nil {
-			return r, err
-		}
-		if reply.Seconds > 0 { // the one that accepted
-			r = reply
-		}
-	}
-	return r, nil
-}
-
 // steady measures accepting one by one while the same process delivers.
-func (d *runner) steady(ctx context.Context, c *result.Cell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Drop()) }()
-	s, err := t.start(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	accepted, err := d.watched(c, d.Events, []*process.Process{s}, func() (worker.Reply, error) {
-		return sequence(
-			s.Step(worker.Command{Do: worker.Start}),
-			s.Step(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers, Stamps: true}),
-			d.receiver.Step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
-			s.Step(worker.Command{Do: worker.Stop}),
-		)
-	})
-	if err != nil {
-		return err
-	}
-	c.Add("accepted/s", float64(d.Events)/accepted.Seconds)
-	return d.conclude(ctx, c, t, s, d.Events, accepted.Stamps)
+func (d *runner) steady(ctx context.Context, c *result.Cell) error {
+	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers, Stamps: true}, false)
 }
 
 // drain measures delivering what is queued when the process starts.
-func (d *runner) drain(ctx context.Context, c *result.Cell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Drop()) }()
-	profile := t.cfg.Profile
-	t.cfg.Profile = ""
-	accepted, err := d.queued(ctx, t)
-	if err != nil {
-		return err
-	}
-	t.cfg.Profile = profile
-	s, err := t.start(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	_, err = d.watched(c, d.Events, []*process.Process{s}, func() (worker.Reply, error) {
-		return sequence(
-			s.Step(worker.Command{Do: worker.Start}),
-			d.receiver.Step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
-			s.Step(worker.Command{Do: worker.Stop}),
-		)
-	})
-	if err != nil {
-		return err
-	}
-	c.Add("accepted/s", float64(d.Events)/accepted.Seconds)
-	return d.conclude(ctx, c, t, s, d.Events, nil)
-}
-
-// queued accepts the events in a process that delivers none.
-func (d *runner) queued(ctx context.Context, t *target) (accepted worker.Reply, err error) {
-	s, err := t.start(ctx, d)
-	if err != nil {
-		return accepted, err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	return s.Do(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers})
+func (d *runner) drain(ctx context.Context, c *result.Cell) error {
+	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers}, true)
 }
 
 // latencyEvery is the time between two events when latency is measured.
 const latencyEvery = 20 * time.Millisecond
 
 // latency measures an open loop of few events.
-func (d *runner) latency(ctx context.Context, c *result.Cell) (err error) {
+func (d *runner) latency(ctx context.Context, c *result.Cell) error {
+	n := max(1, int(d.Latency/latencyEvery))
+	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: n, Every: latencyEvery, Stamps: true}, false)
+}
+
+// deliver has events accepted and delivered: by one process, or accepted by another one, before or meanwhile.
+func (d *runner) deliver(ctx context.Context, c *result.Cell, accept worker.Command, before bool) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Drop()) }()
-	deliverer, err := t.start(ctx, d)
+	var processes []*process.Process
+	defer func() {
+		for _, p := range processes {
+			err = errors.Join(err, p.Stop())
+		}
+	}()
+	start := func() (*process.Process, error) {
+		p, err := process.Start(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
+		if err == nil {
+			processes = append(processes, p)
+		}
+		return p, err
+	}
+	var accepted worker.Reply
+	profile := t.cfg.Profile
+	if before {
+		t.cfg.Profile = ""
+		p, err := start()
+		if err == nil {
+			accepted, err = p.Do(accept)
+		}
+		if err = errors.Join(err, p.Stop()); err != nil {
+			return err
+		}
+		t.cfg.Profile, processes = profile, nil
+	}
+	deliverer, err := start()
+	acceptor := deliverer
+	if err == nil && c.What == bench.AcrossWhat {
+		t.cfg.Profile = ""
+		acceptor, err = start()
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, deliverer.Stop()) }()
-	all := []*process.Process{deliverer}
-	if c.What == bench.AcrossWhat {
-		t.cfg.Profile = ""
-		other, err := t.start(ctx, d)
-		if err != nil {
+	err = d.watched(c, accept.N, processes, func() (err error) {
+		if _, err = deliverer.Do(worker.Command{Do: worker.Start}); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, other.Stop()) }()
-		all = append(all, other)
-	}
-	n := max(1, int(d.Latency/latencyEvery))
-	accepted, err := d.watched(c, n, all, func() (worker.Reply, error) {
-		return sequence(
-			deliverer.Step(worker.Command{Do: worker.Start}),
-			all[len(all)-1].Step(worker.Command{Do: worker.Accept, N: n, Every: latencyEvery, Stamps: true}),
-			d.receiver.Step(worker.Command{Do: worker.Wait, N: n, Timeout: patience(n)}),
-			deliverer.Step(worker.Command{Do: worker.Stop}),
-		)
+		if !before {
+			if accepted, err = acceptor.Do(accept); err != nil {
+				return err
+			}
+		}
+		if _, err = d.receiver.Do(worker.Command{Do: worker.Wait, N: accept.N, Timeout: patience(accept.N)}); err != nil {
+			return err
+		}
+		_, err = deliverer.Do(worker.Command{Do: worker.Stop})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return d.conclude(ctx, c, t, deliverer, n, accepted.Stamps)
+	if accept.Every == 0 {
+		c.Add("accepted/s", float64(accept.N)/accepted.Seconds)
+	}
+	return d.conclude(ctx, c, t, deliverer, accept.N, accepted.Stamps)
 }
 
 // conclude takes the figures from what arrived, ends the process and checks what
@@ -298,11 +254,9 @@ func (p *passing) figures(c *result.Cell, n int) {
 
 // watched forgets what arrived before, and measures the CPU time that n
 // deliveries take.
-func (d *runner) watched(
-	c *result.Cell, n int, senders []*process.Process, run func() (worker.Reply, error),
-) (worker.Reply, error) {
+func (d *runner) watched(c *result.Cell, n int, senders []*process.Process, run func() error) error {
 	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
-		return worker.Reply{}, err
+		return err
 	}
 	pids := []int{d.receiver.PID}
 	for _, s := range senders {
@@ -310,15 +264,14 @@ func (d *runner) watched(
 	}
 	before, err := proc.ReadTimes(pids...)
 	if err != nil {
-		return worker.Reply{}, err
+		return err
 	}
-	reply, err := run()
-	if err != nil {
-		return reply, err
+	if err := run(); err != nil {
+		return err
 	}
 	after, err := proc.ReadTimes(pids...)
 	charge(c, &before, &after, n)
-	return reply, err
+	return err
 }
 
 // charge divides the CPU time of the receiver and of senders by deliveries. CPU is all of the system: everything else on

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
@@ -85,10 +86,16 @@ func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
-	_, err = sequence(s.Step(worker.Command{Do: worker.Start}), s.Step(worker.Command{Do: worker.Accept, N: 10, Callers: 2}),
-		d.receiver.Step(worker.Command{Do: worker.Wait, N: 10, Timeout: time.Minute}), s.Step(worker.Command{Do: worker.Stop}))
-	if err != nil {
-		t.Fatal(err)
+	for _, step := range []struct {
+		p *process.Process
+		c worker.Command
+	}{
+		{s, worker.Command{Do: worker.Start}}, {s, worker.Command{Do: worker.Accept, N: 10, Callers: 2}},
+		{d.receiver, worker.Command{Do: worker.Wait, N: 10, Timeout: time.Minute}}, {s, worker.Command{Do: worker.Stop}},
+	} {
+		if _, err := step.p.Do(step.c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return d, s, target
 }
@@ -97,16 +104,7 @@ func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &runner{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
-	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Stop() })
+	d := &runner{Bench: &bench.Bench{Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
 	urls := make([]string, claimEndpoints+1)
 	for i := range urls {
 		urls[i] = "http://127.0.0.1/" + strconv.Itoa(i)
@@ -123,14 +121,15 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%d deliveries wait for webhook %d, want %d, %v", n, hook, want, err)
 		}
 	}
-	c := worker.Command{Do: worker.Claims, N: 1, Databases: []worker.Database{{DSN: target.DSN}}}
-	for _, id := range target.hooks[:claimEndpoints] {
-		c.Databases[0].Endpoints = append(c.Databases[0].Endpoints, string(id))
+	store, err := database.OpenStore(ctx, target.DSN, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if r, err := p.Do(c); err != nil || len(r.Took) != 1 || len(r.Took[0]) != 1 || r.Took[0][0] <= 0 {
-		t.Errorf("got %+v, %v", r, err)
+	defer func() { _ = store.Close() }()
+	if claims, took, err := database.Claim(ctx, store, target.endpoints()); err != nil || len(claims) != database.Claimed || took <= 0 {
+		t.Errorf("got %d claims in %v, %v", len(claims), took, err)
 	}
-	if _, err := p.Do(c); err == nil {
+	if _, _, err := database.Claim(ctx, store, target.endpoints()); err == nil {
 		t.Error("a claim of what is left counts")
 	}
 }

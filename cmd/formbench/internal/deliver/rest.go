@@ -15,7 +15,6 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
@@ -32,7 +31,6 @@ func claimRounds(o *bench.Options) int { return max(4*warmClaims, min(o.Events/1
 // backlog measures claims for nine endpoints, beside the backlog of a tenth and
 // without it.
 func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
-	var list []worker.Database
 	var targets []*target
 	defer func() {
 		for _, t := range targets {
@@ -52,22 +50,14 @@ func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
 		if err := t.pile(ctx, c.What, n, claimRounds(&d.Options)); err != nil {
 			return err
 		}
-		list = append(list, worker.Database{DSN: t.DSN})
-		for _, id := range t.hooks[:claimEndpoints] {
-			list[len(list)-1].Endpoints = append(list[len(list)-1].Endpoints, string(id))
-		}
-	}
-	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
-	if err != nil {
-		return err
 	}
 	rounds := claimRounds(&d.Options)
 	before, err := blocks(ctx, c.Store, targets)
 	if err != nil {
-		return errors.Join(err, p.Stop())
+		return err
 	}
-	r, err := p.Do(worker.Command{Do: worker.Claims, N: rounds, Databases: list})
-	if err := errors.Join(err, p.Stop()); err != nil {
+	took, err := claims(ctx, targets, rounds)
+	if err != nil {
 		return err
 	}
 	if err := rest(ctx, time.Second/2); err != nil { // the server counts when connections end
@@ -78,7 +68,7 @@ func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
 		return err
 	}
 	waiting, err := countWaiting(ctx, targets[1].Database, targets[1].hooks[claimEndpoints])
-	alone, beside := medianMicros(r.Took[0]), medianMicros(r.Took[1])
+	alone, beside := medianMicros(took[0]), medianMicros(took[1])
 	c.Add("claim-µs", beside)
 	c.Add("claim-alone-µs", alone)
 	c.Add("claim-ratio", beside/alone)
@@ -89,6 +79,36 @@ func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
 		c.Add("blocks-ratio", float64(after[1]-before[1])/float64(after[0]-before[0]))
 	}
 	return err
+}
+
+// claims times how long it takes to find and claim deliveries of the first endpoints.
+// The databases take turns, so that both meet the same machine.
+func claims(ctx context.Context, targets []*target, rounds int) (took [2][]time.Duration, err error) {
+	var stores [2]database.Store
+	for i, t := range targets {
+		if stores[i], err = database.OpenStore(ctx, t.DSN, 0); err != nil {
+			return took, err
+		}
+		defer func() { err = errors.Join(err, stores[i].Close()) }()
+	}
+	for range rounds {
+		for i, t := range targets {
+			_, d, err := database.Claim(ctx, stores[i], t.endpoints())
+			if err != nil {
+				return took, err
+			}
+			took[i] = append(took[i], d)
+		}
+	}
+	return took, nil
+}
+
+// endpoints are those to claim for.
+func (t *target) endpoints() (list []string) {
+	for _, id := range t.hooks[:claimEndpoints] {
+		list = append(list, string(id))
+	}
+	return list
 }
 
 // medianMicros leaves out the first ones, which read what later ones find in
@@ -115,7 +135,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 				return err
 			}
 		}
-		each := (process.Claimed/claimEndpoints + 1) * rounds
+		each := (database.Claimed/claimEndpoints + 1) * rounds
 		if n > 0 {
 			if err := fillDeliveries(ctx, t.Database, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
@@ -102,7 +103,7 @@ func (s *Scene) Close() error {
 		return err
 	}
 	err = errors.Join(err, os.RemoveAll(s.dir))
-	settleDisk() // so that the next cell does not wait for what this one wrote
+	syscall.Sync() // so that the next cell does not wait for what this one wrote
 	return err
 }
 

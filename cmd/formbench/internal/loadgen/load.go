@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
@@ -234,6 +235,17 @@ func (l *Load) pace() {
 		}
 		sleepUntil(due)
 		l.due <- due
+	}
+}
+
+// sleepUntil returns at that time, some 60 µs late. Go's own timers may be a
+// millisecond late in a process that has nothing else to do.
+func sleepUntil(t time.Time) {
+	for left := time.Until(t); left > 0; left = time.Until(t) {
+		wait := syscall.NsecToTimespec(int64(left))
+		if err := syscall.Nanosleep(&wait, nil); err != nil && err != syscall.EINTR {
+			time.Sleep(left)
+		}
 	}
 }
 

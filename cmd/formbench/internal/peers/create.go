@@ -80,6 +80,18 @@ func (p *runner) contender(ctx context.Context, c *result.Cell) (*requests.Conte
 	}, nil
 }
 
+// postgres measures new responses beside a handler with one statement per request.
+func (p *runner) postgres(ctx context.Context, round int) error {
+	conns := slices.DeleteFunc(slices.Clone(p.PeerConns), func(n int) bool { return n == 1 }) // there is nothing to share
+	systems := []string{bench.APISystem, bench.SingleSystem}
+	for _, c := range requests.Plan(bench.PeerPostgresPart, bench.PostgresStore, []string{bench.CreateWhat}, conns, []int{0}, systems, round) {
+		if err := p.createCell(ctx, &c, 0); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
 // single has the tables of the handler.
 func (p *runner) single(ctx context.Context, c *result.Cell) (*requests.Contender, error) {
 	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
@@ -96,24 +108,19 @@ func (p *runner) single(ctx context.Context, c *result.Cell) (*requests.Contende
 		},
 		Creates: func(string) (loadgen.Workload, error) { return w.Creates() },
 		Holds: func(ctx context.Context, answered, _ int) error {
-			return singleHolds(ctx, db.DSN, answered, "single_responses", "single_events", "single_deliveries")
+			for _, table := range []string{"single_responses", "single_events", "single_deliveries"} {
+				n, err := database.ServerCount(ctx, db.DSN, "SELECT count(*) FROM "+table)
+				if err == nil && n != int64(answered) {
+					err = fmt.Errorf("%d were acknowledged, %s has %d", answered, table, n)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		Drop: db.Drop,
 	}, nil
-}
-
-// singleHolds fails unless each of the tables has as many rows.
-func singleHolds(ctx context.Context, dsn string, answered int, tables ...string) error {
-	for _, table := range tables {
-		n, err := database.ServerCount(ctx, dsn, "SELECT count(*) FROM "+table)
-		if err != nil {
-			return err
-		}
-		if n != int64(answered) {
-			return fmt.Errorf("%d were acknowledged, %s has %d", answered, table, n)
-		}
-	}
-	return nil
 }
 
 // startPocket starts PocketBase for a cell.

@@ -80,8 +80,3 @@ func (p *Process) Stop() error {
 	}
 	return p.Process.Stop()
 }
-
-// Step returns a function that has the worker do something.
-func (p *Process) Step(c worker.Command) func() (worker.Reply, error) {
-	return func() (worker.Reply, error) { return p.Do(c) }
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
@@ -33,10 +32,6 @@ type running struct {
 
 func newSender(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
 	s := &sender{cfg: cfg}
-	if cfg.DSN == "" { // only measures claims
-		s.stopProfile = func() error { return nil }
-		return s, worker.Reply{}, nil
-	}
 	var err error
 	if s.store, err = database.OpenStore(ctx, cfg.DSN, 0); err != nil {
 		return nil, worker.Reply{}, err
@@ -51,11 +46,7 @@ func newSender(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.R
 }
 
 func (s *sender) Close() error {
-	err := errors.Join(s.stop(), s.stopProfile())
-	if s.store != nil {
-		err = errors.Join(err, s.store.Close())
-	}
-	return err
+	return errors.Join(s.stop(), s.stopProfile(), s.store.Close())
 }
 
 func (s *sender) Do(ctx context.Context, c worker.Command) (worker.Reply, error) {
@@ -66,8 +57,6 @@ func (s *sender) Do(ctx context.Context, c worker.Command) (worker.Reply, error)
 		return worker.Reply{}, s.start(ctx)
 	case worker.Stop:
 		return worker.Reply{}, s.stop()
-	case worker.Claims:
-		return measureClaims(ctx, &c)
 	}
 	return worker.Reply{}, errors.New("a sender can't do that")
 }
@@ -112,49 +101,4 @@ func (s *sender) stop() error {
 	err := <-s.engine.done
 	s.engine = nil
 	return err
-}
-
-// measureClaims times how long it takes to find and claim claimed deliveries.
-// The databases take turns, so that both meet the same machine.
-func measureClaims(ctx context.Context, c *worker.Command) (reply worker.Reply, err error) {
-	reply.Took = make([][]time.Duration, len(c.Databases))
-	stores := make([]database.Store, len(c.Databases))
-	for i := range c.Databases {
-		if stores[i], err = database.OpenStore(ctx, c.Databases[i].DSN, 0); err != nil {
-			return reply, err
-		}
-		defer func() { err = errors.Join(err, stores[i].Close()) }()
-	}
-	for range c.N {
-		for i, s := range stores {
-			took, err := timeClaim(ctx, s, c.Databases[i].Endpoints)
-			if err != nil {
-				return reply, err
-			}
-			reply.Took[i] = append(reply.Took[i], took)
-		}
-	}
-	return reply, nil
-}
-
-// Claimed is how many deliveries a measured claim takes.
-const Claimed = 64
-
-func timeClaim(ctx context.Context, q delivery.Queue, endpoints []string) (time.Duration, error) {
-	now := time.Now()
-	req := delivery.ClaimRequest{Now: now, Lease: time.Minute}
-	for i, id := range endpoints {
-		n := Claimed * (i + 1) / len(endpoints)
-		req.Shares = append(req.Shares, delivery.Share{Endpoint: id, N: n - Claimed*i/len(endpoints)})
-	}
-	ready, err := q.Ready(ctx, now)
-	if err != nil {
-		return 0, err
-	}
-	claims, err := q.Claim(ctx, req)
-	took := time.Since(now)
-	if err == nil && (len(claims) != Claimed || len(ready) < len(endpoints)) {
-		err = fmt.Errorf("%d of %d deliveries were claimed, %d endpoints were ready", len(claims), Claimed, len(ready))
-	}
-	return took, err
 }

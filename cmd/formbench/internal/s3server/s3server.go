@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore/s3blob"
@@ -67,7 +68,7 @@ func attempt(ctx context.Context, program string, args []string) (*Server, error
 	s.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // the user names the program
 	s.cmd.Env = []string{"ROOT_ACCESS_KEY=" + Key, "ROOT_SECRET_KEY=" + Key, "PATH=" + os.Getenv("PATH")}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
-	s.cmd.SysProcAttr = endWithUs()
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with us, however that happens
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -64,18 +63,16 @@ func timed(c *result.Cell, took []time.Duration) {
 
 // A timedQueue is the queue of an installation and how long it took.
 type timedQueue struct {
-	in     *installation
-	queue  delivery.Queue
-	shares []delivery.Share
-	took   map[string][]time.Duration
+	in        *installation
+	queue     delivery.Queue
+	endpoints []string
+	took      map[string][]time.Duration
 }
 
 func newTimedQueue(in *installation, queue delivery.Queue) *timedQueue {
 	q := &timedQueue{in: in, queue: queue, took: make(map[string][]time.Duration)}
-	failing := in.accounts[quietAccounts:]
-	for i := range failing {
-		n := process.Claimed*(i+1)/len(failing) - process.Claimed*i/len(failing)
-		q.shares = append(q.shares, delivery.Share{Endpoint: string(failing[i].failing), N: n})
+	for _, a := range in.accounts[quietAccounts:] {
+		q.endpoints = append(q.endpoints, string(a.failing))
 	}
 	return q
 }
@@ -84,7 +81,6 @@ func newTimedQueue(in *installation, queue delivery.Queue) *timedQueue {
 // that it was.
 func (q *timedQueue) turn(ctx context.Context, counts bool) error {
 	var (
-		claims   []delivery.Claim
 		payloads map[string]delivery.Payload
 		accepted []bool
 	)
@@ -96,18 +92,14 @@ func (q *timedQueue) turn(ctx context.Context, counts bool) error {
 		}
 		return err
 	}
-	now := time.Now()
-	err := lap(ClaimWhat, func() (err error) {
-		if _, err = q.queue.Ready(ctx, now); err != nil {
-			return err
-		}
-		claims, err = q.queue.Claim(ctx, delivery.ClaimRequest{Now: now, Lease: time.Minute, Shares: q.shares})
-		return err
-	})
+	claims, took, err := database.Claim(ctx, q.queue, q.endpoints)
 	if err != nil {
 		return err
 	}
-	events, outcomes := finished(claims, now)
+	if counts {
+		q.took[ClaimWhat] = append(q.took[ClaimWhat], took)
+	}
+	events, outcomes := finished(claims, time.Now())
 	if err := lap(PayloadsWhat, func() (err error) {
 		payloads, err = q.queue.Payloads(ctx, events)
 		return err
@@ -120,9 +112,8 @@ func (q *timedQueue) turn(ctx context.Context, counts bool) error {
 	}); err != nil {
 		return err
 	}
-	if len(claims) != process.Claimed || len(payloads) != process.Claimed || slices.Contains(accepted, false) {
-		return fmt.Errorf("%d of %d deliveries were claimed, with %d payloads; outcomes accepted: %v",
-			len(claims), process.Claimed, len(payloads), accepted)
+	if len(payloads) != database.Claimed || slices.Contains(accepted, false) {
+		return fmt.Errorf("%d claims had %d payloads; outcomes accepted: %v", len(claims), len(payloads), accepted)
 	}
 	return nil
 }

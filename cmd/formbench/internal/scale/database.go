@@ -5,99 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
-
-// openDatabase returns an empty database, or with keep one that an earlier run
-// has filled in the same way and kept.
-func openDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database.Database, found bool, err error) {
-	switch {
-	case !keep && store == bench.PostgresStore:
-		db, err = database.NewPostgres(ctx)
-		return db, false, err
-	case !keep:
-		db, err = database.New(ctx, store, b.Dir)
-		return db, false, err
-	}
-	name := fmt.Sprintf("formbench_scale_%d_%d", n, b.ScaleDue)
-	if store == bench.PostgresStore {
-		return keptPostgres(ctx, name)
-	}
-	return keptFile(filepath.Join(b.Dir, name))
-}
-
-func nothing() error { return nil }
-
-// Unfinished is at the end of the name of what is being filled, so that it is never taken
-// for one that was kept.
-const Unfinished = "_unfinished"
-
-func keptFile(dir string) (*database.Database, bool, error) {
-	const file = "forms.db"
-	if _, err := os.Stat(dir); err == nil {
-		return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: nothing}, true, nil
-	}
-	dir += Unfinished
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
-		return nil, false, err
-	}
-	return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: func() error { return os.RemoveAll(dir) }}, false, nil
-}
-
-func keptPostgres(ctx context.Context, name string) (*database.Database, bool, error) {
-	server := os.Getenv(bench.PostgresEnv)
-	dsn, err := url.Parse(server)
-	if err != nil {
-		return nil, false, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
-	}
-	n, err := database.ServerCount(ctx, server, "SELECT count(*) FROM pg_database WHERE datname = $1", name)
-	if err != nil {
-		return nil, false, err
-	}
-	if n > 0 {
-		dsn.Path = "/" + name
-		return &database.Database{DSN: dsn.String(), Drop: nothing}, true, nil
-	}
-	name += Unfinished
-	drop := func() error {
-		return database.OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
-	}
-	if err := errors.Join(drop(), database.OnServer(ctx, server, "CREATE DATABASE "+name)); err != nil {
-		return nil, false, err
-	}
-	dsn.Path = "/" + name
-	return &database.Database{DSN: dsn.String(), Drop: drop}, false, nil
-}
-
-// keep gives a database that was filled the name under which it is found again.
-func (in *installation) keep(ctx context.Context) error {
-	done := strings.Replace(in.DSN, Unfinished, "", 1)
-	if in.store == bench.PostgresStore {
-		from, err := url.Parse(in.DSN)
-		if err != nil {
-			return err
-		}
-		name := strings.TrimPrefix(from.Path, "/")
-		err = database.OnServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, Unfinished))
-		if err != nil {
-			return err
-		}
-	} else {
-		dir := filepath.Dir(strings.TrimPrefix(in.DSN, "sqlite:"))
-		if err := os.Rename(dir, strings.TrimSuffix(dir, Unfinished)); err != nil {
-			return err
-		}
-	}
-	in.Database = &database.Database{DSN: done, Drop: nothing}
-	return nil
-}
 
 // writer opens the database for filling.
 func (in *installation) writer(ctx context.Context) (recordWriter, error) {

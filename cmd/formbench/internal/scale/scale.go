@@ -72,7 +72,7 @@ func (r *runner) large(store string) int {
 }
 
 func (r *runner) store(ctx context.Context, store string) (err error) {
-	large, err := newInstallation(ctx, r.Bench, store, r.large(store), r.ScaleKeep)
+	large, err := newInstallation(ctx, r.Bench, store, r.large(store))
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *runner) store(ctx context.Context, store string) (err error) {
 
 // round measures everything once, on a fresh small installation.
 func (r *runner) round(ctx context.Context, large *installation, round int) (err error) {
-	small, err := newInstallation(ctx, r.Bench, large.store, r.ScaleSmall, false)
+	small, err := newInstallation(ctx, r.Bench, large.store, r.ScaleSmall)
 	if err != nil {
 		return err
 	}
@@ -182,37 +182,21 @@ type installation struct {
 	store string
 }
 
-// newInstallation makes one of n responses, or finds one that was kept.
-func newInstallation(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (*installation, error) {
+// newInstallation makes one of n responses.
+func newInstallation(ctx context.Context, b *bench.Bench, store string, n int) (*installation, error) {
 	start := time.Now()
 	in := &installation{store: store, history: history{n: n}}
 	in.firstDue = in.outage(b.ScaleDue)
-	var (
-		found bool
-		err   error
-	)
-	if in.Database, found, err = openDatabase(ctx, b, store, n, keep); err != nil {
+	var err error
+	if in.Database, err = database.New(ctx, store, b.Dir); err != nil {
 		return nil, err
 	}
-	if !found {
-		err = in.build(ctx)
-	}
-	if err == nil {
-		err = in.load(ctx)
-	}
-	if err == nil && !found {
+	if err = in.build(ctx); err == nil {
 		err = in.check(ctx)
-	}
-	if err == nil && keep && !found {
-		err = in.keep(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%d responses: %w", n, err), in.Drop())
 	}
-	verb := "stored"
-	if found {
-		verb = "found"
-	}
-	_, _ = fmt.Fprintf(b.Log, "%s %d responses in %s in %.1f s\n", verb, n, store, time.Since(start).Seconds())
+	_, _ = fmt.Fprintf(b.Log, "stored %d responses in %s in %.1f s\n", n, store, time.Since(start).Seconds())
 	return in, nil
 }

@@ -30,10 +30,9 @@ CREATE TABLE single_deliveries (
 CREATE INDEX single_deliveries_due ON single_deliveries (due_at) WHERE state = 0`
 
 const (
-	// InsertResponse stores a response alone.
-	InsertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
+	insertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)`
-	insertThree = `WITH response AS (` + InsertResponse + `), event AS (
+	insertThree = `WITH response AS (` + insertResponse + `), event AS (
 		INSERT INTO single_events (id, type, payload, created_at) VALUES ($8, 'response.created', $9, $7))
 		INSERT INTO single_deliveries (id, event_id, webhook, state, due_at) VALUES ($10, $8, $11, 0, $7)`
 )
@@ -45,7 +44,12 @@ type single struct{ pool *pgxpool.Pool }
 
 // newSingle also returns what closes it.
 func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, error) {
-	pool, err := OpenPool(ctx, dsn, singleConns)
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, nil, errors.New("the database is not valid") // it may have a password
+	}
+	cfg.MaxConns = singleConns
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,16 +69,6 @@ func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, err
 		SendJSON(w, http.StatusCreated, out)
 	})
 	return mux, func() error { pool.Close(); return nil }, nil
-}
-
-// OpenPool opens that many connections to Postgres.
-func OpenPool(ctx context.Context, dsn string, conns int) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, errors.New("the database is not valid") // it may have a password
-	}
-	cfg.MaxConns = int32(conns) //nolint:gosec // a small number
-	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
 func (s *single) create(ctx context.Context, campaign formsvc.ID, in fixture.InputJSON) (*fixture.ResponseJSON, error) {

@@ -41,7 +41,6 @@ const (
 	Reset    = "reset"    // forget what arrived, and tell how much it was
 	Wait     = "wait"     // for N deliveries to Endpoints, or for Timeout
 	Arrivals = "arrivals" // what arrived
-	Claims   = "claims"   // measure N claims on each of Databases
 )
 
 // A Command is something to do.
@@ -53,13 +52,6 @@ type Command struct {
 	Stamps    bool          // report when each event was accepted
 	Endpoints int           // only the first ones count
 	Timeout   time.Duration
-	Databases []Database
-}
-
-// A Database is one to claim from.
-type Database struct {
-	DSN       string
-	Endpoints []string // to claim for
 }
 
 // A Reply is what came of it.
@@ -73,7 +65,6 @@ type Reply struct {
 	Seconds  float64           `json:",omitempty"`
 	Stamps   []Stamp           `json:",omitempty"` // by the event's number
 	Arrivals []Arrival         `json:",omitempty"`
-	Took     [][]time.Duration `json:",omitempty"` // of claims, by database
 }
 
 // A Stamp tells when an event was offered and when the system had it for good,
