@@ -79,7 +79,7 @@ func plausible(t *testing.T, c *result.Cell) {
 func measured(t *testing.T, args ...string) (report string, cells result.Cells) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "out.txt")
-	args = append([]string{"-duration", "150ms", "-warmup", "20ms", "-large", "1500", "-fill", "300",
+	args = append([]string{"-duration", "150ms", "-warmup", "20ms", "-fill", "300",
 		"-dir", t.TempDir(), "-out", name}, args...)
 	var out, log bytes.Buffer
 	if status := run(t.Context(), args, streams{nil, &out, &log}); status != 0 {
@@ -137,7 +137,7 @@ func TestFlags(t *testing.T) {
 		{"-conns", "0"}, {"-conns", "x"}, {"-stores", "oracle"}, {"-only", "nothing"}, {"-rounds", "0"},
 		{"-duration", "0s"}, {"-n", "10"}, {"-callers", "0"}, {"-latency", "0s"}, {"-idle", "0s"}, {"-backlog", "0"},
 		{"-file-count", "0"}, {"-file-size", "0"}, {"-file-size", "1073741825"}, {"-file-large", "0"}, {"-file-burst", "0"},
-		{"-fill", "1"}, {"-large", "10"}, {"-unknown"}, {"argument"}, {"-systems", ""},
+		{"-fill", "1"}, {"-unknown"}, {"argument"}, {"-systems", ""},
 	} {
 		if status := run(t.Context(), args, streams{nil, io.Discard, io.Discard}); status != 2 {
 			t.Errorf("%q: exit status %d, want 2", args, status)

@@ -22,7 +22,6 @@ type Options struct {
 	Systems   []string
 	Only      []string
 	Fill      int
-	Large     int
 	Events    int
 	Callers   int
 	Latency   time.Duration
@@ -67,7 +66,6 @@ func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	only := fs.String("only", strings.Join(AllParts(), ","), "parts of the run, or "+ScalePart+"; "+DeliverPart+
 		" stands for the six before "+FilesPart+", "+peersPart+" for those of that name")
 	fs.IntVar(&o.Fill, "fill", 20_000, "responses in the campaign of the read cells")
-	fs.IntVar(&o.Large, "large", 1_000_000, "responses in the large campaign of the depth cells")
 	fs.IntVar(&o.Events, "n", 20_000, "events of a steady, drain or isolation cell")
 	fs.IntVar(&o.Callers, "callers", 32, "how many callers submit responses at once while they are delivered")
 	fs.DurationVar(&o.Latency, "latency", 30*time.Second, "how long a latency cell takes")
@@ -117,7 +115,7 @@ func AllParts() []string {
 }
 
 // RequestParts are those that send requests to the API.
-func RequestParts() []string { return []string{CreatePart, ReadPart, DepthPart, ChecksPart} }
+func RequestParts() []string { return []string{CreatePart, ReadPart, ChecksPart} }
 
 // DeliverParts are those that deliver.
 func DeliverParts() []string {
@@ -166,8 +164,6 @@ func (o *Options) check() error {
 		return errors.New("-duration must be positive, -warmup not negative")
 	case o.Fill < MinFill || o.PeerFill < MinFill:
 		return fmt.Errorf("-fill and -peer-fill must be at least %d", MinFill)
-	case o.Large <= SmallCampaign:
-		return fmt.Errorf("-large must be more than %d, the size of the small campaign", SmallCampaign)
 	case o.Events < minEvents || o.Callers < 1 || o.Backlog < 1:
 		return fmt.Errorf("-n must be at least %d, -callers and -backlog at least 1", minEvents)
 	case o.Latency <= 0 || o.Idle <= 0:

@@ -14,13 +14,14 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/webhook"
@@ -166,14 +167,13 @@ func CampaignInput() formsvc.CampaignInput {
 // writers is how many responses are stored at once when a campaign is filled.
 const writers = 512
 
-// WithResponses returns the account with a campaign that has the responses from
-// first on, n of them. They go straight to the store, without events.
-func (d *Database) WithResponses(ctx context.Context, w World, first, n int) (World, error) {
+// WithResponses returns the account with a campaign that has n responses. They go straight to the store, without events.
+func (d *Database) WithResponses(ctx context.Context, w World, n int) (World, error) {
 	err := d.With(ctx, func(s Store, svc *formsvc.Service) (err error) {
 		if w.Campaign, err = svc.Campaigns.Create(ctx, w.Campaign.AccountID, CampaignInput()); err != nil {
 			return err
 		}
-		if err := storeResponses(ctx, s, &w.Campaign, first, n); err != nil {
+		if err := storeResponses(ctx, s, &w.Campaign, n); err != nil {
 			return err
 		}
 		w.Campaign, err = svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.Campaign.AccountID, ID: w.Campaign.ID})
@@ -188,7 +188,7 @@ func (d *Database) WithResponses(ctx context.Context, w World, first, n int) (Wo
 	return w, nil
 }
 
-func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, first, n int) error {
+func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, n int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
@@ -200,7 +200,7 @@ func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, fi
 				if i >= n {
 					return
 				}
-				r := fixture.StoredResponse(first+i, campaign)
+				r := fixture.StoredResponse(i, campaign)
 				if err := s.CreateResponse(ctx, r, campaign.Version, formsvc.Change{}); err != nil {
 					cancel(err)
 					return
@@ -240,4 +240,56 @@ func (d *Database) Holds(ctx context.Context, w World, sure, unsure int) error {
 		}
 		return nil
 	})
+}
+
+// Claimed is how many deliveries a measured claim takes.
+const Claimed = 64
+
+// Claim finds what is due and claims deliveries of endpoints, in equal shares.
+func Claim(ctx context.Context, q delivery.Queue, endpoints []string) ([]delivery.Claim, time.Duration, error) {
+	now := time.Now()
+	req := delivery.ClaimRequest{Now: now, Lease: time.Minute}
+	for i, id := range endpoints {
+		n := Claimed*(i+1)/len(endpoints) - Claimed*i/len(endpoints)
+		req.Shares = append(req.Shares, delivery.Share{Endpoint: id, N: n})
+	}
+	ready, err := q.Ready(ctx, now)
+	if err != nil {
+		return nil, 0, err
+	}
+	claims, err := q.Claim(ctx, req)
+	took := time.Since(now)
+	if err == nil && (len(claims) != Claimed || len(ready) < len(endpoints)) {
+		err = fmt.Errorf("%d of %d deliveries were claimed, %d endpoints were ready", len(claims), Claimed, len(ready))
+	}
+	return claims, took, err
+}
+
+// SamplePayload returns what the service sends for a response.
+func SamplePayload(ctx context.Context) ([]byte, error) {
+	svc, err := formsvc.New(memory.New(), nil)
+	if err != nil {
+		return nil, err
+	}
+	account, err := svc.Accounts.Create(ctx, "bench")
+	if err != nil {
+		return nil, err
+	}
+	campaign, err := svc.Campaigns.Create(ctx, account.ID, CampaignInput())
+	if err != nil {
+		return nil, err
+	}
+	user, answers := fixture.Submission(0)
+	in := formsvc.ResponseInput{User: user, Answers: answers}
+	if _, err := svc.Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
+		return nil, err
+	}
+	page, err := svc.Events.List(ctx, formsvc.EventQuery{AccountID: account.ID})
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Items) != 1 {
+		return nil, errors.New("a response made no event")
+	}
+	return page.Items[0].Payload, nil
 }

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
@@ -175,3 +178,188 @@ func (d *runner) readReference() error {
 
 // patience is how long to wait for n deliveries.
 func patience(n int) time.Duration { return time.Minute + time.Duration(n)*10*time.Millisecond }
+
+// A scene is some endpoints, of which the first ones are healthy, and the first
+// of these watched.
+type scene struct {
+	name    string
+	healthy int
+	watched int
+	hostile []string // kinds of the others
+}
+
+const (
+	openEvery     = 2 * time.Millisecond // between two events of bench.OpenLoop, which go to the endpoints in turn
+	hostileOthers = 10
+)
+
+// scenePairs are a scene with nobody hostile and what is compared with it.
+func scenePairs() [][2]scene {
+	var others []string
+	for i := range hostileOthers {
+		others = append(others, process.HostileKinds()[i%len(process.HostileKinds())])
+	}
+	return [][2]scene{
+		{{bench.TenScene, 10, 9, nil}, {bench.HangScene, 9, 9, []string{process.HangKind}}},
+		{{bench.TwentyScene, 20, 10, nil}, {bench.HostileScene, 10, 10, others}},
+	}
+}
+
+// A stage is a scene that is being measured.
+type stage struct {
+	*target
+	scene
+	process  *process.Process
+	cell     *result.Cell
+	accept   worker.Command
+	events   int
+	seconds  float64 // of deliveries to the watched ones
+	accepted float64 // seconds of accepting
+	commits  []time.Duration
+}
+
+// turns is the order in which the two scenes of a pair are loaded.
+func turns() []int { return []int{0, 1, 1, 0, 0, 1, 1, 0} }
+
+// isolation measures what the watched endpoints get in both scenes of a pair,
+// which take turns so that they meet the same machine. The cell becomes that of
+// the second scene, and the first one's is noted beside it.
+func (d *runner) isolation(ctx context.Context, c *result.Cell) (err error) {
+	at := slices.IndexFunc(scenePairs(), func(p [2]scene) bool { return strings.HasPrefix(c.What, p[1].name) })
+	pair := scenePairs()[at]
+	good := *c
+	good.What = pair[0].name + strings.TrimPrefix(c.What, pair[1].name)
+	var stages [2]*stage
+	defer func() {
+		for _, s := range stages {
+			err = errors.Join(err, s.end())
+		}
+	}()
+	for i, cell := range []*result.Cell{&good, c} {
+		if stages[i], err = d.stage(ctx, cell, pair[i]); err != nil {
+			return err
+		}
+	}
+	for _, i := range turns() {
+		if err := d.turn(stages[i]); err != nil {
+			return err
+		}
+	}
+	for _, s := range stages {
+		if err := s.conclude(ctx); err != nil {
+			return err
+		}
+	}
+	d.beside = &good
+	return nil
+}
+
+// stage makes a database and a process that delivers from it.
+func (d *runner) stage(ctx context.Context, c *result.Cell, s scene) (*stage, error) {
+	urls, err := d.endpoints(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.newTarget(ctx, c, urls...)
+	if err != nil {
+		return nil, err
+	}
+	t.cfg.Cut = true // requests that hang would take time to end
+	st := &stage{target: t, scene: s, cell: c}
+	st.accept = worker.Command{Do: worker.Accept, N: d.Events * 2 / len(turns()), Callers: d.Callers, Stamps: true}
+	if strings.HasSuffix(c.What, bench.OpenLoop) {
+		st.accept.N, st.accept.Every = st.accept.N/10, openEvery
+	}
+	if st.process, err = t.start(ctx, d); err == nil {
+		_, err = st.process.Do(worker.Command{Do: worker.Start})
+	}
+	if err != nil {
+		return nil, errors.Join(err, st.end())
+	}
+	return st, nil
+}
+
+func (s *stage) end() error {
+	if s == nil {
+		return nil
+	}
+	return errors.Join(s.process.Stop(), s.Drop())
+}
+
+// endpoints returns the URLs of a scene.
+func (d *runner) endpoints(ctx context.Context, s *scene) (urls []string, err error) {
+	for i := range s.healthy {
+		urls = append(urls, d.receiver.Ready.Addr+"/"+strconv.Itoa(i))
+	}
+	if len(s.hostile) > 0 && d.hostile == nil {
+		if d.hostile, err = d.startWorker(ctx, worker.Config{Role: process.HostileRole}); err != nil {
+			return nil, err
+		}
+	}
+	for i, kind := range s.hostile {
+		urls = append(urls, d.hostile.Ready.Addrs[kind]+"/"+strconv.Itoa(s.healthy+i))
+	}
+	return urls, nil
+}
+
+// inTurn returns how many of n events go to the first ones of all endpoints.
+func inTurn(n, all, first int) int { return n/all*first + min(n%all, first) }
+
+// turn loads a stage until the healthy endpoints have got what is theirs.
+func (d *runner) turn(s *stage) error {
+	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
+		return err
+	}
+	accepted, err := s.process.Do(s.accept)
+	if err != nil {
+		return err
+	}
+	n := inTurn(s.accept.N, len(s.hooks), s.healthy)
+	wait := worker.Command{Do: worker.Wait, N: n, Endpoints: s.healthy, Timeout: patience(n)}
+	if _, err := d.receiver.Do(wait); err != nil {
+		return err
+	}
+	r, err := d.receiver.Do(worker.Command{Do: worker.Arrivals})
+	if err != nil {
+		return err
+	}
+	p, err := passage(&r, s.watched, accepted.Stamps)
+	if err != nil {
+		return err
+	}
+	s.events += len(p.commits)
+	s.seconds += p.seconds
+	s.accepted += accepted.Seconds
+	s.commits = append(s.commits, p.commits...)
+	return nil
+}
+
+// conclude takes the figures and checks what the store says of them.
+func (s *stage) conclude(ctx context.Context) error {
+	c := s.cell
+	(&passing{seconds: s.seconds, commits: s.commits}).figures(c, s.events)
+	c.Add("accepted/s", float64(s.accept.N*len(turns())/2)/s.accepted)
+	peak, err := proc.PeakMB(s.process.PID)
+	if err != nil {
+		return err
+	}
+	c.Add("peak-MB", peak)
+	return s.settled(ctx)
+}
+
+// settled waits until what arrived at the watched endpoints is recorded.
+func (s *stage) settled(ctx context.Context) error {
+	deadline := time.Now().Add(patience(s.events))
+	for {
+		done, err := countDelivered(ctx, s.Database, s.hooks[:s.watched])
+		switch {
+		case err != nil:
+			return err
+		case done == s.events:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("the store says that %d of %d deliveries were made", done, s.events)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,18 +1,25 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
@@ -134,4 +141,51 @@ func (c *courier) Upload(_ context.Context, what *Content) (string, error) {
 
 func (c *courier) Download(_ context.Context, id string, w io.Writer) (int64, error) {
 	return c.Fetch(c.world.Request(http.MethodGet, "/v1/files/"+id, nil), w)
+}
+
+// A direct is a client of an S3 server, with the defaults of minio-go.
+type direct struct {
+	client *minio.Client
+	stored int
+}
+
+func newDirect(s *s3server.Server) (*direct, error) {
+	client, err := minio.New(strings.TrimPrefix(s.Endpoint, "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(s3server.Key, s3server.Key, ""), Region: s3server.Region,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("minio-go: %w", err)
+	}
+	return &direct{client: client}, nil
+}
+
+// Close implements [mover].
+func (d *direct) Close() error { return nil }
+
+func (d *direct) Upload(ctx context.Context, c *Content) (string, error) {
+	if c.Size != int64(len(c.block)) {
+		return "", errors.New("minio-go: the content is not in memory")
+	}
+	d.stored++
+	id := strconv.Itoa(d.stored)
+	info, err := d.client.PutObject(ctx, s3server.Bucket, id, bytes.NewReader(c.block), c.Size, minio.PutObjectOptions{})
+	if err == nil && info.Size != c.Size {
+		err = fmt.Errorf("stored %d bytes of %d", info.Size, c.Size)
+	}
+	if err != nil {
+		return "", fmt.Errorf("minio-go: %w", err)
+	}
+	return id, nil
+}
+
+func (d *direct) Download(ctx context.Context, id string, w io.Writer) (int64, error) {
+	object, err := d.client.GetObject(ctx, s3server.Bucket, id, minio.GetObjectOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("minio-go: %w", err)
+	}
+	n, err := io.Copy(w, object)
+	if err := errors.Join(err, object.Close()); err != nil {
+		return n, fmt.Errorf("minio-go: %w", err)
+	}
+	return n, nil
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,45 +20,6 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
-
-func TestFilePlan(t *testing.T) {
-	t.Parallel()
-	b := &bench.Bench{S3Program: "x", Options: bench.Options{Rounds: 3}}
-	var uploads, s3 []string
-	n := 0
-	for _, c := range slices.Concat(plan(b)...) {
-		n++
-		switch {
-		case c.What == bench.LargeWhat || c.What == bench.BurstWhat:
-			if c.Round != 1 || c.System != bench.APISystem {
-				t.Errorf("memory is measured in %s", &c)
-			}
-		case c.Store == bench.S3Place && c.What == bench.DownloadWhat:
-			s3 = append(s3, fmt.Sprint(c.Round, " ", c.System))
-		case c.Store == bench.DiskPlace && c.What != bench.DownloadWhat:
-			uploads = append(uploads, fmt.Sprint(c.Round, " ", c.What, " ", c.System))
-		}
-	}
-	want := []string{
-		"1 upload copy", "1 upload copy, hash, sync", "1 upload formsvc", "1 upload as a form formsvc",
-		"2 upload copy, hash, sync", "2 upload formsvc", "2 upload as a form formsvc", "2 upload copy",
-		"3 upload formsvc", "3 upload as a form formsvc", "3 upload copy", "3 upload copy, hash, sync",
-	}
-	if !slices.Equal(uploads, want) {
-		t.Errorf("got %q, want %q", uploads, want)
-	}
-	want = []string{"1 minio-go", "1 formsvc", "2 formsvc", "2 minio-go", "3 minio-go", "3 formsvc"}
-	if !slices.Equal(s3, want) {
-		t.Errorf("got %q, want %q", s3, want)
-	}
-	if n != 3*(4+3+3+2)+4 {
-		t.Errorf("got %d cells", n)
-	}
-	b.S3Program = ""
-	if slices.ContainsFunc(slices.Concat(plan(b)...), func(c result.Cell) bool { return c.Store == bench.S3Place }) {
-		t.Error("S3 is measured without a server")
-	}
-}
 
 // TestCompare makes sure that the order within a group makes no difference to what is compared.
 func TestCompare(t *testing.T) {

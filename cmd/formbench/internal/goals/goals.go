@@ -88,7 +88,7 @@ func All(o *bench.Options, cells result.Cells) (list []Goal) {
 		parts  map[string]func(*judge)
 	}{
 		{[]string{bench.SQLiteStore, bench.PostgresStore}, map[string]func(*judge){
-			bench.CreatePart: (*judge).create, bench.ReadPart: (*judge).read, bench.DepthPart: (*judge).depth, bench.ChecksPart: (*judge).checks,
+			bench.CreatePart: (*judge).create, bench.ReadPart: (*judge).read, bench.ChecksPart: (*judge).checks,
 			bench.SteadyPart: (*judge).steady, bench.DrainPart: (*judge).drain, bench.LatencyPart: (*judge).latency,
 			bench.IsolationPart: (*judge).isolation, bench.BacklogPart: (*judge).backlog, bench.IdlePart: (*judge).idle,
 			bench.ScalePart: (*judge).scale,
@@ -136,15 +136,6 @@ func (j *judge) read() {
 		for _, what := range []string{bench.GetWhat, bench.ListWhat} {
 			j.ceiling(j.key(bench.ReadPart, what, conns, j.o.Fill), 0.5)
 		}
-	}
-}
-
-func (j *judge) depth() {
-	for _, what := range []string{bench.FirstWhat, bench.DeepWhat} {
-		large := j.key(bench.DepthPart, what, 1, j.o.Large)
-		small := large
-		small.Size = bench.SmallCampaign
-		j.most(what+" of 20: p50-ms over the small campaign's", 1.3, 0, j.cells.Over(large, small, "p50-ms"))
 	}
 }
 

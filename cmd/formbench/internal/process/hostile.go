@@ -31,38 +31,53 @@ func HostileKinds() []string {
 	return []string{HangKind, "trickle", "endless", "gzip bomb", "headers", "1xx storm", "reset"}
 }
 
-// harm is what a connection of that kind does when it has the request's head.
-// It ends when ctx does or the other side closes.
-func harm(kind string) func(ctx context.Context, conn *net.TCPConn) {
+// A harm is what a connection does when it has the request's head: it writes the head, and
+// then the block again and again. The pause keeps it from taking the machine from those who are
+// measured.
+type harm struct {
+	head, block string
+	pause       time.Duration // 0: nothing comes after the head
+	reset       bool
+}
+
+func newHarm(kind string) harm {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-	junk := []byte(strings.Repeat("junk", 16<<10))
 	switch kind {
 	case "trickle":
-		return func(ctx context.Context, conn *net.TCPConn) {
-			flood(ctx, conn, []byte(ok+"Content-Length: 1000000\r\n\r\n"), []byte("."), time.Second)
-		}
+		return harm{head: ok + "Content-Length: 1000000\r\n\r\n", block: ".", pause: time.Second}
 	case "endless":
-		return func(ctx context.Context, conn *net.TCPConn) {
-			flood(ctx, conn, []byte(ok+"\r\n"), junk, 5*time.Millisecond)
-		}
+		return harm{head: ok + "\r\n", block: strings.Repeat("junk", 16<<10), pause: 5 * time.Millisecond}
 	case "gzip bomb":
 		bomb := zeros(256 << 20)
-		head := fmt.Sprintf(ok+"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n", len(bomb))
-		return func(_ context.Context, conn *net.TCPConn) {
-			_, _ = conn.Write(append([]byte(head), bomb...)) // closed by the other side at some point
-		}
+		return harm{head: fmt.Sprintf(ok+"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(bomb), bomb)}
 	case "headers":
-		long := []byte(ok + strings.Repeat("X-Long: "+strings.Repeat("h", 1014)+"\r\n", 100) + "Content-Length: 0\r\n\r\n")
-		return func(_ context.Context, conn *net.TCPConn) { _, _ = conn.Write(long) }
+		return harm{head: ok + strings.Repeat("X-Long: "+strings.Repeat("h", 1014)+"\r\n", 100) + "Content-Length: 0\r\n\r\n"}
 	case "1xx storm":
-		hints := []byte(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 100))
-		return func(ctx context.Context, conn *net.TCPConn) {
-			flood(ctx, conn, nil, hints, time.Millisecond)
-		}
-	case "reset":
-		return func(_ context.Context, conn *net.TCPConn) { _ = conn.SetLinger(0) } // the close sends a reset
+		return harm{block: strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 100), pause: time.Millisecond}
 	}
-	return func(ctx context.Context, _ *net.TCPConn) { <-ctx.Done() }
+	return harm{reset: kind == "reset", pause: time.Hour} // HangKind
+}
+
+// do ends when ctx does or the other side closes.
+func (h *harm) do(ctx context.Context, conn *net.TCPConn) {
+	if h.reset {
+		_ = conn.SetLinger(0) // the close sends a reset
+		return
+	}
+	if _, err := io.WriteString(conn, h.head); err != nil || h.pause == 0 {
+		return
+	}
+	ticker := time.NewTicker(h.pause)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		if _, err := io.WriteString(conn, h.block); err != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
+	}
 }
 
 // zeros returns n zero bytes, compressed.
@@ -77,25 +92,6 @@ func zeros(n int) []byte {
 	return b.Bytes()
 }
 
-// flood writes head, and then the block again and again. The pause keeps it from
-// taking the machine from those who are measured.
-func flood(ctx context.Context, conn net.Conn, head, block []byte, pause time.Duration) {
-	if _, err := conn.Write(head); err != nil {
-		return
-	}
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
-		if _, err := conn.Write(block); err != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-		}
-	}
-}
-
 func newHostile(ctx context.Context) (worker.Worker, worker.Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &hostile{stop: cancel}
@@ -107,14 +103,14 @@ func newHostile(ctx context.Context) (worker.Worker, worker.Reply, error) {
 		}
 		h.listeners = append(h.listeners, l)
 		ready.Addrs[kind] = "http://" + l.Addr().String()
-		do := harm(kind)
+		harm := newHarm(kind)
 		h.work.Go(func() {
 			for {
 				conn, err := l.Accept()
 				if err != nil {
 					return
 				}
-				h.work.Go(func() { serveHarm(ctx, conn.(*net.TCPConn), do) })
+				h.work.Go(func() { serveHarm(ctx, conn.(*net.TCPConn), harm.do) })
 			}
 		})
 	}

@@ -33,7 +33,6 @@ func Run(ctx context.Context, b *bench.Bench) error {
 	}{
 		{bench.CreatePart, true, func() error { return r.create(ctx, bench.CreatePart, b.Systems) }},
 		{bench.ReadPart, true, func() error { return r.read(ctx) }},
-		{bench.DepthPart, ours, func() error { return r.depth(ctx) }},
 		{bench.ChecksPart, ours, func() error { return r.create(ctx, bench.ChecksPart, checked) }},
 		{bench.OverloadPart, true, func() error { return r.overload(ctx) }},
 	} {
@@ -75,7 +74,7 @@ func (r *runner) create(ctx context.Context, part string, systems []string) erro
 
 // read measures one response and the newest ones.
 func (r *runner) read(ctx context.Context) (err error) {
-	stores, err := r.fill(ctx, r.Fill)
+	stores, err := r.fill(ctx)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func (r *runner) read(ctx context.Context) (err error) {
 	systems := slices.DeleteFunc(slices.Clone(r.Systems), func(s string) bool { return s == bench.EachSystem })
 	return r.each(bench.ReadPart, []string{bench.GetWhat, bench.ListWhat}, r.ReadConns, []int{r.Fill}, systems, func(c *result.Cell) error {
 		f := stores[c.Store]
-		w := f.campaigns[c.Size]
+		w := f.world
 		if c.System == bench.CeilingSystem {
 			w = database.InventedWorld()
 		}
@@ -114,33 +113,10 @@ func Read(ctx context.Context, b *bench.Bench, c *result.Cell, dsn string, prepa
 	return b.Note(c)
 }
 
-// depth measures pages of a small and a large campaign of one account.
-func (r *runner) depth(ctx context.Context) (err error) {
-	sizes := []int{bench.SmallCampaign, r.Large}
-	stores, err := r.fill(ctx, sizes...)
-	defer func() { err = errors.Join(err, stores.drop()) }()
-	if err != nil {
-		return err
-	}
-	whats, systems := []string{bench.FirstWhat, bench.DeepWhat}, []string{bench.APISystem}
-	return r.each(bench.DepthPart, whats, []int{1}, sizes, systems, func(c *result.Cell) error {
-		f := stores[c.Store]
-		w := f.campaigns[c.Size]
-		return Read(ctx, r.Bench, c, f.DSN, func(addr string) (work loadgen.Workload, d time.Duration, err error) {
-			if c.What == bench.DeepWhat {
-				work, err = w.Deep(ctx, addr, c.Size)
-			} else {
-				work = w.List()
-			}
-			return work, r.Duration, err
-		})
-	})
-}
-
-// A filled database has campaigns, by size, that are only read.
+// A filled database has a campaign that is only read.
 type filled struct {
 	*database.Database
-	campaigns map[int]database.World
+	world database.World
 }
 
 // filledStores has one on each store.
@@ -153,9 +129,8 @@ func (s filledStores) drop() (err error) {
 	return err
 }
 
-// fill makes a database on each store, with campaigns of these sizes. What it
-// made has to be dropped also when it fails.
-func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
+// fill makes a database on each store. What it made has to be dropped also when it fails.
+func (r *runner) fill(ctx context.Context) (filledStores, error) {
 	stores := make(filledStores)
 	for _, store := range r.Stores {
 		start := time.Now()
@@ -163,27 +138,16 @@ func (r *runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 		if err != nil {
 			return stores, err
 		}
-		f := filled{Database: db, campaigns: make(map[int]database.World)}
+		f := filled{Database: db}
 		stores[store] = f
-		if err := f.fill(ctx, sizes); err != nil {
+		if f.world, err = db.NewAccount(ctx); err == nil {
+			f.world, err = db.WithResponses(ctx, f.world, r.Fill)
+		}
+		if err := errors.Join(err, db.Settle(ctx)); err != nil {
 			return stores, fmt.Errorf("%s: %w", store, err)
 		}
-		_, _ = fmt.Fprintf(r.Log, "stored %d responses in %s in %.1f s\n", sizes, store, time.Since(start).Seconds())
+		stores[store] = f
+		_, _ = fmt.Fprintf(r.Log, "stored %d responses in %s in %.1f s\n", r.Fill, store, time.Since(start).Seconds())
 	}
 	return stores, nil
-}
-
-func (f *filled) fill(ctx context.Context, sizes []int) error {
-	account, err := f.NewAccount(ctx)
-	if err != nil {
-		return err
-	}
-	first := 0
-	for _, n := range sizes {
-		if f.campaigns[n], err = f.WithResponses(ctx, account, first, n); err != nil {
-			return err
-		}
-		first += n
-	}
-	return f.Settle(ctx)
 }

@@ -15,6 +15,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
@@ -22,6 +25,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/child"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
@@ -214,4 +218,78 @@ func StartProgram(ctx context.Context, cfg any, log io.Writer, program, command 
 		return nil, err
 	}
 	return s, nil
+}
+
+// The ceiling is what anyone would write with net/http and encoding/json. It
+// answers with the bytes of the API and does nothing else.
+
+// newCeiling returns the handler, with a campaign of n responses.
+func newCeiling(n int) http.Handler {
+	campaign := database.InventedWorld().Campaign.ID
+	template := fixture.NewResponseJSON(0, campaign)
+	byID := make(map[string]*fixture.ResponseJSON)
+	for _, i := range fixture.ReadNumbers(n) {
+		r := fixture.NewResponseJSON(i, campaign)
+		byID[string(r.UUID)] = r
+	}
+	page := &fixture.ListJSON{Total: n, Limit: bench.PageSize, NextCursor: strings.Repeat("A", 34)}
+	for i := n - 1; i >= max(n-bench.PageSize, 0); i-- {
+		page.Items = append(page.Items, fixture.NewResponseJSON(i, campaign))
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, r *http.Request) {
+		var in fixture.InputJSON
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		out := *template
+		out.User, out.Responses = in.User, in.Responses
+		SendJSON(w, http.StatusCreated, &out)
+	})
+	mux.HandleFunc("GET /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, _ *http.Request) {
+		SendJSON(w, http.StatusOK, page)
+	})
+	mux.HandleFunc("GET /v1/campaigns/{uuid}/responses/{response_uuid}", func(w http.ResponseWriter, r *http.Request) {
+		response, ok := byID[r.PathValue("response_uuid")]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		SendJSON(w, http.StatusOK, response)
+	})
+	return mux
+}
+
+// SendJSON answers with a value.
+func SendJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the generator notices
+}
+
+// A slowStore makes responses one after the other, each in a time that does not depend
+// on the processor.
+type slowStore struct {
+	database.Store
+
+	took time.Duration
+	mu   sync.Mutex
+}
+
+// CreateResponse implements formsvc.Store.
+func (s *slowStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, c formsvc.Change) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	time.Sleep(s.took)
+	return s.Store.CreateResponse(ctx, r, version, c)
 }

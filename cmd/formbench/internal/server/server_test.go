@@ -27,7 +27,7 @@ func TestSameBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mine, err = db.WithResponses(ctx, mine, 0, n); err != nil {
+	if mine, err = db.WithResponses(ctx, mine, n); err != nil {
 		t.Fatal(err)
 	}
 	theirs := database.InventedWorld()
