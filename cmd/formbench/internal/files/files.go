@@ -193,13 +193,11 @@ func (f *Runner) cell(ctx context.Context, c *result.Cell) (err error) {
 	}
 	switch c.What {
 	case bench.LargeWhat:
-		return s.large(ctx, f.FileLarge)
+		return s.Large(ctx, f.FileLarge, true)
 	case bench.BurstWhat:
 		return s.burst(ctx, f.FileBurst, burstSize(&f.Options))
-	case bench.DownloadWhat:
-		return s.downloads(ctx, f.FileCount, f.FileSize)
 	}
-	return s.uploads(ctx, f.FileCount, f.FileSize)
+	return s.move(ctx, f.FileCount, f.FileSize, c.What == bench.DownloadWhat)
 }
 
 // A Scene is what a cell needs: directories, servers and where to send

@@ -48,20 +48,6 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestContent(t *testing.T) {
-	t.Parallel()
-	f := &Runner{block: []byte("abcde"), contents: make(map[int64]*Content)}
-	for size, want := range map[int64]string{1: "a", 5: "abcde", 12: "abcdeabcdeab"} {
-		c := f.content(size)
-		var got bytes.Buffer
-		n, err := c.WriteTo(&got)
-		sum := sha256.Sum256([]byte(want))
-		if err != nil || n != size || got.String() != want || c.sum != hex.EncodeToString(sum[:]) {
-			t.Errorf("size %d: got %q, %d, %v", size, &got, n, err)
-		}
-	}
-}
-
 // courierTo returns a client of a server that isn't ours.
 func courierTo(t *testing.T, what string, handler http.HandlerFunc) *courier {
 	t.Helper()
@@ -200,7 +186,7 @@ func TestFilesHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.uploads(ctx, 3, 1000); err != nil {
+	if err := s.move(ctx, 3, 1000, false); err != nil {
 		t.Fatal(err)
 	}
 	if s.stored != 4 { // one of them warmed up

@@ -83,31 +83,27 @@ func (j *judge) key(part, what string, conns, size int) result.Key {
 
 // All returns the goals of the parts that were to be measured.
 func All(o *bench.Options, cells result.Cells) (list []Goal) {
-	for _, group := range []struct {
+	both := []string{bench.SQLiteStore, bench.PostgresStore}
+	for _, part := range []struct {
+		name   string
 		stores []string
-		parts  map[string]func(*judge)
+		judge  func(*judge)
 	}{
-		{[]string{bench.SQLiteStore, bench.PostgresStore}, map[string]func(*judge){
-			bench.CreatePart: (*judge).create, bench.ReadPart: (*judge).read, bench.ChecksPart: (*judge).checks,
-			bench.SteadyPart: (*judge).steady, bench.DrainPart: (*judge).drain, bench.LatencyPart: (*judge).latency,
-			bench.IsolationPart: (*judge).isolation, bench.BacklogPart: (*judge).backlog, bench.IdlePart: (*judge).idle,
-			bench.ScalePart: (*judge).scale,
-		}},
-		{[]string{bench.DiskPlace, bench.S3Place}, map[string]func(*judge){bench.FilesPart: (*judge).files}},
-		{[]string{bench.ProcessorPlace, bench.DatabasePlace}, map[string]func(*judge){bench.OverloadPart: (*judge).overload}},
-		{[]string{bench.SQLiteStore}, map[string]func(*judge){
-			bench.PeerCreatePart: (*judge).peerCreate, bench.PeerReadPart: (*judge).peerRead, bench.PeerStartPart: (*judge).peerStart,
-		}},
-		{[]string{bench.DiskPlace}, map[string]func(*judge){bench.PeerFilesPart: (*judge).peerFiles}},
-		{[]string{bench.PostgresStore}, map[string]func(*judge){bench.PeerPostgresPart: (*judge).peerPostgres}},
+		{bench.CreatePart, both, (*judge).create}, {bench.ReadPart, both, (*judge).read}, {bench.ChecksPart, both, (*judge).checks},
+		{bench.SteadyPart, both, (*judge).steady}, {bench.DrainPart, both, (*judge).drain}, {bench.LatencyPart, both, (*judge).latency},
+		{bench.IsolationPart, both, (*judge).isolation}, {bench.BacklogPart, both, (*judge).backlog}, {bench.IdlePart, both, (*judge).idle},
+		{bench.FilesPart, []string{bench.DiskPlace, bench.S3Place}, (*judge).files},
+		{bench.OverloadPart, []string{bench.ProcessorPlace, bench.DatabasePlace}, (*judge).overload},
+		{bench.PeerCreatePart, both[:1], (*judge).peerCreate}, {bench.PeerReadPart, both[:1], (*judge).peerRead},
+		{bench.PeerFilesPart, []string{bench.DiskPlace}, (*judge).peerFiles}, {bench.PeerStartPart, both[:1], (*judge).peerStart},
+		{bench.PeerPostgresPart, both[1:], (*judge).peerPostgres}, {bench.ScalePart, both, (*judge).scale},
 	} {
-		for _, store := range group.stores {
+		if !slices.Contains(o.Only, part.name) {
+			continue
+		}
+		for _, store := range part.stores {
 			j := &judge{o: o, cells: cells, store: store}
-			for _, part := range append(bench.AllParts(), bench.ScalePart) {
-				if do := group.parts[part]; do != nil && slices.Contains(o.Only, part) {
-					do(j)
-				}
-			}
+			part.judge(j)
 			list = append(list, j.list...)
 		}
 	}

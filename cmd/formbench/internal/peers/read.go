@@ -202,7 +202,7 @@ func (p *runner) uploadCell(ctx context.Context, f *files.Runner, c *result.Cell
 	if err != nil {
 		return err
 	}
-	return s.One(ctx, f.FileLarge)
+	return s.Large(ctx, f.FileLarge, false)
 }
 
 // pocketFiles returns a scene with PocketBase. Unless it is nil it has to be closed,

@@ -31,9 +31,6 @@ func (in *installation) build(ctx context.Context) error {
 	if err := in.found(ctx); err != nil {
 		return err
 	}
-	if err := in.load(ctx); err != nil {
-		return err
-	}
 	if err := in.begin(ctx); err != nil {
 		return err
 	}
@@ -43,63 +40,37 @@ func (in *installation) build(ctx context.Context) error {
 	return in.finish(ctx)
 }
 
-func accountName(n int) string { return fmt.Sprintf("account %02d", n) }
-
-// found makes the accounts, campaigns and webhooks.
+// found makes the accounts, campaigns and webhooks, as they were before the first response, and a key for each account.
 func (in *installation) found(ctx context.Context) error {
-	return in.at2024(ctx, func(svc *formsvc.Service) error {
-		accounts := make([]formsvc.ID, accountCount)
-		for i := range accounts {
-			account, err := svc.Accounts.Create(ctx, accountName(i))
-			if err != nil {
-				return err
-			}
-			accounts[i] = account.ID
-		}
-		for i := range campaignCount {
-			campaign, err := svc.Campaigns.Create(ctx, accounts[i%accountCount], database.CampaignInput())
-			if err != nil {
-				return err
-			}
-			if i < accountCount {
-				if err := listen(ctx, svc, accounts[i], "https://hooks.example.com/forms", campaign.ID); err != nil {
-					return err
-				}
-			}
-		}
-		for _, account := range accounts[quietAccounts:] {
-			if err := listen(ctx, svc, account, "https://broken.example.com/", ""); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url string, campaign formsvc.ID) error {
-	_, _, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
-		URL: url, Events: []formsvc.EventType{webhook.ResponseCreated}, CampaignID: campaign,
-	})
-	return err
-}
-
-// at2024 opens the database as it was before the first response.
-func (in *installation) at2024(ctx context.Context, do func(*formsvc.Service) error) error {
-	return in.With(ctx, func(s database.Store, _ *formsvc.Service) error {
+	in.accounts, in.campaigns = make([]account, accountCount), make([]formsvc.Campaign, campaignCount)
+	return in.With(ctx, func(s database.Store, today *formsvc.Service) error {
 		svc, err := formsvc.New(s, &formsvc.Options{Now: beginTime})
 		if err != nil {
 			return err
 		}
-		return do(svc)
-	})
-}
-
-// load reads what was made before the responses, and makes a key for each account.
-func (in *installation) load(ctx context.Context) error {
-	in.accounts, in.campaigns = make([]account, accountCount), make([]formsvc.Campaign, campaignCount)
-	return in.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
 		for i := range in.accounts {
-			if err := in.loadAccount(ctx, svc, i); err != nil {
+			a := &in.accounts[i]
+			made, err := svc.Accounts.Create(ctx, fmt.Sprintf("account %02d", i))
+			if err != nil {
+				return err
+			}
+			a.id = made.ID
+			if _, a.key, err = today.Keys.Create(ctx, a.id, formsvc.KeyInput{Name: "bench", Permissions: formsvc.AllPermissions()}); err != nil {
+				return err
+			}
+		}
+		for i := range in.campaigns {
+			if in.campaigns[i], err = svc.Campaigns.Create(ctx, in.accounts[i%accountCount].id, database.CampaignInput()); err != nil {
+				return err
+			}
+		}
+		for i := range in.accounts {
+			a := &in.accounts[i]
+			a.hook, err = listen(ctx, svc, a.id, "https://hooks.example.com/forms", in.campaigns[i].ID)
+			if err == nil && i >= quietAccounts {
+				a.failing, err = listen(ctx, svc, a.id, "https://broken.example.com/", "")
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -107,39 +78,11 @@ func (in *installation) load(ctx context.Context) error {
 	})
 }
 
-func (in *installation) loadAccount(ctx context.Context, svc *formsvc.Service, n int) error {
-	account, err := svc.Accounts.ByName(ctx, accountName(n))
-	if err != nil {
-		return err
-	}
-	a := &in.accounts[n]
-	a.id = account.ID
-	_, a.key, err = svc.Keys.Create(ctx, a.id, formsvc.KeyInput{Name: "bench", Permissions: formsvc.AllPermissions()})
-	if err != nil {
-		return err
-	}
-	campaigns, err := svc.Campaigns.List(ctx, formsvc.CampaignQuery{AccountID: a.id, Page: formsvc.PageQuery{Ascending: true}})
-	if err != nil {
-		return err
-	}
-	if got, want := len(campaigns.Items), campaignCount/accountCount; got != want {
-		return fmt.Errorf("%s has %d campaigns, want %d", account.Name, got, want)
-	}
-	for i := range campaigns.Items {
-		in.campaigns[n+i*accountCount] = campaigns.Items[i]
-	}
-	hooks, err := svc.Webhooks.List(ctx, a.id)
-	if err != nil {
-		return err
-	}
-	for i := range hooks {
-		if hooks[i].CampaignID == "" {
-			a.failing = hooks[i].ID
-		} else {
-			a.hook = hooks[i].ID
-		}
-	}
-	return nil
+func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url string, campaign formsvc.ID) (formsvc.ID, error) {
+	hook, _, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
+		URL: url, Events: []formsvc.EventType{webhook.ResponseCreated}, CampaignID: campaign,
+	})
+	return hook.ID, err
 }
 
 // fill stores the responses.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
@@ -111,42 +112,30 @@ func (in *installation) perRow(ctx context.Context, list []result.Cell) error {
 	})
 }
 
-// A copier stores records with COPY, on a connection for each who stores at once.
-type copier struct {
-	idle chan *pgx.Conn
-}
+// A copier stores records with COPY.
+type copier struct{ *pgxpool.Pool }
 
 func newCopier(ctx context.Context, dsn string) (*copier, error) {
-	c := &copier{idle: make(chan *pgx.Conn, workerCount)}
-	for range workerCount {
-		conn, err := pgx.Connect(ctx, dsn)
-		if err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
-		c.idle <- conn
-		if _, err := conn.Exec(ctx, "SET synchronous_commit = off"); err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("the database is not valid") // it may have a password
 	}
-	return c, nil
+	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	return &copier{pool}, err
 }
 
 // Close implements recordWriter.
-func (c *copier) Close() (err error) {
-	close(c.idle)
-	for conn := range c.idle {
-		err = errors.Join(err, conn.Close(context.Background()))
-	}
-	return err
+func (c *copier) Close() error {
+	c.Pool.Close()
+	return nil
 }
 
 // positionQuery is what the product gives the events of a transaction.
 const positionQuery = `SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f`
 
 func (c *copier) write(ctx context.Context, records []record) error {
-	conn := <-c.idle
-	defer func() { c.idle <- conn }()
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
 		var position int64
 		if err := tx.QueryRow(ctx, positionQuery).Scan(&position); err != nil {
 			return err
