@@ -88,9 +88,8 @@
 //
 // Each part has a package below internal: requests, deliver, files, peers and scale. It has the order in which cells are
 // measured, and notes each with its figures in bench, which has the flags and the names of things, too. Packages result
-// (tables, charts, the file) and goals make of them what is shown. They share fixture and database (what is stored),
-// loadgen (the client that takes the time), child, server and process (what is started and measured), s3server and proc
-// (CPU times and memory). The packages worker and pocketbase are what this program and that of the module peers agree on.
+// and goals make of them what is shown. The packages worker and pocketbase are what this program and that of the module
+// peers agree on.
 package main
 
 import (
@@ -105,7 +104,6 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 func main() {
@@ -125,36 +123,27 @@ type streams struct {
 // run returns the exit status: 0, 1 when a measurement failed, 2 when the flags
 // were not understood.
 func run(ctx context.Context, args []string, std streams) int {
-	if len(args) == 1 && args[0] == server.Command {
-		if err := server.Serve(ctx, std.in, std.out, std.err); err != nil {
-			_, _ = fmt.Fprintln(std.err, "formbench server:", err)
-			return 1
+	fail := func(status int, err error) int {
+		if err == nil {
+			return 0
 		}
-		return 0
+		_, _ = fmt.Fprintln(std.err, "formbench:", err)
+		return status
 	}
-	if len(args) == 1 && args[0] == process.Command {
-		if err := process.Work(ctx, std.in, std.out); err != nil {
-			_, _ = fmt.Fprintln(std.err, "formbench worker:", err)
-			return 1
+	if len(args) == 1 {
+		if known, err := process.Main(ctx, args[0], std.in, std.out, std.err); known {
+			return fail(1, err)
 		}
-		return 0
 	}
 	opts, err := bench.ParseOptions(args, std.err)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(std.err, "formbench:", err)
-		return 2
+		return fail(2, err)
 	}
 	if opts.Render != "" {
-		err = render(&opts, std.out)
-	} else {
-		err = runBench(ctx, &bench.Bench{Options: opts, Log: std.err}, std.out)
+		return fail(1, render(&opts, std.out))
 	}
-	if err != nil {
-		_, _ = fmt.Fprintln(std.err, "formbench:", err)
-		return 1
-	}
-	return 0
+	return fail(1, runBench(ctx, &bench.Bench{Options: opts, Log: std.err}, std.out))
 }

@@ -54,9 +54,9 @@ func measure(ctx context.Context, b *bench.Bench) error {
 		run  func(context.Context, *bench.Bench) error
 	}{
 		{"requests", true, requests.Run},
-		{"deliveries", b.Delivers(), deliver.Run},
-		{"files", slices.Contains(b.Only, bench.FilesPart), files.Run},
-		{"scale", slices.Contains(b.Only, bench.ScalePart), scale.Run},
+		{"deliveries", b.Asks(bench.DeliverParts()...), deliver.Run},
+		{"files", b.Asks(bench.FilesPart), files.Run},
+		{"scale", b.Asks(bench.ScalePart), scale.Run},
 		{"peers", true, peers.Run},
 	} {
 		if !part.when {
@@ -110,7 +110,7 @@ func prepare(ctx context.Context, b *bench.Bench) (err error) {
 }
 
 func preparePostgres(ctx context.Context, b *bench.Bench) error {
-	asked := b.SendsRequests() || b.Delivers() || slices.Contains(b.Only, bench.ScalePart) || slices.Contains(b.Only, bench.PeerPostgresPart)
+	asked := b.Asks(append(bench.DeliverParts(), bench.CreatePart, bench.ReadPart, bench.ChecksPart, bench.ScalePart, bench.PeerPostgresPart)...)
 	if !slices.Contains(b.Stores, bench.PostgresStore) || !asked {
 		return nil
 	}

@@ -12,11 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
@@ -189,27 +189,14 @@ func (d *Database) WithResponses(ctx context.Context, w World, n int) (World, er
 }
 
 func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, n int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(writers, n) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				r := fixture.StoredResponse(i, campaign)
-				if err := s.CreateResponse(ctx, r, campaign.Version, formsvc.Change{}); err != nil {
-					cancel(err)
-					return
-				}
-			}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		group.Go(func() error {
+			return s.CreateResponse(ctx, fixture.StoredResponse(i, campaign), campaign.Version, formsvc.Change{})
 		})
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return group.Wait()
 }
 
 // Settle does now what the database would do by itself soon, in the middle of a

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
@@ -122,29 +123,23 @@ func (s *Scene) grown(before float64) error {
 
 // atOnce uploads n files over as many connections.
 func (s *Scene) atOnce(ctx context.Context, n int, patience int64, c *Content) error {
-	movers := make([]Mover, n)
-	errs := make([]error, n)
-	for i := range movers {
+	var group errgroup.Group
+	start := make(chan struct{}) // when all are connected
+	for range n {
 		m, err := s.newMover(ctx, patience)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = m.Close() }() // what it sent was acknowledged, or has failed
-		movers[i] = m
+		group.Go(func() error {
+			<-start
+			_, err := m.Upload(ctx, c)
+			return err
+		})
 	}
-	var wg sync.WaitGroup
-	for i, m := range movers {
-		wg.Go(func() { _, errs[i] = m.Upload(ctx, c) })
-	}
-	wg.Wait()
-	failed := 0
-	for _, err := range errs {
-		if err != nil {
-			failed++
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d uploads at once failed: %w", failed, n, errors.Join(errs...))
+	close(start)
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("uploads at once: %w", err)
 	}
 	s.stored += n
 	return nil

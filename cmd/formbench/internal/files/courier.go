@@ -46,10 +46,22 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Send writes the head of a request, the content and what comes after it, and returns
-// the body of the answer, which must have the status.
-func (c *Conn) Send(before string, what *Content, after string, status int) ([]byte, error) {
-	_, err := io.WriteString(c, before)
+// Post uploads a file, as it is or as a form, and returns the body of the answer, which must have the status.
+func (c *Conn) Post(path, header string, form bool, what *Content, status int) ([]byte, error) {
+	const (
+		boundary = "formbench-0123456789abcdef"
+		kind     = "Content-Type: application/pdf\r\n"
+	)
+	before, after := "", ""
+	if form {
+		header += "Content-Type: multipart/form-data; boundary=" + boundary + "\r\n"
+		before = "--" + boundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"scan.pdf\"\r\n" + kind + "\r\n"
+		after = "\r\n--" + boundary + "--\r\n"
+	} else {
+		header += kind + "Content-Disposition: attachment; filename=\"scan.pdf\"\r\n"
+	}
+	_, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
+		"%sContent-Length: %d\r\n\r\n%s", path, header, int64(len(before))+what.Size+int64(len(after)), before)
 	if err == nil {
 		_, err = what.WriteTo(c)
 	}
@@ -99,29 +111,9 @@ func newCourier(ctx context.Context, s *Scene, bytes int64) (*courier, error) {
 	return &courier{Conn: conn, world: s.world, form: s.cell.What == bench.FormWhat, hashes: s.cell.System != bench.CopySystem}, nil
 }
 
-// Around the content of a form.
-const (
-	FormBoundary = "formbench-0123456789abcdef"
-	FormBegin    = "--" + FormBoundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"scan.pdf\"\r\n" +
-		"Content-Type: application/pdf\r\n\r\n"
-	FormEnd = "\r\n--" + FormBoundary + "--\r\n"
-)
-
-// uploadHead returns what comes before the content, and what comes after it.
-func (c *courier) uploadHead(size int64) (before, after string) {
-	header := "Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=\"scan.pdf\"\r\n"
-	if c.form {
-		header = "Content-Type: multipart/form-data; boundary=" + FormBoundary + "\r\n"
-		before, after = FormBegin, FormEnd
-	}
-	return fmt.Sprintf("POST %s/%s/files HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
-		"Authorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
-		c.world.ListPath(), fixture.StoredID(0), c.world.Key, header, int64(len(before))+size+int64(len(after)), before), after
-}
-
 func (c *courier) Upload(_ context.Context, what *Content) (string, error) {
-	before, after := c.uploadHead(what.Size)
-	body, err := c.Send(before, what, after, http.StatusCreated)
+	path, header := c.world.ListPath()+"/"+string(fixture.StoredID(0))+"/files", "Authorization: Bearer "+c.world.Key+"\r\n"
+	body, err := c.Post(path, header, c.form, what, http.StatusCreated)
 	if err != nil {
 		return "", err
 	}

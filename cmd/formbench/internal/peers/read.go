@@ -69,29 +69,19 @@ func (p *runner) startFull(ctx context.Context, c *result.Cell) (*server.Process
 // enough is how many requests a cell should have that has slow ones.
 const enough = 4
 
-func (p *runner) readCell(ctx context.Context, c *result.Cell) (err error) {
-	srv, err := p.startFull(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, srv.Stop()) }()
-	work, err := p.readWork(ctx, c, srv)
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	if err := checkRead(ctx, c, srv.Addr, &work); err != nil {
-		return err
-	}
-	// Requests that run at once share the processors.
-	slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
-	l := &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}
-	m, err := requests.Load(ctx, l, srv.PID, p.Warmup, max(p.Duration, enough*slowest))
-	if err != nil {
-		return err
-	}
-	m.Figures(c)
-	return p.Note(c)
+func (p *runner) readCell(ctx context.Context, c *result.Cell) error {
+	start := func(ctx context.Context) (*server.Process, error) { return p.startFull(ctx, c) }
+	return requests.Read(ctx, p.Bench, c, start, func(srv *server.Process) (loadgen.Workload, time.Duration, error) {
+		work, err := p.readWork(ctx, c, srv)
+		if err != nil {
+			return work, 0, err
+		}
+		begin := time.Now()
+		err = checkRead(ctx, c, srv.Addr, &work)
+		// Requests that run at once share the processors.
+		slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
+		return work, max(p.Duration, enough*slowest), err
+	})
 }
 
 // far is how many of n responses come before the far page.
@@ -256,10 +246,7 @@ func (s *pocketFileScene) NewMover(ctx context.Context, addr string, bytes int64
 
 // Upload returns the path of the file.
 func (c *pocketCourier) Upload(_ context.Context, what *files.Content) (string, error) {
-	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
-		"Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %d\r\n\r\n%s",
-		recordsPath(pocketbase.Files), files.FormBoundary, int64(len(files.FormBegin))+what.Size+int64(len(files.FormEnd)), files.FormBegin)
-	body, err := c.Send(head, what, files.FormEnd, http.StatusOK)
+	body, err := c.Post(recordsPath(pocketbase.Files), "", true, what, http.StatusOK)
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/child"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -31,21 +32,29 @@ const (
 	HostileRole   = "hostile"   // receivers that do harm
 )
 
-// Work is a worker's process.
-func Work(ctx context.Context, in io.Reader, out io.Writer) error {
-	return worker.Run(ctx, in, out, func(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
-		switch cfg.Role {
-		case SenderRole:
-			return newSender(ctx, cfg)
-		case ReceiverRole:
-			return newReceiver(ctx)
-		case ReferenceRole:
-			return newReference(cfg)
-		case HostileRole:
-			return newHostile(ctx)
-		}
-		return nil, worker.Reply{}, fmt.Errorf("there is no worker %q", cfg.Role)
-	})
+// Main is the process of a command, if there is such a command.
+func Main(ctx context.Context, command string, in io.Reader, out, log io.Writer) (known bool, err error) {
+	switch command {
+	case server.Command:
+		return true, server.Serve(ctx, in, out, log)
+	case Command:
+		return true, worker.Run(ctx, in, out, newWorker)
+	}
+	return false, nil
+}
+
+func newWorker(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
+	switch cfg.Role {
+	case SenderRole:
+		return newSender(ctx, cfg)
+	case ReceiverRole:
+		return newReceiver(ctx)
+	case ReferenceRole:
+		return newReference(cfg)
+	case HostileRole:
+		return newHostile(ctx)
+	}
+	return nil, worker.Reply{}, fmt.Errorf("there is no worker %q", cfg.Role)
 }
 
 // A Process is a worker.
@@ -126,13 +135,8 @@ type sender struct {
 	store       database.Store
 	svc         *formsvc.Service
 	stopProfile func() error
-	engine      *running // nil when nothing delivers
-}
-
-// running is an engine that delivers.
-type running struct {
-	stop context.CancelFunc
-	done chan error
+	cancel      context.CancelFunc // ends the engine; nil when nothing delivers
+	done        chan error
 }
 
 func newSender(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
@@ -191,19 +195,18 @@ func (s *sender) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start an engine: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.engine = &running{cancel, make(chan error, 1)}
-	go func() { s.engine.done <- engine.Run(ctx) }()
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.done = make(chan error, 1)
+	go func() { s.done <- engine.Run(ctx) }()
 	return nil
 }
 
 // stop returns when everything that came of the deliveries is recorded.
 func (s *sender) stop() error {
-	if s.engine == nil {
+	if s.cancel == nil {
 		return nil
 	}
-	s.engine.stop()
-	err := <-s.engine.done
-	s.engine = nil
-	return err
+	s.cancel()
+	s.cancel = nil
+	return <-s.done
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
@@ -90,18 +91,24 @@ func (r *runner) read(ctx context.Context) (err error) {
 		if c.What == bench.ListWhat {
 			work = w.List()
 		}
-		return Read(ctx, r.Bench, c, f.DSN, func(string) (loadgen.Workload, time.Duration, error) { return work, r.Duration, nil })
+		start := func(ctx context.Context) (*server.Process, error) {
+			return StartOurs(ctx, r.Bench, c, server.Config{DSN: f.DSN})
+		}
+		return Read(ctx, r.Bench, c, start, func(*server.Process) (loadgen.Workload, time.Duration, error) { return work, r.Duration, nil })
 	})
 }
 
-// Read measures requests to a server of ours, for as long as prepare says.
-func Read(ctx context.Context, b *bench.Bench, c *result.Cell, dsn string, prepare func(addr string) (loadgen.Workload, time.Duration, error)) (err error) {
-	srv, err := StartOurs(ctx, b, c, server.Config{DSN: dsn})
+// Read measures requests to a server, for as long as prepare says.
+func Read(
+	ctx context.Context, b *bench.Bench, c *result.Cell, start func(context.Context) (*server.Process, error),
+	prepare func(*server.Process) (loadgen.Workload, time.Duration, error),
+) (err error) {
+	srv, err := start(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, srv.Stop()) }()
-	work, d, err := prepare(srv.Addr)
+	work, d, err := prepare(srv)
 	if err != nil {
 		return err
 	}
@@ -150,4 +157,235 @@ func (r *runner) fill(ctx context.Context) (filledStores, error) {
 		_, _ = fmt.Fprintf(r.Log, "stored %d responses in %s in %.1f s\n", r.Fill, store, time.Since(start).Seconds())
 	}
 	return stores, nil
+}
+
+// A Contender is a system with a database of its own.
+type Contender struct {
+	Start   func(ctx context.Context) (*server.Process, error)
+	Creates func(token string) (loadgen.Workload, error)
+	Holds   func(ctx context.Context, sure, unsure int) error // fails unless everything is there that was acknowledged
+	Drop    func() error
+}
+
+// StartOurs starts this program for a cell.
+func StartOurs(ctx context.Context, b *bench.Bench, c *result.Cell, cfg server.Config) (*server.Process, error) {
+	cfg.System = c.System
+	if c.System == bench.OffsetSystem {
+		cfg.System = bench.APISystem // which is asked in another way
+	}
+	cfg.Responses, cfg.Profile = max(c.Size, bench.MinFill), b.Profile(c)
+	return server.Start(ctx, b.Self, cfg, b.Log)
+}
+
+// Ours returns a system of ours with an empty database and a webhook, so that each response is a delivery too. The
+// ceiling has none.
+func Ours(ctx context.Context, b *bench.Bench, c *result.Cell, store string, cfg server.Config) (_ *Contender, err error) {
+	s := &Contender{
+		Start: func(ctx context.Context) (*server.Process, error) { return StartOurs(ctx, b, c, cfg) },
+		Holds: func(context.Context, int, int) error { return nil },
+		Drop:  func() error { return nil },
+	}
+	w := database.InventedWorld()
+	s.Creates = func(string) (loadgen.Workload, error) {
+		if c.System == bench.KeyedSystem {
+			return w.KeyedCreates()
+		}
+		return w.Creates()
+	}
+	if c.System == bench.CeilingSystem {
+		return s, nil
+	}
+	db, err := database.New(ctx, store, b.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.Drop())
+		}
+	}()
+	if w, err = db.NewAccount(ctx); err != nil {
+		return nil, err
+	}
+	if w, err = db.WithWebhook(ctx, w); err != nil {
+		return nil, err
+	}
+	cfg.DSN = db.DSN
+	s.Holds = func(ctx context.Context, sure, unsure int) error { return db.Holds(ctx, w, sure, unsure) }
+	s.Drop = db.Drop
+	return s, nil
+}
+
+// Create loads a contender with new responses, of an open loop when there is a rate, notes
+// what add makes of it and checks that everything is there. The contender is gone afterwards.
+func Create(ctx context.Context, b *bench.Bench, c *result.Cell, s *Contender, l *loadgen.Load, add func(*Measured)) (err error) {
+	defer func() { err = errors.Join(err, s.Drop()) }()
+	m, err := createLoad(ctx, b, c, s, l, add)
+	if err != nil {
+		return err
+	}
+	return s.Holds(ctx, m.Answered, m.Unsure)
+}
+
+func createLoad(ctx context.Context, b *bench.Bench, c *result.Cell, s *Contender, l *loadgen.Load, add func(*Measured)) (m *Measured, err error) {
+	srv, err := s.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	if l.Workload, err = s.Creates(srv.Token); err != nil {
+		return nil, err
+	}
+	l.Addr, l.Conns = srv.Addr, c.Conns
+	if m, err = Load(ctx, l, srv.PID, b.Warmup, b.Duration); err != nil {
+		return nil, err
+	}
+	add(m)
+	return m, b.Note(c)
+}
+
+// Measured is what a load saw, and what it took.
+type Measured struct {
+	loadgen.Sample
+	Seconds             float64
+	Server, Self, Other float64 // cores
+	PeakMB              float64 // resident memory of the server
+}
+
+// Load measures a load of a server.
+func Load(ctx context.Context, l *loadgen.Load, server int, warmup, d time.Duration) (*Measured, error) {
+	l.Begin = time.Now().Add(warmup)
+	l.End = l.Begin.Add(d)
+	s, before, after, err := l.Watched(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	m := NewMeasured(s, before, after, d)
+	m.PeakMB, err = proc.PeakMB(server)
+	return m, err
+}
+
+// NewMeasured returns what a sample took. CPU times are read a little after the sample begins and ends, so each goes by
+// its own clock.
+func NewMeasured(s loadgen.Sample, before, after proc.Times, d time.Duration) *Measured {
+	m := &Measured{Sample: s, Seconds: d.Seconds()}
+	_, each, self, other := after.Since(&before)
+	m.Self, m.Other = self, other
+	for _, cores := range each {
+		m.Server += cores
+	}
+	return m
+}
+
+// Figures adds the figures to a cell. CPU is the time of what answers: of the server, and of
+// Postgres where that stores.
+func (m *Measured) Figures(c *result.Cell) {
+	rate := float64(len(m.Latencies)) / m.Seconds
+	micros := func(cores float64) float64 { return cores / max(rate, 1/m.Seconds) * 1e6 }
+	cpu := m.Server
+	if c.Store == bench.PostgresStore && c.System != bench.CeilingSystem {
+		cpu += m.Other
+	}
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "requests/s", Value: rate},
+		{Unit: "p50-ms", Value: loadgen.Quantile(m.Latencies, 50, 100)},
+		{Unit: "p99-ms", Value: loadgen.Quantile(m.Latencies, 99, 100)},
+		{Unit: "p99.9-ms", Value: loadgen.Quantile(m.Latencies, 999, 1000)},
+		{Unit: "max-ms", Value: loadgen.Quantile(m.Latencies, 1, 1)},
+		{Unit: "CPU-µs", Value: micros(cpu)},
+		{Unit: "server-µs", Value: micros(m.Server)},
+		{Unit: "other-µs", Value: micros(m.Other)},
+		{Unit: "generator-µs", Value: micros(m.Self)},
+		{Unit: "other-cores", Value: m.Other},
+		{Unit: "peak-MB", Value: m.PeakMB},
+	}...)
+}
+
+// Plan returns the cells of a part on a store in the order they are measured in: what is
+// compared is measured one after the other.
+func Plan(part, store string, whats []string, conns, sizes []int, systems []string, round int) (list []result.Cell) {
+	for _, what := range whats {
+		for _, n := range conns {
+			for _, size := range sizes {
+				for _, system := range bench.Rotated(systems, round) {
+					key := result.Key{Part: part, What: what, Store: store, System: system, Conns: n, Size: size}
+					list = append(list, result.Cell{Key: key, Round: round + 1})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// The loads of the overload cells.
+const (
+	peakConns  = 64                   // connections that are served best
+	overFactor = 10                   // of the peak rate
+	slowWrite  = 2 * time.Millisecond // that every response takes a slow database, one after the other
+)
+
+// overload measures what is left of the goodput when clients ask for more than the server can.
+func (r *runner) overload(ctx context.Context) error {
+	keys := []result.Key{{What: bench.PeakWhat, Conns: peakConns}}
+	for _, n := range r.OverConns {
+		keys = append(keys, result.Key{What: bench.EagerWhat, Conns: n}, result.Key{What: bench.PoliteWhat, Conns: n})
+	}
+	keys = append(keys, result.Key{What: bench.OpenWhat, Conns: slices.Max(r.OverConns)})
+	for round := range r.Rounds {
+		for _, place := range []string{bench.ProcessorPlace, bench.DatabasePlace} {
+			for _, system := range bench.Rotated([]string{bench.APISystem, bench.UnboundedSystem}, round) {
+				peak := 0.0
+				for _, key := range keys {
+					key.Part, key.Store, key.System = bench.OverloadPart, place, system
+					c := result.Cell{Key: key, Round: round + 1}
+					if err := r.overloadCell(ctx, &c, peak); err != nil {
+						return fmt.Errorf("%s: %w", &c, err)
+					}
+					if key.What == bench.PeakWhat {
+						peak, _ = c.Get("responses/s")
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// overloadCell measures and notes one cell, given the peak rate.
+func (r *runner) overloadCell(ctx context.Context, c *result.Cell, peak float64) error {
+	cfg := server.Config{Processors: 1}
+	if c.Store == bench.DatabasePlace {
+		cfg.SlowWrite = slowWrite
+	}
+	s, err := Ours(ctx, r.Bench, c, bench.SQLiteStore, cfg)
+	if err != nil {
+		return err
+	}
+	l := &loadgen.Load{TooMuch: true, Polite: c.What == bench.PoliteWhat}
+	if c.What == bench.OpenWhat {
+		l.Rate = overFactor * peak
+	}
+	return Create(ctx, r.Bench, c, s, l, func(m *Measured) { m.overloadFigures(c, peak) })
+}
+
+// overloadFigures adds what the clients saw to a cell: the goodput is responses that were made, and what came too late to
+// be sent was offered.
+func (m *Measured) overloadFigures(c *result.Cell, peak float64) {
+	made := float64(len(m.Latencies))
+	sent := made + float64(m.Refused)
+	if peak == 0 {
+		peak = made / m.Seconds
+	}
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "responses/s", Value: made / m.Seconds},
+		{Unit: "of-peak", Value: made / m.Seconds / max(peak, 1/m.Seconds)},
+		{Unit: "refused", Value: float64(m.Refused) / max(sent, 1)},
+		{Unit: "p50-ms", Value: loadgen.Quantile(m.Latencies, 50, 100)},
+		{Unit: "p99-ms", Value: loadgen.Quantile(m.Latencies, 99, 100)},
+		{Unit: "offered/s", Value: (sent + float64(m.Unsent)) / m.Seconds},
+		{Unit: "sent/s", Value: sent / m.Seconds},
+		{Unit: "broken", Value: float64(m.Broken)},
+		{Unit: "server-cores", Value: m.Server},
+		{Unit: "peak-MB", Value: m.PeakMB},
+	}...)
 }

@@ -24,9 +24,9 @@ func drawnUnits() []string {
 	}
 }
 
-// WriteChart draws the cells of a group into a directory, and returns the name of the file. It is "" where there is
+// chart draws the cells of a group into a directory, and returns the name of the file. It is "" where there is
 // nothing to draw. The same cells give the same bytes.
-func (list Cells) WriteChart(dir string) (name string, err error) {
+func (list Cells) chart(dir string) (name string, err error) {
 	units := slices.DeleteFunc(drawnUnits(), func(unit string) bool { return !slices.Contains(list.units(), unit) })
 	if len(units) == 0 {
 		return "", nil
@@ -150,7 +150,7 @@ func (list Cells) WriteCharts(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, group := range list.Group() {
-		name, err := group.WriteChart(dir)
+		name, err := group.chart(dir)
 		if err != nil {
 			return nil, fmt.Errorf("charts: %w", err)
 		}

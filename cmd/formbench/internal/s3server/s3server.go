@@ -58,7 +58,7 @@ func attempt(ctx context.Context, program, dir string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Endpoint: "http://" + address, ended: make(chan struct{})}
-	s.cmd = exec.CommandContext(ctx, program, "--quiet", "--port", address, "--region", Region, "posix", data)
+	s.cmd = exec.CommandContext(ctx, program, "--quiet", "--port", address, "--region", Region, "posix", data) //nolint:gosec // the user names the program
 	s.cmd.Env = []string{"ROOT_ACCESS_KEY=" + Key, "ROOT_SECRET_KEY=" + Key, "PATH=" + os.Getenv("PATH")}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with us, however that happens

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
@@ -87,23 +88,16 @@ func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url s
 
 // fill stores the responses.
 func (in *installation) fill(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	writer, err := in.writer(ctx)
 	if err != nil {
 		return err
 	}
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
 	for range workerCount {
-		wg.Go(func() {
-			if err := in.work(ctx, writer, &next); err != nil {
-				cancel(err)
-			}
-		})
+		group.Go(func() error { return in.work(ctx, writer, &next) })
 	}
-	wg.Wait()
-	return errors.Join(context.Cause(ctx), writer.Close())
+	return errors.Join(group.Wait(), writer.Close())
 }
 
 // work makes and stores batches until there are none.

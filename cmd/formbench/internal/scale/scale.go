@@ -14,6 +14,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -50,71 +51,49 @@ func Reads() []string {
 // Conns are the connections of the create cells.
 func Conns() []int { return []int{1, 64} }
 
-// A runner is the part of a run that compares sizes.
-type runner struct{ *bench.Bench }
+// A pairBench is the part of a run that compares sizes.
+type pairBench struct {
+	*bench.Bench
+	round int              // from 1
+	pair  [2]*installation // small and large
+}
 
 // Run measures the same on a small and on a large installation, and how much
 // the large one takes.
 func Run(ctx context.Context, b *bench.Bench) error {
-	r := &runner{b}
+	large := map[string]int{bench.SQLiteStore: b.ScaleSQLite, bench.PostgresStore: b.ScalePostgres}
 	for _, store := range b.Stores {
-		if err := r.store(ctx, store); err != nil {
+		s := &pairBench{Bench: b}
+		if err := s.store(ctx, store, large[store]); err != nil {
 			return fmt.Errorf("%s: %w", store, err)
 		}
 	}
 	return nil
 }
 
-// large is how many responses the large installation has.
-func (r *runner) large(store string) int {
-	if store == bench.PostgresStore {
-		return r.ScalePostgres
-	}
-	return r.ScaleSQLite
-}
-
-func (r *runner) store(ctx context.Context, store string) (err error) {
-	large, err := newInstallation(ctx, r.Bench, store, r.large(store))
+func (s *pairBench) store(ctx context.Context, store string, n int) (err error) {
+	large, err := newInstallation(ctx, s.Bench, store, n)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, large.Drop()) }()
 	sizes, err := large.sizes(ctx)
-	if err != nil {
+	for i := 0; i < len(sizes) && err == nil; i++ {
+		err = s.Note(&sizes[i])
+	}
+	s.pair[1] = large
+	for s.round = 1; s.round <= s.Rounds && err == nil; s.round++ {
+		err = s.all(ctx)
+	}
+	return err
+}
+
+// all measures everything once, on a fresh small installation.
+func (s *pairBench) all(ctx context.Context) (err error) {
+	if s.pair[0], err = newInstallation(ctx, s.Bench, s.pair[1].store, s.ScaleSmall); err != nil {
 		return err
 	}
-	for i := range sizes {
-		if err := r.Note(&sizes[i]); err != nil {
-			return err
-		}
-	}
-	for round := range r.Rounds {
-		if err := r.round(ctx, large, round); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// round measures everything once, on a fresh small installation.
-func (r *runner) round(ctx context.Context, large *installation, round int) (err error) {
-	small, err := newInstallation(ctx, r.Bench, large.store, r.ScaleSmall)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, small.Drop()) }()
-	s := &pairBench{Bench: r.Bench, round: round + 1, pair: [2]*installation{small, large}}
-	return s.all(ctx)
-}
-
-// A pairBench measures one round.
-type pairBench struct {
-	*bench.Bench
-	round int
-	pair  [2]*installation // small and large
-}
-
-func (s *pairBench) all(ctx context.Context) error {
+	defer func() { err = errors.Join(err, s.pair[0].Drop()) }()
 	for _, what := range Reads() {
 		if err := s.both(ctx, what, 1); err != nil {
 			return err
@@ -143,12 +122,15 @@ func (s *pairBench) turns() []*installation {
 func (s *pairBench) both(ctx context.Context, what string, conns int) error {
 	for _, in := range s.turns() {
 		c := in.cell(what, conns, s.round)
-		err := requests.Read(ctx, s.Bench, &c, in.DSN, func(addr string) (loadgen.Workload, time.Duration, error) {
-			load, err := in.requests(ctx, what, addr)
+		start := func(ctx context.Context) (*server.Process, error) {
+			return requests.StartOurs(ctx, s.Bench, &c, server.Config{DSN: in.DSN})
+		}
+		err := requests.Read(ctx, s.Bench, &c, start, func(srv *server.Process) (loadgen.Workload, time.Duration, error) {
+			load, err := in.requests(ctx, what, srv.Addr)
 			if err != nil || what == bench.CreateWhat {
 				return load, s.Duration, err
 			}
-			d, err := long(ctx, addr, &load, s.Duration)
+			d, err := long(ctx, srv.Addr, &load, s.Duration)
 			return load, d, err
 		})
 		if err != nil {
@@ -270,40 +252,28 @@ func newTimedQueue(in *installation, queue delivery.Queue) *timedQueue {
 // turn claims deliveries of every failing webhook, reads what is to be sent and says
 // that it was.
 func (q *timedQueue) turn(ctx context.Context, counts bool) error {
-	var (
-		payloads map[string]delivery.Payload
-		accepted []bool
-	)
-	lap := func(what string, do func() error) error {
-		start := time.Now()
-		err := do()
-		if counts {
-			q.took[what] = append(q.took[what], time.Since(start))
-		}
-		return err
-	}
-	claims, took, err := database.Claim(ctx, q.queue, q.endpoints)
+	claims, claimed, err := database.Claim(ctx, q.queue, q.endpoints)
 	if err != nil {
 		return err
 	}
-	if counts {
-		q.took[ClaimWhat] = append(q.took[ClaimWhat], took)
-	}
 	events, outcomes := finished(claims, time.Now())
-	if err := lap(PayloadsWhat, func() (err error) {
-		payloads, err = q.queue.Payloads(ctx, events)
-		return err
-	}); err != nil {
+	start := time.Now()
+	payloads, err := q.queue.Payloads(ctx, events)
+	if err != nil {
 		return err
 	}
-	if err := lap(OutcomesWhat, func() (err error) {
-		accepted, err = q.queue.Finish(ctx, outcomes)
-		return err
-	}); err != nil {
+	read := time.Now()
+	accepted, err := q.queue.Finish(ctx, outcomes)
+	if err != nil {
 		return err
 	}
 	if len(payloads) != database.Claimed || slices.Contains(accepted, false) {
 		return fmt.Errorf("%d claims had %d payloads; outcomes accepted: %v", len(claims), len(payloads), accepted)
+	}
+	if counts {
+		for what, took := range map[string]time.Duration{ClaimWhat: claimed, PayloadsWhat: read.Sub(start), OutcomesWhat: time.Since(read)} {
+			q.took[what] = append(q.took[what], took)
+		}
 	}
 	return nil
 }

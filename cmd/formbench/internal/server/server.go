@@ -118,9 +118,14 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 	case bench.SingleSystem:
 		return newSingle(ctx, c.DSN)
 	}
-	groupLimit := 0 // the store's default
-	if c.System == bench.EachSystem {
+	groupLimit, quota, maxRequests := 0, -1, 0 // 0 is the default
+	switch c.System {
+	case bench.EachSystem:
 		groupLimit = 1
+	case bench.QuotaSystem, bench.KeyedSystem:
+		quota = 1_000_000_000
+	case bench.UnboundedSystem:
+		maxRequests = math.MaxInt32
 	}
 	s, err := database.OpenStore(ctx, c.DSN, groupLimit)
 	if err != nil {
@@ -134,31 +139,15 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	closeAll := func() error { return errors.Join(closeBlobs(), s.Close()) }
-	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: c.quota()})
+	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: quota})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
-	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping, MaxRequests: c.maxRequests()})
+	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping, MaxRequests: maxRequests})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
 	return handler, closeAll, nil
-}
-
-// maxRequests is how many requests the API works on at once.
-func (c *Config) maxRequests() int {
-	if c.System == bench.UnboundedSystem {
-		return math.MaxInt32
-	}
-	return 0 // its default
-}
-
-// quota is how many requests an hour the key may make.
-func (c *Config) quota() int {
-	if c.System == bench.QuotaSystem || c.System == bench.KeyedSystem {
-		return 1_000_000_000
-	}
-	return -1
 }
 
 // blobs returns where the API keeps files, if anywhere.
