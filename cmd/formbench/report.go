@@ -35,8 +35,7 @@ func report(b *bench.Bench, source string, out io.Writer) error {
 		}
 		w.table(group.Table())
 		for _, system := range []string{bench.APISystem, bench.OffsetSystem} {
-			ratios := group.Ratios(system, "requests/s", "responses/s", "deliveries/s", "MB/s", "p50-ms", "p99-ms", "CPU-µs", "CPU-s/10k", "CPU-s/GB", "peak-MB")
-			if ratios != nil {
+			if ratios := group.Ratios(system, "requests/s", "responses/s", "deliveries/s", "MB/s", "p50-ms", "p99-ms", "CPU-µs", "CPU-s/10k", "CPU-s/GB", "peak-MB"); ratios != nil {
 				w.printf("\n")
 				w.table(ratios)
 			}

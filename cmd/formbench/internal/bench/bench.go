@@ -185,41 +185,38 @@ const (
 
 // Options are the flags.
 type Options struct {
-	Rounds    int
-	Duration  time.Duration
-	Warmup    time.Duration
-	Conns     []int
-	ReadConns []int
-	Stores    []string
-	Systems   []string
-	Only      []string
-	Fill      int
-	Events    int
-	Callers   int
-	Latency   time.Duration
-	Idle      time.Duration
-	Backlog   int
-	River     string
-	FileCount int
-	FileSize  int64
-	FileLarge int64
-	FileBurst int
-	OverConns []int
-
+	Rounds        int
+	Duration      time.Duration
+	Warmup        time.Duration
+	Conns         []int
+	ReadConns     []int
+	Stores        []string
+	Systems       []string
+	Only          []string
+	Fill          int
+	Events        int
+	Callers       int
+	Latency       time.Duration
+	Idle          time.Duration
+	Backlog       int
+	River         string
+	FileCount     int
+	FileSize      int64
+	FileLarge     int64
+	FileBurst     int
+	OverConns     []int
 	ScalePostgres int
 	ScaleSQLite   int
 	ScaleSmall    int
 	ScaleDue      int
-
-	PeerProgram string
-	PeerConns   []int
-	PeerFill    int
-
-	Dir      string
-	OutFile  string
-	Charts   string
-	Render   string
-	Profiles string
+	PeerProgram   string
+	PeerConns     []int
+	PeerFill      int
+	Dir           string
+	OutFile       string
+	Charts        string
+	Render        string
+	Profiles      string
 }
 
 // ParseOptions reads the flags, of which it writes a usage text when they are not

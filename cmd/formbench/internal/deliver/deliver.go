@@ -67,13 +67,18 @@ func (d *runner) startWorker(ctx context.Context, cfg worker.Config) (*process.P
 // plan returns the cells in the order they are measured in: what is
 // compared is measured one after the other, beginning elsewhere in each round.
 func plan(b *bench.Bench) (list []result.Cell) {
+	most := map[string]int{bench.LatencyPart: 2, bench.BacklogPart: 1, bench.IdlePart: 1} // rounds, where they take long or hardly vary
 	for round := range b.Rounds {
-		for _, what := range bench.DeliverParts() {
-			if !slices.Contains(b.Only, what) || round >= mostRounds(what) {
+		for _, part := range bench.DeliverParts() {
+			if !slices.Contains(b.Only, part) || (most[part] > 0 && round >= most[part]) {
 				continue
 			}
+			systems := []string{bench.APISystem}
+			if b.River != "" && BesideRiver(part) {
+				systems = append(systems, bench.RiverSystem)
+			}
 			for _, store := range b.Stores {
-				cells := requests.Plan(what, store, whats(what, store), []int{0}, []int{0}, systemsOf(b, what), 0)
+				cells := requests.Plan(part, store, whats(part, store), []int{0}, []int{0}, systems, 0)
 				for i := range cells {
 					cells[i].Round = round + 1
 				}
@@ -82,24 +87,6 @@ func plan(b *bench.Bench) (list []result.Cell) {
 		}
 	}
 	return list
-}
-
-// mostRounds bounds the rounds of the parts that take long or hardly vary.
-func mostRounds(what string) int {
-	switch what {
-	case bench.LatencyPart:
-		return 2
-	case bench.BacklogPart, bench.IdlePart:
-		return 1
-	}
-	return 1 << 20
-}
-
-func systemsOf(b *bench.Bench, what string) []string {
-	if b.River != "" && BesideRiver(what) {
-		return []string{bench.APISystem, bench.RiverSystem}
-	}
-	return []string{bench.APISystem}
 }
 
 // BesideRiver reports whether the peer is measured too.

@@ -33,7 +33,7 @@ type Conn struct {
 // what is under way.
 func Dial(ctx context.Context, addr string, bytes int64) (*Conn, error) {
 	patience := loadgen.AnswerTimeout + time.Duration(bytes/slowest)*time.Second
-	conn, err := loadgen.DialSize(ctx, addr, time.Now().Add(patience), courierBuffer)
+	conn, err := loadgen.Dial(ctx, addr, time.Now().Add(patience), courierBuffer)
 	if err != nil {
 		return nil, err
 	}

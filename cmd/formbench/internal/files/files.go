@@ -109,9 +109,6 @@ func (f *Runner) Compare(system string) (err error) {
 	return err
 }
 
-// burstSize is how large the files are that go at once.
-func burstSize(o *bench.Options) int64 { return max(o.FileSize/burstShare, 1) }
-
 // content returns the content of files of a size.
 func (f *Runner) content(size int64) *Content {
 	if f.contents[size] == nil {
@@ -195,7 +192,7 @@ func (f *Runner) cell(ctx context.Context, c *result.Cell) (err error) {
 	case bench.LargeWhat:
 		return s.Large(ctx, f.FileLarge, true)
 	case bench.BurstWhat:
-		return s.burst(ctx, f.FileBurst, burstSize(&f.Options))
+		return s.burst(ctx, f.FileBurst, max(f.FileSize/burstShare, 1))
 	}
 	return s.move(ctx, f.FileCount, f.FileSize, c.What == bench.DownloadWhat)
 }

@@ -118,7 +118,7 @@ func (l *Load) work(ctx context.Context, number int, s *Sample) error {
 	for !l.failed.Load() {
 		if conn == nil {
 			var err error
-			if conn, err = Dial(ctx, l.Addr, l.End.Add(AnswerTimeout)); err != nil {
+			if conn, err = Dial(ctx, l.Addr, l.End.Add(AnswerTimeout), Most); err != nil {
 				if !l.TooMuch {
 					return err
 				}
@@ -300,13 +300,11 @@ type Conn struct {
 	answer fasthttp.Response
 }
 
-// Dial opens a connection on which everything must be done by the deadline.
-func Dial(ctx context.Context, addr string, deadline time.Time) (*Conn, error) {
-	return DialSize(ctx, addr, deadline, 32<<10) // more than most answers have
-}
+// Most is more than most answers have.
+const Most = 32 << 10
 
-// DialSize is the same, and reads as many bytes at once.
-func DialSize(ctx context.Context, addr string, deadline time.Time, size int) (*Conn, error) {
+// Dial opens a connection on which everything must be done by the deadline, and which reads as many bytes at once.
+func Dial(ctx context.Context, addr string, deadline time.Time, size int) (*Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -357,7 +355,7 @@ func (c *Conn) Pour(want int, w io.Writer) (n int64, err error) {
 // Ask sends one request on a connection of its own and returns the body of the
 // answer.
 func Ask(ctx context.Context, addr string, request []byte, want int) ([]byte, error) {
-	conn, err := Dial(ctx, addr, time.Now().Add(AnswerTimeout))
+	conn, err := Dial(ctx, addr, time.Now().Add(AnswerTimeout), Most)
 	if err != nil {
 		return nil, err
 	}

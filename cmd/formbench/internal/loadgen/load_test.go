@@ -122,7 +122,7 @@ func TestAnswers(t *testing.T) {
 		if (err == nil) != (want == "") || (err == nil && string(body) != long) || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %.20q, %v", path, body, err)
 		}
-		conn, err := Dial(t.Context(), addr, time.Now().Add(time.Minute))
+		conn, err := Dial(t.Context(), addr, time.Now().Add(time.Minute), Most)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,13 +63,11 @@ func (c *Cell) String() string {
 			words = append(words, s)
 		}
 	}
-	for _, n := range []struct {
-		name string
-		n    int
-	}{{"connections", c.Conns}, {"responses", c.Size}} {
-		if n.n > 0 {
-			words = append(words, n.name+" "+strconv.Itoa(n.n))
-		}
+	if c.Conns > 0 {
+		words = append(words, fmt.Sprintf("connections %d", c.Conns))
+	}
+	if c.Size > 0 {
+		words = append(words, fmt.Sprintf("responses %d", c.Size))
 	}
 	return strings.Join(words, ", ")
 }
