@@ -244,13 +244,12 @@ func (p *passing) figures(c *result.Cell, n int) {
 	if p.seconds > 0 {
 		c.Figures = slices.Insert(c.Figures, 0, result.Figure{Unit: "deliveries/s", Value: float64(n) / p.seconds})
 	}
-	for _, from := range []struct {
-		name string
-		took []time.Duration
-	}{{"", p.commits}, {"call-", p.calls}} {
-		slices.Sort(from.took)
-		c.Add(from.name+"p50-ms", loadgen.Quantile(from.took, 50, 100))
-		c.Add(from.name+"p99-ms", loadgen.Quantile(from.took, 99, 100))
+	for i, took := range [][]time.Duration{p.commits, p.calls} {
+		if len(took) > 0 {
+			slices.Sort(took)
+			c.Add([]string{"", "call-"}[i]+"p50-ms", loadgen.Quantile(took, 50, 100))
+			c.Add([]string{"", "call-"}[i]+"p99-ms", loadgen.Quantile(took, 99, 100))
+		}
 	}
 }
 

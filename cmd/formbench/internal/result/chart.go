@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -40,7 +39,7 @@ func (list Cells) chart(dir string) (name string, err error) {
 		}
 	}
 	plots[0][0].Title.Text = list.Title() + ": " + plots[0][0].Title.Text
-	width, height := vg.Length(230+190*len(units)), vg.Length(70+16*len(keys))
+	width, height := vg.Length(250+180*len(units)), vg.Length(70+16*len(keys))
 	canvas := vgsvg.New(width, height)
 	tiles := draw.Tiles{Rows: 1, Cols: len(units), PadX: 8, PadTop: 6, PadBottom: 6, PadLeft: 6, PadRight: 14}
 	for i, c := range plot.Align(plots, tiles, draw.New(canvas))[0] {
@@ -103,6 +102,7 @@ func (list Cells) panel(keys []Key, unit string, first bool) (*plot.Plot, error)
 		p.X.Max *= 1.25 // room for the numbers
 	}
 	p.NominalY(names...)
+	p.Y.Padding = 12 // other fonts are wider
 	p.Y.Min, p.Y.Max = -0.6, float64(len(keys))-0.4
 	p.Title.TextStyle.Font.Variant, p.Title.TextStyle.Font.Size = "Sans", 9
 	p.X.Tick.Label.Font.Variant, p.X.Tick.Label.Font.Size = "Sans", 8
@@ -120,16 +120,8 @@ func better(unit string) string {
 
 // label names a bar.
 func (k Key) label() string {
-	label := k.System
-	if k.What != "" && k.What != k.Part {
-		label = k.What + ", " + label
-	}
-	for _, n := range []int{k.Conns, k.Size} {
-		if n > 0 {
-			label = strconv.Itoa(n) + " " + label
-		}
-	}
-	return label
+	words := []string{k.What, number(k.Conns), number(k.Size), k.System}
+	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" || s == k.Part }), ", ")
 }
 
 // colour tells ours from what others have, and from what only shows a limit.
