@@ -55,10 +55,7 @@
 //   - peers-start: from the start of the process to the first answer.
 //   - peers-postgres: creates on Postgres beside "single", a handler that checks nothing and stores response, event and
 //     delivery with one statement.
-//
-// And when it is named:
-//
-//   - scale: the same requests, claims and outcomes on an installation of ten million responses (two million on SQLite),
+//   - scale, when it is named: the same requests, claims and outcomes on an installation of ten million responses (two million on SQLite),
 //     with an event each and a million deliveries that are due, and on one of ten thousand, in turn. The product makes the
 //     records; they are stored by COPY or large transactions and samples of them read back through the service before
 //     anything is measured.

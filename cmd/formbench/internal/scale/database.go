@@ -236,7 +236,7 @@ func newStuffer(ctx context.Context, path string) (_ *stuffer, err error) {
 	for _, t := range copied(nil, 0, nil) {
 		columns := t.shared()
 		query := "INSERT INTO " + t.table + " (" + strings.Join(columns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")" //nolint:gosec // constants
-		insert, err := s.conn.PrepareContext(ctx, query) //nolint:sqlclosecheck // it closes with the connection
+		insert, err := s.conn.PrepareContext(ctx, query)                                                                                     //nolint:sqlclosecheck // it closes with the connection
 		if err != nil {
 			return nil, err
 		}

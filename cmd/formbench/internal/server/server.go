@@ -54,15 +54,6 @@ type Config struct {
 // A Ready says where. A peer adds a token.
 type Ready struct{ Addr, Token string }
 
-// The limits of "formsvc serve".
-const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 60 * time.Second
-	writeTimeout      = 90 * time.Second
-	idleTimeout       = 120 * time.Second
-	maxHeaderBytes    = 64 << 10
-)
-
 // gcPercent is that of "formsvc serve"; the ceiling has it too.
 const gcPercent = 200
 
@@ -167,10 +158,9 @@ func (c *Config) blobs() (blobstore.Store, func() error, error) {
 }
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	server := &http.Server{ // with the limits of "formsvc serve"
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, WriteTimeout: 90 * time.Second,
+		IdleTimeout: 120 * time.Second, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
