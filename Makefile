@@ -34,8 +34,9 @@ WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
 		else echo 'WARNING: pebble $(PEBBLE_VERSION) cannot be built here; the test with an ACME server will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
 	fi;
 
-# What this is measured beside is a module of its own, too: formbench is tested with it.
-PEERS      := cmd/formbench/peers
+# The benchmark program is a module of its own, and so is what it measures beside; it is tested with that.
+FORMBENCH  := cmd/formbench
+PEERS      := $(FORMBENCH)/peers
 WITH_PEERS := if [ -z "$$FORMSVC_TEST_PEERS" ]; then \
 		if $(GO) -C $(PEERS) build -o '$(CURDIR)/$(TOOLS)/formbench-peers' .; then export FORMSVC_TEST_PEERS='$(CURDIR)/$(TOOLS)/formbench-peers'; \
 		else echo 'WARNING: PocketBase and River cannot be built here; tests beside them will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
@@ -63,7 +64,7 @@ ifeq ($(PKGS),./...)
 WITH_ALL  := $(WITH_S3) $(WITH_ACME) $(WITH_PEERS) $(WITH_POSTGRES)
 TEST_WITH  = $(WITH_ALL) $(GOTESTSUM) --format standard-quiet --raw-command -- env LIMIT=$(1) bash .ci/parts $(2)
 else
-TEST_WITH  = $(WITH_S3) $(if $(filter ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) $(if $(filter ./cmd/formbench%,$(PKGS)),$(WITH_PEERS)) \
+TEST_WITH  = $(WITH_S3) $(if $(filter ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) \
 	$(WITH_POSTGRES) $(GO) test -timeout $(1) $(2) $(PKGS)
 endif
 
@@ -99,16 +100,18 @@ walks: ## do what the guides say, each from an empty directory, as a newcomer wo
 race: $(if $(filter ./...,$(PKGS)),$(GOTESTSUM)) ## run the tests in another order each time, with the race detector
 	@$(call TEST_WITH,40m,-race -shuffle=on $(TESTFLAGS))
 
+BUILD_FORMBENCH = $(GO) -C $(FORMBENCH) build -o '$(CURDIR)/$(TOOLS)/formbench' .
+
 bench: ## requests and files beside their limits, deliveries beside River, in one run (about 30 minutes)
-	@$(WITH_S3) peer='$(CURDIR)/.cache/bin/formbench-peers'; \
-	$(GO) -C cmd/formbench/peers build -o "$$peer" . || { echo 'bench: River cannot be built here: NOT MEASURED' >&2; peer=; }; \
-	$(WITH_POSTGRES) --durable $(GO) run ./cmd/formbench -river "$$peer" $(BENCHFLAGS)
+	@$(BUILD_FORMBENCH) && $(WITH_S3) peer='$(CURDIR)/$(TOOLS)/formbench-peers'; \
+	$(GO) -C $(PEERS) build -o "$$peer" . || { echo 'bench: River cannot be built here: NOT MEASURED' >&2; peer=; }; \
+	$(WITH_POSTGRES) --durable $(TOOLS)/formbench -river "$$peer" $(BENCHFLAGS)
 
 # Unlike with "bench", a peer that cannot be built is an error here: there is nothing else to measure.
 bench-peers: ## this project beside PocketBase and River, in one run (about 20 minutes)
-	@peer='$(CURDIR)/.cache/bin/formbench-peers'; \
-	$(GO) -C cmd/formbench/peers build -o "$$peer" . && \
-	$(WITH_POSTGRES) --durable $(GO) run ./cmd/formbench -only peers,deliver -peers "$$peer" -river "$$peer" $(BENCHFLAGS)
+	@$(BUILD_FORMBENCH) && peer='$(CURDIR)/$(TOOLS)/formbench-peers'; \
+	$(GO) -C $(PEERS) build -o "$$peer" . && \
+	$(WITH_POSTGRES) --durable $(TOOLS)/formbench -only peers,deliver -peers "$$peer" -river "$$peer" $(BENCHFLAGS)
 
 microbench: ## run the benchmarks of the packages
 	@$(WITH_S3) $(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(PKGS)
@@ -120,14 +123,14 @@ fmt: ## name the files gofmt would change
 	@bad=$$(find . -name node_modules -prune -o -name '*.go' -print0 | xargs -0 gofmt -l) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
 
 vet: ## run go vet
-	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./... && $(GO) -C $(PEERS) vet ./... && $(GO) -C $(RECEIVERS) vet ./...
+	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./... && $(GO) -C $(FORMBENCH) vet ./... && $(GO) -C $(PEERS) vet ./... && $(GO) -C $(RECEIVERS) vet ./...
 
 tidy: ## compare go.mod and go.sum with what the code needs
-	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff && $(GO) -C $(PEERS) mod tidy -diff && $(GO) -C $(RECEIVERS) mod tidy -diff
+	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff && $(GO) -C $(FORMBENCH) mod tidy -diff && $(GO) -C $(PEERS) mod tidy -diff && $(GO) -C $(RECEIVERS) mod tidy -diff
 
 lint: ## run golangci-lint
 	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \
-		for module in . $(TORTURE) $(RECEIVERS) $(PEERS); do (cd $$module && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) || exit 1; done; \
+		for module in . $(TORTURE) $(RECEIVERS) $(FORMBENCH) $(PEERS); do (cd $$module && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) || exit 1; done; \
 	else \
 		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
 	fi

@@ -1,73 +1,90 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/peers"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/goals"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
-// report writes the tables.
-func (r *result) report(out io.Writer) error {
-	w := &report.Writer{Out: out}
-	o := &r.Options
-	r.header(w)
-	requests.Report(w, r.Cells)
-	requests.ReportRatios(w, r.Ratios)
-	deliver.Report(w, o, r.Deliveries)
-	files.Report(w, o, r.Files)
-	overload.Report(w, r.Overloads)
-	peers.Report(w, &r.Peers)
-	scale.Report(w, o, r.Scale)
-	scale.ReportSizes(w, r.Sizes)
-	report.Goals(w, r.Goals)
-	if r.Error != "" {
-		w.Printf("\nFAILED: %s\n", r.Error)
+// report writes tables, each under its chart if there are charts, ratios and goals.
+func report(b *bench.Bench, source string, out io.Writer) error {
+	w := &writer{out: out}
+	w.printf("# formbench\n\n%s. Medians, and the range of the rounds; other is everything else on the machine.\n", source)
+	for _, note := range b.Notes {
+		w.printf("\nNOTE: %s\n", note)
 	}
-	return w.Err
+	var charts []string
+	var err error
+	if b.Charts != "" {
+		if charts, err = b.Cells.WriteCharts(b.Charts); err != nil {
+			return err
+		}
+	}
+	for i, group := range b.Cells.Group() {
+		w.printf("\n### %s\n\n", group.Title())
+		if i < len(charts) && charts[i] != "" {
+			w.printf("![%s](%s)\n\n", group.Title(), filepath.ToSlash(filepath.Join(b.Charts, charts[i])))
+		}
+		w.table(group.Table())
+		for _, system := range []string{bench.APISystem, bench.OffsetSystem} {
+			if ratios := group.Ratios(system, "requests/s", "responses/s", "deliveries/s", "MB/s", "p50-ms", "p99-ms", "CPU-µs", "CPU-s/10k", "CPU-s/GB", "peak-MB"); ratios != nil {
+				w.printf("\n")
+				w.table(ratios)
+			}
+		}
+	}
+	table, missing := goals.Table(goals.All(&b.Options, b.Cells))
+	w.printf("\n### goals\n\n")
+	w.table(table)
+	if missing > 0 {
+		w.printf("\n%d goals were not measured.\n", missing)
+	}
+	return w.err
 }
 
-func (r *result) header(w *report.Writer) {
-	o := &r.Options
-	w.Printf("formbench %s\n%d CPUs (%s), Linux %s, %s\n", r.Started.Format("2006-01-02 15:04:05 UTC"),
-		r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel, r.Machine.Go)
-	w.Printf("%d rounds; medians (lowest–highest) of the rounds; other is everything else on the machine\n", o.Rounds)
-	if o.SendsRequests() {
-		w.Printf("requests: %v after %v of warm-up; server, other, generator: µs of CPU time per request\n", o.Duration, o.Warmup)
-	}
-	if o.Delivers() {
-		w.Printf("deliveries: the reference signs and posts the same payload from memory, before and after each cell\n")
-	}
-	if slices.Contains(o.Only, bench.FilesPart) {
-		w.Printf("files: MB and GB are powers of ten; server, S3, generator, other: seconds of CPU time per GB\n")
-	}
-	for _, note := range r.Notes {
-		w.Printf("NOTE: %s\n", note)
+// A writer remembers the first failure to write.
+type writer struct {
+	out io.Writer
+	err error
+}
+
+func (w *writer) printf(format string, args ...any) {
+	if w.err == nil {
+		_, w.err = fmt.Fprintf(w.out, format, args...)
 	}
 }
 
-// sheets returns what a run measured.
-func (r *result) sheets() []chart.Sheet {
-	list := slices.Concat(requests.Sheets(r.Cells), deliver.Sheets(r.Deliveries), files.Sheets(r.Files), overload.Sheets(r.Overloads),
-		peers.Sheets(&r.Peers), scale.Sheets(r.Scale))
-	list = slices.DeleteFunc(list, func(s chart.Sheet) bool { return len(s.Rows) == 0 })
-	for i := range list {
-		list[i].Source = r.source()
+func (w *writer) table(table [][]string) {
+	if w.err == nil {
+		w.err = result.WriteTable(w.out, table)
 	}
-	return list
 }
 
-// source tells where figures are from.
-func (r *result) source() string {
-	m := &r.Machine
-	return fmt.Sprintf("%s: %d CPUs (%s), Linux %s, %s", r.Started.Format("2 January 2006"), m.CPUs, m.Model, m.Kernel, m.Go)
+// render reads the results of runs and reports them without measuring.
+func render(o *bench.Options, out io.Writer) error {
+	b := &bench.Bench{Options: *o}
+	var sources []string
+	for name := range strings.SplitSeq(o.Render, ",") {
+		file, err := os.Open(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return err
+		}
+		cells, source, err := result.Read(file, name)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("render: %w", err)
+		}
+		b.Cells = append(b.Cells, cells...)
+		if !slices.Contains(sources, source) {
+			sources = append(sources, source)
+		}
+	}
+	return report(b, strings.Join(sources, "; "), out)
 }

@@ -2,108 +2,71 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/chart"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/deliver"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/overload"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/peers"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
 )
 
-// A result is everything a run found out.
-type result struct {
-	Started time.Time       `json:"startedAt"`
-	Machine proc.Machine    `json:"machine"`
-	Options bench.Options   `json:"options"`
-	Notes   []string        `json:"notes"`
-	Cells   []requests.Cell `json:"cells"`
-
-	Deliveries []deliver.Cell `json:"deliveries"`
-
-	Files []files.Cell `json:"files"`
-
-	Overloads []overload.Cell `json:"overloads"`
-
-	Peers peers.Result    `json:"peers"`
-	Scale []requests.Cell `json:"scale"`
-	Sizes []scale.Size    `json:"sizes"`
-
-	Ratios []requests.Ratio `json:"ratios"`
-	Goals  []report.Goal    `json:"goals"`
-	Error  string           `json:"error,omitempty"`
-}
-
 // runBench measures, and reports also what it has when a measurement fails.
-func runBench(ctx context.Context, opts bench.Options, std streams) error {
-	b := &bench.Bench{Options: opts, Log: std.err, Notes: []string{}}
-	r := &result{Started: time.Now().UTC(), Machine: proc.ThisMachine(), Cells: []requests.Cell{}}
+func runBench(ctx context.Context, b *bench.Bench, out io.Writer) (err error) {
 	if err := prepare(ctx, b); err != nil {
 		return err
 	}
-	r.Options = b.Options
-	err := r.measure(ctx, b)
-	if err != nil {
-		r.Error = err.Error()
-	}
-	checkNoise(b, r)
-	r.Notes = b.Notes
-	r.judge(&b.Options)
-	return errors.Join(err, r.report(std.out), r.write(b.JSONFile), chart.WriteFiles(b.Charts, r.sheets()))
-}
-
-// measure runs the parts of the run. What they found out until one fails is kept.
-func (r *result) measure(ctx context.Context, b *bench.Bench) (err error) {
-	if r.Cells, err = requests.Run(ctx, b); err != nil {
-		return err
-	}
-	if b.Delivers() {
-		if r.Deliveries, err = deliver.Run(ctx, b); err != nil {
+	from := append([]string{"date", time.Now().UTC().Format("2 January 2006")}, proc.Machine()...)
+	from = append(from, "rounds", fmt.Sprintf("%d of %v", b.Rounds, b.Duration))
+	if b.OutFile != "" {
+		file, err := os.Create(b.OutFile)
+		if err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		b.Out = result.NewWriter(file, from...)
 	}
-	if slices.Contains(b.Only, bench.FilesPart) {
-		if r.Files, err = files.Run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", bench.FilesPart, err)
-		}
+	err = measure(ctx, b)
+	checkNoise(b)
+	var source []string
+	for i := 1; i < len(from); i += 2 {
+		source = append(source, from[i])
 	}
-	if slices.Contains(b.Only, bench.OverloadPart) {
-		if r.Overloads, err = overload.Run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", bench.OverloadPart, err)
-		}
-	}
-	if slices.Contains(b.Only, bench.ScalePart) {
-		if r.Scale, r.Sizes, err = scale.Run(ctx, b); err != nil {
-			return fmt.Errorf("%s: %w", bench.ScalePart, err)
-		}
-	}
-	r.Peers, err = peers.Run(ctx, b)
-	return err
+	return errors.Join(err, report(b, strings.Join(source, ", "), out))
 }
 
-// judge compares what was measured with what it should be.
-func (r *result) judge(o *bench.Options) {
-	r.Ratios = requests.Ratios(r.Cells)
-	if o.SendsRequests() {
-		r.Goals = requests.Goals(o, r.Cells, r.Ratios)
+// measure runs the parts of the run.
+func measure(ctx context.Context, b *bench.Bench) error {
+	for _, part := range []struct {
+		name string
+		when bool
+		run  func(context.Context, *bench.Bench) error
+	}{
+		{"requests", true, requests.Run},
+		{"deliveries", b.Asks(bench.DeliverParts()...), deliver.Run},
+		{"files", b.Asks(bench.FilesPart), files.Run},
+		{"scale", b.Asks(bench.ScalePart), scale.Run},
+		{"peers", true, peers.Run},
+	} {
+		if !part.when {
+			continue
+		}
+		if err := part.run(ctx, b); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
 	}
-	r.Goals = append(r.Goals, deliver.Goals(o, r.Deliveries)...)
-	r.Goals = append(r.Goals, files.Goals(o, r.Files)...)
-	r.Goals = append(r.Goals, overload.Goals(o, r.Overloads)...)
-	r.Goals = append(r.Goals, peers.Goals(o, &r.Peers)...)
-	r.Goals = append(r.Goals, scale.Goals(o, r.Scale)...)
+	return nil
 }
 
 // prepare finds out what can't be measured, or not well.
@@ -111,7 +74,7 @@ func prepare(ctx context.Context, b *bench.Bench) (err error) {
 	if b.Self, err = os.Executable(); err != nil {
 		return err
 	}
-	if _, err := proc.ReadUsage(os.Getpid()); err != nil {
+	if _, err := proc.ReadTimes(); err != nil {
 		return fmt.Errorf("CPU times can be read on Linux only: %w", err)
 	}
 	if b.Dir == "" {
@@ -136,11 +99,6 @@ func prepare(ctx context.Context, b *bench.Bench) (err error) {
 	if err := preparePostgres(ctx, b); err != nil {
 		return err
 	}
-	return prepareRiver(b)
-}
-
-// prepareRiver finds out whether there is a peer to compare with.
-func prepareRiver(b *bench.Bench) (err error) {
 	if b.River != "" {
 		b.River, err = filepath.Abs(b.River)
 		return err
@@ -152,7 +110,7 @@ func prepareRiver(b *bench.Bench) (err error) {
 }
 
 func preparePostgres(ctx context.Context, b *bench.Bench) error {
-	asked := b.SendsRequests() || b.Delivers() || slices.Contains(b.Only, bench.ScalePart) || slices.Contains(b.Only, bench.PeerPostgresPart)
+	asked := b.Asks(append(bench.DeliverParts(), bench.CreatePart, bench.ReadPart, bench.ChecksPart, bench.ScalePart, bench.PeerPostgresPart)...)
 	if !slices.Contains(b.Stores, bench.PostgresStore) || !asked {
 		return nil
 	}
@@ -165,19 +123,25 @@ func preparePostgres(ctx context.Context, b *bench.Bench) error {
 		b.Stores = slices.DeleteFunc(b.Stores, func(s string) bool { return s == bench.PostgresStore })
 		return nil
 	}
-	syncs, err := database.PostgresSyncs(ctx)
-	if err == nil && !syncs {
+	syncs, err := database.ServerCount(ctx, os.Getenv(bench.PostgresEnv), "SELECT (current_setting('fsync') = 'on')::int")
+	if err == nil && syncs == 0 {
 		b.Warn("this Postgres does not sync to disk (fsync is off): start it with --durable")
 	}
 	return err
 }
 
 // checkNoise warns when others used the machine while nothing but a server and
-// the generator should have.
-func checkNoise(b *bench.Bench, r *result) {
+// the generator should have. What is uploaded the kernel writes to the disk in its own time.
+func checkNoise(b *bench.Bench) {
 	const tolerable = 0.3 // cores
 	counted, noisy, most := 0, 0, 0.0
-	for _, cores := range r.otherCores() {
+	for i := range b.Cells {
+		c := &b.Cells[i]
+		cores, ok := c.Get("other-cores")
+		quiet := c.Store != bench.PostgresStore || c.System == bench.CeilingSystem
+		if !ok || !quiet || (c.Part == bench.FilesPart && c.What != bench.DownloadWhat) || c.Part == bench.PeerFilesPart || c.Part == bench.LatencyPart {
+			continue
+		}
 		counted++
 		most = max(most, cores)
 		if cores > tolerable {
@@ -188,36 +152,4 @@ func checkNoise(b *bench.Bench, r *result) {
 		b.Warn(fmt.Sprintf("other work took more than %.1f cores, up to %.1f, in %d of the %d cells without Postgres: "+
 			"these figures say little", tolerable, most, noisy, counted))
 	}
-}
-
-// otherCores returns what others used in each cell in which they should use nothing.
-func (r *result) otherCores() (list []float64) {
-	for _, c := range slices.Concat(r.Cells, r.Peers.Requests) {
-		if c.System == bench.CeilingSystem || c.Store != bench.PostgresStore {
-			list = append(list, c.OtherCores)
-		}
-	}
-	for _, c := range r.Deliveries {
-		if c.Store != bench.PostgresStore && (c.What == bench.SteadyPart || c.What == bench.DrainPart) {
-			list = append(list, c.OtherCores)
-		}
-	}
-	for _, c := range r.Files {
-		if c.What == files.DownloadWhat { // what is uploaded the kernel writes to the disk in its own time
-			list = append(list, c.OtherCores)
-		}
-	}
-	return list
-}
-
-// write writes the result as JSON to a file, unless its name is "".
-func (r *result) write(file string) error {
-	if file == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o600) //nolint:gosec // the user names the file
 }

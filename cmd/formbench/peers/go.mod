@@ -5,6 +5,7 @@ go 1.26.0
 
 require (
 	github.com/formsvc/toolkit v0.0.0
+	github.com/formsvc/toolkit/cmd/formbench v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/pocketbase/dbx v1.12.0
 	github.com/pocketbase/pocketbase v0.36.8
@@ -42,12 +43,12 @@ require (
 	github.com/tidwall/match v1.2.0 // indirect
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
-	golang.org/x/crypto v0.57.0 // indirect
-	golang.org/x/image v0.38.0 // indirect
-	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/image v0.46.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
@@ -55,4 +56,7 @@ require (
 	modernc.org/sqlite v1.60.1
 )
 
-replace github.com/formsvc/toolkit => ../../..
+replace (
+	github.com/formsvc/toolkit => ../../..
+	github.com/formsvc/toolkit/cmd/formbench => ..
+)

@@ -66,7 +66,7 @@ func deliverAll(t *testing.T, dsn string) {
 			t.Errorf("event %d arrived %d times, was offered twice", i, got)
 		}
 	}
-	if _, err := second.Do(t.Context(), worker.Command{Do: worker.Claims}); err == nil {
+	if _, err := second.Do(t.Context(), worker.Command{Do: worker.Post}); err == nil {
 		t.Error("it does what it can't")
 	}
 	if err := second.Close(); err != nil {

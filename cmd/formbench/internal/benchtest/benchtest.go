@@ -14,23 +14,18 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // Main is for TestMain: it lets the test binary be the processes that a measurement
 // starts. It doesn't return.
 func Main(m *testing.M) {
 	command := Command()
-	var err error
-	switch command {
-	case server.Command:
-		err = server.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr)
-	case process.Command:
-		err = process.Work(context.Background(), os.Stdin, os.Stdout)
-	case "":
+	if command == "" {
 		QuickExit()
 		os.Exit(m.Run())
-	default: // a process that ran the tests would start more of its kind without end
+	}
+	known, err := process.Main(context.Background(), command, os.Stdin, os.Stdout, os.Stderr)
+	if !known { // a process that ran the tests would start more of its kind without end
 		err = errors.New("there is no command " + command)
 	}
 	if err != nil {

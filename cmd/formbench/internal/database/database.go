@@ -12,15 +12,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
-
-	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/webhook"
@@ -36,11 +37,11 @@ type Database struct {
 	Drop func() error
 }
 
-// New makes an empty database: a schema of its own on the server that [bench.PostgresEnv]
-// names, or an SQLite file in a new directory below dir.
+// New makes an empty database: one of its own on the server that [bench.PostgresEnv]
+// names, so that what the server counts is of one cell, or an SQLite file in a new directory below dir.
 func New(ctx context.Context, store, dir string) (*Database, error) {
 	if store == bench.PostgresStore {
-		return newSchema(ctx, os.Getenv(bench.PostgresEnv))
+		return newPostgres(ctx, os.Getenv(bench.PostgresEnv))
 	}
 	dir, err := os.MkdirTemp(dir, "formbench-")
 	if err != nil {
@@ -52,52 +53,52 @@ func New(ctx context.Context, store, dir string) (*Database, error) {
 	}, nil
 }
 
-// newSchema makes an empty schema on a Postgres server.
-func newSchema(ctx context.Context, server string) (*Database, error) {
+func newPostgres(ctx context.Context, server string) (*Database, error) {
 	dsn, err := url.Parse(server)
 	if err != nil {
 		return nil, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
 	}
-	schema := "formbench_" + strings.ToLower(rand.Text())
-	if err := OnServer(ctx, server, "CREATE SCHEMA "+schema); err != nil {
+	name := "formbench_" + strings.ToLower(rand.Text())
+	if err := OnServer(ctx, server, "CREATE DATABASE "+name); err != nil {
 		return nil, err
 	}
-	q := dsn.Query()
-	q.Set("search_path", schema)
-	dsn.RawQuery = q.Encode()
+	dsn.Path = "/" + name
 	return &Database{
 		DSN: dsn.String(),
 		Drop: func() error {
-			return OnServer(context.WithoutCancel(ctx), server, "DROP SCHEMA "+schema+" CASCADE")
+			return OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE "+name+" WITH (FORCE)")
 		},
 	}, nil
 }
 
-// OnServer runs one statement on a Postgres server.
-func OnServer(ctx context.Context, dsn, statement string) (err error) {
-	db, err := sql.Open("pgx", dsn)
+// Use opens the database for as long as do runs, without a store.
+func (d *Database) Use(do func(*sql.DB) error) (err error) {
+	driver, dsn := "pgx", d.DSN
+	if path, ok := strings.CutPrefix(d.DSN, "sqlite:"); ok {
+		driver, dsn = "sqlite", "file:"+path+"?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(driver, dsn)
 	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.ExecContext(ctx, statement); err != nil {
-		return fmt.Errorf("postgres: %s: %w", statement, err)
-	}
-	return nil
+	return do(db)
 }
 
-// PostgresSyncs reports whether the server waits for its disk at all.
-func PostgresSyncs(ctx context.Context) (_ bool, err error) {
-	db, err := sql.Open("pgx", os.Getenv(bench.PostgresEnv))
-	if err != nil {
-		return false, fmt.Errorf("postgres: %w", err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	var setting string
-	if err := db.QueryRowContext(ctx, "SHOW fsync").Scan(&setting); err != nil {
-		return false, fmt.Errorf("postgres: %w", err)
-	}
-	return setting == "on", nil
+// OnServer runs one statement on a Postgres server.
+func OnServer(ctx context.Context, dsn, statement string) error {
+	return (&Database{DSN: dsn}).Use(func(db *sql.DB) error {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("postgres: %s: %w", statement, err)
+		}
+		return nil
+	})
+}
+
+// ServerCount returns a number of the Postgres server.
+func ServerCount(ctx context.Context, dsn, query string, args ...any) (n int64, err error) {
+	err = (&Database{DSN: dsn}).Use(func(db *sql.DB) error { return db.QueryRowContext(ctx, query, args...).Scan(&n) })
+	return n, err
 }
 
 // Store is what a server and this program need of either store.
@@ -166,14 +167,13 @@ func CampaignInput() formsvc.CampaignInput {
 // writers is how many responses are stored at once when a campaign is filled.
 const writers = 512
 
-// WithResponses returns the account with a campaign that has the responses from
-// first on, n of them. They go straight to the store, without events.
-func (d *Database) WithResponses(ctx context.Context, w World, first, n int) (World, error) {
+// WithResponses returns the account with a campaign that has n responses. They go straight to the store, without events.
+func (d *Database) WithResponses(ctx context.Context, w World, n int) (World, error) {
 	err := d.With(ctx, func(s Store, svc *formsvc.Service) (err error) {
 		if w.Campaign, err = svc.Campaigns.Create(ctx, w.Campaign.AccountID, CampaignInput()); err != nil {
 			return err
 		}
-		if err := storeResponses(ctx, s, &w.Campaign, first, n); err != nil {
+		if err := storeResponses(ctx, s, &w.Campaign, n); err != nil {
 			return err
 		}
 		w.Campaign, err = svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: w.Campaign.AccountID, ID: w.Campaign.ID})
@@ -188,28 +188,15 @@ func (d *Database) WithResponses(ctx context.Context, w World, first, n int) (Wo
 	return w, nil
 }
 
-func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, first, n int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(writers, n) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				r := fixture.StoredResponse(first+i, campaign)
-				if err := s.CreateResponse(ctx, r, campaign.Version, formsvc.Change{}); err != nil {
-					cancel(err)
-					return
-				}
-			}
+func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, n int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		group.Go(func() error {
+			return s.CreateResponse(ctx, fixture.StoredResponse(i, campaign), campaign.Version, formsvc.Change{})
 		})
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	return group.Wait()
 }
 
 // Settle does now what the database would do by itself soon, in the middle of a
@@ -222,8 +209,8 @@ func (d *Database) Settle(ctx context.Context) error {
 }
 
 // Holds fails unless the database has as many responses as were acknowledged,
-// and a delivery of each.
-func (d *Database) Holds(ctx context.Context, w World, answered int) error {
+// and a delivery of each. Of those that are unsure it may have any.
+func (d *Database) Holds(ctx context.Context, w World, sure, unsure int) error {
 	return d.With(ctx, func(_ Store, svc *formsvc.Service) error {
 		account := w.Campaign.AccountID
 		c, err := svc.Campaigns.Get(ctx, formsvc.CampaignKey{AccountID: account, ID: w.Campaign.ID})
@@ -234,10 +221,62 @@ func (d *Database) Holds(ctx context.Context, w World, answered int) error {
 		if err != nil {
 			return err
 		}
-		if want := int64(answered); c.ResponseCount != want || deliveries.Total != want {
-			return fmt.Errorf("%d responses were acknowledged; the database has %d, and %d deliveries",
-				answered, c.ResponseCount, deliveries.Total)
+		if n := int(c.ResponseCount); n < sure || n > sure+unsure || deliveries.Total != c.ResponseCount {
+			return fmt.Errorf("%d responses were acknowledged and %d may have been made; the database has %d, and %d deliveries",
+				sure, unsure, n, deliveries.Total)
 		}
 		return nil
 	})
+}
+
+// Claimed is how many deliveries a measured claim takes.
+const Claimed = 64
+
+// Claim finds what is due and claims deliveries of endpoints, in equal shares.
+func Claim(ctx context.Context, q delivery.Queue, endpoints []string) ([]delivery.Claim, time.Duration, error) {
+	now := time.Now()
+	req := delivery.ClaimRequest{Now: now, Lease: time.Minute}
+	for i, id := range endpoints {
+		n := Claimed*(i+1)/len(endpoints) - Claimed*i/len(endpoints)
+		req.Shares = append(req.Shares, delivery.Share{Endpoint: id, N: n})
+	}
+	ready, err := q.Ready(ctx, now)
+	if err != nil {
+		return nil, 0, err
+	}
+	claims, err := q.Claim(ctx, req)
+	took := time.Since(now)
+	if err == nil && (len(claims) != Claimed || len(ready) < len(endpoints)) {
+		err = fmt.Errorf("%d of %d deliveries were claimed, %d endpoints were ready", len(claims), Claimed, len(ready))
+	}
+	return claims, took, err
+}
+
+// SamplePayload returns what the service sends for a response.
+func SamplePayload(ctx context.Context) ([]byte, error) {
+	svc, err := formsvc.New(memory.New(), nil)
+	if err != nil {
+		return nil, err
+	}
+	account, err := svc.Accounts.Create(ctx, "bench")
+	if err != nil {
+		return nil, err
+	}
+	campaign, err := svc.Campaigns.Create(ctx, account.ID, CampaignInput())
+	if err != nil {
+		return nil, err
+	}
+	user, answers := fixture.Submission(0)
+	in := formsvc.ResponseInput{User: user, Answers: answers}
+	if _, err := svc.Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
+		return nil, err
+	}
+	page, err := svc.Events.List(ctx, formsvc.EventQuery{AccountID: account.ID})
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Items) != 1 {
+		return nil, errors.New("a response made no event")
+	}
+	return page.Items[0].Payload, nil
 }

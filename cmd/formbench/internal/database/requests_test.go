@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
@@ -33,5 +34,21 @@ func TestFreshKeys(t *testing.T) {
 			}
 			seen[key] = true
 		}
+	}
+}
+
+// TestHolds makes sure that a response that was acknowledged and is not there is noticed.
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	db, err := New(t.Context(), bench.SQLiteStore, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := db.NewAccount(t.Context())
+	if err == nil {
+		w, err = db.WithWebhook(t.Context(), w)
+	}
+	if err != nil || db.Holds(t.Context(), w, 0, 1) != nil || db.Holds(t.Context(), w, 1, 1) == nil {
+		t.Errorf("a loss is not noticed, or there is none, %v", err)
 	}
 }

@@ -2,27 +2,22 @@ package deliver
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
-)
-
-// Where the engine runs when latency is measured.
-const (
-	WithinHow = "engine in the same process"
-	acrossHow = "engine in another process"
 )
 
 // A target is a system with a database of its own.
@@ -35,29 +30,20 @@ type target struct {
 
 // newTarget makes one that delivers to these URLs, responses of one campaign to
 // each.
-func (d *runner) newTarget(ctx context.Context, c *Cell, urls ...string) (*target, error) {
+func (d *runner) newTarget(ctx context.Context, c *result.Cell, urls ...string) (*target, error) {
 	t := &target{program: []string{d.Self, process.Command}}
 	var err error
-	if c.Store == bench.PostgresStore {
-		t.Database, err = database.NewPostgres(ctx)
-	} else {
-		t.Database, err = database.New(ctx, c.Store, d.Dir)
-	}
-	if err != nil {
+	if t.Database, err = database.New(ctx, c.Store, d.Dir); err != nil {
 		return nil, err
 	}
 	t.cfg = worker.Config{Role: process.SenderRole, DSN: t.DSN}
-	if c.System == RiverSystem {
+	if c.System == bench.RiverSystem {
 		t.program = []string{d.River}
 		t.cfg.URL, t.cfg.Body, t.cfg.Conns = urls[0], d.body, riverWorkers
 	} else if err := t.subscribe(ctx, urls); err != nil {
 		return nil, errors.Join(err, t.Drop())
 	}
-	if d.Profiles != "" {
-		name := fmt.Sprintf("%s-%s-%s-%s-round%d", c.What, c.Store, c.System, c.How, c.Round)
-		name = strings.Trim(strings.NewReplacer(" ", "-", ",", "", "/", "-", "--", "-").Replace(name), "-")
-		t.cfg.Profile = filepath.Join(d.Profiles, name+".pprof")
-	}
+	t.cfg.Profile = d.Profile(c)
 	return t, nil
 }
 
@@ -95,133 +81,94 @@ func (t *target) start(ctx context.Context, d *runner) (*process.Process, error)
 	return process.Start(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
 }
 
-// sequence has workers do one thing after the other.
-func sequence(steps ...func() (worker.Reply, error)) (r worker.Reply, err error) {
-	for _, step := range steps {
-		reply, err := step()
-		if err != nil {
-			return r, err
-		}
-		if reply.Seconds > 0 { // the one that accepted
-			r = reply
-		}
-	}
-	return r, nil
-}
-
 // steady measures accepting one by one while the same process delivers.
-func (d *runner) steady(ctx context.Context, c *Cell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Drop()) }()
-	s, err := t.start(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	accepted, err := d.watched(c, d.Events, []*process.Process{s}, func() (worker.Reply, error) {
-		return sequence(
-			s.Step(worker.Command{Do: worker.Start}),
-			s.Step(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers, Stamps: true}),
-			d.receiver.Step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
-			s.Step(worker.Command{Do: worker.Stop}),
-		)
-	})
-	if err != nil {
-		return err
-	}
-	c.AcceptPerSecond = float64(d.Events) / accepted.Seconds
-	return d.conclude(ctx, c, t, s, accepted.Stamps)
+func (d *runner) steady(ctx context.Context, c *result.Cell) error {
+	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers, Stamps: true}, false)
 }
 
 // drain measures delivering what is queued when the process starts.
-func (d *runner) drain(ctx context.Context, c *Cell) (err error) {
-	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Drop()) }()
-	profile := t.cfg.Profile
-	t.cfg.Profile = ""
-	accepted, err := d.queued(ctx, t)
-	if err != nil {
-		return err
-	}
-	t.cfg.Profile = profile
-	s, err := t.start(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	_, err = d.watched(c, d.Events, []*process.Process{s}, func() (worker.Reply, error) {
-		return sequence(
-			s.Step(worker.Command{Do: worker.Start}),
-			d.receiver.Step(worker.Command{Do: worker.Wait, N: d.Events, Timeout: patience(d.Events)}),
-			s.Step(worker.Command{Do: worker.Stop}),
-		)
-	})
-	if err != nil {
-		return err
-	}
-	c.AcceptPerSecond = float64(d.Events) / accepted.Seconds
-	return d.conclude(ctx, c, t, s, nil)
-}
-
-// queued accepts the events in a process that delivers none.
-func (d *runner) queued(ctx context.Context, t *target) (accepted worker.Reply, err error) {
-	s, err := t.start(ctx, d)
-	if err != nil {
-		return accepted, err
-	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	return s.Do(worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers})
+func (d *runner) drain(ctx context.Context, c *result.Cell) error {
+	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers}, true)
 }
 
 // latencyEvery is the time between two events when latency is measured.
 const latencyEvery = 20 * time.Millisecond
 
 // latency measures an open loop of few events.
-func (d *runner) latency(ctx context.Context, c *Cell) (err error) {
+func (d *runner) latency(ctx context.Context, c *result.Cell) error {
+	n := max(1, int(d.Latency/latencyEvery))
+	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: n, Every: latencyEvery, Stamps: true}, false)
+}
+
+// deliver has events accepted and delivered: by one process, or accepted by another one, before or meanwhile.
+func (d *runner) deliver(ctx context.Context, c *result.Cell, accept worker.Command, before bool) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Drop()) }()
-	deliverer, err := t.start(ctx, d)
+	var processes []*process.Process
+	defer func() {
+		for _, p := range processes {
+			err = errors.Join(err, p.Stop())
+		}
+	}()
+	start := func() (*process.Process, error) {
+		p, err := process.Start(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
+		if err == nil {
+			processes = append(processes, p)
+		}
+		return p, err
+	}
+	var accepted worker.Reply
+	profile := t.cfg.Profile
+	if before {
+		t.cfg.Profile = ""
+		p, err := start()
+		if err == nil {
+			accepted, err = p.Do(accept)
+		}
+		if err = errors.Join(err, p.Stop()); err != nil {
+			return err
+		}
+		t.cfg.Profile, processes = profile, nil
+	}
+	deliverer, err := start()
+	acceptor := deliverer
+	if err == nil && c.What == bench.AcrossWhat {
+		t.cfg.Profile = ""
+		acceptor, err = start()
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, deliverer.Stop()) }()
-	all := []*process.Process{deliverer}
-	if c.How == acrossHow {
-		t.cfg.Profile = ""
-		other, err := t.start(ctx, d)
-		if err != nil {
+	err = d.watched(c, accept.N, processes, func() (err error) {
+		if _, err = deliverer.Do(worker.Command{Do: worker.Start}); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, other.Stop()) }()
-		all = append(all, other)
-	}
-	n := max(1, int(d.Latency/latencyEvery))
-	accepted, err := d.watched(c, n, all, func() (worker.Reply, error) {
-		return sequence(
-			deliverer.Step(worker.Command{Do: worker.Start}),
-			all[len(all)-1].Step(worker.Command{Do: worker.Accept, N: n, Every: latencyEvery, Stamps: true}),
-			d.receiver.Step(worker.Command{Do: worker.Wait, N: n, Timeout: patience(n)}),
-			deliverer.Step(worker.Command{Do: worker.Stop}),
-		)
+		if !before {
+			if accepted, err = acceptor.Do(accept); err != nil {
+				return err
+			}
+		}
+		if _, err = d.receiver.Do(worker.Command{Do: worker.Wait, N: accept.N, Timeout: patience(accept.N)}); err != nil {
+			return err
+		}
+		_, err = deliverer.Do(worker.Command{Do: worker.Stop})
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return d.conclude(ctx, c, t, deliverer, accepted.Stamps)
+	if accept.Every == 0 {
+		c.Add("accepted/s", float64(accept.N)/accepted.Seconds)
+	}
+	return d.conclude(ctx, c, t, deliverer, accept.N, accepted.Stamps)
 }
 
 // conclude takes the figures from what arrived, ends the process and checks what
-// the system says of it.
-func (d *runner) conclude(ctx context.Context, c *Cell, t *target, s *process.Process, stamps []worker.Stamp) error {
+// the system says of it: it must have made as many deliveries as there are events.
+func (d *runner) conclude(ctx context.Context, c *result.Cell, t *target, s *process.Process, events int, stamps []worker.Stamp) error {
 	r, err := d.receiver.Do(worker.Command{Do: worker.Arrivals})
 	if err != nil {
 		return err
@@ -230,27 +177,30 @@ func (d *runner) conclude(ctx context.Context, c *Cell, t *target, s *process.Pr
 	if err != nil {
 		return err
 	}
-	c.take(&p, r.N)
-	peak, err := proc.PeakMemory(s.PID)
+	p.figures(c, r.N)
+	peak, err := proc.PeakMB(s.PID)
 	if err != nil {
 		return err
 	}
-	c.PeakMB = float64(peak) / 1e6
-	if c.System == RiverSystem {
-		done, err := s.Do(worker.Command{Do: worker.Count})
-		if err == nil && done.N != c.Events {
-			err = fmt.Errorf("%d of %d jobs are completed", done.N, c.Events)
+	c.Add("peak-MB", peak)
+	done := worker.Reply{}
+	if c.System == bench.RiverSystem {
+		if done, err = s.Do(worker.Command{Do: worker.Count}); err != nil {
+			return err
 		}
-		return errors.Join(err, s.Stop())
 	}
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	done, err := countDelivered(ctx, t.Database, t.hooks)
-	if err == nil && done != c.Events {
-		err = fmt.Errorf("the store says that %d of %d deliveries were made", done, c.Events)
+	if c.System != bench.RiverSystem {
+		if done.N, err = countDelivered(ctx, t.Database, t.hooks); err != nil {
+			return err
+		}
 	}
-	return err
+	if done.N != events || r.N != events {
+		return fmt.Errorf("%d of %d deliveries arrived, and %d were made as the system says", r.N, events, done.N)
+	}
+	return nil
 }
 
 // A passing is the way of some deliveries from the service to the receiver.
@@ -289,57 +239,111 @@ func passage(r *worker.Reply, endpoints int, stamps []worker.Stamp) (p passing, 
 	return p, nil
 }
 
-// take computes rate and latencies of n deliveries.
-func (c *Cell) take(p *passing, n int) {
-	c.Events = n
+// figures adds the rate and the latencies of n deliveries to a cell.
+func (p *passing) figures(c *result.Cell, n int) {
 	if p.seconds > 0 {
-		c.PerSecond = float64(n) / p.seconds
+		c.Figures = slices.Insert(c.Figures, 0, result.Figure{Unit: "deliveries/s", Value: float64(n) / p.seconds})
 	}
-	slices.Sort(p.commits)
-	slices.Sort(p.calls)
-	c.P50, c.P99 = stats.Milliseconds(stats.Percentile(p.commits, 50)), stats.Milliseconds(stats.Percentile(p.commits, 99))
-	c.CallP50, c.CallP99 = stats.Milliseconds(stats.Percentile(p.calls, 50)), stats.Milliseconds(stats.Percentile(p.calls, 99))
+	for i, took := range [][]time.Duration{p.commits, p.calls} {
+		if len(took) > 0 {
+			slices.Sort(took)
+			c.Add([]string{"", "call-"}[i]+"p50-ms", loadgen.Quantile(took, 50, 100))
+			c.Add([]string{"", "call-"}[i]+"p99-ms", loadgen.Quantile(took, 99, 100))
+		}
+	}
 }
 
 // watched forgets what arrived before, and measures the CPU time that n
 // deliveries take.
-func (d *runner) watched(
-	c *Cell, n int, senders []*process.Process, run func() (worker.Reply, error),
-) (worker.Reply, error) {
+func (d *runner) watched(c *result.Cell, n int, senders []*process.Process, run func() error) error {
 	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
-		return worker.Reply{}, err
+		return err
 	}
 	pids := []int{d.receiver.PID}
 	for _, s := range senders {
 		pids = append(pids, s.PID)
 	}
-	before, err := proc.ReadTimes(pids)
+	before, err := proc.ReadTimes(pids...)
 	if err != nil {
-		return worker.Reply{}, err
+		return err
 	}
-	reply, err := run()
-	if err != nil {
-		return reply, err
+	if err := run(); err != nil {
+		return err
 	}
-	after, err := proc.ReadTimes(pids)
-	c.charge(before, after, n)
-	return reply, err
+	after, err := proc.ReadTimes(pids...)
+	charge(c, &before, &after, n)
+	return err
 }
 
-// charge divides CPU time by deliveries.
-func (c *Cell) charge(before, after proc.Times, n int) {
-	per10k := 1e4 / float64(n)
-	var senders time.Duration
-	for i := range after.Each[1:] {
-		senders += after.Each[i+1] - before.Each[i+1]
+// charge divides the CPU time of the receiver and of senders by deliveries. CPU is all of the system: everything else on
+// the machine counts on Postgres only.
+func charge(c *result.Cell, before, after *proc.Times, n int) {
+	seconds, each, _, other := after.Since(before)
+	per10k := seconds * 1e4 / float64(n)
+	senders := 0.0
+	for _, cores := range each[1:] {
+		senders += cores
 	}
-	receiver := after.Each[0] - before.Each[0]
-	other := after.Machine - before.Machine - (after.Self - before.Self) - senders - receiver
-	c.SenderCPU, c.ReceiverCPU = senders.Seconds()*per10k, receiver.Seconds()*per10k
-	c.OtherCPU = other.Seconds() * per10k
-	c.OtherCores = other.Seconds() / after.At.Sub(before.At).Seconds()
-	c.CPU = c.SenderCPU + c.ReceiverCPU
+	cpu := senders + each[0]
 	if c.Store == bench.PostgresStore {
-		c.CPU += c.OtherCPU
+		cpu += other
 	}
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "CPU-s/10k", Value: cpu * per10k},
+		{Unit: "sender-s/10k", Value: senders * per10k},
+		{Unit: "receiver-s/10k", Value: each[0] * per10k},
+		{Unit: "other-s/10k", Value: other * per10k},
+		{Unit: "other-cores", Value: other},
+	}...)
+}
+
+// countDelivered returns how many deliveries to the webhooks are delivered and have
+// an attempt that says so.
+func countDelivered(ctx context.Context, d *database.Database, hooks []formsvc.ID) (n int, err error) {
+	list := make([]string, len(hooks))
+	for i, id := range hooks {
+		list[i] = "'" + string(id) + "'"
+	}
+	err = d.Use(func(db *sql.DB) error {
+		return db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_deliveries d WHERE state = 1 AND webhook_id IN ("+
+			strings.Join(list, ", ")+") AND EXISTS (SELECT 1 FROM formsvc_attempts a WHERE a.delivery_id = d.id "+
+			"AND a.number = d.attempts AND a.error = '')").Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count what was delivered: %w", err)
+	}
+	return n, nil
+}
+
+// countWaiting returns how many deliveries to a webhook wait.
+func countWaiting(ctx context.Context, d *database.Database, hook formsvc.ID) (n int, err error) {
+	err = d.Use(func(db *sql.DB) error {
+		return db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_deliveries WHERE state = 0 AND webhook_id = '"+
+			string(hook)+"'").Scan(&n)
+	})
+	return n, err
+}
+
+// fillStatement stores deliveries: webhook, number of the first, how many, due
+// time of the first.
+func fillStatement(d *database.Database) string {
+	const columns = `INSERT INTO formsvc_deliveries
+		(webhook_id, id, event_id, event_type, due_at, lease, created_at, updated_at, size, kind, state, attempts) `
+	if strings.HasPrefix(d.DSN, "sqlite:") {
+		return `WITH RECURSIVE n (i) AS (SELECT ?2 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2 + ?3) ` + columns +
+			`SELECT ?1, printf('%08x-0000-7000-8000-000000000000', i), printf('%08x-0000-7000-8000-000000000000', i),
+			1, ?4 + i, 0, ?4, 0, 800, 0, 0, 0 FROM n`
+	}
+	return columns + `SELECT $1::uuid, (lpad(to_hex(i), 8, '0') || '-0000-7000-8000-000000000000')::uuid,
+		(lpad(to_hex(i), 8, '0') || '-0000-7000-8000-000000000000')::uuid,
+		1, $4::bigint + i, 0, $4::bigint, 0, 800, 0, 0, 0 FROM generate_series($2::bigint, $2::bigint + $3::bigint - 1) i`
+}
+
+// fillDeliveries stores n deliveries of a webhook that are due since a while.
+func fillDeliveries(ctx context.Context, d *database.Database, db *sql.DB, hook formsvc.ID, first, n int, due time.Time) error {
+	_, err := db.ExecContext(ctx, fillStatement(d), string(hook), first, n, due.UnixMicro())
+	if err != nil {
+		return fmt.Errorf("fill: %w", err)
+	}
+	return nil
 }

@@ -8,61 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
-
-// RiverSystem is the peer: a job queue on the same kind of database, with a worker
-// that signs and posts.
-const RiverSystem = "river"
-
-// A Cell is one row of a table about delivering, measured once.
-type Cell struct {
-	What   string `json:"what"` // the part of the run
-	Store  string `json:"store"`
-	System string `json:"system"`
-	How    string `json:"how"`
-	Round  int    `json:"round"`
-	Figures
-}
-
-// Figures are what was measured. A part measures some of them.
-type Figures struct {
-	Events          int     `json:"events"`
-	Reference       float64 `json:"referencePerSecond"` // mean of before and after
-	PerSecond       float64 `json:"deliveriesPerSecond"`
-	OfReference     float64 `json:"ofReference"`
-	AcceptPerSecond float64 `json:"acceptedPerSecond"`
-	P50             float64 `json:"p50Milliseconds"` // from commit to arrival
-	P99             float64 `json:"p99Milliseconds"`
-	CallP50         float64 `json:"callP50Milliseconds"` // from just before the call to arrival
-	CallP99         float64 `json:"callP99Milliseconds"`
-	SenderCPU       float64 `json:"senderSecondsPer10k"`
-	ReceiverCPU     float64 `json:"receiverSecondsPer10k"`
-	OtherCPU        float64 `json:"otherSecondsPer10k"` // everything else on the machine
-	CPU             float64 `json:"secondsPer10k"`      // all of the system: other counts on Postgres only
-	OtherCores      float64 `json:"otherCores"`
-	PeakMB          float64 `json:"peakMegabytes"` // resident memory of the sender
-	Cores           float64 `json:"cores"`         // that the sender used at rest
-	Queries         float64 `json:"queriesPerSecond"`
-	Claim           float64 `json:"claimMicroseconds"` // median, beside the backlog
-	ClaimAlone      float64 `json:"claimAloneMicroseconds"`
-	Blocks          float64 `json:"claimBlocks"` // of the table and its indexes, Postgres only
-	BlocksAlone     float64 `json:"claimAloneBlocks"`
-}
-
-// String names the cell in progress lines.
-func (c *Cell) String() string {
-	name := fmt.Sprintf("round %d, %s, %s, %s", c.Round, c.What, c.Store, c.System)
-	if c.How != "" {
-		name += ", " + c.How
-	}
-	return name
-}
 
 // A runner is the parts of a run that deliver.
 type runner struct {
@@ -72,19 +29,12 @@ type runner struct {
 	reference *process.Process
 	hostile   *process.Process // nil until it is needed
 	last      float64          // what the reference did the last time
-	beside    *Cell            // measured together with the current one
-	cells     []Cell
+	beside    *result.Cell     // measured together with the current one
 }
 
-// Run measures the parts that deliver. What was measured until one fails is
-// returned, too.
-func Run(ctx context.Context, b *bench.Bench) ([]Cell, error) {
+// Run measures the parts that deliver.
+func Run(ctx context.Context, b *bench.Bench) (err error) {
 	d := &runner{Bench: b}
-	err := d.all(ctx)
-	return d.cells, err
-}
-
-func (d *runner) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.reference.Stop(), d.receiver.Stop(), d.hostile.Stop()) }()
 	if d.body, err = database.SamplePayload(ctx); err != nil {
 		return err
@@ -116,114 +66,80 @@ func (d *runner) startWorker(ctx context.Context, cfg worker.Config) (*process.P
 
 // plan returns the cells in the order they are measured in: what is
 // compared is measured one after the other, beginning elsewhere in each round.
-func plan(b *bench.Bench) (list []Cell) {
+func plan(b *bench.Bench) (list []result.Cell) {
+	most := map[string]int{bench.LatencyPart: 2, bench.BacklogPart: 1, bench.IdlePart: 1} // rounds, where they take long or hardly vary
 	for round := range b.Rounds {
-		for _, what := range bench.DeliverParts() {
-			if !slices.Contains(b.Only, what) || round >= mostRounds(what) {
+		for _, part := range bench.DeliverParts() {
+			if !slices.Contains(b.Only, part) || (most[part] > 0 && round >= most[part]) {
 				continue
 			}
+			systems := []string{bench.APISystem}
+			if b.River != "" && BesideRiver(part) {
+				systems = append(systems, bench.RiverSystem)
+			}
 			for _, store := range b.Stores {
-				var cells []Cell
-				for _, system := range systemsOf(b, what, store) {
-					for _, how := range hows(what, store) {
-						cells = append(cells, Cell{What: what, Store: store, System: system, How: how, Round: round + 1})
-					}
+				cells := requests.Plan(part, store, whats(part, store), []int{0}, []int{0}, systems, 0)
+				for i := range cells {
+					cells[i].Round = round + 1
 				}
-				at := round % len(cells)
-				list = slices.Concat(list, cells[at:], cells[:at])
+				list = append(list, bench.Rotated(cells, round)...)
 			}
 		}
 	}
 	return list
 }
 
-// mostRounds bounds the rounds of the parts that take long or hardly vary.
-func mostRounds(what string) int {
-	switch what {
-	case bench.LatencyPart:
-		return 2
-	case bench.BacklogPart, bench.IdlePart:
-		return 1
-	}
-	return 1 << 20
-}
-
-func systemsOf(b *bench.Bench, what, store string) []string {
-	if b.River != "" && BesideRiver(what) {
-		return []string{bench.APISystem, RiverSystem}
-	}
-	return []string{bench.APISystem}
-}
-
 // BesideRiver reports whether the peer is measured too.
 func BesideRiver(what string) bool { return what == bench.SteadyPart || what == bench.DrainPart }
 
-// hows are the ways in which a part is measured on a store.
-func hows(what, store string) []string {
-	switch what {
+// whats are what a part measures on a store.
+func whats(part, store string) []string {
+	switch part {
 	case bench.LatencyPart:
 		if store == bench.PostgresStore {
-			return []string{acrossHow, WithinHow}
+			return []string{bench.AcrossWhat, bench.WithinWhat}
 		}
-		return []string{WithinHow}
+		return []string{bench.WithinWhat}
 	case bench.IsolationPart:
 		var list []string
 		for _, pair := range scenePairs() {
-			list = append(list, pair[1].name+ClosedLoop, pair[1].name+OpenLoop)
+			list = append(list, pair[1].name+bench.ClosedLoop, pair[1].name+bench.OpenLoop)
 		}
 		return list
 	case bench.BacklogPart:
-		return []string{neverHow, EmptyHow}
+		return []string{bench.NeverWhat, bench.EmptyWhat}
 	}
 	return []string{""}
 }
 
 // cell measures between two readings of the reference.
-func (d *runner) cell(ctx context.Context, c Cell) error {
+func (d *runner) cell(ctx context.Context, c result.Cell) error {
 	before := d.last
-	measure := map[string]func(context.Context, *Cell) error{
+	measure := map[string]func(context.Context, *result.Cell) error{
 		bench.SteadyPart: d.steady, bench.DrainPart: d.drain, bench.LatencyPart: d.latency, bench.IsolationPart: d.isolation,
 		bench.BacklogPart: d.backlog, bench.IdlePart: d.idle,
-	}[c.What]
+	}[c.Part]
 	if err := measure(ctx, &c); err != nil {
 		return err
 	}
 	if err := d.readReference(); err != nil {
 		return err
 	}
+	cells := []*result.Cell{&c}
 	if d.beside != nil {
-		d.note(*d.beside, (before+d.last)/2)
-		d.beside = nil
+		cells, d.beside = []*result.Cell{d.beside, &c}, nil
 	}
-	d.note(c, (before+d.last)/2)
+	for _, c := range cells {
+		reference := (before + d.last) / 2 // the mean of before and after
+		if rate, ok := c.Get("deliveries/s"); ok {
+			c.Add("reference/s", reference)
+			c.Add("of-reference", rate/reference)
+		}
+		if err := d.Note(c); err != nil {
+			return err
+		}
+	}
 	return nil
-}
-
-func (d *runner) note(c Cell, reference float64) {
-	c.Reference = reference
-	if reference > 0 {
-		c.OfReference = c.PerSecond / reference
-	}
-	d.cells = append(d.cells, c)
-	_, _ = fmt.Fprintf(d.Log, "%s: %s\n", &c, c.summary())
-}
-
-// summary is what the progress line says.
-func (c *Cell) summary() string {
-	switch c.What {
-	case bench.BacklogPart:
-		return fmt.Sprintf("a claim takes %.0f µs, %.0f without the backlog", c.Claim, c.ClaimAlone)
-	case bench.IdlePart:
-		return fmt.Sprintf("%.4f cores, %.2f queries/s", c.Cores, c.Queries)
-	}
-	text := fmt.Sprintf("%.0f/s, %.2f of the reference (%.0f/s)", c.PerSecond, c.OfReference, c.Reference)
-	if c.P99 > 0 {
-		text += fmt.Sprintf(", p50 %.2f ms, p99 %.2f ms", c.P50, c.P99)
-	}
-	if c.CPU > 0 && c.What != bench.LatencyPart {
-		text += fmt.Sprintf(", %.2f CPU s per 10k", c.CPU)
-	}
-	return text
 }
 
 // referenceConns is how many connections the reference posts over.
@@ -249,3 +165,188 @@ func (d *runner) readReference() error {
 
 // patience is how long to wait for n deliveries.
 func patience(n int) time.Duration { return time.Minute + time.Duration(n)*10*time.Millisecond }
+
+// A scene is some endpoints, of which the first ones are healthy, and the first
+// of these watched.
+type scene struct {
+	name    string
+	healthy int
+	watched int
+	hostile []string // kinds of the others
+}
+
+const (
+	openEvery     = 2 * time.Millisecond // between two events of bench.OpenLoop, which go to the endpoints in turn
+	hostileOthers = 10
+)
+
+// scenePairs are a scene with nobody hostile and what is compared with it.
+func scenePairs() [][2]scene {
+	var others []string
+	for i := range hostileOthers {
+		others = append(others, process.HostileKinds()[i%len(process.HostileKinds())])
+	}
+	return [][2]scene{
+		{{bench.TenScene, 10, 9, nil}, {bench.HangScene, 9, 9, []string{process.HangKind}}},
+		{{bench.TwentyScene, 20, 10, nil}, {bench.HostileScene, 10, 10, others}},
+	}
+}
+
+// A stage is a scene that is being measured.
+type stage struct {
+	*target
+	scene
+	process  *process.Process
+	cell     *result.Cell
+	accept   worker.Command
+	events   int
+	seconds  float64 // of deliveries to the watched ones
+	accepted float64 // seconds of accepting
+	commits  []time.Duration
+}
+
+// turns is the order in which the two scenes of a pair are loaded.
+func turns() []int { return []int{0, 1, 1, 0, 0, 1, 1, 0} }
+
+// isolation measures what the watched endpoints get in both scenes of a pair,
+// which take turns so that they meet the same machine. The cell becomes that of
+// the second scene, and the first one's is noted beside it.
+func (d *runner) isolation(ctx context.Context, c *result.Cell) (err error) {
+	at := slices.IndexFunc(scenePairs(), func(p [2]scene) bool { return strings.HasPrefix(c.What, p[1].name) })
+	pair := scenePairs()[at]
+	good := *c
+	good.What = pair[0].name + strings.TrimPrefix(c.What, pair[1].name)
+	var stages [2]*stage
+	defer func() {
+		for _, s := range stages {
+			err = errors.Join(err, s.end())
+		}
+	}()
+	for i, cell := range []*result.Cell{&good, c} {
+		if stages[i], err = d.stage(ctx, cell, pair[i]); err != nil {
+			return err
+		}
+	}
+	for _, i := range turns() {
+		if err := d.turn(stages[i]); err != nil {
+			return err
+		}
+	}
+	for _, s := range stages {
+		if err := s.conclude(ctx); err != nil {
+			return err
+		}
+	}
+	d.beside = &good
+	return nil
+}
+
+// stage makes a database and a process that delivers from it.
+func (d *runner) stage(ctx context.Context, c *result.Cell, s scene) (*stage, error) {
+	urls, err := d.endpoints(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.newTarget(ctx, c, urls...)
+	if err != nil {
+		return nil, err
+	}
+	t.cfg.Cut = true // requests that hang would take time to end
+	st := &stage{target: t, scene: s, cell: c}
+	st.accept = worker.Command{Do: worker.Accept, N: d.Events * 2 / len(turns()), Callers: d.Callers, Stamps: true}
+	if strings.HasSuffix(c.What, bench.OpenLoop) {
+		st.accept.N, st.accept.Every = st.accept.N/10, openEvery
+	}
+	if st.process, err = t.start(ctx, d); err == nil {
+		_, err = st.process.Do(worker.Command{Do: worker.Start})
+	}
+	if err != nil {
+		return nil, errors.Join(err, st.end())
+	}
+	return st, nil
+}
+
+func (s *stage) end() error {
+	if s == nil {
+		return nil
+	}
+	return errors.Join(s.process.Stop(), s.Drop())
+}
+
+// endpoints returns the URLs of a scene.
+func (d *runner) endpoints(ctx context.Context, s *scene) (urls []string, err error) {
+	for i := range s.healthy {
+		urls = append(urls, d.receiver.Ready.Addr+"/"+strconv.Itoa(i))
+	}
+	if len(s.hostile) > 0 && d.hostile == nil {
+		if d.hostile, err = d.startWorker(ctx, worker.Config{Role: process.HostileRole}); err != nil {
+			return nil, err
+		}
+	}
+	for i, kind := range s.hostile {
+		urls = append(urls, d.hostile.Ready.Addrs[kind]+"/"+strconv.Itoa(s.healthy+i))
+	}
+	return urls, nil
+}
+
+// inTurn returns how many of n events go to the first ones of all endpoints.
+func inTurn(n, all, first int) int { return n/all*first + min(n%all, first) }
+
+// turn loads a stage until the healthy endpoints have got what is theirs.
+func (d *runner) turn(s *stage) error {
+	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
+		return err
+	}
+	accepted, err := s.process.Do(s.accept)
+	if err != nil {
+		return err
+	}
+	n := inTurn(s.accept.N, len(s.hooks), s.healthy)
+	wait := worker.Command{Do: worker.Wait, N: n, Endpoints: s.healthy, Timeout: patience(n)}
+	if _, err := d.receiver.Do(wait); err != nil {
+		return err
+	}
+	r, err := d.receiver.Do(worker.Command{Do: worker.Arrivals})
+	if err != nil {
+		return err
+	}
+	p, err := passage(&r, s.watched, accepted.Stamps)
+	if err != nil {
+		return err
+	}
+	s.events += len(p.commits)
+	s.seconds += p.seconds
+	s.accepted += accepted.Seconds
+	s.commits = append(s.commits, p.commits...)
+	return nil
+}
+
+// conclude takes the figures and checks what the store says of them.
+func (s *stage) conclude(ctx context.Context) error {
+	c := s.cell
+	(&passing{seconds: s.seconds, commits: s.commits}).figures(c, s.events)
+	c.Add("accepted/s", float64(s.accept.N*len(turns())/2)/s.accepted)
+	peak, err := proc.PeakMB(s.process.PID)
+	if err != nil {
+		return err
+	}
+	c.Add("peak-MB", peak)
+	return s.settled(ctx)
+}
+
+// settled waits until what arrived at the watched endpoints is recorded.
+func (s *stage) settled(ctx context.Context) error {
+	deadline := time.Now().Add(patience(s.events))
+	for {
+		done, err := countDelivered(ctx, s.Database, s.hooks[:s.watched])
+		switch {
+		case err != nil:
+			return err
+		case done == s.events:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("the store says that %d of %d deliveries were made", done, s.events)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

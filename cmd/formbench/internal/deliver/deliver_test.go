@@ -3,6 +3,7 @@ package deliver
 import (
 	"database/sql"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -11,9 +12,10 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/report"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
@@ -43,9 +45,22 @@ func TestDelivered(t *testing.T) {
 			t.Errorf("%s: got %d, %v, want %d", c.change, n, err, c.want)
 		}
 	}
-	cell := &Cell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
-	if err := d.conclude(ctx, cell, target, s, nil); err == nil || !strings.Contains(err.Error(), "0 of 10") {
+	if err := d.conclude(ctx, cellOf(bench.SteadyPart), target, s, 10, nil); err == nil || !strings.Contains(err.Error(), "10 of 10 deliveries arrived, and 0") {
 		t.Errorf("a cell without its deliveries: %v", err)
+	}
+}
+
+func cellOf(part string) *result.Cell {
+	return &result.Cell{Key: result.Key{Part: part, Store: bench.SQLiteStore, System: bench.APISystem}}
+}
+
+// check compares figures.
+func check(t *testing.T, c *result.Cell, want map[string]float64) {
+	t.Helper()
+	for unit, value := range want {
+		if got, ok := c.Get(unit); !ok || math.Abs(got-value) > 1e-9 {
+			t.Errorf("%s of %s is %v, want %v", unit, c.Store, got, value)
+		}
 	}
 }
 
@@ -62,8 +77,7 @@ func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.receiver.Stop() })
-	cell := &Cell{What: bench.SteadyPart, Store: bench.SQLiteStore, System: bench.APISystem}
-	target, err := d.newTarget(ctx, cell, d.receiver.Ready.Addr+"/0")
+	target, err := d.newTarget(ctx, cellOf(bench.SteadyPart), d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,10 +86,16 @@ func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop() })
-	_, err = sequence(s.Step(worker.Command{Do: worker.Start}), s.Step(worker.Command{Do: worker.Accept, N: 10, Callers: 2}),
-		d.receiver.Step(worker.Command{Do: worker.Wait, N: 10, Timeout: time.Minute}), s.Step(worker.Command{Do: worker.Stop}))
-	if err != nil {
-		t.Fatal(err)
+	for _, step := range []struct {
+		p *process.Process
+		c worker.Command
+	}{
+		{s, worker.Command{Do: worker.Start}}, {s, worker.Command{Do: worker.Accept, N: 10, Callers: 2}},
+		{d.receiver, worker.Command{Do: worker.Wait, N: 10, Timeout: time.Minute}}, {s, worker.Command{Do: worker.Stop}},
+	} {
+		if _, err := step.p.Do(step.c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return d, s, target
 }
@@ -84,25 +104,16 @@ func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &runner{Bench: &bench.Bench{Self: self, Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
-	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Stop() })
+	d := &runner{Bench: &bench.Bench{Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
 	urls := make([]string, claimEndpoints+1)
 	for i := range urls {
 		urls[i] = "http://127.0.0.1/" + strconv.Itoa(i)
 	}
-	target, err := d.newTarget(ctx, &Cell{Store: bench.SQLiteStore, System: bench.APISystem}, urls...)
+	target, err := d.newTarget(ctx, cellOf(bench.BacklogPart), urls...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := target.pile(ctx, neverHow, 100, 1); err != nil {
+	if err := target.pile(ctx, bench.NeverWhat, 100, 1); err != nil {
 		t.Fatal(err)
 	}
 	for hook, want := range map[int]int{0: 8, claimEndpoints: 100} {
@@ -110,14 +121,15 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%d deliveries wait for webhook %d, want %d, %v", n, hook, want, err)
 		}
 	}
-	c := worker.Command{Do: worker.Claims, N: 1, Databases: []worker.Database{{DSN: target.DSN}}}
-	for _, id := range target.hooks[:claimEndpoints] {
-		c.Databases[0].Endpoints = append(c.Databases[0].Endpoints, string(id))
+	store, err := database.OpenStore(ctx, target.DSN, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if r, err := p.Do(c); err != nil || len(r.Took) != 1 || len(r.Took[0]) != 1 || r.Took[0][0] <= 0 {
-		t.Errorf("got %+v, %v", r, err)
+	defer func() { _ = store.Close() }()
+	if claims, took, err := database.Claim(ctx, store, target.endpoints()); err != nil || len(claims) != database.Claimed || took <= 0 {
+		t.Errorf("got %d claims in %v, %v", len(claims), took, err)
 	}
-	if _, err := p.Do(c); err == nil {
+	if _, _, err := database.Claim(ctx, store, target.endpoints()); err == nil {
 		t.Error("a claim of what is left counts")
 	}
 }
@@ -133,11 +145,9 @@ func TestPassage(t *testing.T) {
 	if err != nil || p.seconds != 2 || len(p.commits) != 2 {
 		t.Fatalf("got %+v, %v", p, err)
 	}
-	var c Cell
-	c.take(&p, 2)
-	if c.PerSecond != 1 || c.P50 != 0 || c.P99 != 1000 || c.CallP50 != 2000 || c.CallP99 != 3000 {
-		t.Errorf("got %+v", c)
-	}
+	var c result.Cell
+	p.figures(&c, 2)
+	check(t, &c, map[string]float64{"deliveries/s": 1, "p50-ms": 0, "p99-ms": 1000, "call-p50-ms": 2000, "call-p99-ms": 3000})
 	if _, err := passage(r, 0, stamps[:1]); err == nil {
 		t.Error("an event that was not accepted is none")
 	}
@@ -155,11 +165,9 @@ func TestCharge(t *testing.T) {
 		Self: 5 + time.Second/2, Machine: 100 + 8*time.Second,
 	}
 	for store, want := range map[string]float64{bench.SQLiteStore: 2, bench.PostgresStore: 3.75} {
-		c := Cell{Store: store}
-		c.charge(before, after, 20_000)
-		if c.CPU != want || c.ReceiverCPU != 0.5 || c.SenderCPU != 1.5 || c.OtherCPU != 1.75 || c.OtherCores != 1.75 {
-			t.Errorf("%s: got %+v", store, c)
-		}
+		c := result.Cell{Key: result.Key{Store: store}}
+		charge(&c, &before, &after, 20_000)
+		check(t, &c, map[string]float64{"CPU-s/10k": want, "receiver-s/10k": 0.5, "sender-s/10k": 1.5, "other-s/10k": 1.75, "other-cores": 1.75})
 	}
 }
 
@@ -188,60 +196,16 @@ func TestDeliverPlan(t *testing.T) {
 	got := map[string]int{}
 	var systems []string
 	for _, c := range plan(b) {
-		got[c.What]++
-		if c.What == bench.DrainPart && c.Store == bench.PostgresStore {
+		got[c.Part]++
+		if c.Part == bench.DrainPart && c.Store == bench.PostgresStore {
 			systems = append(systems, c.System)
 		}
 	}
 	if got[bench.DrainPart] != 12 || got[bench.LatencyPart] != 6 || got[bench.IdlePart] != 2 || len(got) != 3 {
 		t.Errorf("got %v", got)
 	}
-	want := []string{bench.APISystem, RiverSystem, RiverSystem, bench.APISystem, bench.APISystem, RiverSystem}
+	want := []string{bench.APISystem, bench.RiverSystem, bench.RiverSystem, bench.APISystem, bench.APISystem, bench.RiverSystem}
 	if !slices.Equal(systems, want) {
 		t.Errorf("got %v, want %v", systems, want)
-	}
-}
-
-// TestDeliverGoals judges three rounds in which the engine is 2.2 times as fast as
-// River on Postgres and 6 times as fast as on SQLite, where everything is half as
-// fast.
-func TestDeliverGoals(t *testing.T) {
-	t.Parallel()
-	var cells []Cell
-	for i, rate := range []float64{100, 300, 200} {
-		for _, what := range []string{bench.SteadyPart, bench.DrainPart} {
-			for key, times := range map[[2]string]float64{
-				{bench.PostgresStore, RiverSystem}: 1, {bench.PostgresStore, bench.APISystem}: 2.2,
-				{bench.SQLiteStore, RiverSystem}: 0.5, {bench.SQLiteStore, bench.APISystem}: 3,
-			} {
-				c := Cell{What: what, Store: key[0], System: key[1], Round: i + 1}
-				c.PerSecond, c.OfReference, c.CPU, c.PeakMB = rate*times, 0.2, 5, 33
-				cells = append(cells, c)
-			}
-		}
-	}
-	list := Goals(&bench.Options{Only: []string{bench.SteadyPart, bench.DrainPart}}, cells)
-	for _, want := range []struct {
-		store, text, verdict string
-	}{
-		{bench.PostgresStore, "steady: deliveries/s over River's on postgres ≥ 1.5, aim 2.1", "aim reached"},
-		{bench.PostgresStore, "steady: deliveries/s over the reference's", "reached"},
-		{bench.PostgresStore, "steady: CPU", "MISSED"},
-		{bench.PostgresStore, "steady: memory of the process, MiB ≤ 40, aim 30", "reached"},
-		{bench.PostgresStore, "drain: deliveries/s over River's on postgres ≥ 1.8, aim 2.5", "reached"},
-		{bench.SQLiteStore, "steady: deliveries/s over River's on sqlite ≥ 5, aim 8", "reached"},
-		{bench.SQLiteStore, "steady: deliveries/s over the reference's", "MISSED"},
-		{bench.SQLiteStore, "drain: deliveries/s over River's on postgres ≥ 1.8, aim 2.5", "aim reached"},
-	} {
-		i := slices.IndexFunc(list, func(g report.Goal) bool { return g.Store == want.store && strings.HasPrefix(g.Text, want.text) })
-		if i < 0 || !list[i].Measured || len(list[i].Value.Rounds) != 3 || list[i].Verdict() != want.verdict {
-			t.Errorf("%+v is not in %+v", want, list)
-		}
-	}
-	if len(list) != 2*(4+3) {
-		t.Errorf("got %d goals", len(list))
-	}
-	if list := Goals(&bench.Options{Only: []string{bench.CreatePart}}, cells); list != nil {
-		t.Errorf("got %+v", list)
 	}
 }

@@ -13,16 +13,10 @@ import (
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/stats"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
-)
-
-// What the database knows of the table with the backlog.
-const (
-	neverHow = "never analyzed"
-	EmptyHow = "analyzed when empty"
 )
 
 // The claims of the backlog cells.
@@ -36,8 +30,7 @@ func claimRounds(o *bench.Options) int { return max(4*warmClaims, min(o.Events/1
 
 // backlog measures claims for nine endpoints, beside the backlog of a tenth and
 // without it.
-func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
-	var list []worker.Database
+func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
 	var targets []*target
 	defer func() {
 		for _, t := range targets {
@@ -54,25 +47,17 @@ func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
 			return err
 		}
 		targets = append(targets, t)
-		if err := t.pile(ctx, c.How, n, claimRounds(&d.Options)); err != nil {
+		if err := t.pile(ctx, c.What, n, claimRounds(&d.Options)); err != nil {
 			return err
 		}
-		list = append(list, worker.Database{DSN: t.DSN})
-		for _, id := range t.hooks[:claimEndpoints] {
-			list[len(list)-1].Endpoints = append(list[len(list)-1].Endpoints, string(id))
-		}
-	}
-	p, err := d.startWorker(ctx, worker.Config{Role: process.SenderRole})
-	if err != nil {
-		return err
 	}
 	rounds := claimRounds(&d.Options)
 	before, err := blocks(ctx, c.Store, targets)
 	if err != nil {
-		return errors.Join(err, p.Stop())
+		return err
 	}
-	r, err := p.Do(worker.Command{Do: worker.Claims, N: rounds, Databases: list})
-	if err := errors.Join(err, p.Stop()); err != nil {
+	took, err := claims(ctx, targets, rounds)
+	if err != nil {
 		return err
 	}
 	if err := rest(ctx, time.Second/2); err != nil { // the server counts when connections end
@@ -82,20 +67,55 @@ func (d *runner) backlog(ctx context.Context, c *Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.Events, err = countWaiting(ctx, targets[1].Database, targets[1].hooks[claimEndpoints]); err != nil {
-		return err
+	waiting, err := countWaiting(ctx, targets[1].Database, targets[1].hooks[claimEndpoints])
+	alone, beside := medianMicros(took[0]), medianMicros(took[1])
+	c.Add("claim-µs", beside)
+	c.Add("claim-alone-µs", alone)
+	c.Add("claim-ratio", beside/alone)
+	c.Add("backlog", float64(waiting))
+	if blocksAlone := float64(after[0]-before[0]) / float64(rounds); blocksAlone > 0 {
+		c.Add("blocks", float64(after[1]-before[1])/float64(rounds))
+		c.Add("blocks-alone", blocksAlone)
+		c.Add("blocks-ratio", float64(after[1]-before[1])/float64(after[0]-before[0]))
 	}
-	c.ClaimAlone, c.Claim = medianMicros(r.Took[0]), medianMicros(r.Took[1])
-	c.BlocksAlone = float64(after[0]-before[0]) / float64(rounds)
-	c.Blocks = float64(after[1]-before[1]) / float64(rounds)
-	return nil
+	return err
+}
+
+// claims times how long it takes to find and claim deliveries of the first endpoints.
+// The databases take turns, so that both meet the same machine.
+func claims(ctx context.Context, targets []*target, rounds int) (took [2][]time.Duration, err error) {
+	var stores [2]database.Store
+	for i, t := range targets {
+		if stores[i], err = database.OpenStore(ctx, t.DSN, 0); err != nil {
+			return took, err
+		}
+		defer func() { err = errors.Join(err, stores[i].Close()) }()
+	}
+	for range rounds {
+		for i, t := range targets {
+			_, d, err := database.Claim(ctx, stores[i], t.endpoints())
+			if err != nil {
+				return took, err
+			}
+			took[i] = append(took[i], d)
+		}
+	}
+	return took, nil
+}
+
+// endpoints are those to claim for.
+func (t *target) endpoints() (list []string) {
+	for _, id := range t.hooks[:claimEndpoints] {
+		list = append(list, string(id))
+	}
+	return list
 }
 
 // medianMicros leaves out the first ones, which read what later ones find in
 // memory.
 func medianMicros(took []time.Duration) float64 {
 	took = slices.Sorted(slices.Values(took[min(warmClaims, len(took)-1):]))
-	return float64(stats.Percentile(took, 50)) / float64(time.Microsecond)
+	return 1e3 * loadgen.Quantile(took, 50, 100)
 }
 
 // pile stores what is claimed in some rounds, and a backlog of n for the last
@@ -107,7 +127,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 		if !strings.HasPrefix(t.DSN, "sqlite:") { // which does nothing by itself
 			statements = append(statements, "ALTER TABLE formsvc_deliveries SET (autovacuum_enabled = false)")
 		}
-		if how == EmptyHow {
+		if how == bench.EmptyWhat {
 			statements = append(statements, "ANALYZE formsvc_deliveries")
 		}
 		for _, s := range statements {
@@ -115,7 +135,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 				return err
 			}
 		}
-		each := (process.Claimed/claimEndpoints + 1) * rounds
+		each := (database.Claimed/claimEndpoints + 1) * rounds
 		if n > 0 {
 			if err := fillDeliveries(ctx, t.Database, db, t.hooks[claimEndpoints], 1, n, due.Add(-time.Hour)); err != nil {
 				return err
@@ -158,7 +178,7 @@ func idleSettle(store string) time.Duration {
 }
 
 // idle measures a process with a store and an engine that have nothing to do.
-func (d *runner) idle(ctx context.Context, c *Cell) (err error) {
+func (d *runner) idle(ctx context.Context, c *result.Cell) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
 		return err
@@ -179,21 +199,23 @@ func (d *runner) idle(ctx context.Context, c *Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	before, err := proc.ReadTimes([]int{p.PID})
+	before, err := proc.ReadTimes(p.PID)
 	if err != nil {
 		return err
 	}
 	if err := rest(ctx, d.Idle); err != nil {
 		return err
 	}
-	after, err := proc.ReadTimes([]int{p.PID})
+	after, err := proc.ReadTimes(p.PID)
 	if err != nil {
 		return err
 	}
 	later, err := t.queries(ctx, c.Store)
-	seconds := after.At.Sub(before.At).Seconds()
-	c.Cores = (after.Each[0] - before.Each[0]).Seconds() / seconds
-	c.Queries = float64(later-queries) / seconds
+	seconds, each, _, _ := after.Since(&before)
+	c.Add("core-%", 100*each[0])
+	if c.Store == bench.PostgresStore {
+		c.Add("queries/s", float64(later-queries)/seconds)
+	}
 	return err
 }
 

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
 // warmSize is the size of the file that goes up and down before memory is
@@ -30,7 +33,7 @@ type Mover interface {
 
 // newMover returns one that may move as many bytes.
 func (s *Scene) newMover(ctx context.Context, bytes int64) (Mover, error) {
-	if s.cell.System == MinioSystem {
+	if s.cell.System == bench.MinioSystem {
 		return newDirect(s.s3)
 	}
 	if s.peer != nil {
@@ -39,98 +42,60 @@ func (s *Scene) newMover(ctx context.Context, bytes int64) (Mover, error) {
 	return newCourier(ctx, s, bytes)
 }
 
-// uploads measures n uploads after one more, and looks at what is stored.
-func (s *Scene) uploads(ctx context.Context, n int, size int64) error {
+// move measures n uploads after one more, and looks at what is stored, or n downloads of one file.
+func (s *Scene) move(ctx context.Context, n int, size int64, down bool) error {
 	c := s.content(size)
-	return s.move(ctx, int64(n+2)*size, func(m Mover) error {
-		if _, err := s.upload(ctx, m, c); err != nil {
-			return err
-		}
-		last := ""
-		err := s.watched(n, size, func() error {
-			for range n {
-				var err error
-				if last, err = s.upload(ctx, m, c); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return verify(ctx, m, last, c)
-	})
-}
-
-// downloads measures n downloads of one file, after one that is looked at.
-func (s *Scene) downloads(ctx context.Context, n int, size int64) error {
-	c := s.content(size)
-	return s.move(ctx, int64(n+2)*size, func(m Mover) error {
+	return s.within(ctx, int64(n+2)*size, func(m Mover) error {
 		id, err := s.upload(ctx, m, c)
 		if err != nil {
 			return err
 		}
-		if err := verify(ctx, m, id, c); err != nil {
-			return err
-		}
-		return s.watched(n, size, func() error {
-			for range n {
-				if err := fetch(ctx, m, id, c); err != nil {
-					return err
+		err = s.watched(n, size, func() (err error) {
+			for i := 0; i < n && err == nil; i++ {
+				if down {
+					err = fetch(ctx, m, id, c)
+				} else {
+					id, err = s.upload(ctx, m, c)
 				}
 			}
-			return nil
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		return verify(ctx, m, id, c)
 	})
 }
 
-// large measures by how much the memory of the server grows over what a small
-// file takes, when a large one goes up and down.
-func (s *Scene) large(ctx context.Context, size int64) error {
-	c := s.content(size)
-	return s.move(ctx, 2*(size+warmSize), func(m Mover) error {
+// Large measures by how much the memory of the server grows over what a small
+// file takes, when a large one goes up, or up and down.
+func (s *Scene) Large(ctx context.Context, size int64, down bool) error {
+	c, files := s.content(size), 1
+	if down {
+		files = 2
+	}
+	return s.within(ctx, 2*(size+warmSize), func(m Mover) error {
 		before, err := s.warm(ctx, m)
 		if err != nil {
 			return err
 		}
-		return s.watched(2, size, func() error {
-			id, err := s.upload(ctx, m, c)
-			if err != nil {
+		id, up := "", 0.0
+		err = s.watched(files, size, func() error {
+			if id, err = s.upload(ctx, m, c); err != nil || !down {
 				return err
 			}
-			up, err := s.peak()
-			if err != nil {
+			if up, err = s.peak(); err != nil {
 				return err
 			}
-			if err := verify(ctx, m, id, c); err != nil {
-				return err
-			}
-			after, err := s.peak()
-			s.cell.GrownUpMB, s.cell.GrownMB = up-before, after-before
-			return err
-		})
-	})
-}
-
-// One measures one upload, and by how much memory grows over what a small file
-// takes.
-func (s *Scene) One(ctx context.Context, size int64) error {
-	c := s.content(size)
-	return s.move(ctx, 2*(size+warmSize), func(m Mover) error {
-		before, err := s.warm(ctx, m)
-		if err != nil {
-			return err
-		}
-		id := ""
-		err = s.watched(1, size, func() error {
-			id, err = s.upload(ctx, m, c)
-			return err
+			return verify(ctx, m, id, c)
 		})
 		if err != nil {
 			return err
 		}
-		s.cell.GrownUpMB = s.cell.PeakMB - before
+		if err := s.grown(before); err != nil || down {
+			s.cell.Add("grown-by-uploading-MB", up-before)
+			return err
+		}
 		return verify(ctx, m, id, c)
 	})
 }
@@ -139,42 +104,42 @@ func (s *Scene) One(ctx context.Context, size int64) error {
 func (s *Scene) burst(ctx context.Context, n int, size int64) error {
 	c := s.content(size)
 	all := int64(n)*size + 2*warmSize
-	return s.move(ctx, all, func(m Mover) error {
+	return s.within(ctx, all, func(m Mover) error {
 		before, err := s.warm(ctx, m)
 		if err != nil {
 			return err
 		}
 		err = s.watched(n, size, func() error { return s.atOnce(ctx, n, all, c) })
-		s.cell.GrownMB = s.cell.PeakMB - before
-		return err
+		return errors.Join(err, s.grown(before))
 	})
+}
+
+// grown notes by how much the most memory is more than before.
+func (s *Scene) grown(before float64) error {
+	peak, err := s.peak()
+	s.cell.Add("grown-MB", peak-before)
+	return err
 }
 
 // atOnce uploads n files over as many connections.
 func (s *Scene) atOnce(ctx context.Context, n int, patience int64, c *Content) error {
-	movers := make([]Mover, n)
-	errs := make([]error, n)
-	for i := range movers {
+	var group errgroup.Group
+	start := make(chan struct{}) // when all are connected
+	for range n {
 		m, err := s.newMover(ctx, patience)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = m.Close() }() // what it sent was acknowledged, or has failed
-		movers[i] = m
+		group.Go(func() error {
+			<-start
+			_, err := m.Upload(ctx, c)
+			return err
+		})
 	}
-	var wg sync.WaitGroup
-	for i, m := range movers {
-		wg.Go(func() { _, errs[i] = m.Upload(ctx, c) })
-	}
-	wg.Wait()
-	failed := 0
-	for _, err := range errs {
-		if err != nil {
-			failed++
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d uploads at once failed: %w", failed, n, errors.Join(errs...))
+	close(start)
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("uploads at once: %w", err)
 	}
 	s.stored += n
 	return nil
@@ -193,9 +158,9 @@ func (s *Scene) warm(ctx context.Context, m Mover) (float64, error) {
 	return s.peak()
 }
 
-// move has do move as many bytes, and looks whether the database has what was
+// within has do move as many bytes, and looks whether the database has what was
 // acknowledged.
-func (s *Scene) move(ctx context.Context, bytes int64, do func(Mover) error) error {
+func (s *Scene) within(ctx context.Context, bytes int64, do func(Mover) error) error {
 	m, err := s.newMover(ctx, bytes)
 	if err != nil {
 		return err

@@ -1,40 +1,43 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
 // A Conn is a connection over which files go.
 type Conn struct {
-	net.Conn
-	answers *loadgen.Answers
+	*loadgen.Conn
 	release func() bool
 }
 
 // Dial connects to a server that has time for as many bytes. The context ends
 // what is under way.
 func Dial(ctx context.Context, addr string, bytes int64) (*Conn, error) {
-	conn, err := loadgen.Dial(ctx, addr, time.Now().Add(loadgen.AnswerTimeout+time.Duration(bytes/slowest)*time.Second))
+	patience := loadgen.AnswerTimeout + time.Duration(bytes/slowest)*time.Second
+	conn, err := loadgen.Dial(ctx, addr, time.Now().Add(patience), courierBuffer)
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{
-		Conn: conn, answers: loadgen.NewAnswersSize(conn, courierBuffer),
-		release: context.AfterFunc(ctx, func() { _ = conn.Close() }),
-	}, nil
+	return &Conn{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })}, nil
 }
 
 // Close ends the connection.
@@ -43,10 +46,22 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Send writes the head of a request, the content and what comes after it, and returns
-// the body of the answer, which must have the status.
-func (c *Conn) Send(before string, what *Content, after string, status int) ([]byte, error) {
-	_, err := io.WriteString(c, before)
+// Post uploads a file, as it is or as a form, and returns the body of the answer, which must have the status.
+func (c *Conn) Post(path, header string, form bool, what *Content, status int) ([]byte, error) {
+	const (
+		boundary = "formbench-0123456789abcdef"
+		kind     = "Content-Type: application/pdf\r\n"
+	)
+	before, after := "", ""
+	if form {
+		header += "Content-Type: multipart/form-data; boundary=" + boundary + "\r\n"
+		before = "--" + boundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"scan.pdf\"\r\n" + kind + "\r\n"
+		after = "\r\n--" + boundary + "--\r\n"
+	} else {
+		header += kind + "Content-Disposition: attachment; filename=\"scan.pdf\"\r\n"
+	}
+	_, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
+		"%sContent-Length: %d\r\n\r\n%s", path, header, int64(len(before))+what.Size+int64(len(after)), before)
 	if err == nil {
 		_, err = what.WriteTo(c)
 	}
@@ -54,7 +69,7 @@ func (c *Conn) Send(before string, what *Content, after string, status int) ([]b
 		_, err = io.WriteString(c, after)
 	}
 	// A server that refuses may answer before everything is sent.
-	body, answerErr := c.answers.Next(status, true)
+	body, answerErr := c.Next(status)
 	if answerErr != nil || err != nil {
 		return nil, fmt.Errorf("upload: %w", errors.Join(answerErr, err))
 	}
@@ -66,7 +81,7 @@ func (c *Conn) Fetch(request []byte, w io.Writer) (int64, error) {
 	if _, err := c.Write(request); err != nil {
 		return 0, fmt.Errorf("download: %w", err)
 	}
-	n, err := c.answers.Pour(http.StatusOK, w)
+	n, err := c.Pour(http.StatusOK, w)
 	if err != nil {
 		return n, fmt.Errorf("download: %w", err)
 	}
@@ -93,32 +108,12 @@ func newCourier(ctx context.Context, s *Scene, bytes int64) (*courier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &courier{Conn: conn, world: s.world, form: s.cell.What == FormWhat, hashes: s.cell.System != bench.CopySystem}, nil
-}
-
-// Around the content of a form.
-const (
-	FormBoundary = "formbench-0123456789abcdef"
-	FormBegin    = "--" + FormBoundary + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"scan.pdf\"\r\n" +
-		"Content-Type: application/pdf\r\n\r\n"
-	FormEnd = "\r\n--" + FormBoundary + "--\r\n"
-)
-
-// uploadHead returns what comes before the content, and what comes after it.
-func (c *courier) uploadHead(size int64) (before, after string) {
-	header := "Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=\"scan.pdf\"\r\n"
-	if c.form {
-		header = "Content-Type: multipart/form-data; boundary=" + FormBoundary + "\r\n"
-		before, after = FormBegin, FormEnd
-	}
-	return fmt.Sprintf("POST %s/%s/files HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: formbench\r\nAccept: application/json\r\n"+
-		"Authorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s",
-		c.world.ListPath(), fixture.StoredID(0), c.world.Key, header, int64(len(before))+size+int64(len(after)), before), after
+	return &courier{Conn: conn, world: s.world, form: s.cell.What == bench.FormWhat, hashes: s.cell.System != bench.CopySystem}, nil
 }
 
 func (c *courier) Upload(_ context.Context, what *Content) (string, error) {
-	before, after := c.uploadHead(what.Size)
-	body, err := c.Send(before, what, after, http.StatusCreated)
+	path, header := c.world.ListPath()+"/"+string(fixture.StoredID(0))+"/files", "Authorization: Bearer "+c.world.Key+"\r\n"
+	body, err := c.Post(path, header, c.form, what, http.StatusCreated)
 	if err != nil {
 		return "", err
 	}
@@ -138,4 +133,51 @@ func (c *courier) Upload(_ context.Context, what *Content) (string, error) {
 
 func (c *courier) Download(_ context.Context, id string, w io.Writer) (int64, error) {
 	return c.Fetch(c.world.Request(http.MethodGet, "/v1/files/"+id, nil), w)
+}
+
+// A direct is a client of an S3 server, with the defaults of minio-go.
+type direct struct {
+	client *minio.Client
+	stored int
+}
+
+func newDirect(s *s3server.Server) (*direct, error) {
+	client, err := minio.New(strings.TrimPrefix(s.Endpoint, "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(s3server.Key, s3server.Key, ""), Region: s3server.Region,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("minio-go: %w", err)
+	}
+	return &direct{client: client}, nil
+}
+
+// Close implements [mover].
+func (d *direct) Close() error { return nil }
+
+func (d *direct) Upload(ctx context.Context, c *Content) (string, error) {
+	if c.Size != int64(len(c.block)) {
+		return "", errors.New("minio-go: the content is not in memory")
+	}
+	d.stored++
+	id := strconv.Itoa(d.stored)
+	info, err := d.client.PutObject(ctx, s3server.Bucket, id, bytes.NewReader(c.block), c.Size, minio.PutObjectOptions{})
+	if err == nil && info.Size != c.Size {
+		err = fmt.Errorf("stored %d bytes of %d", info.Size, c.Size)
+	}
+	if err != nil {
+		return "", fmt.Errorf("minio-go: %w", err)
+	}
+	return id, nil
+}
+
+func (d *direct) Download(ctx context.Context, id string, w io.Writer) (int64, error) {
+	object, err := d.client.GetObject(ctx, s3server.Bucket, id, minio.GetObjectOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("minio-go: %w", err)
+	}
+	n, err := io.Copy(w, object)
+	if err := errors.Join(err, object.Close()); err != nil {
+		return n, fmt.Errorf("minio-go: %w", err)
+	}
+	return n, nil
 }

@@ -11,58 +11,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
+	"github.com/formsvc/toolkit/formsvc"
 )
-
-// MinioSystem has no server between the generator and S3.
-const MinioSystem = "minio-go"
-
-// The places where files are kept.
-const (
-	DiskPlace = "disk"
-	S3Place   = "S3"
-)
-
-// What is done with files.
-const (
-	UploadWhat   = "upload"
-	FormWhat     = "upload as a form" // multipart/form-data
-	DownloadWhat = "download"
-	LargeWhat    = "large file" // up and down again
-	BurstWhat    = "burst"      // uploads at once
-)
-
-// A Cell is one row of a table about files, measured once.
-type Cell struct {
-	What   string `json:"what"`
-	Place  string `json:"place"`
-	System string `json:"system"`
-	Round  int    `json:"round"`
-	Figures
-}
-
-// Figures are what was measured. Megabytes and gigabytes are powers of ten.
-type Figures struct {
-	Files        int     `json:"files"`
-	Bytes        int64   `json:"bytes"` // of each
-	Seconds      float64 `json:"seconds"`
-	PerSecond    float64 `json:"megabytesPerSecond"`
-	ServerCPU    float64 `json:"serverSecondsPerGigabyte"` // CPU time; 0 without a server of ours
-	S3CPU        float64 `json:"s3SecondsPerGigabyte"`     // of the S3 server
-	GeneratorCPU float64 `json:"generatorSecondsPerGigabyte"`
-	OtherCPU     float64 `json:"otherSecondsPerGigabyte"` // everything else on the machine, the kernel's writing to disk too
-	OtherCores   float64 `json:"otherCores"`
-	PeakMB       float64 `json:"peakMegabytes"`    // resident memory of our server
-	GrownUpMB    float64 `json:"grownUpMegabytes"` // the peak over that before, after uploading
-	GrownMB      float64 `json:"grownMegabytes"`   // the same at the end
-}
-
-// String names the cell in progress lines.
-func (c *Cell) String() string {
-	return fmt.Sprintf("round %d, %s, %s, %s", c.Round, c.What, c.Place, c.System)
-}
 
 // A Content is what is in a file: a block of random bytes, over and over.
 type Content struct {
@@ -87,6 +48,7 @@ type Runner struct {
 	*bench.Bench
 	block    []byte
 	contents map[int64]*Content // by size
+	done     []result.Cell      // that are compared with each other
 }
 
 // NewRunner fills the block that files are made of.
@@ -96,25 +58,56 @@ func NewRunner(b *bench.Bench) (*Runner, error) {
 	return f, err
 }
 
-// Run measures uploads and downloads. What was measured until one fails is
-// returned, too.
-func Run(ctx context.Context, b *bench.Bench) (cells []Cell, err error) {
+// Run measures uploads and downloads.
+func Run(ctx context.Context, b *bench.Bench) error {
 	f, err := NewRunner(b)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, c := range plan(b) {
-		if err := f.cell(ctx, &c); err != nil {
-			return cells, fmt.Errorf("%s: %w", &c, err)
+	for _, group := range plan(b) {
+		if err := f.group(ctx, group); err != nil {
+			return err
 		}
-		cells = append(cells, c)
-		_, _ = fmt.Fprintf(b.Log, "%s: %s\n", &c, c.summary())
 	}
-	return cells, nil
+	return nil
 }
 
-// burstSize is how large the files are that go at once.
-func burstSize(o *bench.Options) int64 { return max(o.FileSize/burstShare, 1) }
+func (f *Runner) group(ctx context.Context, cells []result.Cell) (err error) {
+	peer := bench.CopySystem
+	if cells[0].Store == bench.S3Place {
+		peer = bench.MinioSystem
+	}
+	defer func() { err = errors.Join(err, f.Compare(peer)) }()
+	for i := range cells {
+		if err := f.cell(ctx, &cells[i]); err != nil {
+			return fmt.Errorf("%s: %w", &cells[i], err)
+		}
+		f.Done(&cells[i])
+	}
+	return nil
+}
+
+// Done keeps a cell until it is compared.
+func (f *Runner) Done(c *result.Cell) { f.done = append(f.done, *c) }
+
+// Compare notes the cells that are done, with how fast each was over how fast the one of another system was.
+func (f *Runner) Compare(system string) (err error) {
+	base := 0.0
+	for i := range f.done {
+		if f.done[i].System == system {
+			base, _ = f.done[i].Get("MB/s")
+		}
+	}
+	for i := range f.done {
+		c := &f.done[i]
+		if rate, _ := c.Get("MB/s"); base > 0 && c.System != system {
+			c.Add("of-"+system, rate/base)
+		}
+		err = errors.Join(err, f.Note(c))
+	}
+	f.done = nil
+	return err
+}
 
 // content returns the content of files of a size.
 func (f *Runner) content(size int64) *Content {
@@ -128,53 +121,44 @@ func (f *Runner) content(size int64) *Content {
 	return f.contents[size]
 }
 
-// summary is what the progress line says.
-func (c *Cell) summary() string {
-	if c.What == LargeWhat || c.What == BurstWhat {
-		return fmt.Sprintf("memory grew by %.1f MB at %.0f MB/s", c.GrownMB, c.PerSecond)
-	}
-	return fmt.Sprintf("%.0f MB/s, CPU s per GB: server %.2f, S3 %.2f, generator %.2f, other %.2f",
-		c.PerSecond, c.ServerCPU, c.S3CPU, c.GeneratorCPU, c.OtherCPU)
-}
-
-// plan returns the cells in the order they are measured in: what is compared
-// is measured one after the other, beginning elsewhere in each round. Memory
-// hardly varies and is measured once.
-func plan(b *bench.Bench) (list []Cell) {
+// plan returns the cells in the order they are measured in: those of a group are
+// compared, beginning elsewhere in each round. Memory hardly varies and is measured once.
+func plan(b *bench.Bench) (groups [][]result.Cell) {
 	for round := range b.Rounds {
 		for _, place := range places(b) {
-			for _, what := range [][]string{{UploadWhat, FormWhat}, {DownloadWhat}} {
-				cells := comparedCells(place, what)
-				at := round % len(cells)
-				list = slices.Concat(list, cells[at:], cells[:at])
+			for _, whats := range [][]string{{bench.UploadWhat, bench.FormWhat}, {bench.DownloadWhat}} {
+				groups = append(groups, bench.Rotated(comparedCells(place, whats, round), round))
 			}
-			if round == 0 {
-				for _, what := range []string{LargeWhat, BurstWhat} {
-					list = append(list, Cell{What: what, Place: place, System: bench.APISystem})
-				}
+			if round > 0 {
+				continue
 			}
-		}
-		for i := range list {
-			if list[i].Round == 0 {
-				list[i].Round = round + 1
+			for _, what := range []string{bench.LargeWhat, bench.BurstWhat} {
+				groups = append(groups, []result.Cell{newCell(what, place, bench.APISystem, round)})
 			}
 		}
 	}
-	return list
+	return groups
+}
+
+func newCell(what, place, system string, round int) result.Cell {
+	return result.Cell{Key: result.Key{Part: bench.FilesPart, What: what, Store: place, System: system}, Round: round + 1}
 }
 
 // comparedCells returns the cells that are compared with each other. Only the
 // API knows forms.
-func comparedCells(place string, whats []string) (cells []Cell) {
+func comparedCells(place string, whats []string, round int) (cells []result.Cell) {
 	systems := []string{bench.CopySystem, bench.CarefulSystem}
-	if place == S3Place {
-		systems = []string{MinioSystem}
+	if place == bench.S3Place {
+		systems = []string{bench.MinioSystem}
+	}
+	if whats[0] == bench.DownloadWhat {
+		systems = systems[:1] // one that is careful about what comes sends in the same way
 	}
 	for _, system := range systems {
-		cells = append(cells, Cell{What: whats[0], Place: place, System: system})
+		cells = append(cells, newCell(whats[0], place, system, round))
 	}
 	for _, what := range whats {
-		cells = append(cells, Cell{What: what, Place: place, System: bench.APISystem})
+		cells = append(cells, newCell(what, place, bench.APISystem, round))
 	}
 	return cells
 }
@@ -182,9 +166,9 @@ func comparedCells(place string, whats []string) (cells []Cell) {
 // places are those that can be measured here.
 func places(b *bench.Bench) []string {
 	if b.S3Program == "" {
-		return []string{DiskPlace}
+		return []string{bench.DiskPlace}
 	}
-	return []string{DiskPlace, S3Place}
+	return []string{bench.DiskPlace, bench.S3Place}
 }
 
 // Prepare finds out whether there is an S3 server.
@@ -198,19 +182,192 @@ func Prepare(b *bench.Bench) {
 }
 
 // cell measures one cell, with servers and directories of its own.
-func (f *Runner) cell(ctx context.Context, c *Cell) (err error) {
+func (f *Runner) cell(ctx context.Context, c *result.Cell) (err error) {
 	s, err := f.NewScene(ctx, c)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if err != nil {
 		return err
 	}
 	switch c.What {
-	case LargeWhat:
-		return s.large(ctx, f.FileLarge)
-	case BurstWhat:
-		return s.burst(ctx, f.FileBurst, burstSize(&f.Options))
-	case DownloadWhat:
-		return s.downloads(ctx, f.FileCount, f.FileSize)
+	case bench.LargeWhat:
+		return s.Large(ctx, f.FileLarge, true)
+	case bench.BurstWhat:
+		return s.burst(ctx, f.FileBurst, max(f.FileSize/burstShare, 1))
 	}
-	return s.uploads(ctx, f.FileCount, f.FileSize)
+	return s.move(ctx, f.FileCount, f.FileSize, c.What == bench.DownloadWhat)
+}
+
+// A Scene is what a cell needs: directories, servers and where to send
+// files. Closing it removes all that was stored.
+type Scene struct {
+	*Runner
+	cell   *result.Cell
+	dir    string
+	s3     *s3server.Server // nil on disk
+	Server *server.Process  // nil where the generator speaks to S3 itself
+	world  database.World
+	stored int // files that the system has acknowledged
+	db     *database.Database
+	peer   Peer // nil for a system of ours
+}
+
+// A Peer is another system that takes files.
+type Peer interface {
+	// NewMover returns one for its server at addr that may move as many bytes.
+	NewMover(ctx context.Context, addr string, bytes int64) (Mover, error)
+	// Holds fails unless as many files are there as were acknowledged. The server has
+	// ended.
+	Holds(ctx context.Context, stored int) error
+}
+
+// PeerScene returns a scene with a peer that has its data in dir. Its server is yet to
+// be started.
+func (f *Runner) PeerScene(c *result.Cell, dir string, peer Peer) *Scene {
+	return &Scene{Runner: f, cell: c, dir: dir, peer: peer}
+}
+
+// NewScene returns one that has to be closed also when it fails.
+func (f *Runner) NewScene(ctx context.Context, c *result.Cell) (s *Scene, err error) {
+	s = &Scene{Runner: f, cell: c, world: database.InventedWorld()}
+	if s.dir, err = os.MkdirTemp(f.Dir, "formbench-"); err != nil {
+		return s, err
+	}
+	cfg := server.Config{System: c.System, Files: filepath.Join(s.dir, "files"), MaxFile: max(f.FileSize, f.FileLarge, warmSize)}
+	if err := os.Mkdir(cfg.Files, 0o700); err != nil {
+		return s, err
+	}
+	if c.Store == bench.S3Place {
+		if s.s3, err = s3server.Start(ctx, f.S3Program, s.dir); err != nil {
+			return s, err
+		}
+		cfg.Files, cfg.Endpoint = "", s.s3.Endpoint
+	}
+	if c.System == bench.MinioSystem {
+		return s, nil
+	}
+	if c.System == bench.APISystem {
+		if err := s.makeDatabase(ctx); err != nil {
+			return s, err
+		}
+		cfg.DSN = s.db.DSN
+	}
+	cfg.Profile = f.Profile(c)
+	s.Server, err = server.Start(ctx, f.Self, cfg, f.Log)
+	return s, err
+}
+
+// makeDatabase makes one with a response that gets the files.
+func (s *Scene) makeDatabase(ctx context.Context) (err error) {
+	if s.db, err = database.New(ctx, bench.SQLiteStore, s.dir); err != nil {
+		return err
+	}
+	account, err := s.db.NewAccount(ctx)
+	if err != nil {
+		return err
+	}
+	s.world, err = s.db.WithResponses(ctx, account, 1)
+	return err
+}
+
+// Close ends the servers and removes all that was stored.
+func (s *Scene) Close() error {
+	if s == nil {
+		return nil
+	}
+	err := s.stopServer()
+	if s.s3 != nil {
+		s.s3.Stop()
+	}
+	if s.dir == "" {
+		return err
+	}
+	err = errors.Join(err, os.RemoveAll(s.dir))
+	syscall.Sync() // so that the next cell does not wait for what this one wrote
+	return err
+}
+
+func (s *Scene) stopServer() (err error) {
+	if s.Server != nil {
+		err = s.Server.Stop()
+	}
+	s.Server = nil
+	return err
+}
+
+// holds fails unless the API has as many files as were acknowledged. It ends the
+// server.
+func (s *Scene) holds(ctx context.Context) error {
+	if s.peer != nil {
+		return errors.Join(s.stopServer(), s.peer.Holds(ctx, s.stored))
+	}
+	if s.db == nil {
+		return nil
+	}
+	if err := s.stopServer(); err != nil {
+		return err
+	}
+	return s.db.With(ctx, func(db database.Store, _ *formsvc.Service) error {
+		page, err := db.Files(ctx, formsvc.FileQuery{
+			AccountID: s.world.Campaign.AccountID, CampaignID: s.world.Campaign.ID, ResponseID: fixture.StoredID(0),
+			Page: formsvc.PageQuery{Limit: 1},
+		})
+		if err == nil && page.Total != int64(s.stored) {
+			err = fmt.Errorf("%d files were acknowledged, the database has %d", s.stored, page.Total)
+		}
+		return err
+	})
+}
+
+// watched notes what it takes to move n files of a size.
+func (s *Scene) watched(n int, size int64, move func() error) error {
+	pids := []int{0, 0}
+	if s.Server != nil {
+		pids[0] = s.Server.PID
+	}
+	if s.s3 != nil {
+		pids[1] = s.s3.PID
+	}
+	before, err := proc.ReadTimes(pids...)
+	if err != nil {
+		return err
+	}
+	if err := move(); err != nil {
+		return err
+	}
+	after, err := proc.ReadTimes(pids...)
+	if err != nil {
+		return err
+	}
+	charge(s.cell, float64(n)*float64(size)/1e9, &before, &after)
+	if s.Server == nil {
+		return nil
+	}
+	peak, err := s.peak()
+	s.cell.Add("peak-MB", peak)
+	return err
+}
+
+// charge turns the CPU times around a measurement, of our server and of that of
+// S3, into figures. Megabytes and gigabytes are powers of ten.
+func charge(c *result.Cell, gigabytes float64, before, after *proc.Times) {
+	seconds, each, generator, other := after.Since(before)
+	perGB := seconds / gigabytes
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "MB/s", Value: gigabytes * 1e3 / seconds},
+		{Unit: "CPU-s/GB", Value: (each[0] + each[1]) * perGB},
+		{Unit: "server-s/GB", Value: each[0] * perGB},
+		{Unit: "S3-s/GB", Value: each[1] * perGB},
+		{Unit: "generator-s/GB", Value: generator * perGB},
+		{Unit: "other-s/GB", Value: other * perGB}, // the kernel's writing to disk, too
+		{Unit: "other-cores", Value: other},
+	}...)
+}
+
+// peak returns the most memory that our server ever had resident, in MB, or 0
+// without a server.
+func (s *Scene) peak() (float64, error) {
+	if s.Server == nil {
+		return 0, nil
+	}
+	return proc.PeakMB(s.Server.PID)
 }

@@ -1,17 +1,23 @@
 // Package loadgen sends requests and takes the time: as fast as they are answered, or at
-// a rate whatever the answers. Its client knows little of HTTP/1.1, since one that costs
-// more than the server would be measured instead of it.
+// a rate whatever the answers, from when each was due. Requests are bytes that were made
+// before, and fasthttp reads the answers: a client that costs more than the server would be
+// measured instead of it.
 package loadgen
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
@@ -30,6 +36,11 @@ type Load struct {
 	Rate       float64   // requests a second; 0 for a closed loop
 	Begin, End time.Time // when samples are taken
 
+	// TooMuch is a load that the server may refuse. Connections that break are opened again; in an open loop latencies
+	// begin when a request is sent, and one that is a second late is given up.
+	TooMuch bool
+	Polite  bool // wait for as long as Retry-After says when refused
+
 	failed atomic.Bool
 	due    chan time.Time // of an open loop
 }
@@ -38,22 +49,24 @@ type Load struct {
 type Sample struct {
 	Latencies []time.Duration // of the requests answered in time, shortest first
 	Answered  int             // all requests with the right answer, warm-up included
-	Errors    int
-	Err       error // the first of them
+	Err       error           // the first that ended a connection
+
+	// Of a load that is too much, in time:
+	Refused int
+	Unsent  int // given up
+	Broken  int // connections
+	Unsure  int // requests without an answer, warm-up included
 }
 
-// run connects, loads until the end and returns when every request is answered.
+const (
+	tooLate     = time.Second // when a request is given up
+	politely    = time.Second // what Retry-After says
+	unavailable = 503         // the status of what is refused
+)
+
+// run loads until the end and returns when every request is answered.
 // One that fails ends the load.
 func (l *Load) run(ctx context.Context) (Sample, error) {
-	conns, err := l.connect(ctx)
-	defer func() {
-		for _, c := range conns {
-			_ = c.Close()
-		}
-	}()
-	if err != nil {
-		return Sample{}, err
-	}
 	defer context.AfterFunc(ctx, func() { l.failed.Store(true) })()
 	parts := make([]Sample, l.Conns)
 	var wg sync.WaitGroup
@@ -61,8 +74,12 @@ func (l *Load) run(ctx context.Context) (Sample, error) {
 		l.due = make(chan time.Time, int(l.Rate*time.Until(l.End).Seconds())+1)
 		wg.Go(l.pace)
 	}
-	for i, c := range conns {
-		wg.Go(func() { l.work(c, i, &parts[i]) })
+	for i := range parts {
+		wg.Go(func() {
+			if parts[i].Err = l.work(ctx, i, &parts[i]); parts[i].Err != nil {
+				l.failed.Store(true)
+			}
+		})
 	}
 	wg.Wait()
 	var all Sample
@@ -70,65 +87,97 @@ func (l *Load) run(ctx context.Context) (Sample, error) {
 		all.Add(&parts[i])
 	}
 	slices.Sort(all.Latencies)
-	return all, ctx.Err()
+	return all, errors.Join(all.Err, ctx.Err())
 }
 
 // Add adds what one connection saw.
 func (s *Sample) Add(part *Sample) {
 	s.Latencies = append(s.Latencies, part.Latencies...)
 	s.Answered += part.Answered
-	s.Errors += part.Errors
+	s.Refused += part.Refused
+	s.Unsent += part.Unsent
+	s.Broken += part.Broken
+	s.Unsure += part.Unsure
 	if s.Err == nil {
 		s.Err = part.Err
 	}
 }
 
-func (l *Load) connect(ctx context.Context) (conns []net.Conn, err error) {
-	for range l.Conns {
-		c, err := Dial(ctx, l.Addr, l.End.Add(AnswerTimeout))
-		if err != nil {
-			return conns, err
-		}
-		conns = append(conns, c)
-	}
-	return conns, nil
-}
-
 // work is the loop of one connection.
-func (l *Load) work(conn net.Conn, number int, s *Sample) {
-	s.Latencies = make([]time.Duration, 0, 1<<16)
-	reader := NewAnswers(conn)
+func (l *Load) work(ctx context.Context, number int, s *Sample) error {
+	s.Latencies = make([]time.Duration, 0, 1<<12)
+	var conn *Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}()
 	// Connections begin at different requests, spread over all of them.
 	next := number * len(l.Requests) / l.Conns
 	var buf []byte
 	for !l.failed.Load() {
-		start, ok := l.turn()
+		if conn == nil {
+			var err error
+			if conn, err = Dial(ctx, l.Addr, l.End.Add(AnswerTimeout), Most); err != nil {
+				if !l.TooMuch {
+					return err
+				}
+				s.Broken++
+				time.Sleep(time.Millisecond)
+				if !time.Now().Before(l.End) {
+					return nil
+				}
+				continue
+			}
+		}
+		start, ok := l.turn(s)
 		if !ok {
-			return
+			return nil
 		}
 		buf = l.Fresh(buf, next, number, s.Answered)
-		if err := l.once(conn, reader, buf); err != nil {
-			s.Errors, s.Err = 1, err
-			l.failed.Store(true)
-			return
+		status, err := conn.once(buf)
+		switch {
+		case err != nil && l.TooMuch:
+			s.Broken++
+			s.Unsure++
+			_ = conn.Close()
+			conn = nil
+		case err != nil:
+			return err
+		case status != l.Status && (status != unavailable || !l.TooMuch):
+			return fmt.Errorf("answered %d, want %d: %.300s", status, l.Status, conn.answer.Body())
+		default:
+			l.note(s, status, start)
 		}
-		end := time.Now()
+		next = (next + 1) % len(l.Requests)
+	}
+	return nil
+}
+
+// note counts an answer.
+func (l *Load) note(s *Sample, status int, start time.Time) {
+	end := time.Now()
+	counts := l.counts(start, end)
+	if status == l.Status {
 		s.Answered++
-		if l.counts(start, end) {
+		if counts {
 			s.Latencies = append(s.Latencies, end.Sub(start))
 		}
-		if next++; next == len(l.Requests) {
-			next = 0
-		}
+		return
+	}
+	if counts {
+		s.Refused++
+	}
+	if l.Polite {
+		time.Sleep(min(politely, max(time.Until(l.End), 0)))
 	}
 }
 
-func (l *Load) once(conn net.Conn, reader *Answers, request []byte) error {
-	if _, err := conn.Write(request); err != nil {
-		return fmt.Errorf("send a request: %w", err)
+func (c *Conn) once(request []byte) (status int, err error) {
+	if _, err := c.Write(request); err != nil {
+		return 0, fmt.Errorf("send a request: %w", err)
 	}
-	_, err := reader.Next(l.Status, false)
-	return err
+	return c.read()
 }
 
 // A Workload is the requests of a cell. Every connection sends all of them in
@@ -149,13 +198,12 @@ func (w *Workload) Fresh(buf []byte, i, conn, count int) []byte {
 	}
 	buf = append(buf[:0], w.Requests[i]...)
 	random := fixture.Scatter(conn<<40 | count)
-	copy(buf[w.Keys[i]:], fmt.Sprintf("%08x-%04x-4%03x-8%03x-%012x", uint32(random), uint16(random>>32), random>>48&0xfff, //nolint:gosec // parts of it
-		random>>60, conn<<32|count))
+	copy(buf[w.Keys[i]:], fmt.Sprintf("%016x-%019x", random, conn<<32|count))
 	return buf
 }
 
 // Watched runs the load and reads the CPU times at its beginning and end.
-func (l *Load) Watched(ctx context.Context, server int) (s Sample, before, after proc.Usage, err error) {
+func (l *Load) Watched(ctx context.Context, server int) (s Sample, before, after proc.Times, err error) {
 	var loadErr error
 	done := make(chan struct{})
 	go func() {
@@ -163,9 +211,9 @@ func (l *Load) Watched(ctx context.Context, server int) (s Sample, before, after
 		s, loadErr = l.run(ctx)
 	}()
 	WaitUntil(l.Begin, done)
-	before, err = proc.ReadUsage(server)
+	before, err = proc.ReadTimes(server)
 	WaitUntil(l.End, done)
-	after, afterErr := proc.ReadUsage(server)
+	after, afterErr := proc.ReadTimes(server)
 	<-done
 	return s, before, after, errors.Join(loadErr, err, afterErr)
 }
@@ -194,12 +242,30 @@ func (l *Load) pace() {
 	}
 }
 
+// sleepUntil returns at that time, some 60 µs late. Go's own timers may be a
+// millisecond late in a process that has nothing else to do.
+func sleepUntil(t time.Time) {
+	for left := time.Until(t); left > 0; left = time.Until(t) {
+		wait := syscall.NsecToTimespec(int64(left))
+		if err := syscall.Nanosleep(&wait, nil); err != nil && err != syscall.EINTR {
+			time.Sleep(left)
+		}
+	}
+}
+
 // turn waits until the next request may be sent, and returns since when it should
 // have been.
-func (l *Load) turn() (start time.Time, ok bool) {
-	if l.due != nil {
+func (l *Load) turn(s *Sample) (start time.Time, ok bool) {
+	for l.due != nil {
 		start, ok = <-l.due
-		return start, ok
+		if !ok || !l.TooMuch {
+			return start, ok
+		}
+		now := time.Now()
+		if now.Sub(start) < tooLate {
+			return now, now.Before(l.End)
+		}
+		s.Unsent++
 	}
 	start = time.Now()
 	return start, start.Before(l.End)
@@ -208,8 +274,94 @@ func (l *Load) turn() (start time.Time, ok bool) {
 // counts reports whether a request is one of those between begin and end. Those of
 // an open loop are what was due then, or slow answers would not count.
 func (l *Load) counts(start, end time.Time) bool {
-	if l.due != nil {
+	if l.due != nil && !l.TooMuch {
 		return !start.Before(l.Begin)
 	}
 	return !end.Before(l.Begin) && end.Before(l.End)
+}
+
+// Quantile returns the smallest sample that part of the whole of all are not above
+// (nearest rank) in milliseconds, or 0 when there is none.
+func Quantile(sorted []time.Duration, part, whole int) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := (len(sorted)*part + whole - 1) / whole
+	return Milliseconds(sorted[max(rank-1, 0)])
+}
+
+// Milliseconds returns a duration in milliseconds.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// A Conn is a connection to a server, with a reader of its answers.
+type Conn struct {
+	net.Conn
+	reader *bufio.Reader
+	answer fasthttp.Response
+}
+
+// Most is more than most answers have.
+const Most = 32 << 10
+
+// Dial opens a connection on which everything must be done by the deadline, and which reads as many bytes at once.
+func Dial(ctx context.Context, addr string, deadline time.Time, size int) (*Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect: %w", err), conn.Close())
+	}
+	c := &Conn{Conn: conn, reader: bufio.NewReaderSize(conn, size)}
+	c.answer.KeepBodyBuffer = true
+	return c, nil
+}
+
+// Next reads one answer, which must have the status, and returns its body until the next one is read.
+func (c *Conn) Next(want int) ([]byte, error) {
+	status, err := c.read()
+	if err == nil && status != want {
+		err = fmt.Errorf("answered %d, want %d: %.300s", status, want, c.answer.Body())
+	}
+	return c.answer.Body(), err
+}
+
+func (c *Conn) read() (status int, err error) {
+	if err := c.answer.Read(c.reader); err != nil {
+		return 0, fmt.Errorf("read an answer: %w", err)
+	}
+	return c.answer.StatusCode(), nil
+}
+
+// Pour reads one answer, which must have the status, and writes its body.
+func (c *Conn) Pour(want int, w io.Writer) (n int64, err error) {
+	c.answer.StreamBody = true
+	defer func() {
+		c.answer.StreamBody = false
+		if closeErr := c.answer.CloseBodyStream(); err == nil {
+			err = closeErr
+		}
+	}()
+	status, err := c.read()
+	if err != nil {
+		return 0, err
+	}
+	if status != want {
+		return 0, fmt.Errorf("answered %d, want %d: %.300s", status, want, c.answer.Body())
+	}
+	return io.CopyBuffer(w, struct{ io.Reader }{c.answer.BodyStream()}, make([]byte, c.reader.Size()))
+}
+
+// Ask sends one request on a connection of its own and returns the body of the
+// answer.
+func Ask(ctx context.Context, addr string, request []byte, want int) ([]byte, error) {
+	conn, err := Dial(ctx, addr, time.Now().Add(AnswerTimeout), Most)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write(request); err != nil {
+		return nil, fmt.Errorf("send a request: %w", err)
+	}
+	return conn.Next(want)
 }

@@ -9,40 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/files"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
-
-// The systems that the API is compared with, besides the ceiling. Where nothing
-// else is said, PocketBase is as it comes, synchronous NORMAL, and anyone may use
-// its collections.
-const (
-	PocketSystem  = "PocketBase"
-	TokenSystem   = "PocketBase, token"               //nolint:gosec // a name: only a superuser may
-	FullSystem    = "PocketBase FULL"                 // what is answered is on the disk
-	BatchSystem   = "PocketBase FULL, batch of three" // response, event and delivery in one transaction
-	createdSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index
-
-	offsetSystem = "formsvc, offset" // pages by number instead of by cursor
-	InsertSystem = "inserts"         // no server: one row per statement
-)
-
-// What the requests of a cell do that no other part does.
-const (
-	dueWhat  = "create, open loop"
-	pageWhat = "far page" // half-way through the campaign
-)
-
-// A Result is what these parts found out.
-type Result struct {
-	Requests []requests.Cell  `json:"requests"`
-	Files    []files.Cell     `json:"files"`
-	Starts   []StartCell      `json:"starts"`
-	Ratios   []requests.Ratio `json:"ratios"`
-}
 
 // A runner is the parts of a run that compare with peers.
 type runner struct {
@@ -51,17 +28,11 @@ type runner struct {
 	full     string // the same with -peer-fill responses
 	ours     *database.Database
 	world    database.World // of the filled database of ours
-	result   Result
 }
 
-// Run measures them. What was measured until one fails is returned, too.
-func Run(ctx context.Context, b *bench.Bench) (Result, error) {
+// Run measures them.
+func Run(ctx context.Context, b *bench.Bench) (err error) {
 	p := &runner{Bench: b}
-	err := p.all(ctx)
-	return p.result, err
-}
-
-func (p *runner) all(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, p.close()) }()
 	for _, part := range []struct {
 		name, store string
@@ -79,7 +50,6 @@ func (p *runner) all(ctx context.Context) (err error) {
 			}
 		}
 	}
-	p.result.Ratios = ratios(p.result.Requests)
 	return nil
 }
 
@@ -113,8 +83,164 @@ func (p *runner) close() (err error) {
 	return err
 }
 
-// note adds a measured cell.
-func (p *runner) note(c *requests.Cell) {
-	p.result.Requests = append(p.result.Requests, *c)
-	_, _ = fmt.Fprintf(p.Log, "%s: %.0f/s, server %.0f µs\n", c, c.PerSecond, c.ServerMicros)
+// creates measures new responses: as fast as they are answered, and at a rate that
+// both can carry.
+func (p *runner) creates(ctx context.Context, round int) error {
+	systems := []string{bench.CeilingSystem, bench.APISystem, bench.PocketSystem, bench.TokenSystem, bench.FullSystem, bench.BatchSystem}
+	most, rate := slices.Max(p.PeerConns), 0.0
+	for _, c := range requests.Plan(bench.PeerCreatePart, bench.SQLiteStore, []string{bench.CreateWhat}, p.PeerConns, []int{0}, systems, round) {
+		if err := p.createCell(ctx, &c, 0); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+		if c.System == bench.PocketSystem && c.Conns == most {
+			rate, _ = c.Get("requests/s")
+		}
+	}
+	systems = []string{bench.APISystem, bench.PocketSystem}
+	for _, c := range requests.Plan(bench.PeerCreatePart, bench.SQLiteStore, []string{bench.DueWhat}, []int{most}, []int{0}, systems, round) {
+		if err := p.createCell(ctx, &c, rate/2); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+// createCell measures and notes a cell, of an open loop when there is a rate.
+func (p *runner) createCell(ctx context.Context, c *result.Cell, rate float64) error {
+	s, err := p.contender(ctx, c)
+	if err != nil {
+		return err
+	}
+	return requests.Create(ctx, p.Bench, c, s, &loadgen.Load{Rate: rate}, func(m *requests.Measured) { m.Figures(c) })
+}
+
+// contender returns that of a cell.
+func (p *runner) contender(ctx context.Context, c *result.Cell) (*requests.Contender, error) {
+	switch c.System {
+	case bench.CeilingSystem, bench.APISystem:
+		return requests.Ours(ctx, p.Bench, c, c.Store, server.Config{})
+	case bench.SingleSystem:
+		return p.single(ctx, c)
+	}
+	s, err := p.newPocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept := []string{pocketbase.Responses}
+	create := createPocket
+	switch c.System {
+	case bench.TokenSystem:
+		kept[0] = pocketbase.Private
+	case bench.BatchSystem:
+		kept, create = []string{pocketbase.Responses, pocketbase.Events, pocketbase.Deliveries}, batchPocket
+	}
+	return &requests.Contender{
+		Start: func(ctx context.Context) (*server.Process, error) { return p.startPocket(ctx, c, s.dir) },
+		Creates: func(token string) (loadgen.Workload, error) {
+			if c.System != bench.TokenSystem {
+				token = ""
+			}
+			return create(ctx, kept[0], token)
+		},
+		Holds: func(ctx context.Context, answered, _ int) error { return s.holds(ctx, answered, kept...) },
+		Drop:  s.drop,
+	}, nil
+}
+
+// postgres measures new responses beside a handler with one statement per request.
+func (p *runner) postgres(ctx context.Context, round int) error {
+	conns := slices.DeleteFunc(slices.Clone(p.PeerConns), func(n int) bool { return n == 1 }) // there is nothing to share
+	systems := []string{bench.APISystem, bench.SingleSystem}
+	for _, c := range requests.Plan(bench.PeerPostgresPart, bench.PostgresStore, []string{bench.CreateWhat}, conns, []int{0}, systems, round) {
+		if err := p.createCell(ctx, &c, 0); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+// single has the tables of the handler.
+func (p *runner) single(ctx context.Context, c *result.Cell) (*requests.Contender, error) {
+	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := database.OnServer(ctx, db.DSN, server.SingleSchema); err != nil {
+		return nil, errors.Join(err, db.Drop())
+	}
+	w := database.InventedWorld()
+	return &requests.Contender{
+		Start: func(ctx context.Context) (*server.Process, error) {
+			return requests.StartOurs(ctx, p.Bench, c, server.Config{DSN: db.DSN})
+		},
+		Creates: func(string) (loadgen.Workload, error) { return w.Creates() },
+		Holds: func(ctx context.Context, answered, _ int) error {
+			for _, table := range []string{"single_responses", "single_events", "single_deliveries"} {
+				n, err := database.ServerCount(ctx, db.DSN, "SELECT count(*) FROM "+table)
+				if err == nil && n != int64(answered) {
+					err = fmt.Errorf("%d were acknowledged, %s has %d", answered, table, n)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Drop: db.Drop,
+	}, nil
+}
+
+// startPocket starts PocketBase for a cell.
+func (p *runner) startPocket(ctx context.Context, c *result.Cell, dir string) (*server.Process, error) {
+	cfg := pocketbase.Config{Dir: dir, Full: c.System == bench.FullSystem || c.System == bench.BatchSystem, Profile: p.Profile(c)}
+	return server.StartProgram(ctx, cfg, p.Log, p.PeerProgram, pocketbase.Command)
+}
+
+// A pocketScene is a directory of PocketBase.
+type pocketScene struct{ dir string }
+
+func (s *pocketScene) drop() error { return os.RemoveAll(s.dir) }
+
+// idleWait is after how long a process that does nothing is looked at.
+const idleWait = time.Second
+
+// starts measures how soon a system answers, and its memory at rest.
+func (p *runner) starts(ctx context.Context, round int) error {
+	if err := p.fill(ctx); err != nil {
+		return err
+	}
+	systems := []string{bench.APISystem, bench.PocketSystem}
+	for _, c := range requests.Plan(bench.PeerStartPart, bench.SQLiteStore, []string{""}, []int{0}, []int{p.PeerFill}, systems, round) {
+		if err := p.startCell(ctx, &c); err != nil {
+			return fmt.Errorf("%s: %w", &c, err)
+		}
+	}
+	return nil
+}
+
+func (p *runner) startCell(ctx context.Context, c *result.Cell) (err error) {
+	work := p.world.Gets(c.Size)
+	if c.System == bench.PocketSystem {
+		work = getPocket(c.Size, "")
+	}
+	srv, err := p.startFull(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	if _, err := loadgen.Ask(ctx, srv.Addr, work.Requests[0], work.Status); err != nil {
+		return err
+	}
+	c.Add("ready-ms", loadgen.Milliseconds(time.Since(srv.Begin)))
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(idleWait):
+	}
+	idle, _, err := proc.MemoryMB(srv.PID)
+	if err != nil {
+		return err
+	}
+	c.Add("idle-MB", idle)
+	return p.Note(c)
 }

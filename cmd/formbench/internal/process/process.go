@@ -4,17 +4,21 @@
 package process
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"time"
+	"net/netip"
+	"strconv"
 
+	"github.com/formsvc/toolkit/cmd/formbench/internal/child"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook/delivery"
+	"github.com/formsvc/toolkit/webhook/egress"
 )
 
 // Command is the argument that makes this program a worker.
@@ -28,67 +32,55 @@ const (
 	HostileRole   = "hostile"   // receivers that do harm
 )
 
-// Work is a worker's process.
-func Work(ctx context.Context, in io.Reader, out io.Writer) error {
-	return worker.Run(ctx, in, out, func(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
-		switch cfg.Role {
-		case SenderRole:
-			return newSender(ctx, cfg)
-		case ReceiverRole:
-			return newReceiver(ctx)
-		case ReferenceRole:
-			return newReference(cfg)
-		case HostileRole:
-			return newHostile(ctx)
-		}
-		return nil, worker.Reply{}, fmt.Errorf("there is no worker %q", cfg.Role)
-	})
+// Main is the process of a command, if there is such a command.
+func Main(ctx context.Context, command string, in io.Reader, out, log io.Writer) (known bool, err error) {
+	switch command {
+	case server.Command:
+		return true, server.Serve(ctx, in, out, log)
+	case Command:
+		return true, worker.Run(ctx, in, out, newWorker)
+	}
+	return false, nil
+}
+
+func newWorker(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
+	switch cfg.Role {
+	case SenderRole:
+		return newSender(ctx, cfg)
+	case ReceiverRole:
+		return newReceiver(ctx)
+	case ReferenceRole:
+		return newReference(cfg)
+	case HostileRole:
+		return newHostile(ctx)
+	}
+	return nil, worker.Reply{}, fmt.Errorf("there is no worker %q", cfg.Role)
 }
 
 // A Process is a worker.
 type Process struct {
-	Ready  worker.Reply
-	PID    int
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	stdout *json.Decoder
-	stderr bytes.Buffer // passed on to log when the process has ended
-	log    io.Writer
-	ended  bool
+	*child.Process
+	Ready worker.Reply
 }
 
 // Start returns when the worker is ready. args follow the program, which
 // is another one than ours only for peers.
 func Start(ctx context.Context, cfg worker.Config, log io.Writer, program string, args ...string) (*Process, error) {
-	p := &Process{cmd: exec.CommandContext(ctx, program, args...), log: log} //nolint:gosec // the user names the program
-	p.cmd.Stderr = &p.stderr
-	stdin, err := p.cmd.StdinPipe()
+	p := &Process{}
+	var err error
+	p.Process, err = child.Start(ctx, log, cfg, &p.Ready, program, args...)
+	if err == nil && p.Ready.Error != "" {
+		err = errors.Join(errors.New("worker: "+p.Ready.Error), p.Stop())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
-	p.stdin, p.stdout = stdin, json.NewDecoder(stdout)
-	p.cmd.Cancel = stdin.Close
-	p.cmd.WaitDelay = server.ShutdownTimeout
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
-	}
-	p.PID = p.cmd.Process.Pid
-	if p.Ready, err = p.ask(cfg); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", errors.Join(err, p.Stop()))
+		return nil, err
 	}
 	return p, nil
 }
 
-// ask sends a line and reads the answer.
-func (p *Process) ask(line any) (r worker.Reply, err error) {
-	if err := json.NewEncoder(p.stdin).Encode(line); err != nil {
-		return r, fmt.Errorf("worker: %w", err)
-	}
-	if err := p.stdout.Decode(&r); err != nil {
+// Do has the worker do something.
+func (p *Process) Do(c worker.Command) (r worker.Reply, err error) {
+	if err := p.Ask(c, &r); err != nil {
 		return r, fmt.Errorf("worker: %w", err)
 	}
 	if r.Error != "" {
@@ -97,27 +89,124 @@ func (p *Process) ask(line any) (r worker.Reply, err error) {
 	return r, nil
 }
 
-// Do has the worker do something.
-func (p *Process) Do(c worker.Command) (worker.Reply, error) { return p.ask(c) }
-
-// Stop ends the worker and fails when it failed. It may be called again.
+// Stop ends the worker, if there is one, and fails when it failed. It may be called again.
 func (p *Process) Stop() error {
-	if p == nil || p.ended {
+	if p == nil {
 		return nil
 	}
-	p.ended = true
-	_ = p.stdin.Close() // it may be closed already
-	timer := time.AfterFunc(server.ShutdownTimeout, func() { _ = p.cmd.Process.Kill() })
-	defer timer.Stop()
-	err := p.cmd.Wait()
-	_, _ = p.stderr.WriteTo(p.log)
+	return p.Process.Stop()
+}
+
+// A reference signs and posts from memory: what delivering costs without a
+// queue.
+type reference struct {
+	poster *worker.Poster
+	body   worker.Body
+	conns  int
+}
+
+func newReference(cfg *worker.Config) (worker.Worker, worker.Reply, error) {
+	body, err := worker.NewBody(cfg.Body)
 	if err != nil {
-		return fmt.Errorf("worker: %w", err)
+		return nil, worker.Reply{}, err
 	}
+	return &reference{worker.NewPoster(cfg.URL, cfg.Conns), body, cfg.Conns}, worker.Reply{}, nil
+}
+
+func (r *reference) Do(ctx context.Context, c worker.Command) (worker.Reply, error) {
+	if c.Do != worker.Post {
+		return worker.Reply{}, errors.New("a reference can't do that")
+	}
+	c.Callers = r.conns
+	return worker.Offer(ctx, &c, func(ctx context.Context, i int) error {
+		return r.poster.Post(ctx, strconv.Itoa(i), r.body.With(i))
+	})
+}
+
+func (r *reference) Close() error {
+	r.poster.Close()
 	return nil
 }
 
-// Step returns a function that has the worker do something.
-func (p *Process) Step(c worker.Command) func() (worker.Reply, error) {
-	return func() (worker.Reply, error) { return p.Do(c) }
+// A sender is the service in one process: it accepts responses, delivers them,
+// or both, as it is told.
+type sender struct {
+	cfg         *worker.Config
+	store       database.Store
+	svc         *formsvc.Service
+	stopProfile func() error
+	cancel      context.CancelFunc // ends the engine; nil when nothing delivers
+	done        chan error
+}
+
+func newSender(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
+	s := &sender{cfg: cfg}
+	var err error
+	if s.store, err = database.OpenStore(ctx, cfg.DSN, 0); err != nil {
+		return nil, worker.Reply{}, err
+	}
+	if s.svc, err = formsvc.New(s.store, nil); err != nil {
+		return nil, worker.Reply{}, errors.Join(err, s.store.Close())
+	}
+	if s.stopProfile, err = worker.StartProfile(cfg.Profile); err != nil {
+		return nil, worker.Reply{}, errors.Join(err, s.store.Close())
+	}
+	return s, worker.Reply{}, nil
+}
+
+func (s *sender) Close() error {
+	return errors.Join(s.stop(), s.stopProfile(), s.store.Close())
+}
+
+func (s *sender) Do(ctx context.Context, c worker.Command) (worker.Reply, error) {
+	switch c.Do {
+	case worker.Accept:
+		return worker.Offer(ctx, &c, s.accept)
+	case worker.Start:
+		return worker.Reply{}, s.start(ctx)
+	case worker.Stop:
+		return worker.Reply{}, s.stop()
+	}
+	return worker.Reply{}, errors.New("a sender can't do that")
+}
+
+// accept submits response number i to one of the campaigns.
+func (s *sender) accept(ctx context.Context, i int) error {
+	user, answers := fixture.Submission(i)
+	campaign := formsvc.ID(s.cfg.Campaigns[i%len(s.cfg.Campaigns)])
+	_, err := s.svc.Responses.Create(ctx, formsvc.ID(s.cfg.Account), campaign, formsvc.ResponseInput{
+		User: user, Answers: answers,
+	})
+	return err
+}
+
+// start delivers with the engine's defaults, but to this machine, which is no
+// public address.
+func (s *sender) start(ctx context.Context) error {
+	policy, err := egress.New(&egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		return fmt.Errorf("start an engine: %w", err)
+	}
+	opts := delivery.Options{Control: policy.Control}
+	if s.cfg.Cut {
+		opts.DrainTimeout = -1
+	}
+	engine, err := delivery.New(s.store, &opts)
+	if err != nil {
+		return fmt.Errorf("start an engine: %w", err)
+	}
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.done = make(chan error, 1)
+	go func() { s.done <- engine.Run(ctx) }()
+	return nil
+}
+
+// stop returns when everything that came of the deliveries is recorded.
+func (s *sender) stop() error {
+	if s.cancel == nil {
+		return nil
+	}
+	s.cancel()
+	s.cancel = nil
+	return <-s.done
 }

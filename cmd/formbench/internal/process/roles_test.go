@@ -92,7 +92,7 @@ func TestHarm(t *testing.T) {
 		t.Fatalf("got %v", ready.Addrs)
 	}
 	for kind, want := range kinds {
-		conn, err := loadgen.Dial(ctx, strings.TrimPrefix(ready.Addrs[kind], "http://"), time.Now().Add(time.Minute))
+		conn, err := loadgen.Dial(ctx, strings.TrimPrefix(ready.Addrs[kind], "http://"), time.Now().Add(time.Minute), loadgen.Most)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 // Package requests measures requests to the API one after the other on each connection:
-// creates, reads, pages far behind, and what quotas and idempotency keys cost. Its cells,
-// rows and ratios are those of every part that sends requests.
+// creates, reads, pages far behind, what quotas and idempotency keys cost, and what is left
+// of the goodput when clients ask for more than the server can. How a system is loaded is
+// the same for every part that sends requests.
 package requests
 
 import (
@@ -13,169 +14,116 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
-// A Runner measures requests.
-type Runner struct {
-	*bench.Bench
-	Cells []Cell // what was measured so far
-}
+// A runner measures requests.
+type runner struct{ *bench.Bench }
 
-// Run measures the parts that send requests to the API. What was measured
-// until one fails is returned, too.
-func Run(ctx context.Context, b *bench.Bench) ([]Cell, error) {
-	r := &Runner{Bench: b, Cells: []Cell{}}
+// Run measures the parts that send requests to the API.
+func Run(ctx context.Context, b *bench.Bench) error {
+	r := &runner{b}
+	ours := slices.Contains(b.Systems, bench.APISystem)
+	checked := []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem}
 	for _, part := range []struct {
 		name string
-		run  func(context.Context) error
-	}{{bench.CreatePart, r.create}, {bench.ReadPart, r.read}, {bench.DepthPart, r.depth}, {bench.ChecksPart, r.checks}} {
-		if !slices.Contains(b.Only, part.name) {
+		when bool
+		run  func() error
+	}{
+		{bench.CreatePart, true, func() error { return r.create(ctx, bench.CreatePart, b.Systems) }},
+		{bench.ReadPart, true, func() error { return r.read(ctx) }},
+		{bench.ChecksPart, ours, func() error { return r.create(ctx, bench.ChecksPart, checked) }},
+		{bench.OverloadPart, true, func() error { return r.overload(ctx) }},
+	} {
+		if !part.when || !slices.Contains(b.Only, part.name) {
 			continue
 		}
-		if err := part.run(ctx); err != nil {
-			return r.Cells, fmt.Errorf("%s: %w", part.name, err)
+		if err := part.run(); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	return r.Cells, nil
+	return nil
 }
 
-// Note adds a measured cell.
-func (r *Runner) Note(c Cell) {
-	r.Cells = append(r.Cells, c)
-	_, _ = fmt.Fprintf(r.Log, "%s: %.0f/s\n", &c, c.PerSecond)
-}
-
-// plan returns the cells of a part in the order they are measured in: what is
-// compared is measured one after the other.
-func (r *Runner) plan(whats []string, conns, sizes []int, systems []string) (list []Cell) {
+// each calls do for the cells of a part in all rounds, in order.
+func (r *runner) each(part string, whats []string, conns, sizes []int, systems []string, do func(c *result.Cell) error) error {
 	for round := range r.Rounds {
 		for _, store := range r.Stores {
-			for _, what := range whats {
-				for _, n := range conns {
-					for _, size := range sizes {
-						for _, system := range bench.Rotated(systems, round) {
-							list = append(list, Cell{
-								What: what, Store: store, System: system, Conns: n, Responses: size, Round: round + 1,
-							})
-						}
-					}
+			for _, c := range Plan(part, store, whats, conns, sizes, systems, round) {
+				if err := do(&c); err != nil {
+					return fmt.Errorf("%s: %w", &c, err)
 				}
 			}
 		}
 	}
-	return list
-}
-
-// create measures new responses.
-func (r *Runner) create(ctx context.Context) error {
-	for _, c := range r.plan([]string{CreateWhat}, r.Conns, []int{0}, r.Systems) {
-		if err := r.createCell(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
-		}
-	}
 	return nil
 }
 
-func (r *Runner) createCell(ctx context.Context, c Cell) (err error) {
-	if c.System == bench.CeilingSystem {
-		w := database.InventedWorld()
-		_, err := r.Measure(ctx, c, "", func(string) (loadgen.Workload, error) { return w.Creates() })
-		return err
-	}
-	db, err := database.New(ctx, c.Store, r.Dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Drop()) }()
-	w, err := db.NewAccount(ctx)
-	if err != nil {
-		return err
-	}
-	if w, err = db.WithWebhook(ctx, w); err != nil {
-		return err
-	}
-	answered, err := r.Measure(ctx, c, db.DSN, func(string) (loadgen.Workload, error) {
-		if c.System == bench.KeyedSystem {
-			return w.KeyedCreates()
+// create measures new responses: as they are, or without a quota, with one, and with an
+// idempotency key as well.
+func (r *runner) create(ctx context.Context, part string, systems []string) error {
+	return r.each(part, []string{bench.CreateWhat}, r.Conns, []int{0}, systems, func(c *result.Cell) error {
+		s, err := Ours(ctx, r.Bench, c, c.Store, server.Config{})
+		if err != nil {
+			return err
 		}
-		return w.Creates()
+		return Create(ctx, r.Bench, c, s, &loadgen.Load{}, func(m *Measured) { m.Figures(c) })
 	})
-	if err != nil {
-		return err
-	}
-	return db.Holds(ctx, w, answered)
-}
-
-// checks measures new responses without a quota, with one, and with an idempotency
-// key as well.
-func (r *Runner) checks(ctx context.Context) error {
-	if !slices.Contains(r.Systems, bench.APISystem) {
-		return nil
-	}
-	for _, c := range r.plan([]string{ChecksWhat}, r.Conns, []int{0}, []string{bench.APISystem, bench.QuotaSystem, bench.KeyedSystem}) {
-		if err := r.createCell(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
-		}
-	}
-	return nil
 }
 
 // read measures one response and the newest ones.
-func (r *Runner) read(ctx context.Context) (err error) {
-	stores, err := r.fill(ctx, r.Fill)
+func (r *runner) read(ctx context.Context) (err error) {
+	stores, err := r.fill(ctx)
 	defer func() { err = errors.Join(err, stores.drop()) }()
 	if err != nil {
 		return err
 	}
 	systems := slices.DeleteFunc(slices.Clone(r.Systems), func(s string) bool { return s == bench.EachSystem })
-	for _, c := range r.plan([]string{GetWhat, ListWhat}, r.ReadConns, []int{r.Fill}, systems) {
+	return r.each(bench.ReadPart, []string{bench.GetWhat, bench.ListWhat}, r.ReadConns, []int{r.Fill}, systems, func(c *result.Cell) error {
 		f := stores[c.Store]
-		w := f.campaigns[c.Responses]
+		w := f.world
 		if c.System == bench.CeilingSystem {
 			w = database.InventedWorld()
 		}
-		work := w.Gets(c.Responses)
-		if c.What == ListWhat {
+		work := w.Gets(c.Size)
+		if c.What == bench.ListWhat {
 			work = w.List()
 		}
-		if _, err := r.Measure(ctx, c, f.DSN, func(string) (loadgen.Workload, error) { return work, nil }); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
+		start := func(ctx context.Context) (*server.Process, error) {
+			return StartOurs(ctx, r.Bench, c, server.Config{DSN: f.DSN})
 		}
-	}
-	return nil
+		return Read(ctx, r.Bench, c, start, func(*server.Process) (loadgen.Workload, time.Duration, error) { return work, r.Duration, nil })
+	})
 }
 
-// depth measures pages of a small and a large campaign of one account.
-func (r *Runner) depth(ctx context.Context) (err error) {
-	if !slices.Contains(r.Systems, bench.APISystem) {
-		return nil
-	}
-	sizes := []int{bench.SmallCampaign, r.Large}
-	stores, err := r.fill(ctx, sizes...)
-	defer func() { err = errors.Join(err, stores.drop()) }()
+// Read measures requests to a server, for as long as prepare says.
+func Read(
+	ctx context.Context, b *bench.Bench, c *result.Cell, start func(context.Context) (*server.Process, error),
+	prepare func(*server.Process) (loadgen.Workload, time.Duration, error),
+) (err error) {
+	srv, err := start(ctx)
 	if err != nil {
 		return err
 	}
-	for _, c := range r.plan([]string{FirstWhat, DeepWhat}, []int{1}, sizes, []string{bench.APISystem}) {
-		f := stores[c.Store]
-		w := f.campaigns[c.Responses]
-		prepare := func(addr string) (loadgen.Workload, error) {
-			if c.What == DeepWhat {
-				return w.Deep(ctx, addr, c.Responses)
-			}
-			return w.List(), nil
-		}
-		if _, err := r.Measure(ctx, c, f.DSN, prepare); err != nil {
-			return fmt.Errorf("%s: %w", &c, err)
-		}
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	work, d, err := prepare(srv)
+	if err != nil {
+		return err
 	}
-	return nil
+	m, err := Load(ctx, &loadgen.Load{Workload: work, Addr: srv.Addr, Conns: c.Conns}, srv.PID, b.Warmup, d)
+	if err != nil {
+		return err
+	}
+	m.Figures(c)
+	return b.Note(c)
 }
 
-// A filled database has campaigns, by size, that are only read.
+// A filled database has a campaign that is only read.
 type filled struct {
 	*database.Database
-	campaigns map[int]database.World
+	world database.World
 }
 
 // filledStores has one on each store.
@@ -188,9 +136,8 @@ func (s filledStores) drop() (err error) {
 	return err
 }
 
-// fill makes a database on each store, with campaigns of these sizes. What it
-// made has to be dropped also when it fails.
-func (r *Runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
+// fill makes a database on each store. What it made has to be dropped also when it fails.
+func (r *runner) fill(ctx context.Context) (filledStores, error) {
 	stores := make(filledStores)
 	for _, store := range r.Stores {
 		start := time.Now()
@@ -198,27 +145,247 @@ func (r *Runner) fill(ctx context.Context, sizes ...int) (filledStores, error) {
 		if err != nil {
 			return stores, err
 		}
-		f := filled{Database: db, campaigns: make(map[int]database.World)}
+		f := filled{Database: db}
 		stores[store] = f
-		if err := f.fill(ctx, sizes); err != nil {
+		if f.world, err = db.NewAccount(ctx); err == nil {
+			f.world, err = db.WithResponses(ctx, f.world, r.Fill)
+		}
+		if err := errors.Join(err, db.Settle(ctx)); err != nil {
 			return stores, fmt.Errorf("%s: %w", store, err)
 		}
-		_, _ = fmt.Fprintf(r.Log, "stored %d responses in %s in %.1f s\n", sizes, store, time.Since(start).Seconds())
+		stores[store] = f
+		_, _ = fmt.Fprintf(r.Log, "stored %d responses in %s in %.1f s\n", r.Fill, store, time.Since(start).Seconds())
 	}
 	return stores, nil
 }
 
-func (f *filled) fill(ctx context.Context, sizes []int) error {
-	account, err := f.NewAccount(ctx)
+// A Contender is a system with a database of its own.
+type Contender struct {
+	Start   func(ctx context.Context) (*server.Process, error)
+	Creates func(token string) (loadgen.Workload, error)
+	Holds   func(ctx context.Context, sure, unsure int) error // fails unless everything is there that was acknowledged
+	Drop    func() error
+}
+
+// StartOurs starts this program for a cell.
+func StartOurs(ctx context.Context, b *bench.Bench, c *result.Cell, cfg server.Config) (*server.Process, error) {
+	cfg.System = c.System
+	if c.System == bench.OffsetSystem {
+		cfg.System = bench.APISystem // which is asked in another way
+	}
+	cfg.Responses, cfg.Profile = max(c.Size, bench.MinFill), b.Profile(c)
+	return server.Start(ctx, b.Self, cfg, b.Log)
+}
+
+// Ours returns a system of ours with an empty database and a webhook, so that each response is a delivery too. The
+// ceiling has none.
+func Ours(ctx context.Context, b *bench.Bench, c *result.Cell, store string, cfg server.Config) (_ *Contender, err error) {
+	s := &Contender{
+		Start: func(ctx context.Context) (*server.Process, error) { return StartOurs(ctx, b, c, cfg) },
+		Holds: func(context.Context, int, int) error { return nil },
+		Drop:  func() error { return nil },
+	}
+	w := database.InventedWorld()
+	s.Creates = func(string) (loadgen.Workload, error) {
+		if c.System == bench.KeyedSystem {
+			return w.KeyedCreates()
+		}
+		return w.Creates()
+	}
+	if c.System == bench.CeilingSystem {
+		return s, nil
+	}
+	db, err := database.New(ctx, store, b.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.Drop())
+		}
+	}()
+	if w, err = db.NewAccount(ctx); err != nil {
+		return nil, err
+	}
+	if w, err = db.WithWebhook(ctx, w); err != nil {
+		return nil, err
+	}
+	cfg.DSN = db.DSN
+	s.Holds = func(ctx context.Context, sure, unsure int) error { return db.Holds(ctx, w, sure, unsure) }
+	s.Drop = db.Drop
+	return s, nil
+}
+
+// Create loads a contender with new responses, of an open loop when there is a rate, notes
+// what add makes of it and checks that everything is there. The contender is gone afterwards.
+func Create(ctx context.Context, b *bench.Bench, c *result.Cell, s *Contender, l *loadgen.Load, add func(*Measured)) (err error) {
+	defer func() { err = errors.Join(err, s.Drop()) }()
+	m, err := createLoad(ctx, b, c, s, l, add)
 	if err != nil {
 		return err
 	}
-	first := 0
-	for _, n := range sizes {
-		if f.campaigns[n], err = f.WithResponses(ctx, account, first, n); err != nil {
-			return err
-		}
-		first += n
+	return s.Holds(ctx, m.Answered, m.Unsure)
+}
+
+func createLoad(ctx context.Context, b *bench.Bench, c *result.Cell, s *Contender, l *loadgen.Load, add func(*Measured)) (m *Measured, err error) {
+	srv, err := s.Start(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return f.Settle(ctx)
+	defer func() { err = errors.Join(err, srv.Stop()) }()
+	if l.Workload, err = s.Creates(srv.Token); err != nil {
+		return nil, err
+	}
+	l.Addr, l.Conns = srv.Addr, c.Conns
+	if m, err = Load(ctx, l, srv.PID, b.Warmup, b.Duration); err != nil {
+		return nil, err
+	}
+	add(m)
+	return m, b.Note(c)
+}
+
+// Measured is what a load saw, and what it took.
+type Measured struct {
+	loadgen.Sample
+	Seconds             float64
+	Server, Self, Other float64 // cores
+	PeakMB              float64 // resident memory of the server
+}
+
+// Load measures a load of a server.
+func Load(ctx context.Context, l *loadgen.Load, server int, warmup, d time.Duration) (*Measured, error) {
+	l.Begin = time.Now().Add(warmup)
+	l.End = l.Begin.Add(d)
+	s, before, after, err := l.Watched(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	m := NewMeasured(s, before, after, d)
+	m.PeakMB, err = proc.PeakMB(server)
+	return m, err
+}
+
+// NewMeasured returns what a sample took. CPU times are read a little after the sample begins and ends, so each goes by
+// its own clock.
+func NewMeasured(s loadgen.Sample, before, after proc.Times, d time.Duration) *Measured {
+	m := &Measured{Sample: s, Seconds: d.Seconds()}
+	_, each, self, other := after.Since(&before)
+	m.Self, m.Other = self, other
+	for _, cores := range each {
+		m.Server += cores
+	}
+	return m
+}
+
+// Figures adds the figures to a cell. CPU is the time of what answers: of the server, and of
+// Postgres where that stores.
+func (m *Measured) Figures(c *result.Cell) {
+	rate := float64(len(m.Latencies)) / m.Seconds
+	micros := func(cores float64) float64 { return cores / max(rate, 1/m.Seconds) * 1e6 }
+	cpu := m.Server
+	if c.Store == bench.PostgresStore && c.System != bench.CeilingSystem {
+		cpu += m.Other
+	}
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "requests/s", Value: rate},
+		{Unit: "p50-ms", Value: loadgen.Quantile(m.Latencies, 50, 100)},
+		{Unit: "p99-ms", Value: loadgen.Quantile(m.Latencies, 99, 100)},
+		{Unit: "p99.9-ms", Value: loadgen.Quantile(m.Latencies, 999, 1000)},
+		{Unit: "max-ms", Value: loadgen.Quantile(m.Latencies, 1, 1)},
+		{Unit: "CPU-µs", Value: micros(cpu)},
+		{Unit: "server-µs", Value: micros(m.Server)},
+		{Unit: "other-µs", Value: micros(m.Other)},
+		{Unit: "generator-µs", Value: micros(m.Self)},
+		{Unit: "other-cores", Value: m.Other},
+		{Unit: "peak-MB", Value: m.PeakMB},
+	}...)
+}
+
+// Plan returns the cells of a part on a store in the order they are measured in: what is
+// compared is measured one after the other.
+func Plan(part, store string, whats []string, conns, sizes []int, systems []string, round int) (list []result.Cell) {
+	for _, what := range whats {
+		for _, n := range conns {
+			for _, size := range sizes {
+				for _, system := range bench.Rotated(systems, round) {
+					key := result.Key{Part: part, What: what, Store: store, System: system, Conns: n, Size: size}
+					list = append(list, result.Cell{Key: key, Round: round + 1})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// The loads of the overload cells.
+const (
+	peakConns  = 64                   // connections that are served best
+	overFactor = 10                   // of the peak rate
+	slowWrite  = 2 * time.Millisecond // that every response takes a slow database, one after the other
+)
+
+// overload measures what is left of the goodput when clients ask for more than the server can.
+func (r *runner) overload(ctx context.Context) error {
+	keys := []result.Key{{What: bench.PeakWhat, Conns: peakConns}}
+	for _, n := range r.OverConns {
+		keys = append(keys, result.Key{What: bench.EagerWhat, Conns: n}, result.Key{What: bench.PoliteWhat, Conns: n})
+	}
+	keys = append(keys, result.Key{What: bench.OpenWhat, Conns: slices.Max(r.OverConns)})
+	for round := range r.Rounds {
+		for _, place := range []string{bench.ProcessorPlace, bench.DatabasePlace} {
+			for _, system := range bench.Rotated([]string{bench.APISystem, bench.UnboundedSystem}, round) {
+				peak := 0.0
+				for _, key := range keys {
+					key.Part, key.Store, key.System = bench.OverloadPart, place, system
+					c := result.Cell{Key: key, Round: round + 1}
+					if err := r.overloadCell(ctx, &c, peak); err != nil {
+						return fmt.Errorf("%s: %w", &c, err)
+					}
+					if key.What == bench.PeakWhat {
+						peak, _ = c.Get("responses/s")
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// overloadCell measures and notes one cell, given the peak rate.
+func (r *runner) overloadCell(ctx context.Context, c *result.Cell, peak float64) error {
+	cfg := server.Config{Processors: 1}
+	if c.Store == bench.DatabasePlace {
+		cfg.SlowWrite = slowWrite
+	}
+	s, err := Ours(ctx, r.Bench, c, bench.SQLiteStore, cfg)
+	if err != nil {
+		return err
+	}
+	l := &loadgen.Load{TooMuch: true, Polite: c.What == bench.PoliteWhat}
+	if c.What == bench.OpenWhat {
+		l.Rate = overFactor * peak
+	}
+	return Create(ctx, r.Bench, c, s, l, func(m *Measured) { m.overloadFigures(c, peak) })
+}
+
+// overloadFigures adds what the clients saw to a cell: the goodput is responses that were made, and what came too late to
+// be sent was offered.
+func (m *Measured) overloadFigures(c *result.Cell, peak float64) {
+	made := float64(len(m.Latencies))
+	sent := made + float64(m.Refused)
+	if peak == 0 {
+		peak = made / m.Seconds
+	}
+	c.Figures = append(c.Figures, []result.Figure{
+		{Unit: "responses/s", Value: made / m.Seconds},
+		{Unit: "of-peak", Value: made / m.Seconds / max(peak, 1/m.Seconds)},
+		{Unit: "refused", Value: float64(m.Refused) / max(sent, 1)},
+		{Unit: "p50-ms", Value: loadgen.Quantile(m.Latencies, 50, 100)},
+		{Unit: "p99-ms", Value: loadgen.Quantile(m.Latencies, 99, 100)},
+		{Unit: "offered/s", Value: (sent + float64(m.Unsent)) / m.Seconds},
+		{Unit: "sent/s", Value: sent / m.Seconds},
+		{Unit: "broken", Value: float64(m.Broken)},
+		{Unit: "server-cores", Value: m.Server},
+		{Unit: "peak-MB", Value: m.PeakMB},
+	}...)
 }

@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore/s3blob"
@@ -35,41 +34,36 @@ type Server struct {
 	ended    chan struct{}
 }
 
-// starts is how often to try: the port may be somebody else's.
-const starts = 10
-
 // Start starts a server with an empty bucket and its data below a directory.
-func Start(ctx context.Context, program, dir string) (*Server, error) {
-	data, sidecar := filepath.Join(dir, "s3"), filepath.Join(dir, "s3-attributes")
-	if err := errors.Join(os.MkdirAll(filepath.Join(data, Bucket), 0o700), os.Mkdir(sidecar, 0o700)); err != nil {
-		return nil, err
-	}
-	var errs error
-	for try := range starts {
-		args := []string{data}
-		if try >= starts/2 { // perhaps the file system has no extended attributes
-			args = []string{"--sidecar", sidecar, data}
+func Start(ctx context.Context, program, dir string) (s *Server, err error) {
+	for range 3 { // somebody else may take the port
+		if s, err = attempt(ctx, program, dir); err == nil {
+			break
 		}
-		s, err := attempt(ctx, program, args)
-		if err == nil {
-			return s, nil
-		}
-		errs = errors.Join(errs, err)
 	}
-	return nil, fmt.Errorf("start an S3 server: %w", errs)
+	return s, err
 }
 
-func attempt(ctx context.Context, program string, args []string) (*Server, error) {
-	// Below the range from which outgoing connections take theirs.
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000))) //nolint:gosec // no secret
+func attempt(ctx context.Context, program, dir string) (*Server, error) {
+	data := filepath.Join(dir, "s3")
+	if err := os.MkdirAll(filepath.Join(data, Bucket), 0o700); err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := listener.Addr().String() // of a port that is free now
+	if err := listener.Close(); err != nil {
+		return nil, err
+	}
 	s := &Server{Endpoint: "http://" + address, ended: make(chan struct{})}
-	args = append([]string{"--quiet", "--port", address, "--region", Region, "posix"}, args...)
-	s.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // the user names the program
+	s.cmd = exec.CommandContext(ctx, program, "--quiet", "--port", address, "--region", Region, "posix", data) //nolint:gosec // the user names the program
 	s.cmd.Env = []string{"ROOT_ACCESS_KEY=" + Key, "ROOT_SECRET_KEY=" + Key, "PATH=" + os.Getenv("PATH")}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
-	s.cmd.SysProcAttr = endWithUs()
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with us, however that happens
 	if err := s.cmd.Start(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start an S3 server: %w", err)
 	}
 	s.PID = s.cmd.Process.Pid
 	go func() {
@@ -78,7 +72,7 @@ func attempt(ctx context.Context, program string, args []string) (*Server, error
 	}()
 	if err := s.wait(ctx); err != nil {
 		s.Stop()
-		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(s.output.Bytes()))
+		return nil, fmt.Errorf("start an S3 server: %w: %s", err, bytes.TrimSpace(s.output.Bytes()))
 	}
 	return s, nil
 }

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
@@ -31,9 +32,6 @@ func (in *installation) build(ctx context.Context) error {
 	if err := in.found(ctx); err != nil {
 		return err
 	}
-	if err := in.load(ctx); err != nil {
-		return err
-	}
 	if err := in.begin(ctx); err != nil {
 		return err
 	}
@@ -43,63 +41,37 @@ func (in *installation) build(ctx context.Context) error {
 	return in.finish(ctx)
 }
 
-func accountName(n int) string { return fmt.Sprintf("account %02d", n) }
-
-// found makes the accounts, campaigns and webhooks.
+// found makes the accounts, campaigns and webhooks, as they were before the first response, and a key for each account.
 func (in *installation) found(ctx context.Context) error {
-	return in.at2024(ctx, func(svc *formsvc.Service) error {
-		accounts := make([]formsvc.ID, accountCount)
-		for i := range accounts {
-			account, err := svc.Accounts.Create(ctx, accountName(i))
-			if err != nil {
-				return err
-			}
-			accounts[i] = account.ID
-		}
-		for i := range campaignCount {
-			campaign, err := svc.Campaigns.Create(ctx, accounts[i%accountCount], database.CampaignInput())
-			if err != nil {
-				return err
-			}
-			if i < accountCount {
-				if err := listen(ctx, svc, accounts[i], "https://hooks.example.com/forms", campaign.ID); err != nil {
-					return err
-				}
-			}
-		}
-		for _, account := range accounts[quietAccounts:] {
-			if err := listen(ctx, svc, account, "https://broken.example.com/", ""); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url string, campaign formsvc.ID) error {
-	_, _, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
-		URL: url, Events: []formsvc.EventType{webhook.ResponseCreated}, CampaignID: campaign,
-	})
-	return err
-}
-
-// at2024 opens the database as it was before the first response.
-func (in *installation) at2024(ctx context.Context, do func(*formsvc.Service) error) error {
-	return in.With(ctx, func(s database.Store, _ *formsvc.Service) error {
+	in.accounts, in.campaigns = make([]account, accountCount), make([]formsvc.Campaign, campaignCount)
+	return in.With(ctx, func(s database.Store, today *formsvc.Service) error {
 		svc, err := formsvc.New(s, &formsvc.Options{Now: beginTime})
 		if err != nil {
 			return err
 		}
-		return do(svc)
-	})
-}
-
-// load reads what was made before the responses, and makes a key for each account.
-func (in *installation) load(ctx context.Context) error {
-	in.accounts, in.campaigns = make([]account, accountCount), make([]formsvc.Campaign, campaignCount)
-	return in.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
 		for i := range in.accounts {
-			if err := in.loadAccount(ctx, svc, i); err != nil {
+			a := &in.accounts[i]
+			made, err := svc.Accounts.Create(ctx, fmt.Sprintf("account %02d", i))
+			if err != nil {
+				return err
+			}
+			a.id = made.ID
+			if _, a.key, err = today.Keys.Create(ctx, a.id, formsvc.KeyInput{Name: "bench", Permissions: formsvc.AllPermissions()}); err != nil {
+				return err
+			}
+		}
+		for i := range in.campaigns {
+			if in.campaigns[i], err = svc.Campaigns.Create(ctx, in.accounts[i%accountCount].id, database.CampaignInput()); err != nil {
+				return err
+			}
+		}
+		for i := range in.accounts {
+			a := &in.accounts[i]
+			a.hook, err = listen(ctx, svc, a.id, "https://hooks.example.com/forms", in.campaigns[i].ID)
+			if err == nil && i >= quietAccounts {
+				a.failing, err = listen(ctx, svc, a.id, "https://broken.example.com/", "")
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -107,60 +79,25 @@ func (in *installation) load(ctx context.Context) error {
 	})
 }
 
-func (in *installation) loadAccount(ctx context.Context, svc *formsvc.Service, n int) error {
-	account, err := svc.Accounts.ByName(ctx, accountName(n))
-	if err != nil {
-		return err
-	}
-	a := &in.accounts[n]
-	a.id = account.ID
-	_, a.key, err = svc.Keys.Create(ctx, a.id, formsvc.KeyInput{Name: "bench", Permissions: formsvc.AllPermissions()})
-	if err != nil {
-		return err
-	}
-	campaigns, err := svc.Campaigns.List(ctx, formsvc.CampaignQuery{AccountID: a.id, Page: formsvc.PageQuery{Ascending: true}})
-	if err != nil {
-		return err
-	}
-	if got, want := len(campaigns.Items), campaignCount/accountCount; got != want {
-		return fmt.Errorf("%s has %d campaigns, want %d", account.Name, got, want)
-	}
-	for i := range campaigns.Items {
-		in.campaigns[n+i*accountCount] = campaigns.Items[i]
-	}
-	hooks, err := svc.Webhooks.List(ctx, a.id)
-	if err != nil {
-		return err
-	}
-	for i := range hooks {
-		if hooks[i].CampaignID == "" {
-			a.failing = hooks[i].ID
-		} else {
-			a.hook = hooks[i].ID
-		}
-	}
-	return nil
+func listen(ctx context.Context, svc *formsvc.Service, account formsvc.ID, url string, campaign formsvc.ID) (formsvc.ID, error) {
+	hook, _, err := svc.Webhooks.Create(ctx, account, formsvc.WebhookInput{
+		URL: url, Events: []formsvc.EventType{webhook.ResponseCreated}, CampaignID: campaign,
+	})
+	return hook.ID, err
 }
 
 // fill stores the responses.
 func (in *installation) fill(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	writer, err := in.writer(ctx)
 	if err != nil {
 		return err
 	}
 	var next atomic.Int64
-	var wg sync.WaitGroup
+	group, ctx := errgroup.WithContext(ctx)
 	for range workerCount {
-		wg.Go(func() {
-			if err := in.work(ctx, writer, &next); err != nil {
-				cancel(err)
-			}
-		})
+		group.Go(func() error { return in.work(ctx, writer, &next) })
 	}
-	wg.Wait()
-	return errors.Join(context.Cause(ctx), writer.Close())
+	return errors.Join(group.Wait(), writer.Close())
 }
 
 // work makes and stores batches until there are none.
@@ -253,3 +190,157 @@ func (m *maker) record(ctx context.Context, i int) (record, error) {
 
 // createdBit is how the type of the event is stored.
 func createdBit() int { return 1 << slices.Index(webhook.EventTypes(), webhook.ResponseCreated) }
+
+// The installations of the scale part: everything in them is a function of a
+// response's number and of how many there are.
+
+const (
+	accountCount  = 20
+	campaignCount = 200
+	bigShare      = 10 // campaign 0 has one response in so many
+
+	// A webhook of each account listens to the first of its campaigns: to one response
+	// in five altogether. From this account on each has another one, which listens to
+	// all and gets nothing for a while.
+	quietAccounts = 5
+
+	rareStatus = "disputed"
+	rareCount  = 10 // responses of the big campaign that have it, whatever its size
+)
+
+// The time over which responses came in.
+func beginTime() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+const timeSpan = 730 * 24 * time.Hour
+
+// A history says what an installation of n responses has.
+type history struct {
+	n        int
+	firstDue int // from this response on the failing webhooks have deliveries
+
+	accounts  []account
+	campaigns []formsvc.Campaign // by number; the account is the rest by accountCount
+}
+
+// A account is one of the accounts, with a key.
+type account struct {
+	id      formsvc.ID
+	key     string
+	hook    formsvc.ID // what listens to one campaign
+	failing formsvc.ID // what listens to all; "" for none
+}
+
+// mixed spreads numbers over 64 bits so that every bit depends on all of i.
+func mixed(i int) uint64 {
+	x := fixture.Scatter(i + 1)
+	x = (x ^ x>>30) * 0xbf58_476d_1ce4_e5b9
+	x = (x ^ x>>27) * 0x94d0_49bb_1331_11eb
+	return x ^ x>>31
+}
+
+// campaignOf returns the number of the campaign of response i.
+func campaignOf(i int) int {
+	if i%bigShare == 0 {
+		return 0
+	}
+	return 1 + int(mixed(i)>>8%(campaignCount-1))
+}
+
+// outage returns the response from which on the failing webhooks get about due
+// deliveries, or as many as there are.
+func (s *history) outage(due int) int {
+	for i := s.n; i > 0; i-- {
+		if due == 0 {
+			return i
+		}
+		if campaignOf(i-1)%accountCount >= quietAccounts {
+			due--
+		}
+	}
+	return 0
+}
+
+// at returns when response i came.
+func (s *history) at(i int) time.Time {
+	return beginTime().Add(time.Duration(timeSpan.Milliseconds()*int64(i)/int64(s.n)) * time.Millisecond)
+}
+
+// id returns the identifier of response i, or that of its event, a UUID of
+// version 7.
+func (s *history) id(i int, ofEvent bool) formsvc.ID {
+	seed := 2 * i
+	if ofEvent {
+		seed++
+	}
+	millis, random := fmt.Sprintf("%012x", s.at(i).UnixMilli()), mixed(seed)
+	return formsvc.ID(fmt.Sprintf("%s-%s-7%03x-8%03x-%012x",
+		millis[:8], millis[8:], random>>52, random>>40&0xfff, random&0xffff_ffff_ffff))
+}
+
+// reference returns one as the service makes them, half of it from the time, and
+// the other half such that no two are the same.
+func (s *history) reference(i int) string {
+	const low = 1<<20 - 1
+	number := i*0x9e37b + i>>20*0x1b873
+	return fixture.StoredReference(int(s.at(i).UnixMilli()&low)<<20 | number&low)
+}
+
+// person returns who sent response i: most people send some.
+func (s *history) person(i int) formsvc.User {
+	user, _ := fixture.Submission(int(mixed(i) >> 20 % uint64(max(s.n/3, 1)))) //nolint:gosec // below n
+	return user
+}
+
+// fate changes response i, as it came, to what became of it: most are looked at
+// within two weeks, some never.
+func (s *history) fate(i int, r *formsvc.Response) {
+	const week = 7 * 24 * time.Hour
+	random := mixed(i)
+	after := time.Minute + time.Duration(random>>16%uint64((2*week).Milliseconds()))*time.Millisecond //nolint:gosec // two weeks
+	changed := r.CreatedAt.Add(after)
+	switch every := s.n / bigShare / rareCount; {
+	case i%bigShare == 0 && every > 0 && i/bigShare%every == every/2:
+		r.Status = rareStatus
+	case random%1000 == 0 || changed.After(beginTime().Add(timeSpan)):
+		return
+	case random%10 < 7:
+		r.Status, r.CompletedAt = formsvc.StatusCompleted, changed
+	default:
+		r.Status = formsvc.StatusValidated
+	}
+	r.Version, r.UpdatedAt = 2, changed
+}
+
+// A record is what is stored of one response.
+type record struct {
+	formsvc.Response
+	event     formsvc.Event
+	delivered formsvc.ID // the webhook it was delivered to; "" for none
+	due       formsvc.ID // the webhook that it is to be delivered to; "" for none
+}
+
+// attempted returns when the delivery of the record began, and how long it took.
+func (r *record) attempted() (time.Time, time.Duration) {
+	return r.event.CreatedAt.Add(2 * time.Millisecond), 3 * time.Millisecond
+}
+
+// deliveries calls add for each delivery of the record.
+func (r *record) deliveries(add func(d *deliveryRow)) {
+	if r.delivered != "" {
+		at, took := r.attempted()
+		add(&deliveryRow{
+			hook: r.delivered, lease: 2, state: 1, attempts: 1,
+			due: time.Time{}.UnixMicro(), updated: at.Add(took).UnixMicro(),
+		})
+	}
+	if r.due != "" {
+		add(&deliveryRow{hook: r.due, due: r.event.CreatedAt.UnixMicro(), updated: time.Time{}.UnixMicro()})
+	}
+}
+
+// A deliveryRow is a row of deliveries.
+type deliveryRow struct {
+	hook                   formsvc.ID
+	lease, state, attempts int
+	due, updated           int64
+}

@@ -3,100 +3,19 @@ package scale
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/formsvc"
 )
-
-// openDatabase returns an empty database, or with keep one that an earlier run
-// has filled in the same way and kept.
-func openDatabase(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (db *database.Database, found bool, err error) {
-	switch {
-	case !keep && store == bench.PostgresStore:
-		db, err = database.NewPostgres(ctx)
-		return db, false, err
-	case !keep:
-		db, err = database.New(ctx, store, b.Dir)
-		return db, false, err
-	}
-	name := fmt.Sprintf("formbench_scale_%d_%d", n, b.ScaleDue)
-	if store == bench.PostgresStore {
-		return keptPostgres(ctx, name)
-	}
-	return keptFile(filepath.Join(b.Dir, name))
-}
-
-func nothing() error { return nil }
-
-// Unfinished is at the end of the name of what is being filled, so that it is never taken
-// for one that was kept.
-const Unfinished = "_unfinished"
-
-func keptFile(dir string) (*database.Database, bool, error) {
-	const file = "forms.db"
-	if _, err := os.Stat(dir); err == nil {
-		return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: nothing}, true, nil
-	}
-	dir += Unfinished
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
-		return nil, false, err
-	}
-	return &database.Database{DSN: "sqlite:" + filepath.Join(dir, file), Drop: func() error { return os.RemoveAll(dir) }}, false, nil
-}
-
-func keptPostgres(ctx context.Context, name string) (*database.Database, bool, error) {
-	server := os.Getenv(bench.PostgresEnv)
-	dsn, err := url.Parse(server)
-	if err != nil {
-		return nil, false, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
-	}
-	n, err := database.ServerCount(ctx, server, "SELECT count(*) FROM pg_database WHERE datname = $1", name)
-	if err != nil {
-		return nil, false, err
-	}
-	if n > 0 {
-		dsn.Path = "/" + name
-		return &database.Database{DSN: dsn.String(), Drop: nothing}, true, nil
-	}
-	name += Unfinished
-	drop := func() error {
-		return database.OnServer(context.WithoutCancel(ctx), server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
-	}
-	if err := errors.Join(drop(), database.OnServer(ctx, server, "CREATE DATABASE "+name)); err != nil {
-		return nil, false, err
-	}
-	dsn.Path = "/" + name
-	return &database.Database{DSN: dsn.String(), Drop: drop}, false, nil
-}
-
-// keep gives a database that was filled the name under which it is found again.
-func (in *installation) keep(ctx context.Context) error {
-	done := strings.Replace(in.DSN, Unfinished, "", 1)
-	if in.store == bench.PostgresStore {
-		from, err := url.Parse(in.DSN)
-		if err != nil {
-			return err
-		}
-		name := strings.TrimPrefix(from.Path, "/")
-		err = database.OnServer(ctx, os.Getenv(bench.PostgresEnv), "ALTER DATABASE "+name+" RENAME TO "+strings.TrimSuffix(name, Unfinished))
-		if err != nil {
-			return err
-		}
-	} else {
-		dir := filepath.Dir(strings.TrimPrefix(in.DSN, "sqlite:"))
-		if err := os.Rename(dir, strings.TrimSuffix(dir, Unfinished)); err != nil {
-			return err
-		}
-	}
-	in.Database = &database.Database{DSN: done, Drop: nothing}
-	return nil
-}
 
 // writer opens the database for filling.
 func (in *installation) writer(ctx context.Context) (recordWriter, error) {
@@ -143,19 +62,8 @@ func (in *installation) finish(ctx context.Context) error {
 		"ALTER TABLE formsvc_responses ENABLE TRIGGER USER", "VACUUM (ANALYZE)")
 }
 
-// A Size is how much a table, without its indexes, or an index takes.
-type Size struct {
-	Store     string  `json:"store"`
-	Responses int     `json:"responses"`
-	Table     string  `json:"table"`
-	Index     string  `json:"index,omitempty"`
-	Rows      int64   `json:"rows"`
-	Bytes     int64   `json:"bytes"`
-	PerRow    float64 `json:"bytesPerRow"`
-}
-
-// sizes returns the sizes of what grows with the responses.
-func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
+// sizes returns how much the tables, without their indexes, and the indexes take that grow with the responses.
+func (in *installation) sizes(ctx context.Context) (list []result.Cell, err error) {
 	err = in.Use(func(db *sql.DB) (err error) {
 		query := postgresSizes
 		if in.store == bench.SQLiteStore {
@@ -167,11 +75,13 @@ func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 		for rows.Next() {
-			s := Size{Store: in.store, Responses: in.n}
-			if err := rows.Scan(&s.Table, &s.Index, &s.Bytes); err != nil {
+			var table, index string
+			var bytes float64
+			if err := rows.Scan(&table, &index, &bytes); err != nil {
 				return err
 			}
-			list = append(list, s)
+			key := result.Key{Part: bench.SizesPart, What: strings.TrimSuffix(table+", "+index, ", "), Store: in.store, Size: in.n}
+			list = append(list, result.Cell{Key: key, Round: 1, Figures: []result.Figure{{Unit: "MB", Value: bytes / 1e6}}})
 		}
 		return rows.Err()
 	})
@@ -182,21 +92,195 @@ func (in *installation) sizes(ctx context.Context) (list []Size, err error) {
 }
 
 // perRow counts the rows, once for each table.
-func (in *installation) perRow(ctx context.Context, list []Size) error {
+func (in *installation) perRow(ctx context.Context, list []result.Cell) error {
 	return in.Use(func(db *sql.DB) error {
-		counts := make(map[string]int64)
+		counts := make(map[string]float64)
 		for i := range list {
-			s := &list[i]
-			n, ok := counts[s.Table]
+			c := &list[i]
+			table, _, _ := strings.Cut(c.What, ",")
+			n, ok := counts[table]
 			if !ok {
-				if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+s.Table).Scan(&n); err != nil {
-					return fmt.Errorf("count %s: %w", s.Table, err)
+				if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+					return fmt.Errorf("count %s: %w", table, err)
 				}
-				counts[s.Table] = n
+				counts[table] = n
 			}
-			s.Rows = n
-			s.PerRow = float64(s.Bytes) / float64(max(n, 1))
+			c.Add("rows", n)
+			c.Add("bytes/row", c.Figures[0].Value*1e6/max(n, 1))
 		}
 		return nil
 	})
 }
+
+// A copier stores records with COPY.
+type copier struct{ *pgxpool.Pool }
+
+func newCopier(ctx context.Context, dsn string) (*copier, error) {
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("the database is not valid") // it may have a password
+	}
+	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	return &copier{pool}, err
+}
+
+// Close implements recordWriter.
+func (c *copier) Close() error {
+	c.Pool.Close()
+	return nil
+}
+
+// positionQuery is what the product gives the events of a transaction.
+const positionQuery = `SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f`
+
+func (c *copier) write(ctx context.Context, records []record) error {
+	return pgx.BeginFunc(ctx, c.Pool, func(tx pgx.Tx) error {
+		var position int64
+		if err := tx.QueryRow(ctx, positionQuery).Scan(&position); err != nil {
+			return err
+		}
+		for _, t := range copied(records, position, binaryID) {
+			if len(t.rows) == 0 {
+				continue
+			}
+			columns := strings.Fields(t.columns)
+			if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.table}, columns, pgx.CopyFromRows(t.rows)); err != nil {
+				return fmt.Errorf("%s: %w", t.table, err)
+			}
+		}
+		return nil
+	})
+}
+
+// A copiedTable is rows of a table.
+type copiedTable struct {
+	table, columns string
+	rows           [][]any
+}
+
+// copied returns the records as rows, with identifiers as the store keeps them.
+func copied(records []record, position int64, uuid func(formsvc.ID) any) []copiedTable {
+	responses, events := make([][]any, len(records)), make([][]any, len(records))
+	var deliveries, attempts [][]any
+	for i := range records {
+		r := &records[i]
+		id, account, campaign, event := uuid(r.ID), uuid(r.AccountID), uuid(r.CampaignID), uuid(r.event.ID)
+		responses[i] = []any{
+			id, account, campaign, r.Reference, r.Status, r.User.Email, r.User.FirstName, r.User.LastName, r.Answers.JSON(),
+			r.Version, r.CreatedAt.UnixMicro(), r.UpdatedAt.UnixMicro(), r.CompletedAt.UnixMicro(), string(r.event.ID),
+		}
+		at, size := r.event.CreatedAt.UnixMicro(), len(r.event.Payload)
+		events[i] = []any{event, account, campaign, id, createdBit(), at, r.event.Payload, position}
+		r.deliveries(func(d *deliveryRow) {
+			delivery := uuid(formsvc.DeliveryID(r.event.ID, d.hook))
+			deliveries = append(deliveries, []any{
+				uuid(d.hook), delivery, event, createdBit(), d.due, d.lease, at, d.updated, size, 0, d.state, d.attempts,
+			})
+			if d.attempts > 0 {
+				start, took := r.attempted()
+				attempts = append(attempts, []any{delivery, 1, start.UnixMicro(), took.Microseconds(), 200, "", []byte{}})
+			}
+		})
+	}
+	return []copiedTable{
+		{"formsvc_responses", "id account_id campaign_id reference status email first_name last_name answers version " +
+			"created_at updated_at completed_at events", responses},
+		{"formsvc_events", "id account_id campaign_id response_id type created_at payload xact", events},
+		{"formsvc_deliveries", "webhook_id id event_id event_type due_at lease created_at updated_at size kind state attempts", deliveries},
+		{"formsvc_attempts", "delivery_id number started_at duration status error answer", attempts},
+	}
+}
+
+// binaryID returns the bytes of an identifier.
+func binaryID(id formsvc.ID) any {
+	var b [16]byte
+	_, _ = hex.Decode(b[:], []byte(strings.ReplaceAll(string(id), "-", ""))) // an ID is canonical
+	return b
+}
+
+// postgresSizes returns the tables and indexes with their bytes.
+const postgresSizes = `
+SELECT t.relname, coalesce(i.relname, ''), CASE WHEN i.oid IS NULL THEN pg_table_size(t.oid) ELSE pg_relation_size(i.oid) END
+FROM pg_class AS t LEFT JOIN LATERAL (
+  SELECT NULL::oid AS oid, NULL::name AS relname UNION ALL
+  SELECT c.oid, c.relname FROM pg_index AS x JOIN pg_class AS c ON c.oid = x.indexrelid WHERE x.indrelid = t.oid
+) AS i ON true
+WHERE t.relkind = 'r' AND t.relnamespace = current_schema()::regnamespace
+  AND t.relname IN ('formsvc_responses', 'formsvc_events', 'formsvc_deliveries', 'formsvc_attempts')
+ORDER BY t.relname, i.relname NULLS FIRST`
+
+// A stuffer stores records in an SQLite file that nobody else has open: without a
+// journal, since a file that is half full is thrown away.
+type stuffer struct {
+	mu      sync.Mutex
+	db      *sql.DB
+	conn    *sql.Conn
+	inserts []*sql.Stmt // by table
+}
+
+func newStuffer(ctx context.Context, path string) (_ *stuffer, err error) {
+	s := &stuffer{}
+	s.db, err = sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(off)&_pragma=synchronous(off)&_pragma=cache_size(-1000000)")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.conn, err = s.db.Conn(ctx); err != nil {
+		return nil, err
+	}
+	for _, t := range copied(nil, 0, nil) {
+		columns := t.shared()
+		query := "INSERT INTO " + t.table + " (" + strings.Join(columns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")" //nolint:gosec // constants
+		insert, err := s.conn.PrepareContext(ctx, query)                                                                                     //nolint:sqlclosecheck // it closes with the connection
+		if err != nil {
+			return nil, err
+		}
+		s.inserts = append(s.inserts, insert)
+	}
+	return s, nil
+}
+
+// shared are the columns that both stores have. Only Postgres has the last one of events.
+func (t *copiedTable) shared() []string {
+	return strings.Fields(strings.TrimSuffix(t.columns, " xact"))
+}
+
+// Close implements recordWriter.
+func (s *stuffer) Close() (err error) {
+	if s.conn != nil {
+		err = s.conn.Close()
+	}
+	return errors.Join(err, s.db.Close())
+}
+
+func (s *stuffer) write(ctx context.Context, records []record) error {
+	tables := copied(records, 0, func(id formsvc.ID) any { return string(id) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	for i, t := range tables {
+		n := len(t.shared())
+		for _, row := range t.rows {
+			if _, err := s.inserts[i].ExecContext(ctx, row[:n]...); err != nil {
+				return fmt.Errorf("%s: %w", t.table, err)
+			}
+		}
+	}
+	_, err := s.conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// sqliteSizes returns the tables and indexes with their bytes.
+const sqliteSizes = `
+SELECT m.tbl_name, CASE WHEN m.type = 'index' THEN m.name ELSE '' END,
+  (SELECT sum(s.pgsize) FROM dbstat AS s WHERE s.name = m.name AND s.aggregate = 1)
+FROM sqlite_schema AS m WHERE m.type IN ('table', 'index') AND m.rootpage > 0
+  AND m.tbl_name IN ('formsvc_responses', 'formsvc_events', 'formsvc_deliveries', 'formsvc_attempts')
+ORDER BY m.tbl_name, m.type DESC, m.name`

@@ -15,7 +15,6 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
 	"github.com/formsvc/toolkit/formsvc"
 )
 
@@ -36,7 +35,7 @@ func (in *installation) requests(ctx context.Context, what, addr string) (loadge
 	big := in.world(0)
 	load := loadgen.Workload{Status: 200}
 	switch what {
-	case requests.CreateWhat:
+	case bench.CreateWhat:
 		return in.world(createTo).Creates()
 	case randomWhat:
 		return in.anyOf(), nil

@@ -6,15 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/requests"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
+	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// What is measured at both sizes, beside requests.CreateWhat.
+// What is measured at both sizes, beside bench.CreateWhat.
 const (
 	randomWhat     = "get any"
 	scaleFirstWhat = "first page of all"
@@ -47,78 +51,49 @@ func Reads() []string {
 // Conns are the connections of the create cells.
 func Conns() []int { return []int{1, 64} }
 
-// A runner is what was measured so far.
-type runner struct {
+// A pairBench is the part of a run that compares sizes.
+type pairBench struct {
 	*bench.Bench
-	cells []requests.Cell
-	sizes []Size
+	round int              // from 1
+	pair  [2]*installation // small and large
 }
 
 // Run measures the same on a small and on a large installation, and how much
-// the large one takes. What was measured until something fails is returned, too.
-func Run(ctx context.Context, b *bench.Bench) ([]requests.Cell, []Size, error) {
-	r := &runner{Bench: b}
+// the large one takes.
+func Run(ctx context.Context, b *bench.Bench) error {
+	large := map[string]int{bench.SQLiteStore: b.ScaleSQLite, bench.PostgresStore: b.ScalePostgres}
 	for _, store := range b.Stores {
-		if err := r.store(ctx, store); err != nil {
-			return r.cells, r.sizes, fmt.Errorf("%s: %w", store, err)
-		}
-	}
-	return r.cells, r.sizes, nil
-}
-
-// large is how many responses the large installation has.
-func (r *runner) large(store string) int {
-	if store == bench.PostgresStore {
-		return r.ScalePostgres
-	}
-	return r.ScaleSQLite
-}
-
-func (r *runner) store(ctx context.Context, store string) (err error) {
-	large, err := newInstallation(ctx, r.Bench, store, r.large(store), r.ScaleKeep)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, large.Drop()) }()
-	sizes, err := large.sizes(ctx)
-	if err != nil {
-		return err
-	}
-	r.sizes = append(r.sizes, sizes...)
-	for round := range r.Rounds {
-		if err := r.round(ctx, large, round); err != nil {
-			return err
+		s := &pairBench{Bench: b}
+		if err := s.store(ctx, store, large[store]); err != nil {
+			return fmt.Errorf("%s: %w", store, err)
 		}
 	}
 	return nil
 }
 
-// round measures everything once, on a fresh small installation.
-func (r *runner) round(ctx context.Context, large *installation, round int) (err error) {
-	small, err := newInstallation(ctx, r.Bench, large.store, r.ScaleSmall, false)
+func (s *pairBench) store(ctx context.Context, store string, n int) (err error) {
+	large, err := newInstallation(ctx, s.Bench, store, n)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, small.Drop()) }()
-	s := &pairBench{
-		Runner: &requests.Runner{Bench: &bench.Bench{Options: r.Options, Self: r.Self, Log: r.Log}},
-		round:  round + 1, least: r.Duration, pair: [2]*installation{small, large},
+	defer func() { err = errors.Join(err, large.Drop()) }()
+	sizes, err := large.sizes(ctx)
+	for i := 0; i < len(sizes) && err == nil; i++ {
+		err = s.Note(&sizes[i])
 	}
-	err = s.all(ctx)
-	r.cells = append(r.cells, s.Cells...)
+	s.pair[1] = large
+	for s.round = 1; s.round <= s.Rounds && err == nil; s.round++ {
+		err = s.all(ctx)
+	}
 	return err
 }
 
-// A pairBench measures one round. It has a bench of its own, since it changes how long
-// a cell takes.
-type pairBench struct {
-	*requests.Runner
-	round int
-	least time.Duration    // how long to measure
-	pair  [2]*installation // small and large
-}
-
-func (s *pairBench) all(ctx context.Context) error {
+// all measures everything once, on a fresh small installation.
+func (s *pairBench) all(ctx context.Context) (err error) {
+	if s.pair[0], err = newInstallation(ctx, s.Bench, s.pair[1].store, s.ScaleSmall); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.pair[0].Drop()) }()
 	for _, what := range Reads() {
 		if err := s.both(ctx, what, 1); err != nil {
 			return err
@@ -128,7 +103,7 @@ func (s *pairBench) all(ctx context.Context) error {
 		return err
 	}
 	for _, conns := range Conns() {
-		if err := s.both(ctx, requests.CreateWhat, conns); err != nil {
+		if err := s.both(ctx, bench.CreateWhat, conns); err != nil {
 			return err
 		}
 	}
@@ -146,20 +121,28 @@ func (s *pairBench) turns() []*installation {
 // both measures one kind of request on both installations.
 func (s *pairBench) both(ctx context.Context, what string, conns int) error {
 	for _, in := range s.turns() {
-		c := requests.Cell{What: what, Store: in.store, System: bench.APISystem, Conns: conns, Responses: in.n, Round: s.round}
-		prepare := func(addr string) (loadgen.Workload, error) {
-			s.Duration = s.least
-			load, err := in.requests(ctx, what, addr)
-			if err == nil && what != requests.CreateWhat {
-				s.Duration, err = long(ctx, addr, &load, s.least)
-			}
-			return load, err
+		c := in.cell(what, conns, s.round)
+		start := func(ctx context.Context) (*server.Process, error) {
+			return requests.StartOurs(ctx, s.Bench, &c, server.Config{DSN: in.DSN})
 		}
-		if _, err := s.Measure(ctx, c, in.DSN, prepare); err != nil {
+		err := requests.Read(ctx, s.Bench, &c, start, func(srv *server.Process) (loadgen.Workload, time.Duration, error) {
+			load, err := in.requests(ctx, what, srv.Addr)
+			if err != nil || what == bench.CreateWhat {
+				return load, s.Duration, err
+			}
+			d, err := long(ctx, srv.Addr, &load, s.Duration)
+			return load, d, err
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", &c, err)
 		}
 	}
 	return nil
+}
+
+func (in *installation) cell(what string, conns, round int) result.Cell {
+	key := result.Key{Part: bench.ScalePart, What: what, Store: in.store, System: bench.APISystem, Conns: conns, Size: in.n}
+	return result.Cell{Key: key, Round: round}
 }
 
 // long returns how long to measure requests, at least d: for as many as say something.
@@ -183,37 +166,127 @@ type installation struct {
 	store string
 }
 
-// newInstallation makes one of n responses, or finds one that was kept.
-func newInstallation(ctx context.Context, b *bench.Bench, store string, n int, keep bool) (*installation, error) {
+// newInstallation makes one of n responses.
+func newInstallation(ctx context.Context, b *bench.Bench, store string, n int) (*installation, error) {
 	start := time.Now()
 	in := &installation{store: store, history: history{n: n}}
 	in.firstDue = in.outage(b.ScaleDue)
-	var (
-		found bool
-		err   error
-	)
-	if in.Database, found, err = openDatabase(ctx, b, store, n, keep); err != nil {
+	var err error
+	if in.Database, err = database.New(ctx, store, b.Dir); err != nil {
 		return nil, err
 	}
-	if !found {
-		err = in.build(ctx)
-	}
-	if err == nil {
-		err = in.load(ctx)
-	}
-	if err == nil && !found {
+	if err = in.build(ctx); err == nil {
 		err = in.check(ctx)
-	}
-	if err == nil && keep && !found {
-		err = in.keep(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%d responses: %w", n, err), in.Drop())
 	}
-	verb := "stored"
-	if found {
-		verb = "found"
-	}
-	_, _ = fmt.Fprintf(b.Log, "%s %d responses in %s in %.1f s\n", verb, n, store, time.Since(start).Seconds())
+	_, _ = fmt.Fprintf(b.Log, "stored %d responses in %s in %.1f s\n", n, store, time.Since(start).Seconds())
 	return in, nil
+}
+
+// claimTurns is how often a round claims deliveries of each installation: so that
+// those of a small one last for three rounds.
+const claimTurns = 30
+
+// claims measures how deliveries are claimed, read and finished. The installations
+// take turns, so that both meet the same machine.
+func (s *pairBench) claims(ctx context.Context) (err error) {
+	var queues [2]*timedQueue
+	for i, in := range s.turns() {
+		st, err := database.OpenStore(ctx, in.DSN, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, st.Close()) }()
+		queues[i] = newTimedQueue(in, st)
+	}
+	for turn := range claimTurns + 1 {
+		for _, q := range queues {
+			if err := q.turn(ctx, turn > 0); err != nil {
+				return fmt.Errorf("claim from %d responses: %w", q.in.n, err)
+			}
+		}
+	}
+	for _, what := range []string{ClaimWhat, PayloadsWhat, OutcomesWhat} {
+		for _, q := range queues {
+			c := q.in.cell(what, 1, s.round)
+			timed(&c, q.took[what])
+			if err := s.Note(&c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// timed turns durations into figures.
+func timed(c *result.Cell, took []time.Duration) {
+	var sum time.Duration
+	for _, d := range took {
+		sum += d
+	}
+	slices.Sort(took)
+	c.Add("requests/s", float64(len(took))/sum.Seconds())
+	c.Add("p50-ms", loadgen.Quantile(took, 50, 100))
+	c.Add("p99-ms", loadgen.Quantile(took, 99, 100))
+	c.Add("max-ms", loadgen.Quantile(took, 1, 1))
+}
+
+// A timedQueue is the queue of an installation and how long it took.
+type timedQueue struct {
+	in        *installation
+	queue     delivery.Queue
+	endpoints []string
+	took      map[string][]time.Duration
+}
+
+func newTimedQueue(in *installation, queue delivery.Queue) *timedQueue {
+	q := &timedQueue{in: in, queue: queue, took: make(map[string][]time.Duration)}
+	for _, a := range in.accounts[quietAccounts:] {
+		q.endpoints = append(q.endpoints, string(a.failing))
+	}
+	return q
+}
+
+// turn claims deliveries of every failing webhook, reads what is to be sent and says
+// that it was.
+func (q *timedQueue) turn(ctx context.Context, counts bool) error {
+	claims, claimed, err := database.Claim(ctx, q.queue, q.endpoints)
+	if err != nil {
+		return err
+	}
+	events, outcomes := finished(claims, time.Now())
+	start := time.Now()
+	payloads, err := q.queue.Payloads(ctx, events)
+	if err != nil {
+		return err
+	}
+	read := time.Now()
+	accepted, err := q.queue.Finish(ctx, outcomes)
+	if err != nil {
+		return err
+	}
+	if len(payloads) != database.Claimed || slices.Contains(accepted, false) {
+		return fmt.Errorf("%d claims had %d payloads; outcomes accepted: %v", len(claims), len(payloads), accepted)
+	}
+	if counts {
+		for what, took := range map[string]time.Duration{ClaimWhat: claimed, PayloadsWhat: read.Sub(start), OutcomesWhat: time.Since(read)} {
+			q.took[what] = append(q.took[what], took)
+		}
+	}
+	return nil
+}
+
+// finished returns the events of claims, and outcomes that say that all went well.
+func finished(claims []delivery.Claim, now time.Time) (events []string, outcomes []delivery.Outcome) {
+	for i := range claims {
+		c := &claims[i]
+		events = append(events, c.EventID)
+		outcomes = append(outcomes, delivery.Outcome{
+			ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Delivered,
+			Attempt: delivery.Attempt{StartedAt: now, Duration: time.Millisecond, Status: 200},
+		})
+	}
+	return events, outcomes
 }

@@ -1,27 +1,32 @@
 package server
 
 import (
+	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"hash"
 	"io"
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
+	"github.com/formsvc/toolkit/formsvc"
 )
 
 // A copier is what anyone would write with net/http and io.Copy: uploads go into
-// new files of a directory, downloads come from them. A careful one also hashes,
+// new files of a directory, downloads come from them. A careful one also hashes what comes,
 // and has a file on the disk before it answers.
 type copier struct {
 	dir     *os.Root
 	careful bool
-
-	mu   sync.Mutex
-	sums []string // of the files, by number
+	stored  atomic.Int64
 }
 
 // newCopier also returns what closes it.
@@ -41,20 +46,15 @@ func newCopier(dir string, careful bool) (http.Handler, func() error, error) {
 		SendJSON(w, http.StatusCreated, done)
 	})
 	mux.HandleFunc("GET /v1/files/{file_uuid}", func(w http.ResponseWriter, r *http.Request) {
-		if err := c.send(w, r.PathValue("file_uuid")); err != nil {
-			panic(http.ErrAbortHandler) // the generator notices
-		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		http.ServeFileFS(w, r, root.FS(), r.PathValue("file_uuid")) //nolint:gosec // below the root; the kernel copies
 	})
 	return mux, root.Close, nil
 }
 
 // store copies a body to a new file.
 func (c *copier) store(body io.Reader) (done Uploaded, err error) {
-	c.mu.Lock()
-	number := len(c.sums)
-	c.sums = append(c.sums, "")
-	c.mu.Unlock()
-	done.UUID = strconv.Itoa(number)
+	done.UUID = strconv.FormatInt(c.stored.Add(1), 10)
 	f, err := c.dir.Create(done.UUID)
 	if err != nil {
 		return done, err
@@ -69,9 +69,6 @@ func (c *copier) store(body io.Reader) (done Uploaded, err error) {
 		return done, err
 	}
 	done.SHA256 = hex.EncodeToString(hashed.Sum(nil))
-	c.mu.Lock()
-	c.sums[number] = done.SHA256
-	c.mu.Unlock()
 	return done, errors.Join(f.Sync(), c.syncDir())
 }
 
@@ -84,47 +81,91 @@ func (c *copier) syncDir() error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// send copies a file to the client.
-func (c *copier) send(w http.ResponseWriter, id string) error {
-	number, err := strconv.Atoi(id)
-	if err != nil {
-		return err
-	}
-	f, err := c.dir.Open(id)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
-	if !c.careful {
-		_, err = io.Copy(w, f) // the kernel copies
-		return err
-	}
-	hashed := sha256.New()
-	if _, err := io.Copy(w, io.TeeReader(f, hashed)); err != nil {
-		return err
-	}
-	return c.check(number, hashed)
-}
-
-// check fails when a file has another hash than it was uploaded with.
-func (c *copier) check(number int, hashed hash.Hash) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if sum := hex.EncodeToString(hashed.Sum(nil)); number >= len(c.sums) || sum != c.sums[number] {
-		return fmt.Errorf("file %d has the hash %s", number, sum)
-	}
-	return nil
-}
-
 // Uploaded is what the servers answer with, and more.
 type Uploaded struct {
 	UUID   string `json:"uuid"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+}
+
+// singleConns is how many connections to Postgres suited the handler best.
+const singleConns = 32
+
+// SingleSchema is what such a service would have: what ours has of a response, an
+// event and a delivery, and the indexes that reading them takes.
+const SingleSchema = `
+CREATE TABLE single_responses (
+	id text PRIMARY KEY, campaign text NOT NULL, reference text NOT NULL UNIQUE, status text NOT NULL,
+	respondent text NOT NULL, answers text NOT NULL, created_at timestamptz NOT NULL);
+CREATE INDEX single_responses_page ON single_responses (campaign, created_at, id);
+CREATE TABLE single_events (id text PRIMARY KEY, type text NOT NULL, payload text NOT NULL, created_at timestamptz NOT NULL);
+CREATE TABLE single_deliveries (
+	id text PRIMARY KEY, event_id text NOT NULL, webhook text NOT NULL, state smallint NOT NULL, due_at timestamptz NOT NULL);
+CREATE INDEX single_deliveries_due ON single_deliveries (due_at) WHERE state = 0`
+
+const (
+	insertResponse = `INSERT INTO single_responses (id, campaign, reference, status, respondent, answers, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	insertThree = `WITH response AS (` + insertResponse + `), event AS (
+		INSERT INTO single_events (id, type, payload, created_at) VALUES ($8, 'response.created', $9, $7))
+		INSERT INTO single_deliveries (id, event_id, webhook, state, due_at) VALUES ($10, $8, $11, 0, $7)`
+)
+
+// A single is what anyone would write on Postgres who wants what ours promises: it
+// decodes, has the response, its event and its delivery stored by one statement,
+// and encodes. It checks nothing.
+type single struct{ pool *pgxpool.Pool }
+
+// newSingle also returns what closes it.
+func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, error) {
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, nil, errors.New("the database is not valid") // it may have a password
+	}
+	cfg.MaxConns = singleConns
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &single{pool: pool}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, r *http.Request) {
+		var in fixture.InputJSON
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		out, err := s.create(r.Context(), formsvc.ID(r.PathValue("uuid")), in)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		SendJSON(w, http.StatusCreated, out)
+	})
+	return mux, func() error { pool.Close(); return nil }, nil
+}
+
+func (s *single) create(ctx context.Context, campaign formsvc.ID, in fixture.InputJSON) (*fixture.ResponseJSON, error) {
+	at := time.Now().UTC()
+	text := at.Format("2006-01-02T15:04:05.000Z")
+	out := &fixture.ResponseJSON{
+		UUID: formsvc.ID(rand.Text()), Reference: rand.Text()[:11], Status: formsvc.StatusPending, User: in.User,
+		Responses: in.Responses, CreatedAt: text, CampaignUUID: campaign, UpdatedAt: text,
+	}
+	respondent, err := json.Marshal(in.User)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := json.Marshal(in.Responses)
+	if err != nil {
+		return nil, err
+	}
+	event := rand.Text()
+	payload, err := json.Marshal(map[string]any{"uuid": event, "type": "response.created", "createdAt": text, "data": out})
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.pool.Exec(ctx, insertThree, string(out.UUID), string(campaign), out.Reference, out.Status, string(respondent), string(answers), at,
+		event, string(payload), rand.Text(), "webhook")
+	return out, err
 }

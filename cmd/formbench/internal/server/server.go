@@ -3,7 +3,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,15 +13,19 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/fileblob"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/child"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/database"
+	"github.com/formsvc/toolkit/cmd/formbench/internal/fixture"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/s3server"
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 	"github.com/formsvc/toolkit/formsvc"
@@ -50,16 +53,6 @@ type Config struct {
 
 // A Ready says where. A peer adds a token.
 type Ready struct{ Addr, Token string }
-
-// The limits of "formsvc serve".
-const (
-	ReadHeaderTimeout = 10 * time.Second
-	readTimeout       = 60 * time.Second
-	writeTimeout      = 90 * time.Second
-	idleTimeout       = 120 * time.Second
-	maxHeaderBytes    = 64 << 10
-	ShutdownTimeout   = 20 * time.Second
-)
 
 // gcPercent is that of "formsvc serve"; the ceiling has it too.
 const gcPercent = 200
@@ -116,9 +109,14 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 	case bench.SingleSystem:
 		return newSingle(ctx, c.DSN)
 	}
-	groupLimit := 0 // the store's default
-	if c.System == bench.EachSystem {
+	groupLimit, quota, maxRequests := 0, -1, 0 // 0 is the default
+	switch c.System {
+	case bench.EachSystem:
 		groupLimit = 1
+	case bench.QuotaSystem, bench.KeyedSystem:
+		quota = 1_000_000_000
+	case bench.UnboundedSystem:
+		maxRequests = math.MaxInt32
 	}
 	s, err := database.OpenStore(ctx, c.DSN, groupLimit)
 	if err != nil {
@@ -132,31 +130,15 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	closeAll := func() error { return errors.Join(closeBlobs(), s.Close()) }
-	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: c.quota()})
+	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: quota})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
-	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping, MaxRequests: c.maxRequests()})
+	handler, err := httpx.New(svc, &httpx.Options{BaseURL: "http://" + addr, Logger: logger, Ready: s.Ping, MaxRequests: maxRequests})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
 	return handler, closeAll, nil
-}
-
-// maxRequests is how many requests the API works on at once.
-func (c *Config) maxRequests() int {
-	if c.System == bench.UnboundedSystem {
-		return math.MaxInt32
-	}
-	return 0 // its default
-}
-
-// quota is how many requests an hour the key may make.
-func (c *Config) quota() int {
-	if c.System == bench.QuotaSystem || c.System == bench.KeyedSystem {
-		return 1_000_000_000
-	}
-	return -1
 }
 
 // blobs returns where the API keeps files, if anywhere.
@@ -176,10 +158,9 @@ func (c *Config) blobs() (blobstore.Store, func() error, error) {
 }
 
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
-	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: ReadHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	server := &http.Server{ // with the limits of "formsvc serve"
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, WriteTimeout: 90 * time.Second,
+		IdleTimeout: 120 * time.Second, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -188,7 +169,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 		return err
 	case <-ctx.Done():
 	}
-	patience, done := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
+	patience, done := context.WithTimeout(context.WithoutCancel(ctx), child.ShutdownTimeout)
 	defer done()
 	err := server.Shutdown(patience)
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
@@ -199,14 +180,8 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 
 // A Process is a process that serves, of this program or a peer.
 type Process struct {
-	Addr   string
-	Token  string    // of a peer
-	Begin  time.Time // of the process
-	PID    int
-	cmd    *exec.Cmd
-	stdin  io.Closer
-	stderr bytes.Buffer // passed on to log when the server has ended
-	log    io.Writer
+	*child.Process
+	Ready
 }
 
 // Start returns when the server of this program answers.
@@ -216,44 +191,84 @@ func Start(ctx context.Context, self string, cfg Config, log io.Writer) (*Proces
 
 // StartProgram returns when the program answers, given its configuration.
 func StartProgram(ctx context.Context, cfg any, log io.Writer, program, command string) (*Process, error) {
-	s := &Process{cmd: exec.CommandContext(ctx, program, command), log: log} //nolint:gosec // the user names the program
-	s.cmd.Stderr = &s.stderr
-	stdin, err := s.cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start a server: %w", err)
+	s := &Process{}
+	var err error
+	if s.Process, err = child.Start(ctx, log, cfg, &s.Ready, program, command); err != nil {
+		return nil, err
 	}
-	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start a server: %w", err)
-	}
-	s.stdin = stdin
-	s.cmd.Cancel = stdin.Close
-	s.cmd.WaitDelay = ShutdownTimeout
-	s.Begin = time.Now()
-	if err := s.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a server: %w", err)
-	}
-	var ready Ready
-	err = json.NewEncoder(stdin).Encode(cfg)
-	if err == nil {
-		err = json.NewDecoder(stdout).Decode(&ready)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("start a server: %w", errors.Join(err, s.Stop()))
-	}
-	s.Addr, s.Token, s.PID = ready.Addr, ready.Token, s.cmd.Process.Pid
 	return s, nil
 }
 
-// Stop ends the server and fails when it failed.
-func (s *Process) Stop() error {
-	_ = s.stdin.Close() // it may be closed already
-	timer := time.AfterFunc(ShutdownTimeout, func() { _ = s.cmd.Process.Kill() })
-	defer timer.Stop()
-	err := s.cmd.Wait()
-	_, _ = s.stderr.WriteTo(s.log)
-	if err != nil {
-		return fmt.Errorf("server: %w", err)
+// The ceiling is what anyone would write with net/http and encoding/json. It
+// answers with the bytes of the API and does nothing else.
+
+// newCeiling returns the handler, with a campaign of n responses.
+func newCeiling(n int) http.Handler {
+	campaign := database.InventedWorld().Campaign.ID
+	template := fixture.NewResponseJSON(0, campaign)
+	byID := make(map[string]*fixture.ResponseJSON)
+	for _, i := range fixture.ReadNumbers(n) {
+		r := fixture.NewResponseJSON(i, campaign)
+		byID[string(r.UUID)] = r
 	}
-	return nil
+	page := &fixture.ListJSON{Total: n, Limit: bench.PageSize, NextCursor: strings.Repeat("A", 34)}
+	for i := n - 1; i >= max(n-bench.PageSize, 0); i-- {
+		page.Items = append(page.Items, fixture.NewResponseJSON(i, campaign))
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, r *http.Request) {
+		var in fixture.InputJSON
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		out := *template
+		out.User, out.Responses = in.User, in.Responses
+		SendJSON(w, http.StatusCreated, &out)
+	})
+	mux.HandleFunc("GET /v1/campaigns/{uuid}/responses", func(w http.ResponseWriter, _ *http.Request) {
+		SendJSON(w, http.StatusOK, page)
+	})
+	mux.HandleFunc("GET /v1/campaigns/{uuid}/responses/{response_uuid}", func(w http.ResponseWriter, r *http.Request) {
+		response, ok := byID[r.PathValue("response_uuid")]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		SendJSON(w, http.StatusOK, response)
+	})
+	return mux
+}
+
+// SendJSON answers with a value.
+func SendJSON(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the generator notices
+}
+
+// A slowStore makes responses one after the other, each in a time that does not depend
+// on the processor.
+type slowStore struct {
+	database.Store
+
+	took time.Duration
+	mu   sync.Mutex
+}
+
+// CreateResponse implements formsvc.Store.
+func (s *slowStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, c formsvc.Change) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	time.Sleep(s.took)
+	return s.Store.CreateResponse(ctx, r, version, c)
 }

@@ -8,14 +8,21 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"runtime/debug"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // A Config says what a worker is. Each kind of worker reads what it needs.
@@ -41,7 +48,6 @@ const (
 	Reset    = "reset"    // forget what arrived, and tell how much it was
 	Wait     = "wait"     // for N deliveries to Endpoints, or for Timeout
 	Arrivals = "arrivals" // what arrived
-	Claims   = "claims"   // measure N claims on each of Databases
 )
 
 // A Command is something to do.
@@ -53,13 +59,6 @@ type Command struct {
 	Stamps    bool          // report when each event was accepted
 	Endpoints int           // only the first ones count
 	Timeout   time.Duration
-	Databases []Database
-}
-
-// A Database is one to claim from.
-type Database struct {
-	DSN       string
-	Endpoints []string // to claim for
 }
 
 // A Reply is what came of it.
@@ -73,7 +72,6 @@ type Reply struct {
 	Seconds  float64           `json:",omitempty"`
 	Stamps   []Stamp           `json:",omitempty"` // by the event's number
 	Arrivals []Arrival         `json:",omitempty"`
-	Took     [][]time.Duration `json:",omitempty"` // of claims, by database
 }
 
 // A Stamp tells when an event was offered and when the system had it for good,
@@ -152,3 +150,164 @@ func obey(ctx context.Context, w Worker, reply Reply, commands <-chan Command, o
 		}
 	}
 }
+
+// StartProfile writes a CPU profile into a file until stop is called. Without a path
+// it does nothing.
+func StartProfile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path) //nolint:gosec // the user names the directory
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+// Offer has accept called with the numbers 0 to c.N-1: by c.Callers in a closed
+// loop, each calling again when the last call returned, or every c.Every,
+// whatever became of those before. It returns when all calls returned, with the
+// first error.
+func Offer(ctx context.Context, c *Command, accept func(ctx context.Context, number int) error) (Reply, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stamps := make([]Stamp, c.N)
+	once := func(i int) {
+		stamps[i].Begin = time.Now().UnixNano()
+		if err := accept(ctx, i); err != nil {
+			cancel(err)
+		}
+		stamps[i].Done = time.Now().UnixNano()
+	}
+	start := time.Now()
+	if c.Every > 0 {
+		open(ctx, c.N, c.Every, once)
+	} else {
+		closed(ctx, c.N, c.Callers, once)
+	}
+	r := Reply{N: c.N, Seconds: time.Since(start).Seconds()}
+	if c.Stamps {
+		r.Stamps = stamps
+	}
+	return r, context.Cause(ctx)
+}
+
+func closed(ctx context.Context, n, callers int, once func(int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range max(1, min(callers, n)) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				once(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func open(ctx context.Context, n int, every time.Duration, once func(int)) {
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		time.Sleep(time.Until(start.Add(time.Duration(i) * every)))
+		wg.Go(func() { once(i) })
+	}
+	wg.Wait()
+}
+
+// Secret is that of every webhook.
+const Secret = "formbench-secret-0123456789abcdef"
+
+// A Body is the payload of an event that carries the event's number.
+type Body struct {
+	text []byte
+	at   int // of the number
+}
+
+const (
+	numberMark   = "respondent."
+	numberDigits = 7
+)
+
+// NewBody takes a payload that has a mark and digits to put the number into.
+func NewBody(text []byte) (Body, error) {
+	at := bytes.Index(text, []byte(numberMark))
+	if at < 0 || len(text) < at+len(numberMark)+numberDigits {
+		return Body{}, errors.New("the payload has no number")
+	}
+	return Body{text, at + len(numberMark)}, nil
+}
+
+// With returns the payload of event number i.
+func (b Body) With(i int) []byte {
+	text := bytes.Clone(b.text)
+	for at := b.at + numberDigits - 1; at >= b.at; at-- {
+		text[at] = "0123456789"[i%10]
+		i /= 10
+	}
+	return text
+}
+
+// Number returns the number of the event that a payload is of.
+func Number(text []byte) (i int, ok bool) {
+	b, err := NewBody(text)
+	if err != nil {
+		return 0, false
+	}
+	for _, digit := range text[b.at : b.at+numberDigits] {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		i = i*10 + int(digit-'0')
+	}
+	return i, true
+}
+
+// A Poster signs and posts payloads over connections that it keeps.
+type Poster struct {
+	url       string
+	transport *http.Transport
+}
+
+// NewPoster returns one that keeps as many connections.
+func NewPoster(url string, conns int) *Poster {
+	return &Poster{url, &http.Transport{
+		MaxIdleConns: conns, MaxIdleConnsPerHost: conns, DisableCompression: true,
+	}}
+}
+
+// Post posts a payload. id names the delivery.
+func (p *Poster) Post(ctx context.Context, id string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("post: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(webhook.DeliveryHeader, id)
+	req.Header.Set(webhook.SignatureHeader, webhook.Sign([]byte(Secret), body))
+	resp, err := p.transport.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("post: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return fmt.Errorf("post: %w", err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("post: answered %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// Close closes the connections that are not in use.
+func (p *Poster) Close() { p.transport.CloseIdleConnections() }
