@@ -135,10 +135,10 @@ func (d *Database) With(ctx context.Context, do func(Store, *formsvc.Service) er
 // NewAccount makes the schema and an account with a key.
 func (d *Database) NewAccount(ctx context.Context) (w World, err error) {
 	err = d.With(ctx, func(_ Store, svc *formsvc.Service) error {
-		_, key, value, err := svc.Accounts.CreateWithKey(ctx, "bench", formsvc.KeyInput{
+		account, value, err := svc.Accounts.CreateWithKey(ctx, "bench", formsvc.KeyInput{
 			Name: "bench", Permissions: formsvc.AllPermissions(),
 		})
-		w.Key, w.Campaign.AccountID = value, key.AccountID
+		w.Key, w.Campaign.AccountID = value, account.ID
 		return err
 	})
 	return w, err
@@ -268,7 +268,7 @@ func SamplePayload(ctx context.Context) ([]byte, error) {
 	}
 	user, answers := fixture.Submission(0)
 	in := formsvc.ResponseInput{User: user, Answers: answers}
-	if _, err := svc.Responses.Create(ctx, account.ID, campaign.ID, in); err != nil {
+	if _, err := svc.Responses.Create(ctx, campaign.Key(), in); err != nil {
 		return nil, err
 	}
 	page, err := svc.Events.List(ctx, formsvc.EventQuery{AccountID: account.ID})

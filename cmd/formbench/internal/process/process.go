@@ -174,7 +174,7 @@ func (s *sender) Do(ctx context.Context, c worker.Command) (worker.Reply, error)
 func (s *sender) accept(ctx context.Context, i int) error {
 	user, answers := fixture.Submission(i)
 	campaign := formsvc.ID(s.cfg.Campaigns[i%len(s.cfg.Campaigns)])
-	_, err := s.svc.Responses.Create(ctx, formsvc.ID(s.cfg.Account), campaign, formsvc.ResponseInput{
+	_, err := s.svc.Responses.Create(ctx, formsvc.CampaignKey{AccountID: formsvc.ID(s.cfg.Account), ID: campaign}, formsvc.ResponseInput{
 		User: user, Answers: answers,
 	})
 	return err

@@ -172,7 +172,7 @@ func (m *maker) record(ctx context.Context, i int) (record, error) {
 	n := campaignOf(i)
 	campaign, account := &m.history.campaigns[n], &m.history.accounts[n%accountCount]
 	_, answers := fixture.Submission(i)
-	if _, err := m.svc.Responses.Create(ctx, account.id, campaign.ID, formsvc.ResponseInput{
+	if _, err := m.svc.Responses.Create(ctx, campaign.Key(), formsvc.ResponseInput{
 		User: m.history.person(i), Answers: answers,
 	}); err != nil {
 		return record{}, err

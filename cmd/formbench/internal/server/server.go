@@ -109,7 +109,7 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 	case bench.SingleSystem:
 		return newSingle(ctx, c.DSN)
 	}
-	groupLimit, quota, maxRequests := 0, -1, 0 // 0 is the default
+	groupLimit, quota, maxRequests := 0, 0, 0 // the default limit of groups and of requests, and no quota
 	switch c.System {
 	case bench.EachSystem:
 		groupLimit = 1
@@ -130,7 +130,7 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	closeAll := func() error { return errors.Join(closeBlobs(), s.Close()) }
-	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: quota})
+	svc, err := formsvc.New(s, &formsvc.Options{Blobs: blobs, MaxFile: c.MaxFile, Quota: &quota})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeAll())
 	}
