@@ -78,7 +78,7 @@ func (r *keyRow) key() formsvc.Key {
 }
 
 // notFound turns "no rows" into formsvc.ErrNotFound and classifies the rest.
-func (s *Store) notFound(err error) error {
+func (s *core) notFound(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return formsvc.ErrNotFound
 	}
@@ -89,7 +89,7 @@ func (s *Store) notFound(err error) error {
 }
 
 // CreateAccount implements formsvc.AccountStore.
-func (s *Store) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
+func (s accounts) CreateAccount(ctx context.Context, account formsvc.Account, keys []formsvc.Key, change formsvc.Change) error {
 	row, err := newAccountRow(&account)
 	if err == nil {
 		err = checkChange(&change)
@@ -128,7 +128,7 @@ func checkKey(k *formsvc.Key) error {
 }
 
 // UpdateAccount implements formsvc.AccountStore.
-func (s *Store) UpdateAccount(
+func (s accounts) UpdateAccount(
 	ctx context.Context, id formsvc.ID, decide func(*formsvc.Account) error,
 ) (formsvc.Account, error) {
 	var account formsvc.Account
@@ -160,7 +160,7 @@ func (s *Store) UpdateAccount(
 }
 
 // Account implements formsvc.AccountStore.
-func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
+func (s accounts) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, error) {
 	if err := s.ready(ctx, id); err != nil {
 		return formsvc.Account{}, err
 	}
@@ -168,7 +168,7 @@ func (s *Store) Account(ctx context.Context, id formsvc.ID) (formsvc.Account, er
 }
 
 // AccountByName implements formsvc.AccountStore.
-func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
+func (s accounts) AccountByName(ctx context.Context, name string) (formsvc.Account, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Account{}, err
 	}
@@ -178,7 +178,7 @@ func (s *Store) AccountByName(ctx context.Context, name string) (formsvc.Account
 	return s.accountWhere(ctx, "name = ?", name)
 }
 
-func (s *Store) accountWhere(ctx context.Context, where, arg string) (formsvc.Account, error) {
+func (s accounts) accountWhere(ctx context.Context, where, arg string) (formsvc.Account, error) {
 	var row accountRow
 	if err := s.build.NewSelect().Conn(s.read).Model(&row).Where(where, arg).Scan(ctx); err != nil {
 		return formsvc.Account{}, s.notFound(err)
@@ -187,7 +187,7 @@ func (s *Store) accountWhere(ctx context.Context, where, arg string) (formsvc.Ac
 }
 
 // Accounts implements formsvc.AccountStore.
-func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
+func (s accounts) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 }
 
 // CreateKey implements formsvc.KeyStore.
-func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
+func (s accounts) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
 	if err := s.ready(ctx, key.AccountID); err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 }
 
 // KeyByHash implements formsvc.KeyStore.
-func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
+func (s accounts) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Key, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Key{}, err
 	}
@@ -230,7 +230,7 @@ func (s *Store) KeyByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.
 }
 
 // Keys implements formsvc.KeyStore.
-func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
+func (s accounts) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, error) {
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
 	}
@@ -247,7 +247,7 @@ func (s *Store) Keys(ctx context.Context, account formsvc.ID) ([]formsvc.Key, er
 }
 
 // RevokeKey implements formsvc.KeyStore.
-func (s *Store) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time, change formsvc.Change) error {
+func (s accounts) RevokeKey(ctx context.Context, account, id formsvc.ID, at time.Time, change formsvc.Change) error {
 	if err := s.ready(ctx, account, id); err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func changedOne(result sql.Result, err error) error {
 
 // UseKeys implements formsvc.KeyStore. One statement for all uses, which come as an
 // array of arrays: calling it costs more than what it does for each.
-func (s *Store) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
+func (s accounts) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (r *auditRow) entry() (formsvc.AuditEntry, error) {
 	return a, nil
 }
 
-func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEntry) error {
+func (s *core) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEntry) error {
 	details := []byte("{}")
 	if len(a.Details) > 0 {
 		var err error
@@ -62,7 +62,7 @@ func (s *Store) appendAudit(ctx context.Context, c bun.IConn, a *formsvc.AuditEn
 }
 
 // Note implements formsvc.JournalStore.
-func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
+func (s journal) Note(ctx context.Context, change formsvc.Change) error {
 	if a := change.Audit; a != nil && !a.AccountID.Valid() {
 		return cmp.Or(s.Usable(ctx), formsvc.ErrNotFound)
 	}
@@ -79,7 +79,7 @@ func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
 }
 
 // Audit implements formsvc.JournalStore.
-func (s *Store) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
+func (s journal) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[formsvc.AuditEntry], error) {
 	var page formsvc.Page[formsvc.AuditEntry]
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return page, noneWhenNotFound(err)

@@ -104,13 +104,13 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 // countResponses adds up a campaign's counter rows.
 const countResponses = "(SELECT coalesce(sum(n.responses), 0) FROM formsvc_counters AS n WHERE n.campaign_id = c.id)"
 
-func (s *Store) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
+func (s campaigns) selectCampaigns(c bun.IConn, model any) *bun.SelectQuery {
 	return s.build.NewSelect().Conn(c).Model(model).ColumnExpr("c.*").
 		ColumnExpr("CAST(" + countResponses + " AS BIGINT) AS responses")
 }
 
 // CreateCampaign implements formsvc.CampaignStore.
-func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, change formsvc.Change) error {
+func (s campaigns) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, change formsvc.Change) error {
 	if err := s.ready(ctx, campaign.AccountID); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s *Store) CreateCampaign(ctx context.Context, campaign formsvc.Campaign, c
 }
 
 // UpdateCampaign implements formsvc.CampaignStore.
-func (s *Store) UpdateCampaign(
+func (s campaigns) UpdateCampaign(
 	ctx context.Context, key formsvc.CampaignKey, decide func(*formsvc.Campaign) error,
 ) (formsvc.Campaign, error) {
 	var campaign formsvc.Campaign
@@ -178,7 +178,7 @@ func (s *Store) UpdateCampaign(
 }
 
 // Campaign implements formsvc.CampaignStore.
-func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
+func (s campaigns) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.Campaign, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Campaign{}, err
 	}
@@ -192,7 +192,7 @@ func (s *Store) Campaign(ctx context.Context, key formsvc.CampaignKey) (formsvc.
 }
 
 // Campaigns implements formsvc.CampaignStore.
-func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
+func (s campaigns) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
 	var page formsvc.Page[formsvc.Campaign]
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return page, noneWhenNotFound(err)
@@ -230,7 +230,7 @@ func campaignsOf(rows []campaignRow) ([]formsvc.Campaign, error) {
 
 // searchCampaigns looks at all titles and then reads the campaigns of the page. What
 // is a capital letter is known to Go: databases differ in it, and one knows ASCII only.
-func (s *Store) searchCampaigns(
+func (s campaigns) searchCampaigns(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (page formsvc.Page[formsvc.Campaign], err error) {
 	var ids []string
@@ -248,7 +248,7 @@ func (s *Store) searchCampaigns(
 
 // findTitles returns the identifiers of the page, how many campaigns are found on all
 // pages, and whether more follow.
-func (s *Store) findTitles(
+func (s campaigns) findTitles(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (ids []string, total int64, more bool, err error) {
 	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_campaigns AS c").Column("c.id", "c.title").

@@ -29,7 +29,7 @@ func checkChange(change *formsvc.Change) error {
 
 // apply writes a change as a part of the unit that c is in, and tells whether it
 // left deliveries to send.
-func (s *Store) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (wake bool, err error) {
+func (s *core) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (wake bool, err error) {
 	if r := change.Idempotency; r != nil {
 		if err := s.remember(ctx, c, r); err != nil {
 			return false, err
@@ -47,7 +47,7 @@ func (s *Store) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) 
 }
 
 // changing commits a unit that runs a function and applies a change.
-func (s *Store) changing(
+func (s *core) changing(
 	ctx context.Context, change *formsvc.Change, do func(ctx context.Context, c bun.IConn) error,
 ) error {
 	u := &Unit{}
@@ -64,7 +64,7 @@ func (s *Store) changing(
 // decided runs a function that decides a unit, nil for an empty change, and applies
 // what it returns.
 func decided[T any](
-	ctx context.Context, s *Store, c bun.IConn, of T, decide func(T) (formsvc.Change, error),
+	ctx context.Context, s *core, c bun.IConn, of T, decide func(T) (formsvc.Change, error),
 ) (wake bool, err error) {
 	if decide == nil {
 		return false, nil

@@ -24,7 +24,7 @@ type commentRow struct {
 }
 
 // CreateComment implements formsvc.ReviewStore.
-func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
+func (s reviews) CreateComment(ctx context.Context, comment formsvc.Comment, change formsvc.Change) error {
 	key := formsvc.ResponseKey{AccountID: comment.AccountID, CampaignID: comment.CampaignID, ID: comment.ResponseID}
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return err
@@ -54,9 +54,9 @@ func (s *Store) CreateComment(ctx context.Context, comment formsvc.Comment, chan
 }
 
 // Comments implements formsvc.ReviewStore.
-func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
+func (s reviews) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.Page[formsvc.Comment], error) {
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
+	return pageOfResponse(ctx, s.core, "m", key, q.Page, func(r *commentRow) (formsvc.Comment, int64) {
 		return formsvc.Comment{
 			ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 			ResponseID: formsvc.ID(r.ResponseID), Body: r.Body, Author: r.Author, CreatedAt: fromMicros(r.CreatedAt),

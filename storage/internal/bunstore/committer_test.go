@@ -43,7 +43,7 @@ func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 		},
 		Begin: "BEGIN", Commit: "COMMIT", Undone: func(error) bool { return false },
 	}})
-	s := &Store{backend: classifies{}, commit: k.commit, closed: make(chan struct{})}
+	s := &core{backend: classifies{}, commit: k.commit, closed: make(chan struct{})}
 	errs, panics = make([]error, len(units)), make([]any, len(units))
 	first, hold := make(chan struct{}), make(chan struct{})
 	k.groups.run = func(ctx context.Context, group []*Unit) {
@@ -165,7 +165,7 @@ func TestAUnitThatExits(t *testing.T) {
 // not take it for that there is nothing.
 func TestAReadThatPanics(t *testing.T) {
 	value := &struct{ int }{1}
-	s := &Store{}
+	s := newStore(new(core))
 	group := []*Read{{}, {}}
 	defer func() {
 		if got := recover(); got != any(value) {

@@ -75,7 +75,7 @@ func (r *attemptRow) attempt() formsvc.Attempt {
 }
 
 // withLog adds their attempts to the deliveries.
-func (s *Store) withLog(ctx context.Context, c bun.IConn, list []formsvc.Delivery) error {
+func (s deliveries) withLog(ctx context.Context, c bun.IConn, list []formsvc.Delivery) error {
 	ids := make([]string, 0, len(list))
 	index := make(map[string]int, len(list))
 	for i := range list {
@@ -98,7 +98,7 @@ func (s *Store) withLog(ctx context.Context, c bun.IConn, list []formsvc.Deliver
 }
 
 // Deliveries implements formsvc.DeliveryStore.
-func (s *Store) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
+func (s deliveries) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (formsvc.Page[formsvc.Delivery], error) {
 	var page formsvc.Page[formsvc.Delivery]
 	if err := s.ready(ctx, q.AccountID, q.WebhookID); err != nil {
 		return page, noneWhenNotFound(err)
@@ -149,7 +149,7 @@ const fewPending = 1000
 // not in the order of lists: few are found with it and sorted. Among many, the list
 // itself soon has enough of them, so the condition is one that no index has. To count
 // them all, the index is right in any case.
-func (s *Store) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (string, error) {
+func (s deliveries) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (string, error) {
 	if q.State != formsvc.DeliveryPending || !q.NoTotal {
 		return "d.state = 0", nil
 	}
@@ -164,7 +164,7 @@ func (s *Store) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (str
 }
 
 // Delivery implements formsvc.DeliveryStore.
-func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
+func (s deliveries) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.Delivery, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Delivery{}, err
 	}
@@ -177,13 +177,13 @@ func (s *Store) Delivery(ctx context.Context, key formsvc.DeliveryKey) (formsvc.
 
 // selectDelivery finds a delivery by its identifier alone, among those of each
 // of the account's webhooks.
-func (s *Store) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.DeliveryKey) *bun.SelectQuery {
+func (s deliveries) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.DeliveryKey) *bun.SelectQuery {
 	return s.build.NewSelect().Conn(c).Model(row).
 		Where("d.webhook_id IN (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ?)", string(key.AccountID)).
 		Where("d.id = ?", string(key.ID))
 }
 
-func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
+func (s deliveries) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery) (formsvc.Delivery, error) {
 	one := []formsvc.Delivery{d}
 	if err := s.withLog(ctx, c, one); err != nil {
 		return formsvc.Delivery{}, s.backend.Classify(err)
@@ -192,7 +192,7 @@ func (s *Store) oneWithLog(ctx context.Context, c bun.IConn, d formsvc.Delivery)
 }
 
 // Redeliver implements formsvc.DeliveryStore.
-func (s *Store) Redeliver(
+func (s deliveries) Redeliver(
 	ctx context.Context, key formsvc.DeliveryKey, at time.Time, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
 	var d formsvc.Delivery
@@ -225,7 +225,7 @@ func (s *Store) Redeliver(
 		if d, err = s.oneWithLog(ctx, c, row.delivery(key.AccountID)); err != nil {
 			return err
 		}
-		_, err = decided(ctx, s, c, &d, decide)
+		_, err = decided(ctx, s.core, c, &d, decide)
 		return err
 	}
 	if err := s.submit(ctx, u); err != nil {
@@ -248,7 +248,7 @@ FROM (
 WHERE d.webhook_id = ? AND d.id = p.id AND d.state = 2`
 
 // RedeliverFailed implements formsvc.DeliveryStore.
-func (s *Store) RedeliverFailed(
+func (s deliveries) RedeliverFailed(
 	ctx context.Context, q formsvc.RedeliverQuery, decide func(int) (formsvc.Change, error),
 ) (int, error) {
 	if err := s.ready(ctx, q.Key.AccountID, q.Key.ID); err != nil {
@@ -271,7 +271,7 @@ func (s *Store) RedeliverFailed(
 		if err != nil {
 			return err
 		}
-		_, err = decided(ctx, s, c, n, decide)
+		_, err = decided(ctx, s.core, c, n, decide)
 		return err
 	}
 	if err := s.submit(ctx, u); err != nil {
@@ -281,7 +281,7 @@ func (s *Store) RedeliverFailed(
 }
 
 // CreateTest implements formsvc.DeliveryStore.
-func (s *Store) CreateTest(
+func (s deliveries) CreateTest(
 	ctx context.Context, key formsvc.WebhookKey, event formsvc.Event, decide func(*formsvc.Delivery) (formsvc.Change, error),
 ) (formsvc.Delivery, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
@@ -308,7 +308,7 @@ func (s *Store) CreateTest(
 			return err
 		}
 		u.Wake = true
-		_, err := decided(ctx, s, c, new(row.delivery(key.AccountID)), decide)
+		_, err := decided(ctx, s.core, c, new(row.delivery(key.AccountID)), decide)
 		return err
 	}
 	if err := s.submit(ctx, u); err != nil {
@@ -347,7 +347,7 @@ const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS 
 	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?) LIMIT ?) AS waiting"
 
 // waiting counts the deliveries of a webhook that wait, up to limit.
-func (s *Store) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
+func (s deliveries) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)
 	}
@@ -359,7 +359,7 @@ func (s *Store) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64
 }
 
 // QueueStats implements formsvc.DeliveryStore.
-func (s *Store) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
+func (s deliveries) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.QueueStats, error) {
 	var stats formsvc.QueueStats
 	if q.Webhook != nil {
 		var err error

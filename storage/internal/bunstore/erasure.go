@@ -12,7 +12,7 @@ import (
 )
 
 // Erase implements formsvc.MaintenanceStore.
-func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Change) (formsvc.Erased, error) {
+func (s maintenance) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Change) (formsvc.Erased, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Erased{}, err
 	}
@@ -23,13 +23,13 @@ func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Cha
 		return formsvc.Erased{}, err
 	}
 	if e.DryRun {
-		r := erasure{Store: s, c: s.read, account: string(e.AccountID), count: true}
+		r := erasure{core: s.core, c: s.read, account: string(e.AccountID), count: true}
 		err := r.run(ctx, &e)
 		return r.out, s.backend.Classify(err)
 	}
 	var out formsvc.Erased
 	err := s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
-		r := erasure{Store: s, c: c, account: string(e.AccountID)}
+		r := erasure{core: s.core, c: c, account: string(e.AccountID)}
 		err := r.run(ctx, &e)
 		out = r.out
 		return err
@@ -48,7 +48,7 @@ func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Cha
 // in each table by identifier. So nobody waits in a circle, and what was added
 // before the lock was had is found after it.
 type erasure struct {
-	*Store
+	*core
 
 	c       bun.IConn
 	account string

@@ -19,7 +19,7 @@ const LostPositions = 1_000_000_000_000
 
 // Events implements formsvc.EventStore. It looks at the positions, types and
 // sizes of events first and then reads those that the page has room for.
-func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
+func (s events) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
 	if q.AllAccounts {
 		q.AccountID = ""
 		if err := s.ready(ctx); err != nil {
@@ -33,7 +33,7 @@ func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.Event
 	return s.pageOfEvents(ctx, q, s.statements.feed(q.Early))
 }
 
-func (s *Store) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed) (formsvc.EventPage, error) {
+func (s events) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed) (formsvc.EventPage, error) {
 	page := formsvc.EventPage{Next: q.After}
 	q = q.Clamped()
 	if err := checkTypes(q.Types...); err != nil {
@@ -112,7 +112,7 @@ func (w *wanted) has(stored int64, campaign string) bool {
 
 // look goes on through at most limit events, until the page is full, and returns
 // how many it was given.
-func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
+func (s events) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
 	rows, err := c.QueryContext(ctx, l.in.look,
 		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Store) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n 
 
 // readEvents returns the events up to where was looked. None can have come
 // between them since.
-func (s *Store) readEvents(ctx context.Context, c bun.IConn, l *looked) (items []formsvc.Event, err error) {
+func (s events) readEvents(ctx context.Context, c bun.IConn, l *looked) (items []formsvc.Event, err error) {
 	bits := l.bits
 	if bits == 0 {
 		bits = TestBit - 1

@@ -62,7 +62,7 @@ func (r *fileRow) file() formsvc.File {
 }
 
 // CreateFile implements formsvc.FileStore.
-func (s *Store) CreateFile(
+func (s files) CreateFile(
 	ctx context.Context, f formsvc.File, decide func(*formsvc.Response) (formsvc.Change, error),
 ) error {
 	if err := s.ready(ctx, f.AccountID, f.CampaignID, f.ResponseID); err != nil {
@@ -97,7 +97,7 @@ func (s *Store) CreateFile(
 }
 
 // File implements formsvc.FileStore.
-func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
+func (s files) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.File{}, err
 	}
@@ -111,16 +111,16 @@ func (s *Store) File(ctx context.Context, key formsvc.FileKey) (formsvc.File, er
 }
 
 // Files implements formsvc.FileStore.
-func (s *Store) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
+func (s files) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[formsvc.File], error) {
 	if q.AllAccounts {
 		return s.allFiles(ctx, q.Page)
 	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total }, "blocks")
+	return pageOfResponse(ctx, s.core, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total }, "blocks")
 }
 
 // allFiles returns a page of the files of all accounts.
-func (s *Store) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
+func (s files) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[formsvc.File], error) {
 	var page formsvc.Page[formsvc.File]
 	if err := s.ready(ctx); err != nil {
 		return page, err
@@ -143,7 +143,7 @@ func (s *Store) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page
 const fileBatch = 500
 
 // UnknownFiles implements formsvc.FileStore.
-func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+func (s files) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *Store) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.I
 // the first of them in. The statement that inserts the bars waits for a
 // CreateFile that has inserted its file and not committed yet; the one that
 // looks afterwards sees what became of it.
-func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
+func (s files) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func sortedIDs(ids []formsvc.ID) []string {
 }
 
 // findFiles adds those of the identifiers to found that have a row of that kind.
-func (s *Store) findFiles(
+func (s files) findFiles(
 	ctx context.Context, c bun.IConn, ids []string, kind string, found map[formsvc.ID]bool,
 ) error {
 	var rows []string

@@ -33,7 +33,7 @@ func (r *noticeRow) notice() formsvc.Notice {
 }
 
 // Notices implements formsvc.EventStore.
-func (s *Store) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
+func (s events) Notices(ctx context.Context, q formsvc.NoticeQuery) (formsvc.Page[formsvc.Notice], error) {
 	var page formsvc.Page[formsvc.Notice]
 	named := []formsvc.ID{q.AccountID}
 	if q.WebhookID != "" {
@@ -83,7 +83,7 @@ type failingRow struct {
 }
 
 // ClaimDigests implements formsvc.EventStore.
-func (s *Store) ClaimDigests(
+func (s events) ClaimDigests(
 	ctx context.Context, now time.Time, every, lease time.Duration, limit int,
 ) ([]formsvc.Digest, error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
@@ -133,7 +133,7 @@ func (r *failingRow) digest() formsvc.Digest {
 
 // FinishDigest implements formsvc.EventStore. A deleted webhook's lease went
 // with it.
-func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
+func (s events) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func ofResponse(q *bun.SelectQuery, alias string, key formsvc.ResponseKey) *bun.
 // table has that alias, and a column total that is scanned only. Columns named in
 // without are not read.
 func pageOfResponse[R, T any](
-	ctx context.Context, s *Store, alias string, key formsvc.ResponseKey, q formsvc.PageQuery,
+	ctx context.Context, s *core, alias string, key formsvc.ResponseKey, q formsvc.PageQuery,
 	out func(*R) (item T, total int64), without ...string,
 ) (formsvc.Page[T], error) {
 	var page formsvc.Page[T]
@@ -51,7 +51,7 @@ func pageOfResponse[R, T any](
 
 // holdResponse keeps a response from being deleted before the transaction of c has
 // ended, without reading it.
-func (s *Store) holdResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) error {
+func (s *core) holdResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) error {
 	var id string
 	err := s.locked(s.build.NewSelect().Conn(c).TableExpr("formsvc_responses AS r").Column("r.id").
 		Where("r.campaign_id = ? AND r.id = ? AND r.account_id = ?",

@@ -28,11 +28,11 @@ SELECT x.webhook_id, x.gone FROM (
 ) AS x WHERE x.gone OR x.first < ? ORDER BY x.webhook_id LIMIT ?`
 
 // Prune implements formsvc.MaintenanceStore.
-func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
+func (s maintenance) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
 	if err := s.ready(ctx); err != nil || limit <= 0 {
 		return 0, err
 	}
-	p := &pruning{Store: s, before: micros(before), limit: limit}
+	p := &pruning{core: s.core, before: micros(before), limit: limit}
 	// Identifiers carry the time to the millisecond: up to the end of that of
 	// before, they are bounds for the indexes. The exact time is in a column.
 	p.below = string(formsvc.FloorID(before.Add(time.Millisecond)))
@@ -55,7 +55,7 @@ func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Ti
 }
 
 type pruning struct {
-	*Store
+	*core
 
 	before int64  // what was made, began or ended earlier is deleted
 	below  string // it has lower identifiers than this one

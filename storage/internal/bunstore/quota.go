@@ -27,7 +27,7 @@ func Granted(mark, used string) string {
 }
 
 // TakeQuota implements formsvc.QuotaStore.
-func (s *Store) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
+func (s quotas) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
 	var none formsvc.QuotaGrant
 	if err := errors.Join(s.Usable(ctx), checkIDs(q.Subject)); err != nil {
 		return none, err
@@ -48,7 +48,7 @@ func (s *Store) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (formsvc.Qu
 const returnQuota = "UPDATE formsvc_quota SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE subject = ? AND start = ?"
 
 // ReturnQuota implements formsvc.QuotaStore.
-func (s *Store) ReturnQuota(ctx context.Context, list []formsvc.QuotaReturn) error {
+func (s quotas) ReturnQuota(ctx context.Context, list []formsvc.QuotaReturn) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Store) ReturnQuota(ctx context.Context, list []formsvc.QuotaReturn) err
 }
 
 // QuotaUse implements formsvc.QuotaStore.
-func (s *Store) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
+func (s quotas) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
 	if err := s.ready(ctx); err != nil || checkIDs(subject) != nil {
 		return nil, err
 	}

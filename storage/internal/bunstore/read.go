@@ -47,7 +47,7 @@ func ScanRead(row scanner, group []*Read) error {
 }
 
 // Response implements formsvc.ResponseStore.
-func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
+func (s responses) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return formsvc.Response{}, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.
 
 // readAlone reads one response. A point read ends sooner than a driver could
 // cancel it, and a driver that watches a context starts a goroutine for it.
-func (s *Store) readAlone(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
+func (s responses) readAlone(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
 	return s.response(context.WithoutCancel(ctx), s.read, key, selectResponse)
 }
 
@@ -72,7 +72,7 @@ var errUnread = Classified(formsvc.ErrUnavailable, errors.New("bunstore: a panic
 
 // readGroup reads a group of responses. They share a failure too, which can only
 // be the database's: a key that names nothing is none.
-func (s *Store) readGroup(together func(context.Context, bun.IConn, []*Read) error, group []*Read) {
+func (s responses) readGroup(together func(context.Context, bun.IConn, []*Read) error, group []*Read) {
 	ctx := context.Background()
 	if len(group) == 1 {
 		r := group[0]

@@ -40,7 +40,7 @@ func checkResponse(r *formsvc.Response, change *formsvc.Change) error {
 }
 
 // CreateResponse implements formsvc.ResponseStore.
-func (s *Store) CreateResponse(
+func (s responses) CreateResponse(
 	ctx context.Context, r formsvc.Response, campaignVersion int64, change formsvc.Change,
 ) error {
 	if err := s.ready(ctx, r.AccountID, r.CampaignID); err != nil {
@@ -69,7 +69,7 @@ const (
 		"version = ?, updated_at = ?, completed_at = ? WHERE campaign_id = ? AND id = ?"
 )
 
-func (s *Store) response(
+func (s *core) response(
 	ctx context.Context, c bun.IConn, key formsvc.ResponseKey, statement string,
 ) (formsvc.Response, error) {
 	r := formsvc.Response{AccountID: key.AccountID, CampaignID: key.CampaignID}
@@ -80,7 +80,7 @@ func (s *Store) response(
 
 // lockedResponse returns a response that nobody else changes or deletes before
 // the transaction of c has ended.
-func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
+func (s *core) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
 	lock := s.backend.ForUpdate()
 	if lock != "" {
 		lock = " FOR " + lock
@@ -90,7 +90,7 @@ func (s *Store) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.Res
 
 // touchedResponse is lockedResponse for a unit that raises events about the response and
 // leaves it as it is: it counts as a change for transactions that see an older state.
-func (s *Store) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
+func (s *core) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
 	if touch := s.statements.TouchResponse; touch != "" {
 		return s.response(ctx, c, key, touch)
 	}
@@ -98,7 +98,7 @@ func (s *Store) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.Re
 }
 
 // UpdateResponse implements formsvc.ResponseStore.
-func (s *Store) UpdateResponse(
+func (s responses) UpdateResponse(
 	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
 ) (formsvc.Response, error) {
 	var r formsvc.Response
@@ -136,7 +136,7 @@ func (s *Store) UpdateResponse(
 }
 
 // DeleteResponse implements formsvc.ResponseStore.
-func (s *Store) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]formsvc.ID, error) {
+func (s responses) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]formsvc.ID, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ const (
 var errNotRotated = errors.New("values were sealed under other keys meanwhile: is one in use elsewhere?")
 
 // RotateSecrets implements storage.Database.
-func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
+func (s sealing) RotateSecrets(ctx context.Context) (changed int, err error) {
 	if err := s.ready(ctx); err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func (s *Store) RotateSecrets(ctx context.Context) (changed int, err error) {
 }
 
 // sealAnew goes through all webhooks once.
-func (s *Store) sealAnew(ctx context.Context) (changed int, err error) {
+func (s sealing) sealAnew(ctx context.Context) (changed int, err error) {
 	var unread error
 	for after := ""; ; {
 		rows, err := s.sealedRows(ctx, s.read, after)
@@ -72,7 +72,7 @@ func (s *Store) sealAnew(ctx context.Context) (changed int, err error) {
 
 // sealedRows returns the next webhooks by their identifiers, with the columns
 // that say what is sealed.
-func (s *Store) sealedRows(ctx context.Context, c bun.IConn, after string) (rows []webhookRow, err error) {
+func (s sealing) sealedRows(ctx context.Context, c bun.IConn, after string) (rows []webhookRow, err error) {
 	q := s.build.NewSelect().Conn(c).Model(&rows).Column("id", "secret", "previous_secret", "headers").
 		Order("id").Limit(rotateBatch)
 	if after != "" {
@@ -82,7 +82,7 @@ func (s *Store) sealedRows(ctx context.Context, c bun.IConn, after string) (rows
 }
 
 // sealBatch seals anew what is to be. unread says what did not open, if anything.
-func (s *Store) sealBatch(ctx context.Context, rows []webhookRow) (changed int, unread, err error) {
+func (s sealing) sealBatch(ctx context.Context, rows []webhookRow) (changed int, unread, err error) {
 	fresh := make(map[int]*secrets)
 	for i := range rows {
 		v, closed := s.resealed(rows[i].secrets())
@@ -127,7 +127,7 @@ func (s *Store) sealBatch(ctx context.Context, rows []webhookRow) (changed int, 
 
 // resealed returns the values sealed under the first key, those that do not
 // open as they were, with the reason.
-func (s *Store) resealed(v *secrets) (_ *secrets, unread error) {
+func (s sealing) resealed(v *secrets) (_ *secrets, unread error) {
 	fresh := *v
 	for column, text := range map[string]*string{
 		secretColumn: &fresh.secret, previousColumn: &fresh.previous, headersColumn: &fresh.headers,
@@ -145,14 +145,14 @@ func (s *Store) resealed(v *secrets) (_ *secrets, unread error) {
 	return &fresh, unread
 }
 
-func (s *Store) underPrimary(text string) bool {
+func (s sealing) underPrimary(text string) bool {
 	id, err := keyring.KeyID(text)
 	return text == "" || err == nil && id == s.keys.Primary()
 }
 
 // forgetKeys makes the first key the only registered one, unless there are
 // values under others.
-func (s *Store) forgetKeys(ctx context.Context, c bun.IConn) error {
+func (s sealing) forgetKeys(ctx context.Context, c bun.IConn) error {
 	// Deleting first waits for units that are about to use one of the keys; what
 	// they wrote is seen below. Later ones wait for this one and register again.
 	primary := s.keys.Primary()

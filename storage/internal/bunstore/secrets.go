@@ -38,7 +38,7 @@ type sealedHeader struct {
 	Value string `json:"value"`
 }
 
-func (s *Store) seal(w *formsvc.Webhook) (*secrets, error) {
+func (s *core) seal(w *formsvc.Webhook) (*secrets, error) {
 	headers := ""
 	if len(w.Headers) > 0 {
 		list := make([]sealedHeader, len(w.Headers))
@@ -58,14 +58,14 @@ func (s *Store) seal(w *formsvc.Webhook) (*secrets, error) {
 	}, nil
 }
 
-func (s *Store) sealOne(plain, column, webhook string) string {
+func (s *core) sealOne(plain, column, webhook string) string {
 	if plain == "" {
 		return ""
 	}
 	return s.keys.Seal(plain, "formsvc_webhooks", column, webhook)
 }
 
-func (s *Store) openOne(sealed, column, webhook string) (string, error) {
+func (s *core) openOne(sealed, column, webhook string) (string, error) {
 	if sealed == "" {
 		return "", nil
 	}
@@ -76,15 +76,15 @@ func (s *Store) openOne(sealed, column, webhook string) (string, error) {
 	return plain, nil
 }
 
-func (s *Store) openSecret(v *secrets) (string, error) {
+func (s *core) openSecret(v *secrets) (string, error) {
 	return s.openOne(v.secret, secretColumn, v.webhook)
 }
 
-func (s *Store) openPrevious(v *secrets) (string, error) {
+func (s *core) openPrevious(v *secrets) (string, error) {
 	return s.openOne(v.previous, previousColumn, v.webhook)
 }
 
-func (s *Store) openHeaders(v *secrets) ([]formsvc.Header, error) {
+func (s *core) openHeaders(v *secrets) ([]formsvc.Header, error) {
 	text, err := s.openOne(v.headers, headersColumn, v.webhook)
 	if text == "" || err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ type secretKeyRow struct {
 
 // register notes, in the unit that writes them, which keys the values are sealed
 // under. The lock on a key makes RotateSecrets wait before it forgets the key.
-func (s *Store) register(ctx context.Context, c bun.IConn, v *secrets) error {
+func (s *core) register(ctx context.Context, c bun.IConn, v *secrets) error {
 	known := make(map[string]bool, 1)
 	for _, text := range v.texts() {
 		id, err := keyring.KeyID(text)
@@ -145,20 +145,20 @@ func (s *Store) register(ctx context.Context, c bun.IConn, v *secrets) error {
 	return nil
 }
 
-func (s *Store) registerKey(ctx context.Context, c bun.IConn, id string) error {
+func (s *core) registerKey(ctx context.Context, c bun.IConn, id string) error {
 	_, err := s.build.NewInsert().Conn(c).Model(&secretKeyRow{ID: id, CreatedAt: micros(time.Now())}).
 		On("CONFLICT (id) DO NOTHING").Exec(ctx)
 	return err
 }
 
 // MissingKeys implements storage.Database.
-func (s *Store) MissingKeys(ctx context.Context) ([]string, error) {
+func (s sealing) MissingKeys(ctx context.Context) ([]string, error) {
 	missing, _, err := s.compareKeys(ctx)
 	return missing, err
 }
 
 // compareKeys also says whether the key that the keyring seals with is to be noted.
-func (s *Store) compareKeys(ctx context.Context) (missing []string, unnoted bool, err error) {
+func (s sealing) compareKeys(ctx context.Context) (missing []string, unnoted bool, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, false, err
 	}
@@ -173,7 +173,7 @@ func (s *Store) compareKeys(ctx context.Context) (missing []string, unnoted bool
 }
 
 // CheckKeys implements storage.Database.
-func (s *Store) CheckKeys(ctx context.Context) error {
+func (s sealing) CheckKeys(ctx context.Context) error {
 	missing, unnoted, err := s.compareKeys(ctx)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (r *signRow) link() formsvc.Link {
 func (r *signRow) session() formsvc.Session { return formsvc.Session(r.link()) }
 
 // CreateLink implements formsvc.SessionStore.
-func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
+func (s sessions) CreateLink(ctx context.Context, link formsvc.Link, change formsvc.Change) error {
 	if err := s.ready(ctx, link.AccountID); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Store) CreateLink(ctx context.Context, link formsvc.Link, change formsv
 
 // RedeemLink implements formsvc.SessionStore. Whoever redeems the same link waits
 // for the row, and then doesn't find it.
-func (s *Store) RedeemLink(
+func (s sessions) RedeemLink(
 	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
 ) (formsvc.Session, error) {
 	if err := s.ready(ctx); err != nil {
@@ -105,7 +105,7 @@ func (s *Store) RedeemLink(
 }
 
 // SessionByHash implements formsvc.SessionStore.
-func (s *Store) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
+func (s sessions) SessionByHash(ctx context.Context, hash [sha256.Size]byte) (formsvc.Session, error) {
 	if err := s.ready(ctx); err != nil {
 		return formsvc.Session{}, err
 	}
@@ -124,7 +124,7 @@ const (
 
 // EndSessions implements formsvc.SessionStore. Links go first: one that is being
 // redeemed is waited for, and its session is found after that.
-func (s *Store) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
+func (s sessions) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
 	account := string(q.AccountID)
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return err

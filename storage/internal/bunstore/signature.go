@@ -61,7 +61,7 @@ func (r *signatureRow) signature() formsvc.Signature {
 }
 
 // CreateSignature implements formsvc.ReviewStore.
-func (s *Store) CreateSignature(
+func (s reviews) CreateSignature(
 	ctx context.Context, sig formsvc.Signature, decide func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error),
 ) (formsvc.Signature, error) {
 	key := formsvc.ResponseKey{AccountID: sig.AccountID, CampaignID: sig.CampaignID, ID: sig.ResponseID}
@@ -102,18 +102,18 @@ func (s *Store) CreateSignature(
 }
 
 // Signatures implements formsvc.ReviewStore.
-func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+func (s reviews) Signatures(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
 	if q.Email != "" {
 		return s.signaturesBy(ctx, q)
 	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
+	return pageOfResponse(ctx, s.core, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
 		return r.signature(), r.Total
 	})
 }
 
 // signaturesBy returns a page of what an account has of a signer.
-func (s *Store) signaturesBy(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
+func (s reviews) signaturesBy(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
 	var page formsvc.Page[formsvc.Signature]
 	if err := s.ready(ctx, q.AccountID); err != nil {
 		return page, noneWhenNotFound(err)

@@ -36,7 +36,7 @@ func ReadState(ctx context.Context, c bun.IConn) (s State, err error) {
 
 // CheckActive fails with formsvc.ErrMoved when the data is being copied, or was: it says
 // where to and how to go on. Open calls it.
-func (s *Store) CheckActive(ctx context.Context) error {
+func (s *core) CheckActive(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

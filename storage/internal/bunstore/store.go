@@ -12,9 +12,53 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// A Store implements formsvc.Store and delivery.Queue on an SQL database. The
-// packages sqlite and postgres wrap it.
+// A Store implements formsvc.Store, delivery.Queue and storage.Database on an SQL
+// database. The packages sqlite and postgres wrap it. It has a type for each role.
 type Store struct {
+	*core
+	accounts
+	campaigns
+	responses
+	reviews
+	files
+	webhooks
+	deliveries
+	events
+	journal
+	quotas
+	sessions
+	maintenance
+	queue
+	sealing
+}
+
+// The roles are in the files that are named after what they keep.
+type (
+	accounts    struct{ *core }
+	campaigns   struct{ *core }
+	responses   struct{ *core }
+	reviews     struct{ *core }
+	files       struct{ *core }
+	webhooks    struct{ *core }
+	deliveries  struct{ *core }
+	events      struct{ *core }
+	journal     struct{ *core }
+	quotas      struct{ *core }
+	sessions    struct{ *core }
+	maintenance struct{ *core }
+	queue       struct{ *core }
+	sealing     struct{ *core }
+)
+
+func newStore(c *core) *Store {
+	return &Store{
+		c, accounts{c}, campaigns{c}, responses{c}, reviews{c}, files{c}, webhooks{c}, deliveries{c}, events{c}, journal{c}, quotas{c},
+		sessions{c}, maintenance{c}, queue{c}, sealing{c},
+	}
+}
+
+// A core is what all roles work on.
+type core struct {
 	backend    Backend
 	statements *Statements
 	keys       *keyring.Keyring
@@ -78,7 +122,7 @@ func New(c Config) *Store {
 	if c.Queue == nil {
 		c.Queue = c.Read
 	}
-	s := &Store{
+	s := &core{
 		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
 		rebind: c.Rebind, queued: c.Queued,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
@@ -86,36 +130,36 @@ func New(c Config) *Store {
 	k := newCommitter(&c)
 	s.commit, s.drain = k.commit, k.close
 	if c.ReadTogether != nil {
-		s.readers = newGrouper(readLimit, readLeaders, nil, func(_ context.Context, group []*Read) { s.readGroup(c.ReadTogether, group) })
+		s.readers = newGrouper(readLimit, readLeaders, nil, func(_ context.Context, group []*Read) { responses{s}.readGroup(c.ReadTogether, group) })
 	}
-	return s
+	return newStore(s)
 }
 
 // Bound returns a store that works in the caller's transaction c, built by
 // build. Each unit runs in a savepoint, so that one that fails leaves nothing
 // behind in the transaction.
-func (s *Store) Bound(build Builder, c bun.IConn) *Store {
+func (s *core) Bound(build Builder, c bun.IConn) *Store {
 	bound := *s
 	bound.build, bound.read, bound.queue, bound.readers = build, c, c, nil
 	bound.commit = func(ctx context.Context, u *Unit) error { return inSavepoint(ctx, s.backend, c, u) }
-	return &bound
+	return newStore(&bound)
 }
 
 // SetClosed makes every later call, and a Wait in progress, fail with
 // formsvc.ErrStoreClosed, and returns when the writes that are under way have ended.
-func (s *Store) SetClosed() {
+func (s *core) SetClosed() {
 	s.close.Do(func() { close(s.closed) })
 	s.drain()
 }
 
 // Closed returns a channel that SetClosed closes.
-func (s *Store) Closed() <-chan struct{} { return s.closed }
+func (s *core) Closed() <-chan struct{} { return s.closed }
 
 // Woken returns the channel that carries the wake-ups for Wait.
-func (s *Store) Woken() <-chan struct{} { return s.wake }
+func (s *core) Woken() <-chan struct{} { return s.wake }
 
 // Notify implements formsvc.MaintenanceStore.
-func (s *Store) Notify() {
+func (s *core) Notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -126,12 +170,12 @@ func (s *Store) Notify() {
 }
 
 // Scrub implements formsvc.MaintenanceStore for databases whose log is out of reach.
-func (s *Store) Scrub(ctx context.Context) error { return s.Usable(ctx) }
+func (s *core) Scrub(ctx context.Context) error { return s.Usable(ctx) }
 
 // ready returns why a call that names these records can't be served, or nil.
 // What is no identifier names nothing: so says this check, alike for databases
 // that would refuse it, take it for another one or find nothing.
-func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
+func (s *core) ready(ctx context.Context, named ...formsvc.ID) error {
 	if err := s.Usable(ctx); err != nil {
 		return err
 	}
@@ -144,7 +188,7 @@ func (s *Store) ready(ctx context.Context, named ...formsvc.ID) error {
 }
 
 // Usable returns why no call can be served, or nil.
-func (s *Store) Usable(ctx context.Context) error {
+func (s *core) Usable(ctx context.Context) error {
 	select {
 	case <-s.closed:
 		return formsvc.ErrStoreClosed
@@ -164,28 +208,28 @@ func checkIDs(ids ...formsvc.ID) error {
 }
 
 // Ping implements storage.Database.
-func (s *Store) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
+func (s *core) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
 
 // unit commits a unit that runs a function.
-func (s *Store) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
+func (s *core) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
 	return s.submit(ctx, &Unit{Do: do})
 }
 
 // single commits a unit whose function runs one statement where the database
 // has transactions of single statements.
-func (s *Store) single(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
+func (s *core) single(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
 	return s.submit(ctx, &Unit{Do: do, Single: true})
 }
 
 // locked makes a query lock the rows that it finds.
-func (s *Store) locked(q *bun.SelectQuery) *bun.SelectQuery {
+func (s *core) locked(q *bun.SelectQuery) *bun.SelectQuery {
 	if lock := s.backend.ForUpdate(); lock != "" {
 		return q.For(lock)
 	}
 	return q
 }
 
-func (s *Store) submit(ctx context.Context, u *Unit) error {
+func (s *core) submit(ctx context.Context, u *Unit) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type webhookRow struct {
 }
 
 // newWebhookRow checks a webhook and returns its row.
-func (s *Store) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
+func (s webhooks) newWebhookRow(w *formsvc.Webhook) (*webhookRow, error) {
 	texts := []string{w.URL, w.Secret, w.Previous}
 	for _, h := range w.Headers {
 		texts = append(texts, h.Name, h.Value)
@@ -62,7 +62,7 @@ func (r *webhookRow) secrets() *secrets {
 
 // webhook returns what the row says. What does not open is left empty, so that
 // the webhook can be seen, deleted and given a new secret.
-func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
+func (s webhooks) webhook(r *webhookRow) formsvc.Webhook {
 	w := formsvc.Webhook{
 		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), URL: r.URL, CampaignID: formsvc.ID(r.CampaignID.String),
 		PreviousUntil: fromMicros(r.PreviousUntil), Disabled: r.Disabled, Version: r.Version,
@@ -81,7 +81,7 @@ func (s *Store) webhook(r *webhookRow) formsvc.Webhook {
 }
 
 // CreateWebhook implements formsvc.WebhookStore.
-func (s *Store) CreateWebhook(
+func (s webhooks) CreateWebhook(
 	ctx context.Context, hook formsvc.Webhook, limit int, decide func(*formsvc.Webhook, bool) (formsvc.Change, error),
 ) (stored formsvc.Webhook, created bool, err error) {
 	if err := s.ready(ctx, hook.AccountID); err != nil {
@@ -96,7 +96,7 @@ func (s *Store) CreateWebhook(
 			return nil
 		}
 		given := stored
-		_, err := decided(ctx, s, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
+		_, err := decided(ctx, s.core, c, &given, func(w *formsvc.Webhook) (formsvc.Change, error) { return decide(w, created) })
 		return err
 	}
 	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
@@ -137,13 +137,13 @@ func (s *Store) CreateWebhook(
 }
 
 // webhookRows returns the webhooks of an account by their identifiers.
-func (s *Store) webhookRows(ctx context.Context, c bun.IConn, account string) (rows []webhookRow, err error) {
+func (s webhooks) webhookRows(ctx context.Context, c bun.IConn, account string) (rows []webhookRow, err error) {
 	err = s.build.NewSelect().Conn(c).Model(&rows).Where("account_id = ?", account).Order("id").Scan(ctx)
 	return rows, err
 }
 
 // UpdateWebhook implements formsvc.WebhookStore.
-func (s *Store) UpdateWebhook(
+func (s webhooks) UpdateWebhook(
 	ctx context.Context, key formsvc.WebhookKey, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (formsvc.Webhook, error) {
 	var hook formsvc.Webhook
@@ -185,7 +185,7 @@ func (s *Store) UpdateWebhook(
 
 // decideWebhook returns the row after decide has changed the webhook. Sealed
 // values that it left alone stay as they are, those that do not open among them.
-func (s *Store) decideWebhook(
+func (s webhooks) decideWebhook(
 	row *webhookRow, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (*webhookRow, formsvc.Change, error) {
 	before := s.webhook(row)
@@ -216,7 +216,7 @@ func (s *Store) decideWebhook(
 }
 
 // Webhook implements formsvc.WebhookStore.
-func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
+func (s webhooks) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.Webhook, error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return formsvc.Webhook{}, err
 	}
@@ -230,7 +230,7 @@ func (s *Store) Webhook(ctx context.Context, key formsvc.WebhookKey) (formsvc.We
 }
 
 // Webhooks implements formsvc.WebhookStore.
-func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Webhook, error) {
+func (s webhooks) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Webhook, error) {
 	if err := s.ready(ctx, account); err != nil {
 		return nil, noneWhenNotFound(err)
 	}
@@ -247,7 +247,7 @@ func (s *Store) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.Web
 
 // DeleteWebhook implements formsvc.WebhookStore. Its deliveries stay until Prune
 // meets them, so that the cost here does not depend on how many there are.
-func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
+func (s webhooks) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, chang
 }
 
 // checkWebhook returns formsvc.ErrNotFound unless the account has the webhook.
-func (s *Store) checkWebhook(ctx context.Context, c bun.IConn, key formsvc.WebhookKey) error {
+func (s *core) checkWebhook(ctx context.Context, c bun.IConn, key formsvc.WebhookKey) error {
 	var id string
 	return s.notFound(s.build.NewSelect().Conn(c).Model((*webhookRow)(nil)).Column("id").
 		Where("account_id = ? AND id = ?", string(key.AccountID), string(key.ID)).Scan(ctx, &id))
