@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/formsvc/toolkit/webhook"
 )
 
 // Bounds of a webhook's own headers (contract: up to 10).
@@ -25,7 +27,7 @@ func checkHeaders(v *ValidationError, in []HeaderInput) {
 		switch {
 		case !isToken(h.Name) || len(h.Name) > maxHeaderName:
 			v.add("/headers", "invalid_header", "a name must be an HTTP token of 1 to %d characters", maxHeaderName)
-		case isReserved(name):
+		case webhook.IsReservedHeader(name):
 			v.add(h.pointer(), "reserved_header", "is set by the service or belongs to the connection")
 		case seen[name]:
 			v.add(h.pointer(), "duplicate", "comes twice; upper and lower case are the same")
@@ -46,7 +48,7 @@ func (e *ValidationError) headersOf(in []HeaderInput, old []Header) []Header {
 		if h.Keep {
 			i := slices.IndexFunc(old, func(o Header) bool { return o.Name == name })
 			if i < 0 {
-				if !isToken(h.Name) || isReserved(name) {
+				if !isToken(h.Name) || webhook.IsReservedHeader(name) {
 					continue // checkHeaders told it already
 				}
 				e.add(h.pointer(), "required", "has no value that could be kept")
@@ -66,18 +68,6 @@ func (h *HeaderInput) pointer() string {
 
 func isValue(s string) bool {
 	return s != "" && len(s) <= maxHeaderValue && !strings.ContainsFunc(s, notInHeader) && strings.TrimSpace(s) == s
-}
-
-// isReserved reports whether a header belongs to the request or to the
-// connection it is on (RFC 9110, section 7.6.1), or is the sender's own.
-func isReserved(name string) bool {
-	switch name {
-	case "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Forwarded",
-		"Host", "Idempotency-Key", "Keep-Alive", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade",
-		"User-Agent", "Via", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp":
-		return true
-	}
-	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Service-")
 }
 
 // isToken reports whether s is a token as RFC 9110, section 5.6.2, defines it.

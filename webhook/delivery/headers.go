@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/formsvc/toolkit/webhook"
@@ -70,24 +69,11 @@ func usable(u *url.URL) bool {
 // that are not its business. Names count in any spelling.
 func addHeaders(h, own http.Header) {
 	for name, values := range own {
-		if isReserved(http.CanonicalHeaderKey(name)) {
+		if webhook.IsReservedHeader(name) {
 			continue
 		}
 		for _, value := range values {
 			h.Add(name, value)
 		}
 	}
-}
-
-// isReserved reports whether a header is the engine's or its tracer's, says how the
-// message is framed or coded, or belongs to the connection (RFC 9110, section 7.6.1).
-// The name is in canonical form.
-func isReserved(name string) bool {
-	switch name {
-	case "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
-		"Idempotency-Key", "Keep-Alive", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade",
-		"User-Agent", "Webhook-Id", "Webhook-Signature", "Webhook-Timestamp":
-		return true
-	}
-	return strings.HasPrefix(name, "Proxy-") || strings.HasPrefix(name, "X-Service-")
 }
