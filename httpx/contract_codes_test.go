@@ -143,17 +143,15 @@ func parameterNames(t *testing.T) []string {
 	var names []string
 	for _, file := range sources(t) {
 		for _, d := range file.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Name.Name != "parameterNamed" {
+			v, ok := d.(*ast.GenDecl)
+			if !ok || v.Tok != token.VAR || v.Specs[0].(*ast.ValueSpec).Names[0].Name != "rules" { //nolint:forcetypeassert // of a var
 				continue
 			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				if c, ok := n.(*ast.CaseClause); ok {
-					for _, e := range c.List {
-						if literal, ok := e.(*ast.BasicLit); ok {
-							name, _ := strconv.Unquote(literal.Value)
-							names = append(names, name)
-						}
+			ast.Inspect(v, func(n ast.Node) bool {
+				if row, ok := n.(*ast.KeyValueExpr); ok {
+					if literal, ok := row.Key.(*ast.BasicLit); ok {
+						name, _ := strconv.Unquote(literal.Value)
+						names = append(names, name)
 					}
 				}
 				return true
@@ -161,7 +159,7 @@ func parameterNames(t *testing.T) []string {
 		}
 	}
 	if len(names) < 10 {
-		t.Fatalf("only %q found in parameterNamed", names)
+		t.Fatalf("only %q found in rules", names)
 	}
 	return names
 }

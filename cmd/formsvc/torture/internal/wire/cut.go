@@ -61,9 +61,11 @@ func (p *Proxy) Armed() bool {
 // server gives up before there is an answer to withhold.
 func (p *Proxy) Cuts() int { return int(p.cuts.Load()) }
 
-// Commit matches the end of a transaction.
+// Commit matches the end of a transaction, also as the last of several statements.
 func Commit(sql string) bool {
-	return strings.EqualFold(strings.TrimRight(strings.TrimSpace(sql), ";"), "commit")
+	sql = strings.TrimRight(sql, "; ")
+	last := sql[strings.LastIndexByte(sql, ';')+1:]
+	return strings.EqualFold(strings.TrimSpace(last), "commit")
 }
 
 // Containing matches statements with a text in them.
