@@ -7,6 +7,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage"
@@ -125,7 +128,7 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	}
 	defer closeOnError(&err, writeDB)
 	writeDB.SetMaxOpenConns(1)
-	conn, err := writeDB.Conn(ctx)
+	conn, err := connect(ctx, writeDB, o.BusyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +157,23 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 		return s, nil
 	}
 	return s, s.ready(ctx)
+}
+
+// connect makes a connection. The first one of all turns the write-ahead log on, for which
+// SQLite doesn't wait by itself when another process does so, too.
+func connect(ctx context.Context, db *sql.DB, patience time.Duration) (*sql.Conn, error) {
+	for end := time.Now().Add(patience); ; {
+		conn, err := db.Conn(ctx)
+		var e *sqlite.Error
+		if !errors.As(err, &e) || primary(e) != lib.SQLITE_BUSY || time.Now().After(end) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Millisecond + rand.N(10*time.Millisecond)): //nolint:gosec // jitter
+		}
+	}
 }
 
 // ready makes sure that the database can be used.
