@@ -11,8 +11,9 @@ import (
 
 // A Func is called in the place of a method of a store. It calls next once, perhaps
 // with another context, and returns its error or one of its own. method is the name of
-// the method, such as CreateResponse; n is how many records it returned, 1 for methods
-// that return no list. A Func is called by as many goroutines as the store is.
+// the method, such as CreateResponse. n is how many records it returned, 1 for methods
+// that return no list; with an error it says nothing. A Func is called by as many
+// goroutines as the store is.
 type Func func(ctx context.Context, method string, next func(context.Context) (n int, err error)) error
 
 // Around returns a store that calls around in the place of each method of next: to trace

@@ -1,5 +1,5 @@
-// Package storage has no code: its subpackages are the stores that keep a
-// service's data, and this page helps to choose one or to write one.
+// Package storage puts something around a store ([Around]); its subpackages are the
+// stores that keep a service's data, and this page helps to choose one or to write one.
 //
 // # Choosing
 //
@@ -47,6 +47,6 @@
 //   - Check texts with [github.com/formsvc/toolkit/formsvc.CheckText] before anything is written, compare
 //     them by their bytes, and cut times to microseconds.
 //
-// A decorator, such as one that measures or caches, is a store too: run the
-// suite on it.
+// What is around a store, to trace it or to measure it, is a function that [Around] calls
+// for each method. A decorator that caches is a store too: run the suite on it.
 package storage
