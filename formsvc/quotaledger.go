@@ -62,7 +62,7 @@ func newQuotaLedger(store QuotaStore, o *Options) (*quotaLedger, error) {
 		balances: make(map[ID]*quotaBalance), crowd: quotaBalances,
 	}
 	if l.limit < 0 {
-		return nil, errors.New("Quota must not be negative")
+		return nil, errors.New("the Quota must not be negative")
 	}
 	if l.window == 0 {
 		l.window = DefaultQuotaWindow
