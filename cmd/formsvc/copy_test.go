@@ -77,6 +77,10 @@ func TestCopyKilled(t *testing.T) {
 			r.Answer(webhooktest.Reply{Status: 500})
 			first := c.submit(t, campaign, "copied")
 			arrivals(t, r, 1)
+			again, err := c.once(t.Context(), responsePath(campaign, first.UUID)+"/comments", "once", []byte(`{"body":"said"}`), nil)
+			if err != nil || again.status != http.StatusCreated {
+				t.Fatalf("a comment: %d, %v", again.status, err)
+			}
 			s.terminate(t)
 			s.stopped(t)
 			addRows(t, from)
@@ -113,6 +117,10 @@ func TestCopyKilled(t *testing.T) {
 			c.want(t, http.StatusOK, http.MethodGet, "/v1/campaigns/"+campaign+"/responses?limit=1", nil, &page)
 			if page.Total != moreRows()+1 {
 				t.Errorf("%d responses, want %d", page.Total, moreRows()+1)
+			}
+			replay, err := c.once(t.Context(), responsePath(campaign, first.UUID)+"/comments", "once", []byte(`{"body":"said"}`), nil)
+			if err != nil || replay.status != again.status || !bytes.Equal(replay.body, again.body) {
+				t.Errorf("a call that is repeated on the new server: %d %s, %v; was %s", replay.status, replay.body, err, again.body)
 			}
 			arrivals(t, r, 2) // the old server's attempt, and the retry
 			after := c.submit(t, campaign, "after")
@@ -224,4 +232,16 @@ func TestCopyFiles(t *testing.T) {
 	w.dsn, w.place = to, bucket
 	w.serve(t, "--data", data)
 	w.has(t, f.UUID, content)
+	second := w.upload(t, "second.txt", []byte("in the bucket"))
+	w.terminate(t)
+	w.stopped(t)
+
+	back, other := "sqlite:"+t.TempDir()+"/back.db", places()["disk"](t)
+	if r := move(back, bucket, other); r.status != 0 || !strings.Contains(r.err, "2 files") {
+		t.Fatalf("to another directory: status %d\n%s", r.status, r.err)
+	}
+	w.dsn, w.place = back, other
+	w.serve(t, "--data", data)
+	w.has(t, f.UUID, content)
+	w.has(t, second.UUID, []byte("in the bucket"))
 }
