@@ -131,10 +131,19 @@ func (p *place) sound(t testing.TB) []formsvc.ID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := p.rows.Files(t.Context(), formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}})
-	list := all.Items
-	if err != nil || len(list) != n {
-		t.Fatalf("%d files, %d were verified, %v", len(list), n, err)
+	var list []formsvc.File
+	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit, Ascending: true}}
+	for more := true; more; {
+		page, err := p.rows.Files(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, more = append(list, page.Items...), page.More; more {
+			q.Page.After = list[len(list)-1].ID
+		}
+	}
+	if len(list) != n {
+		t.Fatalf("%d files, %d were verified", len(list), n)
 	}
 	accounts, err := p.svc.Accounts.List(t.Context())
 	if err != nil || len(accounts) != 1 {
