@@ -1,10 +1,10 @@
-# formsvc in an image that has nothing else in it:
+# An image with only formsvc in it:
 #
 #	docker build -t formsvc .
 #	docker run -d --name formsvc -p 127.0.0.1:8080:8080 -v formsvc:/data formsvc
 #
-# To build it needs the base image and the Go module proxy. To run it needs the volume, and can do with a file system that is
-# otherwise read-only (--read-only --tmpfs /tmp). cmd/formsvc/README.md has the rest.
+# The build needs the base image and the Go module proxy. The container needs the volume; the rest of its file system can be read-only
+# (--read-only --tmpfs /tmp). cmd/formsvc/README.md has the rest.
 
 FROM golang:1.26 AS build
 WORKDIR /src
@@ -12,7 +12,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o /image/formsvc ./cmd/formsvc
-# Certificates, to call webhooks and S3; no time zones, since everything is told in UTC; /tmp for SQLite when it sorts much.
+# Certificates for webhooks and S3, and /tmp for SQLite's large sorts. Time zones are not needed: all times are in UTC.
 RUN install -D -m 0644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt && \
 	install -d -m 1777 /image/tmp && install -d -m 0700 /owned/data
 

@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/memblob"
 )
 
-// Every store does this: blobs are written once, and any part of them can be read.
+// Write a blob once, and read any part of it. All stores work like this.
 func ExampleStore() {
 	ctx := context.Background()
 	var store blobstore.Store = memblob.New() // or fileblob.Open, or s3blob.New
@@ -35,7 +35,7 @@ func ExampleStore() {
 	// "flat" of 11 bytes <nil>
 }
 
-// A key means the same to every store and on every file system, or it is none.
+// Valid keys work in every store and on every file system.
 func ExampleCheckKey() {
 	for _, key := range []string{"c4/plan.pdf", "../etc/passwd", "a plan.pdf"} {
 		fmt.Println(key, blobstore.CheckKey(key) == nil)

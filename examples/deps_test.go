@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// heavy are the modules that only those link who use what needs them.
+// heavy has the modules that a program must not link unless it uses the feature.
 var heavy = map[string]string{
 	"SQLite":        "modernc.org/",
 	"Postgres":      "github.com/jackc/pgx",
@@ -20,11 +20,11 @@ var heavy = map[string]string{
 	"OpenAPI":       "github.com/getkin/",
 }
 
-// TestNobodyLinksWhatHeDoesNotUse looks at everything that programs link.
-func TestNobodyLinksWhatHeDoesNotUse(t *testing.T) {
+// TestProgramsLinkOnlyWhatTheyUse lists all packages that programs link.
+func TestProgramsLinkOnlyWhatTheyUse(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/formsvc/toolkit/"
-	// Whatever a server may have beside its store.
+	// The features of a server besides its store.
 	server := []string{"httpx", "httpx/settings", "webhook/delivery", "webhook/egress", "blobstore/fileblob", "storage/keyring"}
 	for name, c := range map[string]struct{ packages, links []string }{
 		"a server on Postgres":         {append(server, "storage/postgres"), []string{"Postgres", "bun"}},

@@ -1,4 +1,4 @@
-// Package examples has no code of its own: its directories are programs, each under 80
-// lines and each a test too, and README.md is the guide that shows them. The tests here
-// hold the guide to the programs, and the programs to what they may link.
+// Package examples has no code of its own. Its directories are programs of less than 80
+// lines, each with a test; README.md is the guide that shows them. The tests here check
+// that the guide shows the programs as they are, and which modules they link.
 package examples

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestGuideShowsTheExamples compares the Go of the guide with the programs: a block that
-// is a file must be one of theirs, and any other block must be somewhere in one.
+// TestGuideShowsTheExamples compares the Go code of the guide with the programs: a block that is a whole file must be one of
+// theirs, and any other block must be part of one.
 func TestGuideShowsTheExamples(t *testing.T) {
 	t.Parallel()
 	guide := read(t, "README.md")
@@ -54,8 +54,7 @@ func plain(code string) string {
 	return b.String() + "\n"
 }
 
-// TestGuideNamesTheExamples wants every directory to be in the list, and programs to be
-// short enough to be read.
+// TestGuideNamesTheExamples checks that the guide lists every directory, and that the programs are short.
 func TestGuideNamesTheExamples(t *testing.T) {
 	t.Parallel()
 	guide := read(t, "README.md")

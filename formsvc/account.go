@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// An Account owns campaigns, responses, keys and webhooks. Nothing of one
-// account can be seen from another.
+// An Account owns campaigns, responses, keys and webhooks. Accounts can't see each other's data.
 type Account struct {
 	ID        ID
 	Name      string // unique, 1 to 100 characters
-	Contact   string // the e-mail address that is told of webhooks that fail; may be ""
+	Contact   string // the e-mail address that is notified of webhooks that fail; may be ""
 	CreatedAt time.Time
 }
 
-// Accounts makes and lists accounts. It is safe for concurrent use.
+// Accounts creates and lists accounts. It is safe for concurrent use.
 type Accounts struct{ s *core }
 
-// Create makes an account. It fails with [ErrConflict] when the name is taken
-// and with a *[ValidationError] when it is empty or too long.
+// Create creates an account. It fails with [ErrConflict] if the name is taken and with a
+// *[ValidationError] if it is empty or too long.
 func (a Accounts) Create(ctx context.Context, name string) (_ Account, err error) {
 	defer a.s.span(&ctx, "Accounts.Create").end(&err)
 	account, _, err := a.create(ctx, name, nil)
 	return account, err
 }
 
-// CreateWithKey makes an account and its first key in one unit: both exist
-// after it, or neither. It returns the key's value, which can't be read again.
+// CreateWithKey creates an account and its first key in one atomic write: afterwards both exist, or
+// neither. It returns the key's value, which can't be read again.
 func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (_ Account, value string, err error) {
 	defer a.s.span(&ctx, "Accounts.CreateWithKey").end(&err)
 	return a.create(ctx, name, &in)
@@ -65,11 +64,11 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Acco
 	return account, value, nil
 }
 
-// Ensure returns the identifier of the account of that name, and makes the account if
-// there is none: callers who do so at once, on any node, get the same one. It fails
-// like Create. So a program that has tenants of its own names an account after each,
-// by what never changes of it, and calls Ensure with every request: an account keeps
-// its name, so that its identifier is remembered, and only the first call asks the store.
+// Ensure returns the identifier of the account with that name, and creates the account if there is
+// none. Concurrent calls, on any node, return the same identifier. It fails like Create. A program
+// with its own tenants names an account after each tenant's permanent identifier and calls Ensure
+// with every request. An account keeps its name, so the identifier is cached, and only the first
+// call asks the store.
 func (a Accounts) Ensure(ctx context.Context, name string) (_ ID, err error) {
 	defer a.s.span(&ctx, "Accounts.Ensure").end(&err)
 	if id, ok := a.s.ids.get(name); ok {
@@ -79,7 +78,7 @@ func (a Accounts) Ensure(ctx context.Context, name string) (_ ID, err error) {
 	if errors.Is(err, ErrNotFound) {
 		account, err = a.Create(ctx, name)
 	}
-	if errors.Is(err, ErrConflict) { // somebody else made it meanwhile
+	if errors.Is(err, ErrConflict) { // another caller created it meanwhile
 		account, err = a.ByName(ctx, name)
 	}
 	if err != nil {
@@ -91,8 +90,8 @@ func (a Accounts) Ensure(ctx context.Context, name string) (_ ID, err error) {
 	return account.ID, nil
 }
 
-// SetContact sets the e-mail address that is told of webhooks that fail; ""
-// means nobody. It fails with [ErrNotFound] and *[ValidationError].
+// SetContact sets the e-mail address that is notified of webhooks that fail; "" means no
+// notifications. It fails with [ErrNotFound] and *[ValidationError].
 func (a Accounts) SetContact(ctx context.Context, id ID, email string) (_ Account, err error) {
 	defer a.s.span(&ctx, "Accounts.SetContact").end(&err)
 	var v ValidationError
@@ -112,7 +111,7 @@ func (a Accounts) SetContact(ctx context.Context, id ID, email string) (_ Accoun
 	return account, nil
 }
 
-// ByName returns the account of that name, or [ErrNotFound].
+// ByName returns the account with that name, or [ErrNotFound].
 func (a Accounts) ByName(ctx context.Context, name string) (_ Account, err error) {
 	defer a.s.span(&ctx, "Accounts.ByName").end(&err)
 	if CheckText(name) != nil {

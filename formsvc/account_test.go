@@ -70,8 +70,8 @@ func TestAccountNameIsUnique(t *testing.T) {
 	}
 }
 
-// An account and its first key exist both or not at all.
-func TestCreateWithKeyIsOneUnit(t *testing.T) {
+// An account and its first key exist both, or neither does.
+func TestCreateWithKeyIsAtomic(t *testing.T) {
 	w := newWorld(t)
 	input := formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()}
 	a, value, err := w.svc.Accounts.CreateWithKey(w.ctx, "second", input)
@@ -97,9 +97,9 @@ func TestCreateWithKeyIsOneUnit(t *testing.T) {
 	}
 }
 
-// TestEnsure gives everybody who asks at once the same account, and asks the store
-// only the first time.
-func TestEnsure(t *testing.T) {
+// TestEnsureCreatesAnAccountOnce checks that concurrent callers get the same account, and that only
+// the first call asks the store.
+func TestEnsureCreatesAnAccountOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	store := &accountCounter{Store: w.store.Store}
@@ -142,9 +142,9 @@ func TestEnsure(t *testing.T) {
 	wantFaults(t, err, "/name required")
 }
 
-// TestEnsureWhenAnotherIsFaster finds an account that somebody makes between looking and
-// making.
-func TestEnsureWhenAnotherIsFaster(t *testing.T) {
+// TestEnsureWhenAnotherCallerCreatesTheAccount creates the account between the lookup and the
+// creation.
+func TestEnsureWhenAnotherCallerCreatesTheAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	svc, err := formsvc.New(&accountCounter{Store: w.store.Store, blind: true}, nil)
@@ -156,8 +156,8 @@ func TestEnsureWhenAnotherIsFaster(t *testing.T) {
 	}
 }
 
-// TestEnsureInATransaction remembers nothing that may be rolled back.
-func TestEnsureInATransaction(t *testing.T) {
+// TestEnsureCachesNothingInATransaction checks that nothing is cached that may be rolled back.
+func TestEnsureCachesNothingInATransaction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, err := w.svc.With(memory.New()).Accounts.Ensure(w.ctx, "tenant 7"); err != nil {
@@ -179,10 +179,10 @@ func TestEnsureInATransaction(t *testing.T) {
 	}
 }
 
-// An accountCounter counts how often it is asked for an account by its name.
+// An accountCounter counts lookups of accounts by name.
 type accountCounter struct {
 	formsvc.Store
-	blind bool // the first time, it doesn't find any
+	blind bool // the first lookup finds nothing
 	asked atomic.Int64
 }
 

@@ -7,20 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// An Answer is what a respondent entered for one module: an ordered list of
-// values. No value at all means "answered empty".
+// An Answer is what a respondent entered for one module: an ordered list of values. An Answer
+// without values was left empty on purpose.
 type Answer struct {
 	Name  string
 	Value []string
 }
 
-// Answers holds the answers of a response in the order they were given, as the
-// JSON text that stores keep and clients get: {"name":{"value":["…"]},…}. The
-// zero value has none. It is immutable.
+// Answers holds the answers of a response in the order they were given, as the JSON text that
+// stores keep and clients receive: {"name":{"value":["…"]},…}. The zero value has no answers.
+// Answers is immutable.
 type Answers struct{ text string }
 
-// NewAnswers returns the answers as one value. Names are taken as they are;
-// services check them.
+// NewAnswers returns the given answers. It doesn't check names; services do.
 func NewAnswers(list ...Answer) Answers {
 	if len(list) == 0 {
 		return Answers{}
@@ -45,8 +44,8 @@ func NewAnswers(list ...Answer) Answers {
 	return Answers{string(append(b, '}'))}
 }
 
-// StoredAnswers returns the answers whose JSON text a store kept. It does not
-// check the text: it must come from [Answers.JSON].
+// StoredAnswers returns the answers of a stored JSON text. It doesn't check the text, which must
+// come from [Answers.JSON].
 func StoredAnswers(text string) Answers {
 	if text == "{}" {
 		return Answers{}
@@ -129,13 +128,19 @@ func memberOrder(object string) []string {
 	return names
 }
 
-// Bounds of a response's answers. The text as a whole is bounded by whoever
-// reads it from outside.
+// maxAnswers limits the number of a response's answers; [MaxAnswersSize] limits their size.
 const maxAnswers = 1_000
 
 // badName reports whether no module can have that name.
 func badName(name string) bool {
 	return name == "" || CheckText(name) != nil || utf8.RuneCountInString(name) > maxModuleName
+}
+
+// checkSize notes answers that are larger than [MaxAnswersSize].
+func (e *ValidationError) checkSize(a Answers) {
+	if len(a.text) > MaxAnswersSize {
+		e.add("/responses", "too_large", "must have at most %d bytes in all, as stored JSON", MaxAnswersSize)
+	}
 }
 
 // checkNames notes what is wrong with answers whatever the campaign.

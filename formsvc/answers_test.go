@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// texts are valid UTF-8 of every kind, with what JSON escapes among it.
+// texts generates valid UTF-8 of every kind, including characters that JSON escapes.
 func texts() *rapid.Generator[string] {
 	awkward := rapid.SampledFrom([]rune("\"\\/\b\f\n\r\t\x00\x1f\x7f{}[]:,<>&~\u2028\u2029\ufffd\ufeff\U0010ffff"))
 	return rapid.StringOfN(rapid.OneOf(rapid.Rune(), awkward), 0, 20, -1)
@@ -67,8 +67,8 @@ func TestAnswersRoundTrip(t *testing.T) {
 	})
 }
 
-// What encoding/json writes is read in the same order.
-func TestAnswersWrittenByOthers(t *testing.T) {
+// The output of encoding/json is read in the same order.
+func TestAnswersKeepTheOrderOfOtherEncoders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := answerLists().Draw(t, "answers")
 		var b strings.Builder
@@ -169,7 +169,7 @@ func TestMemberOrder(t *testing.T) {
 	})
 }
 
-func TestAnswersEdges(t *testing.T) {
+func TestAnswersEdgeCases(t *testing.T) {
 	none := formsvc.NewAnswers()
 	if none.JSON() != "{}" || none != (formsvc.Answers{}) || none != formsvc.StoredAnswers("{}") || none != formsvc.StoredAnswers("") {
 		t.Error("no answers are not the zero value")
@@ -192,7 +192,7 @@ func TestAnswersEdges(t *testing.T) {
 	}
 }
 
-// The caller owns what List returns.
+// The caller may change the result of List.
 func TestAnswersAreImmutable(t *testing.T) {
 	values := []string{"x", "y"}
 	answers := formsvc.NewAnswers(formsvc.Answer{Name: "a", Value: values})
@@ -210,8 +210,8 @@ func TestAnswersAreImmutable(t *testing.T) {
 	}
 }
 
-// Text that no service wrote is an error, never a panic and never an answer.
-func TestBrokenStoredAnswers(t *testing.T) {
+// Text that no service wrote causes an error, never a panic or an answer.
+func TestInvalidStoredAnswersFail(t *testing.T) {
 	for _, text := range []string{
 		"{", `{"a`, `{"a\`, `{"a":`, `{"a":{"value":["x"]}`, `[]`, `"x"`, `1`, `{"a":1}`, `{"a":{"value":"x"}}`,
 		`{"a":{"value":[1]}}`, `{"a":{"value":["x"]}}{`, "\x00",

@@ -9,9 +9,9 @@ import (
 
 var errAnswersText = errors.New("formsvc: stored answers: not as they were written")
 
-// Each calls see with every answer in their order, and returns the first error.
-// The values are see's until it returns. It is what [Answers.List] is, for callers
-// that look at many responses: text without escapes is not copied.
+// Each calls see with every answer in order, and returns the first error. see must not keep values
+// after it returns. Each is a cheaper [Answers.List] for callers that read many responses: it
+// doesn't copy text without escapes.
 func (a Answers) Each(see func(name string, values []string) error) error {
 	if a.text == "" {
 		return nil
@@ -52,7 +52,7 @@ func (a Answers) Each(see func(name string, values []string) error) error {
 	return s.err
 }
 
-// jsonSpace is there where a store keeps the text as its database's own JSON.
+// jsonSpace occurs if a store keeps the text in a JSON type of its database.
 const jsonSpace = " \t\r\n"
 
 // An answerScanner reads the text of answers from its beginning.
@@ -67,7 +67,7 @@ func (s *answerScanner) fail() {
 	}
 }
 
-// next returns what comes after white space, 0 at the end.
+// next skips white space and returns the next byte, or 0 at the end.
 func (s *answerScanner) next() byte {
 	for s.rest != "" {
 		if c := s.rest[0]; strings.IndexByte(jsonSpace, c) < 0 {
@@ -78,7 +78,7 @@ func (s *answerScanner) next() byte {
 	return 0
 }
 
-// ends reports whether c is next, and takes it then.
+// ends reports whether c is next, and consumes it if so.
 func (s *answerScanner) ends(c byte) bool {
 	if s.next() != c {
 		return false
@@ -93,7 +93,7 @@ func (s *answerScanner) expect(c byte) {
 	}
 }
 
-// text takes a string.
+// text consumes a string.
 func (s *answerScanner) text() string {
 	if s.err != nil || s.next() != '"' {
 		s.fail()

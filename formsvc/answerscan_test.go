@@ -20,8 +20,8 @@ func each(a formsvc.Answers) (list []formsvc.Answer, err error) {
 	return list, err
 }
 
-// Each has what List has, also of text that a database has laid out anew.
-func TestAnswersEach(t *testing.T) {
+// Each agrees with List, also for text that a database has reformatted.
+func TestAnswersEachAgreesWithList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := answerLists().Draw(t, "answers")
 		answers := formsvc.NewAnswers(list...)
@@ -40,7 +40,7 @@ func TestAnswersEach(t *testing.T) {
 	}
 }
 
-func TestAnswersEachEndsWithTheFirstError(t *testing.T) {
+func TestAnswersEachStopsAtTheFirstError(t *testing.T) {
 	calls, failure := 0, errors.New("enough")
 	answers := formsvc.NewAnswers(formsvc.Answer{Name: "a"}, formsvc.Answer{Name: "b"})
 	err := answers.Each(func(string, []string) error { calls++; return failure })
@@ -49,8 +49,8 @@ func TestAnswersEachEndsWithTheFirstError(t *testing.T) {
 	}
 }
 
-// Text that is not of answers is an error, wherever it goes wrong.
-func TestAnswersEachOfOtherText(t *testing.T) {
+// Text that isn't a valid answers object causes an error, wherever the fault is.
+func TestAnswersEachRefusesInvalidText(t *testing.T) {
 	const good = `{"a":{"value":["x","\u0031"]},"b":{"value":[]}}`
 	if _, err := each(formsvc.StoredAnswers(good)); err != nil {
 		t.Fatal(err)

@@ -9,10 +9,9 @@ import (
 
 const module = "github.com/formsvc/toolkit/"
 
-// arrows says which packages of this module, and which others outside the
-// standard library, each package may reach, directly or not. A package that is
-// not listed fails the test: whoever adds one says here what it may import.
-// "…" stands for whatever a third-party package needs in turn.
+// arrows lists the packages, of this module or third-party, that each package may import, directly
+// or indirectly. An unlisted package fails the test: if you add a package, list its imports here. A
+// third-party name may stand for its own dependencies, too: see thirdParty.
 var arrows = map[string][]string{
 	"webhook":                 {},
 	"webhook/webhooktest":     {"webhook"},
@@ -52,13 +51,13 @@ var arrows = map[string][]string{
 	"webhook/internal/thirdparty":        {}, // tests only
 }
 
-// engine is what "engine" stands for above: the domain and the delivery engine.
+// engine is the meaning of "engine" above: the domain and the delivery engine.
 var engine = []string{
 	"formsvc", "blobstore", "webhook", "webhook/egress", "webhook/delivery", "webhook/delivery/internal/schedule", "code.dny.dev/ssrf",
 }
 
-// anything may be imported by these; nothing may import them.
-var leaves = []string{"cmd/", "examples/"}
+// leaves may import anything, and no package may import them.
+var leaves = []string{"cmd/", "examples/", ".ci/"}
 
 // thirdParty spells out the names used above: a library and what it needs.
 var thirdParty = map[string][]string{
@@ -83,8 +82,8 @@ var thirdParty = map[string][]string{
 	},
 }
 
-// TestArrows holds the packages to the direction of their imports: domain and
-// receiver kit at the bottom, databases and HTTP above them, programs on top.
+// TestArrows checks the direction of imports: domain and receiver kit at the bottom, databases and
+// HTTP above them, programs on top.
 func TestArrows(t *testing.T) {
 	t.Parallel()
 	for _, pkg := range goList(t, "list", module+"...") {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// An AuditEntry says who did what, and when. It is never changed or removed, so it
-// carries nothing personal and nothing secret.
+// An AuditEntry says who did what, and when. It is never changed or removed, so it contains no
+// personal data and no secrets.
 type AuditEntry struct {
 	ID        ID
 	AccountID ID
-	Actor     string // who: see [Service.As]; "" when nobody said
+	Actor     string // who: see [Service.As]; "" if unknown
 	Action    AuditAction
-	Target    ID                // of the key, webhook, campaign …; "" for none
-	Details   map[string]string // what else is worth knowing, such as a key's name
+	Target    ID                // the key, webhook, campaign …; "" for none
+	Details   map[string]string // such as a key's name
 	CreatedAt time.Time
 }
 
 // AuditAction says what was done.
 type AuditAction string
 
-// What is audited.
+// The audited actions.
 const (
 	AuditAccountCreated     AuditAction = "account.created"
 	AuditKeyCreated         AuditAction = "key.created"
@@ -33,8 +33,11 @@ const (
 	AuditWebhookDeleted     AuditAction = "webhook.deleted"
 	AuditWebhookTested      AuditAction = "webhook.tested"
 	AuditWebhookRedelivered AuditAction = "webhook.redelivered"
+	AuditResponseDeleted    AuditAction = "response.deleted"
 	AuditErasureBegun       AuditAction = "erasure.begun"
 	AuditErasureDone        AuditAction = "erasure.done"
+	AuditExportBegun        AuditAction = "export.begun"
+	AuditExportDone         AuditAction = "export.done"
 	AuditRetentionBegun     AuditAction = "retention.begun"
 	AuditRetentionDone      AuditAction = "retention.done"
 	AuditLinkCreated        AuditAction = "link.created"
@@ -47,14 +50,13 @@ type AuditQuery struct {
 	AccountID ID
 	Action    AuditAction // "" means every action
 	Target    ID          // "" means every target
-	Since     time.Time   // made then or later; zero means from the beginning
+	Since     time.Time   // created then or later; zero means from the beginning
 	Page      PageQuery
 }
 
-// As returns the same Service for actor, who is named in the audit trail: "key " and
-// the identifier of an API key for requests, and whatever an embedder knows of
-// whoever is signed in. What is no text, and what goes beyond 200 bytes, is left
-// out.
+// As returns the same Service with actor as the name in its audit entries. For requests that is
+// "key " and the identifier of the API key; a host application may use any name of the signed-in
+// user. Invalid text and what exceeds 200 bytes is left out.
 func (s *Service) As(actor string) *Service {
 	actor = strings.ToValidUTF8(strings.ReplaceAll(actor, "\x00", ""), "")
 	if len(actor) > maxActor {
@@ -63,10 +65,10 @@ func (s *Service) As(actor string) *Service {
 	return s.view(func(c *core) { c.actor = actor })
 }
 
-// maxActor is how many bytes an actor has at most.
+// maxActor is the largest length of an actor in bytes.
 const maxActor = 200
 
-// audit returns an entry for a unit.
+// audit returns an entry that commits with a change.
 func (c *core) audit(account ID, action AuditAction, target ID, details map[string]string) *AuditEntry {
 	now := c.now()
 	return &AuditEntry{

@@ -2,17 +2,26 @@ package formsvc
 
 import "sync"
 
-// A boundedMap remembers values by key. One that is full forgets all of them: what it
-// has can be read again. Its zero value is not ready; see newBoundedMap. It is safe for
-// concurrent use.
+// A boundedMap caches values by key. When it is full, it drops all of them. Create it with
+// newBoundedMap; the zero value isn't usable. It is safe for concurrent use.
 type boundedMap[K comparable, V any] struct {
 	mu   sync.RWMutex
 	most int
+	size func(V) int // nil: each value has size 1
+	used int
 	m    map[K]V
 }
 
-func newBoundedMap[K comparable, V any](most int) *boundedMap[K, V] {
-	return &boundedMap[K, V]{most: most, m: make(map[K]V)}
+// newBoundedMap returns a map for values whose sizes are at most that much together.
+func newBoundedMap[K comparable, V any](most int, size func(V) int) *boundedMap[K, V] {
+	return &boundedMap[K, V]{most: most, size: size, m: make(map[K]V)}
+}
+
+func (b *boundedMap[K, V]) sizeOf(value V) int {
+	if b.size == nil {
+		return 1
+	}
+	return b.size(value)
 }
 
 func (b *boundedMap[K, V]) get(key K) (V, bool) {
@@ -25,23 +34,38 @@ func (b *boundedMap[K, V]) get(key K) (V, bool) {
 func (b *boundedMap[K, V]) put(key K, value V) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, known := b.m[key]; !known && len(b.m) >= b.most {
-		b.m = make(map[K]V)
+	b.remove(key)
+	size := b.sizeOf(value)
+	if b.used+size > b.most {
+		b.empty()
 	}
 	b.m[key] = value
+	b.used += size
 }
 
 func (b *boundedMap[K, V]) drop(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.m, key)
+	b.remove(key)
 }
 
-// clear forgets all values, and returns them.
+func (b *boundedMap[K, V]) remove(key K) {
+	if old, ok := b.m[key]; ok {
+		b.used -= b.sizeOf(old)
+		delete(b.m, key)
+	}
+}
+
+// clear removes all values and returns them.
 func (b *boundedMap[K, V]) clear() map[K]V {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.m
-	b.m = make(map[K]V)
+	b.empty()
 	return m
+}
+
+func (b *boundedMap[K, V]) empty() {
+	b.m = make(map[K]V)
+	b.used = 0
 }

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// CampaignStatus says whether a campaign takes responses.
+// CampaignStatus says whether a campaign accepts responses.
 type CampaignStatus string
 
 // The statuses of a campaign.
 const (
-	CampaignOpen   CampaignStatus = "open"   // takes responses between OpensAt and ClosesAt; the default
-	CampaignClosed CampaignStatus = "closed" // takes none
+	CampaignOpen   CampaignStatus = "open"   // accepts responses between OpensAt and ClosesAt; the default
+	CampaignClosed CampaignStatus = "closed" // accepts none
 )
 
-// A Campaign is a form that responses are submitted to: it is open at certain hours,
-// and asks what its modules say; without modules it takes any answers.
+// A Campaign is a form that responses are submitted to. It has opening times, and a module for each
+// question; without modules it accepts any answers.
 type Campaign struct {
 	ID        ID
 	AccountID ID
@@ -30,15 +30,34 @@ type Campaign struct {
 	UpdatedAt     time.Time
 }
 
-// CampaignInput is the part of a campaign that its owner decides.
+// Size returns about how many bytes of memory the campaign takes.
+func (c *Campaign) Size() int {
+	const fixed, module, text = 400, 112, 48 // the struct with its identifiers, a module, an entry of a list or a map
+	size := fixed + len(c.Title) + len(c.Description) + len(c.Status)
+	for i := range c.Modules {
+		m := &c.Modules[i]
+		size += module + len(m.Name) + len(m.Label)
+		for _, o := range m.Options {
+			size += text + len(o)
+		}
+	}
+	for k, v := range c.Metadata {
+		size += text + len(k) + len(v)
+	}
+	return size
+}
+
+// CampaignInput is the part of a campaign that its owner sets.
 type CampaignInput struct {
-	Title       string            // 1 to 500 characters
-	Description string            // at most 10,000 characters
-	Status      CampaignStatus    // "" means CampaignOpen
-	OpensAt     time.Time         // zero: at once
-	ClosesAt    time.Time         // zero: never; after OpensAt otherwise
-	Modules     []Module          // none: any module name is accepted
-	Metadata    map[string]string // at most 100 entries
+	Title       string         // 1 to 500 characters
+	Description string         // at most 10,000 characters
+	Status      CampaignStatus // "" means CampaignOpen
+	OpensAt     time.Time      // zero: at once
+	ClosesAt    time.Time      // zero: never; after OpensAt otherwise
+	// EmailOptional is whether responses may be anonymous: without the user's e-mail address.
+	EmailOptional bool
+	Modules       []Module          // none: any module name is accepted
+	Metadata      map[string]string // at most 100 entries
 }
 
 // CampaignKey names one campaign of one account.
@@ -50,20 +69,19 @@ func (c *Campaign) Key() CampaignKey { return CampaignKey{AccountID: c.AccountID
 // CampaignQuery chooses campaigns of one account.
 type CampaignQuery struct {
 	AccountID ID
-	// Search leaves only campaigns whose title contains it, whether in capitals or
-	// not; "" leaves all. It costs a look at every title of the account.
+	// Search selects campaigns whose title contains it, ignoring case; "" selects all. Its cost
+	// grows with the number of the account's campaigns.
 	Search string
 	Page   PageQuery
 }
 
-// Finds returns what Search means, for stores: whether a campaign of that title is
-// in the list. It is nil when all are.
+// Finds returns a function for stores that reports whether Search selects a campaign with that
+// title. It is nil if Search is "".
 func (q *CampaignQuery) Finds() func(title string) bool {
 	if q.Search == "" {
 		return nil
 	}
-	// Up first: some letters have two small forms, such as the sigma at the end of a
-	// word, but one capital.
+	// Upper case first: some letters have two lower-case forms but one capital, such as sigma.
 	fold := func(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 	wanted := fold(q.Search)
 	return func(title string) bool { return strings.Contains(fold(title), wanted) }
@@ -76,11 +94,12 @@ func (c *Campaign) accepts(now time.Time) bool {
 		(c.ClosesAt.IsZero() || now.Before(c.ClosesAt))
 }
 
-// Campaigns makes, changes and lists campaigns. It is safe for concurrent use.
+// Campaigns creates, changes and lists campaigns. It is safe for concurrent use.
 type Campaigns struct{ s *core }
 
-// Create makes a campaign. It fails with a *[ValidationError] that names every
-// bad member, and with [ErrNotFound] when there is no such account.
+// Create creates a campaign. It fails with a *[ValidationError] that names every invalid field, and
+// with [ErrNotFound] if there is no such account, and with a *[LimitError] if it has
+// [Options].MaxCampaigns campaigns.
 func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
 	defer c.s.span(&ctx, "Campaigns.Create").end(&err)
 	if in, err = in.checked(c.s.faults()); err != nil {
@@ -90,16 +109,15 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 	campaign := Campaign{
 		ID: c.s.newID(now), AccountID: account, CampaignInput: in, Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
-	if err := c.s.store.CreateCampaign(ctx, campaign, Change{Idempotency: c.s.record(&campaign)}); err != nil {
-		return Campaign{}, fmt.Errorf("formsvc: create campaign: %w", err)
+	if err := c.s.store.CreateCampaign(ctx, campaign, Change{Idempotency: c.s.record(&campaign), Limit: c.s.maxCampaigns}); err != nil {
+		return Campaign{}, fmt.Errorf("formsvc: create campaign: %w", limited(err, "campaigns", c.s.maxCampaigns))
 	}
 	return campaign, nil
 }
 
-// Replace sets everything the owner decides: what in leaves at its zero value
-// returns to its default. ifVersion names the version the caller has seen, and
-// the call fails with [ErrStale] when the campaign is another by now; 0 means
-// any. It fails with [ErrNotFound] and *[ValidationError] as Create does.
+// Replace sets every field of in; zero values reset fields to their defaults. It fails with
+// [ErrStale] unless the campaign's version is ifVersion; 0 means any version. It fails with
+// [ErrNotFound] and *[ValidationError] as Create does.
 func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (_ Campaign, err error) {
 	defer c.s.span(&ctx, "Campaigns.Replace").end(&err)
 	if in, err = in.checked(c.s.faults()); err != nil {
@@ -117,7 +135,7 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 	if err != nil {
 		return Campaign{}, fmt.Errorf("formsvc: replace campaign: %w", err)
 	}
-	c.s.campaigns.drop(key) // not put: the caller may change what is returned here
+	c.s.campaigns.drop(key) // not put: the caller may change the returned campaign
 	return campaign, nil
 }
 
@@ -142,7 +160,7 @@ func (c Campaigns) List(ctx context.Context, q CampaignQuery) (_ Page[Campaign],
 	return page, nil
 }
 
-// checked returns in with its defaults filled in, or v with what is wrong with it.
+// checked returns in with its defaults, or v with the faults of in.
 func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	if strings.TrimSpace(in.Title) == "" {
 		v.add("/title", "required", "must not be empty")
@@ -167,7 +185,7 @@ func (in CampaignInput) checked(v ValidationError) (CampaignInput, error) {
 	return in, v.err()
 }
 
-// checkTime refuses what RFC 3339 or a store can't hold.
+// checkTime refuses times that RFC 3339 or a store can't represent.
 func (e *ValidationError) checkTime(pointer string, t time.Time) {
 	if !t.IsZero() && (t.UTC().Year() < 1970 || t.UTC().Year() > 9999) {
 		e.add(pointer, "out_of_range", "must be between the years 1970 and 9999")

@@ -73,7 +73,7 @@ func TestCampaignMetadata(t *testing.T) {
 		many[fmt.Sprint(i)] = ""
 	}
 	more := maps.Clone(many)
-	more["100"] = "\x00" // not looked at any more
+	more["100"] = "\x00" // not checked anymore
 	long := strings.Repeat("ñ", 200)
 	for _, c := range []struct {
 		label string
@@ -107,7 +107,7 @@ func TestCampaignDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := formsvc.Campaign{
-		ID: c.ID, AccountID: w.account, Version: 1, CreatedAt: start(), UpdatedAt: start(), // cut to milliseconds
+		ID: c.ID, AccountID: w.account, Version: 1, CreatedAt: start(), UpdatedAt: start(), // truncated to milliseconds
 		CampaignInput: formsvc.CampaignInput{
 			Title: "x", Status: formsvc.CampaignOpen, Modules: []formsvc.Module{{Name: "a", Type: formsvc.TextModule}},
 		},
@@ -123,7 +123,7 @@ func TestCampaignDefaults(t *testing.T) {
 	}
 }
 
-func TestCampaignTimesAreCutToUTCMilliseconds(t *testing.T) {
+func TestCampaignTimesAreTruncatedToUTCMilliseconds(t *testing.T) {
 	w := newWorld(t)
 	zone := time.FixedZone("", 2*60*60)
 	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
@@ -176,7 +176,7 @@ func TestReplaceCampaign(t *testing.T) {
 	}
 }
 
-func TestCampaignsOfOtherAccounts(t *testing.T) {
+func TestCampaignsOfOtherAccountsAreNotFound(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	second, err := w.svc.Accounts.Create(w.ctx, "second")
@@ -210,9 +210,8 @@ func TestListCampaigns(t *testing.T) {
 	}
 }
 
-// What a call returned belongs to the caller: changing it changes nothing in
-// the service.
-func TestReturnedCampaignIsTheCallers(t *testing.T) {
+// A caller may change a returned campaign without an effect on the service.
+func TestChangingAReturnedCampaignHasNoEffect(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	in := formsvc.CampaignInput{Title: "x", Modules: []formsvc.Module{

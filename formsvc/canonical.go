@@ -5,27 +5,24 @@ import (
 	"unicode/utf16"
 )
 
-// CanonicalAnswers returns the answers as the one text that everybody gets who
-// follows RFC 8785 (JCS), to be hashed or signed. From the member "responses" of
-// the API, in any order and spelling, it is made in four steps:
+// CanonicalAnswers returns the answers in the canonical form of RFC 8785 (JCS), to be hashed or
+// signed. Clients can build it from the field "responses" of the API in four steps:
 //
-//  1. The object has one member for each module, and the value of each is an object
-//     with the one member "value": an array of strings, in their order. Nothing
-//     else is in it.
-//  2. Sort the members by name, comparing UTF-16 code units: as sort() does in
-//     JavaScript. (Code points or bytes of UTF-8 give another order for the few
-//     characters from U+E000 to U+FFFF beside those above.)
-//  3. Write it without white space. In strings, escape the quotation mark and the
-//     backslash with a backslash, write \b \t \n \f \r for these five, \u00xx in lower
-//     case for the other characters below U+0020, and everything else as it is.
-//  4. Encode it in UTF-8. Nothing is normalized.
+//  1. Build an object with one member for each module. Each value is an object with the one member
+//     "value": an array of strings, in their order.
+//  2. Sort the members by name, comparing UTF-16 code units, as sort() does in JavaScript. (Code
+//     points or bytes of UTF-8 order U+E000 to U+FFFF differently from characters above U+FFFF.)
+//  3. Write it without white space. In strings, escape the quotation mark and the backslash with a
+//     backslash. Write \b \t \n \f \r for these five, and \u00xx in lower case for the other
+//     characters below U+0020. Write everything else unchanged.
+//  4. Encode it in UTF-8, without Unicode normalization.
 //
-// Without any answer it is {}. In JavaScript:
+// Without answers it is {}. In JavaScript:
 //
 //	"{" + Object.keys(responses).sort().map(name =>
 //	    JSON.stringify(name) + ":" + JSON.stringify({value: responses[name].value})).join(",") + "}"
 //
-// The result is nil for [StoredAnswers] of what is no such JSON.
+// The result is nil if [StoredAnswers] was given an invalid text.
 func CanonicalAnswers(a Answers) []byte {
 	b, err := canonicalAnswers(a)
 	if err != nil {
@@ -66,8 +63,8 @@ func canonicalAnswers(a Answers) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendCanonical appends s, which is UTF-8, as a JSON string in the one spelling of
-// RFC 8785 §3.2.2.2.
+// appendCanonical appends s, which must be UTF-8, as a JSON string in the form of RFC 8785
+// §3.2.2.2.
 func appendCanonical(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

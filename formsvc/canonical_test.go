@@ -53,8 +53,8 @@ func TestCanonicalAnswers(t *testing.T) {
 	}
 }
 
-// canonicalizers read one JSON object a line and write what they make of it, each
-// with nothing of ours. The one for Node is the expression in the documentation of
+// canonicalizers are programs that read one JSON object a line and write its canonical form,
+// without code of ours. The one for Node is the expression in the documentation of
 // CanonicalAnswers.
 func canonicalizers() map[string][]string {
 	return map[string][]string{
@@ -74,8 +74,8 @@ for line in sys.stdin.buffer.read().split(b"\n")[:-1]:
 	}
 }
 
-// Other implementations make the same bytes of the same answers.
-func TestCanonicalAnswersElsewhere(t *testing.T) {
+// Other implementations produce the same bytes for the same answers.
+func TestCanonicalAnswersAgreeWithOtherLanguages(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	hard := []rune("\"\\/\b\f\n\r\t\x01\x1f\x7f\u0080\u00e9e\u0301\u2028\u2029\uD7FF\uE000\uFEFF\uFFFD\uFFFF\U00010000\U0001F600\U0010FFFFaAzZ019 _<>&")
 	text := func() string {

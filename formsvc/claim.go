@@ -11,32 +11,30 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// MarkerKey is the key of a blob that is no file's: it says which data a blob store
-// belongs to ([Files.Claim]).
+// MarkerKey is the key of the blob that says which data a blob store belongs to ([Files.Claim]). It
+// belongs to no file.
 const MarkerKey = "formsvc-store"
 
 // markerNote is for people who find the marker. The identity is in the line before.
 const markerNote = "\nThe files in this place belong to the formsvc database with this identity. Leave this file where it is.\n"
 
-// claimSample is how many blobs are looked at in a blob store without a marker.
+// claimSample is how many blobs are checked in a blob store without a marker.
 const claimSample = 500
 
 // ClaimOptions are the optional settings of [Files.Claim].
 type ClaimOptions struct {
-	// DryRun says whether the blob store is, or could become, that of the data, and
-	// writes nothing. Defaults to writing the identity.
+	// DryRun checks whether the blob store belongs, or could belong, to the data, and writes
+	// nothing. Defaults to writing the identity.
 	DryRun bool
 }
 
-// Claim makes sure that the blob store belongs to the data in the store: that it holds
-// the identity of that data ([IdentityStore]) under [MarkerKey]. It writes the identity
-// there when there is none and the blob store is empty, or has files of ours, as one has
-// that was used by an earlier release. Otherwise it fails with [ErrOtherBlobs], and
-// changes nothing. Several nodes may claim a blob store at once.
+// Claim makes sure that the blob store belongs to the data in the store: that it has the data's
+// identity ([MaintenanceStore]) under [MarkerKey]. If there is no identity, and the blob store is
+// empty or has files of this data from an earlier release, Claim writes the identity. Otherwise it
+// changes nothing and fails with [ErrOtherBlobs]. Several nodes may claim a blob store at once.
 //
-// A Service claims its blob store by itself before it writes to it or removes anything
-// from it for the first time, and before each [Files.Sweep]. A program that calls Claim
-// when it starts learns early that it was given the wrong one.
+// A Service claims its blob store before its first write or removal there, and before each
+// [Files.Sweep]. Call Claim at start to detect the wrong blob store early.
 func (s Files) Claim(ctx context.Context, opts *ClaimOptions) (err error) {
 	defer s.s.span(&ctx, "Files.Claim").end(&err)
 	if s.s.blobs == nil {
@@ -48,9 +46,9 @@ func (s Files) Claim(ctx context.Context, opts *ClaimOptions) (err error) {
 	return nil
 }
 
-// BlobOwner returns the identity of the data that a blob store belongs to, or
-// fs.ErrNotExist when it belongs to none yet. It is [ErrOtherBlobs] when what is there
-// under [MarkerKey] is no identity.
+// BlobOwner returns the identity of the data that a blob store belongs to, or fs.ErrNotExist if it
+// belongs to none yet. It fails with [ErrOtherBlobs] if the content of [MarkerKey] isn't an
+// identity.
 func BlobOwner(ctx context.Context, blobs blobstore.Store) (_ ID, err error) {
 	r, _, err := blobs.Open(ctx, MarkerKey, 0, idLength)
 	if err != nil {
@@ -76,7 +74,7 @@ func (c *core) claimed(ctx context.Context) error {
 	return c.claim(ctx, true)
 }
 
-// claim makes sure that the blob store is ours; with mark it becomes ours when it is free.
+// claim makes sure that the blob store is ours; with mark it claims a free one.
 func (c *core) claim(ctx context.Context, mark bool) error {
 	ours, err := c.store.Identity(ctx)
 	if err != nil {
@@ -89,7 +87,7 @@ func (c *core) claim(ctx context.Context, mark bool) error {
 		}
 		theirs = ours
 		_, err = c.blobs.Put(ctx, MarkerKey, strings.NewReader(string(ours)+markerNote))
-		if err = blobError(err); errors.Is(err, fs.ErrExist) { // another was first, perhaps another node of ours
+		if err = blobError(err); errors.Is(err, fs.ErrExist) { // another process was first, perhaps a node of ours
 			theirs, err = BlobOwner(ctx, c.blobs)
 		}
 	}
@@ -100,8 +98,7 @@ func (c *core) claim(ctx context.Context, mark bool) error {
 	return err
 }
 
-// checkStrangers makes sure that a blob store without a marker is empty or has a file of
-// ours.
+// checkStrangers makes sure that a blob store without a marker is empty or has a file of ours.
 func (c *core) checkStrangers(ctx context.Context, ours ID) error {
 	var ids []ID
 	for info, err := range c.blobs.List(ctx, "") {

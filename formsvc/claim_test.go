@@ -15,7 +15,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// beside returns a service over other data that is given the blob store of w.
+// beside returns a service over other data with the blob store of w.
 func (w *fileWorld) beside() *fileWorld {
 	w.tb.Helper()
 	other := newFileWorld(w.tb)
@@ -27,7 +27,7 @@ func (w *fileWorld) beside() *fileWorld {
 	return other
 }
 
-// unmark makes the blob store one that an earlier release used.
+// unmark removes the marker, as if an earlier release had used the blob store.
 func (w *fileWorld) unmark() {
 	w.tb.Helper()
 	if err := w.shelf.Delete(w.ctx, formsvc.MarkerKey); err != nil {
@@ -35,7 +35,7 @@ func (w *fileWorld) unmark() {
 	}
 }
 
-// owner returns whose the blob store is.
+// owner returns the identity of the blob store's owner.
 func (w *fileWorld) owner() formsvc.ID {
 	w.tb.Helper()
 	id, err := formsvc.BlobOwner(w.ctx, w.shelf)
@@ -54,8 +54,8 @@ func (w *fileWorld) identity() formsvc.ID {
 	return id
 }
 
-// Another database, which knows none of the files, neither removes nor adds any.
-func TestBlobsOfAnotherDatabase(t *testing.T) {
+// A database that knows none of the files neither removes nor adds any.
+func TestBlobsOfAnotherDatabaseAreRefused(t *testing.T) {
 	for name, prepare := range map[string]func(*fileWorld){
 		"claimed":                     func(*fileWorld) {},
 		"used by an earlier release":  (*fileWorld).unmark,
@@ -92,7 +92,7 @@ func TestBlobsOfAnotherDatabase(t *testing.T) {
 	}
 }
 
-// mark writes a marker by hand.
+// mark writes a marker with that text.
 func (w *fileWorld) mark(text string) {
 	w.tb.Helper()
 	if _, err := w.shelf.Put(w.ctx, formsvc.MarkerKey, strings.NewReader(text)); err != nil {
@@ -100,8 +100,8 @@ func (w *fileWorld) mark(text string) {
 	}
 }
 
-// The text says whose the files are, and tells the two apart.
-func TestBlobsOfAnotherDatabaseAreNamed(t *testing.T) {
+// The error names the identities of both databases.
+func TestOtherBlobsErrorNamesBothDatabases(t *testing.T) {
 	w := newFileWorld(t)
 	other := w.beside()
 	err := other.svc.Files.Claim(w.ctx, nil)
@@ -112,8 +112,8 @@ func TestBlobsOfAnotherDatabaseAreNamed(t *testing.T) {
 	}
 }
 
-// What a program does that never heard of claims is a claim, too.
-func TestBlobsAreClaimedBeforeTheirUse(t *testing.T) {
+// A program that doesn't call Claim claims the blob store by using it.
+func TestBlobStoreIsClaimedBeforeItsFirstUse(t *testing.T) {
 	for name, use := range map[string]func(*fileWorld) error{
 		"upload": func(w *fileWorld) error {
 			_, err := w.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))})
@@ -137,7 +137,7 @@ func TestBlobsAreClaimedBeforeTheirUse(t *testing.T) {
 	}
 }
 
-// again returns the service that a program makes that is started again.
+// again returns the service of a restarted program.
 func (w *fileWorld) again() *formsvc.Service {
 	w.tb.Helper()
 	svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: w.shelf, Now: w.clock.Now})
@@ -147,7 +147,7 @@ func (w *fileWorld) again() *formsvc.Service {
 	return svc
 }
 
-// Files that an earlier release stored are adopted, whatever lies beside them.
+// Files of an earlier release are adopted, whatever else is in the blob store.
 func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 	w := newFileWorld(t)
 	f := w.uploaded(pattern(10))
@@ -179,8 +179,8 @@ func TestBlobsOfAnEarlierReleaseAreAdopted(t *testing.T) {
 	}
 }
 
-// A blob store that was changed for another while the program runs is not swept.
-func TestSweepLooksEachTime(t *testing.T) {
+// A blob store that was replaced while the program runs isn't swept.
+func TestEachSweepChecksTheOwner(t *testing.T) {
 	w := newFileWorld(t)
 	w.uploaded(pattern(10))
 	if _, err := w.svc.Files.Sweep(w.ctx, nil); err != nil {
@@ -201,15 +201,15 @@ func TestSweepLooksEachTime(t *testing.T) {
 	}
 }
 
-// Deleting a response never removes a blob from where others have theirs, although it
-// has the name of a file of ours.
-func TestDeletionSparesBlobsOfAnotherDatabase(t *testing.T) {
+// Deleting a response never removes a blob of another database, even if the blob has the name of a
+// file of ours.
+func TestDeleteKeepsBlobsOfAnotherDatabase(t *testing.T) {
 	w := newFileWorld(t)
 	f := w.uploaded(pattern(10))
 	w.unmark()
 	w.mark(string(formsvc.NewID(start())))
 	svc := w.again()
-	if err := svc.Responses.Delete(w.ctx, responseKey(&w.response)); err != nil {
+	if err := svc.Responses.Delete(w.ctx, responseKey(&w.response), 0); err != nil {
 		t.Fatal(err)
 	}
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(f.ID)}) {
@@ -217,9 +217,9 @@ func TestDeletionSparesBlobsOfAnotherDatabase(t *testing.T) {
 	}
 }
 
-// Nodes of one database that start together on an empty blob store get on, and one of
-// several databases gets it.
-func TestClaimTogether(t *testing.T) {
+// Nodes of one database that start at once on an empty blob store all succeed; of several
+// databases, one succeeds.
+func TestConcurrentClaimsAgree(t *testing.T) {
 	w := newFileWorld(t)
 	w.unmark()
 	stores := []formsvc.Store{w.store.Store, w.store.Store, memory.New(), memory.New()}
@@ -227,7 +227,7 @@ func TestClaimTogether(t *testing.T) {
 	var all, ready sync.WaitGroup
 	ready.Add(len(stores))
 	w.shelf.disturb(func(method, key string) error {
-		if method == "Put" && key == formsvc.MarkerKey { // none has seen a marker
+		if method == "Put" && key == formsvc.MarkerKey { // no node has seen a marker yet
 			ready.Done()
 			ready.Wait()
 		}
@@ -253,8 +253,8 @@ func TestClaimTogether(t *testing.T) {
 	}
 }
 
-// A blob store that is down makes no claim fail for good.
-func TestClaimWhenTheBlobStoreIsDown(t *testing.T) {
+// After an outage of the blob store a claim succeeds.
+func TestClaimRetriesAfterAnOutage(t *testing.T) {
 	for _, method := range []string{"Open", "List", "Put"} {
 		w := newFileWorld(t)
 		w.uploaded(pattern(10))

@@ -7,21 +7,27 @@ import (
 	"time"
 )
 
-// A Comment is what somebody noted about a response. It never changes.
+// A Comment is a note about a response. It never changes.
 type Comment struct {
 	ID         ID
 	AccountID  ID
 	CampaignID ID
 	ResponseID ID
 	Body       string // 1 to MaxComment characters
-	Author     string // who wrote it, for people; "" when nobody said
+	Author     string // who wrote it, to be displayed; "" if unknown
 	CreatedAt  time.Time
+}
+
+// Size returns about how many bytes of memory the comment takes.
+func (c *Comment) Size() int {
+	const fixed = 320 // the struct, and identifiers
+	return fixed + len(c.Body) + len(c.Author)
 }
 
 // CommentInput is what a new comment needs.
 type CommentInput struct {
 	Body   string // not only white space, at most MaxComment characters; kept as it is
-	Author string // at most MaxAuthor characters; "" when nobody says
+	Author string // at most MaxAuthor characters; "" if unknown
 }
 
 // CommentQuery chooses comments on one response.
@@ -32,12 +38,12 @@ type CommentQuery struct {
 	Page       PageQuery
 }
 
-// Comments takes and lists comments. It is safe for concurrent use.
+// Comments creates and lists comments. It is safe for concurrent use.
 type Comments struct{ s *core }
 
-// Create adds a comment to a response, whatever the status of either that or its
-// campaign. It changes nothing else and raises no event. It fails with a
-// *[ValidationError], and with [ErrNotFound] for an unknown response.
+// Create adds a comment to a response, whatever the status of the response or its campaign. It
+// changes nothing else and raises no event. It fails with a *[ValidationError], and with
+// [ErrNotFound] for an unknown response.
 func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (_ Comment, err error) {
 	defer s.s.span(&ctx, "Comments.Create").end(&err)
 	if err := in.check(s.s.faults()); err != nil {

@@ -19,7 +19,7 @@ func (w *world) comments(r *formsvc.Response) []formsvc.Comment {
 	return page.Items
 }
 
-func TestComment(t *testing.T) {
+func TestCreateComment(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
@@ -51,7 +51,7 @@ func TestComment(t *testing.T) {
 	}
 }
 
-// events returns all events that there are.
+// events returns all events.
 func (w *world) events() []formsvc.Event {
 	w.tb.Helper()
 	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account})
@@ -61,7 +61,7 @@ func (w *world) events() []formsvc.Event {
 	return page.Items
 }
 
-func TestBadComments(t *testing.T) {
+func TestCreateCommentRefusesInvalidInput(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
@@ -89,7 +89,7 @@ func TestBadComments(t *testing.T) {
 	}
 }
 
-func TestCommentOnce(t *testing.T) {
+func TestCreateCommentIsIdempotent(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)

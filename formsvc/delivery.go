@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// DeliveryState is how far a delivery got.
+// DeliveryState is the state of a delivery.
 type DeliveryState string
 
 // The states of a delivery.
 const (
-	DeliveryPending   DeliveryState = "pending"   // waits for an attempt, the first or a later one, or is in one
-	DeliveryDelivered DeliveryState = "delivered" // the receiver answered 2xx
+	DeliveryPending   DeliveryState = "pending"   // waits for its first or next attempt, or is in one
+	DeliveryDelivered DeliveryState = "delivered" // the receiver replied with 2xx
 	DeliveryFailed    DeliveryState = "failed"    // the last attempt failed
 )
 
-// A Delivery is one event on its way to one webhook. Deliveries may be repeated and
-// may overtake each other; the event's identifier tells repetitions.
+// A Delivery is one event for one webhook. A receiver may get a delivery more than once, and
+// deliveries in any order; the event's identifier shows duplicates.
 type Delivery struct {
 	ID        ID // see [DeliveryID]
 	AccountID ID
@@ -28,34 +28,33 @@ type Delivery struct {
 	Test      bool // of a test event
 	State     DeliveryState
 	Attempts  int // attempts whose result is known
-	// SendingSince is when a process took the delivery for the attempt that is under
-	// way, which may be a little before its request is sent. It is zero while there is
-	// none, also when its process died and the lease has ended.
+	// SendingSince is when a process claimed the delivery for the current attempt, which may be a
+	// little before its request is sent. It is zero if there is no attempt under way, also if its
+	// process died and the lease has ended.
 	SendingSince time.Time
-	// DueAt is when the next attempt may start; during one, when it counts as
-	// lost. It says nothing once the delivery is done.
+	// DueAt is when the next attempt may start. During an attempt it is when that attempt counts as
+	// lost. It has no meaning once the delivery is done.
 	DueAt     time.Time
 	CreatedAt time.Time
 	UpdatedAt time.Time // when the last attempt ended; zero before
 	Log       []Attempt // oldest first
 }
 
-// forgetLost takes back that an attempt is under way whose lease has ended. A store
-// does not know the time.
+// forgetLost clears SendingSince if the lease has ended. A store doesn't know the time.
 func (d *Delivery) forgetLost(now time.Time) {
 	if !d.DueAt.After(now) {
 		d.SendingSince = time.Time{}
 	}
 }
 
-// An Attempt is one request of a delivery and what came of it.
+// An Attempt is one request of a delivery and its result.
 type Attempt struct {
 	Number    int // 1 for the first
 	StartedAt time.Time
 	Duration  time.Duration // in microseconds
-	Status    int           // of the answer; 0 when there was none
-	Error     string        // the class of the failure, see package delivery; "" when delivered
-	Answer    []byte        // the first 4 KiB of the answer's body, as they came
+	Status    int           // of the HTTP response; 0 if there was none
+	Error     string        // the class of the failure, see package delivery; "" if delivered
+	Answer    []byte        // the first 4 KiB of the HTTP response's body, unchanged
 }
 
 // DeliveryKey names one delivery of one account.
@@ -67,7 +66,7 @@ type DeliveryQuery struct {
 	WebhookID ID
 	State     DeliveryState // "" means every state
 	Page      PageQuery
-	NoTotal   bool // don't count, which costs the more the more there are: Total is 0
+	NoTotal   bool // don't count, which is slow for many deliveries: Total is 0
 }
 
 // RedeliverQuery chooses failed deliveries of one webhook for a store.
@@ -75,33 +74,32 @@ type RedeliverQuery struct {
 	Key          WebhookKey
 	Since, Until time.Time     // both inclusive: when the last attempt ended
 	At           time.Time     // when the first one is due
-	Pace         time.Duration // how much later each of the others is, by when they failed
+	Pace         time.Duration // how much later each further one is due, in the order in which they failed
 	Limit        int
 }
 
-// A QueueQuery says of which deliveries a store counts those that wait.
+// A QueueQuery chooses the deliveries whose backlog a store counts.
 type QueueQuery struct {
-	Webhook *WebhookKey // nil means all of all accounts
+	Webhook *WebhookKey // nil means all webhooks of all accounts
 	Limit   int64       // counting ends there
 	Now     time.Time
 }
 
-// QueueStats says how much is waiting.
+// QueueStats describes the backlog.
 type QueueStats struct {
 	// Pending counts deliveries that wait for an attempt or are in one, up to the
 	// limit of the query, which is MaxCounted for all accounts together.
 	Pending int64
-	// OldestDue is since when the longest waiting delivery of a webhook that is
-	// not disabled is due; zero when none is.
+	// OldestDue is the earliest time at which a waiting delivery of an enabled webhook was due;
+	// zero if none is due.
 	OldestDue time.Time
 }
 
-// Deliveries shows what was sent to webhooks, and sends it again. It is safe for
-// concurrent use.
+// Deliveries lists deliveries and sends them again. It is safe for concurrent use.
 type Deliveries struct{ s *core }
 
-// List returns a page of a webhook's deliveries, with their attempts. It fails
-// with [ErrNotFound] when the account has no such webhook.
+// List returns a page of a webhook's deliveries, with their attempts. It fails with [ErrNotFound]
+// if the account has no such webhook.
 func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery], err error) {
 	defer d.s.span(&ctx, "Deliveries.List").end(&err)
 	q.Page = q.Page.Clamped()
@@ -130,11 +128,10 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err e
 	return delivery, nil
 }
 
-// Redeliver sends a delivery again, now: the same identifier and bytes, signed
-// with the webhook's secret of today, also while the webhook is disabled. One
-// that was done has one attempt; one that waits for a retry has it now. It fails
-// with [ErrNotFound], also when its event was pruned, and with [ErrConflict]
-// while an attempt is under way.
+// Redeliver sends a delivery again, now: the same identifier and bytes, signed with the webhook's
+// current secret, even if the webhook is disabled. A finished delivery gets one attempt; one that
+// waits for a retry gets it now. It fails with [ErrNotFound], also if the event was pruned, and
+// with [ErrConflict] while an attempt is under way.
 func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
 	defer d.s.span(&ctx, "Deliveries.Redeliver").end(&err)
 	now := d.s.now()
@@ -153,23 +150,22 @@ func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery,
 	return delivery, nil
 }
 
-// How RedeliverFailed goes on.
+// How RedeliverFailed proceeds.
 const (
 	redeliverBatch = 500
-	// redeliverPace keeps a receiver that just came back from being overrun: 50
-	// a second, after everything that is new.
+	// redeliverPace protects a receiver that has just recovered: 50 a second, after everything that
+	// is new.
 	redeliverPace = 20 * time.Millisecond
 )
 
-// RedeliverFailed sends every delivery of a webhook again that failed for the
-// last time at since or later, as [Deliveries.Redeliver] does, 50 a second, and
-// returns how many these are. What fails again meanwhile is not among them. When
-// it fails on the way, those counted are under way; calling it again goes on, and
-// counts the rest. It fails with [ErrNotFound].
+// RedeliverFailed redelivers the webhook's deliveries that failed permanently at since or later, as
+// [Deliveries.Redeliver] does, 50 a second, and returns their number. Deliveries that fail during
+// the call are not included. If it fails midway, the deliveries so far are under way; call it again
+// for the rest, which it then counts. It fails with [ErrNotFound].
 //
-// They are sent in units of 500, the last of which has the record of [Service.Once].
-// When the same call runs on two nodes at once, both take their share of what there
-// is, one is answered for, and what was in the last unit of the other stays failed.
+// It works in atomic writes of 500 deliveries; the last one has the record of [Service.Once]. If
+// two nodes run the same call at once, both redeliver a share, one call succeeds, and the
+// deliveries in the last write of the other stay failed.
 func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
 	defer d.s.span(&ctx, "Deliveries.RedeliverFailed").end(&err)
 	if err := d.s.repeated(ctx); err != nil {
@@ -186,7 +182,7 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 			Limit: redeliverBatch,
 		}, func(n int) (Change, error) {
 			if n == redeliverBatch {
-				return Change{}, nil // the last batch tells of all
+				return Change{}, nil // the last batch records all
 			}
 			details := map[string]string{"since": since.UTC().Format(time.RFC3339), "deliveries": strconv.Itoa(total + n)}
 			return Change{
@@ -215,7 +211,7 @@ func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (_ int64, err e
 	return stats.Pending, nil
 }
 
-// Stats returns how much is waiting, for all accounts together.
+// Stats returns the backlog of all accounts together.
 func (d Deliveries) Stats(ctx context.Context) (_ QueueStats, err error) {
 	defer d.s.span(&ctx, "Deliveries.Stats").end(&err)
 	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Limit: MaxCounted, Now: d.s.now()})

@@ -7,28 +7,25 @@ import (
 	"time"
 )
 
-// A DeliverySample is what is known of some deliveries of a webhook: the first ones of
-// a part of time.
+// A DeliverySample summarizes the first deliveries of a webhook in one part of a time range.
 type DeliverySample struct {
 	From                       time.Time // when the part begins; it ends with the next one
 	Delivered, Failed, Pending int       // by [DeliveryState]
-	More                       bool      // there were more, which are not counted
-	// Median and P95 are of how long the last attempts took, of those deliveries that
-	// have one: the shortest time that half of them, or 95 in a hundred, did not
-	// exceed. 0 when there is none.
+	More                       bool      // there were more deliveries, which are not counted
+	// Median and P95 are the p50 and p95 of the durations of the deliveries' last attempts, or 0 if
+	// there are none.
 	Median, P95 time.Duration
 }
 
-// Sample shows how deliveries of a webhook went over time. It cuts the time from
-// from, inclusive, to to, exclusive, both in whole milliseconds, into so many equal
-// parts, at most [MaxSampleParts], and of each looks at the first deliveries made in
-// it, at most each, itself at most [MaxSampleEach]; less than one is one. What it costs
-// depends on these numbers, and not on how many deliveries there are. Deliveries are
-// made when their events are, of which they carry the time in their identifiers, and
-// are gone with them ([Options.Retention]).
+// Sample summarizes the deliveries of a webhook over time. It divides the time from from
+// (inclusive) to to (exclusive), both in whole milliseconds, into equal parts. In each part it
+// reads up to each deliveries, oldest first. There are at most [MaxSampleParts] parts and
+// [MaxSampleEach] deliveries in each; values below 1 count as 1. The cost depends on these two
+// numbers only. A delivery belongs to the time of its event and is deleted with it
+// ([Options.Retention]).
 //
-// It fails with a *[ValidationError] when the time does not end after it begins, and
-// with [ErrNotFound] when the account has no such webhook.
+// It fails with a *[ValidationError] unless to is after from, and with [ErrNotFound] if the account
+// has no such webhook.
 func (d Deliveries) Sample(
 	ctx context.Context, key WebhookKey, from, to time.Time, parts, each int,
 ) (_ []DeliverySample, err error) {
@@ -46,7 +43,7 @@ func (d Deliveries) Sample(
 	s := sampler{core: d.s, key: key, each: each}
 	samples := make([]DeliverySample, parts)
 	for i := range samples {
-		// The length is divided by itself first: multiplied, that of a long time overflows.
+		// Division comes first: multiplying a long time would overflow.
 		length, n, all := to.Sub(from), time.Duration(i), time.Duration(parts)
 		samples[i].From = milliseconds(from.Add(length/all*n + length%all*n/all))
 	}
@@ -69,10 +66,10 @@ type sampler struct {
 	key  WebhookKey
 	each int
 	next ID   // of the first delivery after the parts that were read, if it was seen
-	done bool // there is none
+	done bool // there are no more
 }
 
-// fill reads the part that ends with that time, unless it is known to be empty.
+// fill reads the part that ends at end, unless it is known to be empty.
 func (s *sampler) fill(ctx context.Context, sample *DeliverySample, end time.Time) error {
 	after, stop := beforeID(sample.From), beforeID(end)
 	if s.done || after == stop || s.next > stop {
@@ -118,8 +115,7 @@ func (s *DeliverySample) sum(list []Delivery) {
 	s.Median, s.P95 = percentile(took, 50), percentile(took, 95)
 }
 
-// percentile returns the lowest of sorted durations that so many in a hundred do not
-// exceed, or 0.
+// percentile returns the given percentile of sorted durations, or 0 if there are none.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -127,8 +123,8 @@ func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// beforeID returns what comes right before [FloorID]: after every ID of version 7 that
-// was made before t, to the millisecond, and before every other. None is equal to it.
+// beforeID returns a text right before [FloorID]: it sorts after every version 7 ID created before
+// t, to the millisecond, and before all others. No ID is equal to it.
 func beforeID(t time.Time) ID {
 	const timeDigits = len("00000000-0000-")
 	return FloorID(t)[:timeDigits] + "0000-0000-000000000000"

@@ -33,7 +33,7 @@ func (w *world) sample(hook *formsvc.Webhook, from, to time.Time, parts, each in
 	return samples
 }
 
-// attempt gives what is due of a webhook one attempt that took so long.
+// attempt makes one attempt of that duration for each due delivery of a webhook.
 func (w *world) attempt(hook *formsvc.Webhook, result delivery.Result, took time.Duration) {
 	w.tb.Helper()
 	now := w.clock.Now()
@@ -55,7 +55,7 @@ func (w *world) attempt(hook *formsvc.Webhook, result delivery.Result, took time
 	}
 }
 
-// sampleOf says what a sample of that list is to be: by looking at all of it.
+// sampleOf computes the expected sample from the whole list.
 func sampleOf(list []formsvc.Delivery, from, to time.Time, each int) formsvc.DeliverySample {
 	s := formsvc.DeliverySample{From: from}
 	var took []time.Duration
@@ -81,7 +81,7 @@ func sampleOf(list []formsvc.Delivery, from, to time.Time, each int) formsvc.Del
 		}
 	}
 	slices.Sort(took)
-	for i, d := range took { // the first that so many don't exceed
+	for i, d := range took { // nearest rank
 		if s.Median == 0 && (i+1)*2 >= len(took) {
 			s.Median = d
 		}
@@ -92,8 +92,8 @@ func sampleOf(list []formsvc.Delivery, from, to time.Time, each int) formsvc.Del
 	return s
 }
 
-// A sample says the same as looking at every delivery, wherever it begins and ends.
-func TestDeliverySample(t *testing.T) {
+// A sample agrees with a computation from all deliveries, whatever its limits.
+func TestDeliverySampleAgreesWithAllDeliveries(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
@@ -120,7 +120,7 @@ func TestDeliverySample(t *testing.T) {
 	}
 	for range 500 {
 		from := start().Add(time.Duration(random.Int64N(int64(span))) - span/4)
-		if random.IntN(2) == 0 { // where one was made
+		if random.IntN(2) == 0 { // at the time of a delivery
 			from = all.Items[random.IntN(len(all.Items))].CreatedAt
 		}
 		length := time.Millisecond * time.Duration(1+random.Int64N(int64(span/time.Millisecond)>>random.IntN(24)))
@@ -138,14 +138,14 @@ func TestDeliverySample(t *testing.T) {
 	}
 }
 
-// partAt returns where a part begins, in whole milliseconds.
+// partAt returns the start of a part, in whole milliseconds.
 func partAt(from time.Time, length time.Duration, i, parts int) time.Time {
 	from = from.Truncate(time.Millisecond)
 	return from.Add(length * time.Duration(i) / time.Duration(parts)).Truncate(time.Millisecond)
 }
 
-// The first millisecond of a part belongs to it, and that of the next one does not.
-func TestDeliverySampleEnds(t *testing.T) {
+// The first millisecond of a part belongs to it, the first one of the next part doesn't.
+func TestDeliverySamplePartsIncludeTheirStart(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
@@ -164,7 +164,7 @@ func TestDeliverySampleEnds(t *testing.T) {
 			t.Errorf("from %d to %d ms: %d, want %d", at.from, at.to, s[0].Pending, at.want)
 		}
 	}
-	// Parts that are shorter than a millisecond are empty, or have all of one.
+	// Parts that are shorter than a millisecond are empty or contain a whole one.
 	pending := 0
 	for _, s := range w.sample(&hook, start(), start().Add(5*time.Millisecond), 96, 10) {
 		pending += s.Pending
@@ -174,9 +174,8 @@ func TestDeliverySampleEnds(t *testing.T) {
 	}
 }
 
-// A sample takes as many questions as there are parts with deliveries, and one more;
-// none of them counts.
-func TestDeliverySampleAsksLittle(t *testing.T) {
+// A sample makes one query for each part with deliveries, and one more; none of them counts.
+func TestDeliverySampleMakesFewQueries(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
@@ -205,14 +204,14 @@ func TestDeliverySampleAsksLittle(t *testing.T) {
 	for range formsvc.MaxSampleEach {
 		w.submitted(&c)
 	}
-	asked(4) // nobody knows what follows the 51st
+	asked(4) // what follows the 51st is unknown
 	samples := w.sample(&hook, start(), start().Add(24*time.Hour), 0, 0)
 	if len(samples) != 1 || samples[0].Pending != 1 || !samples[0].More {
 		t.Errorf("the least sample is %+v", samples)
 	}
 }
 
-func TestDeliverySampleRefuses(t *testing.T) {
+func TestDeliverySampleRefusesInvalidInput(t *testing.T) {
 	w := newWorld(t)
 	hook := w.hook()
 	now := w.clock.Now()

@@ -16,17 +16,16 @@ import (
 	"testing"
 )
 
-// lines is how long the answer of "go doc" may be: a screen or two.
+// lines is the largest output of "go doc": a screen or two.
 const lines = 120
 
-// longer has the packages that may have more, and why.
+// longer has the packages with a higher limit, and why.
 var longer = map[string]int{
-	"formsvc": 215, // it has more names than that alone, and a text of one screen
+	"formsvc": 215, // its names alone need more, and its text is one screen
 }
 
-// TestPackageDocs holds every package of the tree, also of modules within it, to
-// having a package comment, and each that is there to be imported to an example that
-// runs and to a text that can be read at once.
+// TestPackageDocs checks that every package of the tree, including nested modules, has a package
+// comment. Each importable package must also have a tested example and a short package text.
 func TestPackageDocs(t *testing.T) {
 	t.Parallel()
 	packages := 0
@@ -56,17 +55,18 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// TestReadmePackages compares the table of packages in the README with the tree.
-func TestReadmePackages(t *testing.T) {
+// TestTableOfPackages compares the table of packages in ARCHITECTURE.md with the tree.
+func TestTableOfPackages(t *testing.T) {
 	t.Parallel()
-	_, table, _ := strings.Cut(read(t, "README.md"), "\n## Packages\n")
+	_, table, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "\n## Packages\n")
+	table, _, _ = strings.Cut(table, "\n## ")
 	var named []string
 	for row := range strings.Lines(table) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 4 {
 			continue
 		}
-		parent := "" // of the names after the first
+		parent := "" // directory of the names after the first
 		for i, part := range strings.Split(cells[2], "`") {
 			if i%2 == 0 {
 				continue
@@ -75,7 +75,7 @@ func TestReadmePackages(t *testing.T) {
 			parent = path.Dir(dir)
 			named = append(named, dir)
 			if _, err := os.Stat(filepath.Join("..", dir)); err != nil {
-				t.Errorf("README.md: there is no %s", dir)
+				t.Errorf("ARCHITECTURE.md: there is no %s", dir)
 			}
 		}
 	}
@@ -84,21 +84,21 @@ func TestReadmePackages(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(named, dir) {
-			t.Errorf("README.md: its table of packages lacks %s", dir)
+			t.Errorf("ARCHITECTURE.md: its table of packages lacks %s", dir)
 		}
 	}
 }
 
-// A parsed is what there is to check about a package.
+// A parsed has the facts to check about a package.
 type parsed struct {
-	name     string // "" when there is no code beside tests
+	name     string // "" if there is only test code
 	comment  string
 	examples []*doc.Example
-	runs     bool // whether a test runs what the example shows
+	runs     bool // whether a test runs the example's code
 }
 
-// checkExamples wants an example that go test runs. One that needs a server, or the T
-// of a test, has no output: a test called TestExample runs its code.
+// checkExamples requires an example that go test runs. An example that needs a server or a
+// testing.T has no output: then TestExample must run its code.
 func (p *parsed) checkExamples(t *testing.T, dir string) {
 	t.Helper()
 	for _, x := range p.examples {
@@ -143,7 +143,7 @@ func isTestExample(d ast.Decl) bool {
 	return ok && f.Recv == nil && f.Name.Name == "TestExample"
 }
 
-// directories returns the folders of the tree with Go code in them.
+// directories returns the directories of the tree with Go code.
 func directories(t *testing.T) []string {
 	t.Helper()
 	var dirs []string
@@ -155,8 +155,8 @@ func directories(t *testing.T) []string {
 	return dirs
 }
 
-// walk calls visit with the path of every file of the tree, below its root, but for what
-// tools keep there.
+// walk calls visit with the path of every file of the tree, relative to its root, except tools'
+// files.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
@@ -177,7 +177,7 @@ func walk(t *testing.T, visit func(name string)) {
 	}
 }
 
-// goDoc returns what "go doc" prints about a package.
+// goDoc returns the output of "go doc" for a package.
 func goDoc(t *testing.T, dir string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "doc", ".")

@@ -34,7 +34,7 @@ func TestValidEmail(t *testing.T) {
 	}
 }
 
-// near are addresses and what almost is one.
+// near generates addresses and texts that are almost addresses.
 func near() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`[a-zA-Z0-9._+-]{0,8}@[a-zA-Z0-9._+-]{0,8}`),
@@ -43,8 +43,8 @@ func near() *rapid.Generator[string] {
 	)
 }
 
-// The quick decision never accepts what the grammar of RFC 5322 refuses, and
-// what is accepted at all is a bare address.
+// simpleEmail never accepts what the grammar of RFC 5322 refuses, and every accepted text is a bare
+// address.
 func TestEmailAgreesWithTheGrammar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := near().Draw(t, "address")
@@ -59,7 +59,7 @@ func TestEmailAgreesWithTheGrammar(t *testing.T) {
 	})
 }
 
-// The quick decision is for most addresses there are.
+// simpleEmail accepts the most common addresses.
 func TestSimpleEmailDecidesUsualAddresses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringMatching(`[a-z0-9_+-]{1,8}(\.[a-zA-Z0-9]{1,8}){0,2}@[a-z0-9-]{1,8}(\.[a-zA-Z]{1,8}){0,3}`).Draw(t, "address")

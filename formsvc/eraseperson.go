@@ -8,39 +8,45 @@ import (
 	"slices"
 )
 
-// Person removes what an account has of the person with that e-mail address
-// ([SameEmail]):
-//   - the responses of that user, with their files, comments, signatures and
-//     events, and with the deliveries of these, the log of attempts and the notices;
-//   - what that person signed in other responses;
-//   - events of the last weeks that name the person as user or as signer although
-//     their response is somebody else's, or is not there anymore;
-//   - the answers kept for calls about all of these that might be repeated.
+// Person removes an account's data about the person with that e-mail address ([SameEmail]):
+//   - the responses of that user, with their files, comments, signatures and events, and the
+//     deliveries, attempts and notices of these events;
+//   - the person's signatures of other responses;
+//   - stored events that name the person as user or signer, although the response is another
+//     person's or was deleted;
+//   - the replies kept for idempotent retries of calls about all of these, and refusals kept so that
+//     name the person.
 //
-// What others wrote about the person stays, in answers and in comments on other
-// responses. What is submitted meanwhile may stay; run it again.
+// What others wrote about the person in answers and comments of other responses stays. Records
+// submitted during the call may stay; run it again.
 //
-// The audit trail has an entry before and one after, without anything personal.
-// An erasure that fails returns what it had removed by then.
-// It fails with a *[ValidationError] for what is no address, and with
-// [ErrNotFound] for an unknown account.
+// The audit trail gets an entry before and one after, without personal data. If Person fails
+// midway, it returns what it had removed by then. It fails with a *[ValidationError] for an invalid
+// address, and with [ErrNotFound] for an unknown account.
 func (e Erasure) Person(ctx context.Context, account ID, email string, opts *ErasureOptions) (_ Receipt, err error) {
 	defer e.s.span(&ctx, "Erasure.Person").end(&err)
+	p, err := e.person(ctx, account, email, opts)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("formsvc: erase: %w", err)
+	}
+	err = p.audited(ctx, AuditErasureBegun, AuditErasureDone, p.receipt.ID, nil, func() error { return p.erase(ctx) })
+	if err != nil {
+		return p.receipt, fmt.Errorf("formsvc: erase: %w", err)
+	}
+	return p.receipt, nil
+}
+
+// person checks the input of an erasure or export.
+func (e Erasure) person(ctx context.Context, account ID, email string, opts *ErasureOptions) (*person, error) {
 	if !validEmail(email) || CheckText(email) != nil {
 		var v ValidationError
 		v.add("/email", "invalid_email", "must be an e-mail address")
-		return Receipt{}, fmt.Errorf("formsvc: erase: %w", &v)
+		return nil, &v
 	}
 	if _, err := e.s.store.Account(ctx, account); err != nil {
-		return Receipt{}, fmt.Errorf("formsvc: erase: %w", err)
+		return nil, err
 	}
-	w := e.work(account, opts)
-	p := &person{eraser: w, email: email, text: inJSON(email)}
-	err = w.audited(ctx, AuditErasureBegun, AuditErasureDone, w.receipt.ID, nil, func() error { return p.erase(ctx) })
-	if err != nil {
-		return w.receipt, fmt.Errorf("formsvc: erase: %w", err)
-	}
-	return w.receipt, nil
+	return &person{eraser: e.work(account, opts), email: email, text: inJSON(email)}, nil
 }
 
 // person removes the data of one person.
@@ -48,15 +54,14 @@ type person struct {
 	*eraser
 
 	email   string
-	text    string      // the address as JSON has it, between the quotes
+	text    string      // the address as in a JSON string, without the quotes
 	counted map[ID]bool // responses of others whose answers a dry run has counted
 }
 
-// others is unit for what names the person although it is about a response of
-// somebody else.
+// others calls unit for records that name the person but belong to another person's response.
 func (p *person) others(ctx context.Context, e Erasing) error {
 	e.AnswersWith = p.text
-	if p.opts.DryRun { // the same answer is found with a signature and with its event
+	if p.opts.DryRun { // the same reply is found with a signature and with its event
 		if p.counted == nil {
 			p.counted = make(map[ID]bool)
 		}
@@ -79,11 +84,27 @@ func (p *person) erase(ctx context.Context) error {
 	if err := p.signatures(ctx); err != nil {
 		return err
 	}
-	return p.events(ctx)
+	if err := p.events(ctx); err != nil {
+		return err
+	}
+	return p.refusals(ctx)
 }
 
-// responses removes the responses of the person, campaign by campaign. There is no
-// index on addresses: it would cost every new response.
+// refusals empties stored refusals that contain the person's address: as it is, or escaped in the
+// pointer to an invalid field. All of the account's refusals, which are at most a day old, are read
+// in one atomic write.
+func (p *person) refusals(ctx context.Context) error {
+	texts := []string{p.text, inJSON(pointerEscape(p.email))}
+	for _, text := range slices.Compact(texts) {
+		if err := p.unit(ctx, Erasing{AnswersWith: text, Refusals: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// responses removes the responses of the person, campaign by campaign. There is no index on
+// addresses, since it would slow down every new response.
 func (p *person) responses(ctx context.Context) error {
 	q := CampaignQuery{AccountID: p.receipt.AccountID, Page: PageQuery{Limit: eraseUnit, Ascending: true}}
 	for {
@@ -104,7 +125,7 @@ func (p *person) responses(ctx context.Context) error {
 	}
 }
 
-// signatures removes what the person signed in responses of others.
+// signatures removes the person's signatures of other people's responses.
 func (p *person) signatures(ctx context.Context) error {
 	q := SignatureQuery{AccountID: p.receipt.AccountID, Email: p.email, Page: PageQuery{Limit: eraseUnit, Ascending: true}}
 	for {
@@ -134,7 +155,7 @@ func (p *person) signatures(ctx context.Context) error {
 	}
 }
 
-// events removes the events that are left and name the person.
+// events removes the remaining events that name the person.
 func (p *person) events(ctx context.Context) error {
 	q := EventQuery{AccountID: p.receipt.AccountID, Limit: MaxLimit, Early: true}.Clamped()
 	for {
@@ -174,8 +195,8 @@ func (p *person) events(ctx context.Context) error {
 	}
 }
 
-// own reports whether a dry run has counted the response, with all that belongs to
-// it. Otherwise it is gone by now.
+// own reports whether a dry run has counted the response with all that belongs to it. Without a dry
+// run such a response is already deleted.
 func (p *person) own(ctx context.Context, key ResponseKey) (bool, error) {
 	if !p.opts.DryRun {
 		return false, nil
@@ -187,10 +208,10 @@ func (p *person) own(ctx context.Context, key ResponseKey) (bool, error) {
 	return SameEmail(r.User.Email, p.email), nil
 }
 
-// named reports whether a payload has the person as user or as signer.
+// named reports whether a payload names the person as user or signer.
 func (p *person) named(payload []byte) bool {
 	if !bytes.Contains(foldBytes(payload), []byte(FoldEmail(p.text))) {
-		return false // the same bytes, since every payload is written the same way
+		return false // payloads all write an address with the same bytes
 	}
 	type user struct {
 		User   struct{ Email string } `json:"user"`
@@ -203,7 +224,7 @@ func (p *person) named(payload []byte) bool {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(payload, &v); err != nil {
-		return true // of another program: nobody can tell where it has the address
+		return true // written by another program: its structure is unknown
 	}
 	return SameEmail(v.Data.Response.User.Email, p.email) || SameEmail(v.Data.Signature.Signer.Email, p.email)
 }
@@ -220,7 +241,7 @@ func foldBytes(b []byte) []byte {
 	return folded
 }
 
-// inJSON returns the text as it is inside a JSON string.
+// inJSON returns the text as in a JSON string, without the quotes.
 func inJSON(s string) string {
 	b := appendString(nil, s)
 	return string(b[1 : len(b)-1])

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// How an erasure works: in units small enough that no request waits for one.
+// Sizes of the atomic writes of an erasure, small enough that no request waits for one.
 const (
-	eraseUnit  = 100     // responses, signatures or events in a unit
-	eraseBytes = 4 << 20 // of the responses that are held at once
+	eraseUnit  = 100     // responses, signatures or events in an atomic write
+	eraseBytes = 4 << 20 // of the responses that are in memory at once
 	erasePause = 20 * time.Millisecond
 )
 
@@ -63,7 +63,7 @@ func (w *eraser) note(ctx context.Context, action AuditAction, target ID, detail
 	return w.store.Note(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
 }
 
-// counts returns what the audit trail says of what was removed.
+// counts returns the totals for an entry of the audit trail.
 func (t *ErasedTotals) counts() map[string]string {
 	counts := make(map[string]string)
 	for name, n := range map[string]int{
@@ -75,12 +75,11 @@ func (t *ErasedTotals) counts() map[string]string {
 	return counts
 }
 
-// found removes the responses of a campaign that the filter lets through, oldest
-// first.
+// found removes the responses of a campaign that match the filter, oldest first.
 func (w *eraser) found(ctx context.Context, key CampaignKey, filter ResponseFilter) error {
 	q := ResponseQuery{
-		AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, MaxBytes: eraseBytes,
-		Page: PageQuery{Limit: eraseUnit, Ascending: true},
+		AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true,
+		Page: PageQuery{Limit: eraseUnit, Ascending: true, MaxBytes: eraseBytes},
 	}
 	for {
 		page, err := w.store.Responses(ctx, q)
@@ -101,9 +100,9 @@ func (w *eraser) found(ctx context.Context, key CampaignKey, filter ResponseFilt
 	}
 }
 
-// unit removes what e says, or counts it, and rests.
+// unit removes what e says, or counts it in a dry run, and pauses.
 func (w *eraser) unit(ctx context.Context, e Erasing) error {
-	if len(e.Responses)+len(e.Signatures)+len(e.Events) == 0 {
+	if len(e.Responses)+len(e.Signatures)+len(e.Events) == 0 && !e.Refusals {
 		return ctx.Err()
 	}
 	e.AccountID, e.DryRun = w.receipt.AccountID, w.opts.DryRun
@@ -115,7 +114,7 @@ func (w *eraser) unit(ctx context.Context, e Erasing) error {
 	if !w.opts.DryRun {
 		w.removeBlobs(ctx, out.FileIDs)
 	}
-	if w.opts.Progress != nil {
+	if w.opts.Progress != nil && out.ErasedTotals != (ErasedTotals{}) {
 		w.opts.Progress(w.receipt.ErasedTotals)
 	}
 	if w.opts.DryRun || w.bound || pause(ctx, erasePause) {
@@ -124,7 +123,7 @@ func (w *eraser) unit(ctx context.Context, e Erasing) error {
 	return ctx.Err()
 }
 
-// removeBlobs removes the blobs of files whose rows are gone, also when ctx ends.
+// removeBlobs removes the blobs of deleted files, even after ctx has ended.
 func (w *eraser) removeBlobs(ctx context.Context, files []ID) {
 	if w.bound || w.blobs == nil { // the transaction may be rolled back
 		w.receipt.BlobsLeft += len(files)
@@ -138,8 +137,7 @@ func (w *eraser) removeBlobs(ctx context.Context, files []ID) {
 	}
 }
 
-// dropLeftovers removes what is left of deleted webhooks, which has no owner that
-// it could be found by.
+// dropLeftovers removes the remains of deleted webhooks, which can't be found by an owner.
 func (w *eraser) dropLeftovers(ctx context.Context) error {
 	if w.opts.DryRun {
 		return nil
@@ -148,7 +146,7 @@ func (w *eraser) dropLeftovers(ctx context.Context) error {
 	return err
 }
 
-// scrub has the store overwrite what was removed.
+// scrub makes the store overwrite what was removed.
 func (w *eraser) scrub(ctx context.Context) {
 	if w.bound || w.receipt.IsZero() {
 		return

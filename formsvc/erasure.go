@@ -5,23 +5,26 @@ import (
 	"time"
 )
 
-// Erasing says what a store is to remove in one unit. What is not the account's,
-// or not there, is passed over.
+// Erasing says what a store removes in one atomic write. Records that don't exist in the account
+// are skipped.
 type Erasing struct {
 	AccountID ID
 	DryRun    bool // whether to count what is there and change nothing
-	// Responses go with all that [ErasedTotals] counts, and are counted no more in
-	// their campaigns. Their references may be given again.
+	// Responses are removed with all that [ErasedTotals] counts, and from their campaigns'
+	// ResponseCount. Their references become free.
 	Responses []ResponseKey
-	// Signatures go alone: the events about them stay.
+	// Signatures are removed; the events about them stay.
 	Signatures []ID
-	// Events go with their deliveries, attempts and notices. Attempts under way are
-	// not cut off, and leave no trace.
+	// Events are removed with their deliveries, attempts and notices. Attempts under way continue,
+	// and leave no record.
 	Events []ID
-	// AnswersOf are responses whose [IdempotencyRecord] lose their answer if it has
-	// the text AnswersWith in it, whatever the case of its ASCII letters.
+	// AnswersOf are responses. Their [IdempotencyRecord]s lose the reply's body if it contains the
+	// text AnswersWith, ignoring the case of ASCII letters.
 	AnswersOf   []ID
 	AnswersWith string
+	// Refusals is whether the account's [IdempotencyRecord]s of refusals, which are about no response,
+	// lose the body in the same way.
+	Refusals bool
 }
 
 // ErasedTotals counts what was removed.
@@ -31,18 +34,18 @@ type ErasedTotals struct {
 	Comments   int
 	Signatures int
 	Events     int
-	Deliveries int // of the events, to whatever webhook
+	Deliveries int // of the events, to any webhook
 	Attempts   int // at these deliveries
-	Notices    int // of their final failures
-	// Answers are those to calls that may be repeated. Their records stay, without
-	// the answer and with the status 410.
+	Notices    int // of their permanent failures
+	// Answers counts replies kept for idempotent retries. Their records stay, without the body and
+	// with status 410.
 	Answers int
 }
 
 // IsZero reports whether nothing was removed.
 func (t *ErasedTotals) IsZero() bool { return *t == ErasedTotals{} }
 
-// Add adds what else was removed.
+// Add adds the counts of more.
 func (t *ErasedTotals) Add(more *ErasedTotals) {
 	t.Responses += more.Responses
 	t.Files += more.Files
@@ -55,15 +58,15 @@ func (t *ErasedTotals) Add(more *ErasedTotals) {
 	t.Answers += more.Answers
 }
 
-// Erased says what a unit removed.
+// Erased says what an atomic write removed.
 type Erased struct {
 	ErasedTotals
 
-	FileIDs []ID // of the files, whose blobs are to be removed
+	FileIDs []ID // of the files, whose blobs the caller removes
 }
 
-// SameEmail reports whether two addresses are one person's: they differ at most in
-// the case of ASCII letters. Stores that choose by query must agree with it.
+// SameEmail reports whether two addresses belong to one person: they are equal when the case of
+// ASCII letters is ignored. Stores that filter by query must agree with it.
 func SameEmail(a, b string) bool { return FoldEmail(a) == FoldEmail(b) }
 
 // FoldEmail returns the text with ASCII letters in lower case, for comparing as
@@ -77,36 +80,35 @@ func FoldEmail(s string) string {
 	}, s)
 }
 
-// Erasure removes people's data, and what is old. It works in small units with
-// pauses between them, so that no request waits for it. It is safe for concurrent
-// use, and may be run again after it was cut off: it goes on with what is left.
+// Erasure removes people's data and old responses, and exports people's data. It removes in small
+// atomic writes with pauses, so that no request waits for it. It is safe for concurrent use. If it
+// was interrupted, run it again: it continues with what is left.
 //
-// What can't be removed here is what already left the service: requests to
-// webhooks, of which a [Receipt] has the number, and backups.
+// It can't remove what has already left the service: requests to webhooks, whose number is in the
+// [Receipt], and backups.
 type Erasure struct{ s *core }
 
-// ErasureOptions changes what an erasure does.
+// ErasureOptions are the optional settings of an erasure.
 type ErasureOptions struct {
 	// DryRun counts what would be removed, and changes nothing, not even the audit
 	// trail. Defaults to removing it.
 	DryRun bool
-	// Progress is called after every unit with what was removed so far. Defaults to
-	// nothing.
+	// Progress is called after every atomic write that removed something, with what was removed so
+	// far. Defaults to nothing.
 	Progress func(ErasedTotals)
 }
 
-// A Receipt says what was removed, and when. It names nobody.
+// A Receipt says what was removed or exported, and when. It contains no personal data.
 type Receipt struct {
 	ErasedTotals
 
 	ID         ID // also the target of the entries in the audit trail, or in their details
 	AccountID  ID
-	CampaignID ID        // of responses removed for their age; "" for a person's data
-	Before     time.Time // responses made earlier were removed; zero for a person's data
+	CampaignID ID        // of responses removed by age; "" for a person's data
+	Before     time.Time // responses created earlier were removed; zero for a person's data
 	DryRun     bool      // nothing was removed
-	// BlobsLeft counts files whose bytes could not be removed and are left to
-	// [Files.Sweep].
+	// BlobsLeft counts files whose bytes could not be removed ([Files.Sweep] removes them) or exported.
 	BlobsLeft  int
 	StartedAt  time.Time
-	FinishedAt time.Time // zero when it did not come to its end
+	FinishedAt time.Time // zero if it did not finish
 }

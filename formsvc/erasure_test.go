@@ -50,8 +50,8 @@ func TestErasePerson(t *testing.T) {
 	g.gone()
 }
 
-// Another account's person of that address is another person.
-func TestErasePersonOfOneAccount(t *testing.T) {
+// A person with the same address in another account is another person.
+func TestErasePersonKeepsOtherAccounts(t *testing.T) {
 	g := newGuestbook(t)
 	other, err := g.svc.Accounts.Create(g.ctx, "other")
 	if err != nil {
@@ -67,7 +67,7 @@ func TestErasePersonOfOneAccount(t *testing.T) {
 	}
 }
 
-func TestEraseRefuses(t *testing.T) {
+func TestEraseRefusesInvalidInput(t *testing.T) {
 	g := newGuestbook(t)
 	audited := len(g.trail())
 	for _, email := range []string{"", "eve", "@", "eve@", "Eve <eve@example.com>", "eve@example.com\x00", "\xff@example.com"} {
@@ -89,7 +89,7 @@ func TestEraseRefuses(t *testing.T) {
 	}
 }
 
-// A frail store fails at a call, before or after it has had its effect.
+// A frail store fails at one call, before or after its effect.
 type frail struct {
 	formsvc.Store
 
@@ -147,8 +147,8 @@ func (s *frail) Signatures(ctx context.Context, q formsvc.SignatureQuery) (forms
 	return frailly(s, "Signatures", func() (formsvc.Page[formsvc.Signature], error) { return s.Store.Signatures(ctx, q) })
 }
 
-// Whatever call of the store fails, what is left goes when it is run again.
-func TestEraseGoesOnAfterFailures(t *testing.T) {
+// Whichever call of the store fails, a second run removes the rest.
+func TestEraseContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -160,7 +160,7 @@ func TestEraseGoesOnAfterFailures(t *testing.T) {
 			}
 			first, err := svc.Erasure.Person(g.ctx, g.account, eve, nil)
 			if err == nil {
-				if want := 13; n != want+1 { // else a call is not among those that fail
+				if want := 14; n != want+1 { // otherwise a call is missing from those that fail
 					t.Errorf("there were %d calls, want %d: %q", n-1, want, s.calls)
 				}
 				break
@@ -182,8 +182,8 @@ func TestEraseGoesOnAfterFailures(t *testing.T) {
 	}
 }
 
-// A context that ends stops it between two units.
-func TestEraseEndsWithItsContext(t *testing.T) {
+// The end of the context stops an erasure between two atomic writes.
+func TestEraseStopsWithItsContext(t *testing.T) {
 	g := newGuestbook(t)
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
@@ -196,7 +196,7 @@ func TestEraseEndsWithItsContext(t *testing.T) {
 	g.gone()
 }
 
-// What can't be removed of the bytes is counted, and goes with the sweep.
+// Blobs that can't be removed are counted, and removed by the sweep.
 func TestEraseLeavesBlobsToTheSweep(t *testing.T) {
 	g := newGuestbook(t)
 	g.shelf.disturb(func(method, _ string) error {
@@ -222,8 +222,8 @@ func TestEraseLeavesBlobsToTheSweep(t *testing.T) {
 	}
 }
 
-// Only the case of ASCII letters makes no difference.
-func TestEraseUnusualAddress(t *testing.T) {
+// Only the case of ASCII letters is ignored.
+func TestEraseIgnoresOnlyASCIICase(t *testing.T) {
 	const address = "O'&{Éve}/#%+x@exÄmple.com"
 	g := newGuestbook(t)
 	for _, email := range []string{address, strings.ToLower(address)} {
@@ -238,8 +238,8 @@ func TestEraseUnusualAddress(t *testing.T) {
 	}
 }
 
-// However much there is, a unit is small.
-func TestErasureUnits(t *testing.T) {
+// Every atomic write is small, however much there is to erase.
+func TestErasureWritesInSmallBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.campaign()
@@ -258,7 +258,7 @@ func TestErasureUnits(t *testing.T) {
 	}
 }
 
-func TestOlder(t *testing.T) {
+func TestOlderErasesOldResponses(t *testing.T) {
 	g := newGuestbook(t)
 	c := g.campaign()
 	g.clock.add(time.Hour)
@@ -270,7 +270,7 @@ func TestOlder(t *testing.T) {
 	g.attach(&made[0])
 	blobs := len(g.shelf.keys(t))
 	g.submitted(&c)
-	age := g.clock.Now().Sub(made[2].CreatedAt) // which is exactly that old and stays
+	age := g.clock.Now().Sub(made[2].CreatedAt) // exactly that old, so it stays
 	audited := len(g.trail())
 	want := formsvc.ErasedTotals{Responses: 2, Files: 1, Comments: 1, Signatures: 1, Events: 4, Deliveries: 5}
 	for _, dry := range []bool{true, false} {
@@ -306,8 +306,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// An actor never fails the call that it is for.
-func TestActorIsText(t *testing.T) {
+// An invalid actor never fails the call.
+func TestInvalidActorNeverFailsTheCall(t *testing.T) {
 	w := newWorld(t)
 	for actor, want := range map[string]string{
 		"cli \x00\xffeve": "cli eve", strings.Repeat("ü", 150): strings.Repeat("ü", 100), "x" + strings.Repeat("ü", 150): "x" + strings.Repeat("ü", 99),

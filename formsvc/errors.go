@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// The kinds of failure a caller can act on. Services and stores wrap them; ask
-// with [errors.Is]. Everything else is a fault of the machinery, whose text
-// must not reach a client. Whatever a call fails with, nothing was changed and no
-// event raised, unless the error is [ErrUnknownOutcome].
+// The errors that a caller can act on. Services and stores wrap them; test for them with
+// [errors.Is]. Every other error is an internal fault, whose text must not reach a client. If a
+// call fails, nothing was changed and no event was raised, unless the error is [ErrUnknownOutcome].
 var (
 	// ErrNotFound means that the record does not exist in the caller's account.
 	ErrNotFound = errors.New("not found")
@@ -17,78 +16,75 @@ var (
 	ErrConflict = errors.New("already exists")
 	// ErrStale means that the record changed since the caller read it.
 	ErrStale = errors.New("changed since it was read")
-	// ErrInvalid means that the input breaks a rule; the error is usually a
-	// *[ValidationError] that names every bad member.
+	// ErrInvalid means that the input breaks a rule; the error is usually a *[ValidationError] that
+	// names every invalid field.
 	ErrInvalid = errors.New("invalid")
 	// ErrCampaignClosed means that the campaign takes no new responses now.
 	ErrCampaignClosed = errors.New("campaign is closed")
 	// ErrTransition means that the workflow does not allow the change of
 	// status; the error is a *[TransitionError].
 	ErrTransition = errors.New("transition not allowed")
-	// ErrUnauthenticated means that the API key, or the link or session of
-	// somebody who signs in, is missing, malformed, unknown, expired, used or
-	// revoked; which of these is not told.
+	// ErrUnauthenticated means that the API key, the sign-in link or the session is missing,
+	// malformed, unknown, expired, used or revoked; the error doesn't say which.
 	ErrUnauthenticated = errors.New("unauthenticated")
-	// ErrLimit means that an account has as many records of a kind as it may.
+	// ErrLimit means that the account has reached its limit for records of this kind. From the
+	// service, the error is a *[LimitError].
 	ErrLimit = errors.New("limit reached")
-	// ErrQuota means that a key, or an account, has made as many requests in this
-	// window of time as it may; the error is a *[QuotaError].
+	// ErrQuota means that the key, user or account has used up its requests in this window of time;
+	// the error is a *[QuotaError].
 	ErrQuota = errors.New("quota exceeded")
-	// ErrRepeated means that a call with the same idempotency key was made before;
-	// [Service.Recall] has its answer.
+	// ErrRepeated means that a call with the same idempotency key was made before; [Service.Recall]
+	// returns its reply.
 	ErrRepeated = errors.New("repeated")
 	// ErrInFlight means that a call with the same idempotency key is under way.
 	ErrInFlight = errors.New("a call with the same key is under way")
-	// ErrMismatch means that an idempotency key was used for something else.
+	// ErrMismatch means that an idempotency key was used for a different call.
 	ErrMismatch = errors.New("the key was used for something else")
-	// ErrTooLarge means that a file is larger than it may be; the error is a
-	// *[FileSizeError].
+	// ErrTooLarge means that a file exceeds the size limit; the error is a *[FileSizeError].
 	ErrTooLarge = errors.New("too large")
-	// ErrDigest means that the content of a file does not have the hash that it
-	// should have.
+	// ErrDigest means that the content of a file doesn't have the expected hash.
 	ErrDigest = errors.New("content does not have the expected hash")
 	// ErrCorrupt means that the content of a file is missing, or not what was
 	// uploaded.
 	ErrCorrupt = errors.New("content is damaged")
 	// ErrNoSpace means that the disk is full. Nothing was changed.
 	ErrNoSpace = errors.New("no space left")
-	// ErrUnavailable means that the store could not answer now. Unless the
-	// error also is ErrUnknownOutcome nothing was changed; trying again may help.
+	// ErrUnavailable means that the store can't be used now: for example, it can't be reached or is
+	// busy. Unless the error is also ErrUnknownOutcome, nothing was changed, and a retry may
+	// succeed.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrMoved means that the data of the store is being moved to another database, or
-	// was; it is an [ErrUnavailable], too. Nothing was changed.
+	// ErrMoved means that the data of the store is being moved to another database, or was moved;
+	// it is also [ErrUnavailable]. Nothing was changed.
 	ErrMoved error = movedError{}
-	// ErrUnknownOutcome means that the connection to the store broke while a
-	// change was being committed: it may or may not have happened. Look before
-	// trying again.
+	// ErrUnknownOutcome means that the connection to the store broke while a change was being
+	// committed. The change may or may not have happened; check before you retry.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 	// ErrManyOrphans means that a sweep removed nothing because most blobs have no
 	// file, as with the wrong database or one restored from an old backup.
 	ErrManyOrphans = errors.New("more blobs without a file than with one")
-	// ErrOtherBlobs means that the blob store belongs to another database, or has files
-	// of which this one knows none; nothing was written or removed there. Give each
-	// database a blob store of its own, or copy the data, which keeps its identity.
+	// ErrOtherBlobs means that the blob store belongs to another database, or has files and none of
+	// them is known to this one. Nothing was written or removed there. Give each database its own
+	// blob store, or copy the data, which keeps its identity.
 	ErrOtherBlobs = errors.New("the blob store belongs to another database")
 	// ErrStoreClosed means that the store was used after Close.
 	ErrStoreClosed = errors.New("store is closed")
 )
 
-// A FieldError says what is wrong with one member of an input.
+// A FieldError says what is wrong with one field of an input.
 type FieldError struct {
 	Pointer string // where, as a JSON Pointer (RFC 6901), for example "/user/email"
 	Code    string // stable, snake_case, for example "required"
 	Detail  string // for people; never repeats the value
 }
 
-// A ValidationError lists everything that is wrong with an input, up to a thousand
-// things, in the order of the input. It repeats the names of members, but never a value. It is
-// [ErrInvalid].
+// A ValidationError lists the faults of an input in the order of the input, up to a thousand. It
+// repeats the names of fields, but never a value. It is [ErrInvalid].
 type ValidationError struct {
 	Fields []FieldError
-	given  int // how many of them were found before the rules were asked, see [Service.Refusing]
+	given  int // how many of them were found before the rules were checked, see [Service.Refusing]
 }
 
-// Error names every bad member.
+// Error names every invalid field.
 func (e *ValidationError) Error() string {
 	var b strings.Builder
 	b.WriteString("invalid input")
@@ -105,10 +101,10 @@ func (e *ValidationError) Error() string {
 // Is reports whether target is [ErrInvalid].
 func (e *ValidationError) Is(target error) bool { return target == ErrInvalid }
 
-// maxFaults bounds how much of an input is called wrong: nobody reads more.
+// maxFaults limits the faults that are reported for an input.
 const maxFaults = 1_000
 
-// add notes one more bad member, unless that only follows from what was given.
+// add notes one more invalid field, unless that only follows from a given fault.
 func (e *ValidationError) add(pointer, code, format string, args ...any) {
 	if len(e.Fields) >= maxFaults {
 		return
@@ -121,9 +117,8 @@ func (e *ValidationError) add(pointer, code, format string, args ...any) {
 	e.Fields = append(e.Fields, FieldError{Pointer: pointer, Code: code, Detail: fmt.Sprintf(format, args...)})
 }
 
-// implies reports whether a rule would say that of an input just because f is wrong
-// with it: of the same member, of one within a member that could not be read, and that
-// something is missing because a part of it could not be read.
+// implies reports whether a fault only follows from f: it concerns the same field or a field within
+// it, or something is missing because a part of it could not be read.
 func (f *FieldError) implies(pointer, code string) bool {
 	within := func(inner, outer string) bool {
 		return len(inner) > len(outer) && inner[:len(outer)] == outer && inner[len(outer)] == '/'
@@ -159,15 +154,15 @@ func (e *FileSizeError) Error() string {
 // Is reports whether target is [ErrTooLarge].
 func (e *FileSizeError) Is(target error) bool { return target == ErrTooLarge }
 
-// A WebhookExistsError is a webhook with the URL, events and campaign of another one of
-// its account, but another secret or other headers. It is [ErrConflict].
+// A WebhookExistsError means that the account has a webhook with the same URL, events and campaign,
+// but another secret or other headers, or ones that could be guessed. It is [ErrConflict].
 type WebhookExistsError struct {
 	ID ID // of the other one
 }
 
 // Error names the other webhook.
 func (e *WebhookExistsError) Error() string {
-	return fmt.Sprintf("webhook %s has the same URL, events and campaign, but another secret or other headers", e.ID)
+	return fmt.Sprintf("webhook %s has the same URL, events and campaign, but another secret or other headers, or ones that could be guessed", e.ID)
 }
 
 // Is reports whether target is [ErrConflict].
@@ -205,5 +200,5 @@ type movedError struct{}
 
 func (movedError) Error() string { return "the database is not in use" }
 
-// Unwrap has callers that know nothing of moving wait, or try again.
+// Unwrap makes callers that don't know ErrMoved wait or retry.
 func (movedError) Unwrap() error { return ErrUnavailable }

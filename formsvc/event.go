@@ -6,20 +6,18 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// EventType names a kind of event; the constants are in package webhook, since
-// receivers need them too.
+// EventType names a kind of event. The constants are in package webhook, since receivers need them
+// too.
 type EventType = webhook.EventType
 
-// An Event says that something happened to a response: a new response, a change of
-// its content or its status, a file and a signature raise events, a comment none. It
-// is stored in the same unit as the change, with a delivery for every webhook that
-// listens, so that there is no event without a change, and no change whose event is
-// lost.
+// An Event says that something happened to a response. New responses, changes of their content or
+// status, files, signatures and deletions raise events; comments don't. An event is stored in the same atomic
+// write as the change, with a delivery for every webhook that listens. So there is no event without
+// its change, and no change without its event.
 //
-// Its payload is made once, as bytes, and shows the response as the event left it;
-// every attempt to deliver it sends exactly these bytes. One that would exceed
-// [MaxPayload] goes without the answers, and says so in data.truncated; no event is
-// dropped.
+// The payload is encoded once and shows the response right after the event; every delivery attempt
+// sends exactly these bytes. A payload that would exceed [MaxPayload] is sent without the answers
+// and with data.truncated set; no event is dropped.
 type Event struct {
 	ID         ID
 	AccountID  ID
@@ -27,19 +25,18 @@ type Event struct {
 	ResponseID ID
 	Type       EventType
 	Payload    []byte // at most MaxPayload
-	Test       bool   // made by hand to try a webhook; not in the feed
+	Test       bool   // a test event for a webhook; not in the feed
 	CreatedAt  time.Time
-	// TraceParent is the span that raised the event, in the form of the header
-	// traceparent of W3C Trace Context; "" when nobody traced it. It is no part of the
-	// payload; the delivery engine gets it with it.
+	// TraceParent is the span that raised the event, in the form of W3C Trace Context's traceparent
+	// header; "" without tracing. It isn't part of the payload; the delivery engine receives both.
 	TraceParent string
 }
 
-// eventExtra holds the members that only some events have.
+// eventExtra holds the fields that only some events have.
 type eventExtra struct {
 	previousStatus string
 	changes        []string
-	member         string // the name of one more member of data, with its JSON
+	member         string // one more field of data: its name and JSON
 	json           []byte
 	test           bool
 	trace          string // see Event.TraceParent
@@ -61,8 +58,8 @@ func (c *core) newEvent(t EventType, campaign *Campaign, r *Response, now time.T
 	return e
 }
 
-// payload makes the delivery body. With whole false the answers are left out
-// and data.truncated is true.
+// payload returns the delivery body. Unless whole is true, the answers are left out and
+// data.truncated is true.
 func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole bool) []byte {
 	b := make([]byte, 0, 640+len(r.Answers.text)+len(campaign.Title))
 	b = append(b, `{"id":"`...)
@@ -76,6 +73,13 @@ func (e *Event) payload(campaign *Campaign, r *Response, extra eventExtra, whole
 	}
 	b = append(b, `,"data":{"campaign":{"uuid":"`...)
 	b = append(b, campaign.ID...)
+	if e.Type == webhook.ResponseDeleted { // identifiers alone
+		b = append(b, `"},"response":{"uuid":"`...)
+		b = append(b, r.ID...)
+		b = append(b, `","reference":`...)
+		b = appendString(b, r.Reference)
+		return append(b, '}', '}', '}')
+	}
 	b = append(b, `","title":`...)
 	b = appendString(b, campaign.Title)
 	b = append(b, `},"response":`...)

@@ -14,8 +14,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// parsed takes the events that were written and reads their payloads as a
-// receiver does.
+// parsed takes the written events and parses their payloads as a receiver does.
 func (w *world) parsed() []webhook.Event {
 	w.tb.Helper()
 	var list []webhook.Event
@@ -35,7 +34,7 @@ func (w *world) parsed() []webhook.Event {
 	return list
 }
 
-// The bytes that a receiver gets: members, order and notation.
+// The bytes that a receiver gets: fields, order and format.
 const (
 	goldenCampaign = `"data":{"campaign":{"uuid":"01a1fd3a-03bb-7000-8000-000000000003","title":"Grant \"A/B\" <é>\n"},`
 	goldenCreated  = `{"id":"01a1fd3a-03bb-7000-8000-000000000005","event":"response.created",` +
@@ -90,7 +89,7 @@ func TestPayloadBytes(t *testing.T) {
 	}
 }
 
-func TestPayloadsAsReceiversReadThem(t *testing.T) {
+func TestPayloadsParseInReceivers(t *testing.T) {
 	w := newWorld(t)
 	r := goldenUnits(w)
 	at := start().Add(time.Minute)
@@ -153,8 +152,8 @@ func members(t *testing.T, payload []byte, path ...string) []string {
 	return names
 }
 
-// Each type has the members of the contract and no other.
-func TestPayloadMembers(t *testing.T) {
+// Each type has exactly the fields of the contract.
+func TestPayloadFieldsByType(t *testing.T) {
 	w := newWorld(t)
 	goldenUnits(w)
 	response := []string{
@@ -196,8 +195,8 @@ func TestEventRecords(t *testing.T) {
 	}
 }
 
-// A payload of exactly the limit is sent whole, one byte more is not.
-func TestTruncatedPayload(t *testing.T) {
+// A payload at the limit is complete; one byte more and it is truncated.
+func TestPayloadIsTruncatedAboveTheLimit(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	w.submitted(&c, answer("a", ""))
@@ -228,8 +227,8 @@ func TestTruncatedPayload(t *testing.T) {
 	}
 }
 
-// With every type the rest of a truncated payload stays.
-func TestTruncatedPayloadKeepsItsOtherMembers(t *testing.T) {
+// A truncated payload of every type keeps its other fields.
+func TestTruncatedPayloadKeepsOtherFields(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
@@ -254,8 +253,8 @@ func TestTruncatedPayloadKeepsItsOtherMembers(t *testing.T) {
 	}
 }
 
-// Even the names of what changed can be too much; the event comes all the same.
-func TestTruncatedChanges(t *testing.T) {
+// Even if the list of changes is too long, the event is sent.
+func TestPayloadWithTooManyChanges(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)

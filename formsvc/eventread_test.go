@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// someID names nothing.
+// someID is the ID of no record.
 const someID formsvc.ID = "01890000-0000-7000-8000-000000000000"
 
 func (w *world) recent(limit int) []formsvc.Event {
@@ -29,8 +29,8 @@ func (w *world) about(r *formsvc.Response, limit int) []formsvc.Event {
 	return events
 }
 
-// People are shown what happened, and not what was only tried.
-func TestEventsForPeople(t *testing.T) {
+// Recent and About return real events, without test events.
+func TestRecentEventsAndEventsAboutAResponse(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	hook := w.hook()
@@ -74,7 +74,7 @@ func TestEventsForPeople(t *testing.T) {
 	}
 }
 
-func TestEventsForPeopleOfOthers(t *testing.T) {
+func TestRecentEventsOfOtherAccounts(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
@@ -96,14 +96,14 @@ func TestEventsForPeopleOfOthers(t *testing.T) {
 			t.Errorf("the newest events of %q: %d, %v", account, len(events), err)
 		}
 	}
-	if err := w.svc.Responses.Delete(w.ctx, responseKey(&r)); err != nil {
+	if err := w.svc.Responses.Delete(w.ctx, responseKey(&r), 0); err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.svc.Events.About(w.ctx, responseKey(&r), 10)
 	wantError(t, err, formsvc.ErrNotFound)
 }
 
-func TestEventsForPeopleAreBounded(t *testing.T) {
+func TestRecentEventsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)

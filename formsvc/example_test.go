@@ -15,9 +15,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// exampleService returns a service whose clock stands still and whose references
-// count, with an account, so that the output of the examples is always the same.
-// Programs leave Now and NewReference out.
+// exampleService returns a service with an account, a fixed clock and numbered references, so that
+// the output of the examples is always the same. Programs leave Now and NewReference out.
 func exampleService(flow *formsvc.Workflow) (*formsvc.Service, *memory.Store, formsvc.ID) {
 	store, n := memory.New(), 0
 	svc, err := formsvc.New(store, &formsvc.Options{
@@ -38,7 +37,7 @@ func exampleService(flow *formsvc.Workflow) (*formsvc.Service, *memory.Store, fo
 	return svc, store, account.ID
 }
 
-// An account, its first key, and what the key may do.
+// Create an account with its first key, and authenticate the key.
 func ExampleAccounts_CreateWithKey() {
 	ctx := context.Background()
 	svc, err := formsvc.New(memory.New(), nil)
@@ -70,7 +69,7 @@ func ExampleAccounts_CreateWithKey() {
 	// true
 }
 
-// A campaign with modules, and a response to it.
+// Create a campaign with modules, and a response to it.
 func ExampleResponses_Create() {
 	ctx := context.Background()
 	svc, _, account := exampleService(nil)
@@ -105,7 +104,7 @@ func ExampleResponses_Create() {
 	// {"motivation":{"value":["To learn"]},"days":{"value":["friday","monday"]}}
 }
 
-// A response that is refused: everything that is wrong is told at once.
+// A refused response lists all invalid fields.
 func ExampleValidationError() {
 	ctx := context.Background()
 	svc, _, account := exampleService(nil)
@@ -137,7 +136,7 @@ func ExampleValidationError() {
 	// /responses/motivation: is required (required)
 }
 
-// A workflow of one's own, and patches that follow it, or don't.
+// Set a workflow, and patch responses with allowed and refused transitions.
 func ExampleResponses_Update() {
 	ctx := context.Background()
 	svc, _, account := exampleService(&formsvc.Workflow{
@@ -182,9 +181,8 @@ func ExampleResponses_Update() {
 	// accepted 2026-11-21T08:30:00Z <nil>
 }
 
-// A webhook listens for events: each has a delivery from the moment that the
-// change is stored. The engine of package delivery sends them; here they are
-// only looked at.
+// Create a webhook. Each event that it listens to has a delivery as soon as the change is stored.
+// The engine of package delivery sends deliveries; this example only lists them.
 func ExampleWebhooks_Create() {
 	ctx := context.Background()
 	svc, store, account := exampleService(nil)
@@ -234,9 +232,8 @@ func ExampleWebhooks_Create() {
 	// pending response.created Summer grant REF-1 <nil>
 }
 
-// Answers are signed, and whoever has them can tell later whether it is these that
-// were: by the hash of their canonical form. It is made here by hand, from the JSON
-// that the API gives, as any language can.
+// Sign the answers of a response. The hash of their canonical form shows later whether they have
+// changed. Any language can compute it from the JSON of the API.
 func ExampleSignatures_Create() {
 	ctx := context.Background()
 	svc, _, account := exampleService(nil)
@@ -271,7 +268,7 @@ func ExampleSignatures_Create() {
 	// false
 }
 
-// A file is uploaded to a response, read back, and goes with the response.
+// Upload a file to a response, read it, and delete it with the response.
 func ExampleFiles_Upload() {
 	ctx := context.Background()
 	// memblob forgets; programs open a directory with fileblob or a bucket with s3blob.
@@ -307,7 +304,7 @@ func ExampleFiles_Upload() {
 	text, err := io.ReadAll(content)
 	fmt.Println(string(text), errors.Join(err, content.Close()))
 
-	fmt.Println(svc.Responses.Delete(ctx, response))
+	fmt.Println(svc.Responses.Delete(ctx, response, 0))
 	_, err = svc.Files.Get(ctx, formsvc.FileKey{AccountID: account.ID, ID: file.ID})
 	fmt.Println(errors.Is(err, formsvc.ErrNotFound))
 	// Output:
@@ -317,7 +314,7 @@ func ExampleFiles_Upload() {
 	// true
 }
 
-// A program that acts on events in Go. It keeps the position with what it does.
+// Act on events in Go, and store the position together with the work.
 func ExampleEvents_Follow() {
 	svc, _, account := exampleService(nil)
 	ctx, stop := context.WithCancel(context.Background())

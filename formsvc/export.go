@@ -8,29 +8,28 @@ import (
 	"slices"
 )
 
-// Bounds of what an [Export] holds at a time.
+// Limits of what an [Export] holds in memory.
 const (
-	exportBytes = 256 << 10 // see ResponseQuery.MaxBytes
-	exportBegin = 16        // responses asked for before it is known how large they are
-	exportNames = 1 << 20   // bytes of names of modules
+	exportBytes = 256 << 10 // see PageQuery.MaxBytes
+	exportBegin = 16        // size of the first page, before the size of responses is known
+	exportNames = 1 << 20   // bytes of module names
 )
 
-// An Export reads all the responses that a query chooses, in pages by ID: each is
-// one short read, and between two of them nothing is held open in the store,
-// however long the caller takes. In memory it has 256 KiB of responses, and one
-// more. It is safe for concurrent use, and may be read more than once.
+// An Export reads all responses that a query chooses, in pages by ID. Each page is one short read;
+// between two pages nothing is open in the store, however long the caller takes. It keeps up to 256
+// KiB of responses, plus one response, in memory. It is safe for concurrent use, and may be read
+// more than once.
 type Export struct {
 	s       *core
 	query   ResponseQuery
 	modules []Module
-	newest  ID // what was there when it began
+	newest  ID // the newest response when it began
 }
 
-// Export begins to read a campaign's responses: those that the filter lets
-// through, in the order of q.Page and after its After; Limit and Offset don't
-// count. Responses that are made from then on are left out, so that it ends also
-// when they come faster than they are read; one that changes or is deleted is
-// seen as it is when its turn comes. It fails with [ErrNotFound].
+// Export starts an export of a campaign's responses that match the filter, in the order of q.Page
+// and after its After; Limit and Offset are ignored. Responses created later are left out, so the
+// export ends even while new ones keep arriving. A response that changes during the export is read
+// in its state at that time, and a deleted one is left out. It fails with [ErrNotFound].
 func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err error) {
 	defer s.s.span(&ctx, "Responses.Export").end(&err)
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
@@ -44,18 +43,18 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err 
 		return nil, fmt.Errorf("formsvc: export responses: %w", err)
 	}
 	e := &Export{s: s.s, query: q, modules: c.Modules}
-	e.query.NoTotal, e.query.MaxBytes, e.query.Page.Offset = true, exportBytes, 0
+	e.query.NoTotal, e.query.Page.MaxBytes, e.query.Page.Offset = true, exportBytes, 0
 	if len(newest.Items) > 0 {
 		e.newest = newest.Items[0].ID
 	}
 	return e, nil
 }
 
-// All returns the responses one by one. A response is the caller's until the
-// next. After an error there is nothing more.
+// All yields the responses one by one. Each is valid until the next one. An error ends the
+// sequence.
 func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] {
 	return func(yield func(*Response, error) bool) {
-		ctx := ctx // each reading has a span of its own
+		ctx := ctx // each read has its own span
 		var err error
 		defer e.s.span(&ctx, "Export.All").end(&err)
 		for r, failed := range e.read(ctx, e.query) {
@@ -91,21 +90,20 @@ func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response,
 			n := len(page.Items)
 			if more = page.More && n > 0; more {
 				q.Page.After = page.Items[n-1].ID
-				// The store stops at MaxBytes by itself; this keeps it from preparing rows in vain.
+				// MaxBytes ends the page anyway; this keeps the store from preparing rows that it
+				// won't return.
 				q.Page.Limit = min(max(exportBytes*n/size, 1), 8*q.Page.Limit, MaxLimit)
 			}
 		}
 	}
 }
 
-// Columns returns the names under which there may be answers, for a table with a
-// column for each: those of the campaign's modules in their order, then what else
-// is answered, sorted. For that it reads every response that the filter lets
-// through, not only those after Page.After, so that what is read in parts has the
-// same columns. ok is false when there are more than limit, or their names come to
-// more than 1 MiB.
+// Columns returns the column names for a table of the answers: the campaign's modules in their
+// order, then all other answered names, sorted. It reads every response that matches the filter,
+// including those before Page.After, so that an export in parts has the same columns in each part.
+// ok is false if there are more than limit names, or if they exceed 1 MiB together.
 //
-// A response that is changed afterwards may have an answer under another name.
+// A response that changes afterwards may have an answer under a new name.
 func (e *Export) Columns(ctx context.Context, limit int) (names []string, ok bool, err error) {
 	defer e.s.span(&ctx, "Export.Columns").end(&err)
 	known, others := make(map[string]bool), make(map[string]bool)

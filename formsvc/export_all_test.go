@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// pagedStore watches the pages of responses that are read.
+// pagedStore records the pages of responses that are read.
 type pagedStore struct {
 	formsvc.Store
 	pages  []int // how many responses each had
@@ -93,7 +93,7 @@ func (x *exporting) all(e *formsvc.Export) (ids []formsvc.ID) {
 	return ids
 }
 
-// An export has what was there when it began, in either order, from any place.
+// An export has the responses from its start, in either order, from any position.
 func TestExport(t *testing.T) {
 	x := newExporting(t)
 	var want []formsvc.ID
@@ -131,18 +131,18 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// deleteAfter deletes what is newer than both.
+// deleteAfter deletes the responses that are newer than both.
 func (x *exporting) deleteAfter(a, b formsvc.ID) {
 	x.Helper()
 	for _, id := range x.all(x.begin(formsvc.PageQuery{Ascending: true, After: max(a, b)}, formsvc.ResponseFilter{})) {
 		key := formsvc.ResponseKey{AccountID: x.campaign.AccountID, CampaignID: x.campaign.ID, ID: id}
-		if err := x.svc.Responses.Delete(x.Context(), key); err != nil {
+		if err := x.svc.Responses.Delete(x.Context(), key, 0); err != nil {
 			x.Fatal(err)
 		}
 	}
 }
 
-// Pages get larger and smaller with the responses.
+// The number of responses on a page depends on their size.
 func TestExportPages(t *testing.T) {
 	x := newExporting(t)
 	for range 2_000 {
@@ -168,7 +168,7 @@ func TestExportPages(t *testing.T) {
 }
 
 // An error of the store comes once, at the end.
-func TestExportFails(t *testing.T) {
+func TestExportReturnsTheStoresError(t *testing.T) {
 	x := newExporting(t)
 	for range 100 {
 		x.add()
@@ -236,8 +236,8 @@ func TestExportColumns(t *testing.T) {
 	columns("", everything, 6)
 }
 
-// Long names take no more memory than many short ones.
-func TestExportColumnsOfLongNames(t *testing.T) {
+// The total length of the names is limited, too.
+func TestExportColumnsLimitsNames(t *testing.T) {
 	x := newExporting(t)
 	for i := range 20 {
 		var names []string

@@ -1,6 +1,6 @@
 package formsvc
 
-// Waiting returns how many requests wait for the store's answer.
+// Waiting returns the number of requests that wait for the store's reply.
 func (q Quotas) Waiting() int {
 	l := q.s.quota
 	l.mu.Lock()
@@ -12,8 +12,7 @@ func (q Quotas) Waiting() int {
 	return n
 }
 
-// Held returns for how many subjects there is a balance, and how many requests
-// they hold.
+// Held returns the number of subjects with a balance, and of the requests that they hold.
 func (q Quotas) Held() (subjects, requests int) {
 	l := q.s.quota
 	l.mu.Lock()

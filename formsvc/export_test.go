@@ -2,7 +2,7 @@ package formsvc
 
 import "time"
 
-// What the tests outside the package need of its inside.
+// Internals for the tests in package formsvc_test.
 var (
 	EncodeID     = encodeID
 	MemberOrder  = memberOrder
@@ -11,16 +11,16 @@ var (
 	SimpleEmail  = simpleEmail
 )
 
-// Retries is how often a new response is decided at most.
+// Retries is the largest number of attempts to write a new response.
 const Retries = retries
 
-// CachedModules is how many modules a remembered campaign has at most.
-const CachedModules = modulesRemembered
+// LargestCached is the largest size of a cached campaign.
+const LargestCached = largestRemembered
 
 // NewIDGenerator returns the default of [Options.NewID].
 func NewIDGenerator() func(time.Time) ID { return new(idGenerator).next }
 
-// CheckValue returns the code of what the module has against the value, or "".
+// CheckValue returns the fault code of the value for the module, or "".
 func CheckValue(m *Module, value string) string {
 	code, _ := m.checkValue(value)
 	return code

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// An EventPosition is a place in an account's events. The zero position is
-// before the first. Its fields mean something to the store only. To keep one, use
-// [EventPosition.String] and [ParseEventPosition], or any encoding that takes texts.
+// An EventPosition is a position in an account's events. The zero position is before the first
+// event. Only the store interprets its fields. To store a position, use [EventPosition.String] and
+// [ParseEventPosition], or any encoding that supports text.
 type EventPosition struct{ Commit, Row int64 }
 
 // String returns the position as a text of at most 41 characters, "0.0" for the zero
@@ -18,8 +18,8 @@ func (p EventPosition) String() string {
 	return strconv.FormatInt(p.Commit, 10) + "." + strconv.FormatInt(p.Row, 10)
 }
 
-// ParseEventPosition returns the position of a text that String made, or of "", which
-// is the zero position. Every other text is [ErrInvalid].
+// ParseEventPosition parses the result of String; "" is the zero position. It fails with
+// [ErrInvalid] for any other text.
 func ParseEventPosition(s string) (EventPosition, error) {
 	if s == "" {
 		return EventPosition{}, nil
@@ -37,7 +37,7 @@ func ParseEventPosition(s string) (EventPosition, error) {
 	return p, err
 }
 
-// MarshalText returns what String does. Its error is always nil.
+// MarshalText returns the text of String. Its error is always nil.
 func (p EventPosition) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText sets the position as [ParseEventPosition] reads it.
@@ -51,15 +51,15 @@ type EventQuery struct {
 	AccountID  ID
 	CampaignID ID            // "" means all
 	Types      []EventType   // none means all
-	After      EventPosition // where to go on
-	Limit      int           // 1 to MaxLimit; 0 means DefaultLimit, more is cut to MaxLimit
-	// MaxBytes ends the page early: at the event whose payload would exceed it,
-	// but not before the first. 0 means DefaultEventBytes.
+	After      EventPosition // continue after this position
+	Limit      int           // 1 to MaxLimit; 0 means DefaultLimit, values above MaxLimit are clamped
+	// MaxBytes limits the sum of the payloads. A page has at least one event if there is one. 0
+	// means DefaultEventBytes.
 	MaxBytes int
-	// Early also shows events that others may still come before. Who wants all that
-	// there are now needs them; who wants to go on later must do without.
+	// Early includes events that running transactions may still precede. Set it to read everything
+	// there is now; leave it unset to continue from Next later.
 	Early bool
-	// AllAccounts returns the events of all accounts; AccountID is not used then.
+	// AllAccounts selects the events of all accounts; AccountID is ignored.
 	AllAccounts bool
 }
 
@@ -75,19 +75,18 @@ func (q EventQuery) Clamped() EventQuery {
 // An EventPage is a part of an account's events, oldest first.
 type EventPage struct {
 	Items []Event
-	// Next is where to go on, also when nothing follows yet: it is after the last
-	// item, or as far as the query looked without finding any.
+	// Next is the position to continue from, even if nothing follows yet: after the last item, or
+	// as far as the query searched.
 	Next EventPosition
-	More bool // whether events followed when the page was made
+	More bool // whether more events followed when the page was read
 }
 
-// Events shows what happened. It is safe for concurrent use.
+// Events reads and follows events. It is safe for concurrent use.
 type Events struct{ s *core }
 
-// List returns the events after a position, in the order in which they were committed;
-// for one response that is the order of its changes. Going on from [EventPage.Next]
-// misses no event, also if the transaction of an earlier one commits later; test
-// events are not among them. Events are kept for [Options.Retention].
+// List returns the events after a position in commit order; for one response that is the order of
+// its changes. Continuing from [EventPage.Next] misses no event, even if the transaction of an
+// earlier one commits later. Test events are left out. Events are kept for [Options.Retention].
 func (e Events) List(ctx context.Context, q EventQuery) (_ EventPage, err error) {
 	defer e.s.span(&ctx, "Events.List").end(&err)
 	page, err := e.s.store.Events(ctx, q.Clamped())
@@ -102,17 +101,15 @@ type RecentQuery struct {
 	AccountID  ID
 	CampaignID ID          // "" means all
 	Types      []EventType // none means all
-	Limit      int         // cut to 1 to MaxRecent
+	Limit      int         // clamped to 1 to MaxRecent
 }
 
 const maxAbout = 1000
 
-// Recent returns the newest events that are asked for, test events apart, newest
-// first, and fewer than the limit when their payloads would have more than
-// [DefaultEventBytes]. It is for people to look at and for tools that want a sample,
-// and costs the same however many events there are: an event with thousands of others
-// after it may not be found. Whoever must miss none uses [Events.List]. An unknown
-// account or campaign has none.
+// Recent returns the newest matching events, newest first, without test events. It returns fewer
+// than the limit if their payloads would exceed [DefaultEventBytes]. Use it to show or sample
+// events: its cost doesn't depend on their number, but it may miss an event that thousands of
+// others follow. To read every event, use [Events.List]. An unknown account or campaign has none.
 func (e Events) Recent(ctx context.Context, q RecentQuery) (_ []Event, err error) {
 	defer e.s.span(&ctx, "Events.Recent").end(&err)
 	q.Limit = min(max(q.Limit, 1), MaxRecent)
@@ -123,7 +120,7 @@ func (e Events) Recent(ctx context.Context, q RecentQuery) (_ []Event, err error
 	return events, nil
 }
 
-// Get returns an event, which may be a test, or [ErrNotFound].
+// Get returns an event, which may be a test event, or [ErrNotFound].
 func (e Events) Get(ctx context.Context, account, id ID) (_ Event, err error) {
 	defer e.s.span(&ctx, "Events.Get").end(&err)
 	event, err := e.s.store.Event(ctx, account, id)
@@ -133,10 +130,10 @@ func (e Events) Get(ctx context.Context, account, id ID) (_ Event, err error) {
 	return event, nil
 }
 
-// About returns the events about a response that are still kept, oldest first: at
-// most limit, which is cut to 1 to 1000, and fewer when their payloads would have
-// more than [DefaultEventBytes]. It fails with [ErrNotFound] when there is no such
-// response; events about one that was deleted are found by [Events.List] only.
+// About returns the stored events about a response, oldest first, up to limit, which is clamped to
+// 1 to 1000. It returns fewer if their payloads would exceed [DefaultEventBytes]. It fails with
+// [ErrNotFound] if there is no such response; events about a deleted response are in [Events.List]
+// only.
 func (e Events) About(ctx context.Context, key ResponseKey, limit int) (_ []Event, err error) {
 	defer e.s.span(&ctx, "Events.About").end(&err)
 	events, err := e.s.store.EventsAbout(ctx, key, min(max(limit, 1), maxAbout))

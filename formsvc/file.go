@@ -14,21 +14,21 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A File is what is known of a file that was uploaded to a response. Its bytes
-// are in a blob of their own, at [BlobKey]. It never changes.
+// A File is the metadata of a file that was uploaded to a response. Its bytes are in a blob under
+// [BlobKey]. It never changes.
 type File struct {
 	ID          ID
 	AccountID   ID
 	CampaignID  ID
 	ResponseID  ID
 	Name        string // as [CleanFileName] returns it
-	ContentType string // as the uploader declared it, in the form of mime.FormatMediaType
+	ContentType string // declared by the uploader, in the form of mime.FormatMediaType
 	Module      string // "" for none
 	Size        int64  // bytes
 	SHA256      [sha256.Size]byte
-	// Blocks holds the CRC-32C of every [BlockSize] bytes of the content, four
-	// bytes each, most significant first, so that any part of the content can be
-	// checked when it is read. Lists leave it out.
+	// Blocks holds the CRC-32C of every [BlockSize] bytes of the content, four bytes each, most
+	// significant first. With it any part of the content can be verified when it is read. Lists
+	// leave it out.
 	Blocks    []byte
 	CreatedAt time.Time
 }
@@ -42,30 +42,30 @@ type FileQuery struct {
 	CampaignID ID
 	ResponseID ID
 	Page       PageQuery
-	// AllAccounts returns the files of all accounts; the identifiers are not used then.
+	// AllAccounts selects the files of all accounts; the identifiers are ignored.
 	AllAccounts bool
 }
 
 // FileInput is what a new file needs.
 type FileInput struct {
 	Name        string    // any text; see [CleanFileName]
-	ContentType string    // a media type; "" or what is none means application/octet-stream
-	Module      string    // what the file belongs to, at most 200 characters; "" for none
-	Content     io.Reader // read until io.EOF; an error of it is returned
-	// SHA256 is what the content must have as its hash. Defaults to any.
+	ContentType string    // a media type; "" or an invalid one means application/octet-stream
+	Module      string    // the module that the file belongs to, at most 200 characters; "" for none
+	Content     io.Reader // read until io.EOF; its errors are returned
+	// SHA256 is the hash that the content must have. Defaults to any.
 	SHA256 *[sha256.Size]byte
-	// Complete is called when Content has ended, before anything can be seen of
-	// the file, and may set Name, ContentType and Module, which may be known only
-	// then. Its error is returned. Defaults to nothing.
+	// Complete is called at the end of Content, before the file exists. It may set Name,
+	// ContentType and Module, if they are known only then. Its error is returned. Defaults to
+	// nothing.
 	Complete func(in *FileInput) error
 }
 
-// BlobKey returns the key of the blob with a file's bytes. The first segment
-// spreads blobs over directories: it is random.
+// BlobKey returns the key of the blob with a file's bytes. Its first segment is random, which
+// spreads blobs over directories.
 func BlobKey(id ID) string { return string(id[len(id)-2:]) + "/" + string(id) }
 
-// blobID returns the file whose bytes are under a key. ok is false for keys that
-// are not ours.
+// blobID returns the ID of the file whose bytes are under a key. ok is false for keys that aren't
+// ours.
 func blobID(key string) (id ID, ok bool) {
 	if len(key) < 3 {
 		return "", false
@@ -74,25 +74,24 @@ func blobID(key string) (id ID, ok bool) {
 	return id, id.Valid() && BlobKey(id) == key
 }
 
-// Files takes files, gives them back and finds out whether all are still there.
-// It is safe for concurrent use. Every method fails with
-// [errors.ErrUnsupported] when the Service has no [Options.Blobs].
+// Files uploads, reads and verifies files. It is safe for concurrent use. Every method fails with
+// [errors.ErrUnsupported] if the Service has no [Options.Blobs].
 type Files struct{ s *core }
 
-// Limit returns how many bytes a file may have ([Options.MaxFile]).
+// Limit returns the largest size of a file in bytes ([Options.MaxFile]).
 func (s Files) Limit() int64 { return s.s.maxFile }
 
-// discardTimeout bounds the removal of a blob that is not wanted after all.
+// discardTimeout limits the removal of a blob whose file was not created.
 const discardTimeout = 10 * time.Second
 
-// Upload adds a file to a response. The bytes are durable first; then the file
-// and the event "file.uploaded" appear in one unit. What fails leaves no file:
-// its blob is removed, at the latest by [Files.Sweep].
+// Upload adds a file to a response. First the bytes are made durable; then the file and the event
+// "file.uploaded" are created in one atomic write. A failed upload leaves no file; its blob is
+// removed at once or by [Files.Sweep].
 //
-// It fails with a *[ValidationError] for a bad Module, with a *[FileSizeError]
-// when the content is larger than [Options.MaxFile], with [ErrDigest], with
-// [ErrNotFound] for an unknown response, with [ErrNoSpace] or [ErrUnavailable] when
-// the blob can't be stored, and with [ErrOtherBlobs].
+// It fails with a *[ValidationError] for an invalid Module, with a *[FileSizeError] if the content
+// is larger than [Options.MaxFile], and with [ErrDigest] if it has another hash. It fails with
+// [ErrNotFound] for an unknown response, with [ErrNoSpace] or [ErrUnavailable] if the blob can't be
+// stored, and with [ErrOtherBlobs].
 func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
 	defer s.s.span(&ctx, "Files.Upload").end(&err)
 	f, err := s.upload(ctx, key, &in)
@@ -114,7 +113,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	if err != nil {
 		return File{}, err
 	}
-	// Whoever sends a large file to a response that isn't there learns it first.
+	// Check first, so that a large upload to an unknown response fails early.
 	if _, err := s.s.store.Response(ctx, key); err != nil {
 		return File{}, err
 	}
@@ -123,7 +122,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	}
 	began := s.s.now()
 	id := s.s.newID(began)
-	content := newIntake(in, s.s.maxFile, s.s.blocks)
+	content := newIntake(in, s.s.maxFile, s.s.pieces)
 	defer content.close()
 	if _, err := s.s.blobs.Put(ctx, BlobKey(id), content); err != nil {
 		return File{}, blobError(err)
@@ -140,7 +139,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	})
 	if err != nil {
 		s.s.discard(ctx, id)
-		if errors.Is(err, ErrConflict) { // nobody else has the identifier: a sweep barred it
+		if errors.Is(err, ErrConflict) { // no other file has the identifier: a sweep barred it
 			err = fmt.Errorf("%w: the upload took longer than %v: %w", ErrUnavailable, SweepAge, err)
 		}
 		return File{}, err
@@ -148,9 +147,9 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 	return f, nil
 }
 
-// Examine reads and judges the content of a new file as [Files.Upload] does, and
-// keeps nothing. Of the result only Name, ContentType, Module, Size, SHA256 and Blocks
-// are set. It tells whether an upload repeats an earlier one.
+// Examine reads and checks the content of a new file as [Files.Upload] does, but stores nothing. It
+// sets only Name, ContentType, Module, Size, SHA256 and Blocks of the result. Use it to find out
+// whether an upload repeats an earlier one.
 func (s Files) Examine(ctx context.Context, in FileInput) (_ File, err error) {
 	defer s.s.span(&ctx, "Files.Examine").end(&err)
 	f, err := s.examine(ctx, &in)
@@ -167,7 +166,7 @@ func (s Files) examine(ctx context.Context, in *FileInput) (File, error) {
 	if err := in.check(); err != nil {
 		return File{}, err
 	}
-	content := newIntake(in, s.s.maxFile, s.s.blocks)
+	content := newIntake(in, s.s.maxFile, s.s.pieces)
 	defer content.close()
 	if _, err := io.Copy(io.Discard, content); err != nil {
 		return File{}, err
@@ -175,8 +174,8 @@ func (s Files) examine(ctx context.Context, in *FileInput) (File, error) {
 	return content.file(), ctx.Err()
 }
 
-// discard removes the blob of a file that was not made. Whether it was is asked
-// of the store, which may have made it although it failed.
+// discard removes the blob of a file that was not created. It asks the store first, which may have
+// created the file although it returned an error.
 func (c *core) discard(ctx context.Context, id ID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
 	defer cancel()
@@ -185,8 +184,8 @@ func (c *core) discard(ctx context.Context, id ID) {
 	}
 }
 
-// removeBlob removes the blob of a file that does not exist, and reports whether it
-// is gone. The sweep removes what can't be removed now.
+// removeBlob removes the blob of a file that doesn't exist, and reports whether it succeeded. If
+// not, the sweep removes the blob later.
 func (c *core) removeBlob(ctx context.Context, id ID) bool {
 	err := c.claimed(ctx)
 	if err == nil {
@@ -200,7 +199,7 @@ func (c *core) removeBlob(ctx context.Context, id ID) bool {
 	return true
 }
 
-// Get returns what is known of a file, or [ErrNotFound].
+// Get returns the metadata of a file, or [ErrNotFound].
 func (s Files) Get(ctx context.Context, key FileKey) (_ File, err error) {
 	defer s.s.span(&ctx, "Files.Get").end(&err)
 	if s.s.blobs == nil {
@@ -228,7 +227,7 @@ func (s Files) List(ctx context.Context, q FileQuery) (_ Page[File], err error) 
 	return page, nil
 }
 
-// blobError returns an error of a blob store with what it means to our callers.
+// blobError wraps an error of a blob store in the matching error of this package.
 func blobError(err error) error {
 	switch {
 	case errors.Is(err, blobstore.ErrNoSpace):

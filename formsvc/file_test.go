@@ -78,8 +78,8 @@ func wantFileEvent(t *testing.T, events []formsvc.Event, f *formsvc.File) {
 	}
 }
 
-// Whatever is wrong with an upload, nothing of it remains.
-func TestUploadRefused(t *testing.T) {
+// A refused upload leaves nothing behind.
+func TestRefusedUploadLeavesNothing(t *testing.T) {
 	w := newFileWorld(t, func(o *formsvc.Options) { o.MaxFile = 1000 })
 	broken := errors.New("the client left")
 	sum := sha256.Sum256([]byte("something else"))
@@ -138,8 +138,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// What is known only at the end of the content counts.
-func TestUploadCompletes(t *testing.T) {
+// Complete may set metadata at the end of the content.
+func TestUploadCallsComplete(t *testing.T) {
 	w := newFileWorld(t)
 	sum := sha256.Sum256(nil)
 	calls := 0
@@ -159,8 +159,8 @@ func TestUploadCompletes(t *testing.T) {
 	}
 }
 
-// Whoever sends to a response that isn't there is told before the content is read.
-func TestUploadToNothing(t *testing.T) {
+// An upload to an unknown response fails before the content is read.
+func TestUploadChecksTheResponseFirst(t *testing.T) {
 	w := newFileWorld(t)
 	other, err := w.svc.Accounts.Create(w.ctx, "other")
 	if err != nil {
@@ -179,9 +179,8 @@ func TestUploadToNothing(t *testing.T) {
 	w.nothing("a response that isn't there")
 }
 
-// A failing store or blob store leaves neither a file nor, where it can be
-// helped, a blob.
-func TestUploadFails(t *testing.T) {
+// A failing store or blob store leaves no file and, if possible, no blob.
+func TestFailedUploadLeavesNothing(t *testing.T) {
 	in := func() formsvc.FileInput { return formsvc.FileInput{Content: bytes.NewReader(pattern(10))} }
 	w := newFileWorld(t)
 	for cause, want := range map[error]error{
@@ -211,8 +210,8 @@ func TestUploadFails(t *testing.T) {
 	w.nothing("the store fails")
 }
 
-// A store that fails may have made the file all the same: then its bytes stay.
-func TestUploadUnknown(t *testing.T) {
+// A store may have created the file although it failed: then the bytes stay.
+func TestUploadWithUnknownOutcomeKeepsTheBlob(t *testing.T) {
 	w := newFileWorld(t)
 	lost := fmt.Errorf("%w: %w", formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome)
 	w.store.after = func(method string) error {
@@ -229,12 +228,12 @@ func TestUploadUnknown(t *testing.T) {
 	}
 }
 
-// The response may go while the bytes arrive.
-func TestUploadToWhatGoes(t *testing.T) {
+// The response may be deleted while the bytes arrive.
+func TestUploadToADeletedResponse(t *testing.T) {
 	w := newFileWorld(t)
 	_, err := w.upload(formsvc.FileInput{
 		Content:  bytes.NewReader(pattern(10)),
-		Complete: func(*formsvc.FileInput) error { return w.svc.Responses.Delete(w.ctx, responseKey(&w.response)) },
+		Complete: func(*formsvc.FileInput) error { return w.svc.Responses.Delete(w.ctx, responseKey(&w.response), 0) },
 	})
 	wantError(t, err, formsvc.ErrNotFound)
 	if keys := w.shelf.keys(t); len(keys) > 0 {
@@ -242,7 +241,7 @@ func TestUploadToWhatGoes(t *testing.T) {
 	}
 }
 
-func TestNoBlobs(t *testing.T) {
+func TestFilesAreUnsupportedWithoutBlobs(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
@@ -256,7 +255,7 @@ func TestNoBlobs(t *testing.T) {
 	for _, err := range []error{upload, get, open, list, sweep, verify} {
 		wantError(t, err, errors.ErrUnsupported)
 	}
-	if err := errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, responseKey(&r))); err != nil {
+	if err := errors.Join(w.svc.Ready(w.ctx), w.svc.Responses.Delete(w.ctx, responseKey(&r), 0)); err != nil {
 		t.Error(err)
 	}
 }
@@ -267,22 +266,31 @@ func TestReady(t *testing.T) {
 		t.Error(err)
 	}
 	w.shelf.disturb(func(string, string) error { return blobstore.ErrUnavailable })
-	wantError(t, w.svc.Ready(w.ctx), formsvc.ErrUnavailable)
+	err := w.svc.Ready(w.ctx)
+	wantError(t, err, formsvc.ErrUnavailable)
+	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); !ok || !slices.Equal(degraded.Components, []string{"files"}) {
+		t.Errorf("got %#v", err)
+	}
 }
 
-// A silent shelf does not answer until nobody waits any more.
-type silentShelf struct{ *shelf }
-
-func (s silentShelf) Stat(ctx context.Context, _ string) (blobstore.Info, error) {
-	<-ctx.Done()
-	return blobstore.Info{}, ctx.Err()
+// A silentShelf doesn't reply until it is released, like a network file system whose server is gone.
+type silentShelf struct {
+	*shelf
+	released chan struct{}
 }
 
-// Whoever asks whether the service is ready is not kept waiting.
-func TestReadyInTime(t *testing.T) {
+func (s silentShelf) Stat(context.Context, string) (blobstore.Info, error) {
+	<-s.released
+	return blobstore.Info{}, nil
+}
+
+// Ready returns in time even if the blob store hangs.
+func TestReadyHasATimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFileWorld(t)
-		svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: silentShelf{w.shelf}})
+		released := make(chan struct{})
+		defer close(released)
+		svc, err := formsvc.New(w.store, &formsvc.Options{Blobs: silentShelf{w.shelf, released}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +302,7 @@ func TestReadyInTime(t *testing.T) {
 	})
 }
 
-// A response goes with its files; another's stay.
+// Deleting a response deletes its files and keeps those of others.
 func TestDeleteResponse(t *testing.T) {
 	w := newFileWorld(t)
 	w.uploaded(pattern(10))
@@ -306,19 +314,84 @@ func TestDeleteResponse(t *testing.T) {
 	gone := w.response
 	w.response = w.submitted(&c)
 	stays := w.uploaded(pattern(30))
-	if err := w.svc.Responses.Delete(w.ctx, responseKey(&gone)); err != nil {
+	if err := w.svc.Responses.Delete(w.ctx, responseKey(&gone), 0); err != nil {
 		t.Fatal(err)
 	}
 	if keys := w.shelf.keys(t); !slices.Equal(keys, []string{formsvc.BlobKey(stays.ID)}) {
 		t.Errorf("blobs %q", keys)
 	}
-	wantError(t, w.svc.Responses.Delete(w.ctx, responseKey(&gone)), formsvc.ErrNotFound)
+	wantError(t, w.svc.Responses.Delete(w.ctx, responseKey(&gone), 0), formsvc.ErrNotFound)
+	wantError(t, w.svc.Responses.Delete(w.ctx, responseKey(&w.response), 7), formsvc.ErrStale)
 
-	// What a transaction may still take back keeps its blobs.
-	if err := w.svc.With(w.store).Responses.Delete(w.ctx, responseKey(&w.response)); err != nil {
+	// Blobs stay if the transaction may still be rolled back.
+	if err := w.svc.With(w.store).Responses.Delete(w.ctx, responseKey(&w.response), 0); err != nil {
 		t.Fatal(err)
 	}
 	if keys := w.shelf.keys(t); len(keys) != 1 {
 		t.Errorf("blobs %q", keys)
+	}
+}
+
+// The process may die between the rows and the blobs.
+func TestDeleteResponseLeavesBlobsToSweep(t *testing.T) {
+	w := newFileWorld(t)
+	w.uploaded(pattern(10))
+	w.shelf.disturb(func(method, _ string) error {
+		if method == "Delete" {
+			return errors.New("no bucket")
+		}
+		return nil
+	})
+	if err := w.svc.Responses.Delete(w.ctx, responseKey(&w.response), 1); err != nil {
+		t.Fatal(err)
+	}
+	if keys := w.shelf.keys(t); len(keys) != 1 {
+		t.Errorf("blobs %q", keys)
+	}
+	w.shelf.disturb(nil)
+	w.clock.add(formsvc.SweepAge + time.Hour)
+	if result, err := w.svc.Files.Sweep(w.ctx, nil); err != nil || result.Removed != 1 {
+		t.Errorf("Sweep: %+v, %v", result, err)
+	}
+}
+
+// The event has identifiers alone, and only a webhook that names it gets it.
+func TestDeleteResponseRaisesItsEvent(t *testing.T) {
+	w := newWorld(t)
+	c := w.campaign()
+	r := w.submitted(&c)
+	for url, events := range map[string][]formsvc.EventType{
+		"https://example.com/all": webhook.EventTypes(), "https://example.com/named": {webhook.ResponseDeleted},
+	} {
+		if _, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: url, Events: events}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.svc.As("key x").Responses.Delete(w.ctx, responseKey(&r), r.Version); err != nil {
+		t.Fatal(err)
+	}
+	page, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account, Types: []formsvc.EventType{webhook.ResponseDeleted}})
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("%d events, %v", len(page.Items), err)
+	}
+	e := page.Items[0]
+	want := fmt.Sprintf(`{"id":%q,"event":"response.deleted","timestamp":"2026-11-21T08:30:00.123Z",`+
+		`"data":{"campaign":{"uuid":%q},"response":{"uuid":%q,"reference":%q}}}`, e.ID, c.ID, r.ID, r.Reference)
+	if string(e.Payload) != want {
+		t.Errorf("payload %s\nwant    %s", e.Payload, want)
+	}
+	hooks, err := w.svc.Webhooks.List(w.ctx, w.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hook := range hooks {
+		list, err := w.svc.Deliveries.List(w.ctx, formsvc.DeliveryQuery{AccountID: w.account, WebhookID: hook.ID})
+		if want := len(hook.Events) == 1; err != nil || (len(list.Items) == 1) != want {
+			t.Errorf("%s: %d deliveries, %v", hook.URL, len(list.Items), err)
+		}
+	}
+	audit, err := w.svc.Audits.List(w.ctx, formsvc.AuditQuery{AccountID: w.account, Action: formsvc.AuditResponseDeleted})
+	if err != nil || len(audit.Items) != 1 || audit.Items[0].Actor != "key x" || audit.Items[0].Target != r.ID {
+		t.Errorf("audit trail %+v, %v", audit.Items, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is said about a file.
+// Limits of a file's metadata.
 const (
 	maxFileName    = 255 // bytes, as in most file systems
 	maxContentType = 255
@@ -19,22 +19,20 @@ const (
 	defaultContentType = "application/octet-stream"
 )
 
-// check refuses what is said about a file where nothing reasonable can be made
-// of it.
+// check refuses metadata that can't be cleaned up.
 func (in *FileInput) check() error {
 	var v ValidationError
 	v.checkLine("/module", in.Module, maxModuleName)
 	return v.err()
 }
 
-// CleanFileName returns the name under which a file is kept and offered, made
-// of what an uploader calls it: what follows the last slash or backslash,
-// without control characters and those that turn the direction of writing,
-// without spaces around it or dots at its end, and at most 255 bytes long, of
-// which the extension is kept. U+FFFD stands for what is not UTF-8. If nothing
-// remains it is "file".
+// CleanFileName returns the name that is stored and offered for a file, made from the uploader's
+// name for it. It keeps what follows the last slash or backslash, and removes control characters,
+// characters that change the direction of writing, surrounding spaces and trailing dots. It
+// shortens the name to 255 bytes and keeps the extension. U+FFFD replaces invalid UTF-8. If nothing
+// remains, the name is "file".
 //
-// The name is for people: nothing is stored under it.
+// The name is only displayed: blobs are not stored under it.
 func CleanFileName(name string) string {
 	name = strings.ToValidUTF8(name, "\uFFFD")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
@@ -62,14 +60,14 @@ func CleanFileName(name string) string {
 	return name
 }
 
-// trimFileName removes what some systems drop from the ends of a name anyway.
+// trimFileName removes characters that some systems drop from the ends of a name.
 func trimFileName(name string) string {
 	return strings.TrimLeftFunc(strings.TrimRightFunc(name, func(r rune) bool {
 		return r == '.' || unicode.IsSpace(r)
 	}), unicode.IsSpace)
 }
 
-// cleanContentType returns a declared media type in its usual form.
+// cleanContentType returns a declared media type in canonical form.
 func cleanContentType(s string) string {
 	mediaType, parameters, err := mime.ParseMediaType(s)
 	if err != nil || !strings.Contains(mediaType, "/") || len(s) > maxContentType {

@@ -12,16 +12,15 @@ import (
 	"sync"
 )
 
-// Open returns length bytes of a file's content, beginning at the byte offset; a
-// negative length means up to the end. f is what Get returned. The context also
-// ends reading. Whoever opened closes.
+// Open returns a reader of length bytes of a file's content, from the byte offset on; a negative
+// length means up to the end. f must come from Get. Reading ends when ctx ends. The caller must
+// close the reader.
 //
-// Every block is compared with its checksum before any of its bytes is given out,
-// so that damaged content fails with [ErrCorrupt] and never looks complete, in
-// whole and in part. With [Options.HashDownloads] the hash of what is read from
-// beginning to end is compared before its last block is given out. It is
-// [ErrCorrupt] at once when the blob is missing or has another size, and
-// [ErrUnavailable] when the blob store can't answer.
+// Every block is compared with its checksum before any of its bytes is returned, so damaged content
+// fails with [ErrCorrupt] and never looks complete. With [Options.HashDownloads], a read of the
+// whole file also compares its hash before the last block is returned. Open fails with [ErrCorrupt]
+// if the blob is missing or has another size, and with [ErrUnavailable] if the blob store can't be
+// used now.
 func (s Files) Open(ctx context.Context, f *File, offset, length int64) (_ io.ReadCloser, err error) {
 	defer s.s.span(&ctx, "Files.Open").end(&err)
 	if s.s.blobs == nil {
@@ -44,7 +43,7 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64, hash boo
 	}
 	c := &content{file: f, left: end - offset, table: castagnoli(), pool: s.s.blocks}
 	if hash && offset == 0 && end == f.Size {
-		c.hasher = newBlockHasher(c.pool)
+		c.hasher = newBlockHasher(s.s.pieces)
 	}
 	c.next = offset / BlockSize
 	c.skip = int(offset % BlockSize)
@@ -64,27 +63,27 @@ func (s Files) open(ctx context.Context, f *File, offset, length int64, hash boo
 	return c, nil
 }
 
-// A content reads a part of a file block by block: while one is given out, the
-// next one is read and checked in a goroutine of its own, which Close waits for.
+// A content reads a part of a file block by block. While the caller reads one block, a goroutine
+// reads and checks the next one; Close waits for it.
 type content struct {
 	body   io.ReadCloser
 	file   *File
 	table  *crc32.Table
 	pool   *sync.Pool       // of *[BlockSize]byte
-	hasher *blockHasher     // nil unless all is read and its hash looked at
+	hasher *blockHasher     // nil unless the whole file is read and its hash compared
 	next   int64            // the block to be read next
 	skip   int              // bytes of the first block that were not asked for
-	left   int64            // bytes still to be given out
+	left   int64            // bytes still to be returned
 	block  []byte           // what is left of the current block
-	room   *[BlockSize]byte // that it is in
+	room   *[BlockSize]byte // holds block
 	spare  *[BlockSize]byte // for another one
-	ahead  chan loaded      // of the block that is being read, or nil
+	ahead  chan loaded      // delivers the block that is being read; nil if none is
 	err    error
 }
 
 // A loaded is a block that has been read and checked.
 type loaded struct {
-	room *[BlockSize]byte // to be given back
+	room *[BlockSize]byte // to be returned to the pool
 	size int              // bytes in it
 	err  error
 }
@@ -125,7 +124,7 @@ func (c *content) Close() error {
 	return c.body.Close()
 }
 
-// turn makes the next block the current one and begins to read the one after it.
+// turn makes the next block the current one and starts to read the one after it.
 func (c *content) turn() error {
 	var got loaded
 	if c.ahead != nil {
@@ -160,7 +159,7 @@ func (c *content) load(room *[BlockSize]byte) loaded {
 	return b
 }
 
-// check fills a block and compares it with what is known of it.
+// check fills a block and compares it with its checksum.
 func (c *content) check(block []byte) error {
 	if _, err := io.ReadFull(c.body, block); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func TestReadParts(t *testing.T) {
+func TestOpenReturnsRanges(t *testing.T) {
 	const block = formsvc.BlockSize
 	w := newFileWorld(t)
 	content := pattern(2*block + 100)
@@ -44,8 +44,8 @@ func TestReadParts(t *testing.T) {
 	}
 }
 
-// A damaged content never ends well, and of what is damaged nothing is given out.
-func TestReadDamaged(t *testing.T) {
+// Reading damaged content fails, and no damaged byte is returned.
+func TestReadDetectsDamage(t *testing.T) {
 	const block = formsvc.BlockSize
 	content := pattern(2*block + 100)
 	flip := func(at int) func([]byte) []byte {
@@ -57,7 +57,7 @@ func TestReadDamaged(t *testing.T) {
 	for _, x := range []struct {
 		label string
 		edit  func([]byte) []byte
-		good  int64 // bytes that may be given out
+		good  int64 // bytes that may be returned
 	}{
 		{"the first byte", flip(0), 0},
 		{"the last byte of the first block", flip(block - 1), 0},
@@ -86,9 +86,8 @@ func TestReadDamaged(t *testing.T) {
 	}
 }
 
-// Whoever changes a blob and makes the checksums of its blocks fit is found out
-// by the hash.
-func TestReadTampered(t *testing.T) {
+// The hash detects a blob that was changed with matching block checksums.
+func TestHashDetectsTampering(t *testing.T) {
 	w := newFileWorld(t, func(o *formsvc.Options) { o.HashDownloads = true })
 	content := pattern(1000)
 	f := w.uploaded(content)
@@ -104,7 +103,7 @@ func TestReadTampered(t *testing.T) {
 	wantDamaged(t, w, f.ID)
 }
 
-// wantDamaged asserts that Verify names these files and no other.
+// wantDamaged checks that Verify reports exactly these files.
 func wantDamaged(t *testing.T, w *fileWorld, want ...formsvc.ID) {
 	t.Helper()
 	var got []formsvc.ID
@@ -121,7 +120,7 @@ func wantDamaged(t *testing.T, w *fileWorld, want ...formsvc.ID) {
 func TestVerify(t *testing.T) {
 	w := newFileWorld(t)
 	var files []formsvc.File
-	for i := range 250 { // more than are asked for at once
+	for i := range 250 { // more than one batch
 		files = append(files, w.uploaded(fmt.Appendf(nil, "content %d", i)))
 	}
 	wantDamaged(t, w)
@@ -144,8 +143,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// A blob store that fails while it is read is not mistaken for a damaged file.
-func TestReadFails(t *testing.T) {
+// An error of the blob store during a read isn't reported as damage.
+func TestReadErrorIsNotDamage(t *testing.T) {
 	w := newFileWorld(t)
 	f := w.uploaded(pattern(10))
 	w.shelf.disturb(func(string, string) error { return blobstore.ErrUnavailable })

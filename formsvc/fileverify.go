@@ -7,11 +7,10 @@ import (
 	"io"
 )
 
-// Verify reads the contents of all files of all accounts and calls damaged for
-// those that are missing or not what was uploaded, with an error that is
-// [ErrCorrupt]. It ends early with an error of damaged, and when the store or
-// the blob store fails, since nothing is known then. It returns how many files it
-// looked at.
+// Verify reads the contents of all files of all accounts. For each file that is missing or differs
+// from what was uploaded, it calls damaged with an error that is [ErrCorrupt]. It stops if damaged
+// returns an error, or if the store or the blob store fails. It returns the number of checked
+// files.
 func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (_ int, err error) {
 	defer s.s.span(&ctx, "Files.Verify").end(&err)
 	if s.s.blobs == nil {
@@ -42,8 +41,8 @@ func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (_ 
 	}
 }
 
-// verify returns an error that is ErrCorrupt when a file's content is damaged. A
-// file that was deleted meanwhile is not.
+// verify returns an error that is ErrCorrupt if a file's content is damaged. A file that was
+// deleted meanwhile isn't damaged.
 func (s Files) verify(ctx context.Context, f *File) error {
 	err := s.readAll(ctx, f)
 	if errors.Is(err, ErrCorrupt) {

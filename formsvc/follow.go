@@ -14,72 +14,67 @@ import (
 // DefaultPoll is the default of [FollowQuery.Poll].
 const DefaultPoll = time.Second
 
-// A FollowQuery chooses the events that [Events.Follow] hands out.
+// A FollowQuery chooses the events that [Events.Follow] passes on.
 type FollowQuery struct {
-	// AccountID says whose events. There must be such an account, or else AllAccounts.
+	// AccountID is the account to follow. It is required, unless AllAccounts is set.
 	AccountID ID
-	// AllAccounts follows every account, in one order and with one position;
-	// [Event.AccountID] says whose an event is. A position is good for one account or
-	// for all, as it was made. Defaults to the account of AccountID.
+	// AllAccounts follows every account, in one order and with one position; [Event.AccountID]
+	// names the account of an event. A position of all accounts isn't valid for one account, nor
+	// the reverse. Defaults to the account of AccountID.
 	AllAccounts bool
 	// CampaignID leaves out the events of other campaigns. Defaults to all campaigns.
 	CampaignID ID
 	// Types leaves out the events of other types. Defaults to all types.
 	Types []EventType
-	// After is where to go on: the last position that was kept. Defaults to before the
-	// oldest event that is still there ([Options.Retention]).
+	// After is the position to continue from: the last one that you stored. Defaults to before the
+	// oldest stored event ([Options.Retention]).
 	After EventPosition
-	// Limit is how many events are handed out at once at most; it is cut to MaxLimit.
-	// Defaults to DefaultLimit.
+	// Limit is the largest number of events in a call; it is clamped to MaxLimit. Defaults to
+	// DefaultLimit.
 	Limit int
-	// MaxBytes is how many bytes of payloads they have together at most; a single one
-	// may be larger. Defaults to [DefaultEventBytes].
+	// MaxBytes limits the payloads of a call together, in bytes; a single payload may be larger.
+	// Defaults to [DefaultEventBytes].
 	MaxBytes int
-	// Poll is how often to look for what was committed elsewhere: by other processes,
-	// or in a transaction of the host's. Defaults to [DefaultPoll].
+	// Poll is the interval for finding events that were committed by other processes or in the host
+	// application's transactions. Defaults to [DefaultPoll].
 	Poll time.Duration
 }
 
 const (
-	// firstLook is how soon Follow looks again for an event that it was told of and
-	// that the feed doesn't show yet, since an older transaction is still running; or
-	// several times as long as a look takes, so that it keeps no store busy.
+	// firstLook is the first delay before Follow looks again for an announced event that the feed
+	// doesn't show yet, because an older transaction is still running. If a look takes long, the
+	// delay is a multiple of that time, to keep load off the store.
 	firstLook  = 10 * time.Millisecond
 	looksApart = 4
-	// lookTimeout bounds one look at a store that doesn't answer.
+	// lookTimeout limits one look at a store that doesn't reply.
 	lookTimeout = 30 * time.Second
-	// maxOutagePause is how long Follow leaves a store alone that could not answer.
+	// maxOutagePause is the longest pause before Follow retries an unavailable store.
 	maxOutagePause = 5 * time.Second
 )
 
-// Follow calls handle with the events after q.After, and then with those that come,
-// until ctx ends; then it returns nil. It is how a program acts on events in Go, beside
-// webhooks.
+// Follow calls handle with the events after q.After, and then with new ones, until ctx ends; then
+// it returns nil. Use it to act on events in Go instead of by webhook.
 //
-// handle is given at least one event, oldest first, after its transaction has
-// committed, and the position that is behind the last of them: keep it
-// ([EventPosition.String]), and begin there after a restart. No event is left out,
-// however late its transaction commits, nor while the program is down, unless it is
-// down for longer than [Options.Retention]. Who keeps the position in the transaction
-// in which he does what the events ask for does it once. Who keeps it
-// afterwards may see the last events again. Calls come one after the other; handle may
-// take as long as it likes and may call the Service. Who begins without a position is
-// given all events that are still kept; [Event.CreatedAt] tells the old ones.
+// handle gets at least one event, oldest first, after their transactions have committed, and the
+// position after the last of them. Store that position ([EventPosition.String]), and start from it
+// after a restart. No event is skipped, however late its transaction commits, unless the program is
+// down for longer than [Options.Retention]. To process each event exactly once, store the position
+// in the same transaction as the work. If you store it afterwards, you may get the last events
+// again. Calls don't overlap; handle may take any time and may call the Service. Without a position
+// you get all stored events; [Event.CreatedAt] shows how old they are.
 //
-// Follow looks at once when this Service, or a view of it, commits an event, and after
-// [Service.Notify]; what others commit it finds by polling. It starts no goroutine.
-// Several processes may follow: each sees every event.
+// Follow looks at once after this Service, or a view of it, commits an event, and after
+// [Service.Notify]; it finds other events by polling. It starts no goroutine. Several processes may
+// follow: each gets every event.
 //
-// An error of handle ends Follow and is returned as it is, except that of the end of
-// ctx. While the store is not available ([ErrUnavailable]) Follow logs that and tries
-// again every few seconds; every other error of the store is returned. It fails with
-// [ErrNotFound] when there is no such account or campaign, with [ErrInvalid] for a query
-// that contradicts itself, and on a Service that is bound to a transaction
-// ([Service.With]), which will be over long before.
+// An error of handle ends Follow and is returned unchanged, except the error of ctx. While the
+// store is unavailable ([ErrUnavailable]), Follow logs that and retries every few seconds; it
+// returns every other error of the store. It fails with [ErrNotFound] if there is no such account
+// or campaign, and with [ErrInvalid] for a contradictory query. It also fails on a Service that is
+// bound to a transaction ([Service.With]).
 //
-// On Postgres, a look at one account costs one look-up in an index, and one at all
-// accounts one for each of them: some milliseconds for a thousand. Who has fallen far
-// behind in many accounts catches up faster with a larger Limit.
+// On Postgres, a look costs one index lookup for each account: some milliseconds for a thousand
+// accounts. To catch up on many accounts faster, set a larger Limit.
 func (e Events) Follow(
 	ctx context.Context, q FollowQuery, handle func(ctx context.Context, events []Event, next EventPosition) error,
 ) error {
@@ -95,7 +90,7 @@ func (e Events) Follow(
 	}
 	e.s.followers.join(f)
 	defer e.s.followers.leave(f)
-	f.due = f.soon() // what was committed just before was told to nobody
+	f.due = f.soon() // events committed just before were not announced to this follower
 	err := f.begin(ctx)
 	for err == nil {
 		err = f.step(ctx, handle)
@@ -118,7 +113,7 @@ func (q *FollowQuery) check() error {
 		return fmt.Errorf("a negative Poll: %w", ErrInvalid)
 	}
 	for _, t := range q.Types {
-		if !slices.Contains(webhook.EventTypes(), t) {
+		if !slices.Contains(webhook.KnownEventTypes(), t) {
 			return fmt.Errorf("there is no event type %q: %w", t, ErrInvalid)
 		}
 	}
@@ -129,17 +124,17 @@ func (q *FollowQuery) check() error {
 type follower struct {
 	*core
 	query FollowQuery
-	heard chan struct{} // has a token when an event was committed since the last look
+	heard chan struct{} // has a token if an event was committed since the last look
 	took  time.Duration // by the last look
-	// due is when to look again for an event that the feed may not show yet; 0 when
-	// there is no reason to think so.
+	// due is the delay before looking again for an event that the feed may not show yet; 0 if there
+	// is none.
 	due time.Duration
 }
 
-// soon returns when to look for an event that wasn't there yet.
+// soon returns the first value of due.
 func (f *follower) soon() time.Duration { return max(firstLook, looksApart*f.took) }
 
-// begin makes sure that what is to be followed exists.
+// begin makes sure that the account and campaign exist.
 func (f *follower) begin(ctx context.Context) error {
 	if f.query.AllAccounts {
 		return nil
@@ -153,7 +148,7 @@ func (f *follower) begin(ctx context.Context) error {
 	})
 }
 
-// step hands out what there is, or waits until there may be something.
+// step passes on the next events, or waits until there may be some.
 func (f *follower) step(ctx context.Context, handle func(context.Context, []Event, EventPosition) error) error {
 	var page EventPage
 	if err := f.patiently(ctx, func(ctx context.Context) (err error) {
@@ -186,7 +181,7 @@ func (f *follower) look(ctx context.Context) (EventPage, error) {
 	return f.store.Events(ctx, q.Clamped())
 }
 
-// wait returns when there may be an event, or with the error of ctx.
+// wait waits until there may be an event; it returns the error of ctx.
 func (f *follower) wait(ctx context.Context) error {
 	awaited, d := f.due > 0, f.query.Poll
 	if awaited {
@@ -199,7 +194,7 @@ func (f *follower) wait(ctx context.Context) error {
 		return ctx.Err()
 	case <-f.heard:
 		f.due = f.soon()
-		if awaited && !pause(ctx, min(f.due, d)) { // it has just looked, for nothing
+		if awaited && !pause(ctx, min(f.due, d)) { // it has just looked and found nothing
 			return ctx.Err()
 		}
 	case <-timer.C:
@@ -210,7 +205,7 @@ func (f *follower) wait(ctx context.Context) error {
 	return nil
 }
 
-// patiently calls do until the store is available.
+// patiently retries do until the store is available.
 func (f *follower) patiently(ctx context.Context, do func(context.Context) error) error {
 	for rest := f.query.Poll; ; rest *= 2 {
 		look, cancel := context.WithTimeout(ctx, lookTimeout)

@@ -18,7 +18,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// never is a Poll that no test lives to see.
+// never is a Poll that is longer than any test.
 const never = 24 * time.Hour
 
 // A handed is one call of the handler.
@@ -27,8 +27,8 @@ type handed struct {
 	next   formsvc.EventPosition
 }
 
-// follow follows in the background and passes on what the handler is given. stop ends
-// it and returns its error.
+// follow runs Follow in the background and passes on the handler's arguments. stop ends it and
+// returns its error.
 func follow(t *testing.T, svc *formsvc.Service, q formsvc.FollowQuery) (calls <-chan handed, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,8 +84,8 @@ func wantTypes(t *testing.T, calls <-chan handed, want ...formsvc.EventType) (at
 	return at
 }
 
-// TestFollowEveryEventAtOnce has each call that raises events wake a follower that
-// does not poll.
+// TestFollowEveryEventAtOnce checks that each call that raises events wakes a follower that doesn't
+// poll.
 func TestFollowEveryEventAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, all := range map[string]bool{"one account": false, "all accounts": true} {
@@ -120,8 +120,8 @@ func TestFollowEveryEventAtOnce(t *testing.T) {
 	}
 }
 
-// TestFollowGoesOn begins again at a position that was kept as a text.
-func TestFollowGoesOn(t *testing.T) {
+// TestFollowContinuesFromAPosition continues from a position that was stored as text.
+func TestFollowContinuesFromAPosition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.campaign()
@@ -135,7 +135,7 @@ func TestFollowGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		w.submitted(&c) // while nobody follows
+		w.submitted(&c) // without a follower
 	}
 	after, err := formsvc.ParseEventPosition(at)
 	if err != nil {
@@ -145,8 +145,8 @@ func TestFollowGoesOn(t *testing.T) {
 	wantTypes(t, calls, created[:3]...)
 }
 
-// TestFollowOthers finds what another node commits by polling, and by Notify.
-func TestFollowOthers(t *testing.T) {
+// TestFollowFindsEventsOfOtherNodes finds commits of another node by polling, and by Notify.
+func TestFollowFindsEventsOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.campaign()
@@ -164,7 +164,7 @@ func TestFollowOthers(t *testing.T) {
 	wantTypes(t, told, webhook.ResponseStatusChanged)
 }
 
-// A notifiedStore has deliveries to send that others queued.
+// A notifiedStore counts calls of Notify.
 type notifiedStore struct {
 	formsvc.Store
 	told int
@@ -172,9 +172,8 @@ type notifiedStore struct {
 
 func (s *notifiedStore) Notify() { s.told++ }
 
-// TestNotifyTheStore passes on to the delivery engine what a host committed, where the
-// store can.
-func TestNotifyTheStore(t *testing.T) {
+// TestNotifyReachesTheStore checks that Service.Notify calls the store's Notify.
+func TestNotifyReachesTheStore(t *testing.T) {
 	t.Parallel()
 	store := &notifiedStore{Store: memory.New()}
 	svc, err := formsvc.New(store, nil)
@@ -185,11 +184,11 @@ func TestNotifyTheStore(t *testing.T) {
 	if store.told != 1 {
 		t.Errorf("the store was told %d times, want once", store.told)
 	}
-	newWorld(t).svc.Notify() // whose store has nothing to be told
+	newWorld(t).svc.Notify() // its store's Notify does nothing
 }
 
-// TestFollowChooses leaves out what is not asked for.
-func TestFollowChooses(t *testing.T) {
+// TestFollowFilters checks the filters of a query.
+func TestFollowFilters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, b := w.campaign(), w.campaign()
@@ -222,16 +221,16 @@ func TestFollowChooses(t *testing.T) {
 	}
 }
 
-// A feedStore has its feed disturbed.
+// A feedStore can disturb its feed.
 type feedStore struct {
 	formsvc.Store
-	disturb func(look int) error // nil: the look shows what there is
+	disturb func(look int) error // nil: the look isn't disturbed
 
 	mu    sync.Mutex
 	looks int
 }
 
-// errNothing lets a look find nothing.
+// errNothing makes a look find nothing.
 var errNothing = errors.New("nothing")
 
 func (s *feedStore) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
@@ -269,9 +268,9 @@ func disturbed(t *testing.T, disturb func(look int) error) (*formsvc.Service, fo
 	return svc, c
 }
 
-// TestFollowLateEvents is told of an event that the feed shows only some looks later,
-// as when an older transaction is still running.
-func TestFollowLateEvents(t *testing.T) {
+// TestFollowWaitsForLateEvents announces an event that the feed shows only some looks later, as if
+// an older transaction were still running.
+func TestFollowWaitsForLateEvents(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64
 	svc, c := disturbed(t, func(int) error {
@@ -290,8 +289,9 @@ func TestFollowLateEvents(t *testing.T) {
 	}
 }
 
-// TestFollowOutage waits until the store is back, and gives up on any other error.
-func TestFollowOutage(t *testing.T) {
+// TestFollowRetriesAfterAnOutage checks that Follow waits for an unavailable store, and returns any
+// other error.
+func TestFollowRetriesAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	svc, c := disturbed(t, func(look int) error {
@@ -309,7 +309,7 @@ func TestFollowOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTypes(t, calls, webhook.ResponseCreated)
-	for range calls { // until it ends by itself
+	for range calls { // until it ends
 		t.Error("a look that failed found events")
 	}
 	if err := stop(); !errors.Is(err, broken) {
@@ -334,8 +334,9 @@ func TestFollowStoreClosed(t *testing.T) {
 	wantError(t, stop(), formsvc.ErrStoreClosed)
 }
 
-// TestFollowHandler ends with the handler's error, and without one at the end of ctx.
-func TestFollowHandler(t *testing.T) {
+// TestFollowReturnsTheHandlersError checks that Follow returns the handler's error, and nil at the
+// end of ctx.
+func TestFollowReturnsTheHandlersError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.campaign()
@@ -348,9 +349,9 @@ func TestFollowHandler(t *testing.T) {
 		want   error
 	}{
 		{func(context.Context) error { return stop }, stop},
-		{func(context.Context) error { return context.Canceled }, context.Canceled}, // not that of ctx
+		{func(context.Context) error { return context.Canceled }, context.Canceled}, // not the error of ctx
 		{func(ctx context.Context) error { cancel(); return fmt.Errorf("a query: %w", ctx.Err()) }, nil},
-		{func(context.Context) error { return stop }, nil}, // not called any more
+		{func(context.Context) error { return stop }, nil}, // not called anymore
 	} {
 		err := w.svc.Events.Follow(ctx, formsvc.FollowQuery{AccountID: w.account},
 			func(ctx context.Context, _ []formsvc.Event, _ formsvc.EventPosition) error { return row.handle(ctx) })
@@ -360,7 +361,7 @@ func TestFollowHandler(t *testing.T) {
 	}
 }
 
-func TestFollowRefuses(t *testing.T) {
+func TestFollowRefusesInvalidQueries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	other, err := w.svc.Accounts.Create(w.ctx, "second")
@@ -368,7 +369,7 @@ func TestFollowRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.campaign()
-	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute) // what is not refused ends then
+	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Minute) // ends Follow if the query isn't refused
 	defer cancel()
 	handle := func(context.Context, []formsvc.Event, formsvc.EventPosition) error { return nil }
 	for want, q := range map[string]formsvc.FollowQuery{

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// followers are the calls of [Events.Follow] that are under way in a Service.
+// followers are the running calls of [Events.Follow] in a Service.
 type followers struct {
-	count atomic.Int64 // so that nobody takes the lock for nothing
+	count atomic.Int64 // avoids taking the lock if there are no followers
 	mu    sync.Mutex
 	set   map[*follower]struct{}
 }
@@ -29,7 +29,7 @@ func (f *followers) leave(one *follower) {
 	f.count.Add(-1)
 }
 
-// tell wakes those who follow an account, or everybody if that is "".
+// tell wakes the followers of an account, or all followers if account is "".
 func (f *followers) tell(account ID) {
 	if f.count.Load() == 0 {
 		return
@@ -46,18 +46,17 @@ func (f *followers) tell(account ID) {
 	}
 }
 
-// raised says that an event of the account was committed, or will be by whoever
-// has the transaction: then [Service.Notify] is to say so.
+// raised announces an event of the account to followers. In a bound transaction it does nothing:
+// the host application calls [Service.Notify] after the commit.
 func (c *core) raised(account ID) {
 	if !c.bound {
 		c.followers.tell(account)
 	}
 }
 
-// Notify says that a transaction has committed in which a Service that is bound to it
-// ([Service.With]) raised events, so that [Events.Follow] and the delivery engine
-// of this process look at once, instead of when they next poll. Call it after the commit,
-// on the Service that is not bound.
+// Notify makes [Events.Follow] and the delivery engine of this process look for events at once.
+// Call it on the unbound Service after you commit a transaction in which a bound one
+// ([Service.With]) raised events. Without it they find the events at their next poll.
 func (s *Service) Notify() {
 	s.core.followers.tell("")
 	s.core.store.Notify()

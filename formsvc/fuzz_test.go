@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// FuzzStoredAnswers asks that any text is read without a panic, that what is
-// read is what encoding/json reads, and that it comes back when written.
+// FuzzStoredAnswers checks that no text causes a panic, that the result agrees with encoding/json,
+// and that it round-trips.
 func FuzzStoredAnswers(f *testing.F) {
 	for _, text := range []string{
 		"", "{}", "null", "[]", "{", `{"a":{"value":["x","y"]},"b":{"value":[]}}`, ` { "a" : { "value" : [ "\u0061" ] } } `,
@@ -45,7 +45,7 @@ func FuzzStoredAnswers(f *testing.F) {
 			t.Fatalf("%q: %d of %d answers", text, len(names), len(want))
 		}
 		if len(names) < len(list) {
-			return // written by nobody: a name came twice
+			return // not possible in stored text: a duplicate name
 		}
 		again, err := formsvc.NewAnswers(list...).List()
 		if err != nil || !sameAnswers(again, list) {
@@ -54,7 +54,7 @@ func FuzzStoredAnswers(f *testing.F) {
 	})
 }
 
-// FuzzNewAnswers asks that whatever is written is JSON and comes back.
+// FuzzNewAnswers checks that the text is JSON and round-trips.
 func FuzzNewAnswers(f *testing.F) {
 	f.Add("a", "x")
 	f.Add("\xff", "\x00\"\\\u2028")
@@ -74,8 +74,7 @@ func FuzzNewAnswers(f *testing.F) {
 	})
 }
 
-// FuzzEmail asks that what is accepted is a bare address by RFC 5322 and fits
-// where addresses go.
+// FuzzEmail checks that accepted addresses are bare addresses by RFC 5322 with a valid length.
 func FuzzEmail(f *testing.F) {
 	for _, s := range []string{
 		"a@b", "a.b+c@d-e.f", `"a b"@c`, "a@[::1]", "é@é", "a@b\x00", "Ada <a@b>", "=?utf-8?q?a?=@b", ".@.", "a@b, c@d",
@@ -100,8 +99,8 @@ func FuzzEmail(f *testing.F) {
 	})
 }
 
-// FuzzModuleValue asks that no value makes a module panic, and that each type
-// accepts only what others read as such.
+// FuzzModuleValue checks that no value causes a panic, and that each type accepts only values that
+// other parsers accept.
 func FuzzModuleValue(f *testing.F) {
 	types := []formsvc.ModuleType{"text", "email", "url", "number", "date", "boolean", "choice"}
 	for i, c := range valueCases {
@@ -123,7 +122,7 @@ func FuzzModuleValue(f *testing.F) {
 	})
 }
 
-// readable reports whether the value is what a reader expects of the type.
+// readable reports whether another parser accepts the value for the type.
 func readable(kind formsvc.ModuleType, value string) bool {
 	switch kind {
 	case formsvc.EmailModule:

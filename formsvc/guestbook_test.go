@@ -12,15 +12,15 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// eve is who is erased in these tests.
+// eve is the address of the person who is erased in these tests.
 const eve = "eve@example.com"
 
-// A guestbook is a service with what eve and others left in it.
+// A guestbook is a service with data of eve and others.
 type guestbook struct {
 	*fileWorld
 
 	campaigns []formsvc.Campaign
-	others    []formsvc.Response // that stay
+	others    []formsvc.Response // must stay
 	want      formsvc.ErasedTotals
 }
 
@@ -53,7 +53,7 @@ func newGuestbook(t *testing.T) *guestbook {
 	former := g.by(&g.campaigns[1], eve)
 	bob := "bob@example.com"
 	former = g.updated(&former, formsvc.ResponsePatch{Email: &bob})
-	g.want.Events, g.want.Deliveries = 11, 15 // that it was created, by her
+	g.want.Events, g.want.Deliveries = 11, 15 // the event of its creation, by eve
 	g.want.Answers++
 	g.others = append(g.others, signed, former, g.submitted(&g.campaigns[0], answer("about", "I was told by "+eve)))
 	g.want.Attempts, g.want.Notices = 3, 3
@@ -67,7 +67,7 @@ func (g *guestbook) hook(url string, events ...formsvc.EventType) {
 	}
 }
 
-// once returns the service for a call whose answer is kept.
+// once returns the service for an idempotent call.
 func (g *guestbook) once(key string, response formsvc.ID) *formsvc.Service {
 	return g.svc.Once(&formsvc.Once{AccountID: g.account, Key: key, Reply: func(result any) formsvc.Reply {
 		reply := formsvc.Reply{Status: 201, ResponseID: response}
@@ -91,7 +91,7 @@ func (g *guestbook) by(c *formsvc.Campaign, email string) formsvc.Response {
 	return r
 }
 
-// attach adds a file, a comment and a signature of somebody else.
+// attach adds a file, a comment and a signature of another person.
 func (g *guestbook) attach(r *formsvc.Response) {
 	g.tb.Helper()
 	_, err := g.svc.Files.Upload(g.ctx, responseKey(r), formsvc.FileInput{Name: "a", Content: strings.NewReader("from " + r.User.Email)})
@@ -114,8 +114,8 @@ func (g *guestbook) sign(r *formsvc.Response, email string) {
 	}
 }
 
-// deliver has what waits for the first webhook fail for good: the three events of
-// eve's first response.
+// deliver makes the deliveries of the first webhook fail permanently: the three events of eve's
+// first response.
 func (g *guestbook) deliver() {
 	g.tb.Helper()
 	queue, ok := g.store.Store.(delivery.Queue)
@@ -143,8 +143,7 @@ func (g *guestbook) deliver() {
 	}
 }
 
-// traces returns everything that the store has, as text, without the answers that
-// others gave.
+// traces returns all data of the store as text, without the answers of others.
 func (g *guestbook) traces(svc *formsvc.Service) string {
 	g.tb.Helper()
 	var b bytes.Buffer
@@ -191,8 +190,7 @@ func (g *guestbook) traces(svc *formsvc.Service) string {
 	return strings.ToLower(b.String())
 }
 
-// gone fails the test when anything names eve, or when something of others is
-// missing.
+// gone fails the test if any data names eve, or if data of others is missing.
 func (g *guestbook) gone() {
 	g.tb.Helper()
 	svc := g.neighbour()

@@ -3,19 +3,20 @@ package formsvc
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// Bounds of a webhook's own headers (contract: up to 10).
+// Limits of a webhook's custom headers (contract: up to 10).
 const (
 	maxHeaderName  = 100
 	maxHeaderValue = 2048
 )
 
-// checkHeaders notes what is wrong with headers.
+// checkHeaders notes the faults of headers.
 func checkHeaders(v *ValidationError, in []HeaderInput) {
 	if len(in) > MaxHeaders {
 		v.add("/headers", "too_many", "must be at most %d", MaxHeaders)
@@ -39,9 +40,9 @@ func checkHeaders(v *ValidationError, in []HeaderInput) {
 	}
 }
 
-// headersOf returns headers in canonical form and order, with the values of old
-// where they are to be kept. It notes where there is none.
-func (e *ValidationError) headersOf(in []HeaderInput, old []Header) []Header {
+// headersOf returns headers in canonical form and order, with values from old where in says Keep.
+// It notes where old has no value, and where old belongs to another origin than the headers now go to.
+func (e *ValidationError) headersOf(in []HeaderInput, old []Header, moved bool) []Header {
 	var headers []Header
 	for _, h := range in {
 		name := http.CanonicalHeaderKey(h.Name)
@@ -49,9 +50,13 @@ func (e *ValidationError) headersOf(in []HeaderInput, old []Header) []Header {
 			i := slices.IndexFunc(old, func(o Header) bool { return o.Name == name })
 			if i < 0 {
 				if !isToken(h.Name) || webhook.IsReservedHeader(name) {
-					continue // checkHeaders told it already
+					continue // checkHeaders noted it already
 				}
 				e.add(h.pointer(), "required", "has no value that could be kept")
+				continue
+			}
+			if moved { // the caller may not know the value, and must not receive it
+				e.add(h.pointer(), "required", "needs the value of %s again, because the webhook's host, port or scheme changes", name)
 				continue
 			}
 			h.Value = old[i].Value
@@ -62,8 +67,22 @@ func (e *ValidationError) headersOf(in []HeaderInput, old []Header) []Header {
 	return headers
 }
 
+// sameOrigin reports whether two URLs have the same scheme, host and port.
+func sameOrigin(a, b string) bool {
+	x, err := url.Parse(a)
+	y, err2 := url.Parse(b)
+	return err == nil && err2 == nil && x.Scheme == y.Scheme && strings.EqualFold(x.Hostname(), y.Hostname()) && portOf(x) == portOf(y)
+}
+
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+}
+
 func (h *HeaderInput) pointer() string {
-	return "/headers/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(h.Name)
+	return "/headers/" + pointerEscape(h.Name)
 }
 
 func isValue(s string) bool {

@@ -16,13 +16,13 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// TestMain asserts what the package promises: it leaves no goroutines behind.
+// TestMain checks that no goroutines are left running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start is when the clocks of the tests start.
+// start is the initial time of the tests' clocks.
 func start() time.Time { return time.Date(2026, 11, 21, 8, 30, 0, 123e6, time.UTC) }
 
-// A clock is moved by hand.
+// A clock is set by the test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -42,7 +42,7 @@ func (c *clock) set(t time.Time) {
 
 func (c *clock) add(d time.Duration) { c.set(c.Now().Add(d)) }
 
-// numbered returns a function that makes the IDs …01, …02 and so on.
+// numbered returns a function that returns the IDs …01, …02 and so on.
 func numbered() func(time.Time) formsvc.ID {
 	var (
 		mu sync.Mutex
@@ -56,7 +56,7 @@ func numbered() func(time.Time) formsvc.ID {
 	}
 }
 
-// references returns a function that makes REF-00001, REF-00002 and so on.
+// references returns a function that returns REF-00001, REF-00002 and so on.
 func references() func() string {
 	var (
 		mu sync.Mutex
@@ -70,19 +70,19 @@ func references() func() string {
 	}
 }
 
-// A watchedStore counts calls, keeps the events of units that were written, and
-// runs a function before a call, whose error the call then returns.
+// A watchedStore counts calls and records the written events. It can run a function before a call,
+// whose error the call then returns.
 type watchedStore struct {
 	formsvc.Store
-	before func(method string, call int) error // call is 1 for the first; nil: nothing
-	after  func(method string) error           // the error of a call that has had its effect; nil: none
-	alter  func(*formsvc.File)                 // changes what is returned of files of all accounts; nil: nothing
-	twice  bool                                // a unit is decided twice, as a store may
+	before func(method string, call int) error // call is 1 for the first call; may be nil
+	after  func(method string) error           // returns the error of a call after its effect; may be nil
+	alter  func(*formsvc.File)                 // changes returned files of all accounts; may be nil
+	twice  bool                                // calls decide twice, as a store may
 
 	mu      sync.Mutex
 	calls   map[string]int
 	written []formsvc.Event
-	uses    []formsvc.KeyUse // all that were written
+	uses    []formsvc.KeyUse // all written uses
 }
 
 func (s *watchedStore) enter(method string) error {
@@ -99,7 +99,7 @@ func (s *watchedStore) enter(method string) error {
 	return before(method, n)
 }
 
-// disturb sets what runs before calls, and starts to count anew.
+// disturb sets the function that runs before calls, and resets the counters.
 func (s *watchedStore) disturb(before func(method string, call int) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +187,7 @@ func (s *watchedStore) UpdateWebhook(
 	return s.Store.UpdateWebhook(ctx, key, decide)
 }
 
-// A world is a service over a watched store in memory, with one account.
+// A world is a service with one account over a watched store in memory.
 type world struct {
 	tb      testing.TB
 	ctx     context.Context
@@ -220,7 +220,7 @@ func newWorld(tb testing.TB, edits ...func(*formsvc.Options)) *world {
 	return w
 }
 
-// neighbour returns a second service over the same store, as another node has.
+// neighbour returns a second service over the same store, like another node.
 func (w *world) neighbour() *formsvc.Service {
 	w.tb.Helper()
 	svc, err := formsvc.New(w.store.Store, &formsvc.Options{Now: w.clock.Now})
@@ -247,7 +247,7 @@ func responseKey(r *formsvc.Response) formsvc.ResponseKey {
 	return formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
 }
 
-// ada is a user that nothing is wrong with.
+// ada returns a valid user.
 func ada() formsvc.User {
 	return formsvc.User{Email: "ada@example.com", FirstName: "Ada", LastName: "Lovelace"}
 }
@@ -283,8 +283,8 @@ func (w *world) updated(r *formsvc.Response, patch formsvc.ResponsePatch) formsv
 	return after
 }
 
-// faults returns what a *ValidationError says as "pointer code", or the text of
-// any other error.
+// faults returns the faults of a *ValidationError as "pointer code", or the text of any other
+// error.
 func faults(err error) []string {
 	if err == nil {
 		return nil
@@ -300,8 +300,8 @@ func faults(err error) []string {
 	return list
 }
 
-// wantFaults fails the test unless err lists exactly these, in this order. No
-// fault at all means that err must be nil.
+// wantFaults fails the test unless err lists exactly these faults in this order. Without faults err
+// must be nil.
 func wantFaults(tb testing.TB, err error, want ...string) {
 	tb.Helper()
 	if got := faults(err); !slices.Equal(got, want) {

@@ -10,23 +10,21 @@ import (
 	"time"
 )
 
-// An ID identifies a record: a UUID in its canonical text form, 36 characters
-// in lower case (RFC 9562). The empty ID means "none". IDs made by this
-// package are version 7, so they sort by the time they were made, and every
-// list is ordered by them.
+// An ID identifies a record: a UUID in its canonical text form, 36 characters in lower case (RFC
+// 9562). The empty ID means "none". IDs created by this package are version 7, so they sort by
+// creation time, and every list is ordered by them.
 type ID string
 
-// idLength is how long an ID is.
+// idLength is the length of an ID.
 const idLength = 36
 
-// short returns what people tell an identity by: its end, which is random.
+// short returns the end of an identity, which is random, to be shown to people.
 func (id ID) short() string { return "…" + string(id[max(len(id)-8, 0):]) }
 
-// ParseID reads an ID that people or programs wrote. The digits may be in
-// upper case (RFC 9562, §4); everything else must be as in the canonical form,
-// or ok is false.
+// ParseID parses an ID. It accepts digits in upper case (RFC 9562, §4); otherwise ok is false
+// unless s has the canonical form.
 func ParseID(s string) (id ID, ok bool) {
-	if id = ID(s); id.Valid() { // as nearly always
+	if id = ID(s); id.Valid() { // the usual case
 		return id, true
 	}
 	if id = ID(strings.ToLower(s)); id.Valid() {
@@ -35,8 +33,8 @@ func ParseID(s string) (id ID, ok bool) {
 	return "", false
 }
 
-// Valid reports whether id is a UUID in its canonical text form. Stores take an
-// ID that is not for the ID of no record.
+// Valid reports whether id is a UUID in its canonical text form. To stores an invalid ID is the ID
+// of no record.
 func (id ID) Valid() bool {
 	if len(id) != idLength {
 		return false
@@ -57,9 +55,8 @@ func (id ID) Valid() bool {
 	return true
 }
 
-// FloorID returns the smallest version 7 ID that can be made at t or later. The
-// reverse does not hold: an ID made shortly before t, or under a clock that was
-// set back before t, may sort after it.
+// FloorID returns the smallest version 7 ID that can be created at t or later. An ID that was
+// created earlier may sort after it: shortly before t, or after the clock was set back to before t.
 func FloorID(t time.Time) ID {
 	var b [16]byte
 	putMillis(&b, max(t.UnixMilli(), 0))
@@ -67,11 +64,10 @@ func FloorID(t time.Time) ID {
 	return encodeID(b)
 }
 
-// DeliveryID returns the identifier of the delivery of event to webhook. It is
-// derived from the two, in the shape of a version 7 UUID with the event's time,
-// so that one event can never have two deliveries to one webhook, whichever
-// store or node makes it: the last ten bytes are those of
-// SHA-256(event bytes ‖ webhook bytes), with the version and variant bits set.
+// DeliveryID returns the identifier of the delivery of event to webhook. It is a version 7 UUID
+// with the event's time whose last ten bytes are those of SHA-256(event bytes ‖ webhook bytes),
+// with the version and variant bits set. So every store and node derives the same one, and one
+// event can't have two deliveries to one webhook.
 func DeliveryID(event, webhook ID) ID {
 	var in [32]byte
 	decodeID(in[:16], event)
@@ -85,12 +81,11 @@ func DeliveryID(event, webhook ID) ID {
 	return encodeID(b)
 }
 
-// NewID returns a random version 7 ID that is made at t, for what is not made by a
-// [Service]: two of the same millisecond are in no order.
+// NewID returns a random version 7 ID with the time t, for records that no [Service] creates. IDs
+// of the same millisecond have no particular order.
 func NewID(t time.Time) ID { return new(idGenerator).next(t) }
 
-// hashedID returns an identifier in the shape of a version 8 UUID: the first bytes of
-// SHA-256(s).
+// hashedID returns a version 8 UUID made from the first bytes of SHA-256(s).
 func hashedID(s string) ID {
 	sum := sha256.Sum256([]byte(s))
 	b := [16]byte(sum[:])
@@ -99,9 +94,9 @@ func hashedID(s string) ID {
 	return encodeID(b)
 }
 
-// idGenerator makes version 7 UUIDs that never decrease, also when the clock
-// steps back: 48 bits of milliseconds, a 12-bit counter that starts at a random
-// value each millisecond (RFC 9562 §6.2, method 1), 62 random bits.
+// idGenerator generates version 7 UUIDs that never decrease, even if the clock is set back. They
+// have 48 bits of milliseconds, a 12-bit counter that starts at a random value each millisecond
+// (RFC 9562 §6.2, method 1), and 62 random bits.
 type idGenerator struct {
 	mu      sync.Mutex
 	millis  int64
@@ -144,8 +139,8 @@ func encodeID(b [16]byte) ID {
 	return ID(s[:])
 }
 
-// decodeID writes the 16 bytes of a canonical ID to dst; of any other text it
-// writes what it can, which only ever makes a different hash.
+// decodeID writes the 16 bytes of a canonical ID to dst. For any other text it writes some bytes,
+// which only change the hash.
 func decodeID(dst []byte, id ID) {
 	var s [32]byte
 	n := 0

@@ -22,13 +22,12 @@ func sixteenBytes(t *rapid.T, label string) [16]byte {
 	return [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, label))
 }
 
-// moments are times as far apart as clocks may be set, with parts of a
-// millisecond.
+// moments generates times over the whole range of clocks, with fractions of a millisecond.
 func moments() *rapid.Generator[time.Time] {
 	return rapid.Map(rapid.Int64Range(0, 4e18), func(ns int64) time.Time { return time.Unix(0, ns) })
 }
 
-func TestParseIDReadsWhatIsWritten(t *testing.T) {
+func TestParseIDRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := sixteenBytes(t, "bytes")
 		id := formsvc.EncodeID(b)
@@ -84,8 +83,8 @@ func TestNewID(t *testing.T) {
 	}
 }
 
-// IDs of a generator only ever grow, whatever its clock does.
-func TestIDsIncreaseUnderAClockThatJumps(t *testing.T) {
+// IDs of a generator always increase, whatever its clock does.
+func TestIDsIncreaseWhenTheClockJumps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		next := formsvc.NewIDGenerator()
 		now := moments().Draw(t, "start")
@@ -109,7 +108,7 @@ func TestIDsIncreaseUnderAClockThatJumps(t *testing.T) {
 	})
 }
 
-// More IDs than the counter has room for in a millisecond.
+// It creates more IDs than the counter has room for in a millisecond.
 func TestIDsIncreaseWithinAMillisecond(t *testing.T) {
 	next := formsvc.NewIDGenerator()
 	last := formsvc.ID("")
@@ -120,7 +119,7 @@ func TestIDsIncreaseWithinAMillisecond(t *testing.T) {
 		}
 		last = id
 	}
-	// They borrow from the time to come, but not more than needed.
+	// IDs may use a later time, but not later than needed.
 	if last >= formsvc.FloorID(start().Add(10*time.Millisecond)) {
 		t.Errorf("the last is %s, made at %s", last, formsvc.FloorID(start()))
 	}
@@ -136,7 +135,7 @@ func TestIDsAreUniqueUnderConcurrency(t *testing.T) {
 	for n := range workers {
 		wg.Go(func() {
 			for i := range each {
-				// Every worker has a clock of its own, and they disagree.
+				// Every worker has its own clock, and they differ.
 				at := start().Add(time.Duration((n*7+i*13)%11-5) * time.Millisecond)
 				made[n] = append(made[n], next(at))
 			}
@@ -157,8 +156,8 @@ func TestIDsAreUniqueUnderConcurrency(t *testing.T) {
 	}
 }
 
-// FloorID sorts before everything made from then on, and after everything made
-// in an earlier millisecond by a generator whose clock was never set back.
+// FloorID sorts before all IDs created from then on, and after all IDs created in an earlier
+// millisecond by a generator whose clock was never set back.
 func TestFloorID(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at, later := moments().Draw(t, "t"), moments().Draw(t, "u")
@@ -217,8 +216,8 @@ func TestDeliveryID(t *testing.T) {
 	}
 }
 
-// IDs that are none never make it panic.
-func TestDeliveryIDOfAnything(t *testing.T) {
+// Invalid IDs never cause a panic.
+func TestDeliveryIDAcceptsAnyText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := formsvc.DeliveryID(formsvc.ID(rapid.String().Draw(t, "event")), formsvc.ID(rapid.String().Draw(t, "webhook")))
 		if !version7.MatchString(string(id)) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An IdempotencyRecord is the answer to a call that may be repeated. It commits
-// with what the call did.
+// An IdempotencyRecord is the stored reply to an idempotent call. It commits together with what the
+// call did.
 type IdempotencyRecord struct {
 	AccountID ID
 	Key       string // chosen by the client: 1 to MaxIdempotencyKey characters of printable ASCII
@@ -18,37 +18,35 @@ type IdempotencyRecord struct {
 	CreatedAt time.Time
 }
 
-// A Reply is what a repeated call is answered with. It must not carry what is
-// shown only once.
+// A Reply is what a repeated call returns to the client. It must not contain secrets that are shown
+// only once.
 type Reply struct {
-	Request    [sha256.Size]byte // of all that was asked for; another one under the same key is a mistake
-	Status     int               // of HTTP
+	Request    [sha256.Size]byte // hash of the request; another request under the same key fails with [ErrMismatch]
+	Status     int               // HTTP status
 	ETag       string            // "" for none
 	Location   string            // "" for none
 	Body       []byte
-	ResponseID ID // the response with whose erasure the body goes; "" for none
+	ResponseID ID // the body is erased with this response; "" for none
 }
 
-// A Once makes a call happen once, however often it is repeated; see
-// [Service.Once].
+// A Once makes one call idempotent; see [Service.Once].
 type Once struct {
 	AccountID ID
 	Key       string
-	// Reply returns what to remember of the call from its result: a pointer to
-	// what the method returns beside its error; of [Webhooks.Create] that is a
-	// *[Subscription]. It runs inside the unit, perhaps more than once and on another
-	// goroutine, so it must not call the service.
+	// Reply returns the reply to store for the call's result. result is a pointer to what the
+	// method returns apart from its error; for [Webhooks.Create] it is a *[Subscription]. Reply
+	// runs inside the atomic write, perhaps more than once and on another goroutine, so it must not
+	// call the service.
 	Reply func(result any) Reply
 }
 
-// Once returns the same Service for one call of one method that changes something.
-// The call commits together with what o.Reply makes of its result. When there is
-// a record under the key already the call fails with [ErrRepeated] and changes
-// nothing, also when both run at once or on different nodes. A call that fails
-// otherwise is not remembered; see [Service.Remember].
+// Once returns the same Service for one idempotent call of one method that changes something. The
+// call commits together with the reply that o.Reply returns for its result. If the key has a record
+// already, the call fails with [ErrRepeated] and changes nothing, even if both calls run at once or
+// on different nodes. A call that fails otherwise is not stored; see [Service.Remember].
 func (s *Service) Once(o *Once) *Service { return s.view(func(c *core) { c.once = o }) }
 
-// record returns what a unit remembers of its result, or nil.
+// record returns the idempotency record for a result, or nil.
 func (c *core) record(result any) *IdempotencyRecord {
 	if c.once == nil {
 		return nil
@@ -56,7 +54,7 @@ func (c *core) record(result any) *IdempotencyRecord {
 	return &IdempotencyRecord{AccountID: c.once.AccountID, Key: c.once.Key, Reply: c.once.Reply(result), CreatedAt: c.now()}
 }
 
-// CheckIdempotencyKey returns a *[ValidationError] unless key can be one.
+// CheckIdempotencyKey returns a *[ValidationError] if key isn't valid.
 func CheckIdempotencyKey(key string) error {
 	ok := key != "" && len(key) <= MaxIdempotencyKey
 	for i := range len(key) {
@@ -70,8 +68,8 @@ func CheckIdempotencyKey(key string) error {
 	return &v
 }
 
-// Remember keeps the answer to a call that changed nothing, such as one that was
-// refused. It fails with [ErrRepeated] when the key is taken.
+// Remember stores the reply to a call that changed nothing, such as one that was refused. It fails
+// with [ErrRepeated] if the key is taken.
 func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) (err error) {
 	defer s.core.span(&ctx, "Service.Remember").end(&err)
 	record := IdempotencyRecord{AccountID: account, Key: key, Reply: a, CreatedAt: s.core.now()}
@@ -81,8 +79,8 @@ func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply)
 	return nil
 }
 
-// Recall returns the answer to an earlier call with that key, or [ErrNotFound]
-// when there was none in the last [IdempotencyTTL].
+// Recall returns the reply to an earlier call with that key, or [ErrNotFound] if there was none in
+// the last [IdempotencyTTL].
 func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, err error) {
 	defer s.core.span(&ctx, "Service.Recall").end(&err)
 	record, err := s.core.store.Recall(ctx, account, key, s.core.now().Add(-IdempotencyTTL))
@@ -92,8 +90,8 @@ func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, 
 	return record.Reply, nil
 }
 
-// Forget deletes what is remembered for longer than [IdempotencyTTL], and returns
-// how many answers that were. [Service.Run] calls it.
+// Forget deletes replies that are older than [IdempotencyTTL], and returns their number.
+// [Service.Run] calls it.
 func (s *Service) Forget(ctx context.Context) (deleted int, err error) {
 	defer s.core.span(&ctx, "Service.Forget").end(&err)
 	before := s.core.now().Add(-IdempotencyTTL)
@@ -104,8 +102,8 @@ func (s *Service) Forget(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
-// repeated returns [ErrRepeated] when the call has an answer already. It is for
-// methods that do their work in more than one unit; others learn it from their unit.
+// repeated returns [ErrRepeated] if the call has a reply already. Methods with more than one atomic
+// write call it; in others the write itself fails.
 func (c *core) repeated(ctx context.Context) error {
 	if c.once == nil {
 		return nil
@@ -120,10 +118,9 @@ func (c *core) repeated(ctx context.Context) error {
 	return ErrRepeated
 }
 
-// Begin notes that a call with that key is under way in this process, until end is
-// called. It fails with [ErrInFlight] when one is. Calls on other nodes are not
-// known here: of two that run at once, one commits and the other fails with
-// [ErrRepeated].
+// Begin notes that a call with that key is under way in this process, until end is called. It fails
+// with [ErrInFlight] if one is under way already. It doesn't know calls on other nodes: if two run
+// at once, one commits and the other fails with [ErrRepeated].
 func (s *Service) Begin(account ID, key string) (end func(), err error) {
 	k := inFlightKey{account, key}
 	if _, taken := s.core.inFlight.LoadOrStore(k, nil); taken {

@@ -25,7 +25,7 @@ func TestCheckIdempotencyKey(t *testing.T) {
 	}
 }
 
-// once returns the service for one call, and what its results are given to.
+// once returns the service for one idempotent call, and the list that gets its results.
 func (w *world) once(key string) (svc *formsvc.Service, results *[]any) {
 	results = new([]any)
 	return w.svc.Once(&formsvc.Once{AccountID: w.account, Key: key, Reply: func(result any) formsvc.Reply {
@@ -34,8 +34,8 @@ func (w *world) once(key string) (svc *formsvc.Service, results *[]any) {
 	}}), results
 }
 
-// Every method that an endpoint calls with a key does its work once, and what it
-// remembers is made of what it returns.
+// Every method that an endpoint calls with a key does its work once, and stores a reply for its
+// result.
 func TestOnce(t *testing.T) {
 	w := newFileWorld(t)
 	c := w.campaign()
@@ -101,7 +101,7 @@ func deliveryKey(d *formsvc.Delivery) formsvc.DeliveryKey {
 	return formsvc.DeliveryKey{AccountID: d.AccountID, ID: d.ID}
 }
 
-// A call that failed is not remembered, and neither is one whose caller rolled back.
+// A failed call isn't stored, and neither is a call whose transaction was rolled back.
 func TestOnceFails(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
@@ -124,8 +124,8 @@ func TestOnceFails(t *testing.T) {
 	}
 }
 
-// Redelivering what failed takes several units; repeated, not one of them happens.
-func TestOnceInSeveralUnits(t *testing.T) {
+// RedeliverFailed takes several atomic writes; a repeated call makes none of them.
+func TestOnceInSeveralWrites(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Events = created() })
@@ -176,8 +176,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// Answers are kept for 24 hours; then Run deletes them, however many there are.
-func TestForget(t *testing.T) {
+// Replies are kept for 24 hours; then Run deletes all of them.
+func TestForgetDeletesExpiredReplies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	remember := func(key string) {
@@ -204,7 +204,7 @@ func TestForget(t *testing.T) {
 		t.Error(err)
 	}
 	w.clock.add(time.Millisecond)
-	_, err := w.svc.Recall(w.ctx, w.account, "young") // this deletes it as well
+	_, err := w.svc.Recall(w.ctx, w.account, "young") // Recall deletes it as well
 	wantError(t, err, formsvc.ErrNotFound)
 	remember("young")
 	w.clock.add(formsvc.IdempotencyTTL + time.Millisecond)
@@ -216,8 +216,8 @@ func TestForget(t *testing.T) {
 	stop()
 }
 
-// Examine judges a file as Upload does and keeps nothing.
-func TestExamine(t *testing.T) {
+// Examine checks a file as Upload does and stores nothing.
+func TestExamineStoresNothing(t *testing.T) {
 	w := newFileWorld(t)
 	in := func(content io.Reader) formsvc.FileInput {
 		return formsvc.FileInput{Name: "../a.txt", ContentType: "Text/Plain", Module: "m", Content: content}

@@ -6,16 +6,15 @@ import (
 	"sync"
 )
 
-// An intake reads the content of a new file: it counts, hashes and judges what
-// passes through. Whoever reads from it sees io.EOF only when all is as it
-// should be, and so never keeps what is not. It must be closed.
+// An intake reads the content of a new file, and counts, hashes and checks it. It returns io.EOF
+// only if all checks pass, so that its reader never stores invalid content. It must be closed.
 type intake struct {
 	in     *FileInput
 	limit  int64
 	hasher *blockHasher
-	ended  error // what the end is: io.EOF or an error
+	ended  error // io.EOF or an error, at the end
 
-	// What is known of the content, complete at io.EOF.
+	// Facts about the content, complete at io.EOF.
 	size   int64
 	digest [sha256.Size]byte
 	blocks []byte
@@ -38,7 +37,7 @@ func (t *intake) Read(p []byte) (int, error) {
 		t.ended = &FileSizeError{Limit: t.limit}
 	case err == nil:
 		return n, nil
-	case err == io.EOF: // an error that only wraps it tells of a cut, not of the end
+	case err == io.EOF: // a wrapped io.EOF means that the content was truncated
 		t.ended = t.end()
 	default:
 		t.ended = err
@@ -46,7 +45,7 @@ func (t *intake) Read(p []byte) (int, error) {
 	return n, t.ended
 }
 
-// end judges what was read.
+// end checks what was read.
 func (t *intake) end() error {
 	t.digest, t.blocks = t.hasher.finish()
 	if t.in.SHA256 != nil && *t.in.SHA256 != t.digest {
@@ -63,7 +62,7 @@ func (t *intake) end() error {
 	return io.EOF
 }
 
-// file returns what is known of the file, after io.EOF.
+// file returns the file's metadata, after io.EOF.
 func (t *intake) file() File {
 	return File{
 		Name: CleanFileName(t.in.Name), ContentType: cleanContentType(t.in.ContentType), Module: t.in.Module,
@@ -71,5 +70,5 @@ func (t *intake) file() File {
 	}
 }
 
-// close ends the reading, wherever it is.
+// close ends the reading at any point.
 func (t *intake) close() { t.hasher.close() }

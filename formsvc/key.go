@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A Permission is what a key may do.
+// A Permission is something that a key may do.
 type Permission string
 
 // The permissions of the specification, and the two for webhooks that the
@@ -35,45 +35,43 @@ func AllPermissions() []Permission {
 	}
 }
 
-// A Key is an API key without its value, which is shown once, when it is made.
+// A Key is an API key without its value, which is shown only when the key is created.
 type Key struct {
 	ID          ID
 	AccountID   ID
 	Name        string // 1 to 100 characters
-	Prefix      string // the first characters of the value, to tell keys apart
+	Prefix      string // the first characters of the value, to distinguish keys
 	Hash        [sha256.Size]byte
 	Permissions []Permission
 	CreatedAt   time.Time
 	ExpiresAt   time.Time // zero: never
-	RevokedAt   time.Time // zero: in force
-	// LastUsedAt is when the key was last accepted, to about a minute; zero: never.
-	// What was noted within the last minute is lost when a process is killed, and
-	// nothing is written where no [Service.Run] runs.
+	RevokedAt   time.Time // zero: not revoked
+	// LastUsedAt is when the key was last accepted, accurate to about a minute; zero: never.
+	// [Service.Run] writes it. If a process is killed, the uses of its last minute are lost.
 	LastUsedAt time.Time
 }
 
-// usable reports whether the key opens anything at that time.
+// usable reports whether the key is active at that time.
 func (k *Key) usable(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
-// A Principal is who a request speaks for. A program with a login of its own makes one
-// for whoever is signed in (Options.Authenticate of package httpx).
+// A Principal is the key or user that a request acts for. A host application with its own login
+// creates one for each signed-in user (Options.Authenticate of package httpx).
 type Principal struct {
 	AccountID ID
-	// KeyID is the API key; "" for whom such a program has signed in.
+	// KeyID is the API key; "" for a user of the host application.
 	KeyID ID
-	// UserID is who is signed in, without a KeyID: what identifies him in such a program and
-	// never changes. The quota counts his requests by it ([Principal.Subject]). Only a hash
-	// of it is stored. Defaults to KeyName.
+	// UserID is the permanent identifier of a user of the host application, without a KeyID. The
+	// quota counts the user's requests by it ([Principal.Subject]). Only its hash is stored.
+	// Defaults to KeyName.
 	UserID string
-	// NoQuota leaves the quota alone: his requests are not counted. Defaults to counting
-	// them.
+	// NoQuota exempts the principal's requests from the quota. Defaults to counting them.
 	NoQuota bool
-	// KeyName is the name of the key, or of whoever is signed in: the author of what he
-	// comments and, without a KeyID, the actor of what he changes of webhooks.
+	// KeyName is the name of the key or of the user. It is the author of the principal's comments
+	// and, without a KeyID, the actor of changes to webhooks.
 	KeyName string
-	// Permissions are what he may do. Whatever is not named is refused.
+	// Permissions lists everything that the principal may do.
 	Permissions []Permission
 }
 
@@ -82,9 +80,8 @@ func (p *Principal) May(permission Permission) bool {
 	return slices.Contains(p.Permissions, permission)
 }
 
-// Subject returns whose requests these are, for all that counts requests: those of the key;
-// without one, those of the user in his account; and without his name, those of the
-// account.
+// Subject returns the identifier by which requests are counted: the key's. Without a key it is
+// derived from the user and the account; without a user it is the account's.
 func (p *Principal) Subject() ID {
 	switch user := cmp.Or(p.UserID, p.KeyName); {
 	case p.KeyID != "":
@@ -95,9 +92,8 @@ func (p *Principal) Subject() ID {
 	return p.AccountID
 }
 
-// A key's value is keyPrefix, 43 random base62 characters (256 bits) and a
-// checksum of 6, so that a typing error costs no query and scanners can tell a
-// real key from a look-alike: formsvc_[0-9A-Za-z]{49}.
+// A key's value is keyPrefix, 43 random base62 characters (256 bits) and a checksum of 6, so that a
+// typing error costs no query and secret scanners can recognize real keys: formsvc_[0-9A-Za-z]{49}.
 const (
 	keyPrefix   = "formsvc_"
 	keyRandom   = 43
@@ -107,7 +103,7 @@ const (
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// newKeyValue returns a fresh key value.
+// newKeyValue returns a new key value.
 func newKeyValue() string {
 	b := make([]byte, 0, keyLength)
 	b = append(b, keyPrefix...)
@@ -115,7 +111,7 @@ func newKeyValue() string {
 	for len(b) < len(keyPrefix)+keyRandom {
 		_, _ = rand.Read(random[:]) // never fails since Go 1.24
 		for _, r := range random {
-			// Bytes from 248 on would make some characters likelier than others.
+			// Bytes from 248 on would bias the distribution of characters.
 			if r < 248 && len(b) < len(keyPrefix)+keyRandom {
 				b = append(b, base62[r%62])
 			}
@@ -133,7 +129,7 @@ func appendChecksum(dst, of []byte) []byte {
 	return dst
 }
 
-// plausibleKey reports whether value can be a key at all.
+// plausibleKey reports whether value has the form and checksum of a key.
 func plausibleKey(value string) bool {
 	if len(value) != keyLength || !strings.HasPrefix(value, keyPrefix) {
 		return false
@@ -144,7 +140,7 @@ func plausibleKey(value string) bool {
 	return string(appendChecksum(sum[:0], b[len(keyPrefix):keyLength-keyChecksum])) == value[keyLength-keyChecksum:]
 }
 
-// Keys makes, checks and revokes API keys. It is safe for concurrent use.
+// Keys creates, authenticates and revokes API keys. It is safe for concurrent use.
 type Keys struct{ s *core }
 
 // KeyInput is what a new key needs.
@@ -154,16 +150,17 @@ type KeyInput struct {
 	Expires     time.Duration // from now; 0 means never
 }
 
-// Create makes a key and returns its value, which can't be read again.
+// Create creates a key and returns its value, which can't be read again. It fails with a
+// *[LimitError] if the account has [Options].MaxKeys keys that are neither revoked nor expired.
 func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, _ string, err error) {
 	defer k.s.span(&ctx, "Keys.Create").end(&err)
 	key, value, err := k.s.makeKey(account, in)
 	if err != nil {
 		return Key{}, "", err
 	}
-	change := Change{Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Idempotency: k.s.record(&key)}
+	change := Change{Audit: k.s.audit(account, AuditKeyCreated, key.ID, key.auditDetails()), Idempotency: k.s.record(&key), Limit: k.s.maxKeys}
 	if err := k.s.store.CreateKey(ctx, key, change); err != nil {
-		return Key{}, "", fmt.Errorf("formsvc: create key: %w", err)
+		return Key{}, "", fmt.Errorf("formsvc: create key: %w", limited(err, "keys", k.s.maxKeys))
 	}
 	return key, value, nil
 }
@@ -200,7 +197,7 @@ func (c *core) makeKey(account ID, in KeyInput) (Key, string, error) {
 	return key, value, nil
 }
 
-// auditDetails returns what the audit trail says of a key.
+// auditDetails returns the details of a key for the audit trail.
 func (k *Key) auditDetails() map[string]string {
 	permissions := make([]string, len(k.Permissions))
 	for i, p := range k.Permissions {
@@ -219,8 +216,8 @@ func (k Keys) List(ctx context.Context, account ID) (_ []Key, err error) {
 	return keys, nil
 }
 
-// Revoke ends a key for good. It fails with [ErrNotFound] when the account has
-// no such key; revoking twice is no error. Nodes notice within [KeyCacheTTL].
+// Revoke revokes a key permanently. It fails with [ErrNotFound] if the account has no such key;
+// revoking a key twice is no error. Other nodes notice within [KeyCacheTTL].
 func (k Keys) Revoke(ctx context.Context, account, id ID) (err error) {
 	defer k.s.span(&ctx, "Keys.Revoke").end(&err)
 	if err := k.s.store.RevokeKey(ctx, account, id, k.s.now(), Change{Audit: k.s.audit(account, AuditKeyRevoked, id, nil)}); err != nil {
@@ -230,10 +227,9 @@ func (k Keys) Revoke(ctx context.Context, account, id ID) (err error) {
 	return nil
 }
 
-// Authenticate returns who the key value speaks for. It fails with
-// [ErrUnauthenticated] whatever is wrong with the key, and with another error
-// when the store can't say. The answer may be as old as [KeyCacheTTL]. It is
-// shared with other calls, so it must not be changed.
+// Authenticate returns the principal of a key value. It fails with [ErrUnauthenticated] if the key
+// isn't valid for any reason, and with another error if the store fails. The result may be as old as
+// [KeyCacheTTL]. It is shared with other calls, so it must not be changed.
 func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err error) {
 	defer k.s.span(&ctx, "Keys.Authenticate").end(&err)
 	if !plausibleKey(value) {
@@ -262,7 +258,20 @@ func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err
 	return who, err
 }
 
-// A cachedKey is a key that was seen lately.
+// Known returns the account of a valid key that this node authenticated before. It doesn't ask the store, so it can tell whose request
+// arrives before there is capacity for it. The key may have been revoked since, so Known tells nothing about what the request may do.
+func (k Keys) Known(value string) (ID, bool) {
+	if !plausibleKey(value) {
+		return "", false
+	}
+	key, ok := k.s.keys.get(sha256.Sum256([]byte(value)))
+	if !ok || !key.usable(k.s.now()) {
+		return "", false
+	}
+	return key.AccountID, true
+}
+
+// A cachedKey is a key that was used recently.
 type cachedKey struct {
 	Key
 	principal Principal
@@ -276,9 +285,8 @@ func (c *cachedKey) principalAt(now time.Time) (*Principal, error) {
 	return &c.principal, nil
 }
 
-// freshAt reports whether the key may be used without asking the store. What was read
-// under a clock that has been set back since may not: it would last until that clock is
-// reached again.
+// freshAt reports whether the key may be used without asking the store. If the clock was set back
+// since the key was read, it may not: the entry would last too long.
 func (c *cachedKey) freshAt(now time.Time) bool {
 	return now.Before(c.until) && !now.Before(c.until.Add(-KeyCacheTTL))
 }

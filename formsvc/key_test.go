@@ -18,8 +18,8 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 var keyPattern = regexp.MustCompile(`^formsvc_[0-9A-Za-z]{49}$`)
 
-// checksum is the one of a key's 43 random characters, as scanners compute it:
-// CRC-32 in base 62, the lowest digit first.
+// checksum computes the checksum of a key's 43 random characters as secret scanners do: CRC-32 in
+// base 62, the lowest digit first.
 func checksum(random string) string {
 	sum := crc32.ChecksumIEEE([]byte(random))
 	var b []byte
@@ -96,7 +96,7 @@ func TestKeyPermissions(t *testing.T) {
 }
 
 func TestKeyFormat(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(o *formsvc.Options) { o.MaxKeys = new(int) })
 	const n = 2_000
 	seen := make(map[string]bool)
 	var counts [128]int
@@ -120,8 +120,7 @@ func TestKeyFormat(t *testing.T) {
 			counts[c]++
 		}
 	}
-	// Each character is as likely as any other. The bounds are more than seven
-	// standard deviations away.
+	// All characters are equally likely. The limits are more than seven standard deviations away.
 	const mean = n * 43 / 62
 	for _, c := range []byte(base62) {
 		if counts[c] < mean*4/5 || counts[c] > mean*6/5 {
@@ -130,7 +129,7 @@ func TestKeyFormat(t *testing.T) {
 	}
 }
 
-// A typing error never costs a question to the store.
+// A typing error never causes a query.
 func TestKeyChecksumCatchesTypingErrors(t *testing.T) {
 	w := newWorld(t)
 	_, value := w.key(formsvc.FilesRead)
@@ -169,7 +168,7 @@ func TestKeyChecksumCatchesTypingErrors(t *testing.T) {
 	}
 }
 
-// Unknown keys are not remembered, known ones are.
+// Known keys are cached, unknown ones aren't.
 func TestKeyCache(t *testing.T) {
 	w := newWorld(t)
 	random := strings.Repeat("0", 43)
@@ -192,7 +191,7 @@ func TestKeyCache(t *testing.T) {
 	}
 }
 
-func TestAuthenticateTellsFaultsApart(t *testing.T) {
+func TestAuthenticateDistinguishesErrors(t *testing.T) {
 	w := newWorld(t)
 	_, value := w.key(formsvc.FilesRead)
 	w.store.disturb(func(string, int) error { return formsvc.ErrUnavailable })
@@ -220,7 +219,7 @@ func TestKeyExpiry(t *testing.T) {
 		want  error
 	}{
 		{0, nil},
-		{time.Hour - time.Millisecond, nil}, // this one is remembered for a second
+		{time.Hour - time.Millisecond, nil}, // this result is cached for a second
 		{time.Hour, formsvc.ErrUnauthenticated},
 		{time.Hour + time.Hour, formsvc.ErrUnauthenticated},
 	} {
@@ -248,7 +247,7 @@ func TestRevokeIsSeenElsewhereWithinTTL(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := other.Keys.Authenticate(w.ctx, value)
-	wantError(t, err, formsvc.ErrUnauthenticated) // at once where it was revoked
+	wantError(t, err, formsvc.ErrUnauthenticated) // at once on the node that revoked it
 	w.clock.set(start().Add(formsvc.KeyCacheTTL))
 	_, err = w.svc.Keys.Authenticate(w.ctx, value)
 	wantError(t, err, formsvc.ErrUnauthenticated)
@@ -257,8 +256,7 @@ func TestRevokeIsSeenElsewhereWithinTTL(t *testing.T) {
 	}
 }
 
-// What was remembered under a clock that has since been set back is not used
-// until that clock is reached again.
+// If the clock was set back, cached keys aren't used until it has caught up.
 func TestRevokeIsSeenAfterTheClockStepsBack(t *testing.T) {
 	w := newWorld(t)
 	key, value := w.key(formsvc.FilesRead)

@@ -18,22 +18,21 @@ type KeyUse struct {
 
 const (
 	useInterval = time.Minute     // how often uses are written
-	useGoodbye  = 5 * time.Second // for the last time
+	useGoodbye  = 5 * time.Second // time limit of the last write
 )
 
-// noteUse remembers when a key was used last, until that is written. A busy key is noted
-// once in [KeyCacheTTL], when it is read from the store. Where more keys are in use than
-// there is room for, all are forgotten: it is for people to look at.
+// noteUse notes when a key was last used, until that is written. A busy key is noted once in
+// [KeyCacheTTL], when it is read from the store. If there is no room, all notes are dropped, since
+// they are only shown to people.
 func (c *core) noteUse(use KeyUse) {
 	if last, known := c.uses.get(use.ID); !known || use.At.After(last.At) {
 		c.uses.put(use.ID, use)
 	}
 }
 
-// WriteUses writes when keys were used last ([Key.LastUsedAt]). [Service.Run] calls it
-// every minute, and when it ends. What it can't write is left for the next call. Uses
-// that are not written yet are lost when the process is killed: they are for people to
-// look at.
+// WriteUses writes when keys were last used ([Key.LastUsedAt]). [Service.Run] calls it every
+// minute, and when it ends. If it fails, the next call writes the same uses. If the process is
+// killed, unwritten uses are lost.
 func (k Keys) WriteUses(ctx context.Context) (err error) {
 	defer k.s.span(&ctx, "Keys.WriteUses").end(&err)
 	list := slices.Collect(maps.Values(k.s.uses.clear()))
@@ -49,7 +48,7 @@ func (k Keys) WriteUses(ctx context.Context) (err error) {
 	return nil
 }
 
-// writeUses writes uses of keys until ctx ends, and then what is left.
+// writeUses writes uses of keys regularly until ctx ends, and then once more.
 func (k Keys) writeUses(ctx context.Context) {
 	for pause(ctx, useInterval) {
 		if err := k.WriteUses(ctx); err != nil && ctx.Err() == nil {

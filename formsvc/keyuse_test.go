@@ -56,7 +56,7 @@ func (w *world) writeUses(svc *formsvc.Service) {
 	}
 }
 
-func TestKeyUse(t *testing.T) {
+func TestKeyUseIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	key, value := w.key(formsvc.FilesRead)
 	idle, _ := w.key(formsvc.FilesRead)
@@ -69,7 +69,7 @@ func TestKeyUse(t *testing.T) {
 	w.writeUses(w.svc)
 	w.wantUsed("written", &key, 0)
 
-	// What is remembered is not read, nor noted.
+	// A cached key is neither read nor noted.
 	w.clock.set(start().Add(formsvc.KeyCacheTTL - time.Millisecond))
 	w.authenticated(w.svc, value)
 	w.writeUses(w.svc)
@@ -84,7 +84,7 @@ func TestKeyUse(t *testing.T) {
 	w.wantUsed("used again", &key, time.Minute)
 	w.wantUsed("never used", &idle, -1)
 
-	// A node that is late, or has another clock, doesn't set it back.
+	// A node that is late, or whose clock is behind, doesn't set it back.
 	node := w.neighbour()
 	w.clock.set(start().Add(30 * time.Second))
 	w.authenticated(node, value)
@@ -98,8 +98,8 @@ func TestKeyUse(t *testing.T) {
 	w.wantUsed("by a node whose clock steps back", &key, time.Hour)
 }
 
-// Only a key that opens something is used.
-func TestKeyUseOfRefusedKeys(t *testing.T) {
+// Only an active key is noted as used.
+func TestRefusedKeysAreNotUsed(t *testing.T) {
 	w := newWorld(t)
 	revoked, value := w.key(formsvc.FilesRead)
 	if err := w.svc.Keys.Revoke(w.ctx, w.account, revoked.ID); err != nil {
@@ -120,8 +120,8 @@ func TestKeyUseOfRefusedKeys(t *testing.T) {
 	w.wantUsed("expired", &expired, -1)
 }
 
-// What can't be written is written the next time, unless there is a later use by then.
-func TestKeyUseKept(t *testing.T) {
+// A use that can't be written is written the next time, unless there is a later one.
+func TestKeyUseIsRetried(t *testing.T) {
 	w := newWorld(t)
 	first, value := w.key(formsvc.FilesRead)
 	second, other := w.key(formsvc.FilesRead)
@@ -143,9 +143,9 @@ func TestKeyUseKept(t *testing.T) {
 	w.wantUsed("not used meanwhile", &second, 0)
 }
 
-// Uses of more than 10,000 keys are forgotten rather than held.
-func TestKeyUseIsBounded(t *testing.T) {
-	w := newWorld(t)
+// Uses of more than 10,000 keys are dropped.
+func TestKeyUseIsLimited(t *testing.T) {
+	w := newWorld(t, func(o *formsvc.Options) { o.MaxKeys = new(int) })
 	const most = 10_000
 	var last formsvc.Key
 	for range most + 2 {
@@ -188,8 +188,8 @@ func TestKeyUseConcurrently(t *testing.T) {
 	}
 }
 
-// Run writes every minute, says when it could not, and writes once more when it ends.
-func TestRunWritesUses(t *testing.T) {
+// Run writes every minute, logs failures, and writes once more when it ends.
+func TestRunWritesKeyUses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		w := newWorld(t, func(o *formsvc.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

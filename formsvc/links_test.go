@@ -19,9 +19,8 @@ var (
 	titles = regexp.MustCompile(`(?m)^#+ +(.*?)[ #]*$`)
 )
 
-// TestLinks follows every link of every Markdown file to where it points in the tree: to
-// a file or a folder, and to a heading if it names one. Links to other hosts are not
-// followed.
+// TestLinks checks that every link in every Markdown file points to an existing file, directory and
+// heading of the tree. Links to other hosts aren't checked.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	followed := 0
@@ -56,7 +55,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors returns the fragments by which GitHub reaches the headings of a text.
+// anchors returns GitHub's fragments for the headings of a text.
 func anchors(text string) []string {
 	var list []string
 	for _, m := range titles.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
@@ -80,8 +79,8 @@ var (
 	export = regexp.MustCompile("`(\\w+)\\.([A-Z]\\w*)`")
 )
 
-// TestArchitecture compares what ARCHITECTURE.md names with the tree: the packages of its
-// picture and their imports, tests, and exported names. TestLinks follows its links.
+// TestArchitecture compares ARCHITECTURE.md with the tree: the packages of its picture and their
+// imports, tests, and exported names. TestLinks checks its links.
 func TestArchitecture(t *testing.T) {
 	t.Parallel()
 	text := read(t, "ARCHITECTURE.md")

@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// hook makes a webhook that listens to everything unless edits say otherwise.
+// hook creates a webhook that listens to everything unless edits say otherwise.
 func (w *world) hook(edits ...func(*formsvc.WebhookInput)) formsvc.Webhook {
 	w.tb.Helper()
 	in := formsvc.WebhookInput{URL: "https://example.com/hook", Events: webhook.EventTypes()}
@@ -31,8 +31,8 @@ func hookKey(w *formsvc.Webhook) formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: w.AccountID, ID: w.ID}
 }
 
-// Subscribing again is harmless, and nothing that was asked for is ignored.
-func TestSubscribeTwice(t *testing.T) {
+// Subscribing again is harmless, and no part of the input is ignored silently.
+func TestCreateWebhookTwice(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	first := w.hook(func(in *formsvc.WebhookInput) {
@@ -48,9 +48,15 @@ func TestSubscribeTwice(t *testing.T) {
 	}{
 		{"the same", func(*formsvc.WebhookInput) {}, false, nil},
 		{"the same secret", func(in *formsvc.WebhookInput) { in.Secret = first.Secret }, false, nil},
-		{"the same headers", func(in *formsvc.WebhookInput) {
-			in.Headers = []formsvc.HeaderInput{{Name: "x-token", Value: "t"}}
+		{"the same secret and headers", func(in *formsvc.WebhookInput) {
+			in.Secret, in.Headers = first.Secret, []formsvc.HeaderInput{{Name: "x-token", Value: "t"}}
 		}, false, nil},
+		{"the same headers alone, which could be guessed", func(in *formsvc.WebhookInput) {
+			in.Headers = []formsvc.HeaderInput{{Name: "x-token", Value: "t"}}
+		}, false, formsvc.ErrConflict},
+		{"the same secret and another header", func(in *formsvc.WebhookInput) {
+			in.Secret, in.Headers = first.Secret, []formsvc.HeaderInput{{Name: "X-Token", Value: "u"}}
+		}, false, formsvc.ErrConflict},
 		{"another secret", func(in *formsvc.WebhookInput) { in.Secret = "sixteen bytes, but others" }, false, formsvc.ErrConflict},
 		{"another header", func(in *formsvc.WebhookInput) {
 			in.Headers = []formsvc.HeaderInput{{Name: "X-Token", Value: "u"}}
@@ -68,6 +74,23 @@ func TestSubscribeTwice(t *testing.T) {
 		if err != nil && (!strings.Contains(err.Error(), string(first.ID)) || strings.Contains(err.Error(), "sixteen")) {
 			t.Errorf("%s: %v does not name the webhook, or tells a secret", x.label, err)
 		}
+	}
+}
+
+// A weak secret and a wrong one get the same error.
+func TestSecretCannotBeGuessedByCreatingTwice(t *testing.T) {
+	w := newWorld(t)
+	first := w.hook(func(in *formsvc.WebhookInput) { in.Secret = "fifteen bytes.." })
+	var texts []string
+	for _, secret := range []string{"fifteen bytes..", "fifteen bytes,,"} {
+		_, _, err := w.svc.Webhooks.Create(w.ctx, w.account, formsvc.WebhookInput{URL: first.URL, Events: first.Events, Secret: secret})
+		if !errors.Is(err, formsvc.ErrConflict) {
+			t.Fatalf("%s: %v", secret, err)
+		}
+		texts = append(texts, err.Error())
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("%q and %q", texts[0], texts[1])
 	}
 }
 
@@ -157,7 +180,7 @@ func TestReplaceWebhook(t *testing.T) {
 	}
 	c := w.campaign()
 	in := formsvc.WebhookInput{
-		URL: "http://other.example", Events: created(), CampaignID: c.ID, Disabled: true,
+		URL: hook.URL + "/other", Events: created(), CampaignID: c.ID, Disabled: true,
 		Headers: []formsvc.HeaderInput{{Name: "x-b", Keep: true}, {Name: "X-C", Value: "3"}},
 	}
 	_, err = w.svc.Webhooks.Replace(w.ctx, hookKey(&hook), in, hook.Version)
@@ -194,9 +217,8 @@ func TestReplaceWebhook(t *testing.T) {
 	wantFaults(t, err, "/headers/X-B required")
 }
 
-// A value that is to be kept is the one that there is when the webhook is
-// written, not one that was read before.
-func TestKeptHeaderIsNotUndone(t *testing.T) {
+// A kept value is the one at the time of the write, not one that was read before.
+func TestKeptHeaderHasItsLatestValue(t *testing.T) {
 	w := newWorld(t)
 	value := func(v string) []formsvc.HeaderInput { return []formsvc.HeaderInput{{Name: "X-A", Value: v}} }
 	hook := w.hook(func(in *formsvc.WebhookInput) { in.Headers = value("1") })
@@ -269,8 +291,8 @@ func TestSetDisabled(t *testing.T) {
 	}
 }
 
-// A test event has the shape of the real one of its type.
-func TestTestEvents(t *testing.T) {
+// A test event has the fields of a real event of its type.
+func TestTestEventsResembleRealOnes(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	for _, bound := range []bool{false, true} {
@@ -313,5 +335,39 @@ func TestTestEvents(t *testing.T) {
 	events, err := w.svc.Events.List(w.ctx, formsvc.EventQuery{AccountID: w.account})
 	if err != nil || len(events.Items) != 0 {
 		t.Errorf("the feed has %d events, %v", len(events.Items), err)
+	}
+}
+
+// A caller who changes a webhook's URL must not receive header values that were given for another origin.
+func TestReplaceNeedsHeadersAgainForAnotherOrigin(t *testing.T) {
+	for url, again := range map[string]bool{
+		"https://example.com/other": false, "https://EXAMPLE.com:443/hook": false, "https://example.com:8443/hook": true,
+		"http://example.com/hook": true, "https://example.org/hook": true, "https://example.com./hook": true, "https://a.example.com/hook": true,
+	} {
+		w := newWorld(t)
+		in := formsvc.WebhookInput{URL: "https://example.com/hook", Events: webhook.EventTypes(), Headers: []formsvc.HeaderInput{
+			{Name: "Authorization", Value: "Bearer t"}, {Name: "X-A", Value: "1"},
+		}}
+		hook, _, err := w.svc.Webhooks.Create(w.ctx, w.account, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := formsvc.WebhookKey{AccountID: w.account, ID: hook.ID}
+		in.URL, in.Headers = url, []formsvc.HeaderInput{{Name: "authorization", Keep: true}, {Name: "X-A", Value: "2"}}
+		_, err = w.svc.Webhooks.Replace(w.ctx, key, in, 0)
+		if !again {
+			if err != nil {
+				t.Errorf("%s: %v", url, err)
+			}
+			continue
+		}
+		invalid, ok := errors.AsType[*formsvc.ValidationError](err)
+		if !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Pointer != "/headers/authorization" || invalid.Fields[0].Code != "required" {
+			t.Errorf("%s: %v", url, err)
+		}
+		in.Headers[0] = formsvc.HeaderInput{Name: "Authorization", Value: "Bearer u"}
+		if _, err = w.svc.Webhooks.Replace(w.ctx, key, in, 0); err != nil {
+			t.Errorf("%s with the value: %v", url, err)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// ModuleType says what values a module takes. Values always travel as strings.
+// ModuleType says which values a module accepts. Values are always strings.
 type ModuleType string
 
 // The module types.
@@ -36,8 +36,8 @@ type Module struct {
 	Multiple  bool       // more than one value is allowed
 }
 
-// Bounds of a campaign, chosen so that one stays small enough to be read with
-// every response that is checked against it.
+// Limits of a campaign, which keep it small enough to be read for every response that is checked
+// against it.
 const (
 	maxTitle       = 500 // contract
 	maxDescription = 10_000
@@ -107,8 +107,8 @@ func (e *ValidationError) checkModuleType(pointer string, m *Module) {
 	}
 }
 
-// checkAnswers notes every answer that the campaign's modules do not allow.
-// A campaign without modules allows all.
+// checkAnswers notes every answer that the campaign's modules don't allow. A campaign without
+// modules allows all answers.
 func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 	if len(modules) == 0 {
 		return
@@ -122,7 +122,7 @@ func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 		pointer := "/responses/" + pointerEscape(a.Name)
 		i, ok := index[a.Name]
 		if !ok {
-			if !badName(a.Name) { // checkNames told it already
+			if !badName(a.Name) { // checkNames noted it already
 				e.add(pointer, "unknown_module", "is not a module of this campaign")
 			}
 			continue
@@ -145,11 +145,11 @@ func (e *ValidationError) checkAnswers(modules []Module, answers []Answer) {
 	}
 }
 
-// jsonNumber is RFC 8259 §6. The exponent is bounded so that no reader of the
-// value is made to expand it.
+// jsonNumber is the grammar of RFC 8259 §6. The exponent is limited, so that expanding the number
+// is always cheap.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
 
-// checkValue returns why the module doesn't take the value, or nothing.
+// checkValue returns why the module doesn't accept the value, or "".
 func (m *Module) checkValue(value string) (code, detail string) {
 	if m.MaxLength > 0 && utf8.RuneCountInString(value) > m.MaxLength {
 		return "too_long", fmt.Sprintf("must have at most %d characters", m.MaxLength)
@@ -201,8 +201,8 @@ func validEmail(s string) bool {
 	return at > 0 && at <= 64 && at < len(s)-1
 }
 
-// simpleEmail decides the common case without the full grammar: letters,
-// digits and ._+- on both sides of one @, no empty label.
+// simpleEmail accepts common addresses without the full grammar: letters, digits and ._+- on both
+// sides of one @, no empty label.
 func simpleEmail(s string) bool {
 	at := strings.IndexByte(s, '@')
 	if at <= 0 || at > 64 || at == len(s)-1 {

@@ -89,8 +89,7 @@ func TestModulesOfACampaign(t *testing.T) {
 	wantFaults(t, create(formsvc.Module{}, formsvc.Module{}), "/modules/0/name required", "/modules/1/name required")
 }
 
-// valueCases are values that a module of each type takes, and values that it
-// refuses with its code.
+// valueCases has accepted values for each module type, and refused values with their code.
 var valueCases = []struct {
 	module    formsvc.Module
 	code      string
@@ -208,7 +207,7 @@ func TestAnswersAgainstModules(t *testing.T) {
 }
 
 // Without modules any name is accepted, as the specification shows.
-func TestCampaignWithoutModulesTakesAnything(t *testing.T) {
+func TestCampaignWithoutModulesAcceptsAnyAnswer(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c, answer("__proto__", "1", "2"), answer(" ", ""), answer("x"))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Notice says that a delivery failed for the last time. It is kept in the same
-// unit as the failure and goes with the event.
+// A Notice says that a delivery has failed permanently. It is written in the same atomic write as
+// the failure and deleted with the event.
 type Notice struct {
 	DeliveryID ID // also the notice's own identifier
 	AccountID  ID
@@ -15,7 +15,7 @@ type Notice struct {
 	EventID    ID
 	Event      EventType
 	Attempts   int
-	Status     int    // of the last answer; 0 when there was none
+	Status     int    // of the last HTTP response; 0 if there was none
 	Error      string // the class of the last failure, see package delivery
 	At         time.Time
 }
@@ -26,28 +26,27 @@ type NoticeQuery struct {
 	AccountID ID
 	WebhookID ID // "" means all
 	Page      PageQuery
-	NoTotal   bool // don't count, which costs the more the more there are: Total is 0
+	NoTotal   bool // don't count, which is slow for many notices: Total is 0
 }
 
-// A Digest sums up the failures of a webhook that nobody was written about yet.
+// A Digest summarizes the failures of a webhook that no e-mail has reported yet.
 type Digest struct {
 	AccountID ID
 	WebhookID ID
 	Contact   string // of the account; may be ""
-	URL       string // of the webhook; may carry a token, so tell people its host only
+	URL       string // of the webhook; may contain a token, so show only its host
 	Failures  int64
 	FirstAt   time.Time
 	LastAt    time.Time
-	Status    int    // of the last answer; 0 when there was none
+	Status    int    // of the last HTTP response; 0 if there was none
 	Error     string // the class of the last failure
 	Lease     int64  // the fencing token
 }
 
-// digestLease is how long one process has to send a digest.
+// digestLease is how long a process has to send a digest.
 const digestLease = 5 * time.Minute
 
-// Notices tells of deliveries that failed for the last time. It is safe for
-// concurrent use.
+// Notices lists deliveries that failed permanently. It is safe for concurrent use.
 type Notices struct{ s *core }
 
 // List returns a page of an account's notices.
@@ -61,9 +60,9 @@ func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err e
 	return page, nil
 }
 
-// Digests leases digests that are due, at most one an hour for each webhook. Who
-// gets one sends it within 5 minutes and then calls [Notices.Sent]; otherwise it
-// is due again after that time. Failures in between wait for the next one.
+// Digests leases digests that are due, at most one an hour for each webhook. Send each within 5
+// minutes and then call [Notices.Sent]; otherwise it becomes due again. Later failures are in the
+// next digest.
 func (n Notices) Digests(ctx context.Context, limit int) (_ []Digest, err error) {
 	defer n.s.span(&ctx, "Notices.Digests").end(&err)
 	digests, err := n.s.store.ClaimDigests(ctx, n.s.now(), DigestInterval, digestLease, limit)
@@ -73,8 +72,8 @@ func (n Notices) Digests(ctx context.Context, limit int) (_ []Digest, err error)
 	return digests, nil
 }
 
-// Sent tells that a digest was sent, or that there is nobody to send it to. It
-// fails with [ErrStale] when the lease passed on to somebody else.
+// Sent records that a digest was sent, or that it has no recipient. It fails with [ErrStale] if
+// another process has the lease now.
 func (n Notices) Sent(ctx context.Context, d Digest) (err error) {
 	defer n.s.span(&ctx, "Notices.Sent").end(&err)
 	if err := n.s.store.FinishDigest(ctx, d, n.s.now()); err != nil {

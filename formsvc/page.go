@@ -3,13 +3,17 @@ package formsvc
 // A PageQuery chooses a part of a list. Lists are ordered by ID, which is the
 // order of creation.
 type PageQuery struct {
-	Limit     int  // 1 to MaxLimit; 0 means DefaultLimit, more is cut to MaxLimit
-	Offset    int  // rows to skip; its cost grows with it
-	After     ID   // continue after this record, at a cost that does not grow with depth; used instead of Offset
+	Limit     int  // 1 to MaxLimit; 0 means DefaultLimit, values above MaxLimit are clamped
+	Offset    int  // rows to skip; the cost grows with it
+	After     ID   // continue after this record, at a constant cost; overrides Offset
 	Ascending bool // oldest first; newest first otherwise
+	// MaxBytes ends the page early, with the record that brings the sum of the sizes to it, so
+	// that a page of the largest records fits into memory. Campaigns, responses and comments
+	// have sizes; other records are small. 0 means no limit.
+	MaxBytes int
 }
 
-// Clamped returns q with its limit within bounds and no negative offset.
+// Clamped returns q with a valid limit and no negative offset.
 func (q PageQuery) Clamped() PageQuery {
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
@@ -25,6 +29,6 @@ func (q PageQuery) Clamped() PageQuery {
 // A Page is a part of a list.
 type Page[T any] struct {
 	Items []T
-	Total int64 // records that the query matches on all pages
-	More  bool  // whether records follow the last item
+	Total int64 // records on all pages
+	More  bool  // whether there is a next page
 }

@@ -2,9 +2,9 @@ package formsvc
 
 import "slices"
 
-// mergeContent applies the user and answers of a patch to r (RFC 7396) and
-// returns JSON Pointers to what changed, in the order of the patch. What is wrong
-// with the result is noted in v; an error is something else.
+// mergeContent applies the user and answers of a patch to r (RFC 7396) and returns JSON Pointers to
+// what changed, in the order of the patch. Faults of the result are noted in v; the error is for
+// other failures.
 func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *ResponsePatch) ([]string, error) {
 	var changes []string
 	set := func(pointer string, field *string, value *string) {
@@ -16,6 +16,9 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	set("/user/email", &r.User.Email, patch.Email)
 	set("/user/firstName", &r.User.FirstName, patch.FirstName)
 	set("/user/lastName", &r.User.LastName, patch.LastName)
+	if patch.Email != nil && r.User.Email == "" && !campaign.EmailOptional {
+		v.require("/user/email")
+	}
 	v.checkUser("/user", &r.User)
 	if len(patch.Answers) == 0 {
 		return changes, nil
@@ -30,12 +33,16 @@ func mergeContent(v *ValidationError, campaign *Campaign, r *Response, patch *Re
 	if len(changed) > 0 {
 		v.checkAnswers(campaign.Modules, answers)
 	}
+	before := len(r.Answers.text)
 	r.Answers = NewAnswers(answers...)
+	if len(r.Answers.text) > before { // one that was stored before there was a limit may get smaller
+		v.checkSize(r.Answers)
+	}
 	return append(changes, changed...), nil
 }
 
-// checkDistinct notes modules that a patch names twice: JSON objects don't, and
-// what the first of the two changed the second could change back.
+// checkDistinct notes modules that a patch names twice, which a JSON object can't: the second could
+// revert the first.
 func (e *ValidationError) checkDistinct(patches []AnswerPatch) {
 	seen := make(map[string]bool, len(patches))
 	for i := range patches {

@@ -20,8 +20,8 @@ func remove(name string) formsvc.AnswerPatch {
 	return formsvc.AnswerPatch{Answer: formsvc.Answer{Name: name}, Remove: true}
 }
 
-// A merge patch replaces whole values, adds what is new at the end, removes what
-// is null and leaves the rest (RFC 7396).
+// A merge patch replaces whole values, adds new fields at the end, removes fields that are null and
+// keeps the rest (RFC 7396).
 func TestMergePatch(t *testing.T) {
 	before := []formsvc.Answer{answer("a", "1", "2"), answer("b"), answer("c/d~e", "")}
 	const untouched = `{"a":{"value":["1","2"]},"b":{"value":[]},"c/d~e":{"value":[""]}}`
@@ -78,7 +78,7 @@ func TestMergePatch(t *testing.T) {
 	} {
 		t.Run(c.label, func(t *testing.T) {
 			w := newWorld(t)
-			w.store.twice = true // a store may decide anew
+			w.store.twice = true // a store may call decide again
 			campaign := w.campaign()
 			r := w.submitted(&campaign, before...)
 			w.store.take()
@@ -113,7 +113,7 @@ func (w *world) checkUpdate(before, after *formsvc.Response, changes []string) {
 	}
 }
 
-func TestPatchFaults(t *testing.T) {
+func TestPatchReportsFaults(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("ж", 201)
 	c := w.campaign(
@@ -174,7 +174,7 @@ func TestPatchTooManyAnswers(t *testing.T) {
 	wantFaults(t, err, "/responses too_many")
 	w.updated(&r, formsvc.ResponsePatch{Answers: []formsvc.AnswerPatch{set("one more"), remove("0000")}})
 
-	// The patch itself is bounded too, before anything is asked of the store.
+	// The patch itself is limited, too, before the store is called.
 	many := make([]formsvc.AnswerPatch, 1_001)
 	for i := range many {
 		many[i] = remove(fmt.Sprint("x", i))
@@ -188,8 +188,8 @@ func TestPatchTooManyAnswers(t *testing.T) {
 	w.updated(&r, formsvc.ResponsePatch{Answers: many[:1_000]})
 }
 
-// A response that its campaign would not take any more can still change its
-// status and its user; its answers only to what the campaign takes now.
+// If the campaign no longer accepts a response, its status and user can still change; its answers
+// can change only to what the campaign accepts now.
 func TestPatchAfterTheCampaignChanged(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
@@ -212,7 +212,7 @@ func TestPatchIfVersion(t *testing.T) {
 	for _, version := range []int64{1, 3, -1} {
 		_, err := w.update(&r, formsvc.ResponsePatch{Status: new("pending"), IfVersion: version})
 		wantError(t, err, formsvc.ErrStale)
-		// Also when it would change nothing, or is wrong otherwise.
+		// Even if the patch has no effect or other faults.
 		_, err = w.update(&r, formsvc.ResponsePatch{IfVersion: version})
 		wantError(t, err, formsvc.ErrStale)
 		_, err = w.update(&r, formsvc.ResponsePatch{Status: new("-"), IfVersion: version})
@@ -226,7 +226,7 @@ func TestPatchIfVersion(t *testing.T) {
 	}
 }
 
-func TestUpdateTellsFaultsOfTheStore(t *testing.T) {
+func TestUpdateReturnsTheStoresError(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)
@@ -242,8 +242,8 @@ func TestUpdateTellsFaultsOfTheStore(t *testing.T) {
 	}
 }
 
-// Another node's clock may be behind that of the node that made the last change.
-func TestTimeOfChangeNeverGoesBack(t *testing.T) {
+// A node's clock may be behind that of the node that made the last change.
+func TestUpdatedAtNeverDecreases(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)

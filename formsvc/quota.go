@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The quota of the specification: 1000 requests an hour.
+// The specification's quota: 1000 requests an hour.
 const (
 	DefaultQuota       = 1000
 	DefaultQuotaWindow = time.Hour
@@ -14,37 +14,37 @@ const (
 
 // QuotaQuery asks a store for requests of a quota.
 type QuotaQuery struct {
-	Subject ID // whose requests are counted: a key, an account, or a user by his hash
+	Subject ID // whose requests are counted: a key, an account, or the hash of a user
 	Limit   int
 	Window  time.Duration // whole milliseconds
-	Need    int           // requests that wait
-	Spare   int           // requests to come
+	Need    int           // waiting requests
+	Spare   int           // requests in advance
 	Now     time.Time
 }
 
 // QuotaGrant is what a store granted.
 type QuotaGrant struct {
-	Granted int           // of Need and Spare together
-	Left    int           // what the window has left for others
+	Granted int           // for Need and Spare together
+	Left    int           // what the window has left
 	Start   time.Time     // when the window began
-	Ends    time.Duration // until the end of the window, when the store answered; not positive: it had ended
+	Ends    time.Duration // time to the end of the window at the store's reply; not positive if it had ended
 }
 
-// QuotaReturn gives granted requests of a window back.
+// QuotaReturn returns granted requests to their window.
 type QuotaReturn struct {
 	Subject ID
 	Start   time.Time
 	N       int
 }
 
-// QuotaUse is how many requests a window has counted. What nodes were granted and
-// have not used yet is counted, too.
+// QuotaUse is how many requests a window has counted, including those that nodes were granted and
+// have not used yet.
 type QuotaUse struct {
 	Start time.Time
 	Used  int
 }
 
-// QuotaStart returns when the window began that is at a time.
+// QuotaStart returns the start of the window that contains a time.
 func QuotaStart(at time.Time, window time.Duration) time.Time {
 	now, length := at.UnixMicro(), window.Microseconds()
 	return time.UnixMicro(now - ((now%length)+length)%length).UTC()
@@ -53,49 +53,45 @@ func QuotaStart(at time.Time, window time.Duration) time.Time {
 // QuotaState is how much of a quota is left.
 type QuotaState struct {
 	Limit  int           // 0: there is no quota
-	Left   int           // as far as this node knows: others may have taken of it
+	Left   int           // as far as this node knows: other nodes may have used some
 	Window time.Duration // how long a window is
 	Reset  time.Duration // until the window ends
 
 	start time.Time // when the window began, by the store's clock
 }
 
-// Quotas counts the requests of each key and of each user of an embedding program
-// ([Principal.Subject]), or those of accounts ([Options.QuotaPerAccount]), in windows of time, over all nodes of a store. Package httpx asks it; programs that
-// call the services themselves need not. It is safe for concurrent use.
+// Quotas counts requests in windows of time, over all nodes of a store: those of each key and each
+// user of a host application ([Principal.Subject]), or those of each account
+// ([Options.QuotaPerAccount]). Package httpx calls it; programs that call the services themselves
+// needn't. It is safe for concurrent use.
 //
-// A node asks the store for requests in blocks, which the store counts when it
-// grants them, so that never more than [Options.Quota] are allowed in a window,
-// whatever nodes do or suffer. Most requests are counted without asking. What a
-// node was granted and has not used is no use to others: [Service.Run] returns it
-// when the key rests for [QuotaIdle], and all of it when it ends; and blocks get
-// smaller towards the end of the quota: of what is left none is larger than a
-// sixteenth, and the last fifteen requests are granted one by one. So exactly the quota is
-// allowed when every node goes on until it is refused; where one rests before
-// that, the others get what it had left once it is returned, within some 3
-// seconds. A node that is killed takes what it held along, at most [QuotaBlock]
-// requests of each key, until the window ends.
+// A node takes requests from the store in blocks. The store counts a block when it grants it, so a
+// window never exceeds [Options.Quota], whatever nodes do, and most requests need no call of the
+// store. [Service.Run] returns a node's unused requests when the key is idle for [QuotaIdle], and
+// all of them when it ends. Blocks get smaller towards the end of the quota: a block is at most a
+// sixteenth of what is left, and the last fifteen requests are granted one by one. So exactly the
+// quota is allowed if every node continues until it is refused. If a node stops earlier, the others
+// get its unused requests within about 3 seconds. A killed node loses its unused requests until the
+// window ends: at most [QuotaBlock] of each key.
 //
-// Blocks are good until the window ends by the store's clock, measured from when
-// they were asked for, so that on a store with a clock of its own it does not
-// matter how a node's is set.
+// A block expires at the end of its window by the store's clock, measured from when it was
+// requested. So the clock of a node doesn't matter if the store uses its own.
 type Quotas struct{ s *core }
 
-// Policy returns the number of requests that a window may have, and how long it
-// is. 0 requests mean that there is no quota.
+// Policy returns the quota's limit and window. A limit of 0 means that there is no quota.
 func (q Quotas) Policy() (limit int, window time.Duration) {
 	return q.s.quota.limit, q.s.quota.window
 }
 
-// PerAccount reports whether all requests for an account are counted together.
+// PerAccount reports whether all requests of an account are counted together.
 func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
 
-// Take counts one request of who, unless he has no quota. It fails with a *[QuotaError] when the window has
-// no more, and then counts nothing. On a Service that is bound to a transaction
-// ([Service.With]) it counts at once, whatever becomes of the transaction.
+// Take counts one request of a principal, unless it has NoQuota. If the window has no requests
+// left, it counts nothing and fails with a *[QuotaError]. On a Service that is bound to a
+// transaction ([Service.With]), it counts at once, whether or not the transaction commits.
 //
-// While the store can't answer, requests beyond what the node was granted fail
-// with its error.
+// While the store is unavailable, requests beyond what the node was granted fail with the store's
+// error.
 func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
 	defer q.s.span(&ctx, "Quotas.Take").end(&err)
 	l := q.s.quota
@@ -109,8 +105,8 @@ func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err err
 	return state, nil
 }
 
-// Give uncounts a request that Take counted, with the state that it returned. It
-// returns the state after that. A request of a window that has ended stays counted.
+// Give uncounts a request, given the state that Take returned, and returns the new state. A request
+// of a window that has ended stays counted.
 func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 	l := q.s.quota
 	if l.limit == 0 || taken.Limit == 0 {
@@ -119,9 +115,9 @@ func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 	return l.give(l.subject(who), taken)
 }
 
-// Use returns the windows of a subject ([Principal.Subject]), or of an account where those
-// are counted, that began at since or later and have a request, oldest first. It shows what was
-// counted in the last 48 hours at least.
+// Use returns the windows of a subject ([Principal.Subject], or the account with
+// [Options.QuotaPerAccount]) that began at since or later and have requests, oldest first. Windows
+// are kept for at least 48 hours.
 func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []QuotaUse, err error) {
 	defer q.s.span(&ctx, "Quotas.Use").end(&err)
 	list, err := q.s.quota.store.QuotaUse(ctx, subject, since)
@@ -131,8 +127,8 @@ func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []Quota
 	return list, nil
 }
 
-// Release returns to the store what this node was granted and has not used, so that
-// other nodes can use it. [Service.Run] does so when it ends.
+// Release returns this node's unused requests to the store, so that other nodes can use them.
+// [Service.Run] does so when it ends.
 func (q Quotas) Release(ctx context.Context) (err error) {
 	defer q.s.span(&ctx, "Quotas.Release").end(&err)
 	if err := q.s.quota.release(ctx, 0); err != nil {

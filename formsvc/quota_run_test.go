@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A storeWithClock counts by a clock of its own, as one that several machines share.
+// A storeWithClock counts by its own clock, like a store that several machines share.
 type storeWithClock struct {
 	formsvc.Store
 	clock *clock
@@ -20,9 +20,8 @@ func (s *storeWithClock) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (f
 	return s.Store.TakeQuota(ctx, q)
 }
 
-// Where the store has a clock, it does not matter how those of nodes are set, nor
-// that they step.
-func TestQuotaByTheStoresClock(t *testing.T) {
+// If the store has a clock, the clocks of nodes don't matter, even if they jump.
+func TestQuotaUsesTheStoresClock(t *testing.T) {
 	t.Parallel()
 	const limit = 100
 	for _, off := range []time.Duration{0, time.Hour, -time.Hour, 40 * time.Minute, -40 * time.Minute, 1000 * time.Hour} {
@@ -50,7 +49,7 @@ func TestQuotaByTheStoresClock(t *testing.T) {
 				allowed += took(t, svc, who, 30)
 			}
 			for _, step := range []time.Duration{time.Hour, -3 * time.Hour, 2 * time.Hour} {
-				clocks[1].add(step) // and no time passes
+				clocks[1].add(step) // without time passing
 				allowed += took(t, nodes[1], who, 5)
 			}
 			pass(29*time.Minute + 59*time.Second + 800*time.Millisecond) // the window has 77 ms left
@@ -73,7 +72,7 @@ func TestQuotaByTheStoresClock(t *testing.T) {
 	}
 }
 
-// A slowStore answers late.
+// A slowStore replies late.
 type slowStore struct {
 	formsvc.Store
 	late func()
@@ -85,9 +84,9 @@ func (s *slowStore) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (formsv
 	return grant, err
 }
 
-// However late the store's answer comes, what it grants is not used in the next
-// window; and a clock that is set back does not make a window longer.
-func TestQuotaOfLateAnswers(t *testing.T) {
+// However late the store replies, its grant isn't used in the next window. A clock that is set back
+// doesn't make a window longer.
+func TestLateGrantsExpireWithTheirWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	stores, own := &clock{now: start()}, &clock{now: start()}
@@ -103,7 +102,7 @@ func TestQuotaOfLateAnswers(t *testing.T) {
 	}
 	who := w.caller()
 	pass(29*time.Minute + 50*time.Second)
-	wantTook(t, svc, who, 1, 1) // asked 10 s before the end, answered 10 s after it
+	wantTook(t, svc, who, 1, 1) // asked 10 s before the end, reply 10 s after it
 	late = 0
 	wantTook(t, svc, who, 2000, 1000)
 	if used := w.counted(who.KeyID); len(used) != 2 || used[1] != 1000 {
@@ -114,7 +113,7 @@ func TestQuotaOfLateAnswers(t *testing.T) {
 	wantTook(t, svc, who, 2000, 1000)
 }
 
-// What was granted in a window is not used in the next one.
+// A grant isn't used in the next window.
 func TestQuotaEndsWithItsWindow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(1000))
@@ -164,7 +163,7 @@ func eventually(tb testing.TB, what string, done func() bool) {
 	}
 }
 
-// Run returns what a key that rests was granted, and all the rest when it ends.
+// Run returns the unused requests of an idle key, and of all keys when it ends.
 func TestRunReturnsQuota(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(1000))
@@ -182,8 +181,8 @@ func TestRunReturnsQuota(t *testing.T) {
 	w.wantCounted(busy.KeyID, 3)
 }
 
-// A node that was refused gets what another one held for a key that rests there.
-func TestQuotaMoves(t *testing.T) {
+// A node that was refused gets what another node held for an idle key.
+func TestQuotaMovesBetweenNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(200))
 	who, other := w.caller(), w.node(quota(200))
@@ -204,9 +203,8 @@ func TestQuotaMoves(t *testing.T) {
 	}
 }
 
-// A node holds less for a key the more seldom it asks, so that there is not always
-// something to return.
-func TestQuotaOfSlowKeys(t *testing.T) {
+// The less often a key makes requests, the less a node holds for it.
+func TestSlowKeysHoldLessQuota(t *testing.T) {
 	t.Parallel()
 	for every, most := range map[time.Duration]int{3 * time.Second: 0, 1900 * time.Millisecond: 5} {
 		w := newWorld(t, quota(10_000))
@@ -269,10 +267,10 @@ func (s *watchedStore) Prune(ctx context.Context, what formsvc.Prunable, before 
 	return n, err
 }
 
-// What a node remembers is bounded.
-func TestQuotaForgets(t *testing.T) {
+// The number of balances is limited.
+func TestQuotaDropsIdleBalances(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quota(10)) // nothing is granted to come
+	w := newWorld(t, quota(10)) // nothing is granted in advance
 	who := &formsvc.Principal{}
 	for i := range 25_000 {
 		who.KeyID = formsvc.ID(fmt.Sprintf("%s%012x", formsvc.FloorID(start())[:24], i))
@@ -281,7 +279,7 @@ func TestQuotaForgets(t *testing.T) {
 	if n, _ := w.svc.Quotas.Held(); n > 10_000 {
 		t.Errorf("%d balances of keys that hold nothing", n)
 	}
-	wantTook(t, w.svc, who, 20, 9) // a balance that was dropped, or not
+	wantTook(t, w.svc, who, 20, 9) // whether the balance was dropped or not
 	w.clock.add(time.Hour)
 	if err := w.svc.Quotas.Release(w.ctx); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func (s *watchedStore) ReturnQuota(ctx context.Context, list []formsvc.QuotaRetu
 
 func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = &n } }
 
-// caller returns a principal with a key of its own.
+// caller returns a principal with a new key.
 func (w *world) caller() *formsvc.Principal {
 	w.tb.Helper()
 	key, _, err := w.svc.Keys.Create(w.ctx, w.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
@@ -39,7 +39,7 @@ func (w *world) caller() *formsvc.Principal {
 	return &formsvc.Principal{AccountID: w.account, KeyID: key.ID}
 }
 
-// took counts requests, as many as are allowed of n.
+// took makes n requests and returns how many were allowed.
 func took(tb testing.TB, svc *formsvc.Service, who *formsvc.Principal, n int) (allowed int) {
 	tb.Helper()
 	for range n {
@@ -102,7 +102,7 @@ func TestQuotaOptions(t *testing.T) {
 	}
 }
 
-// What Take returns is exact where one node counts.
+// With one node the state that Take returns is exact.
 func TestQuotaState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(40))
@@ -143,7 +143,7 @@ func TestQuotaSubjects(t *testing.T) {
 	own := &formsvc.Principal{AccountID: keys.account} // has no key
 	wantTook(t, keys.svc, own, 20, 10)
 
-	// Users whom an embedding program has signed in.
+	// Users whom a host application has signed in.
 	ada := &formsvc.Principal{AccountID: keys.account, KeyName: "Ada"}
 	wantTook(t, keys.svc, ada, 20, 10)
 	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Bob"}, 20, 10)
@@ -168,8 +168,8 @@ func TestQuotaSubjects(t *testing.T) {
 	accounts.wantCounted(accounts.account, 10)
 }
 
-// A busy key asks seldom, and a key that was refused once a second.
-func TestQuotaAsksSeldom(t *testing.T) {
+// A busy key rarely asks the store, and a refused key once a second.
+func TestQuotaAsksTheStoreRarely(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(20_000))
 	who := w.caller()
@@ -197,9 +197,9 @@ func TestQuotaAsksSeldom(t *testing.T) {
 	}
 }
 
-// A busy key asks for more before it has nothing left: one request waits for the
-// answer, the others go on.
-func TestQuotaAsksAhead(t *testing.T) {
+// A busy key asks for more before it runs out: one request waits for the reply, the others
+// continue.
+func TestQuotaAsksBeforeItRunsOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(100_000))
 	who := w.caller()
@@ -235,8 +235,8 @@ func TestQuotaAsksAhead(t *testing.T) {
 	}
 }
 
-// Requests that wait for the store share one question, and other keys don't wait.
-func TestQuotaAsksForAll(t *testing.T) {
+// Waiting requests of a key share one call of the store, and other keys don't wait.
+func TestWaitingRequestsShareOneCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(150))
 	who, other := w.caller(), w.caller()
@@ -271,13 +271,13 @@ func TestQuotaAsksForAll(t *testing.T) {
 	if allowed.Load() != 101 {
 		t.Errorf("%d of 101 requests are allowed", allowed.Load())
 	}
-	if n := w.store.count("TakeQuota"); n != 3 { // the first, the other key's, and one for the rest
+	if n := w.store.count("TakeQuota"); n != 3 { // the first call, the other key's, and one for the rest
 		t.Errorf("the store was asked %d times, want 3", n)
 	}
 }
 
-// Nodes that go on until they are refused allow exactly the quota together.
-func TestQuotaOfNodes(t *testing.T) {
+// Nodes that continue until they are refused allow exactly the quota together.
+func TestNodesAllowExactlyTheQuota(t *testing.T) {
 	t.Parallel()
 	for round := range 50 {
 		w := newWorld(t, quota(100))
@@ -312,7 +312,7 @@ func (w *world) node(edits ...func(*formsvc.Options)) *formsvc.Service {
 	return svc
 }
 
-func TestGiveQuota(t *testing.T) {
+func TestGiveUncountsARequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(5))
 	who := w.caller()
@@ -328,7 +328,7 @@ func TestGiveQuota(t *testing.T) {
 	wantTook(t, w.svc, who, 10, 1)
 	w.clock.add(time.Hour)
 	wantTook(t, w.svc, who, 10, 5)
-	w.svc.Quotas.Give(who, state) // of the window before
+	w.svc.Quotas.Give(who, state) // from the previous window
 	wantTook(t, w.svc, who, 10, 0)
 	w.wantCounted(who.KeyID, 5, 5)
 }
@@ -352,7 +352,7 @@ func TestReleaseQuota(t *testing.T) {
 	w.wantCounted(who.KeyID, 1000)
 }
 
-// Where the store fails requests fail, and nothing is counted twice or lost.
+// If the store fails, requests fail, and nothing is counted twice or lost.
 func TestQuotaStoreFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(100))
@@ -402,9 +402,9 @@ func TestQuotaStorePanics(t *testing.T) {
 	wantTook(t, w.svc, who, 200, 100)
 }
 
-// A request whose client leaves while it waits is not counted, and whoever asks
-// for all goes on for the others.
-func TestQuotaClientLeaves(t *testing.T) {
+// A request whose client disconnects while it waits isn't counted, and the call of the store
+// continues for the others.
+func TestQuotaClientDisconnects(t *testing.T) {
 	t.Parallel()
 	for _, first := range []bool{true, false} {
 		w := newWorld(t, quota(100))
@@ -442,7 +442,7 @@ func TestQuotaClientLeaves(t *testing.T) {
 			t.Errorf("the first one leaves: %v; got %v", first, errs)
 		}
 		if first {
-			continue // it was under way: counted or not is both right
+			continue // it was under way: it may be counted or not
 		}
 		if err := w.svc.Quotas.Release(w.ctx); err != nil {
 			t.Fatal(err)
@@ -451,9 +451,9 @@ func TestQuotaClientLeaves(t *testing.T) {
 	}
 }
 
-// Whenever clients leave: nobody waits for ever, and the store has counted those
-// who did not leave in vain.
-func TestQuotaClientsComeAndGo(t *testing.T) {
+// Whenever clients disconnect, no request waits forever, and the store's count agrees with the
+// allowed requests.
+func TestQuotaWithDisconnectingClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(20_000))
 	who := w.caller()
@@ -478,7 +478,7 @@ func TestQuotaClientsComeAndGo(t *testing.T) {
 					t.Error(err)
 				}
 				cancel()
-				if i == 0 { // so that there is always something to ask for
+				if i == 0 { // so that there is always something to request
 					_ = w.svc.Quotas.Release(w.ctx)
 				}
 			}

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	quotaFirstBlock = 8                // requests to come that a node first asks for
-	quotaFast       = time.Second      // a block that is used up sooner was too small
-	quotaSlow       = 10 * time.Second // and one that lasts longer too large
-	quotaAgain      = time.Second      // when to ask again for what was refused
-	quotaTimeout    = 10 * time.Second // of one question to the store
+	quotaFirstBlock = 8                // first block of a node
+	quotaFast       = time.Second      // if a block lasts shorter, the next one is larger
+	quotaSlow       = 10 * time.Second // if it lasts longer, the next one is smaller
+	quotaAgain      = time.Second      // pause after a refusal before asking the store again
+	quotaTimeout    = 10 * time.Second // of one call of the store
 	quotaLongest    = 100 * 365 * 24 * time.Hour
-	quotaBalances   = 10_000 // keys after which those are forgotten that hold nothing
+	quotaBalances   = 10_000 // smallest value of quotaLedger.crowd
 )
 
-// A quotaLedger is what this node was granted and has not used.
+// A quotaLedger keeps what this node was granted and has not used.
 type quotaLedger struct {
 	store      QuotaStore
 	limit      int // 0: there is no quota
@@ -28,29 +28,28 @@ type quotaLedger struct {
 
 	mu       sync.Mutex
 	balances map[ID]*quotaBalance
-	crowd    int // how many balances there may be before those that hold nothing are dropped
+	crowd    int // number of balances from which those that hold nothing are dropped
 }
 
-// A quotaBalance is that of one subject. Its window is the one that the store
-// answered about last.
+// A quotaBalance is the balance of one subject, in the window of the store's last reply.
 type quotaBalance struct {
 	subject ID
 	start   time.Time // of the window
 	ends    time.Time // of the window, by this node's clock
-	asked   time.Time // when the store was asked last
-	used    time.Time // when a request was counted or refused last
+	asked   time.Time // last call of the store
+	used    time.Time // last counted or refused request
 	own     int       // granted and not used
-	most    int       // what that was after the last answer, without those who waited
-	left    int       // what the store had left then
-	empty   bool      // the store had less than what was needed
-	block   int       // requests to come to ask for
-	asking  bool      // somebody asks the store, or is about to
+	most    int       // own after the last reply, without the waiting requests
+	left    int       // what the store had left at the last reply
+	empty   bool      // the store had less than the waiting requests needed
+	block   int       // requests in advance to ask for
+	asking  bool      // a request asks the store, or is about to
 	waiting []*quotaWaiter
 }
 
-// A quotaWaiter is a request that waits for the store's answer.
+// A quotaWaiter is a request that waits for the store's reply.
 type quotaWaiter struct {
-	signal chan struct{} // holds one token when it is done, or is to ask
+	signal chan struct{} // holds a token if the request is done, or must ask
 	done   bool
 	state  QuotaState
 	err    error
@@ -81,7 +80,7 @@ func (l *quotaLedger) subject(who *Principal) ID {
 	return who.Subject()
 }
 
-// take counts a request, or returns why not.
+// take counts a request, or returns an error.
 func (l *quotaLedger) take(ctx context.Context, subject ID) (QuotaState, error) {
 	l.mu.Lock()
 	b := l.balance(subject)
@@ -93,7 +92,7 @@ func (l *quotaLedger) take(ctx context.Context, subject ID) (QuotaState, error) 
 			state, ahead := l.state(b, now), b.low(now)
 			b.asking = b.asking || ahead
 			l.mu.Unlock()
-			if ahead { // so that the others go on meanwhile
+			if ahead { // so that other requests continue meanwhile
 				l.ask(ctx, b)
 			}
 			return state, nil
@@ -113,8 +112,8 @@ func (l *quotaLedger) take(ctx context.Context, subject ID) (QuotaState, error) 
 	return l.wait(ctx, b, w)
 }
 
-// wait returns what becomes of a request. One of those that wait asks the store for
-// all; its own context does not end the question, since others depend on it.
+// wait returns the outcome of a request. One of the waiting requests asks the store for all. The
+// end of its context doesn't stop that call, since others depend on it.
 func (l *quotaLedger) wait(ctx context.Context, b *quotaBalance, w *quotaWaiter) (QuotaState, error) {
 	for {
 		select {
@@ -138,7 +137,7 @@ func (l *quotaLedger) wait(ctx context.Context, b *quotaBalance, w *quotaWaiter)
 	}
 }
 
-// withdraw takes a request out of those that wait, unless it is done.
+// withdraw removes a request from the waiting ones, unless it is done.
 func (l *quotaLedger) withdraw(b *quotaBalance, w *quotaWaiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,15 +146,15 @@ func (l *quotaLedger) withdraw(b *quotaBalance, w *quotaWaiter) bool {
 	}
 	first := b.waiting[0] == w
 	b.waiting = slices.DeleteFunc(b.waiting, func(other *quotaWaiter) bool { return other == w })
-	// The first one that waits is the one that asks, or is about to; this one does
-	// not do so now, as it would be inside ask.
+	// The first waiting request asks the store, or is about to. This one isn't asking now, because
+	// then it would be inside ask.
 	if first {
 		b.promote()
 	}
 	return true
 }
 
-// promote has the first one that waits ask the store.
+// promote makes the first waiting request ask the store.
 func (b *quotaBalance) promote() {
 	b.asking = len(b.waiting) > 0
 	if b.asking {
@@ -166,7 +165,7 @@ func (b *quotaBalance) promote() {
 	}
 }
 
-// ask asks the store for all requests that wait.
+// ask asks the store for all waiting requests.
 func (l *quotaLedger) ask(ctx context.Context, b *quotaBalance) {
 	l.mu.Lock()
 	before := l.now()
@@ -175,15 +174,14 @@ func (l *quotaLedger) ask(ctx context.Context, b *quotaBalance) {
 		Now: before.UTC(),
 	}
 	l.mu.Unlock()
-	grant, err := QuotaGrant{}, error(ErrUnavailable) // for those who wait, in case that the store panics
+	grant, err := QuotaGrant{}, error(ErrUnavailable) // for the waiting requests, if the store panics
 	defer func() { l.settle(b, before, q.Need, grant, err) }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), quotaTimeout)
 	defer cancel()
 	grant, err = l.store.TakeQuota(ctx, q)
 }
 
-// settle deals out what the store answered to a question about need requests that
-// was asked before.
+// settle distributes the store's reply to a call for need requests, which began at before.
 func (l *quotaLedger) settle(b *quotaBalance, before time.Time, need int, grant QuotaGrant, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,7 +199,7 @@ func (l *quotaLedger) settle(b *quotaBalance, before time.Time, need int, grant 
 	b.most = b.own - need
 	b.left, b.empty = grant.Left, grant.Granted < need
 	b.asked, b.ends = before, before.Add(grant.Ends)
-	// Who waits is served also when the window has ended meanwhile: it was counted there.
+	// Waiting requests are served even if the window has ended meanwhile: they were counted there.
 	now := l.now()
 	for len(b.waiting) > 0 && b.own > 0 {
 		b.own--
@@ -213,7 +211,7 @@ func (l *quotaLedger) settle(b *quotaBalance, before time.Time, need int, grant 
 	b.promote()
 }
 
-// finish tells the first one that waits what became of it.
+// finish passes the outcome to the first waiting request.
 func (b *quotaBalance) finish(state QuotaState, err error) {
 	w := b.waiting[0]
 	b.waiting[0] = nil
@@ -225,18 +223,18 @@ func (b *quotaBalance) finish(state QuotaState, err error) {
 	}
 }
 
-// low reports whether it is time to ask for more before there is nothing: when half
-// of a block went within a second.
+// low reports whether to ask for the next block early: if half of the block was used within a
+// second.
 func (b *quotaBalance) low(now time.Time) bool {
 	return !b.asking && b.most > 2*quotaFirstBlock && b.own < b.most/2 && now.Sub(b.asked) < quotaFast
 }
 
-// good reports whether the window has not ended. A clock without a monotonic part
-// that was set back says nothing of how long it lasts.
+// good reports whether the window lasts. After a clock without a monotonic part was set back, the
+// end of the window is unknown.
 func (b *quotaBalance) good(now time.Time) bool { return now.Before(b.ends) && !now.Before(b.asked) }
 
-// resize returns how many requests to come to ask for now: twice as many as last
-// time when those did not last, and half as many when they lasted long.
+// resize returns the size of the next block: twice the last one if that was used up fast, half of
+// it if it lasted long.
 func (b *quotaBalance) resize(now time.Time) int {
 	switch lasted := now.Sub(b.asked); {
 	case b.asked.IsZero():
@@ -286,8 +284,8 @@ func (l *quotaLedger) balance(subject ID) *quotaBalance {
 	return b
 }
 
-// thin drops the balances that hold nothing. What is left may double before it is
-// asked again, so that it costs little for each new one.
+// thin drops the balances that hold nothing. It runs again when their number has doubled, so that
+// its cost for each new one is small.
 func (l *quotaLedger) thin() {
 	now := l.now()
 	for subject, b := range l.balances {

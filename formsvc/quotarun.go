@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	quotaTick    = time.Second     // how often to look for keys that rest
-	quotaGoodbye = 5 * time.Second // for the last return
-	quotaKept    = 48 * time.Hour  // after which windows are pruned
+	quotaTick    = time.Second     // how often to look for idle keys
+	quotaGoodbye = 5 * time.Second // time limit of the last return
+	quotaKept    = 48 * time.Hour  // windows are kept for at least this long
 )
 
-// run returns what rests until ctx ends, and then all that is left.
+// run returns what idle subjects hold until ctx ends, and then everything.
 func (l *quotaLedger) run(ctx context.Context, logger *slog.Logger) {
 	if l.limit == 0 {
 		return
@@ -31,22 +31,22 @@ func (l *quotaLedger) run(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// release returns what is held for subjects without a request for so long, and
-// forgets windows that have ended.
+// release returns what is held for subjects that have been idle for that long, and drops windows
+// that have ended.
 func (l *quotaLedger) release(ctx context.Context, idle time.Duration) error {
 	list := l.rest(idle)
 	if len(list) == 0 {
 		return nil
 	}
 	err := l.store.ReturnQuota(ctx, list)
-	// Where nobody knows whether the store has it back, it is not used again.
+	// If it is unknown whether the store has it back, it isn't used again.
 	if err != nil && !errors.Is(err, ErrUnknownOutcome) {
 		l.restore(list)
 	}
 	return err
 }
 
-// rest takes what is held for subjects without a request for so long.
+// rest takes what is held for subjects that have been idle for that long.
 func (l *quotaLedger) rest(idle time.Duration) []QuotaReturn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *quotaLedger) restore(list []QuotaReturn) {
 	}
 }
 
-// pruneQuota deletes windows that ended long ago.
+// pruneQuota deletes windows that are older than quotaKept, and older than two windows.
 func (s *Service) pruneQuota(ctx context.Context) error {
 	l := s.core.quota
 	before := l.now().Add(-max(quotaKept, 2*l.window))

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Whoever receives webhooks requires one module and downloads nothing else, not
-// even for the tests: there is no proxy and no module cache here.
-func TestReceiverDownloadsNothingElse(t *testing.T) {
+// A receiver requires this module and downloads nothing else, not even for its tests: this test has
+// no proxy and no module cache.
+func TestReceiverNeedsNoOtherModule(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {

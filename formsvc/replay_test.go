@@ -23,8 +23,7 @@ func (w *world) queue() *memory.Store {
 	return q
 }
 
-// finish gives every delivery that is due one attempt with that result, and
-// returns the claims.
+// finish makes one attempt with that result for every due delivery, and returns the claims.
 func (w *world) finish(result delivery.Result) []delivery.Claim {
 	w.tb.Helper()
 	now := w.clock.Now()
@@ -53,8 +52,8 @@ func (w *world) finish(result delivery.Result) []delivery.Claim {
 	return claims
 }
 
-// What failed since a time is sent again: all of it, in any number of units,
-// spread over time, once each.
+// All deliveries that failed since a time are sent again, once each and spread over time, in any
+// number of atomic writes.
 func TestRedeliverFailed(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
@@ -127,8 +126,8 @@ func TestRedeliverOne(t *testing.T) {
 	}
 }
 
-// A delivery whose process died is not being sent any more when the lease has ended,
-// wherever it is shown, and can be sent again.
+// If a delivery's process died and its lease has ended, no attempt is shown as under way, and the
+// delivery can be sent again.
 func TestLostAttemptIsNotUnderWay(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
@@ -263,7 +262,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Run prunes at once and then every hour, and says when it could not.
+// Run prunes at once and then every hour, and logs failures.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -11,10 +11,9 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Response is what one person submitted to a campaign. It is never too old to be
-// changed: its user and its status can be even when the campaign has been closed or
-// has got other modules; its answers can be changed to what the modules allow by
-// then.
+// A Response is what one person submitted to a campaign. Its user and status can change at any
+// time, even after the campaign was closed or its modules changed. Its answers can change to what
+// the modules allow at that time.
 type Response struct {
 	ID          ID
 	AccountID   ID
@@ -26,12 +25,12 @@ type Response struct {
 	Version     int64 // 1 for a new response, one more with every change
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
-	CompletedAt time.Time // when it entered a final status; zero while it is in none
+	CompletedAt time.Time // when it entered a final status; zero if its status isn't final
 }
 
 // A User is the person who submitted a response.
 type User struct {
-	Email     string // required
+	Email     string // required, unless the campaign says otherwise; "" if there is none
 	FirstName string // at most 200 characters
 	LastName  string // at most 200 characters
 }
@@ -42,14 +41,14 @@ type ResponseInput struct {
 	Answers []Answer
 }
 
-// A ResponsePatch says what to change in a response. What is nil stays.
+// A ResponsePatch says what to change in a response. Nil fields stay unchanged.
 type ResponsePatch struct {
 	Status    *string
 	Email     *string
 	FirstName *string
 	LastName  *string
-	Answers   []AnswerPatch // in order, each module once; an answer not named stays
-	IfVersion int64         // fail with ErrStale unless the response has this version; 0 means any
+	Answers   []AnswerPatch // in order, each module once; other answers stay
+	IfVersion int64         // fail with ErrStale unless the response has this version; 0 means any version
 }
 
 // An AnswerPatch sets the values of one module, or removes the answer.
@@ -66,25 +65,25 @@ func (r *Response) Key() ResponseKey {
 	return ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
 }
 
-// ResponseFilter chooses responses of a campaign. What is zero does not count.
+// ResponseFilter chooses responses of a campaign. Zero fields match every response.
 type ResponseFilter struct {
 	Status        []string  // any of these
 	Email         string    // exactly this address
-	AnyCase       bool      // Email is compared as [SameEmail] does
+	AnyCase       bool      // compare Email with [SameEmail]
 	Reference     string    // exactly this reference
 	CreatedAfter  time.Time // created later than this
 	CreatedBefore time.Time // created earlier than this
 	UpdatedAfter  time.Time // changed later than this
 }
 
-// IsZero reports whether the filter lets every response through.
+// IsZero reports whether the filter matches every response.
 func (f *ResponseFilter) IsZero() bool {
 	return len(f.Status) == 0 && f.Email == "" && f.Reference == "" &&
 		f.CreatedAfter.IsZero() && f.CreatedBefore.IsZero() && f.UpdatedAfter.IsZero()
 }
 
-// Match reports whether the filter lets the response through. Stores that
-// filter by query must agree with it.
+// Match reports whether the filter matches the response. Stores that filter by query must agree
+// with it.
 func (f *ResponseFilter) Match(r *Response) bool {
 	status := len(f.Status) == 0
 	for _, s := range f.Status {
@@ -104,42 +103,42 @@ type ResponseQuery struct {
 	CampaignID ID
 	Filter     ResponseFilter
 	Page       PageQuery
-	NoTotal    bool // don't count: Total is 0; for who reads page after page
-	MaxBytes   int  // end the page with the response that brings the sum of [Response.Size] to this; 0 means no bound
+	NoTotal    bool // don't count: Total is 0; for reading page after page
 }
 
-// Size returns about how many bytes of memory the response takes.
+// Size returns the approximate size of the response in memory, in bytes.
 func (r *Response) Size() int {
 	const fixed = 320 // the struct, and identifiers
 	return fixed + len(r.Reference) + len(r.Status) + len(r.User.Email) + len(r.User.FirstName) + len(r.User.LastName) +
 		len(r.Answers.text)
 }
 
-// Responses takes, changes and lists responses. It is safe for concurrent use.
+// Responses creates, changes and lists responses. It is safe for concurrent use.
 type Responses struct{ s *core }
 
-// maxName bounds a first or last name, in characters.
+// maxName is the largest length of a first or last name, in characters.
 const maxName = 200
 
-// retries bounds how often a unit is decided anew because the campaign changed
-// meanwhile or a reference was taken.
+// retries is how often a write is retried because the campaign changed meanwhile or the reference
+// was taken.
 const retries = 8
 
-// Create takes a new response while its campaign is open, if the campaign's modules
-// allow the answers: it is pending, and "response.created" is on its way to every
-// webhook that listens, all in one unit. It fails with a *[ValidationError], with
-// [ErrNotFound] for an unknown campaign and with [ErrCampaignClosed]. One that finds
-// its reference taken or its campaign changed is decided anew by itself, a few times.
+// Create adds a response with the status "pending" to an open campaign whose modules allow the
+// answers. The event "response.created" and its deliveries are in the same atomic write. Create
+// fails with a *[ValidationError], with [ErrNotFound] for an unknown campaign, and with
+// [ErrCampaignClosed]. If the reference is taken or the campaign has changed meanwhile, it retries
+// a few times.
 func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
 	defer s.s.span(&ctx, "Responses.Create").end(&err)
 	v := s.s.faults()
 	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
 	answers := NewAnswers(in.Answers...)
+	v.checkSize(answers)
 	reason, trace := "", s.s.traceParent(ctx)
 	var elsewhere time.Duration
 	for range retries {
-		c, err := s.campaignFor(ctx, key, v, in.Answers)
+		c, err := s.campaignFor(ctx, key, v, &in)
 		if err != nil {
 			return Response{}, fmt.Errorf("formsvc: create response: %w", err)
 		}
@@ -160,7 +159,7 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 		case errors.Is(err, ErrStale):
 			s.s.campaigns.drop(key)
 			reason = "the campaign keeps changing"
-		case errors.Is(err, ErrConflict): // draw another reference
+		case errors.Is(err, ErrConflict): // try another reference
 			reason = "every reference that is drawn is taken"
 			elsewhere = rand.N(referenceCycle) //nolint:gosec // no secret; this moment's references may be used up
 		default:
@@ -170,15 +169,18 @@ func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput
 	return Response{}, fmt.Errorf("formsvc: create response: %s: %w", reason, ErrUnavailable)
 }
 
-// campaignFor returns the campaign if it takes the answers now. It decides on
-// a remembered campaign first; a yes is confirmed by the version check when the
-// response is written, a no is decided again on a fresh one.
+// campaignFor returns the campaign if it accepts the input now. It checks the cached campaign
+// first. If that accepts, the version check of the write confirms it; if not, the stored campaign
+// is checked.
 func (s Responses) campaignFor(
-	ctx context.Context, key CampaignKey, v ValidationError, answers []Answer,
+	ctx context.Context, key CampaignKey, v ValidationError, in *ResponseInput,
 ) (*Campaign, error) {
 	decide := func(c *Campaign) error {
 		v := ValidationError{Fields: v.Fields[:len(v.Fields):len(v.Fields)], given: v.given}
-		v.checkAnswers(c.Modules, answers)
+		if in.User.Email == "" && !c.EmailOptional {
+			v.require("/user/email")
+		}
+		v.checkAnswers(c.Modules, in.Answers)
 		if err := v.err(); err != nil {
 			return err
 		}
@@ -194,7 +196,7 @@ func (s Responses) campaignFor(
 	if err != nil {
 		return nil, err
 	}
-	if len(c.Modules) > modulesRemembered {
+	if c.Size() > largestRemembered {
 		s.s.campaigns.drop(key)
 	} else {
 		s.s.campaigns.put(key, &c)
@@ -202,34 +204,33 @@ func (s Responses) campaignFor(
 	return &c, decide(&c)
 }
 
-// checkUser notes what is wrong with a person; pointer is where he is.
+// require notes that a field has no value.
+func (e *ValidationError) require(pointer string) { e.add(pointer, "required", "is required") }
+
+// checkUser notes the faults of a person, but not a missing address; pointer is the position in the
+// input.
 func (e *ValidationError) checkUser(pointer string, u *User) {
-	switch {
-	case u.Email == "":
-		e.add(pointer+"/email", "required", "is required")
-	case !validEmail(u.Email) || CheckText(u.Email) != nil:
+	if u.Email != "" && (!validEmail(u.Email) || CheckText(u.Email) != nil) {
 		e.add(pointer+"/email", "invalid_email", "must be an e-mail address")
 	}
 	e.checkLine(pointer+"/firstName", u.FirstName, maxName)
 	e.checkLine(pointer+"/lastName", u.LastName, maxName)
 }
 
-// Statuses returns the statuses that may follow one, sorted, and whether any other
-// may follow, too, as where the [Workflow] names none.
+// Statuses returns the statuses that may follow from, sorted. others is true if any other status
+// may follow, too, as without statuses in the [Workflow].
 func (s Responses) Statuses(from string) (statuses []string, others bool) {
 	return s.s.workflow.next(from)
 }
 
-// Update changes a response in one unit, with the events of what changed:
-// "response.updated" for content, "response.status_changed" for the status and
-// "response.completed" when that status is final. A patch that changes nothing
-// raises nothing. Entering a final status sets CompletedAt, leaving it for one that
-// isn't final clears it. It fails with [ErrNotFound], *[ValidationError] and
-// *[TransitionError].
+// Update changes a response and raises the events of the change in one atomic write:
+// "response.updated" for content, "response.status_changed" for the status, and
+// "response.completed" if that status is final. A patch without effect raises no event. Entering a
+// final status sets CompletedAt; changing to one that isn't final clears it. It fails with
+// [ErrNotFound], *[ValidationError] and *[TransitionError].
 //
-// The patch is applied to the response as it is by then, or refused with [ErrStale]
-// when IfVersion says which version the caller has seen and that is another. Answers
-// are judged by the campaign as it was when the call began.
+// The patch is applied to the current response. If IfVersion isn't 0 and differs from its version,
+// Update fails with [ErrStale]. Answers are checked against the campaign at the start of the call.
 func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
 	defer s.s.span(&ctx, "Responses.Update").end(&err)
 	v := s.s.faults()
@@ -252,9 +253,8 @@ func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePa
 	return r, nil
 }
 
-// applyPatch changes r as the patch says and returns the events of it. A store
-// may call it again with the response as it is by then. v is what is wrong with the
-// patch already.
+// applyPatch applies the patch to r and returns its events. A store may call it again with the
+// current response. v has the faults found so far.
 func (c *core) applyPatch(
 	campaign *Campaign, r *Response, patch *ResponsePatch, v ValidationError, trace string,
 ) (Change, error) {
@@ -282,7 +282,7 @@ func (c *core) applyPatch(
 		return Change{}, nil
 	}
 	now := c.now()
-	if now.Before(r.UpdatedAt) { // of another machine's clock
+	if now.Before(r.UpdatedAt) { // set by another machine's clock
 		now = r.UpdatedAt
 	}
 	r.Version++
@@ -326,19 +326,32 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err er
 	return r, nil
 }
 
-// Delete removes a response with its files, comments and signatures, or fails with
-// [ErrNotFound]. Events that are under way are still delivered. It raises none, and no endpoint calls
-// it: it is for programs that decide what is kept.
+// Delete removes a response with its files, comments and signatures. It can't be undone. It raises
+// "response.deleted", which only webhooks that name it get, and adds an entry to the audit trail.
+// Earlier events about the response stay, and those that are waiting are still delivered;
+// [Erasure.Person] removes them too.
 //
-// The blobs of the files go after the rows; those that can't be removed are left
-// to [Files.Sweep]. So are all of them when the Service is [Service.With] a store
-// in a transaction of the caller, which may be rolled back.
-func (s Responses) Delete(ctx context.Context, key ResponseKey) (err error) {
+// ifVersion is the version that the caller has seen. Delete fails with [ErrStale] if the response
+// has another version; 0 means any. It fails with [ErrNotFound] for an unknown response.
+//
+// The blobs of the files are removed after the rows. [Files.Sweep] removes blobs that can't be
+// removed then, and all of them if the Service is bound to a transaction ([Service.With]), which
+// may be rolled back.
+func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64) (err error) {
 	defer s.s.span(&ctx, "Responses.Delete").end(&err)
-	files, err := s.s.store.DeleteResponse(ctx, key)
+	trace := s.s.traceParent(ctx)
+	files, err := s.s.store.DeleteResponse(ctx, key, func(r *Response) (Change, error) {
+		if ifVersion != 0 && ifVersion != r.Version {
+			return Change{}, ErrStale
+		}
+		event := s.s.newEvent(webhook.ResponseDeleted, &Campaign{ID: r.CampaignID}, r, s.s.now(), eventExtra{trace: trace})
+		details := map[string]string{"campaign": string(r.CampaignID)}
+		return Change{Events: []Event{event}, Audit: s.s.audit(r.AccountID, AuditResponseDeleted, r.ID, details)}, nil
+	})
 	if err != nil {
 		return fmt.Errorf("formsvc: delete response: %w", err)
 	}
+	s.s.raised(key.AccountID)
 	if s.s.bound || s.s.blobs == nil {
 		return nil
 	}

@@ -113,18 +113,18 @@ func TestResponseAnswers(t *testing.T) {
 	}
 }
 
-// User, names and answers are told at once, in the order of the input.
-func TestResponseFaultsAreToldAtOnce(t *testing.T) {
+// All faults of user, names and answers are reported: first those that don't depend on the campaign.
+func TestAllResponseFaultsAreReported(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign(formsvc.Module{Name: "n", Type: formsvc.NumberModule})
 	in := formsvc.ResponseInput{User: formsvc.User{FirstName: "\x00"}, Answers: []formsvc.Answer{
 		answer("n", "x"), answer("n", "\x00"), answer("other"),
 	}}
-	for range 2 { // the second time on a remembered campaign
+	for range 2 { // the second time with a cached campaign
 		_, err := w.svc.Responses.Create(w.ctx, c.Key(), in)
 		wantFaults(t, err,
-			"/user/email required", "/user/firstName nul_not_allowed", "/responses/n duplicate",
-			"/responses/n/value/0 nul_not_allowed", "/responses/n/value/0 invalid_number",
+			"/user/firstName nul_not_allowed", "/responses/n duplicate", "/responses/n/value/0 nul_not_allowed",
+			"/user/email required", "/responses/n/value/0 invalid_number",
 			"/responses/n/value/0 invalid_number", "/responses/other unknown_module")
 	}
 	if len(w.store.take()) != 0 {
@@ -190,8 +190,8 @@ func TestCampaignHours(t *testing.T) {
 	}
 }
 
-// A campaign opens and closes by the clock, also when it is remembered.
-func TestRememberedCampaignOpensAndCloses(t *testing.T) {
+// A campaign opens and closes by the clock, even if it is cached.
+func TestCachedCampaignOpensAndCloses(t *testing.T) {
 	w := newWorld(t)
 	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{
 		Title: "x", OpensAt: start().Add(time.Second), ClosesAt: start().Add(2 * time.Second),
@@ -204,7 +204,7 @@ func TestRememberedCampaignOpensAndCloses(t *testing.T) {
 		wantError(t, err, want)
 		w.clock.add(time.Second)
 	}
-	// What is wrong with the answers is told first.
+	// Faults of the answers are reported first.
 	_, err = w.submit(&c, answer(""))
 	wantFaults(t, err, "/responses/ required")
 }
@@ -313,9 +313,9 @@ func TestClamped(t *testing.T) {
 	}
 }
 
-// A name that no module can have is told once, and not in the pointer: that
-// would be as long as the input.
-func TestBadNamesAreToldOnce(t *testing.T) {
+// An invalid module name is reported once, and not in the pointer, which would be as long as the
+// input.
+func TestInvalidNamesAreReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign(formsvc.Module{Name: "a"})
 	_, err := w.submit(&c, answer(strings.Repeat("x", 1_000_000)), answer("b\x00"), answer("\xff"), answer(""), answer("c"))
@@ -325,4 +325,37 @@ func TestBadNamesAreToldOnce(t *testing.T) {
 	if err == nil || len(err.Error()) > 1_000 {
 		t.Error("the error is as long as the input")
 	}
+}
+
+// A campaign that needs no address takes anonymous responses. They can be worked on after it needs one again.
+func TestEmailOptional(t *testing.T) {
+	w := newWorld(t)
+	c, err := w.svc.Campaigns.Create(w.ctx, w.account, formsvc.CampaignInput{Title: "Letter box", EmailOptional: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
+	if err != nil || r.User != (formsvc.User{}) {
+		t.Fatalf("%+v, %v", r.User, err)
+	}
+	_, err = w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "ada"}})
+	wantFaults(t, err, "/user/email invalid_email")
+	update := func(patch formsvc.ResponsePatch) error {
+		_, err := w.svc.Responses.Update(w.ctx, r.Key(), patch)
+		return err
+	}
+	for _, email := range []string{"ada@example.com", ""} {
+		if err := update(formsvc.ResponsePatch{Email: &email}); err != nil {
+			t.Errorf("%q: %v", email, err)
+		}
+	}
+	if _, err := w.svc.Campaigns.Replace(w.ctx, c.Key(), formsvc.CampaignInput{Title: "Letter box"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.svc.Responses.Create(w.ctx, c.Key(), formsvc.ResponseInput{})
+	wantFaults(t, err, "/user/email required")
+	if err := update(formsvc.ResponsePatch{Status: new("validated")}); err != nil {
+		t.Error("a new status of an anonymous response:", err)
+	}
+	wantFaults(t, update(formsvc.ResponsePatch{Email: new("")}), "/user/email required")
 }

@@ -6,14 +6,12 @@ import (
 	"time"
 )
 
-// Older removes the responses of a campaign that were made longer than age ago,
-// oldest first, each with its files, comments, signatures and events, and with the
-// deliveries of these, the log of attempts and the notices. What waits to be
-// delivered of them is not sent anymore.
+// Older removes the responses of a campaign that were created longer than age ago, oldest first.
+// With each it removes the files, comments, signatures and events, and the events' deliveries,
+// attempts and notices. Those that are still waiting are no longer sent.
 //
-// The audit trail has an entry before and one after. A call that fails returns
-// what it had removed by then.
-// It fails with a *[ValidationError] for an age that is not positive, and with
+// The audit trail gets an entry before and one after. If Older fails midway, it returns what it had
+// removed by then. It fails with a *[ValidationError] for an age that is not positive, and with
 // [ErrNotFound] for an unknown campaign.
 func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, opts *ErasureOptions) (_ Receipt, err error) {
 	defer e.s.span(&ctx, "Erasure.Older").end(&err)
@@ -40,17 +38,16 @@ func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, 
 	return w.receipt, nil
 }
 
-// How Prune deletes: in units small enough that no request waits for one, with
-// pauses in which others can write.
+// Prune deletes in atomic writes that are small enough that no request waits for one, with pauses
+// in which others can write.
 const (
 	pruneBatch = 500
 	prunePause = 50 * time.Millisecond
 )
 
-// Prune deletes events that are older than [Options.Retention], with their
-// deliveries, attempts and notices, and what is left of deleted webhooks. It
-// returns how many rows it deleted. A delivery still waiting after that time, as
-// for a webhook that is disabled, goes with its event.
+// Prune deletes events that are older than [Options.Retention], with their deliveries, attempts and
+// notices, and the remains of deleted webhooks. It returns the number of deleted rows. Deliveries
+// of these events are deleted even if they are still waiting, for example for a disabled webhook.
 func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	defer s.core.span(&ctx, "Service.Prune").end(&err)
 	before := time.Time{}
@@ -64,8 +61,7 @@ func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
-// inUnits repeats a unit, with pauses, until it deletes nothing, and returns how
-// much all deleted.
+// inUnits repeats a deletion, with pauses, until it deletes nothing, and returns the total.
 func inUnits(ctx context.Context, unit func() (int, error)) (deleted int, err error) {
 	for {
 		n, err := unit()

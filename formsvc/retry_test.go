@@ -21,9 +21,9 @@ func failFirst(method string, n int, err error) func(string, int) error {
 	}
 }
 
-// A campaign that changed is read again, a reference that is taken is drawn
-// again; after some tries the caller is told to come back.
-func TestCreateResponseTriesAgain(t *testing.T) {
+// A changed campaign is read again, and a taken reference replaced. After some retries the call
+// fails.
+func TestCreateResponseRetries(t *testing.T) {
 	stale, conflict := fmt.Errorf("s: %w", formsvc.ErrStale), fmt.Errorf("s: %w", formsvc.ErrConflict)
 	for _, c := range []struct {
 		label         string
@@ -31,7 +31,7 @@ func TestCreateResponseTriesAgain(t *testing.T) {
 		err           error
 		want          error
 		writes, reads int
-		reference     string // of the response, which is the last one drawn
+		reference     string // of the response: the last one tried
 	}{
 		{"at once", 0, nil, nil, 1, 1, "REF-00001"},
 		{"stale once", 1, stale, nil, 2, 2, "REF-00002"},
@@ -62,7 +62,7 @@ func TestCreateResponseTriesAgain(t *testing.T) {
 	}
 }
 
-func TestTakenReferenceIsDrawnAgain(t *testing.T) {
+func TestTakenReferenceIsReplaced(t *testing.T) {
 	draws := []string{"A", "A", "A", "B"}
 	w := newWorld(t, func(o *formsvc.Options) {
 		o.NewReference = func() string {
@@ -78,8 +78,8 @@ func TestTakenReferenceIsDrawnAgain(t *testing.T) {
 	}
 }
 
-// The reason for giving up is the one there was.
-func TestGivingUpNamesTheReason(t *testing.T) {
+// After the last retry, the call returns its error.
+func TestLastRetryReturnsItsError(t *testing.T) {
 	w := newWorld(t, func(o *formsvc.Options) { o.NewReference = func() string { return "always the same" } })
 	c := w.campaign()
 	w.submitted(&c)
@@ -90,10 +90,17 @@ func TestGivingUpNamesTheReason(t *testing.T) {
 	}
 }
 
-func TestCampaignIsRemembered(t *testing.T) {
+func TestCampaignIsCached(t *testing.T) {
 	w := newWorld(t)
-	small := w.campaign(numberedModules(formsvc.CachedModules)...)
-	large := w.campaign(numberedModules(formsvc.CachedModules + 1)...)
+	small := w.campaign(numberedModules(400)...)
+	modules := numberedModules(400)
+	for i := range modules {
+		modules[i].Label = strings.Repeat("x", 100)
+	}
+	large := w.campaign(modules...)
+	if small.Size() > formsvc.LargestCached || large.Size() <= formsvc.LargestCached {
+		t.Fatalf("sizes %d and %d", small.Size(), large.Size())
+	}
 	for _, c := range []struct {
 		campaign formsvc.Campaign
 		reads    int
@@ -116,7 +123,7 @@ func numberedModules(n int) []formsvc.Module {
 	return list
 }
 
-// elsewhere changes the campaign as another node does.
+// elsewhere changes the campaign like another node.
 func (w *world) elsewhere(c *formsvc.Campaign, in formsvc.CampaignInput) {
 	w.tb.Helper()
 	in.Title = "changed"
@@ -125,9 +132,9 @@ func (w *world) elsewhere(c *formsvc.Campaign, in formsvc.CampaignInput) {
 	}
 }
 
-// A yes that was decided on a remembered campaign is confirmed when the
-// response is written; a no is decided again on a fresh one.
-func TestChangesElsewhereAreNoticed(t *testing.T) {
+// If a cached campaign accepts a response, the write confirms it; if it refuses, the stored
+// campaign is checked.
+func TestChangesOnOtherNodesAreNoticed(t *testing.T) {
 	closed := formsvc.CampaignInput{Status: formsvc.CampaignClosed}
 	numbers := formsvc.CampaignInput{Modules: []formsvc.Module{{Name: "a", Type: formsvc.NumberModule}}}
 	w := newWorld(t)
@@ -148,7 +155,7 @@ func TestChangesElsewhereAreNoticed(t *testing.T) {
 }
 
 // The title in an event is the one at the time of the event.
-func TestEventHasTheTitleOfTheMoment(t *testing.T) {
+func TestEventHasTheCurrentTitle(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	w.submitted(&c)
@@ -190,7 +197,7 @@ func TestChangeDuringTheWriteIsNoticed(t *testing.T) {
 	}
 }
 
-func TestCreateResponseHeedsItsContext(t *testing.T) {
+func TestCreateResponseRespectsItsContext(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	w.submitted(&c)
@@ -204,8 +211,8 @@ func TestCreateResponseHeedsItsContext(t *testing.T) {
 	}
 }
 
-// Respondents submit while the owner changes the campaign over and over: each
-// is either told to come back or counted.
+// Respondents submit while the owner keeps changing the campaign: each response either fails or is
+// counted.
 func TestCreateWhileTheCampaignChanges(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()

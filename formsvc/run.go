@@ -7,21 +7,19 @@ import (
 	"time"
 )
 
-// How often Run does what.
+// Intervals of Run's work.
 const (
 	pruneInterval = time.Hour
 	sweepInterval = 24 * time.Hour // listing the blobs of a large bucket takes minutes and costs money
 )
 
-// Run does the regular work of a service until ctx ends, and then returns nil:
-// at once and then every hour it deletes what is older than
-// [Options.Retention], answers that need not be remembered any more
-// ([Service.Forget]), and links and sessions that are over; once a day, first after
-// an hour, it sweeps the blobs ([Files.Sweep]). Beside that it writes every minute
-// when keys were used ([Keys.WriteUses]), and returns granted requests of keys that
-// rest; when ctx ends it does both for the last time ([Quotas.Release]), which may
-// take 5 seconds; let requests end before. Several nodes may run it on one store.
-// Errors are logged; the next round tries again.
+// Run does the regular work of a service until ctx ends, and then returns nil. At once and then
+// every hour it deletes what is older than [Options.Retention], expired replies ([Service.Forget]),
+// and expired links and sessions. Once a day, first after an hour, it sweeps the blobs
+// ([Files.Sweep]). Every minute it writes when keys were used ([Keys.WriteUses]), and it returns
+// the granted requests of idle keys. When ctx ends it does both once more ([Quotas.Release]), which
+// may take 5 seconds, so finish serving requests first. Several nodes may run it on one store. It
+// logs errors and retries in the next round.
 func (s *Service) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.core.quota.run(ctx, s.core.logger) })
@@ -51,7 +49,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// sweep removes blobs without a file and says so.
+// sweep removes blobs without a file and logs their number.
 func (s *Service) sweep(ctx context.Context) {
 	result, err := s.Files.Sweep(ctx, nil)
 	if err != nil && ctx.Err() == nil {
@@ -63,7 +61,7 @@ func (s *Service) sweep(ctx context.Context) {
 	}
 }
 
-// pause returns after d, or when ctx ends, and reports whether ctx goes on.
+// pause waits for d or the end of ctx, and reports whether ctx is still active.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -75,8 +75,8 @@ func TestReferenceFormat(t *testing.T) {
 	}
 }
 
-// References of one moment repeat as 20 random bits do; those of different
-// moments of a quarter of an hour don't at all.
+// References of the same millisecond repeat like 20 random bits; those of different times within a
+// quarter of an hour never repeat.
 func TestReferencesRepeatAsChanceAllows(t *testing.T) {
 	const n = 100_000
 	repeats := func(at func(i int) time.Time) int {
@@ -93,7 +93,7 @@ func TestReferencesRepeatAsChanceAllows(t *testing.T) {
 	if got := repeats(func(i int) time.Time { return start().Add(time.Duration(i) * time.Millisecond) }); got > 0 {
 		t.Errorf("%d repeats at moments of their own", got)
 	}
-	// Spread over months they repeat as 40 random bits do: hardly ever.
+	// Spread over months they repeat like 40 random bits: hardly ever.
 	if got := repeats(func(i int) time.Time { return start().Add(time.Duration(i) * 123_457 * time.Millisecond) }); got > 3 {
 		t.Errorf("%d repeats over months", got)
 	}
@@ -126,9 +126,9 @@ func TestWithWritesToTheOtherStore(t *testing.T) {
 	wantFaults(t, err, "/status unknown_status")
 }
 
-// A transaction that is rolled back leaves nothing behind: neither side
-// remembers campaigns or keys for the other.
-func TestWithRemembersNothingForTheOther(t *testing.T) {
+// A rolled back transaction leaves nothing behind: neither service caches campaigns or keys for the
+// other.
+func TestWithCachesNothingForTheOtherStore(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	_, value := w.key(formsvc.FilesRead)
@@ -160,8 +160,8 @@ func TestWithRemembersNothingForTheOther(t *testing.T) {
 	}
 }
 
-// What a store says reaches the caller, whatever the call.
-func TestFaultsOfTheStoreAreTold(t *testing.T) {
+// Every method returns the store's error.
+func TestStoreErrorsAreReturned(t *testing.T) {
 	store := memory.New()
 	svc, err := formsvc.New(store, nil)
 	if err != nil {

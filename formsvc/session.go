@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Link signs somebody in, once: whoever may do so for an account makes it and
-// hands its token over. The token is shown once; only its hash is kept.
+// A Link signs a person in to an account once. Its token is returned when the link is created and
+// passed to that person; the store has only its hash.
 type Link struct {
 	ID        ID
 	AccountID ID
@@ -20,10 +20,10 @@ type Link struct {
 	ExpiresAt time.Time
 }
 
-// A Session is somebody who is signed in to the settings of an account, without
-// the secret value that he shows with each request.
+// A Session is a person's signed-in session for the settings of an account. It doesn't contain the
+// secret value that comes with each request.
 type Session struct {
-	ID        ID // not secret: the audit trail has it
+	ID        ID // not secret: it is in the audit trail
 	AccountID ID
 	Hash      [sha256.Size]byte // of the value
 	CreatedAt time.Time
@@ -33,20 +33,20 @@ type Session struct {
 // A SessionQuery chooses sessions of an account.
 type SessionQuery struct {
 	AccountID ID
-	Hash      [sha256.Size]byte // of the value of the only one; zero means all
+	Hash      [sha256.Size]byte // of one session's value; zero means all sessions
 }
 
-// inForce reports whether the session lasts at that time.
+// inForce reports whether the session is active at that time.
 func (s *Session) inForce(now time.Time) bool { return now.Before(s.ExpiresAt) }
 
-// Sessions signs people in to the settings of an account, and out; keys are for
-// programs. Somebody who may make a [Link] hands it over, and it becomes a [Session].
-// Of both the store has hashes only. It is safe for concurrent use.
+// Sessions signs people in to the settings of an account, and out; keys are for programs. A person
+// exchanges a [Link] for a [Session]. The store has only the hashes of their secrets. It is safe
+// for concurrent use.
 type Sessions struct{ s *core }
 
-// NewLink makes a link that signs somebody in to the settings of an account, once
-// and until expires, which is [LinkTTL] from now. Its token can't be read again.
-// It fails with [ErrNotFound] when there is no such account.
+// NewLink creates a link that signs a person in to the settings of an account, once and until
+// expires, which is [LinkTTL] from now. Its token can't be read again. It fails with [ErrNotFound]
+// if there is no such account.
 func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expires time.Time, err error) {
 	defer s.s.span(&ctx, "Sessions.NewLink").end(&err)
 	now := s.s.now()
@@ -59,10 +59,9 @@ func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expire
 	return token, link.ExpiresAt, nil
 }
 
-// SignIn exchanges the token of a link for a session and its value, which can't be
-// read again. Of any number of calls with one token, at once or later, on whatever
-// node, one succeeds. It fails with [ErrUnauthenticated] when the link is unknown,
-// was used or has expired; which of these is not told.
+// SignIn exchanges the token of a link for a session and its value, which can't be read again. Only
+// one call with the same token succeeds, even if calls run at once or on different nodes. It fails
+// with [ErrUnauthenticated] if the link is unknown, used or expired; the error doesn't say which.
 func (s Sessions) SignIn(ctx context.Context, token string) (session Session, value string, err error) {
 	defer s.s.span(&ctx, "Sessions.SignIn").end(&err)
 	if len(token) != tokenLength {
@@ -89,10 +88,9 @@ func (s Sessions) SignIn(ctx context.Context, token string) (session Session, va
 	return session, value, nil
 }
 
-// Authenticate returns the session that a value belongs to. It fails with
-// [ErrUnauthenticated] when there is none, or when it has expired, and with another
-// error when the store can't say. The store is asked each time, so that what ended
-// on one node has ended on all.
+// Authenticate returns the session that a value belongs to. It fails with [ErrUnauthenticated] if
+// there is none or if it has expired, and with another error if the store fails. It always asks the
+// store, so a session that ended on one node has ended on all.
 func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, err error) {
 	defer s.s.span(&ctx, "Sessions.Authenticate").end(&err)
 	if len(value) != tokenLength {
@@ -111,8 +109,7 @@ func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, er
 	return session, nil
 }
 
-// SignOut ends the session that a value belongs to. That there is none, or none any
-// more, is no error.
+// SignOut ends the session that a value belongs to. If there is no such session, it returns nil.
 func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
 	defer s.s.span(&ctx, "Sessions.SignOut").end(&err)
 	if len(value) != tokenLength {
@@ -122,7 +119,7 @@ func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
 	session, err := s.s.store.SessionByHash(ctx, hash)
 	if err == nil {
 		var change Change
-		if session.inForce(s.s.now()) { // otherwise it had ended by itself
+		if session.inForce(s.s.now()) { // otherwise it had expired
 			change.Audit = s.s.audit(session.AccountID, AuditSignedOut, session.ID, nil)
 		}
 		err = s.s.store.EndSessions(ctx, SessionQuery{session.AccountID, hash}, change)
@@ -133,8 +130,8 @@ func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
 	return nil
 }
 
-// SignOutAll ends every session of an account, and voids the links that nobody has
-// used yet. It fails with [ErrNotFound] when there is no such account.
+// SignOutAll ends every session of an account and removes its unused links. It fails with
+// [ErrNotFound] if there is no such account.
 func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
 	defer s.s.span(&ctx, "Sessions.SignOutAll").end(&err)
 	details := map[string]string{"sessions": "all"}
@@ -145,25 +142,25 @@ func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
 	return nil
 }
 
-// sessionKept is how long what is over stays in the store: as far as the clocks of
-// nodes may be apart, so that none removes what lasts for another.
+// sessionKept is how long expired sessions stay in the store. The clocks of nodes may differ by
+// that much, so that no node removes a session that is active for another.
 const sessionKept = time.Hour
 
-// pruneSessions deletes links and sessions that are over.
+// pruneSessions deletes expired links and sessions.
 func (s *Service) pruneSessions(ctx context.Context) error {
 	before := s.core.now().Add(-sessionKept)
 	_, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneSessions, before, pruneBatch) })
 	return err
 }
 
-// A token, and the value of a session, is 256 random bits in base64url, so that
-// nobody can guess one, and a fast hash of it gives nothing away.
+// A token, and the value of a session, is 256 random bits in base64url. It can't be guessed, not
+// even from a fast hash.
 const (
 	tokenBytes  = 32
 	tokenLength = 43
 )
 
-// newToken returns a fresh secret and its hash.
+// newToken returns a new secret and its hash.
 func newToken() (value string, hash [sha256.Size]byte) {
 	var random [tokenBytes]byte
 	_, _ = rand.Read(random[:]) // never fails since Go 1.24

@@ -77,8 +77,7 @@ func (w *world) second() formsvc.ID {
 	return account.ID
 }
 
-// refused fails the test unless err is exactly ErrUnauthenticated, which tells nothing
-// more.
+// refused fails the test unless err is exactly ErrUnauthenticated, without details.
 func refused(tb testing.TB, what string, err error) {
 	tb.Helper()
 	if err != formsvc.ErrUnauthenticated { //nolint:errorlint // it must not be wrapped: the text would tell more
@@ -147,7 +146,7 @@ func TestLinkExpires(t *testing.T) {
 	}
 }
 
-// A session lasts 12 hours, also when it is used all the time.
+// A session lasts 12 hours, even if it is used all the time.
 func TestSessionExpires(t *testing.T) {
 	w := newWorld(t)
 	_, value := w.signedIn(w.account)
@@ -166,7 +165,7 @@ func TestSessionExpires(t *testing.T) {
 	refused(t, "a session of 12 hours", err)
 }
 
-// What ends on one node has ended on all at once.
+// A session that ends on one node ends on all nodes at once.
 func TestSignOut(t *testing.T) {
 	w := newWorld(t)
 	node := w.neighbour()
@@ -250,9 +249,8 @@ func TestSignInConcurrently(t *testing.T) {
 	}
 }
 
-// What can be no token never costs a question to the store, and a store that can't
-// answer says neither yes nor no.
-func TestSessionsAskTheStore(t *testing.T) {
+// An invalid token never causes a query, and an unavailable store is neither a yes nor a no.
+func TestSessionsAlwaysAskTheStore(t *testing.T) {
 	w := newWorld(t)
 	_, value := w.signedIn(w.account)
 	token := w.link(w.account)
@@ -285,7 +283,7 @@ func TestSessionsAskTheStore(t *testing.T) {
 	}
 }
 
-func TestSessionsAudited(t *testing.T) {
+func TestSessionsAreAudited(t *testing.T) {
 	w := newWorld(t)
 	svc := w.svc.As("somebody")
 	since := w.clock.Now().Add(time.Second)
@@ -307,7 +305,7 @@ func TestSessionsAudited(t *testing.T) {
 		}
 	}
 	w.clock.add(formsvc.SessionTTL)
-	if err := svc.Sessions.SignOut(w.ctx, old); err != nil { // it ended by itself
+	if err := svc.Sessions.SignOut(w.ctx, old); err != nil { // it has expired
 		t.Fatal(err)
 	}
 	if err := svc.Sessions.SignOutAll(w.ctx, w.account); err != nil {
@@ -336,7 +334,7 @@ func TestSessionsAudited(t *testing.T) {
 	}
 }
 
-// Run removes what is over, some time after.
+// Run removes expired links and sessions after some time.
 func TestRunPrunesSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -359,7 +357,7 @@ func TestRunPrunesSessions(t *testing.T) {
 			at              time.Duration
 			sessions, links bool
 		}{
-			{formsvc.LinkTTL + time.Minute, true, true}, // for another node it may not be over
+			{formsvc.LinkTTL + time.Minute, true, true}, // it may still be active for another node
 			{formsvc.LinkTTL + time.Hour + time.Minute, true, false},
 			{formsvc.SessionTTL + time.Minute, true, false},
 			{formsvc.SessionTTL + time.Hour + time.Minute, false, false},

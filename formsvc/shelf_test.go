@@ -16,18 +16,17 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A shelf is a blob store that dates blobs by the clock of the test and can be
-// made to fail.
+// A shelf is a blob store that dates blobs by the test's clock and can be made to fail.
 type shelf struct {
 	blobstore.Store
 	now func() time.Time
 
 	mu     sync.Mutex
-	before func(method, key string) error // nil: nothing
+	before func(method, key string) error // may be nil
 	made   map[string]time.Time
 }
 
-// disturb sets what runs before calls; its error is the call's.
+// disturb sets the function that runs before calls; the call returns its error.
 func (s *shelf) disturb(before func(method, key string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *shelf) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Inf
 	}
 }
 
-// keys returns the keys of all blobs but the marker, sorted.
+// keys returns the keys of all blobs except the marker, sorted.
 func (s *shelf) keys(tb testing.TB) []string {
 	tb.Helper()
 	var list []string
@@ -111,7 +110,7 @@ func (s *shelf) keys(tb testing.TB) []string {
 	return list
 }
 
-// damage replaces what is stored of a file.
+// damage changes the stored content of a file.
 func (s *shelf) damage(tb testing.TB, f *formsvc.File, edit func([]byte) []byte) {
 	tb.Helper()
 	ctx, key := context.Background(), formsvc.BlobKey(f.ID)
@@ -175,7 +174,7 @@ func (w *fileWorld) read(f *formsvc.File, offset, length int64) ([]byte, error) 
 	return b, errors.Join(err, r.Close())
 }
 
-// nothing asserts that there is no file, no blob and no event.
+// nothing checks that there is no file, no blob and no event.
 func (w *fileWorld) nothing(label string) {
 	w.tb.Helper()
 	page, err := w.svc.Files.List(w.ctx, w.files())
@@ -198,7 +197,7 @@ func fileKey(f *formsvc.File) formsvc.FileKey {
 	return formsvc.FileKey{AccountID: f.AccountID, ID: f.ID}
 }
 
-// pattern returns n bytes of which no two blocks are alike.
+// pattern returns n bytes in which all blocks differ.
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

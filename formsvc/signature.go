@@ -10,21 +10,19 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Signature is a record of who signed what, when: a file of a response, which
-// can't change, or else its answers as they were then. Answers may change later;
-// whoever compares the hash with that of [CanonicalAnswers], which is a form that any
-// language can make (RFC 8785), sees whether they did. Nothing is verified about the
-// signer: that is for whoever took the signature. It never changes.
+// A Signature records who signed what and when: a file of a response, or the response's answers at
+// that time. Answers may change later; to detect that, compare the hash with that of
+// [CanonicalAnswers], a form that any language can produce (RFC 8785). The signer's identity isn't
+// verified: that is up to the party that took the signature. A Signature never changes.
 type Signature struct {
 	ID         ID
 	AccountID  ID
 	CampaignID ID
 	ResponseID ID
 	Signer     User
-	FileID     ID     // the file that was signed; "" when it was the answers
-	Provider   string // who took the signature, at most 200 characters; "" for nobody in particular
-	// DocumentSHA256 is the hash of what was signed: of the file's content, or of
-	// [CanonicalAnswers].
+	FileID     ID     // the file that was signed; "" if the answers were signed
+	Provider   string // the party that took the signature, at most 200 characters; may be ""
+	// DocumentSHA256 is the hash of the signed document: the file's content, or [CanonicalAnswers].
 	DocumentSHA256 [sha256.Size]byte
 	SignedAt       time.Time
 	CreatedAt      time.Time
@@ -32,10 +30,10 @@ type Signature struct {
 
 // SignatureInput is what a new signature needs.
 type SignatureInput struct {
-	Signer   User      // held to the rules of [ResponseInput]'s
-	FileID   ID        // a file of the response; "" when its answers were signed
+	Signer   User      // with the same rules as in [ResponseInput]
+	FileID   ID        // a file of the response; "" if its answers were signed
 	Provider string    // at most 200 characters
-	SignedAt time.Time // cut to milliseconds, at most 5 minutes ahead of our clock; zero means now
+	SignedAt time.Time // truncated to milliseconds, at most 5 minutes ahead of our clock; zero means now
 }
 
 // SignatureQuery chooses signatures of one response.
@@ -43,29 +41,28 @@ type SignatureQuery struct {
 	AccountID  ID
 	CampaignID ID
 	ResponseID ID
-	Email      string // of the signer, on any response; "" for the signatures of the response
+	Email      string // of the signer, across all responses; "" for the signatures of the response
 	Page       PageQuery
 }
 
 const (
-	// maxProvider bounds the name of a provider, in characters.
+	// maxProvider is the largest length of a provider's name, in characters.
 	maxProvider = 200
-	// signedAhead is how far ahead of our clock somebody may have signed. Clocks
-	// differ by seconds, seldom by minutes; what is later than that is a mistake,
-	// such as a time zone left out, and would stand in a record that can't be mended.
+	// signedAhead is how far ahead of our clock SignedAt may be. Clocks differ by seconds, seldom
+	// by minutes. A later time is a mistake, such as a missing time zone, and the record can't be
+	// corrected.
 	signedAhead = 5 * time.Minute
 )
 
-// Signatures takes and lists signatures. It is safe for concurrent use.
+// Signatures creates and lists signatures. It is safe for concurrent use.
 type Signatures struct{ s *core }
 
-// Create records a signature of a response, whatever the status of either that or
-// its campaign, with the event "signature.completed": one unit. The response is
-// not changed. DocumentSHA256 is that of the file, or else of the answers as they
-// are in that unit, so that a later change of theirs shows.
+// Create records a signature of a response, whatever the status of the response or its campaign,
+// and raises the event "signature.completed" in the same atomic write. The response isn't changed.
+// DocumentSHA256 is the hash of the file, or of the answers at the time of that write.
 //
-// It fails with a *[ValidationError], which says unknown_file of a file that isn't
-// one of this response, and with [ErrNotFound] for an unknown response.
+// It fails with a *[ValidationError], with the code unknown_file if the file doesn't belong to this
+// response, and with [ErrNotFound] for an unknown response.
 func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (_ Signature, err error) {
 	defer s.s.span(&ctx, "Signatures.Create").end(&err)
 	sig, err := s.create(ctx, key, &in)
@@ -111,12 +108,15 @@ func (s Signatures) create(ctx context.Context, key ResponseKey, in *SignatureIn
 	})
 }
 
-// checkSignature returns a *[ValidationError] of all that is wrong with a
-// signature, or the hash of the file that it names, which can't change.
+// checkSignature returns a *[ValidationError] with the faults of a signature, or else the hash of
+// its file, which can't change.
 func (c *core) checkSignature(
 	ctx context.Context, key ResponseKey, in *SignatureInput, now time.Time,
 ) (sum [sha256.Size]byte, err error) {
 	v := c.faults()
+	if in.Signer.Email == "" {
+		v.require("/signer/email")
+	}
 	v.checkUser("/signer", &in.Signer)
 	if in.FileID != "" {
 		f, err := c.store.File(ctx, FileKey{AccountID: key.AccountID, ID: in.FileID})
@@ -126,7 +126,7 @@ func (c *core) checkSignature(
 		case err == nil && f.CampaignID == key.CampaignID && f.ResponseID == key.ID:
 			sum = f.SHA256
 		default:
-			// Of a response that isn't there, no file would do.
+			// If there is no such response, that is the error, not the file.
 			if _, err := c.store.Response(ctx, key); err != nil {
 				return sum, err
 			}

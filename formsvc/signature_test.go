@@ -46,8 +46,8 @@ func (w *world) signatures(r *formsvc.Response) []formsvc.Signature {
 	return page.Items
 }
 
-// wantSigned fails the test unless the newest event tells of the signature, in the
-// same bytes as the API, and of the response.
+// wantSigned fails the test unless the newest event contains the signature, in the same bytes as
+// the API, and the response.
 func (w *world) wantSigned(sig *formsvc.Signature, r *formsvc.Response) {
 	w.tb.Helper()
 	events := w.events()
@@ -111,8 +111,8 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// What is signed is what the response says in the unit of the signature, whatever
-// was read before, and however often the unit is decided.
+// The signed answers are those at the time of the atomic write, whatever was read before, and
+// however often decide runs.
 func TestSignatureOfChangingAnswers(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
@@ -183,7 +183,7 @@ func TestSignatureOfFile(t *testing.T) {
 	}
 }
 
-func TestBadSignatures(t *testing.T) {
+func TestCreateSignatureRefusesInvalidInput(t *testing.T) {
 	w := newWorld(t)
 	c := w.campaign()
 	r := w.submitted(&c)

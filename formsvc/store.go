@@ -6,35 +6,32 @@ import (
 	"time"
 )
 
-// A Store keeps everything but the bytes of files.
+// A Store keeps all data except the bytes of files, which are in a blob store.
 //
-// Every method that writes is one atomic unit: what it names, what is in its
-// [Change] and one delivery of each event for every webhook that listens
-// ([Webhook.Listens]) are durable together when it returns nil, and none of
-// them exists when it returns an error, [ErrUnknownOutcome] apart. A change with
-// an [IdempotencyRecord] whose key is taken fails its unit, also when both are under
-// way at once: with [ErrRepeated] unless something else is wrong with it, too. There is no
-// transaction in the contract, so a store may carry many units in one physical
-// commit; a unit that fails never fails its neighbours.
+// Every method that writes is one atomic write. When it returns nil, these are durable together:
+// what it names, what is in its [Change], and one delivery of each event for every webhook that
+// listens ([Webhook.Listens]). When it returns an error, none of them exists, except with
+// [ErrUnknownOutcome]. If the key of the change's [IdempotencyRecord] is taken, also by a
+// concurrent write, the method fails with [ErrRepeated], or with whatever else is wrong. The
+// contract has no transactions, so a store may commit many atomic writes together; one that fails
+// must not fail the others.
 //
-// Every method that touches an account's data takes the account. A record of
-// another account is [ErrNotFound], like one that doesn't exist.
+// Every method that touches an account's data takes the account. A record of another account is
+// [ErrNotFound], the same as one that doesn't exist.
 //
-// Text that is not UTF-8 or has a NUL character is [ErrInvalid] ([CheckText]).
-// Times are cut to microseconds and come back in UTC. What is no canonical ID
-// names no record.
+// Text that is not UTF-8 or has a NUL character is [ErrInvalid] ([CheckText]). Times are truncated
+// to microseconds and returned in UTC. An ID that isn't canonical names no record.
 //
-// A function that decides a unit is given what is written or read, may run more
-// than once, and must not call the store: the store may have one writer, which is
-// waiting for it. Its error ends the unit and is returned.
+// A decide function is given the record that is read or written. It may run more than once, and
+// must not call the store, whose only writer may be waiting for it. If it returns an error, nothing
+// is written and the method returns that error.
 //
-// Methods are safe for concurrent use. One whose context ends while its unit
-// waits returns the context's error and has changed nothing; once the unit is
-// under way the method returns what became of it. After Close every method
-// fails with [ErrStoreClosed]. A store that can't answer fails with
-// [ErrUnavailable], one whose disk is full with [ErrNoSpace].
+// Methods are safe for concurrent use. If the context ends before the write has started, the method
+// returns the context's error and has changed nothing. After that it returns the outcome of the
+// write. After Close every method fails with [ErrStoreClosed]. A store that can't be used now fails
+// with [ErrUnavailable], one whose disk is full with [ErrNoSpace].
 //
-// Package storagetest holds every store to this.
+// Package storagetest tests all of this.
 type Store interface {
 	AccountStore
 	KeyStore
@@ -53,17 +50,16 @@ type Store interface {
 
 // An AccountStore keeps accounts.
 type AccountStore interface {
-	// CreateAccount adds an account with its first keys. ErrConflict: the name, or
-	// a key's hash, is taken.
+	// CreateAccount adds an account with its first keys and the change. It fails with ErrConflict
+	// if the name or a key's hash is taken.
 	CreateAccount(ctx context.Context, account Account, keys []Key, change Change) error
-	// UpdateAccount reads an account, has decide change it, and writes it: one
-	// unit. decide may run more than once; its error ends the unit and is
-	// returned. It must not touch ID or CreatedAt. The result is the account as
-	// stored. ErrNotFound. ErrConflict: the name is taken.
+	// UpdateAccount reads an account, lets decide change it, and writes it, all in one atomic
+	// write. decide must not change ID or CreatedAt. The result is the account as stored. It fails
+	// with ErrNotFound, and with ErrConflict if the name is taken.
 	UpdateAccount(ctx context.Context, id ID, decide func(*Account) error) (Account, error)
-	// Account returns an account. ErrNotFound.
+	// Account returns an account, or ErrNotFound.
 	Account(ctx context.Context, id ID) (Account, error)
-	// AccountByName returns the account of that exact name. ErrNotFound.
+	// AccountByName returns the account with that exact name, or ErrNotFound.
 	AccountByName(ctx context.Context, name string) (Account, error)
 	// Accounts returns all accounts by ID.
 	Accounts(ctx context.Context) ([]Account, error)
@@ -71,274 +67,270 @@ type AccountStore interface {
 
 // A KeyStore keeps API keys.
 type KeyStore interface {
-	// CreateKey adds a key. ErrNotFound: no such account. ErrConflict: the hash is taken.
+	// CreateKey adds a key. It fails with ErrNotFound if there is no such account, with ErrConflict
+	// if the hash is taken, and with ErrLimit if the account already has change.Limit keys that are
+	// neither revoked nor expired at the key's CreatedAt. That also holds for concurrent calls.
 	CreateKey(ctx context.Context, key Key, change Change) error
-	// KeyByHash returns the key whose value has this SHA-256. ErrNotFound.
+	// KeyByHash returns the key whose value has this SHA-256, or ErrNotFound.
 	KeyByHash(ctx context.Context, hash [sha256.Size]byte) (Key, error)
-	// Keys returns the account's keys by ID. An unknown account has none.
+	// Keys returns the account's keys, ordered by ID. An unknown account has none.
 	Keys(ctx context.Context, account ID) ([]Key, error)
-	// RevokeKey sets RevokedAt, with the change, unless it is set. ErrNotFound.
+	// RevokeKey sets RevokedAt unless it is set already, and writes the change. It fails with
+	// ErrNotFound.
 	RevokeKey(ctx context.Context, account, id ID, at time.Time, change Change) error
-	// UseKeys sets LastUsedAt of keys to the time of the use where that is later than
-	// what is stored: one unit. Keys that the account doesn't have are left out.
+	// UseKeys sets LastUsedAt of keys where the use is later than the stored time, in one atomic
+	// write. It skips keys that the account doesn't have.
 	UseKeys(ctx context.Context, uses []KeyUse) error
 }
 
 // A CampaignStore keeps campaigns.
 type CampaignStore interface {
-	// CreateCampaign adds a campaign. ErrNotFound: no such account.
+	// CreateCampaign adds a campaign. It fails with ErrNotFound if there is no such account, and
+	// with ErrLimit if it already has change.Limit campaigns. That also holds for concurrent calls.
 	CreateCampaign(ctx context.Context, campaign Campaign, change Change) error
-	// UpdateCampaign reads a campaign, has decide change it, and writes it: one
-	// unit. decide may run more than once; its error ends the unit and is
-	// returned. When it leaves Version as it was, nothing is written. It must
-	// not touch ID, AccountID, ResponseCount or CreatedAt. The result is the
-	// campaign as stored. ErrNotFound.
+	// UpdateCampaign reads a campaign, lets decide change it, and writes it, all in one atomic
+	// write. If decide doesn't change Version, nothing is written. decide must not change ID,
+	// AccountID, ResponseCount or CreatedAt. The result is the campaign as stored. It fails with
+	// ErrNotFound.
 	UpdateCampaign(ctx context.Context, key CampaignKey, decide func(*Campaign) error) (Campaign, error)
-	// Campaign returns a campaign. ErrNotFound.
+	// Campaign returns a campaign, or ErrNotFound.
 	Campaign(ctx context.Context, key CampaignKey) (Campaign, error)
-	// Campaigns returns a page of an account's campaigns, of those that
-	// [CampaignQuery.Finds] lets through. An unknown account has none.
+	// Campaigns returns a page of an account's campaigns, filtered by [CampaignQuery.Finds]. An
+	// unknown account has none.
 	Campaigns(ctx context.Context, q CampaignQuery) (Page[Campaign], error)
 }
 
-// A ResponseStore keeps responses. It is also where events come from.
+// A ResponseStore keeps responses. Its writes are the source of most events.
 type ResponseStore interface {
-	// CreateResponse adds a response to a campaign of that version and counts it
-	// there. The response's ID must not be older than its CreatedAt (to the
-	// millisecond): lists by time rely on it. ErrNotFound: no such campaign. ErrStale: the campaign has another
-	// version. ErrConflict: the reference is taken in the account.
+	// CreateResponse adds a response to a campaign and increments the campaign's ResponseCount. The
+	// response's ID must not be older than its CreatedAt (to the millisecond): lists by time rely
+	// on it. It fails with ErrNotFound if there is no such campaign, with ErrStale if the
+	// campaign's version isn't campaignVersion, and with ErrConflict if the reference is taken in
+	// the account.
 	CreateResponse(ctx context.Context, r Response, campaignVersion int64, change Change) error
-	// UpdateResponse reads a response, has decide change it, and writes it with
-	// the change: one unit. decide may run more than once; its error ends the
-	// unit and is returned. When it leaves Version as it was, nothing is
-	// written. It must not touch the identifiers, Reference or CreatedAt. The
-	// result is the response as stored. ErrNotFound.
+	// UpdateResponse reads a response, lets decide change it, and writes it with the change, all in
+	// one atomic write. If decide doesn't change Version, nothing is written. decide must not
+	// change the identifiers, Reference or CreatedAt. The result is the response as stored. It
+	// fails with ErrNotFound.
 	UpdateResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (Response, error)
-	// Response returns a response. ErrNotFound.
+	// Response returns a response, or ErrNotFound.
 	Response(ctx context.Context, key ResponseKey) (Response, error)
-	// Responses returns a page of a campaign's responses. ErrNotFound: no such
-	// campaign. The total without a filter costs the same for any number of
-	// responses; so does a page chosen by PageQuery.After.
+	// Responses returns a page of a campaign's responses, or ErrNotFound if there is no such
+	// campaign. The total without a filter takes constant time; so does a page chosen by
+	// PageQuery.After.
 	Responses(ctx context.Context, q ResponseQuery) (Page[Response], error)
-	// DeleteResponse removes a response with its comments, signatures and files, of
-	// which it returns the identifiers, and counts it no more in its campaign: one
-	// unit. Its reference may be given again. Events about it stay. ErrNotFound.
-	DeleteResponse(ctx context.Context, key ResponseKey) (files []ID, err error)
+	// DeleteResponse removes a response with its comments, signatures and files, and decrements the
+	// campaign's ResponseCount, with the change that decide returns for the response, all in one atomic
+	// write. decide may run more than once. If decide fails, nothing is written and its error is
+	// returned; a nil decide means no change. DeleteResponse returns the identifiers of the files.
+	// The reference becomes free. Events about the response stay. It fails with ErrNotFound.
+	DeleteResponse(ctx context.Context, key ResponseKey, decide func(*Response) (Change, error)) (files []ID, err error)
 }
 
-// A FileStore keeps what is known of files; their bytes are in a blob store.
+// A FileStore keeps the metadata of files; their bytes are in a blob store.
 type FileStore interface {
-	// CreateFile adds a file to its response, with the change that decide returns
-	// for the response as it is then: one unit. decide may run more than once; its
-	// error ends the unit and is returned. The response is not changed. ErrNotFound:
-	// no such response. ErrConflict: the identifier is taken or barred.
+	// CreateFile adds a file to its response, with the change that decide returns for the current
+	// response, in one atomic write. The response is not changed. It fails with ErrNotFound if
+	// there is no such response, and with ErrConflict if the identifier is taken or barred.
 	CreateFile(ctx context.Context, f File, decide func(*Response) (Change, error)) error
-	// File returns a file. ErrNotFound.
+	// File returns a file, or ErrNotFound.
 	File(ctx context.Context, key FileKey) (File, error)
-	// Files returns a page of the files of a response, without Blocks.
-	// ErrNotFound: no such response. With AllAccounts it returns the files of all
-	// accounts, oldest first, with Blocks and without a total.
+	// Files returns a page of the files of a response, without Blocks, or ErrNotFound if there is
+	// no such response. With AllAccounts it returns the files of all accounts, with
+	// Blocks and without a total.
 	Files(ctx context.Context, q FileQuery) (Page[File], error)
-	// UnknownFiles returns those of the identifiers that name no file of any
-	// account, in their order; also those that are barred.
+	// UnknownFiles returns the given identifiers that name no file of any account, in the given
+	// order. It includes barred identifiers.
 	UnknownFiles(ctx context.Context, ids []ID) ([]ID, error)
-	// BarFiles makes sure that those of the identifiers that name no file of any
-	// account never will, and returns them, in their order; also those that were
-	// barred before. A CreateFile of one of them that is not finished yet either
-	// fails or has its identifier left out here.
+	// BarFiles bars the given identifiers that name no file of any account: no file can be created
+	// with them. It returns them in the given order, including those that were barred before. If a
+	// concurrent CreateFile uses one of them, either that call fails or BarFiles doesn't return the
+	// identifier.
 	BarFiles(ctx context.Context, ids []ID) ([]ID, error)
 }
 
-// A ReviewStore keeps comments on responses, and signatures of them.
+// A ReviewStore keeps the comments and signatures of responses.
 type ReviewStore interface {
-	// CreateComment adds a comment to its response, with the change. ErrNotFound:
-	// no such response. ErrConflict: the identifier is taken.
+	// CreateComment adds a comment to its response, with the change. It fails with ErrNotFound if
+	// there is no such response, and with ErrConflict if the identifier is taken.
 	CreateComment(ctx context.Context, c Comment, change Change) error
-	// Comments returns a page of the comments on a response. ErrNotFound: no such
+	// Comments returns a page of the comments on a response, or ErrNotFound if there is no such
 	// response.
 	Comments(ctx context.Context, q CommentQuery) (Page[Comment], error)
-	// CreateSignature adds a signature to its response, with the change that decide
-	// returns for the response as it is then: one unit. decide may set
-	// DocumentSHA256; what else it changes is not kept. It may run more than once; its
-	// error ends the unit and is returned. The response is not changed. The result is
-	// the signature as stored. ErrNotFound: no such response. ErrConflict: the
-	// identifier is taken.
+	// CreateSignature adds a signature to its response, with the change that decide returns for the
+	// current response, in one atomic write. decide may set DocumentSHA256; other changes that it
+	// makes are not kept. The response is not changed. The result is the signature as stored. It
+	// fails with ErrNotFound if there is no such response, and with ErrConflict if the identifier
+	// is taken.
 	CreateSignature(
 		ctx context.Context, sig Signature, decide func(*Response, *Signature) (Change, error),
 	) (Signature, error)
-	// Signatures returns a page of the signatures of a response. ErrNotFound: no
-	// such response. With an Email it returns those of an account whose signer has
-	// that address ([SameEmail]), on all its responses and without a total; an unknown
-	// account has none.
+	// Signatures returns a page of the signatures of a response, or ErrNotFound if there is no such
+	// response. With an Email it returns the account's signatures by that signer ([SameEmail]),
+	// across all responses and without a total. An unknown account has none.
 	Signatures(ctx context.Context, q SignatureQuery) (Page[Signature], error)
 }
 
-// A WebhookStore keeps webhooks. A store that keeps data on a disk should keep
-// their secrets and the values of their headers encrypted there.
+// A WebhookStore keeps webhooks. A store that writes to a disk should encrypt their secrets and the
+// values of their headers.
 type WebhookStore interface {
-	// CreateWebhook adds a webhook and returns it with created true. When the
-	// account has one with the same URL, events and campaign it changes nothing
-	// and returns that one, the oldest, with created false, also when both are
-	// made at once. decide is given what it returns and says what else is in the
-	// unit. ErrNotFound: no such account. ErrLimit: the account has limit
-	// webhooks already, also when several are made at once.
+	// CreateWebhook adds a webhook and returns it with created true. If the account already has
+	// webhooks with the same URL, events and campaign, it changes nothing and returns the oldest of
+	// them with created false. decide is given what CreateWebhook returns, and its change belongs
+	// to the same atomic write. It fails with ErrNotFound if there is no such account, and with
+	// ErrLimit if the account already has limit webhooks. Both rules also hold for concurrent
+	// calls.
 	CreateWebhook(
 		ctx context.Context, webhook Webhook, limit int, decide func(stored *Webhook, created bool) (Change, error),
 	) (stored Webhook, created bool, err error)
-	// UpdateWebhook reads a webhook, has decide change it, and writes it with the
-	// change: one unit. When decide leaves Version as it was, only the change is
-	// written. It must not touch the identifiers or CreatedAt. The result is the
-	// webhook as stored. ErrNotFound.
+	// UpdateWebhook reads a webhook, lets decide change it, and writes it with the change, all in
+	// one atomic write. If decide doesn't change Version, only the change is written. decide must
+	// not change the identifiers or CreatedAt. The result is the webhook as stored. It fails with
+	// ErrNotFound.
 	UpdateWebhook(ctx context.Context, key WebhookKey, decide func(*Webhook) (Change, error)) (Webhook, error)
-	// Webhook returns a webhook. ErrNotFound.
+	// Webhook returns a webhook, or ErrNotFound.
 	Webhook(ctx context.Context, key WebhookKey) (Webhook, error)
-	// Webhooks returns the account's webhooks by ID. An unknown account has none.
+	// Webhooks returns the account's webhooks, ordered by ID. An unknown account has none.
 	Webhooks(ctx context.Context, account ID) ([]Webhook, error)
-	// DeleteWebhook removes a webhook; nothing is claimed for it afterwards, so
-	// that at most the attempts already claimed are made. ErrNotFound.
+	// DeleteWebhook removes a webhook. Nothing is claimed for it afterwards: only attempts that are
+	// already claimed may still be made. It fails with ErrNotFound.
 	DeleteWebhook(ctx context.Context, key WebhookKey, change Change) error
 }
 
-// A DeliveryStore keeps what was sent to webhooks and is to be sent again. A delivery
-// that is claimed has the time of the claim as SendingSince until the claim is finished,
-// also when its lease has ended; [Deliveries] takes that back.
+// A DeliveryStore keeps deliveries: what was sent to webhooks and what is still to be sent.
+// SendingSince of a claimed delivery is the time of the claim until the claim is finished, even
+// after its lease ended; [Deliveries] clears it then.
 type DeliveryStore interface {
 	// Deliveries returns a page of a webhook's deliveries with their attempts.
 	// An unknown webhook has none.
 	Deliveries(ctx context.Context, q DeliveryQuery) (Page[Delivery], error)
-	// Delivery returns a delivery with its attempts. ErrNotFound, also when its
-	// webhook was deleted.
+	// Delivery returns a delivery with its attempts. It fails with ErrNotFound, also if the webhook
+	// was deleted.
 	Delivery(ctx context.Context, key DeliveryKey) (Delivery, error)
-	// Redeliver makes a delivery due at the time at: one that is done as a replay,
-	// which has one attempt and goes out although the webhook may be disabled;
-	// one that waits for an attempt keeps what it was. ErrConflict: an attempt
-	// is under way. ErrNotFound: also when its event was pruned.
+	// Redeliver makes a delivery due at the time at. A finished delivery becomes a replay, which
+	// has one attempt and is sent even if the webhook is disabled. A delivery that waits for an
+	// attempt stays what it was. It fails with ErrConflict if an attempt is under way, and with
+	// ErrNotFound, also if the event was pruned.
 	Redeliver(ctx context.Context, key DeliveryKey, at time.Time, decide func(*Delivery) (Change, error)) (Delivery, error)
-	// RedeliverFailed does the same to failed deliveries of a webhook, and
-	// returns to how many. ErrNotFound.
+	// RedeliverFailed does the same for failed deliveries of a webhook, and returns their number.
+	// It fails with ErrNotFound.
 	RedeliverFailed(ctx context.Context, q RedeliverQuery, decide func(n int) (Change, error)) (int, error)
-	// CreateTest keeps a test event and one delivery of it to that webhook, as a
-	// replay that is due at the event's time: one unit. The event's AccountID is
-	// that of the key. ErrNotFound.
+	// CreateTest stores a test event and one delivery of it to that webhook, in one atomic write.
+	// The delivery is a replay that is due at the event's time. The event's AccountID is that of
+	// the key. It fails with ErrNotFound.
 	CreateTest(ctx context.Context, key WebhookKey, event Event, decide func(*Delivery) (Change, error)) (Delivery, error)
-	// QueueStats returns how much is waiting, at a bounded cost: for all accounts
-	// together or, without OldestDue, for one webhook. An unknown webhook has nothing.
+	// QueueStats returns the backlog at a bounded cost, for all accounts together or for one
+	// webhook; for one webhook it leaves OldestDue out. An unknown webhook has no backlog.
 	QueueStats(ctx context.Context, q QueueQuery) (QueueStats, error)
 }
 
-// An EventStore keeps the events of the last weeks, and the notices of final
-// failures, which the delivery queue writes in the same unit as the failure.
+// An EventStore keeps events until they are pruned, and the notices of permanently failed
+// deliveries. The delivery queue writes a notice in the same atomic write as the failure.
 type EventStore interface {
-	// Events returns events of an account, test events apart, in the order in which
-	// they were committed. Events about one response are in the order of its changes.
-	// Of two changes that overlap in time and are about different responses, either may
-	// be first, but events that become visible later always come later: a reader that
-	// goes on from [EventPage.Next] misses none, however late its transaction
-	// committed. An unknown account has none. With AllAccounts it returns the events of
-	// all accounts in the same way, and positions that are good for such queries only.
+	// Events returns events of an account in commit order, without test events. Events about one
+	// response are in the order of its changes. Concurrent changes of different responses may come
+	// in either order, but an event never becomes visible before a position that was already
+	// returned. A reader that continues from [EventPage.Next] therefore misses none, however late a
+	// transaction commits. An unknown account has none. With AllAccounts it returns the events of
+	// all accounts in the same way; its positions are valid for such queries only.
 	Events(ctx context.Context, q EventQuery) (EventPage, error)
-	// Event returns an event; it may be a test. ErrNotFound.
+	// Event returns an event, which may be a test event, or ErrNotFound.
 	Event(ctx context.Context, account, id ID) (Event, error)
-	// RecentEvents returns the newest events that are asked for, test events apart, at
-	// most as many as the limit and DefaultEventBytes allow (EventQuery.MaxBytes), in
-	// the reverse of the order of Events, without waiting for any that may still come
-	// before. Its cost doesn't depend on how many events there are: where thousands of
-	// others or of test events are newer it may find fewer than there are. An unknown
-	// account or campaign has none.
+	// RecentEvents returns the newest matching events, without test events, newest first: at most
+	// as many as the limit and DefaultEventBytes allow (EventQuery.MaxBytes). It doesn't wait for
+	// running transactions whose events will come before. Its cost doesn't depend on the number of
+	// events: if thousands of other events or test events are newer, it may return fewer events
+	// than match. An unknown account or campaign has none.
 	RecentEvents(ctx context.Context, q RecentQuery) ([]Event, error)
-	// EventsAbout returns the oldest events about a response, test events apart, in
-	// the order of Events and under the same bounds as RecentEvents. ErrNotFound: no
-	// such response.
+	// EventsAbout returns the oldest events about a response, without test events, in the order of
+	// Events and with the limits of RecentEvents. It fails with ErrNotFound if there is no such
+	// response.
 	EventsAbout(ctx context.Context, key ResponseKey, limit int) ([]Event, error)
 	// Notices returns a page of an account's notices. An unknown account or
 	// webhook has none.
 	Notices(ctx context.Context, q NoticeQuery) (Page[Notice], error)
-	// ClaimDigests leases, until now+lease, at most limit digests of webhooks
-	// that have failures which no digest told of and whose last digest was
-	// finished at now-every or earlier, or never.
+	// ClaimDigests leases up to limit digests until now+lease. A webhook has a digest if it has
+	// failures that no digest has reported, and if its last digest was finished at now-every or
+	// earlier, or never.
 	ClaimDigests(ctx context.Context, now time.Time, every, lease time.Duration, limit int) ([]Digest, error)
-	// FinishDigest tells that a digest was sent at that time. A lease that passed
-	// on, or a digest that was finished already, is ErrStale.
+	// FinishDigest records that a digest was sent at that time. It fails with ErrStale if another
+	// claim has the lease now, or if the digest was finished already.
 	FinishDigest(ctx context.Context, d Digest, at time.Time) error
 }
 
-// A JournalStore keeps who did what, which nothing changes or removes, and the answers
-// to calls that may be repeated.
+// A JournalStore keeps the audit trail, which nothing changes or removes, and the replies to calls
+// that may be replayed.
 type JournalStore interface {
-	// Note commits a change that belongs to no other unit. ErrNotFound: the audit entry
-	// is of no account. ErrConflict: its identifier is taken. ErrRepeated: the key of the
-	// idempotency record is. ErrInvalid: there are events.
+	// Note commits a change by itself. It fails with ErrNotFound if the audit entry's account
+	// doesn't exist, and with ErrConflict if the entry's identifier is taken. It fails with
+	// ErrRepeated if the idempotency key is taken, and with ErrInvalid if the change has events.
 	Note(ctx context.Context, change Change) error
-	// Recall returns the idempotency record of a key of an account if it was made at
-	// since or later. An older one is removed. ErrNotFound.
+	// Recall returns the idempotency record of a key of an account if it was created at since or
+	// later. It removes an older one. It fails with ErrNotFound.
 	Recall(ctx context.Context, account ID, key string, since time.Time) (IdempotencyRecord, error)
 	// Audit returns a page of an account's audit entries. An unknown account has none.
 	Audit(ctx context.Context, q AuditQuery) (Page[AuditEntry], error)
 }
 
-// A QuotaStore counts requests in windows of time, which are aligned to the UTC
-// clock: they begin at multiples of their length since 1970.
+// A QuotaStore counts requests in windows of time. Windows are aligned to the UTC clock: they begin
+// at multiples of their length since 1970.
 type QuotaStore interface {
-	// TakeQuota counts requests in advance in the window of the subject that is
-	// now. It grants q.Need requests, or as many as the window has left, and then
-	// at most q.Spare more, but of what is left no more than a sixteenth, so that
-	// several who take come to the end together. Whoever takes at the same time
-	// can't be granted the same requests. Stores that several machines share use
-	// their own clock instead of q.Now.
+	// TakeQuota counts requests in advance in the subject's current window. It grants up to q.Need
+	// requests, as far as the window has them left. Then it grants up to q.Spare more, but at most
+	// a sixteenth of what is left, so that concurrent callers reach the end together. No request is
+	// granted twice. Stores that several machines share use their own clock instead of q.Now.
 	TakeQuota(ctx context.Context, q QuotaQuery) (QuotaGrant, error)
-	// ReturnQuota uncounts requests that were granted and not used.
+	// ReturnQuota returns requests to their windows that were granted and not used.
 	ReturnQuota(ctx context.Context, list []QuotaReturn) error
-	// QuotaUse returns the windows of a subject that began at since or later and
-	// have a request, oldest first.
+	// QuotaUse returns the subject's windows that began at since or later and have requests, oldest
+	// first.
 	QuotaUse(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error)
 }
 
-// A SessionStore keeps who is signed in to the settings of accounts, and the links
-// that people sign in with. It returns what is over as well, until that is pruned:
-// the caller has the clock.
+// A SessionStore keeps the sessions of people who are signed in to the settings of accounts, and
+// their sign-in links. It also returns expired ones until they are pruned; the caller compares the
+// times.
 type SessionStore interface {
-	// CreateLink adds a link, with the change. ErrNotFound: no such account.
-	// ErrConflict: the identifier or the hash is taken.
+	// CreateLink adds a link, with the change. It fails with ErrNotFound if there is no such
+	// account, and with ErrConflict if the identifier or the hash is taken.
 	CreateLink(ctx context.Context, link Link, change Change) error
-	// RedeemLink removes the link whose token has this SHA-256 and adds the session
-	// that decide makes of it, with the change: one unit, so that a link that is
-	// redeemed twice at once gives one session. decide may run more than once; its
-	// error ends the unit, which keeps the link, and is returned. The session is of
-	// the link's account, whatever decide says. The result is the session as stored.
-	// ErrNotFound. ErrConflict: the session's identifier or hash is taken.
+	// RedeemLink removes the link whose token has this SHA-256 and adds the session that decide
+	// returns for it, with the change, in one atomic write. Two concurrent calls for one link
+	// create one session. If decide fails, the link stays. The session always belongs to the link's
+	// account. The result is the session as stored. It fails with ErrNotFound, and with ErrConflict
+	// if the session's identifier or hash is taken.
 	RedeemLink(
 		ctx context.Context, hash [sha256.Size]byte, decide func(*Link) (Session, Change, error),
 	) (Session, error)
-	// SessionByHash returns the session whose value has this SHA-256. ErrNotFound.
+	// SessionByHash returns the session whose value has this SHA-256, or ErrNotFound.
 	SessionByHash(ctx context.Context, hash [sha256.Size]byte) (Session, error)
-	// EndSessions removes the session with that hash, or without one all links and
-	// sessions of the account, with the change: one unit; a link that is redeemed at the
-	// same time gives no session that stays. ErrNotFound: the account has no such
-	// session, or there is no such account.
+	// EndSessions removes the session with that hash, with the change, in one atomic write. Without
+	// a hash it removes all links and sessions of the account; a link that is redeemed at the same
+	// time leaves no session. It fails with ErrNotFound if there is no such account, or if the
+	// account has no such session.
 	EndSessions(ctx context.Context, q SessionQuery, change Change) error
 }
 
-// A MaintenanceStore removes what is old or what has to go, and knows which data it
-// keeps.
+// A MaintenanceStore prunes old data, erases personal data, and identifies the data that it keeps.
 type MaintenanceStore interface {
-	// Prune deletes what is older than the time: about limit rows of each table in one
-	// unit. It returns how many rows it deleted; 0 means that nothing is left to delete.
+	// Prune deletes what is older than before: about limit rows of each table in one atomic write.
+	// It returns the number of deleted rows; 0 means that nothing is left to delete.
 	Prune(ctx context.Context, what Prunable, before time.Time, limit int) (int, error)
-	// Erase removes what e says, with the change, in one unit, so it is given few
-	// records at a time. It returns what was there to remove. With DryRun it changes
-	// nothing. ErrInvalid: AnswersWith is no text.
+	// Erase removes what e says, with the change, in one atomic write, so callers pass few records
+	// at a time. It returns what it removed. With DryRun it changes nothing and returns what it
+	// would remove. It fails with ErrInvalid if [CheckText] refuses AnswersWith.
 	Erase(ctx context.Context, e Erasing, change Change) (Erased, error)
-	// Scrub overwrites what was removed and may still be readable in a log of the
-	// database. It doesn't wait long for a reader. Stores without such a log do nothing.
+	// Scrub overwrites removed data that may still be readable in a log of the database. It doesn't
+	// wait long for readers. Stores without such a log do nothing.
 	Scrub(ctx context.Context) error
-	// Identity returns what tells this data from all other: an ID that was made with the
-	// store, never changes, and goes with the data into its backups and copies. Two stores
-	// over the same data have the same one, and so has a store that is bound to a
-	// transaction. ErrNotFound: the store has none yet, since it was not set up by this
-	// release.
+	// Identity returns the ID of this data. It is created with the store, never changes, and is
+	// part of backups and copies. Two stores over the same data return the same ID; so does a store
+	// that is bound to a transaction. It fails with ErrNotFound if the store has none yet, because
+	// an earlier release set it up.
 	Identity(ctx context.Context) (ID, error)
-	// Notify wakes all that wait for deliveries to send, as a commit with new ones does.
-	// A store that is bound to a transaction can't do so when it commits; its host does.
+	// Notify wakes everything that waits for deliveries, as a commit with new deliveries does. A
+	// store that is bound to a transaction doesn't see the commit, so the host application calls
+	// Notify.
 	Notify()
 }
 
@@ -347,23 +339,26 @@ type Prunable int
 
 // What Prune deletes.
 const (
-	// PruneEvents are events, the deliveries of such events, their attempts and
-	// notices, and what is left of deleted webhooks.
+	// PruneEvents deletes events with their deliveries, attempts and notices, and the remains of
+	// deleted webhooks.
 	PruneEvents      Prunable = iota + 1
 	PruneIdempotency          // idempotency records, oldest first
 	PruneQuota                // windows of quotas, by when they began
 	PruneSessions             // links and sessions, by when they expired
 )
 
-// A Change is what commits together with a record. Nothing else makes events, and
-// what is written beside records is written by it.
+// A Change is what commits together with a record. Events (test events apart), audit entries and
+// idempotency records are written only as part of a Change.
 type Change struct {
 	Events []Event
-	// Audit says who did it. Nil for what is not audited.
+	// Audit says who did it. It is nil for operations that aren't audited.
 	Audit *AuditEntry
-	// Idempotency keeps the answer to the call for when it is repeated. Nil unless
-	// the caller asked for it ([Service.Once]).
+	// Idempotency keeps the reply to the call for an idempotent retry. It is nil unless the caller
+	// asked for it ([Service.Once]).
 	Idempotency *IdempotencyRecord
+	// Limit is how many campaigns or usable keys the account may have with the new one. It is 0 for
+	// no limit, and for all calls but CreateKey and CreateCampaign.
+	Limit int
 }
 
 func (c *Change) add(e Event) { c.Events = append(c.Events, e) }

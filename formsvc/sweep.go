@@ -10,39 +10,37 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// Bounds of a sweep.
+// Limits of a sweep.
 const (
-	sweepBatch = 500     // blobs that the store is asked about at once
-	sweepLimit = 100_000 // blobs without a file that one sweep removes; the next one goes on
-	sweepTrust = 100     // so many are removed without asking what share of all they are
+	sweepBatch = 500     // blobs in one query of the store
+	sweepLimit = 100_000 // blobs without a file that one sweep removes; the next sweep continues
+	sweepTrust = 100     // up to this number, orphans are removed without a check of their share
 )
 
-// SweepOptions changes what a sweep does.
+// SweepOptions are the optional settings of a sweep.
 type SweepOptions struct {
-	// DryRun counts what would be removed and leaves it. Defaults to removing it.
+	// DryRun counts what would be removed, and removes nothing. Defaults to removing it.
 	DryRun bool
-	// Force removes blobs without a file although they are more than those with
-	// one; it is no help against [ErrOtherBlobs]. Defaults to [ErrManyOrphans].
+	// Force removes blobs without a file even if they outnumber those with one; it doesn't override
+	// [ErrOtherBlobs]. Defaults to failing with [ErrManyOrphans].
 	Force bool
 }
 
 // A SweepResult says what a sweep found.
 type SweepResult struct {
-	Blobs    int   // that are ours
-	Orphans  int   // of them without a file and older than [SweepAge]
-	Bytes    int64 // of these orphans together
+	Blobs    int   // with the key of a file
+	Orphans  int   // blobs without a file that are older than [SweepAge]
+	Bytes    int64 // total size of the orphans
 	Removed  int   // orphans removed
-	Leftover int   // what uploads that were cut off left behind, removed
+	Leftover int   // remains of interrupted uploads, removed
 }
 
-// Sweep removes blobs older than [SweepAge] that belong to no file, and what
-// uploads that were cut off left behind. It first bars the identifiers of such blobs
-// in the store, so that an upload that was only asleep can't come back and point at
-// what was removed: it fails. Several sweeps may run at once.
+// Sweep removes blobs older than [SweepAge] that belong to no file, and the remains of interrupted
+// uploads. It first bars the identifiers of such blobs in the store: if such an upload was only
+// paused, it fails and can't create a file without content. Several sweeps may run at once.
 //
-// Nothing is removed when the list of blobs can't be read to its end, when most blobs
-// would be removed ([ErrManyOrphans]), nor ever from a blob store that belongs to other
-// data ([ErrOtherBlobs]).
+// Sweep removes nothing if it can't list all blobs, if most blobs would be removed
+// ([ErrManyOrphans]), or if the blob store belongs to other data ([ErrOtherBlobs]).
 func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (_ SweepResult, err error) {
 	defer s.s.span(&ctx, "Files.Sweep").end(&err)
 	if s.s.blobs == nil {
@@ -69,7 +67,7 @@ type sweep struct {
 }
 
 func (w *sweep) run(ctx context.Context, o *SweepOptions) error {
-	// Each time: what was ours when the program started may be another place by now.
+	// Each time: the blob store may have been replaced since the program started.
 	if err := w.claim(ctx, !o.DryRun); err != nil {
 		return err
 	}
@@ -120,7 +118,7 @@ func (w *sweep) list(ctx context.Context) error {
 	return w.judge(ctx)
 }
 
-// judge sorts out which blobs of the batch have no file.
+// judge finds the blobs of the batch that have no file.
 func (w *sweep) judge(ctx context.Context) error {
 	ids := make([]ID, 0, len(w.batch))
 	sizes := make(map[ID]int64, len(w.batch))
@@ -147,7 +145,7 @@ func (w *sweep) judge(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes the blobs of identifiers that no file can have from now on.
+// remove deletes the blobs of barred identifiers.
 func (w *sweep) remove(ctx context.Context, ids []ID) error {
 	barred, err := w.store.BarFiles(ctx, ids)
 	if err != nil {
@@ -162,5 +160,5 @@ func (w *sweep) remove(ctx context.Context, ids []ID) error {
 	return nil
 }
 
-// verifyBatch is how many files are asked for at once; their Blocks are held.
+// verifyBatch is how many files are read at once; their Blocks stay in memory.
 const verifyBatch = 100

@@ -17,8 +17,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// orphan leaves a blob without a file, as an upload that was cut off before its
-// unit does.
+// orphan creates a blob without a file, as an upload that was interrupted before its atomic write.
 func (w *fileWorld) orphan(n int) formsvc.ID {
 	w.tb.Helper()
 	id := formsvc.FloorID(w.clock.Now())[:24] + formsvc.ID(fmt.Sprintf("%012x", 0xabcdef+n))
@@ -77,10 +76,10 @@ func TestSweep(t *testing.T) {
 	wantDamaged(t, w)
 }
 
-// Where the list of blobs breaks off, nothing is known and nothing removed.
+// If the list of blobs is incomplete, nothing is removed.
 func TestSweepListFails(t *testing.T) {
 	w := newFileWorld(t)
-	for i := range 1200 { // more than are judged at once
+	for i := range 1200 { // more than one batch
 		w.orphan(i)
 	}
 	w.clock.add(2 * formsvc.SweepAge)
@@ -105,7 +104,7 @@ func TestSweepListFails(t *testing.T) {
 }
 
 // With the wrong database every blob looks like an orphan.
-func TestSweepDoubts(t *testing.T) {
+func TestSweepRefusesManyOrphans(t *testing.T) {
 	w := newFileWorld(t)
 	for i := range 101 {
 		w.orphan(i)
@@ -125,8 +124,8 @@ func TestSweepDoubts(t *testing.T) {
 	}
 }
 
-// An upload that was stopped for a day between its blob and its unit must not
-// come back with a file whose bytes are gone.
+// An upload that was paused for a day between its blob and its atomic write must not create a file
+// without bytes.
 func TestSweepDuringUpload(t *testing.T) {
 	w := newFileWorld(t)
 	w.store.disturb(func(method string, _ int) error {
@@ -167,7 +166,7 @@ func TestSweepAgain(t *testing.T) {
 	}
 }
 
-// A cleaner counts how often it is asked.
+// A cleaner counts calls of Clean.
 type cleaner struct {
 	*shelf
 
@@ -179,7 +178,7 @@ func (c *cleaner) Clean(_ context.Context, before time.Time) (int, error) {
 	return 7, nil
 }
 
-func TestSweepCleans(t *testing.T) {
+func TestSweepCleansInterruptedUploads(t *testing.T) {
 	var c *cleaner
 	w := newFileWorld(t)
 	c = &cleaner{shelf: w.shelf}

@@ -9,9 +9,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// testEvent returns an event for trying a webhook: of the first type that it
-// listens to, about a response that does not exist. The campaign is the
-// webhook's own, if it has one.
+// testEvent returns a test event for a webhook: of the first type that it listens to, about a
+// response that doesn't exist. Its campaign is the webhook's, if it has one.
 func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 	now := c.now()
 	campaign := Campaign{ID: c.newID(now), CampaignInput: CampaignInput{Title: "Test campaign"}}
@@ -42,14 +41,14 @@ func (c *core) testEvent(ctx context.Context, hook *Webhook) (Event, error) {
 		extra.member, extra.json = "file", testFile(c.newID(now), &r)
 	case webhook.SignatureCompleted:
 		extra.member, extra.json = "signature", testSignature(c.newID(now), &r)
-	case webhook.ResponseCreated:
+	case webhook.ResponseCreated, webhook.ResponseDeleted:
 	}
 	e := c.newEvent(t, &campaign, &r, now, extra)
 	e.Test = true
 	return e, nil
 }
 
-// testDocument is what the sample file has in it.
+// testDocument is the content of the sample file.
 const testDocument = "This is a test.\n"
 
 func testFile(id ID, r *Response) []byte {

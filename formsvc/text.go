@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// CheckText returns an error that is [ErrInvalid] when a text can't be stored
-// alike by every store: not UTF-8, or with a NUL character. Services check what
-// comes in; stores check again, so that no two of them ever disagree.
+// CheckText returns an error that is [ErrInvalid] if a text isn't UTF-8 or has a NUL character,
+// since not every store can keep it. Services check input; stores check again, so that all behave
+// the same.
 func CheckText(texts ...string) error {
 	for _, s := range texts {
 		if strings.IndexByte(s, 0) >= 0 {
@@ -21,7 +21,7 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// textFault returns why CheckText refuses a text, or nothing.
+// textFault returns why CheckText refuses a text, or "".
 func textFault(s string) (code, detail string) {
 	switch {
 	case strings.IndexByte(s, 0) >= 0:
@@ -32,7 +32,7 @@ func textFault(s string) (code, detail string) {
 	return "", ""
 }
 
-// checkLine notes what is wrong with a text of at most maxRunes characters.
+// checkLine notes the faults of a text that may have up to maxRunes characters.
 func (e *ValidationError) checkLine(pointer, s string, maxRunes int) {
 	if code, detail := textFault(s); code != "" {
 		e.add(pointer, code, "%s", detail)
@@ -41,7 +41,7 @@ func (e *ValidationError) checkLine(pointer, s string, maxRunes int) {
 	}
 }
 
-// pointerEscape escapes a member name for a JSON Pointer (RFC 6901 §3).
+// pointerEscape escapes a field name for a JSON Pointer (RFC 6901 §3).
 func pointerEscape(name string) string {
 	if !strings.ContainsAny(name, "~/") {
 		return name

@@ -2,22 +2,22 @@ package formsvc
 
 import "context"
 
-// A Tracer makes spans of what a [Service] does: package otelformsvc has one for
-// OpenTelemetry. Its methods are called by several goroutines at once, on the way of
-// every request, so they must return at once.
+// A Tracer creates spans for the operations of a [Service]; package otelformsvc has one for
+// OpenTelemetry. Its methods are called concurrently and during every request, so they must not
+// block.
 type Tracer interface {
-	// Start begins a span of an operation, such as "Responses.Create", as a child of the
-	// span in ctx. It returns the context that the operation works with, and what ends
-	// the span: called once, with the operation's error.
+	// Start begins a span of an operation, such as "Responses.Create", as a child of the span in
+	// ctx. It returns the context for the operation, and a function that ends the span; that
+	// function is called once, with the operation's error.
 	Start(ctx context.Context, operation string) (context.Context, func(error))
-	// TraceParent returns the span in ctx as the header traceparent of W3C Trace Context
-	// (version 00) has it, or "" when there is none. It is kept with the events of the
-	// operation; what has another form is not.
+	// TraceParent returns the span in ctx as the header traceparent of W3C Trace Context (version
+	// 00) has it, or "" when there is none. It is stored with the events of the operation; texts of
+	// another form are ignored.
 	TraceParent(ctx context.Context) string
 }
 
-// span begins the span of an operation and replaces its context. Every exported method
-// that takes a context, but for [Service.Run], begins with
+// span begins the span of an operation and replaces its context. Every exported method that takes a
+// context, except [Service.Run] and [Events.Follow], begins with
 //
 //	defer core.span(&ctx, "Noun.Verb").end(&err)
 func (c *core) span(ctx *context.Context, operation string) span {
@@ -29,7 +29,7 @@ func (c *core) span(ctx *context.Context, operation string) span {
 	return span{done}
 }
 
-// A span is one that has begun, or none.
+// A span is a started span; the zero span does nothing.
 type span struct{ done func(error) }
 
 func (s span) end(err *error) {
@@ -38,7 +38,7 @@ func (s span) end(err *error) {
 	}
 }
 
-// traceParent returns what events that are raised in ctx keep, see [Event.TraceParent].
+// traceParent returns [Event.TraceParent] for events that are raised in ctx.
 func (c *core) traceParent(ctx context.Context) string {
 	if c.tracer == nil {
 		return ""

@@ -15,10 +15,9 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// spans is a Tracer that remembers what it was told. The traceparent of a span has its
-// number.
+// spans is a Tracer that records its calls. The traceparent of a span contains its number.
 type spans struct {
-	parent string // what TraceParent returns instead; "" for that of the span
+	parent string // what TraceParent returns instead of the span's; "" for the span's
 
 	mu    sync.Mutex
 	names []string
@@ -50,8 +49,7 @@ func (s *spans) TraceParent(ctx context.Context) string {
 
 func traceParent(number any) string { return fmt.Sprintf("00-%032x-%016x-01", number, number) }
 
-// take returns the spans since the last take, in the order in which they began, and how
-// they ended.
+// take returns the spans since the last take, in the order of their start, and their errors.
 func (s *spans) take() ([]string, map[string]error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +80,8 @@ func tracedWorld(t *testing.T) (svc *formsvc.Service, s *spans, c formsvc.Campai
 	return svc, s, c, store
 }
 
-// Every exported method that takes a context runs in a span of its name, which ends
-// with its error.
+// Every exported method that takes a context runs in a span with its name, which ends with its
+// error.
 func TestEveryOperationHasASpan(t *testing.T) {
 	svc, s, c, _ := tracedWorld(t)
 	export, err := svc.Responses.Export(t.Context(), formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID})
@@ -123,8 +121,8 @@ func TestEveryOperationHasASpan(t *testing.T) {
 	}
 }
 
-// callWithNothing calls a method with zero values and returns its error; nil when it has
-// none or panics, which some do with nothing to work on.
+// callWithNothing calls a method with zero values and returns its error; nil if it has none or
+// panics, as some do with zero values.
 func callWithNothing(ctx context.Context, method reflect.Value) (err error) {
 	defer func() { _ = recover() }()
 	args := []reflect.Value{reflect.ValueOf(ctx)}
@@ -142,7 +140,7 @@ func callWithNothing(ctx context.Context, method reflect.Value) (err error) {
 	return err
 }
 
-// Events keep the span of the operation that raised them, whatever raises them.
+// Events keep the span of the operation that raised them, for every operation.
 func TestEventsKeepTheirTrace(t *testing.T) {
 	svc, s, c, queue := tracedWorld(t)
 	ctx := t.Context()
@@ -203,7 +201,7 @@ func TestEventsKeepTheirTrace(t *testing.T) {
 	}
 }
 
-// waiting returns the events that a webhook has deliveries of.
+// waiting returns the events for which a webhook has deliveries.
 func waiting(t *testing.T, svc *formsvc.Service, hook *formsvc.Webhook) map[formsvc.ID]bool {
 	t.Helper()
 	page, err := svc.Deliveries.List(t.Context(), formsvc.DeliveryQuery{AccountID: hook.AccountID, WebhookID: hook.ID})
@@ -217,8 +215,8 @@ func waiting(t *testing.T, svc *formsvc.Service, hook *formsvc.Webhook) map[form
 	return events
 }
 
-// What a tracer passes on from a client without looking at it is not kept.
-func TestOnlyTracesAreKept(t *testing.T) {
+// A traceparent that a tracer passes on unchecked from a client isn't stored unless it is valid.
+func TestOnlyValidTraceParentsAreKept(t *testing.T) {
 	svc, s, c, _ := tracedWorld(t)
 	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for parent, want := range map[string]string{

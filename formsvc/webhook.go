@@ -3,6 +3,7 @@ package formsvc
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -14,12 +15,12 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Webhook is an address that is told of events.
+// A Webhook is a URL that receives events.
 type Webhook struct {
 	ID         ID
 	AccountID  ID
 	URL        string      // absolute, http or https
-	Events     []EventType // what it listens to, in the order of [webhook.EventTypes]
+	Events     []EventType // what it listens to, in the order of [webhook.KnownEventTypes]
 	CampaignID ID          // events of this campaign only; "" means all
 	Secret     string      // signs every request
 	// Previous is the secret before Secret. Until PreviousUntil it still signs
@@ -28,21 +29,20 @@ type Webhook struct {
 	Previous      string
 	PreviousUntil time.Time
 	Headers       []Header // sent with every request, by name
-	Disabled      bool     // gets nothing but what is redelivered by hand
-	Version       int64    // 1 when made, one more with every change
+	Disabled      bool     // receives only what is redelivered manually
+	Version       int64    // 1 for a new webhook, one more with every change
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 }
 
-// A Header is a request header of a webhook's own, such as a token that its
-// receiver wants to see.
+// A Header is a custom header of a webhook, such as a token that its receiver requires.
 type Header struct {
 	Name  string // in the canonical form of [net/http.CanonicalHeaderKey]
 	Value string
 }
 
-// Listens reports whether the webhook is told of the event. Stores that choose
-// by query must agree with it.
+// Listens reports whether the webhook receives the event. Stores that filter by query must agree
+// with it.
 func (w *Webhook) Listens(e *Event) bool {
 	return !w.Disabled && w.AccountID == e.AccountID &&
 		(w.CampaignID == "" || w.CampaignID == e.CampaignID) && slices.Contains(w.Events, e.Type)
@@ -51,18 +51,18 @@ func (w *Webhook) Listens(e *Event) bool {
 // WebhookKey names one webhook of one account.
 type WebhookKey struct{ AccountID, ID ID }
 
-// WebhookInput is what an account's owner decides about a webhook.
+// WebhookInput is the part of a webhook that the account's owner sets.
 type WebhookInput struct {
 	URL        string
 	Events     []EventType // at least one
 	CampaignID ID          // "" means all campaigns
-	Secret     string      // 1 to 256 bytes of UTF-8, see [SecretWarning]; "" means that one is generated, or kept
+	Secret     string      // 1 to 256 bytes of UTF-8, see [SecretWarning]; "" generates one, or keeps the current one
 	Headers    []HeaderInput
 	Disabled   bool
 }
 
-// HeaderInput is a header of a webhook's own. With Keep, the value is the one
-// that the webhook has for that name.
+// HeaderInput is a custom header of a webhook. With Keep, the webhook's current value for that name
+// is kept; that is refused if the scheme, host or port of the URL changes.
 type HeaderInput struct {
 	Name, Value string
 	Keep        bool
@@ -71,24 +71,25 @@ type HeaderInput struct {
 // A Subscription is what [Webhooks.Create] returns, for [Once.Reply].
 type Subscription struct {
 	Webhook Webhook
-	Created bool // false when there was one already
+	Created bool // false if it existed already
 }
 
-// Webhooks makes and manages webhooks. It is safe for concurrent use.
+// Webhooks creates and manages webhooks. It is safe for concurrent use.
 type Webhooks struct{ s *core }
 
-// Create makes a webhook. When the account has one with the same URL, events and
-// campaign already, it returns that one with created false, so that subscribing
-// twice is harmless; it fails with a *[WebhookExistsError] when in gives another secret
-// than that one's, or other headers, since they would otherwise be ignored.
+// Create creates a webhook. If the account already has one with the same URL, events and campaign,
+// it returns that one with created false, so subscribing twice is harmless. An empty Secret and no
+// Headers match any. Otherwise Create fails with a *[WebhookExistsError], unless the Secret is that
+// one's and has at least 16 bytes, and the Headers, if there are any, are that one's too. So nobody
+// can find out a weak secret or a header by guessing.
 //
-// It fails with a *[ValidationError], also when the campaign is not the account's,
-// and with [ErrLimit] at the 51st webhook of an account.
+// It fails with a *[ValidationError], also if the account has no such campaign, and with a
+// *[LimitError] at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {
 	defer w.s.span(&ctx, "Webhooks.Create").end(&err)
 	hook, v, err := w.make(ctx, account, in)
 	if err == nil {
-		hook.Headers = v.headersOf(in.Headers, nil)
+		hook.Headers = v.headersOf(in.Headers, nil, false)
 		err = v.err()
 	}
 	if err != nil {
@@ -100,8 +101,7 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ We
 	now := w.s.now()
 	hook.ID, hook.Version, hook.CreatedAt, hook.UpdatedAt = w.s.newID(now), 1, now, now
 	stored, created, err := w.s.store.CreateWebhook(ctx, hook, MaxWebhooks, func(stored *Webhook, created bool) (Change, error) {
-		if !created && (in.Secret != "" && in.Secret != stored.Secret ||
-			len(in.Headers) > 0 && !slices.Equal(hook.Headers, stored.Headers)) {
+		if !created && !in.mayBe(stored, hook.Headers) {
 			return Change{}, &WebhookExistsError{ID: stored.ID}
 		}
 		change := Change{Idempotency: w.s.record(&Subscription{Webhook: w.current(*stored), Created: created})}
@@ -111,13 +111,23 @@ func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ We
 		return change, nil
 	})
 	if err != nil {
-		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", err)
+		return Webhook{}, false, fmt.Errorf("formsvc: create webhook: %w", limited(err, "webhooks", MaxWebhooks))
 	}
 	return w.current(stored), created, nil
 }
 
-// audit returns an entry about a webhook. Of its address it names the host alone:
-// paths and queries may hold secrets.
+// mayBe reports whether Create may return the stored webhook for this input, whose headers are given
+// in their stored form. Only a caller that knows a strong secret learns whether its headers are right.
+func (in *WebhookInput) mayBe(stored *Webhook, headers []Header) bool {
+	if in.Secret == "" && len(in.Headers) == 0 {
+		return true
+	}
+	known := len(in.Secret) >= strongSecret && subtle.ConstantTimeCompare([]byte(in.Secret), []byte(stored.Secret)) == 1
+	return known && (len(in.Headers) == 0 || slices.Equal(headers, stored.Headers))
+}
+
+// audit returns an entry about a webhook. It contains only the host of the URL, since paths and
+// queries may contain secrets.
 func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
 	events := make([]string, len(hook.Events))
 	for i, t := range hook.Events {
@@ -133,12 +143,10 @@ func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
 	return w.s.audit(hook.AccountID, action, hook.ID, details)
 }
 
-// Replace sets everything the owner decides. A secret in in replaces the current
-// one at once, and the previous one with it; without one, secrets stay (see
-// [Webhooks.Rotate] for changing it without losing deliveries). ifVersion names
-// the version the caller has seen, and the call fails with [ErrStale] when the
-// webhook is another by now; 0 means any. It fails with [ErrNotFound] and
-// *[ValidationError] as Create does.
+// Replace sets every field of in. in.Secret replaces the current and the previous secret at once;
+// "" keeps both. To change the secret without losing deliveries, use [Webhooks.Rotate]. Replace
+// fails with [ErrStale] unless the webhook's version is ifVersion; 0 means any version. It fails
+// with [ErrNotFound] and *[ValidationError] as Create does.
 func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (_ Webhook, err error) {
 	defer w.s.span(&ctx, "Webhooks.Replace").end(&err)
 	next, v, err := w.make(ctx, key.AccountID, in)
@@ -149,9 +157,9 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 		if ifVersion != 0 && hook.Version != ifVersion {
 			return Change{}, ErrStale
 		}
-		// Only here is known which values there are to keep.
+		// Only here the values to keep are known.
 		v := ValidationError{Fields: slices.Clip(v.Fields), given: v.given}
-		headers := v.headersOf(in.Headers, hook.Headers)
+		headers := v.headersOf(in.Headers, hook.Headers, !sameOrigin(hook.URL, next.URL))
 		if err := v.err(); err != nil {
 			return Change{}, err
 		}
@@ -164,7 +172,7 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 		return Change{Audit: w.audit(hook, AuditWebhookUpdated)}, nil
 	})
 	if wrong := v.err(); wrong != nil && !errors.Is(err, ErrInvalid) {
-		err = wrong // comes before what is wrong with the record
+		err = wrong // is reported before faults of the record
 	}
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
@@ -172,8 +180,7 @@ func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, 
 	return w.current(hook), nil
 }
 
-// make returns the webhook that in describes, without its headers and what only a
-// new one gets, and what is wrong with it.
+// make returns the webhook of in, without headers and the fields of a new record, and its faults.
 func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webhook, v ValidationError, _ error) {
 	v = w.s.faults()
 	in.check(&v)
@@ -196,7 +203,7 @@ func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webh
 	hook := Webhook{
 		AccountID: account, URL: in.URL, CampaignID: in.CampaignID, Secret: in.Secret, Disabled: in.Disabled,
 	}
-	for _, t := range webhook.EventTypes() {
+	for _, t := range webhook.KnownEventTypes() {
 		if slices.Contains(in.Events, t) {
 			hook.Events = append(hook.Events, t)
 		}
@@ -204,7 +211,7 @@ func (w Webhooks) make(ctx context.Context, account ID, in WebhookInput) (_ Webh
 	return hook, v, nil
 }
 
-// current returns the webhook without a previous secret that no longer signs.
+// current returns the webhook without an expired previous secret.
 func (w Webhooks) current(hook Webhook) Webhook {
 	if !w.s.now().Before(hook.PreviousUntil) {
 		hook.Previous, hook.PreviousUntil = "", time.Time{}
@@ -234,21 +241,21 @@ func (in *WebhookInput) check(v *ValidationError) {
 		v.add("/events", "required", "must name at least one event")
 	}
 	for i, t := range in.Events {
-		if !slices.Contains(webhook.EventTypes(), t) {
-			v.add(fmt.Sprintf("/events/%d", i), "unknown_event", "must be one of %v", webhook.EventTypes())
+		if !slices.Contains(webhook.KnownEventTypes(), t) {
+			v.add(fmt.Sprintf("/events/%d", i), "unknown_event", "must be one of %v", webhook.KnownEventTypes())
 		}
 	}
 	checkSecret(v, in.Secret)
 }
 
-// Bounds of a secret in bytes. HMAC-SHA-256 gains nothing from more than 64.
+// Limits of a secret in bytes. HMAC-SHA-256 gains nothing from more than 64.
 const (
 	strongSecret = 16
 	maxSecret    = 256
 )
 
-// SecretWarning says that a secret given for a webhook is weak, for people to read, or
-// returns "" when it is not. A weak one is taken: receivers exist that have one already.
+// SecretWarning returns a text for people if a webhook's secret is weak, or "". Weak secrets are
+// accepted, because existing receivers may have one.
 func SecretWarning(secret string) string {
 	if secret == "" || len(secret) >= strongSecret {
 		return ""
@@ -256,7 +263,7 @@ func SecretWarning(secret string) string {
 	return fmt.Sprintf("The secret is weak: with fewer than %d bytes it can be found out from one signed request.", strongSecret)
 }
 
-// checkSecret allows "".
+// checkSecret notes the faults of a secret; "" is allowed.
 func checkSecret(v *ValidationError, secret string) {
 	if len(secret) > maxSecret {
 		v.add("/secret", "out_of_range", "must have between 1 and %d bytes", maxSecret)
@@ -274,18 +281,17 @@ func newSecret() string {
 
 // Rotation says how [Webhooks.Rotate] changes a secret.
 type Rotation struct {
-	// Secret is the new one, 1 to 256 bytes, see [SecretWarning]; "" means that one is generated.
+	// Secret is the new secret, 1 to 256 bytes, see [SecretWarning]; "" generates one.
 	Secret string
-	// Grace is for how long the old secret still signs, 0 to MaxGrace. 0 means
-	// that it stops at once, as is right for one that leaked.
+	// Grace is how long the old secret still signs, 0 to MaxGrace. 0 means that it stops at once;
+	// use it if the secret leaked.
 	Grace time.Duration
 }
 
-// Rotate gives a webhook a new secret. During the grace period
-// x-service-signature is made with the old one, and webhook-signature carries
-// one signature of each, so that receivers can change over when they like;
-// afterwards only the new one signs. Rotating again during it drops the oldest
-// of the three. It fails with [ErrNotFound] and *[ValidationError].
+// Rotate gives a webhook a new secret. During the grace period x-service-signature is signed with
+// the old secret, and webhook-signature has a signature of each, so that receivers can switch at
+// any time. Afterwards only the new secret signs. Rotating again during the grace period drops the
+// oldest of the three. It fails with [ErrNotFound] and *[ValidationError].
 func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Webhook, err error) {
 	defer w.s.span(&ctx, "Webhooks.Rotate").end(&err)
 	v := w.s.faults()
@@ -317,9 +323,9 @@ func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Web
 	return w.current(hook), nil
 }
 
-// SetDisabled disables a webhook or enables it again. While it is disabled,
-// events make no deliveries for it and what waits for it rests; what is
-// redelivered by hand goes out. It fails with [ErrNotFound].
+// SetDisabled disables a webhook or enables it again. While it is disabled, events create no
+// deliveries for it, and waiting deliveries stay waiting; only manual redeliveries are sent. It
+// fails with [ErrNotFound].
 func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (_ Webhook, err error) {
 	defer w.s.span(&ctx, "Webhooks.SetDisabled").end(&err)
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
@@ -336,9 +342,9 @@ func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool
 	return w.current(hook), nil
 }
 
-// Test sends a webhook an event that did not happen: shaped like the first of
-// those it listens to, marked with "test": true, on the way that every delivery
-// takes, once, also while the webhook is disabled. It fails with [ErrNotFound].
+// Test sends a test event to a webhook. The event has the first type that the webhook listens to
+// and is marked with "test": true. It is delivered like every other one, but with one attempt only,
+// and even if the webhook is disabled. It fails with [ErrNotFound].
 func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err error) {
 	defer w.s.span(&ctx, "Webhooks.Test").end(&err)
 	hook, err := w.s.store.Webhook(ctx, key)
@@ -381,9 +387,8 @@ func (w Webhooks) List(ctx context.Context, account ID) (_ []Webhook, err error)
 	return hooks, nil
 }
 
-// Delete removes a webhook; deliveries still waiting for it are never sent,
-// attempts under way are not cut off. It fails with [ErrNotFound] when the
-// account has no such webhook.
+// Delete removes a webhook. Waiting deliveries are never sent; attempts under way continue. It
+// fails with [ErrNotFound] if the account has no such webhook.
 func (w Webhooks) Delete(ctx context.Context, key WebhookKey) (err error) {
 	defer w.s.span(&ctx, "Webhooks.Delete").end(&err)
 	if err := w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)}); err != nil {

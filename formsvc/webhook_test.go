@@ -26,7 +26,7 @@ func TestWebhookURLs(t *testing.T) {
 		{"http://example.com", nil},
 		{"https://example.com:8443/a/b?c=d&e", nil},
 		{"HTTPS://EXAMPLE.COM/", nil},
-		{"http://127.0.0.1:9000/hook", nil}, // what may be reached is not decided here
+		{"http://127.0.0.1:9000/hook", nil}, // reachable addresses are decided elsewhere
 		{"http://[::1]/", nil},
 		{long, nil},
 		{long + "x", []string{"/url too_long"}},
@@ -70,7 +70,7 @@ func TestWebhookInput(t *testing.T) {
 	}{
 		{"nothing", input{}, []string{"/url required", "/events required"}},
 		{"no event", input{URL: url, Events: []formsvc.EventType{}}, []string{"/events required"}},
-		{"unknown events", input{URL: url, Events: []formsvc.EventType{"", webhook.FileUploaded, "response.deleted"}}, []string{
+		{"unknown events", input{URL: url, Events: []formsvc.EventType{"", webhook.FileUploaded, "response.removed"}}, []string{
 			"/events/0 unknown_event", "/events/2 unknown_event",
 		}},
 		{"shortest secret", input{URL: url, Events: created(), Secret: "x"}, nil},
@@ -115,8 +115,8 @@ func TestCreateWebhook(t *testing.T) {
 	}
 }
 
-// A secret that is not given is made: 32 bytes, never twice the same.
-func TestWebhookSecretIsMade(t *testing.T) {
+// Without a secret one is generated: 32 bytes, never the same twice.
+func TestWebhookSecretIsGenerated(t *testing.T) {
 	w := newWorld(t)
 	pattern := regexp.MustCompile(`^whsec_[A-Za-z0-9+/]{43}=$`)
 	seen := make(map[string]bool)

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends the response as the JSON object that clients get and
-// webhooks carry: the members of the specification, then those this service
-// adds (campaignUuid, updatedAt, completedAt).
+// AppendJSON appends the response as the JSON object that clients get and webhooks carry: the
+// fields of the specification, then those that this service adds (campaignUuid, updatedAt,
+// completedAt).
 func (r *Response) AppendJSON(b []byte) []byte {
 	return appendResponse(b, r, true)
 }
 
-// appendResponse leaves the answers out on demand, for a payload over its limit.
+// appendResponse appends the response, without the answers if answers is false.
 func appendResponse(b []byte, r *Response, answers bool) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, r.ID...)
@@ -64,10 +64,10 @@ func AppendTime(b []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
 	hour, minute, second := t.Clock()
-	if year < 0 || year > 9999 { // no RFC 3339; services let none in
+	if year < 0 || year > 9999 { // not possible in RFC 3339; services refuse such times
 		return append(t.AppendFormat(append(b, '"'), "2006-01-02T15:04:05.000Z"), '"')
 	}
-	// By hand: time's own formatting was a third of the time of a list.
+	// Formatting with package time took a third of the time of a list.
 	b = append(b, '"')
 	b = appendDigits(b, year, 4)
 	b = appendDigits(append(b, '-'), int(month), 2)
@@ -79,7 +79,7 @@ func AppendTime(b []byte, t time.Time) []byte {
 	return append(b, 'Z', '"')
 }
 
-// appendDigits appends n as a decimal number of that many digits.
+// appendDigits appends n as a decimal number with that many digits.
 func appendDigits(b []byte, n, digits int) []byte {
 	start := len(b)
 	for range digits {
@@ -94,8 +94,8 @@ func appendDigits(b []byte, n, digits int) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string (RFC 8259 §7): only what must be
-// escaped is, so that text keeps its bytes. Invalid UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string (RFC 8259 §7): it escapes only what must be escaped, so
+// that text keeps its bytes. Invalid UTF-8 becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0

@@ -68,7 +68,7 @@ func TestAppendResponse(t *testing.T) {
 	})
 }
 
-// Strings that are not UTF-8 come out as encoding/json reads them.
+// Strings that aren't UTF-8 are written as encoding/json reads them.
 func TestAppendResponseOfAnyBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := string(rapid.SliceOf(rapid.OneOf(rapid.Byte(), rapid.SampledFrom([]byte("\xc3\xa9\xed\xa0\x80\"\\\n")))).Draw(t, "name"))
@@ -110,7 +110,7 @@ func TestAppendTime(t *testing.T) {
 		{time.Time{}, `null`},
 		{time.Unix(0, 0), `"1970-01-01T00:00:00.000Z"`},
 		{start(), `"2026-11-21T08:30:00.123Z"`},
-		{start().Add(999_999), `"2026-11-21T08:30:00.123Z"`}, // cut, not rounded
+		{start().Add(999_999), `"2026-11-21T08:30:00.123Z"`}, // truncated, not rounded
 		{start().In(time.FixedZone("", -9*60*60-30*60)), `"2026-11-21T08:30:00.123Z"`},
 		{time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), `"9999-12-31T23:59:59.999Z"`},
 	} {

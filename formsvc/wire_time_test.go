@@ -9,9 +9,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// TestTimesAreWrittenAsPackageTimeDoes compares the digits set by hand with the
-// standard library's.
-func TestTimesAreWrittenAsPackageTimeDoes(t *testing.T) {
+// TestAppendTimeAgreesWithPackageTime compares AppendTime with the standard library's formatting.
+func TestAppendTimeAgreesWithPackageTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		zone := time.FixedZone("", rapid.IntRange(-14*3600, 14*3600).Draw(t, "zone"))

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Statuses that have a meaning of their own.
+// Statuses with a special meaning.
 const (
-	StatusPending   = "pending"   // of a new response (specification)
-	StatusValidated = "validated" // the other status that the specification shows
+	StatusPending   = "pending"   // status of a new response (specification)
+	StatusValidated = "validated" // the specification's other status
 	StatusCompleted = "completed" // the final status by default
 )
 
-// maxStatus bounds a status, in characters.
+// maxStatus is the largest length of a status, in characters.
 const maxStatus = 64
 
-// statusRule says which text can be a status.
+// statusRule describes the texts that can be a status.
 const statusRule = "must have 1 to 64 characters, none of them a control character, and no space at its ends"
 
 // isStatus reports whether a text follows statusRule.
@@ -28,17 +28,16 @@ func isStatus(s string) bool {
 		!strings.ContainsFunc(s, unicode.IsControl) && strings.TrimSpace(s) == s
 }
 
-// A Workflow says which statuses a response may have and which may follow
-// which. The zero value allows any status after any, with "completed" final. A
-// status is any text of 1 to 64 characters without control characters and without
-// spaces at its ends; "Done" and "done" are two.
+// A Workflow says which statuses a response may have and which may follow which. The zero value
+// allows any status after any, with "completed" final. A status is any text of 1 to 64 characters
+// without control characters and without spaces at its ends; "Done" and "done" differ.
 type Workflow struct {
-	Statuses    []string            // the known ones; "pending" is always known. Defaults to any
-	Transitions map[string][]string // from → the ones that may follow. Defaults to any after any
-	Final       []string            // the ones that finish a response. Defaults to "completed"
+	Statuses    []string            // the known statuses; "pending" is always known. Defaults to any
+	Transitions map[string][]string // from → the statuses that may follow. Defaults to any after any
+	Final       []string            // the statuses that finish a response. Defaults to "completed"
 }
 
-// Check returns an error when the workflow contradicts itself.
+// Check returns an error if the workflow is contradictory.
 func (w *Workflow) Check() error {
 	for _, s := range slices.Concat(w.Statuses, w.Final, slices.Collect(maps.Keys(w.Transitions))) {
 		if !isStatus(s) {
@@ -70,7 +69,7 @@ func (w *Workflow) final(status string) bool {
 	return slices.Contains(w.Final, status)
 }
 
-// allow returns a *TransitionError when to must not follow from.
+// allow returns a *TransitionError if to must not follow from.
 func (w *Workflow) allow(from, to string) error {
 	if from == to || w.Transitions == nil {
 		return nil
@@ -82,7 +81,7 @@ func (w *Workflow) allow(from, to string) error {
 	return &TransitionError{From: from, To: to, Allowed: slices.Sorted(slices.Values(allowed))}
 }
 
-// next returns the statuses that may follow, sorted, and whether any other may, too.
+// next returns the statuses that may follow, sorted, and whether any other may follow, too.
 func (w *Workflow) next(from string) (statuses []string, others bool) {
 	known := w.Statuses
 	if w.Transitions != nil {

@@ -120,7 +120,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// A change that the workflow refuses changes nothing else either.
+// A patch with a refused transition changes nothing.
 func TestRefusedTransitionChangesNothing(t *testing.T) {
 	w := newWorld(t, withWorkflow(review()))
 	c := w.campaign()
@@ -133,12 +133,12 @@ func TestRefusedTransitionChangesNothing(t *testing.T) {
 	if got, err := w.svc.Responses.Get(w.ctx, responseKey(&r)); err != nil || got != r || len(w.store.take()) != 0 {
 		t.Errorf("the response is now %+v, %v", got, err)
 	}
-	// What is malformed is told before what is not allowed.
+	// Malformed fields are reported before refused transitions.
 	_, err = w.update(&r, formsvc.ResponsePatch{Status: new("accepted"), Email: new("x")})
 	wantFaults(t, err, "/user/email invalid_email")
 }
 
-// CompletedAt follows the last time that a final status was entered.
+// CompletedAt is the last time at which a final status was entered.
 func TestCompletedAt(t *testing.T) {
 	created, moved, done := webhook.ResponseCreated, webhook.ResponseStatusChanged, webhook.ResponseCompleted
 	w := newWorld(t, withWorkflow(review()))
@@ -151,7 +151,7 @@ func TestCompletedAt(t *testing.T) {
 	for _, step := range []struct {
 		to     string
 		events []formsvc.EventType
-		keeps  bool // CompletedAt stays as it is
+		keeps  bool // CompletedAt stays unchanged
 	}{
 		{"review", []formsvc.EventType{moved}, true},
 		{"accepted", []formsvc.EventType{moved, done}, false},
@@ -184,7 +184,7 @@ func TestCompletedAt(t *testing.T) {
 			t.Errorf("%s to %s raises %q", from, step.to, types)
 		}
 	}
-	// Its content may change; it stays finished since then.
+	// Its content may change without changing CompletedAt.
 	w.clock.add(time.Hour)
 	if after := w.updated(&r, formsvc.ResponsePatch{FirstName: new("X")}); !after.CompletedAt.Equal(completed) {
 		t.Errorf("completed at %v", after.CompletedAt)
@@ -225,7 +225,7 @@ func TestTransitionErrorText(t *testing.T) {
 	}
 }
 
-// The statuses that people may choose are those that an update takes.
+// Statuses returns exactly the statuses that Update accepts.
 func TestStatusesThatMayFollow(t *testing.T) {
 	for _, flow := range []*formsvc.Workflow{
 		{}, review(), {Statuses: []string{"b", "a"}}, {Transitions: map[string][]string{"pending": {"b", "a"}}},

@@ -7,15 +7,15 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// getMe tells whose key it is, what it may do and how often, so that a client can
-// try its key without touching anything. It is itself counted.
+// getMe returns the account, permissions and quota of the key, so that a client can test its key without side effects.
+// The request counts for the quota.
 func (h *Handler) getMe(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	account, err := h.svc.Accounts.Get(c.r.Context(), c.who.AccountID)
+	account, err := h.svc.Accounts.Get(c.ctx(), c.who.AccountID)
 	if errors.Is(err, formsvc.ErrNotFound) {
-		return formsvc.ErrUnauthenticated // a key without its account opens nothing
+		return formsvc.ErrUnauthenticated // a key without its account grants nothing
 	}
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (h *Handler) getMe(c *call) error {
 	b = append(b, `,"name":`...)
 	b = appendString(b, account.Name)
 	b = append(b, `},"key":`...)
-	if c.who.KeyID == "" { // an embedder's own authentication
+	if c.who.KeyID == "" { // authentication by the host application
 		b = append(b, `null`...)
 	} else {
 		b = append(b, `{"uuid":`...)

@@ -1,152 +1,118 @@
 package httpx
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// freeBody is how many bytes of every body don't count for [Options.MaxBodies].
+// freeBody is how many bytes of each body don't count for [Options.MaxBodies].
 const freeBody = 16 << 10
 
-// refusalsEvery is how often the log is told of refused requests at most.
+// refusalsEvery is the shortest time between two log records about refused requests.
 const refusalsEvery = 10 * time.Second
 
-// Why a request is refused for want of room.
-var (
-	errCrowded = errors.New("as many requests wait as may")
-	errNoPlace = errors.New("no place became free in time")
-	errBodies  = errors.New("bodies have as many bytes together as they may")
+// heavyAt is the size of a body from which an account counts as heavy, for heavyFor.
+const (
+	heavyAt  = 256 << 10
+	heavyFor = time.Minute
 )
 
-// A gate has places for requests that are worked on, and a bounded line before it. Who
-// comes back, having been in before, goes first: work was done for him already, and
-// what he read is in memory. It is safe for concurrent use.
-type gate struct {
-	wait time.Duration // the longest anybody waits
-	room int           // how many newcomers may wait
+// How many lists and how many requests of heavy accounts are served at once. Each may hold a page of 4 MiB and its records, and keeps a
+// processor busy for milliseconds.
+func listSlots() int  { return max(4, 2*runtime.GOMAXPROCS(0)) }
+func heavySlots() int { return max(2, runtime.GOMAXPROCS(0)) }
 
-	mu       sync.Mutex
-	free     int // not above 0 while anybody waits
-	newcomer list.List
-	returner list.List // of *waiter, both
-}
-
-// A waiter stands in line.
-type waiter struct {
-	line *list.List
-	turn chan struct{} // closed when the place is his
-}
-
-func newGate(places, room int, wait time.Duration) *gate {
-	return &gate{free: places, room: room, wait: wait}
-}
-
-// enter takes a place, and waits for one if need be. Whoever got one leaves.
-func (g *gate) enter(ctx context.Context, back bool) error {
-	g.mu.Lock()
-	if g.free > 0 {
-		g.free--
-		g.mu.Unlock()
-		return nil
-	}
-	w := &waiter{line: &g.newcomer, turn: make(chan struct{})}
-	if back {
-		w.line = &g.returner
-	} else if g.newcomer.Len() >= g.room {
-		g.mu.Unlock()
-		return errCrowded
-	}
-	at := w.line.PushBack(w)
-	g.mu.Unlock()
-
-	timer := time.NewTimer(g.wait)
-	defer timer.Stop()
-	select {
-	case <-w.turn:
-		return nil
-	case <-timer.C:
-		return g.giveUp(at, w, errNoPlace)
-	case <-ctx.Done():
-		return g.giveUp(at, w, ctx.Err())
-	}
-}
-
-// giveUp leaves the line, and the place if it was given meanwhile.
-func (g *gate) giveUp(at *list.Element, w *waiter, why error) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	select {
-	case <-w.turn:
-		g.next()
-	default:
-		w.line.Remove(at)
-	}
-	return why
-}
-
-// leave gives a place back.
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.next()
-}
-
-// next gives a place to whoever has waited longest. The lock is held.
-func (g *gate) next() {
-	line := &g.returner
-	if line.Len() == 0 {
-		line = &g.newcomer
-	}
-	first := line.Front()
-	if first == nil {
-		g.free++
-		return
-	}
-	line.Remove(first)
-	if w, ok := first.Value.(*waiter); ok {
-		close(w.turn)
-	}
-}
-
-// enter takes the call's place. What is refused here has cost nothing and changed
-// nothing: nobody has looked at its key or read its body.
+// enter takes a slot for the call. A request refused here has changed nothing: its key and its body haven't been read. If its key isn't
+// known, its address gets the slot, until admit knows whose request it is.
 func (h *Handler) enter(c *call) error {
-	if err := h.gate.enter(c.r.Context(), false); err != nil {
+	if values := c.r.Header["Authorization"]; len(values) == 1 {
+		if account, ok := h.svc.Keys.Known(keyIn(values[0])); ok {
+			return h.enterAs(c, string(account))
+		}
+	}
+	c.tenant, c.gate = network(h.clientAddress(c.r)), h.gate
+	return h.takeSlot(c, false)
+}
+
+// enterAs takes a slot of the account for the call, instead of the one that it has, if that isn't the account's.
+//
+// Lists, and all requests of accounts whose bodies were large, have slots of their own. They are few, since such requests take memory and
+// processors, of which a gate knows nothing.
+func (h *Handler) enterAs(c *call, account string) error {
+	if c.place != nil && c.tenant == account {
+		return nil
+	}
+	c.leave()
+	c.tenant, c.gate = account, h.gate
+	switch {
+	case h.heavy.has(account, h.now()):
+		c.gate = h.heavyGate
+	case c.route.list:
+		c.gate = h.listGate
+	}
+	return h.takeSlot(c, false)
+}
+
+func (h *Handler) takeSlot(c *call, back bool) (err error) {
+	if c.place, err = c.gate.enter(c.r.Context(), c.tenant, back); err != nil {
 		return h.overloaded(c, err)
 	}
-	c.place = h.gate
 	return nil
 }
 
-// leave gives the call's place back, if it has one.
+// leave gives the call's slot back, if it has one.
 func (c *call) leave() {
 	if c.place != nil {
-		c.place.leave()
+		c.gate.leave(c.place)
 		c.place = nil
 	}
 }
 
-// comeBack takes a place again after the call waited for its client. A request that
-// gets none was counted, which is taken back.
+// comeBack takes a slot again after the call waited for its client. If it gets none, the quota isn't charged for the
+// request.
 func (h *Handler) comeBack(c *call) error {
-	if err := h.gate.enter(c.r.Context(), true); err != nil {
+	err := h.takeSlot(c, true)
+	if err != nil {
 		h.uncount(c)
-		return h.overloaded(c, err)
 	}
-	c.place = h.gate
-	return nil
+	return err
 }
 
-// overloaded returns how a request is answered that there is no room for. Who waited
-// keeps his connection, since a new one costs more than the answer; who didn't would
-// use it to ask again at once.
+// heavies are the accounts that recently sent or got a large body. It is safe for concurrent use.
+type heavies struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (x *heavies) note(account string, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.until == nil || len(x.until) >= limiterSize { // forgetting one costs it nothing
+		x.until = make(map[string]time.Time)
+	}
+	x.until[account] = now.Add(heavyFor)
+}
+
+func (x *heavies) has(account string, now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	until, ok := x.until[account]
+	if ok && now.After(until) {
+		delete(x.until, account)
+		ok = false
+	}
+	return ok
+}
+
+// overloaded returns the problem for a request beyond a limit. If the request waited, its connection stays open, since
+// a new one costs more than the reply. If it didn't wait, the connection is closed: the client would use it to retry at once.
 func (h *Handler) overloaded(c *call, why error) error {
 	if c.r.Context().Err() != nil {
 		return why
@@ -154,18 +120,17 @@ func (h *Handler) overloaded(c *call, why error) error {
 	h.refusals.tell(c.r.Context(), h.logger, h.now())
 	return &problem{
 		status: http.StatusServiceUnavailable, code: "unavailable", cause: why, told: true, hangUp: !errors.Is(why, errNoPlace),
-		detail: "More requests have come than the service can take now. Nothing was changed; try again.",
+		detail: "The service is overloaded. Nothing was changed; retry.",
 	}
 }
 
-// refusals counts the requests that were refused for want of room, since a line in the
-// log for each would be more load.
+// refusals counts the requests refused for overload, since a log record for each would add load.
 type refusals struct {
-	since atomic.Int64 // the last line
-	last  atomic.Int64 // when that was, in Unix time's nanoseconds
+	since atomic.Int64 // the last log record
+	last  atomic.Int64 // when it was written, in nanoseconds of Unix time
 }
 
-// tell logs how many there were, at most once in refusalsEvery.
+// tell logs the count, at most once in refusalsEvery.
 func (x *refusals) tell(ctx context.Context, logger *slog.Logger, now time.Time) {
 	x.since.Add(1)
 	last := x.last.Load()
@@ -175,32 +140,43 @@ func (x *refusals) tell(ctx context.Context, logger *slog.Logger, now time.Time)
 	logger.LogAttrs(ctx, slog.LevelWarn, "overloaded: requests were refused", slog.Int64("requests", x.since.Swap(0)))
 }
 
-// bodies is the room for bodies that are being read or worked on. It is safe for
-// concurrent use.
-type bodies struct {
-	limit int64
-	used  atomic.Int64
-}
-
-// take takes so many bytes, if they are there.
-func (b *bodies) take(n int64) bool {
-	if b.used.Add(n) <= b.limit {
-		return true
+// reserve charges n bytes of the reply to the account until the client has read them, without the first 16 KiB. They include bytes that
+// were reserved for the reply before. A request that changes nothing fails if they aren't free.
+func (c *call) reserve(n int) error {
+	more := int64(n) - freeBody - c.replies
+	if more <= 0 || c.who == nil {
+		return nil
 	}
-	b.used.Add(-n)
-	return false
+	bodies, account := c.h.bodies, string(c.who.AccountID)
+	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead && !c.once.settled {
+		bodies.force(account, more)
+	} else if !bodies.take(account, more) {
+		return c.h.overloaded(c, errBodies)
+	}
+	c.replies += more
+	c.weight += more
+	return nil
 }
 
-// give gives the bytes back.
-func (b *bodies) give(n int64) { b.used.Add(-n) }
+// release frees what the call reserved.
+func (h *Handler) release(c *call) {
+	if c.weight == 0 {
+		return
+	}
+	h.bodies.give(string(c.who.AccountID), c.weight)
+	if c.weight >= heavyAt {
+		h.heavy.note(string(c.who.AccountID), h.now())
+	}
+	c.weight, c.replies = 0, 0
+}
 
-// readBody reads the body into memory. Meanwhile the call has no place, since it may
-// take the client any time to send it.
+// readBody reads the body into memory. Meanwhile the call has no slot, since the client may send slowly.
 func (h *Handler) readBody(c *call) error {
 	if c.r.Body == nil || c.r.Body == http.NoBody {
 		return nil
 	}
 	c.leave()
+	c.pause()
 	var body io.Reader = c.r.Body
 	if c.r.ContentLength < 0 || c.r.ContentLength > freeBody {
 		body = &weighed{h: h, c: c}
@@ -211,8 +187,8 @@ func (h *Handler) readBody(c *call) error {
 	return h.comeBack(c)
 }
 
-// A weighed body takes room for what has arrived of it. What was only announced takes
-// none: that would let clients take it all by promising.
+// A weighed body reserves memory as its bytes arrive. It doesn't reserve by Content-Length: then clients could take all
+// of it by announcing long bodies.
 type weighed struct {
 	h *Handler
 	c *call
@@ -227,7 +203,7 @@ func (w *weighed) Read(p []byte) (int, error) {
 	if more <= 0 {
 		return n, err
 	}
-	if !w.h.bodies.take(more) {
+	if !w.h.bodies.take(string(w.c.who.AccountID), more) {
 		w.h.uncount(w.c)
 		return n, w.h.overloaded(w.c, errBodies)
 	}
@@ -235,17 +211,18 @@ func (w *weighed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// transfer takes one of the places for files on their way, in exchange for that among
-// the other requests; done gives it back.
-func (h *Handler) transfer(c *call) (done func(), err error) {
-	select {
-	case h.transfers <- struct{}{}:
-		c.leave()
-		return func() { <-h.transfers }, nil
-	default:
+// exportsAtMost is how many exports take all places of transfers: each holds records of up to 4 MiB, and works all the time.
+const exportsAtMost = 32
+
+// transfer takes slots for a file transfer or an export; done frees them. The caller gives the call's own slot back once it waits for the
+// client.
+func (h *Handler) transfer(c *call, weight int64) (done func(), err error) {
+	account := string(c.who.AccountID)
+	if !h.transfers.take(account, weight) {
 		return nil, &problem{
 			status: http.StatusServiceUnavailable, code: "too_many_transfers",
-			detail: "As many transfers are on their way as may be at once. Nothing was changed; try again.",
+			detail: "The maximum number of transfers is in progress. Nothing was changed; retry.",
 		}
 	}
+	return func() { h.transfers.give(account, weight) }, nil
 }

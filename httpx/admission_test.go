@@ -13,21 +13,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// A crowd is a server with one place for requests, which is taken until free is called.
+// A crowd is a server with one slot for requests, which is taken until free is called.
 type crowd struct {
 	*world
 	server *httptest.Server
 	list   string // of responses
+	one    string // a response
 	free   func()
 }
 
-// newCrowd has requests wait for so long for the place.
+// newCrowd returns a crowd whose requests wait for up to the given time.
 func newCrowd(t *testing.T, w *world, opts *httpx.Options) *crowd {
 	t.Helper()
 	c := &crowd{world: w, list: w.campaign(plainCampaign) + "/responses"}
+	c.one = w.response(strings.TrimSuffix(c.list, "/responses"))
 	opts.MaxRequests = 1
 	c.serve(opts)
 	c.server = httptest.NewServer(c.api)
@@ -52,10 +55,10 @@ func newCrowd(t *testing.T, w *world, opts *httpx.Options) *crowd {
 	return c
 }
 
-// noID is an identifier that nothing has.
+// noID is an identifier without a record.
 const noID = "01910000-0000-7000-8000-000000000000"
 
-// call sends a request over TCP and returns the answer; status 0 is none.
+// call sends a request over TCP and returns the reply; status 0 means none.
 func (c *crowd) call(ctx context.Context, method, path, body string, edits ...func(*http.Request)) *answer {
 	a := &answer{tb: c.tb, what: method + " " + path}
 	r, err := http.NewRequestWithContext(ctx, method, c.server.URL+path, strings.NewReader(body))
@@ -81,12 +84,12 @@ func (c *crowd) call(ctx context.Context, method, path, body string, edits ...fu
 	}
 	a.status, a.header, a.body = response.StatusCode, response.Header, string(text)
 	if response.Close {
-		a.header.Set("Connection", "close") // which the client takes out
+		a.header.Set("Connection", "close") // the client removes it
 	}
 	return a
 }
 
-// waiting waits until so many requests wait for the place.
+// waiting waits until n requests wait for the slot.
 func (c *crowd) waiting(n int) {
 	c.tb.Helper()
 	for end := time.Now().Add(patience); c.bare.Waiting() != n; time.Sleep(time.Millisecond) {
@@ -96,10 +99,9 @@ func (c *crowd) waiting(n int) {
 	}
 }
 
-// Who waited in vain is told when to come back, keeps his connection, and has used
-// nothing up: no quota, no idempotency key, no failure of authentication. Whoever needs
-// no key is answered meanwhile.
-func TestOverload(t *testing.T) {
+// A request that waited without success gets Retry-After and keeps its connection. It uses up no quota, no idempotency key and
+// no failed authentication. Public routes reply meanwhile.
+func TestOverloadReturnsRetryAfter(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		w.limit(100, nil)
 		c := newCrowd(t, w, &httpx.Options{MaxWait: 10 * time.Millisecond})
@@ -107,8 +109,8 @@ func TestOverload(t *testing.T) {
 		key := header("Idempotency-Key", "k")
 		for range 3 {
 			for _, a := range []*answer{
-				c.call(t.Context(), "POST", c.list, plainResponse, key), c.call(t.Context(), "GET", c.list, ""),
-				c.call(t.Context(), "GET", c.list, "", as("nonsense")),
+				c.call(t.Context(), "POST", c.list, plainResponse, key), c.call(t.Context(), "GET", c.one, ""),
+				c.call(t.Context(), "GET", c.one, "", as("nonsense")),
 			} {
 				a.is(503, "unavailable").check("GET")
 				if a.header.Get("Retry-After") == "" || a.header.Get("X-Ratelimit-Remaining") != "" || a.header.Get("Connection") != "" {
@@ -124,23 +126,23 @@ func TestOverload(t *testing.T) {
 		}
 		c.free()
 		a := c.call(t.Context(), "POST", c.list, plainResponse, key).is(201, "")
-		// The campaign was made, then the place was taken, then this came.
-		if left := a.number("X-Ratelimit-Remaining"); left != 97 || a.header.Get("Idempotent-Replayed") != "" {
+		// The campaign and a response were created, then the slot was taken, then this request came.
+		if left := a.number("X-Ratelimit-Remaining"); left != 96 || a.header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("%d requests left, header %v", left, a.header)
 		}
-		if n := w.total(c.list); n != 1 {
+		if n := w.total(c.list); n != 2 {
 			t.Errorf("%d responses", n)
 		}
 	})
 }
 
-// Who waits is served when there is a place, whether a body comes with the request or not.
+// A waiting request is served when the slot is free, with or without a body.
 func TestWaitingRequestsAreServed(t *testing.T) {
 	c := newCrowd(t, newWorld(t, openMemory(t), nil), &httpx.Options{MaxWait: patience})
 	const n = 5
 	answers := make(chan *answer, n)
 	for i := range n {
-		go func() { answers <- c.call(t.Context(), "GET", c.list, "") }()
+		go func() { answers <- c.call(t.Context(), "GET", c.one, "") }()
 		c.waiting(i + 1)
 	}
 	ended := make(chan *answer, 1)
@@ -154,13 +156,13 @@ func TestWaitingRequestsAreServed(t *testing.T) {
 	c.waiting(0)
 }
 
-// Beyond those who may wait the answer comes at once, and the connection is closed.
+// Beyond the limit of waiting requests the reply comes at once, and the connection is closed.
 func TestMaxWaiting(t *testing.T) {
 	c := newCrowd(t, newWorld(t, openMemory(t), nil), &httpx.Options{MaxWait: patience, MaxWaiting: 1})
 	first := make(chan *answer, 1)
-	go func() { first <- c.call(t.Context(), "GET", c.list, "") }()
+	go func() { first <- c.call(t.Context(), "GET", c.one, "") }()
 	c.waiting(1)
-	a := c.call(t.Context(), "GET", c.list, "").is(503, "unavailable")
+	a := c.call(t.Context(), "GET", c.one, "").is(503, "unavailable")
 	if a.header.Get("Retry-After") == "" || a.header.Get("Connection") != "close" {
 		t.Errorf("header %v", a.header)
 	}
@@ -168,12 +170,60 @@ func TestMaxWaiting(t *testing.T) {
 	(<-first).is(200, "")
 }
 
-// Who leaves while he waits is no longer in line, and nothing happens for him.
-func TestLeavingTheLine(t *testing.T) {
+// Accounts that share an address share nothing else: the slots that one takes are its own as soon as its key is found valid, and while
+// many keys are looked up, an account whose key was valid before needn't wait for them.
+func TestAccountsAtOneAddress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		taken, fresh bool // a request of the first account works, or its key is looked up; the other key is new too
+		opts         httpx.Options
+	}{
+		"new keys":             {taken: true, fresh: true},
+		"keys unused for long": {taken: true},
+		"a key looked up":      {},
+		"the host's login": {taken: true, opts: httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
+			return &formsvc.Principal{AccountID: formsvc.ID(r.Header.Get("X-Account")), Permissions: formsvc.AllPermissions()}, nil
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, openMemory(t), nil)
+			path, theirs := w.response(w.campaign(plainCampaign)), w.other
+			w.do("GET", path, "", asTenant(w.other)).is(404, "not_found")
+			w.now = w.now.Add(time.Hour)
+			tc.opts.MaxRequests, tc.opts.MaxWait = 2, time.Millisecond
+			w.serve(&tc.opts)
+			if tc.fresh {
+				theirs.key = w.key(w.other, formsvc.AllPermissions()...)
+			}
+			w.mine.key = w.key(w.mine, formsvc.AllPermissions()...)
+			inside, end, done := make(chan struct{}), make(chan struct{}), make(chan *answer, 1)
+			hold := &w.store.ask
+			if tc.taken {
+				hold = &w.store.hold
+			}
+			hold.Store(new(func() { close(inside); <-end }))
+			go func() { done <- w.do("GET", path, "", asTenant(w.mine)) }()
+			<-inside
+			w.do("GET", path, "", asTenant(theirs)).is(404, "not_found")
+			close(end)
+			(<-done).is(200, "")
+		})
+	}
+}
+
+// asTenant sends a request as a tenant, by its key and by the login of a host.
+func asTenant(x tenant) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+x.key)
+		r.Header.Set("X-Account", string(x.account.ID))
+	}
+}
+
+// A client that disconnects while it waits leaves the queue, and its request has no effect.
+func TestDisconnectedClientLeavesTheQueue(t *testing.T) {
 	c := newCrowd(t, newWorld(t, openMemory(t), nil), &httpx.Options{MaxWait: patience, MaxWaiting: 1})
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan *answer, 1)
-	go func() { gone <- c.call(ctx, "GET", c.list, "") }()
+	go func() { gone <- c.call(ctx, "GET", c.one, "") }()
 	c.waiting(1)
 	leave()
 	if a := <-gone; a.status != 0 {
@@ -181,14 +231,14 @@ func TestLeavingTheLine(t *testing.T) {
 	}
 	c.waiting(0)
 	next := make(chan *answer, 1)
-	go func() { next <- c.call(t.Context(), "GET", c.list, "") }()
+	go func() { next <- c.call(t.Context(), "GET", c.one, "") }()
 	c.waiting(1)
 	c.free()
 	(<-next).is(200, "")
 }
 
-// A panic gives the place back, whatever becomes of the answer.
-func TestPanicsGivePlacesBack(t *testing.T) {
+// A panic frees the slot, whatever was sent before.
+func TestPanicFreesTheSlot(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		path := w.response(w.campaign(plainCampaign))
 		w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
@@ -204,15 +254,14 @@ func TestPanicsGivePlacesBack(t *testing.T) {
 	})
 }
 
-// A client that sends its body slowly, or reads its answer slowly, has no place
-// meanwhile; neither has a file on its way.
-func TestSlowClientsHaveNoPlace(t *testing.T) {
+// A client that sends its body or reads its reply slowly holds no slot meanwhile; neither does a file transfer.
+func TestSlowClientsHoldNoSlot(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	uploads := w.response(strings.TrimSuffix(list, "/responses")) + "/files"
 	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
 	server := httptest.NewServer(w.api)
-	t.Cleanup(server.Close) // after the connections
+	t.Cleanup(server.Close) // after the connections are closed
 	for _, x := range []struct{ name, path, more string }{
 		{"body", list, "Content-Type: application/json\r\n"},
 		{"upload", uploads, "Content-Type: text/plain\r\nContent-Disposition: attachment; filename=a\r\n"},
@@ -220,7 +269,7 @@ func TestSlowClientsHaveNoPlace(t *testing.T) {
 		conn := slowly(t, server, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n"+
 			"Expect: 100-continue\r\n\r\n", x.path, w.mine.key, x.more, len(plainResponse)))
 		answers := bufio.NewReader(conn)
-		if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // so it is being read
+		if line, err := answers.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // so the handler reads the body
 			t.Fatalf("%s: %q, %v", x.name, line, err)
 		}
 		w.do("GET", list, "").is(200, "")
@@ -251,8 +300,8 @@ func slowly(t *testing.T, server *httptest.Server, head string) net.Conn {
 	return conn
 }
 
-// An answer that the client is slow to read takes no place.
-func TestAnswersHaveNoPlace(t *testing.T) {
+// A reply that the client reads slowly holds no slot.
+func TestSlowReadersHoldNoSlot(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	path := w.response(w.campaign(plainCampaign))
 	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
@@ -268,7 +317,7 @@ func TestAnswersHaveNoPlace(t *testing.T) {
 	}
 }
 
-// A watched answer is one during whose writing something happens.
+// A watched reply calls a function while it is written.
 type watched struct {
 	*httptest.ResponseRecorder
 	do func()
@@ -279,14 +328,14 @@ func (w *watched) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// A request that waited for its own body and finds no place then is not counted.
-func TestNoPlaceAfterTheBody(t *testing.T) {
+// A request that waited for its own body and then finds no slot isn't counted.
+func TestNoSlotAfterTheBodyCostsNoQuota(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.limit(100, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
 	end, done := make(chan struct{}), make(chan struct{})
-	body := &arriving{Reader: strings.NewReader(plainResponse), first: func() { // then another one takes the place
+	body := &arriving{Reader: strings.NewReader(plainResponse), first: func() { // then another request takes the slot
 		inside := make(chan struct{})
 		w.store.hold.Store(new(func() {
 			close(inside)
@@ -322,17 +371,17 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return a.Reader.Read(p)
 }
 
-// The bodies that are held have a bound together. Small ones are always taken, and
-// what a request held is free after it.
+// The bodies in memory have a common limit. Small ones are always accepted, and a request frees its memory when it
+// ends.
 func TestMaxBodies(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.limit(100, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	const limit = 64 << 10
-	w.serve(&httpx.Options{MaxBody: limit, MaxBodies: limit})
+	w.serve(&httpx.Options{MaxBody: limit, MaxBodies: limit}) // twice MaxBody
 	long := strings.Replace(plainResponse, "{", "{"+strings.Repeat(" ", 60<<10), 1)
 	during := 0
-	other := &arriving{Reader: strings.NewReader(long[len(long)-10:]), first: func() { // when most of the body is here
+	other := &arriving{Reader: strings.NewReader(long[len(long)-10:]), first: func() { // when most of the body has arrived
 		during++
 		a := w.do("POST", list, long).is(503, "unavailable")
 		if a.header.Get("Connection") != "close" || a.header.Get("Retry-After") == "" {
@@ -353,4 +402,78 @@ func TestMaxBodies(t *testing.T) {
 	if left := w.do("GET", list, "").is(200, "").number("X-Ratelimit-Remaining"); left != 94 {
 		t.Errorf("%d requests left", left) // of 100: the campaign, four responses, the list
 	}
+}
+
+// Replies that their clients don't read have a common limit, too, of which an account gets half. A reply about a change that is made is never refused.
+func TestUnreadRepliesShareMemory(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	const size = 100 << 10
+	large := answers(`{"a":{"value":["` + strings.Repeat("x", size) + `"]}}`)
+	campaign, others := w.campaign(plainCampaign), w.campaign(plainCampaign, as(w.other.key))
+	path := campaign + "/responses/" + w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "").text("uuid")
+	their := others + "/responses/" + w.do("POST", others+"/responses", large, as(w.other.key)).is(201, "").text("uuid")
+	w.serve(&httpx.Options{MaxBody: 2 * size, MaxBodies: 6 * size})
+	unread := 0
+	var read func()
+	read = func() {
+		if unread++; unread < 5 { // each of them is read after the next one
+			w.api.ServeHTTP(&watched{httptest.NewRecorder(), read}, w.request("GET", path, ""))
+			return
+		}
+		for _, target := range []string{path, campaign + "/responses"} {
+			a := w.do("GET", target, "").is(503, "unavailable")
+			if a.header.Get("Retry-After") == "" || a.header.Get("Etag") != "" {
+				t.Errorf("header %v", a.header)
+			}
+		}
+		w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(503, "unavailable")
+		w.do("GET", their, "", as(w.other.key)).is(200, "")
+		w.do("POST", others+"/responses", large, as(w.other.key)).is(201, "")
+	}
+	read()
+	for _, target := range []string{path, campaign + "/responses"} {
+		w.do("GET", target, "").is(200, "")
+	}
+	w.do("POST", campaign+"/responses", large, header("Idempotency-Key", "k")).is(201, "")
+}
+
+// A key gets 1,000 stored replies at once and then 200 a second, since they don't count for its quota.
+func TestReplaysHaveALimit(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	list := w.campaign(plainCampaign) + "/responses"
+	now := time.Now()
+	w.bare.SetNow(func() time.Time { return now })
+	send := func() *answer { return w.do("POST", list, plainResponse, header("Idempotency-Key", "k")) }
+	send().is(201, "")
+	for _, more := range []int{1000, 200} {
+		for range more {
+			send().is(201, "")
+		}
+		send().is(429, "rate_limited").wantHeader("Retry-After", "1")
+		now = now.Add(time.Second)
+	}
+	w.do("POST", list, plainResponse).is(201, "")
+}
+
+// An account that has as many campaigns as it may gets 409, and an earlier call with the same key its own reply.
+func TestCampaignLimit(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		key := header("Idempotency-Key", "k")
+		svc, err := formsvc.New(w.store, &formsvc.Options{MaxCampaigns: new(2), Now: w.clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.svc = svc
+		w.serve(nil)
+		w.do("POST", "/v1/campaigns", plainCampaign).is(201, "")
+		w.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "")
+		if a := w.do("POST", "/v1/campaigns", plainCampaign).is(409, "campaign_limit"); !strings.Contains(a.problem().Detail, "2 campaigns") {
+			a.errorf("doesn't name the limit: %s", a.body)
+		}
+		w.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "").wantHeader("Idempotent-Replayed", "true")
+		w.do("POST", "/v1/campaigns", plainCampaign, as(w.other.key)).is(201, "")
+		if n := w.total("/v1/campaigns"); n != 2 {
+			t.Errorf("%d campaigns", n)
+		}
+	})
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// All that is wrong with a body is told in one answer, whether it can't be read or breaks
-// a rule; what only follows from another fault is not told. 400 wins over 422.
-func TestAllFaultsInOneAnswer(t *testing.T) {
+// One reply lists all errors of a body, whether of its shape or of a rule. An error that only follows from another one
+// isn't listed. 400 wins over 422.
+func TestOneReplyListsAllErrors(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		plain := w.campaign(plainCampaign)
 		strict := w.campaign(`{"title":"x","modules":[{"name":"a","required":true},{"name":"n","type":"number","multiple":true},{"name":"b","required":true}]}`)
@@ -19,15 +19,15 @@ func TestAllFaultsInOneAnswer(t *testing.T) {
 			status                   int
 			faults                   []string
 		}{
-			{"two phases", "POST", plain + "/responses", `{"user":{"email":"ada"},"responses":{"a":{"value":1}}}`, 400,
+			{"shape and rules", "POST", plain + "/responses", `{"user":{"email":"ada"},"responses":{"a":{"value":1}}}`, 400,
 				f("/responses/a/value invalid_type", "/user/email invalid_email")},
-			{"modules too", "POST", strict + "/responses", `{"user":{"email":5,"x":1},"responses":{"a":[],"n":{"value":[1,"two","3"]},"c":{"value":[]}}}`, 400,
+			{"shape and rules of modules", "POST", strict + "/responses", `{"user":{"email":5,"x":1},"responses":{"a":[],"n":{"value":[1,"two","3"]},"c":{"value":[]}}}`, 400,
 				f("/user/email invalid_type", "/user/x unknown_member", "/responses/a invalid_type", "/responses/n/value/0 invalid_type",
 					"/responses/n/value/1 invalid_number", "/responses/c unknown_module", "/responses/b required")},
-			{"nothing to look into", "POST", strict + "/responses", `{"user":[],"responses":null}`, 400, f("/user invalid_type", "/responses invalid_type")},
-			{"missing, and rules", "POST", strict + "/responses", `{"responses":{"a":{},"b":{"value":["x"]},"n":{"value":["x"]}}}`, 422,
+			{"wrong types of objects", "POST", strict + "/responses", `{"user":[],"responses":null}`, 400, f("/user invalid_type", "/responses invalid_type")},
+			{"missing fields and rules", "POST", strict + "/responses", `{"responses":{"a":{},"b":{"value":["x"]},"n":{"value":["x"]}}}`, 422,
 				f("/responses/a/value required", "/user required", "/responses/n/value/0 invalid_number")},
-			{"nowhere", "POST", "/v1/campaigns/" + nobody + "/responses", `{"user":{"email":"ada"},"responses":{"a":{"value":1}}}`, 400,
+			{"unknown campaign", "POST", "/v1/campaigns/" + nobody + "/responses", `{"user":{"email":"ada"},"responses":{"a":{"value":1}}}`, 400,
 				f("/responses/a/value invalid_type")},
 			{"a patch", "PATCH", response, `{"status":"","user":{"email":null,"lastName":1},"responses":{"a":{"value":[1]}}}`, 400,
 				f("/user/lastName invalid_type", "/responses/a/value/0 invalid_type", "/status invalid_value", "/user/email required")},
@@ -45,9 +45,9 @@ func TestAllFaultsInOneAnswer(t *testing.T) {
 				f("/disabled invalid_type", "/url required", "/events/0 unknown_event", "/headers/X-A required")},
 			{"rules of a webhook", "PUT", hook, `{"url":"","events":["nope"],"headers":{"X-A":null}}`, 422,
 				f("/url required", "/events/0 unknown_event", "/headers/X-A required")},
-			{"the query too", "POST", plain + "/responses?dry=1", `{"user":{"email":"ada"},"responses":{"a":{"value":1}}}`, 400,
+			{"query and body", "POST", plain + "/responses?dry=1", `{"user":{"email":"ada"},"responses":{"a":{"value":1}}}`, 400,
 				f("dry unknown_parameter", "/responses/a/value invalid_type", "/user/email invalid_email")},
-			{"the query, and rules", "PUT", hook + "?x=1&y", `{"url":"","events":["nope"]}`, 400,
+			{"query and rules", "PUT", hook + "?x=1&y", `{"url":"","events":["nope"]}`, 400,
 				f("x unknown_parameter", "y unknown_parameter", "/url required", "/events/0 unknown_event")},
 			{"a rotation", "POST", hook + "/rotate", `{"secret":1,"gracePeriodSeconds":-1}`, 400, f("/secret invalid_type", "/gracePeriodSeconds out_of_range")},
 		} {

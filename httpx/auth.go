@@ -13,12 +13,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// How often authentication may fail from one address, an IPv6 network of 64 bits
-// being one. A request with a good key is not refused for that, however many
-// others failed from where it comes: who guesses keys must not lock out who has
-// one. So whether a key is good is looked up even when failures are refused; only
-// one whose checksum fits costs a query. Of addresses the last 5,000 with a failure
-// are remembered at least, and 10,000 at most.
+// How often authentication may fail for one address; for IPv6, for one /64 network. A request with a valid key always
+// passes, so that failures from a shared address can't lock out the clients with keys. So the key is looked up even
+// when failures are limited, but only a key whose checksum fits costs a query. At least the last 5,000 addresses with
+// failures are remembered, and at most 10,000.
 const (
 	failureBurst = 120
 	failureEvery = time.Second
@@ -26,10 +24,10 @@ const (
 
 func newFailures() *limiter { return newLimiter(rate.Every(failureEvery), failureBurst) }
 
-// admit finds out who the request speaks for and whether he may. From where its key
-// is found to be good every request is counted, whatever becomes of it.
+// admit authenticates the request and checks its permission. Once its key is found valid, the request counts for the
+// quota, whatever its outcome.
 func (h *Handler) admit(c *call) error {
-	who, err := h.authenticated(c.r)
+	who, err := h.authenticated(c)
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		return h.failed(c, err)
 	}
@@ -37,31 +35,38 @@ func (h *Handler) admit(c *call) error {
 		return err
 	}
 	c.who = who
+	if err := h.enterAs(c, string(who.AccountID)); err != nil {
+		return err
+	}
 	if err := h.count(c); err != nil {
 		return err
 	}
-	if permission := c.route.Permission; permission != "" && !who.May(permission) {
-		return &problem{
-			status: http.StatusForbidden, code: "permission_denied", permission: permission,
-			detail: "The key lacks the permission " + string(permission) + ".",
-		}
-	}
-	return nil
+	return c.needs(c.route.Permission)
 }
 
-// authenticated returns who the request speaks for: who the embedding program says, or
-// the key.
-func (h *Handler) authenticated(r *http.Request) (*formsvc.Principal, error) {
+// needs returns an error unless the principal has the permission; "" is no permission.
+func (c *call) needs(permission formsvc.Permission) error {
+	if permission == "" || c.who.May(permission) {
+		return nil
+	}
+	return &problem{
+		status: http.StatusForbidden, code: "permission_denied", permission: permission,
+		detail: "The key lacks the permission " + string(permission) + ".",
+	}
+}
+
+// authenticated returns the principal: that of the host application, or that of the key.
+func (h *Handler) authenticated(c *call) (*formsvc.Principal, error) {
 	if h.authenticate != nil {
-		who, err := h.authenticate(r)
+		who, err := h.authenticate(c.r)
 		if err == nil && who != nil || err != nil && !errors.Is(err, formsvc.ErrUnauthenticated) {
 			return who, err
 		}
 	}
-	return h.bearer(r)
+	return h.bearer(c)
 }
 
-// failed returns how a request is answered whose authentication failed.
+// failed returns the problem for a request whose authentication failed.
 func (h *Handler) failed(c *call, err error) error {
 	wait, ok := h.failures.take(network(h.clientAddress(c.r)), h.now())
 	if ok {
@@ -69,7 +74,7 @@ func (h *Handler) failed(c *call, err error) error {
 	}
 	return &problem{
 		status: http.StatusTooManyRequests, code: "too_many_failures", retryAfter: seconds(wait), cause: err,
-		detail: "Too many requests without a valid key came from this address. A valid key is accepted all the time.",
+		detail: "Too many requests without a valid key came from this address. A valid key is always accepted.",
 	}
 }
 
@@ -82,7 +87,7 @@ func remoteHost(r *http.Request) string {
 	return host
 }
 
-// network returns whom an address counts for: itself, or its network where a client
+// network returns the key under which failures of an address are counted: the address, or its network where one client
 // commonly has all of it.
 func network(address string) string {
 	a, err := netip.ParseAddr(address)
@@ -96,13 +101,25 @@ func network(address string) string {
 	return netip.PrefixFrom(a, 64).Masked().String()
 }
 
-// bearer authenticates by the API key in the one Authorization header. Two
-// headers could mean two things to us and to a proxy, so they are refused.
-func (h *Handler) bearer(r *http.Request) (*formsvc.Principal, error) {
-	const scheme = "bearer "
-	values := r.Header["Authorization"]
-	if len(values) != 1 || len(values[0]) <= len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+// bearer authenticates by the API key in the only Authorization header. Two headers are refused, since a proxy might
+// read another one than we do.
+func (h *Handler) bearer(c *call) (*formsvc.Principal, error) {
+	values := c.r.Header["Authorization"]
+	if len(values) != 1 {
 		return nil, formsvc.ErrUnauthenticated
 	}
-	return h.svc.Keys.Authenticate(r.Context(), values[0][len(scheme):])
+	value := keyIn(values[0])
+	if value == "" {
+		return nil, formsvc.ErrUnauthenticated
+	}
+	return h.svc.Keys.Authenticate(c.ctx(), value)
+}
+
+// keyIn returns the API key in an Authorization header, or "".
+func keyIn(header string) string {
+	const scheme = "bearer "
+	if len(header) <= len(scheme) || !strings.EqualFold(header[:len(scheme)], scheme) {
+		return ""
+	}
+	return header[len(scheme):]
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// D1, D2, D4: what is no key.
-func TestKeysThatAreNone(t *testing.T) {
+// D1, D2, D4: invalid keys.
+func TestInvalidKeysGet401(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		key := w.mine.key
 		revoked, expired := w.key(w.mine, formsvc.CampaignsRead), ""
@@ -63,7 +63,7 @@ func TestKeysThatAreNone(t *testing.T) {
 	})
 }
 
-// The order of the checks: path, method, key, permission, media type, query, body.
+// The order of checks: path, method, key, permission, media type, query, body.
 func TestOrderOfChecks(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"
@@ -84,7 +84,7 @@ func TestOrderOfChecks(t *testing.T) {
 	})
 }
 
-func TestOwnAuthentication(t *testing.T) {
+func TestHostAuthentication(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		var who *formsvc.Principal
 		var failure error
@@ -104,8 +104,8 @@ func TestOwnAuthentication(t *testing.T) {
 	})
 }
 
-// Keys work beside a login of the embedding program's own, for requests without that login.
-func TestKeysBesideOwnAuthentication(t *testing.T) {
+// Keys work beside a login of the host application, for requests without that login.
+func TestKeysWorkBesideHostAuthentication(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		w.serve(&httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
 			if _, err := r.Cookie("session"); err != nil {

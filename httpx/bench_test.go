@@ -16,11 +16,10 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// The benchmarks measure the handler with its store in memory next to "plain":
-// what net/http users write first, encoding/json in and out and nothing else.
-// "over TCP" puts a server and a client around both.
+// The benchmarks compare the handler over a store in memory with "plain": a simple net/http handler that only decodes
+// and encodes with encoding/json. "over TCP" adds a server and a client to both.
 
-// benchBody is a response with ten answers.
+// benchBody returns a response with ten answers.
 func benchBody() string {
 	var b strings.Builder
 	b.WriteString(`{"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},"responses":{`)
@@ -94,7 +93,7 @@ func plainHandler(tb testing.TB) http.Handler {
 	return mux
 }
 
-// discard is the cheapest ResponseWriter.
+// discard is a ResponseWriter that costs almost nothing.
 type discard struct {
 	header http.Header
 	status int
@@ -108,10 +107,10 @@ type reread struct{ bytes.Reader }
 
 func (*reread) Close() error { return nil }
 
-// benchWorld has a campaign of 50 responses.
+// benchWorld returns a world with a campaign of 50 responses.
 func benchWorld(b *testing.B) (w *world, list, one string) {
 	w = newWorld(b, openMemory(b), &httpx.Options{})
-	w.clock = time.Now // references are drawn anew each millisecond
+	w.clock = time.Now // references are generated each millisecond
 	list = w.campaign(plainCampaign) + "/responses"
 	for range 50 {
 		one = list + "/" + w.do("POST", list, benchBody()).is(201, "").text("uuid")
@@ -137,7 +136,7 @@ func BenchmarkList(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { handlerBench(b, plainHandler(b), w.request("GET", list, ""), 200) })
 }
 
-// BenchmarkService is the part of a create that is not httpx's.
+// BenchmarkService measures the part of a create outside httpx.
 func BenchmarkService(b *testing.B) {
 	w, list, one := benchWorld(b)
 	id, _ := formsvc.ParseID(strings.TrimSuffix(strings.TrimPrefix(list, "/v1/campaigns/"), "/responses"))

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readJSON checks the media type and reads the body, which c.body then decodes.
-// A wrong query is told together with what is wrong with the body.
+// readJSON checks the media type and reads the body, which c.body then decodes. Errors in the query are reported
+// together with those in the body.
 func (h *Handler) readJSON(c *call) error {
 	if err := checkMediaType(c.r.Header); err != nil {
 		return err
@@ -23,14 +23,13 @@ func (h *Handler) readJSON(c *call) error {
 	}
 	if p := c.badQuery(); p != nil {
 		c.body.faults = faults{list: p.fields, shape: true, query: p}
-		return nil // such a refusal is not remembered
+		return nil // this refusal is not remembered
 	}
 	c.readWhole()
 	return nil
 }
 
-// readOptionalJSON is readJSON where there may be no body, and then no media
-// type either.
+// readOptionalJSON is readJSON for a body that may be absent; then the media type may be absent too.
 func (h *Handler) readOptionalJSON(c *call) error {
 	if c.r.ContentLength == 0 {
 		if err := c.noQuery(); err != nil {
@@ -42,7 +41,7 @@ func (h *Handler) readOptionalJSON(c *call) error {
 	return h.readJSON(c)
 }
 
-// checkMediaType accepts JSON in UTF-8 as it is.
+// checkMediaType accepts JSON in UTF-8 only.
 func checkMediaType(header http.Header) error {
 	if err := refuseEncoding(header); err != nil {
 		return err
@@ -57,7 +56,7 @@ func checkMediaType(header http.Header) error {
 	}
 }
 
-// refuseEncoding refuses compressed bodies, rather than expanding them.
+// refuseEncoding refuses compressed bodies, since we don't expand them.
 func refuseEncoding(header http.Header) error {
 	for _, encoding := range header["Content-Encoding"] {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -83,8 +82,7 @@ func isJSON(contentType string) bool {
 	return true
 }
 
-// read reads a body of at most limit bytes. The buffer grows with what arrives,
-// not with what Content-Length promises.
+// read reads a body of at most limit bytes. The buffer grows with the bytes that arrive, not by Content-Length.
 func (d *decoder) read(body io.Reader, limit int64) error {
 	if d.raw == nil {
 		d.raw = make([]byte, 0, 4<<10)
@@ -107,7 +105,7 @@ func (d *decoder) read(body io.Reader, limit int64) error {
 	}
 }
 
-// unreadable returns the problem of a body that broke off, or that there is no room for.
+// unreadable returns the problem for a body that broke off or is beyond the memory limit.
 func unreadable(err error) error {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -118,11 +116,11 @@ func unreadable(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &problem{
 			status: http.StatusRequestTimeout, code: "body_timeout", hangUp: true, cause: err,
-			detail: "The body did not arrive in time.",
+			detail: "The body didn't arrive in time.",
 		}
 	}
 	return &problem{
 		status: http.StatusBadRequest, code: "body_incomplete", hangUp: true, cause: err,
-		detail: "The body ended before its announced end, or is not framed as HTTP demands.",
+		detail: "The body is incomplete or breaks HTTP framing.",
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// bad is a body that must not be taken.
+// A bad is an invalid body and the expected errors.
 type bad struct {
 	name, body string
 	status     int
@@ -16,7 +16,7 @@ type bad struct {
 	faults     []string
 }
 
-// refuses sends each body and checks the answer, and that nothing came of it.
+// refuses sends each body, checks the reply, and checks that nothing changed.
 func (w *world) refuses(t *testing.T, method, path, list string, rows []bad) {
 	t.Helper()
 	before := w.total(list)
@@ -42,15 +42,15 @@ func (w *world) refuses(t *testing.T, method, path, list string, rows []bad) {
 	w.tb = t
 }
 
-// user puts a user around text that follows its address.
+// user returns a body with a user; rest follows its address.
 func user(rest string) string { return `{"user":{"email":"a@example.com"` + rest + `},"responses":{}}` }
 
-// answers puts a response around its answers.
+// answers returns a body with these answers.
 func answers(s string) string { return `{"user":{"email":"a@example.com"},"responses":` + s + `}` }
 
 func f(list ...string) []string { return list }
 
-// A1 to A11: what is no JSON object for us.
+// A1 to A11: bodies that aren't an acceptable JSON object.
 func malformedBodies() []bad {
 	const nul = "\x00"
 	return []bad{
@@ -118,8 +118,7 @@ func TestMalformedBodiesOfPatches(t *testing.T) {
 	})
 }
 
-// Every operation that takes JSON refuses what is no JSON object, before anything else
-// is known of it.
+// Every operation with a JSON body refuses malformed JSON before it looks for any record.
 func TestMalformedBodiesEverywhere(t *testing.T) {
 	bodies := map[string]string{
 		`{"a":1,"a":2}`: "duplicate_member", `{} {}`: "trailing_data", "\uFEFF{}": "byte_order_mark", `{"a":"` + "\xff" + `"}`: "invalid_utf8",
@@ -143,7 +142,7 @@ func TestMalformedBodiesEverywhere(t *testing.T) {
 	})
 }
 
-func TestMisshapenResponses(t *testing.T) {
+func TestInvalidFieldsOfResponses(t *testing.T) {
 	long := strings.Repeat("n", 1<<20)
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"
@@ -175,7 +174,7 @@ func TestMisshapenResponses(t *testing.T) {
 			{"nulls", `{"user":null,"responses":null}`, 400, "invalid_body", f("/user invalid_type", "/responses invalid_type")},
 			{"null address", `{"user":{"email":null},"responses":{}}`, 400, "invalid_body", f("/user/email invalid_type")},
 			{"pointer escapes", answers(`{"a/b~c":1}`), 400, "invalid_body", f("/responses/a~1b~0c invalid_type")},
-			{"nothing", `{}`, 422, "validation_failed", f("/user required", "/responses required")},
+			{"nothing", `{}`, 422, "validation_failed", f("/responses required", "/user required")},
 			{"no answers, no address", `{"user":{}}`, 422, "validation_failed", f("/responses required", "/user/email required")},
 			{"no address", `{"user":{},"responses":{}}`, 422, "validation_failed", f("/user/email required")},
 			{"no value", answers(`{"a":{}}`), 422, "validation_failed", f("/responses/a/value required")},
@@ -200,7 +199,7 @@ func manyAnswers(n int) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-func TestMisshapenCampaigns(t *testing.T) {
+func TestInvalidFieldsOfCampaigns(t *testing.T) {
 	rows := []bad{
 		{"A2 other case", `{"Title":"x","title":"x"}`, 400, "invalid_body", f("/Title unknown_member")},
 		{"A3 account", `{"title":"x","accountId":"x","version":3}`, 400, "invalid_body", f("/accountId unknown_member", "/version unknown_member")},
@@ -296,7 +295,7 @@ func TestTimestamps(t *testing.T) {
 	})
 }
 
-// A6, A8, A13, A22: text that must come back as it was sent.
+// A6, A8, A13, A22: text comes back as it was sent.
 func TestTextRoundTrip(t *testing.T) {
 	texts := []string{
 		`\\u0000`, `?`, `?0`, `$1`, `::`, `--`, `'`, `\\'`, `$$`, `%s`, `%`, `_`, `;`, `\"`, `\\`, `/`, `\/`, `\b\f\n\r\t`,
@@ -326,7 +325,7 @@ func TestTextRoundTrip(t *testing.T) {
 }
 
 // A14: names that look alike are different names.
-func TestTwinNames(t *testing.T) {
+func TestNamesThatLookAlikeAreDifferent(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		const twins = `{"é":{"value":["1"]},"e\u0301":{"value":["2"]},"A":{"value":["3"]},"a":{"value":["4"]},"ı":{"value":["5"]},"i":{"value":["6"]}}`
 		modules := `[{"name":"é"},{"name":"e\u0301"},{"name":"A"},{"name":"a"},{"name":"ı"},{"name":"i"}]`
@@ -337,7 +336,7 @@ func TestTwinNames(t *testing.T) {
 	})
 }
 
-// The order of the answers is the order in which they were sent.
+// Answers keep the order in which they were sent.
 func TestAnswersKeepTheirOrder(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		const object = `"responses":{"z":{"value":["1"]},"a":{"value":["2"]},"m":{"value":[]}}`
@@ -379,9 +378,8 @@ func TestMediaTypes(t *testing.T) {
 	})
 }
 
-// A9: depth costs nothing: a body that is deeper than allowed is refused for no more
-// memory than any other of its size.
-func TestDepthIsCheap(t *testing.T) {
+// A9: a body that is nested too deeply takes no more memory than any other of its size.
+func TestDeepBodiesTakeNoMoreMemory(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	const size = 4_000_000
 	flat, n := w.allocated(w.request("POST", "/v1/campaigns", `{"a":`+strings.Repeat(" ", size)))
@@ -412,7 +410,7 @@ func TestBodyLimit(t *testing.T) {
 			}
 		}
 		a := w.do("POST", "/v1/campaigns", fits, func(r *http.Request) {
-			r.Body = http.MaxBytesReader(nil, r.Body, 10) // an embedder's own limit
+			r.Body = http.MaxBytesReader(nil, r.Body, 10) // the host application's own limit
 		}).is(413, "body_too_large")
 		if !strings.Contains(a.problem().Detail, " 10 bytes") {
 			a.errorf("doesn't name the limit: %s", a.body)

@@ -1,37 +1,45 @@
 package httpx
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A call is one request on its way through. Calls are used again, and their
-// buffers with them.
+// A call is one request in progress. Calls and their buffers are reused.
 type call struct {
+	h         *Handler
 	w         http.ResponseWriter
 	r         *http.Request
 	route     *route
 	who       *formsvc.Principal
-	ids       [maxIDs]formsvc.ID // the identifiers in the path, in their order
+	ids       [maxIDs]formsvc.ID // the identifiers in the path, in order
 	requestID string
 	body      decoder
 	once      onceState
-	quota     formsvc.QuotaState // after the request was counted
-	out       []byte             // the answer's body
-	values    []string           // room for the values of headers, not used again
-	sent      bool               // whether a part of the answer is out
-	place     *gate              // where it has a place; nil: nowhere
-	weight    int64              // bytes of room that its body has
+	quota     formsvc.QuotaState // set once the request was counted
+	out       []byte             // the body of the reply
+	values    []string           // backing array for header values; not reused
+	sent      bool               // whether a part of the reply is out
+	tenant    string             // whose share of the slots it takes
+	gate      *gate              // where it has or had a slot
+	place     *line              // the tenant's line while it has one
+	weight    int64              // bytes reserved for its body and its reply
+	replies   int64              // those for its reply
+	limit     time.Duration      // of its work; 0: none
+	work      context.Context    // see ctx
+	stop      func()             // ends work
 }
 
-// keep bounds the buffers that are kept for the next call. A list that grows
-// beyond spillAt is sent in parts, each of which then fits.
+// keep is the limit of buffers that are kept for the next call. A list longer than spillAt is sent in parts, each of
+// which fits.
 const (
 	keep    = 64 << 10
 	spillAt = 48 << 10
@@ -44,9 +52,9 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) {
 	c.setHeader("X-Request-Id", c.requestID)
 }
 
-// reset forgets the request, so that a waiting call holds nothing of it.
+// reset clears the request, so that a pooled call keeps nothing of it alive.
 func (c *call) reset() {
-	c.w, c.r, c.route, c.who = nil, nil, nil, nil
+	c.h, c.w, c.r, c.route, c.who, c.gate, c.tenant = nil, nil, nil, nil, nil, nil, ""
 	c.quota = formsvc.QuotaState{}
 	c.ids = [maxIDs]formsvc.ID{}
 	c.requestID, c.values, c.sent, c.once = "", nil, false, onceState{}
@@ -57,10 +65,29 @@ func (c *call) reset() {
 	}
 }
 
-// requestID returns the client's identifier of the request if it is sane, or a
-// new one. It need not be secret, only unique.
+// ctx returns the context for work on the call. It ends after [Options.Timeout], which begins with the first use, and again when the
+// body was read.
+func (c *call) ctx() context.Context {
+	if c.limit <= 0 {
+		return c.r.Context()
+	}
+	if c.work == nil {
+		c.work, c.stop = context.WithTimeout(c.r.Context(), c.limit)
+	}
+	return c.work
+}
+
+// pause stops the time limit until the next use of ctx.
+func (c *call) pause() {
+	if c.stop != nil {
+		c.stop()
+	}
+	c.work, c.stop = nil, nil
+}
+
+// requestID returns the client's X-Request-Id if it is well-formed, or a new one. It must be unique, not secret.
 func requestID(r *http.Request) string {
-	if values := r.Header["X-Request-Id"]; len(values) == 1 && saneRequestID(values[0]) {
+	if values := r.Header["X-Request-Id"]; len(values) == 1 && validRequestID(values[0]) {
 		return values[0]
 	}
 	var random [16]byte
@@ -71,7 +98,7 @@ func requestID(r *http.Request) string {
 	return string(text[:])
 }
 
-func saneRequestID(s string) bool {
+func validRequestID(s string) bool {
 	if len(s) == 0 || len(s) > 128 {
 		return false
 	}
@@ -84,8 +111,8 @@ func saneRequestID(s string) bool {
 	return true
 }
 
-// Values of headers that never change, shared by all answers: net/http and
-// middleware replace the values of a header, they don't write into them.
+// Constant header values, shared by all replies: net/http and middleware replace the values of a header and don't write
+// into them.
 //
 //nolint:gochecknoglobals // immutable
 var (
@@ -93,26 +120,28 @@ var (
 	typeProblem = []string{"application/problem+json"}
 	noSniff     = []string{"nosniff"}
 	noStore     = []string{"no-store"}
-	revalidate  = []string{"private, no-cache"} // for what has an ETag
+	revalidate  = []string{"private, no-cache"} // for replies with an ETag
 )
 
-// setHeader sets a header whose name is in canonical form.
+// setHeader sets a header. The name must be in canonical form.
 func (c *call) setHeader(name, value string) {
 	c.values = append(c.values, value)
 	n := len(c.values)
 	c.w.Header()[name] = c.values[n-1 : n : n]
 }
 
-// send answers with the JSON in c.out. cache is the value of Cache-Control.
+// send replies with the JSON in c.out. cache is the value of Cache-Control.
 func (c *call) send(status int, cache []string) error {
+	if err := c.reserve(len(c.out)); err != nil {
+		return err
+	}
 	c.start(status, typeJSON, cache, len(c.out))
 	c.write()
 	return nil
 }
 
-// start sends the status and the headers that all answers with a body have.
-// size is the length of the body, or -1 when it is not known yet. By then the work is
-// done, and the client may take its time to read: the place goes to somebody else.
+// start sends the status and the headers of all replies with a body. size is the length of the body, or -1 if it isn't
+// known yet. The work is done by then, so start frees the call's slot before the client reads the reply.
 func (c *call) start(status int, mediaType, cache []string, size int) {
 	header := c.w.Header()
 	header["Content-Type"] = mediaType
@@ -126,16 +155,15 @@ func (c *call) start(status int, mediaType, cache []string, size int) {
 	c.w.WriteHeader(status)
 }
 
-// write sends what is in c.out. An error means that the client is gone, which
-// needs no answer; net/http notes it too.
+// write sends c.out. It ignores errors: the client has disconnected, and net/http notices that too.
 func (c *call) write() {
 	if c.r.Method != http.MethodHead {
 		_, _ = c.w.Write(c.out)
 	}
 }
 
-// spill sends a list's beginning when it got long, so that no answer is held in
-// memory as a whole. The length of such an answer is not told in advance.
+// spill sends the beginning of a long list, so that no reply is held in memory whole. Such a reply has no
+// Content-Length.
 func (c *call) spill() {
 	if len(c.out) < spillAt {
 		return
@@ -147,7 +175,7 @@ func (c *call) spill() {
 	c.out = c.out[:0]
 }
 
-// sendNotModified answers 304: the client has what it asked for.
+// sendNotModified replies 304: the client has the current version.
 func (c *call) sendNotModified() error {
 	c.w.Header()["Cache-Control"] = revalidate
 	c.sent = true
@@ -155,7 +183,7 @@ func (c *call) sendNotModified() error {
 	return nil
 }
 
-// sendNoContent answers 204: what was asked for is so.
+// sendNoContent replies 204.
 func (c *call) sendNoContent() error {
 	c.w.Header()["Cache-Control"] = noStore
 	c.sent = true
@@ -163,17 +191,16 @@ func (c *call) sendNoContent() error {
 	return nil
 }
 
-// location returns the address of a new record, one segment below the one that
-// the request was sent to.
+// location returns the address of a new record, one segment below the request's path.
 func (h *Handler) location(c *call, id formsvc.ID) string {
 	return h.address(c, c.path()) + "/" + string(id)
 }
 
-// path returns the path of a request that a route was found for, as it is written
-// in answers: nothing in it but an identifier can be in upper case.
+// path returns the path of a request that matched a route, as replies show it: in lower case, since only identifiers
+// can be in upper case.
 func (c *call) path() string { return strings.ToLower(c.r.URL.Path) }
 
-// address returns the public address of a path of ours.
+// address returns the public address of a path of the API.
 func (h *Handler) address(c *call, path string) string {
 	if h.baseURL != "" {
 		return h.baseURL + path
@@ -185,9 +212,8 @@ func (h *Handler) address(c *call, path string) string {
 	return strings.TrimSuffix(asked, c.r.URL.Path) + path
 }
 
-// askedPath returns the path as the client sent it, with the prefix that this
-// handler is mounted under. What doesn't end in our own path was changed on the
-// way, and what begins with two slashes would name another host.
+// askedPath returns the path as the client sent it, with the prefix that the handler is mounted under. If it doesn't
+// end in our own path, a proxy or middleware changed it; if it begins with two slashes, it would name another host.
 func askedPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	if !strings.HasPrefix(path, "/") { // the absolute form, which clients send to proxies

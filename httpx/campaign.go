@@ -15,7 +15,7 @@ func (h *Handler) listCampaigns(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Campaigns.List(c.r.Context(), formsvc.CampaignQuery{
+	page, err := h.svc.Campaigns.List(c.ctx(), formsvc.CampaignQuery{
 		AccountID: c.who.AccountID, Search: q.search, Page: q.page,
 	})
 	if err != nil {
@@ -33,12 +33,12 @@ func (h *Handler) createCampaign(c *call) error {
 	in, err := c.body.campaignInput(false)
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
+			_, err := svc.Campaigns.Create(c.ctx(), c.who.AccountID, in)
 			return err
 		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
-		return svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
+		return svc.Campaigns.Create(c.ctx(), c.who.AccountID, in)
 	}, func(campaign *formsvc.Campaign, b []byte) reply {
 		return reply{
 			status: http.StatusCreated, etag: campaignTag(campaign.Version, campaign.ResponseCount),
@@ -51,7 +51,7 @@ func (h *Handler) getCampaign(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	campaign, err := h.svc.Campaigns.Get(c.r.Context(), c.campaignKey())
+	campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (h *Handler) replaceCampaign(c *call) error {
 	in, err := c.body.campaignInput(true)
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Campaigns.Replace(c.r.Context(), c.campaignKey(), in, 0)
+			_, err := svc.Campaigns.Replace(c.ctx(), c.campaignKey(), in, 0)
 			return err
 		})
 	}
@@ -74,21 +74,20 @@ func (h *Handler) replaceCampaign(c *call) error {
 		return err
 	}
 	version, err := cond.version(func() (int64, error) {
-		campaign, err := h.svc.Campaigns.Get(c.r.Context(), c.campaignKey())
+		campaign, err := h.svc.Campaigns.Get(c.ctx(), c.campaignKey())
 		return campaign.Version, err
 	})
 	if err != nil {
 		return err
 	}
-	campaign, err := h.svc.Campaigns.Replace(c.r.Context(), c.campaignKey(), in, version)
+	campaign, err := h.svc.Campaigns.Replace(c.ctx(), c.campaignKey(), in, version)
 	if err != nil {
 		return err
 	}
 	return c.sendCampaign(http.StatusOK, noStore, &campaign)
 }
 
-// sendCampaign answers with the campaign, or 304 where a cache may ask whether
-// it has it already.
+// sendCampaign sends the campaign, or 304 if the client has it.
 func (c *call) sendCampaign(status int, cache []string, campaign *formsvc.Campaign) error {
 	tag := campaignTag(campaign.Version, campaign.ResponseCount)
 	c.setHeader("Etag", tag)

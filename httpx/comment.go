@@ -11,7 +11,7 @@ func (h *Handler) listComments(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Comments.List(c.r.Context(), formsvc.CommentQuery{
+	page, err := h.svc.Comments.List(c.ctx(), formsvc.CommentQuery{
 		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
 	})
 	if err != nil {
@@ -22,8 +22,8 @@ func (h *Handler) listComments(c *call) error {
 	})
 }
 
-// author returns who comments. The name of an embedder's own principal may be longer
-// than an author's; the client has no part in that.
+// author returns the author of a comment. The name of a host application's principal is cut to the limit for authors,
+// since the client can't change it.
 func author(who *formsvc.Principal) string {
 	if name := []rune(who.KeyName); len(name) > formsvc.MaxAuthor {
 		return string(name[:formsvc.MaxAuthor])
@@ -31,8 +31,7 @@ func author(who *formsvc.Principal) string {
 	return who.KeyName
 }
 
-// createComment adds a comment by the key's owner. The answer has no Location: a
-// comment has no address of its own.
+// createComment adds a comment by the key's owner. The reply has no Location, since a comment has no address.
 func (h *Handler) createComment(c *call) error {
 	if err := h.readJSON(c); err != nil {
 		return err
@@ -40,13 +39,13 @@ func (h *Handler) createComment(c *call) error {
 	in, err := c.body.commentInput()
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Comments.Create(c.r.Context(), c.responseKey(), in)
+			_, err := svc.Comments.Create(c.ctx(), c.responseKey(), in)
 			return err
 		})
 	}
 	in.Author = author(c.who)
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Comment, error) {
-		return svc.Comments.Create(c.r.Context(), c.responseKey(), in)
+		return svc.Comments.Create(c.ctx(), c.responseKey(), in)
 	}, func(comment *formsvc.Comment, b []byte) reply {
 		return reply{status: http.StatusCreated, body: comment.AppendJSON(b), about: comment.ResponseID}
 	})

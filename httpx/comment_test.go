@@ -39,8 +39,8 @@ func TestComments(t *testing.T) {
 	})
 }
 
-// Whoever is let in by the embedder may have no name, or one that is too long.
-func TestCommentByStrangers(t *testing.T) {
+// A principal of the host application may have no name, or one that is too long.
+func TestCommentByHostPrincipal(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.response(w.campaign(plainCampaign)) + "/comments"
 		for name, want := range map[string]string{
@@ -54,8 +54,8 @@ func TestCommentByStrangers(t *testing.T) {
 	})
 }
 
-// What whoever is let in by the embedder does to webhooks is under his name.
-func TestAuditOfStrangers(t *testing.T) {
+// The audit trail names the host application's principal for changes of webhooks.
+func TestAuditNamesHostPrincipal(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		for _, name := range []string{"ada@example.com", ""} {
 			w.serve(&httpx.Options{Authenticate: func(*http.Request) (*formsvc.Principal, error) {
@@ -107,8 +107,7 @@ func TestBadComments(t *testing.T) {
 	})
 }
 
-// Lists of what belongs to a response are like all lists, and their cursors are
-// good for themselves only.
+// Lists of a response's records behave like all lists, and each accepts only its own cursors.
 func TestListsOfResponses(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
@@ -142,7 +141,7 @@ func TestListsOfResponses(t *testing.T) {
 	})
 }
 
-// The same POST with the same key is one comment, and one signature.
+// A retry with the same key creates no second comment or signature.
 func TestRepeatedCommentsAndSignatures(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		response := w.response(w.campaign(plainCampaign))

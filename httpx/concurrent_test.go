@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// E9: of changes that are made at once to what all have read, one is made and the
-// others are told to read again.
-func TestChangesAtOnce(t *testing.T) {
+// E9: of concurrent changes based on the same version, one succeeds and the others get a conflict.
+func TestConcurrentChangesConflict(t *testing.T) {
 	const clients = 8
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)

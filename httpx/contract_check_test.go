@@ -17,17 +17,15 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// How many bytes of a body are kept for checking. What is longer is checked only for
-// its header.
+// How many bytes of a body are kept for checking. Of a longer body only the headers are checked.
 const (
 	maxChecked     = 1 << 20
 	maxCheckedForm = 32 << 10
 )
 
-// checked puts a handler behind a check of every request and answer against the OpenAPI
-// document. It changes nothing: a body is seen as the handler reads it, an answer as
-// it is sent, and one that is broken off is not looked at. tb is asked at each failure,
-// since fuzzing changes it. With open the handler lets requests in without a key.
+// checked wraps a handler and checks every request and reply against the OpenAPI document. It changes nothing: it sees
+// a body as the handler reads it, and a reply as it is sent. It skips broken-off bodies. tb is called at each
+// violation, since fuzzing changes it. open means that the handler accepts requests without a key.
 func checked(tb func() testing.TB, next http.Handler, open bool) http.Handler {
 	c := &checker{next: next, tb: tb, open: open, told: map[string]bool{}, kinds: map[string]bool{}}
 	c.contract, c.err = loadContract()
@@ -45,12 +43,12 @@ type checker struct {
 	open     bool
 	contract *contract
 	err      error
-	invented bool // whether the answers are no handler's of ours, so that they prove nothing
+	invented bool // whether the replies come from a fake handler and don't count for coverage
 
 	mu    sync.Mutex
-	ended bool // whether the test is over, so that nothing can be told any more
+	ended bool // whether the test is over, so that it can't report errors
 	told  map[string]bool
-	kinds map[string]bool // of passages that kin-openapi has judged
+	kinds map[string]bool // of passages that kin-openapi has checked
 }
 
 // ServeHTTP implements http.Handler.
@@ -71,7 +69,7 @@ func (c *checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.check()
 }
 
-// bodyLimit returns how much of a request's body is worth keeping.
+// bodyLimit returns how much of a request's body to keep.
 func bodyLimit(header http.Header) int {
 	switch mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type")); mediaType {
 	case "application/json":
@@ -110,7 +108,7 @@ func (k *kept) whole() ([]byte, bool) {
 	return k.data, !k.more && !k.cut
 }
 
-// tee keeps what is read.
+// A tee keeps the bytes that are read.
 type tee struct {
 	io.ReadCloser
 	to *kept
@@ -123,15 +121,15 @@ func (t *tee) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A passage is a request and its answer.
+// A passage is a request and its reply.
 type passage struct {
 	http.ResponseWriter
 	c         *checker
 	r         *http.Request
 	sent      kept
 	operation *operation // nil: none
-	known     bool       // whether there is one with that path
-	status    int        // 0 until the answer begins
+	known     bool       // whether there is an operation with that path
+	status    int        // 0 until the reply begins
 	header    http.Header
 	body      kept
 }
@@ -148,8 +146,7 @@ func (x *passage) WriteHeader(status int) {
 	x.ResponseWriter.WriteHeader(status)
 }
 
-// answerLimit returns how much of the answer's body is worth keeping: nothing of a file,
-// whatever it is.
+// answerLimit returns how much of the reply's body to keep: nothing of a file.
 func (x *passage) answerLimit() int {
 	mediaType, _, _ := mime.ParseMediaType(x.header.Get("Content-Type"))
 	if x.operation != nil && x.operation.answers[x.status] != nil {
@@ -177,12 +174,12 @@ func (x *passage) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// mostTold bounds how much one test tells of the same mistake everywhere.
+// mostTold is how often one test reports the same violation.
 const mostTold = 20
 
 func (x *passage) errorf(format string, args ...any) { x.tell(fmt.Sprintf(format, args...), nil) }
 
-// tell tells what is wrong, once, and with which body.
+// tell reports a violation once, with its body.
 func (x *passage) tell(mistake string, body []byte) {
 	where := x.r.URL.Path
 	if x.operation != nil {
@@ -204,7 +201,7 @@ func (x *passage) tell(mistake string, body []byte) {
 
 func (x *passage) check() {
 	if x.status == 499 && x.r.Context().Err() != nil {
-		return // nobody gets to see it
+		return // no client sees it
 	}
 	if x.operation == nil {
 		x.checkNowhere(x.known)
@@ -224,7 +221,7 @@ func (x *passage) check() {
 	x.filter()
 }
 
-// find returns the operation, and whether there is one with another method.
+// find returns the operation, and reports whether the path has one with another method.
 func (c *contract) find(method string, u *url.URL) (found *operation, known bool) {
 	if u.RawPath != "" && u.RawPath != u.Path {
 		return nil, false
@@ -256,10 +253,10 @@ func (o *operation) matches(path string) bool {
 	return true
 }
 
-// checkNowhere checks the answer to a request that the document doesn't know.
+// checkNowhere checks the reply to a request that the document doesn't have.
 func (x *passage) checkNowhere(known bool) {
 	if x.r.URL.Path == "/docs/" && x.status == http.StatusPermanentRedirect {
-		return // to the page, for people
+		return // to the page for people
 	}
 	headers := map[string]*documented{"X-Request-Id": nil}
 	status, code := http.StatusNotFound, "not_found"
@@ -288,8 +285,8 @@ func codeOf(body []byte) string {
 	return p.Code
 }
 
-// general are headers that tell nothing of the API: of HTTP itself, and how caches and
-// browsers are to treat an answer.
+// general reports whether a header belongs to HTTP itself or to caches and browsers, so that the document needn't have
+// it.
 func general(name string) bool {
 	switch name {
 	case "Connection", "Content-Length", "Content-Type", "Date",
@@ -300,7 +297,7 @@ func general(name string) bool {
 	return false
 }
 
-// checkHeader checks the header of the answer. One without a schema may be anything.
+// checkHeader checks the headers of the reply. One without a schema may have any value.
 func (x *passage) checkHeader(headers map[string]*documented) {
 	for name, values := range x.header {
 		h, ok := headers[name]
@@ -362,7 +359,7 @@ func (x *passage) checkBody(answer *answerDocument) {
 	x.seen(code)
 }
 
-// seen counts the answer. One to HEAD is no proof of GET.
+// seen counts the reply for coverage. One to HEAD doesn't count for GET.
 func (x *passage) seen(code string) {
 	if x.r.Method == http.MethodHead {
 		return
@@ -385,7 +382,7 @@ func (x *passage) countMembers(s *shape, v any) {
 	}
 }
 
-// byMediaType returns what is documented of a media type, or of a range that it is in.
+// byMediaType returns the schema of a media type, or of a range that includes it.
 func byMediaType(content map[string]*jsonschema.Schema, mediaType string) (*jsonschema.Schema, bool) {
 	major, _, _ := strings.Cut(mediaType, "/")
 	for _, name := range []string{mediaType, major + "/*", "*/*"} {
@@ -396,7 +393,7 @@ func byMediaType(content map[string]*jsonschema.Schema, mediaType string) (*json
 	return nil, false
 }
 
-// fits checks a body of JSON and returns what it is.
+// fits checks a JSON body against the schema and returns its value.
 func (x *passage) fits(schema *jsonschema.Schema, body []byte, what string) any {
 	if schema == nil {
 		x.errorf("%s has no schema", what)

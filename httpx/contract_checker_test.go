@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A listener hears what a check tells its test.
+// A listener records the errors that a check reports to its test.
 type listener struct {
 	testing.TB
 	told     []string
@@ -23,7 +23,7 @@ func (l *listener) Errorf(format string, args ...any) {
 
 func (l *listener) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
 
-// A canned answer is what a handler answers however it is asked.
+// A canned handler always sends the same reply.
 type canned struct {
 	status int
 	header http.Header
@@ -54,8 +54,8 @@ func (a canned) saying(old, new string) canned {
 	return a
 }
 
-// The check itself: it lets good answers pass, and tells of everything that is wrong.
-func TestCheckTells(t *testing.T) {
+// The check accepts correct replies and reports every violation.
+func TestContractCheckReportsViolations(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	real := func(r *http.Request) canned {
 		recorder := httptest.NewRecorder()
@@ -76,42 +76,42 @@ func TestCheckTells(t *testing.T) {
 		what   string
 		answer canned
 		r      *http.Request
-		want   string // "" for nothing
+		want   string // "" for none
 	}{
-		{"an answer", got, get(), ""},
-		{"a problem", missing, get(), ""},
-		{"no such path", nowhere, w.request("GET", "/x", ""), ""},
-		{"nothing new", unchanged, get(), ""},
-		{"a body where none is", unchanged.with("Content-Type", "text/plain"), get(), "but none is documented"},
-		{"no such method", wrong, w.request("PATCH", path, ""), ""},
-		{"a status", canned{202, got.header, got.body}, get(), "202: the status is not documented"},
-		{"a member", got.saying(`{"uuid"`, `{"zzz":1,"uuid"`), get(), "/zzz"},
-		{"a member further down", list.saying(`{"uuid"`, `{"zzz":1,"uuid"`), query(""), "/items/0/zzz"},
-		{"no member", got.saying(`"title":"Survey",`, ""), get(), "'title'"},
-		{"a type", got.saying(`"title":"Survey"`, `"title":1`), get(), "/title"},
-		{"no JSON", got.saying(`{`, ""), get(), "the answer:"},
-		{"no ETag", got.with("Etag", ""), get(), "the header Etag is missing"},
-		{"a bad ETag", got.with("Etag", "1"), get(), "the header Etag:"},
-		{"a header", got.with("X-Zzz", "1"), get(), "the header X-Zzz is not documented"},
-		{"a media type", got.with("Content-Type", "text/plain"), get(), `the media type "text/plain" is not documented`},
-		{"a code", missing.saying(`"not_found"`, `"zzz"`), get(), "the code zzz is not documented"},
-		{"a code of another status", missing.saying(`"not_found"`, `"internal"`), get(), "the code internal is not documented"},
-		{"a member of a problem", missing.saying(`{`, `{"zzz":1,`), get(), "/zzz"},
-		{"a path", got, w.request("GET", "/v1/zzz", ""), "must be answered 404"},
-		{"a method", got, w.request("PATCH", path, ""), "must be answered 405"},
-		{"an identifier that is none", got, w.request("GET", path+"x", ""), "must be answered 404"},
-		{"another code of nowhere", nowhere.saying(`"not_found"`, `"zzz"`), w.request("GET", "/x", ""), "code zzz"},
-		{"a good request", made, post(plainCampaign), ""},
-		{"a body", made, post(`{"title":"x","zzz":1}`), "the body was taken:"},
-		{"no body", made, post(""), "the body was taken:"},
-		{"a request that is refused", missing, get(), ""},
-		{"a request's media type", made, post(plainCampaign, header("Content-Type", "text/plain")), "was taken, but is not documented"},
-		{"a request's header", made, post(plainCampaign, once("a b")), "the parameter Idempotency-Key was taken"},
-		{"a parameter", list, query("zzz=1"), `the parameter "zzz" was taken`},
-		{"a parameter's value", list, query("limit=x"), "the parameter limit was taken"},
-		{"an integer of any size", list, query("limit=99999999999999999999"), ""},
-		{"a parameter twice", list, query("limit=1&limit=2"), "the parameter limit was taken 2 times"},
-		{"no key", got, w.request("GET", path, "", func(r *http.Request) { r.Header.Del("Authorization") }), "answered without a key"},
+		{"reply", got, get(), ""},
+		{"problem", missing, get(), ""},
+		{"unknown path", nowhere, w.request("GET", "/x", ""), ""},
+		{"not modified", unchanged, get(), ""},
+		{"undocumented body", unchanged.with("Content-Type", "text/plain"), get(), "but none is documented"},
+		{"unknown method", wrong, w.request("PATCH", path, ""), ""},
+		{"undocumented status", canned{202, got.header, got.body}, get(), "202: the status is not documented"},
+		{"undocumented field", got.saying(`{"uuid"`, `{"zzz":1,"uuid"`), get(), "/zzz"},
+		{"undocumented nested field", list.saying(`{"uuid"`, `{"zzz":1,"uuid"`), query(""), "/items/0/zzz"},
+		{"missing field", got.saying(`"title":"Survey",`, ""), get(), "'title'"},
+		{"wrong type", got.saying(`"title":"Survey"`, `"title":1`), get(), "/title"},
+		{"malformed JSON", got.saying(`{`, ""), get(), "the answer:"},
+		{"missing ETag", got.with("Etag", ""), get(), "the header Etag is missing"},
+		{"malformed ETag", got.with("Etag", "1"), get(), "the header Etag:"},
+		{"undocumented header", got.with("X-Zzz", "1"), get(), "the header X-Zzz is not documented"},
+		{"undocumented media type", got.with("Content-Type", "text/plain"), get(), `the media type "text/plain" is not documented`},
+		{"undocumented code", missing.saying(`"not_found"`, `"zzz"`), get(), "the code zzz is not documented"},
+		{"code of another status", missing.saying(`"not_found"`, `"internal"`), get(), "the code internal is not documented"},
+		{"undocumented field of a problem", missing.saying(`{`, `{"zzz":1,`), get(), "/zzz"},
+		{"success on an unknown path", got, w.request("GET", "/v1/zzz", ""), "must be answered 404"},
+		{"success with an unknown method", got, w.request("PATCH", path, ""), "must be answered 405"},
+		{"success with an invalid identifier", got, w.request("GET", path+"x", ""), "must be answered 404"},
+		{"undocumented code on an unknown path", nowhere.saying(`"not_found"`, `"zzz"`), w.request("GET", "/x", ""), "code zzz"},
+		{"valid request", made, post(plainCampaign), ""},
+		{"unknown field accepted", made, post(`{"title":"x","zzz":1}`), "the body was taken:"},
+		{"missing body accepted", made, post(""), "the body was taken:"},
+		{"refused request", missing, get(), ""},
+		{"wrong media type accepted", made, post(plainCampaign, header("Content-Type", "text/plain")), "was taken, but is not documented"},
+		{"invalid header accepted", made, post(plainCampaign, once("a b")), "the parameter Idempotency-Key was taken"},
+		{"unknown parameter accepted", list, query("zzz=1"), `the parameter "zzz" was taken`},
+		{"invalid parameter accepted", list, query("limit=x"), "the parameter limit was taken"},
+		{"large integer", list, query("limit=99999999999999999999"), ""},
+		{"repeated parameter accepted", list, query("limit=1&limit=2"), "the parameter limit was taken 2 times"},
+		{"missing key accepted", got, w.request("GET", path, "", func(r *http.Request) { r.Header.Del("Authorization") }), "answered without a key"},
 	} {
 		l := &listener{}
 		h := checked(func() testing.TB { return l }, row.answer, false)
@@ -131,8 +131,8 @@ func TestCheckTells(t *testing.T) {
 	}
 }
 
-// What the tests have seen is counted, and too little fails.
-func TestCoverageIsDemanded(t *testing.T) {
+// The check counts what the tests have covered, and too little fails.
+func TestContractCoverageMustBeComplete(t *testing.T) {
 	c := theContract(t)
 	all := func() *tally {
 		seen := new(tally)

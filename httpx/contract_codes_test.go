@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// sources returns the package's files without its tests.
+// sources returns the parsed files of the package, without its tests.
 func sources(t *testing.T) []*ast.File {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -33,12 +33,12 @@ func sources(t *testing.T) []*ast.File {
 	return files
 }
 
-// Every code of a problem in the source is in the document, and the other way round.
+// The document has exactly the problem codes of the source.
 func TestOpenAPICodes(t *testing.T) {
 	c := theContract(t)
 	documented := map[string]bool{}
 	if strings.Contains((node{c, "", c.root}).get("info", "description").text(), "`method_not_allowed`") {
-		documented["method_not_allowed"] = true // of no operation
+		documented["method_not_allowed"] = true // belongs to no operation
 	}
 	for _, o := range c.operations {
 		for status, a := range o.answers {
@@ -60,8 +60,8 @@ func TestOpenAPICodes(t *testing.T) {
 			ast.Inspect(d, finder.look)
 		}
 	}
-	delete(finder.found, "client_gone") // nobody sees it
-	delete(finder.found, "conflict")    // of stores; what clients can cause has codes of its own
+	delete(finder.found, "client_gone") // no client sees it
+	delete(finder.found, "conflict")    // of stores; what clients can cause has its own codes
 	if len(finder.found) < 10 {
 		t.Errorf("only %d codes found in the source", len(finder.found))
 	}
@@ -76,10 +76,10 @@ func TestOpenAPICodes(t *testing.T) {
 	}
 }
 
-// A codeFinder collects the codes that problems are made with.
+// A codeFinder collects the problem codes in the source.
 type codeFinder struct {
 	t        *testing.T
-	function string // the one around
+	function string // the enclosing one
 	found    map[string]bool
 }
 
@@ -117,7 +117,7 @@ func (f *codeFinder) look(n ast.Node) bool {
 	return true
 }
 
-// add notes a code. Only where others are passed on it may be no literal.
+// add records a code. It may be other than a literal only where a function passes it on.
 func (f *codeFinder) add(e ast.Expr) {
 	if literal, ok := e.(*ast.BasicLit); ok {
 		code, err := strconv.Unquote(literal.Value)
@@ -137,14 +137,14 @@ func isIdent(n ast.Node, name string) bool {
 	return ok && ident.Name == name
 }
 
-// parameterNames returns the query parameters that the code knows.
+// parameterNames returns the query parameters in the source.
 func parameterNames(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, file := range sources(t) {
 		for _, d := range file.Decls {
 			v, ok := d.(*ast.GenDecl)
-			if !ok || v.Tok != token.VAR || v.Specs[0].(*ast.ValueSpec).Names[0].Name != "rules" { //nolint:forcetypeassert // of a var
+			if !ok || v.Tok != token.VAR || v.Specs[0].(*ast.ValueSpec).Names[0].Name != "rules" { //nolint:forcetypeassert // a var declaration
 				continue
 			}
 			ast.Inspect(v, func(n ast.Node) bool {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// coverage is what the tests of this package have seen of the document.
+// coverage counts what the tests of this package have seen of the document.
 var coverage tally
 
 type tally struct {
@@ -31,14 +31,14 @@ func (t *tally) saw(what string) bool {
 	return t.what[what]
 }
 
-// A gap is a kind of thing in the document, and what of it was not seen.
+// A gap is a kind of element in the document, with those that weren't seen.
 type gap struct {
 	kind   string
 	unseen []string
 	of     int
 }
 
-// add notes one thing of the kind.
+// add adds one element.
 func (g *gap) add(t *tally, what string) {
 	g.of++
 	if !t.saw(what) {
@@ -46,7 +46,7 @@ func (g *gap) add(t *tally, what string) {
 	}
 }
 
-// gaps compares what was seen with all that is documented.
+// gaps compares what was seen with the document.
 func (t *tally) gaps(c *contract) []gap {
 	var (
 		operations = gap{kind: "operations"}
@@ -89,7 +89,7 @@ func (t *tally) gaps(c *contract) []gap {
 	return []gap{operations, answers, codes, headers, members, events}
 }
 
-// report tells what was not seen, and whether that is nothing.
+// report prints the gaps, and reports whether there are none.
 func (t *tally) report(w io.Writer, c *contract, always bool) (ok bool) {
 	ok = true
 	for _, g := range t.gaps(c) {

@@ -21,12 +21,11 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// A contract is the OpenAPI document in the form in which requests and answers are
-// checked against it. It doesn't change once it is there.
+// A contract is the OpenAPI document, prepared for checking requests and replies. It is immutable.
 type contract struct {
 	source     []byte
 	root       any
-	doc        *openapi3.T // as kin-openapi reads it
+	doc        *openapi3.T // as parsed by kin-openapi
 	operations []*operation
 	webhooks   map[string]*operation // by event
 	problem    *jsonschema.Schema    // any
@@ -34,7 +33,7 @@ type contract struct {
 	schemas    map[string]*jsonschema.Schema
 	compiler   *jsonschema.Compiler
 	shapes     map[string]*shape
-	members    []*property // of answers and deliveries
+	members    []*property // of replies and deliveries
 }
 
 // An operation is one method of one path.
@@ -48,7 +47,7 @@ type operation struct {
 	sent             *shape                        // the body of a delivery
 	answers          map[int]*answerDocument
 	public           bool
-	permissions      []string // "" where any key will do
+	permissions      []string // "" if any key is enough
 }
 
 // A segment is a part of a path: literal text, or a parameter.
@@ -57,17 +56,17 @@ type segment struct {
 	parameter *documented
 }
 
-// documented is a parameter or a header.
+// A documented is a parameter or a header of the document.
 type documented struct {
 	node
 	name, in string
 	required bool
 	schema   *jsonschema.Schema
-	kind     string // "array" and "integer" are told from text
+	kind     string // tells "array" and "integer" from text
 	element  string // the kind of an array's elements
 }
 
-// An answerDocument is what is documented of one status.
+// An answerDocument is the documentation of one status.
 type answerDocument struct {
 	headers map[string]*documented // by canonical name
 	content map[string]*jsonschema.Schema
@@ -75,7 +74,7 @@ type answerDocument struct {
 	codes   []string // of problems
 }
 
-// loadContract reads the document that is served, once.
+// loadContract parses the served document once.
 var loadContract = sync.OnceValues(func() (*contract, error) {
 	svc, err := formsvc.New(memory.New(), nil)
 	if err != nil {
@@ -90,10 +89,10 @@ var loadContract = sync.OnceValues(func() (*contract, error) {
 	return newContract(recorder.Body.Bytes())
 })
 
-// documentURL only gives the document a name within the compiler.
+// documentURL names the document in the schema compiler.
 const documentURL = "https://example.com/openapi.json"
 
-// newContract resolves a document. A mistake in it panics deep inside, with its place.
+// newContract resolves a document. On an error in it, it panics with the place.
 func newContract(source []byte) (c *contract, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -154,7 +153,7 @@ func newOperation(method, path string, item, n node) *operation {
 	}
 	for status, a := range n.get("responses").members() {
 		number, err := strconv.Atoi(status)
-		if err != nil && path != "" { // of receivers any status from 200 to 299 will do
+		if err != nil && path != "" { // receivers may reply with any status from 200 to 299
 			panic(a.at + ": not a status")
 		}
 		o.answers[number] = newAnswerDocument(a)
@@ -233,7 +232,7 @@ type node struct {
 
 func (n node) there() bool { return n.v != nil }
 
-// follow returns what a reference refers to, or the node itself.
+// follow returns the target of a reference, or the node itself.
 func (n node) follow() node {
 	for {
 		m, _ := n.v.(map[string]any)
@@ -257,17 +256,20 @@ func (n node) follow() node {
 	}
 }
 
-// get returns what is at a path of member names, following references on the way.
+// escapes writes field names as parts of a JSON pointer (RFC 6901).
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// get returns the node at a path of field names. It follows references.
 func (n node) get(names ...string) node {
 	for _, name := range names {
 		n = n.follow()
 		m, _ := n.v.(map[string]any)
-		n = node{n.c, n.at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name), m[name]}
+		n = node{n.c, n.at + "/" + escapes.Replace(name), m[name]}
 	}
 	return n
 }
 
-// members yields the members of an object in the order of their names.
+// members yields the fields of an object in the order of their names.
 func (n node) members() iter.Seq2[string, node] {
 	return func(yield func(string, node) bool) {
 		m, _ := n.follow().v.(map[string]any)
@@ -294,7 +296,7 @@ func (n node) text() string {
 	return s
 }
 
-// schema compiles the schema that the node is.
+// schema compiles the node as a schema.
 func (n node) schema() *jsonschema.Schema {
 	if n.c.schemas[n.at] == nil {
 		if !n.there() {
@@ -309,11 +311,10 @@ func (n node) schema() *jsonschema.Schema {
 	return n.c.schemas[n.at]
 }
 
-// kind returns the type of a schema, "" where there are several.
+// kind returns the type of a schema, or "" if there are several.
 func (n node) kind() string { return n.get("type").text() }
 
-// codes returns the codes that the schema of a problem allows, as it is put together
-// of others.
+// codes returns the codes that the schema of a problem allows, including those of its parts.
 func (n node) codes() []string {
 	var list []string
 	code := n.get("properties", "code")
@@ -329,7 +330,7 @@ func (n node) codes() []string {
 		}
 	}
 	m, _ := n.v.(map[string]any)
-	if _, ok := m["$ref"]; ok && len(m) > 1 { // what stands beside the reference counts, too
+	if _, ok := m["$ref"]; ok && len(m) > 1 { // fields beside a reference count too
 		for _, s := range (node{n.c, n.at, m["properties"]}).get("code", "enum").elements() {
 			list = append(list, s.text())
 		}

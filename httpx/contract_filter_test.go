@@ -17,11 +17,9 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 )
 
-// filter has kin-openapi judge the passage too. It lets headers, parameters and formats
-// pass that aren't documented, which is why the check has eyes of its own; but it reads
-// the document in its own way. It compiles the schemas again for each passage, which
-// takes long, so each test has it judge one passage of each kind. What tests ran before
-// makes no difference.
+// filter also checks the passage with kin-openapi. That accepts undocumented headers, parameters and formats, so our
+// own check is stricter, but it interprets the document independently. It compiles the schemas for each passage, which
+// is slow, so each test checks one passage of each kind, independently of the tests before it.
 func (x *passage) filter() {
 	o := x.operation
 	if !x.c.first(x.kind()) {
@@ -52,7 +50,7 @@ func (x *passage) filter() {
 	}
 	body, whole := x.body.whole()
 	mediaType := x.header.Get("Content-Type")
-	_, described := o.answers[x.status].content[mediaType] // or it is a file, of whatever type
+	_, described := o.answers[x.status].content[mediaType] // otherwise it is a file of any type
 	isJSON := described && (mediaType == "application/json" || mediaType == "application/problem+json")
 	response := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: request, Status: x.status, Header: x.header, Body: io.NopCloser(bytes.NewReader(body)),
@@ -65,8 +63,8 @@ func (x *passage) filter() {
 	}
 }
 
-// spare takes from a request what the schemas allow and kin-openapi never does: an
-// integer that doesn't fit into 64 bits.
+// spare removes from a request what the schemas allow and kin-openapi doesn't: an integer that doesn't fit into 64
+// bits.
 func (o *operation) spare(r *http.Request) {
 	query := r.URL.Query()
 	for _, p := range o.parameters {
@@ -77,7 +75,7 @@ func (o *operation) spare(r *http.Request) {
 	}
 }
 
-// first reports whether the test had no passage of this kind yet.
+// first reports whether the test has had no passage of this kind yet.
 func (c *checker) first(kind string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,9 +86,8 @@ func (c *checker) first(kind string) bool {
 	return true
 }
 
-// kind tells what kin-openapi may judge differently: passages of the same kind differ
-// only in the path and in the values within their bodies, and our own check sees those.
-// Of a request that is refused nothing is judged.
+// kind returns what kin-openapi may judge differently. Passages of the same kind differ only in the path and in the
+// values of their bodies, which our own check covers. Of a refused request nothing is checked.
 func (x *passage) kind() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, x.operation.id, x.r.Method, x.status, x.header.Get("Content-Type"), outline(&x.body))
@@ -109,8 +106,7 @@ func (x *passage) kind() string {
 	return b.String()
 }
 
-// outline returns the members that a body of JSON has and the types of their values.
-// The elements of lists count together.
+// outline returns the fields of a JSON body with the types of their values. It merges the elements of lists.
 func outline(k *kept) string {
 	body, whole := k.whole()
 	var v any
@@ -136,7 +132,7 @@ func outline(k *kept) string {
 	return strings.Join(slices.Sorted(maps.Keys(seen)), "\n")
 }
 
-// pathParameters returns what a path that matches has in the place of parameters.
+// pathParameters returns the parameters in a path that matches.
 func (o *operation) pathParameters(path string) map[string]string {
 	found := map[string]string{}
 	for i, part := range strings.Split(strings.TrimPrefix(path, "/"), "/") {

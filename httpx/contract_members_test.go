@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// What members a body may have is what is documented, for every operation, every object
-// in its body and every name that the code compares with. Bodies are refused with all
-// that is wrong with them, so it doesn't matter what else is.
+// The document has exactly the fields that the decoders accept: the test tries every operation, every object in its
+// body and every name in the source. A refusal lists all errors, so other errors in the body don't matter.
 func TestOpenAPIMembers(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	campaign := w.campaign(plainCampaign)
@@ -44,15 +43,13 @@ func TestOpenAPIMembers(t *testing.T) {
 	}
 }
 
-// A membersBody has all documented members, and in each of its objects one that may be
-// or not be among them.
+// A membersBody has all documented fields, and one more candidate field in each of its objects.
 type membersBody struct {
 	name       string
 	documented map[string]bool // by pointer
 }
 
-// value returns a value that has the form of the schema, with null for what is no
-// object and no list.
+// value returns a value in the form of the schema, with null for scalars.
 func (m *membersBody) value(schema node, pointer string) any {
 	schema = schema.follow()
 	own, _ := schema.v.(map[string]any)
@@ -76,7 +73,7 @@ func (m *membersBody) value(schema node, pointer string) any {
 	return object
 }
 
-// part returns a value of a schema that is none of objects by itself.
+// part returns a value of a subschema that doesn't describe objects by itself.
 func (m *membersBody) part(schema node, own map[string]any, pointer string) any {
 	if own["items"] != nil {
 		return []any{m.value(schema.get("items"), pointer+"/0")}
@@ -91,7 +88,7 @@ func (m *membersBody) part(schema node, own map[string]any, pointer string) any 
 	return nil
 }
 
-// memberNames returns what the files that decode bodies compare with.
+// memberNames returns the names that the decoders compare with.
 func memberNames(t *testing.T) []string {
 	t.Helper()
 	name := regexp.MustCompile(`^[a-z][a-zA-Z]*$`)

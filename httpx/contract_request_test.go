@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// checkRequest checks a request that was good, so that it must be a documented one.
+// checkRequest checks that a successful request is documented.
 func (x *passage) checkRequest() {
 	o := x.operation
 	if !o.public && !x.c.open && x.r.Header.Get("Authorization") == "" {
@@ -34,7 +34,7 @@ func (x *passage) checkRequest() {
 		values := query[p.name]
 		switch p.in {
 		case "path":
-			continue // or it would be another operation
+			continue // otherwise it would be another operation
 		case "header":
 			if values = x.r.Header.Values(p.name); len(values) > 0 {
 				values = []string{strings.Join(values, ", ")}
@@ -56,7 +56,7 @@ func (x *passage) checkRequest() {
 	x.checkSent()
 }
 
-// dropEmpty removes empty values from a query: the service takes them for absent.
+// dropEmpty removes empty values from a query: they mean absent.
 func dropEmpty(query url.Values) {
 	for name, values := range query {
 		if query[name] = slices.DeleteFunc(values, func(v string) bool { return v == "" }); len(query[name]) == 0 {
@@ -92,14 +92,14 @@ func (x *passage) checkSent() {
 	}
 }
 
-// checkForm checks which parts a form has.
+// checkForm checks the parts of a form.
 func (x *passage) checkForm(schema *jsonschema.Schema, body []byte, boundary string) {
 	parts := map[string]any{}
 	form := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
 		part, err := form.NextPart()
 		if err != nil {
-			break // the handler judges the form itself
+			break // the handler checks the form itself
 		}
 		parts[part.FormName()] = "content"
 	}
@@ -108,7 +108,7 @@ func (x *passage) checkForm(schema *jsonschema.Schema, body []byte, boundary str
 	}
 }
 
-// fits checks a value that came as text.
+// fits checks a value in text form.
 func (d *documented) fits(values ...string) error {
 	if d.kind != "array" {
 		return fit(d.schema, typed(d.kind, values[0]))
@@ -123,7 +123,7 @@ func (d *documented) fits(values ...string) error {
 func typed(kind, text string) any {
 	switch kind {
 	case "integer":
-		if n, ok := new(big.Int).SetString(text, 10); ok { // in a query an integer has more than one form
+		if n, ok := new(big.Int).SetString(text, 10); ok { // in a query an integer has several forms
 			return json.Number(n.String())
 		}
 	case "boolean":

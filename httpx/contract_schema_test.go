@@ -11,9 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// closeAnswers closes the objects in answers and deliveries, which the document leaves
-// open for its readers: what the service says is to be there. Where a schema says of
-// itself what else there may be, that holds.
+// closeAnswers closes the objects in replies and deliveries. The document leaves them open for clients, but the tests
+// must find undocumented fields. A schema that defines its additional fields keeps them.
 func (c *contract) closeAnswers() {
 	top, _ := c.root.(map[string]any)
 	for name, schema := range map[string]string{"x-problem": "Problem", "x-line": "Response"} {
@@ -47,7 +46,7 @@ func (c *contract) closeAnswers() {
 	}
 }
 
-// A schemaWalk looks at schemas and all that is in them, and once into each.
+// A schemaWalk visits schemas and all subschemas, each once.
 type schemaWalk struct {
 	look func(n node, whole bool)
 	seen map[string]bool
@@ -66,17 +65,17 @@ func (w *schemaWalk) walk(n node, whole bool) {
 		w.walk(p.node, p.whole)
 	}
 	if target := n.follow(); target.at != n.at {
-		w.walk(target, false) // it was looked at with what stands beside the reference
+		w.walk(target, false) // visited already, with what stands beside the reference
 	}
 }
 
 // A subschema is a schema within another.
 type subschema struct {
 	node
-	whole bool // whether it describes a value by itself, and not together with others
+	whole bool // whether it describes a value alone, and not together with others
 }
 
-// subschemas returns the schemas directly within a schema, without references.
+// subschemas returns the direct subschemas of a schema. It doesn't follow references.
 func (n node) subschemas() []subschema {
 	own, _ := n.v.(map[string]any)
 	var list []subschema
@@ -102,7 +101,7 @@ func (n node) subschemas() []subschema {
 	return list
 }
 
-// Every object that clients send is closed: the service refuses what it doesn't know.
+// All objects in requests are closed: the service refuses unknown fields.
 func TestOpenAPIRequestsAreClosed(t *testing.T) {
 	c := theContract(t)
 	w := &schemaWalk{look: func(n node, whole bool) {
@@ -122,8 +121,7 @@ func TestOpenAPIRequestsAreClosed(t *testing.T) {
 	}
 }
 
-// closed reports whether a schema lets no members in that it doesn't describe, if it
-// is one of objects.
+// closed reports whether a schema, if it describes objects, allows only its own fields.
 func (n node) closed() bool {
 	own, ok := n.v.(map[string]any)
 	if !ok {
@@ -155,7 +153,7 @@ func (n node) closed() bool {
 	return !n.objects()
 }
 
-// objects reports whether objects may fit the schema.
+// objects reports whether the schema allows objects.
 func (n node) objects() bool {
 	n = n.follow()
 	own, _ := n.v.(map[string]any)
@@ -171,10 +169,10 @@ func (n node) objects() bool {
 			return true
 		}
 	}
-	return len(own) == 0 // anything fits
+	return len(own) == 0 // no restriction allows anything
 }
 
-// fit checks a value, and says in a few lines what is wrong with it.
+// fit checks a value and returns a short error.
 func fit(schema *jsonschema.Schema, v any) error {
 	var invalid *jsonschema.ValidationError
 	if err := schema.Validate(v); err == nil || !errors.As(err, &invalid) {
@@ -190,7 +188,7 @@ func fit(schema *jsonschema.Schema, v any) error {
 			return
 		}
 		text := e.Error()
-		if _, after, ok := strings.Cut(text, "\n- "); ok { // without the place of the schema
+		if _, after, ok := strings.Cut(text, "\n- "); ok { // without the location of the schema
 			text = after
 		}
 		if _, ok := e.ErrorKind.(*kind.FalseSchema); ok {
@@ -200,7 +198,7 @@ func fit(schema *jsonschema.Schema, v any) error {
 		}
 	}
 	collect(invalid)
-	if len(list) == 0 { // a member counts as unknown also where something else is wrong with its object
+	if len(list) == 0 { // fields count as unknown also if their object has another error
 		list = unknown
 	}
 	slices.Sort(list)

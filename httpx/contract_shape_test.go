@@ -5,23 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// A shape is what members the values of a schema may have. What is documented, but
-// never there, is as wrong as what is there and not documented.
+// A shape is the fields that values of a schema may have, for finding documented fields that never occur.
 type shape struct {
 	members map[string]*property
-	more    *shape   // of other members
+	more    *shape   // of additional fields
 	element *shape   // of a list
-	parts   []*shape // what the schema refers to, and is put together of
+	parts   []*shape // referenced or combined schemas
 }
 
-// A property is a member of an object, at its place in the document.
+// A property is a field of an object with its location in the document.
 type property struct {
 	at    string
 	seen  atomic.Bool
 	value *shape
 }
 
-// shape returns the shape of a schema, nil for what is none.
+// shape returns the shape of a schema, or nil if the node is none.
 func (c *contract) shape(n node) *shape {
 	own, ok := n.v.(map[string]any)
 	if !ok {
@@ -53,7 +52,7 @@ func (c *contract) shape(n node) *shape {
 	return s
 }
 
-// see notes which members a value has.
+// see records the fields of a value.
 func (s *shape) see(v any) {
 	if s == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// theContract returns the document, or ends the test.
+// theContract returns the document, or fails the test.
 func theContract(tb testing.TB) *contract {
 	tb.Helper()
 	c, err := loadContract()
@@ -25,7 +25,7 @@ func theContract(tb testing.TB) *contract {
 	return c
 }
 
-// The document is valid, and says of every route what the table says, and of no other.
+// The document is valid, and agrees with the table of routes.
 func TestOpenAPIDocument(t *testing.T) {
 	c := theContract(t)
 	loader := openapi3.NewLoader()
@@ -64,7 +64,7 @@ func TestOpenAPIDocument(t *testing.T) {
 	}
 }
 
-// checkSecurity checks who may use the operation, as the route says it.
+// checkSecurity compares the operation's security with the route.
 func (o *operation) checkSecurity(t *testing.T, r httpx.Route) {
 	t.Helper()
 	want := []any{map[string]any{"apiKey": []any{}}}
@@ -89,8 +89,8 @@ func (o *operation) checkSecurity(t *testing.T, r httpx.Route) {
 	}
 }
 
-// What is in a query is what is documented, for every operation and every parameter
-// that the code knows. Where a query is not looked at, nothing is promised.
+// The document has exactly the parameters that the code accepts, for every operation. Routes that ignore their query
+// are skipped.
 func TestOpenAPIQueries(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	campaign := w.campaign(plainCampaign)
@@ -105,7 +105,7 @@ func TestOpenAPIQueries(t *testing.T) {
 				value = p.sample()
 			}
 			if s.Method == http.MethodDelete && p == nil && !looks {
-				continue // or it would be gone
+				continue // otherwise it would delete the record
 			}
 			a := w.do(s.Method, s.path+"?"+name+"="+url.QueryEscape(value), s.body)
 			unknown := strings.Contains(a.body, `{"parameter":"`+name+`","code":"unknown_parameter"`)
@@ -124,7 +124,7 @@ func TestOpenAPIQueries(t *testing.T) {
 	}
 }
 
-// sample returns the example of a parameter as it is in a query. A cursor has none.
+// sample returns the example of a parameter in query form, or "" for a cursor.
 func (d *documented) sample() string {
 	examples := d.examples()
 	if len(examples) == 0 {
@@ -136,7 +136,7 @@ func (d *documented) sample() string {
 	return fmt.Sprint(examples[0].v)
 }
 
-// documentOf returns the operation of a route, or ends the test.
+// documentOf returns the operation of a route, or fails the test.
 func documentOf(tb testing.TB, r httpx.Route) *operation {
 	tb.Helper()
 	c := theContract(tb)
@@ -159,7 +159,7 @@ func (n node) examples() []node {
 	return list
 }
 
-// Every example is one, of the schema that it stands beside or in.
+// Every example matches its schema.
 func TestOpenAPIExamples(t *testing.T) {
 	x := &exampleChecker{t: t, c: theContract(t), seen: map[string]bool{}}
 	root := node{x.c, "", x.c.root}
@@ -172,7 +172,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	}
 }
 
-// An exampleChecker looks for examples and checks them.
+// An exampleChecker finds and checks examples.
 type exampleChecker struct {
 	t     *testing.T
 	c     *contract
@@ -188,7 +188,7 @@ func (x *exampleChecker) check(example, schema node) {
 	}
 }
 
-// walk looks at everything but schemas.
+// walk visits everything but schemas.
 func (x *exampleChecker) walk(n node) {
 	own, _ := n.v.(map[string]any)
 	if schema := (node{x.c, n.at + "/schema", own["schema"]}); schema.there() {
@@ -210,7 +210,7 @@ func (x *exampleChecker) walk(n node) {
 	}
 }
 
-// inSchema looks at a schema and all that is in it.
+// inSchema visits a schema and all its subschemas.
 func (x *exampleChecker) inSchema(n node) {
 	if x.seen[n.at] {
 		return

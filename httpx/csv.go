@@ -4,31 +4,31 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// maxColumns bounds the columns for answers of a table.
+// maxColumns is the limit of columns for answers.
 const maxColumns = 10_000
 
-// answerPrefix is before the name of a module that would be mistaken for a column
-// of another kind, or for one with this prefix.
+// answerPrefix is put before a module name that could be mistaken for a fixed column, or that begins with this prefix.
 const answerPrefix = "responses."
 
-// fixedColumns are the columns of every table, in the order of [table.set].
+// fixedColumns returns the columns of every table, in the order of [table.set].
 func fixedColumns() []string {
 	return []string{
 		"uuid", "reference", "status", "email", "firstName", "lastName", "createdAt", "updatedAt", "completedAt",
 	}
 }
 
-// A table makes records of responses (RFC 4180): the fixed columns, then one for
-// each name under which there are answers.
+// A table writes responses as CSV records (RFC 4180): the fixed columns, then one for each module that has answers.
 type table struct {
 	header  []string
-	columns map[string]int // of answers
+	columns map[string]int // of modules, by name
 	fixed   int
-	cells   []string // of the response that was set, made harmless
+	cells   []string // of the current response, with formulas escaped
 }
 
 func newTable(names []string) *table {
@@ -49,7 +49,7 @@ func newTable(names []string) *table {
 	return t
 }
 
-// appendHeader appends the record of the columns' names.
+// appendHeader appends the record of column names.
 func (t *table) appendHeader(b []byte) []byte {
 	for i, name := range t.header {
 		b = t.appendField(b, name, i)
@@ -57,8 +57,7 @@ func (t *table) appendHeader(b []byte) []byte {
 	return b
 }
 
-// set takes a response, whose cells can be appended then. It fails when there is
-// no column for an answer.
+// set takes the next response, whose cells can be appended then. It fails if an answer has no column.
 func (t *table) set(r *formsvc.Response) error {
 	clear(t.cells)
 	for i, text := range [...]string{
@@ -72,7 +71,7 @@ func (t *table) set(r *formsvc.Response) error {
 		if !ok {
 			return &problem{
 				status: http.StatusServiceUnavailable, code: "unavailable",
-				detail: "A response got an answer under a new name while the columns were looked for. Try again.",
+				detail: "A response got an answer with a new name during the export. Retry.",
 			}
 		}
 		t.cells[i] = answerCell(values)
@@ -80,10 +79,10 @@ func (t *table) set(r *formsvc.Response) error {
 	})
 }
 
-// appendCell appends a field of the response that was set.
+// appendCell appends a cell of the current response.
 func (t *table) appendCell(b []byte, i int) []byte { return t.appendField(b, t.cells[i], i) }
 
-// appendField appends the field of a column and what separates it from the next.
+// appendField appends a field and the separator after it.
 func (t *table) appendField(b []byte, text string, column int) []byte {
 	b = appendQuoted(b, text)
 	if column == len(t.header)-1 {
@@ -92,7 +91,7 @@ func (t *table) appendField(b []byte, text string, column int) []byte {
 	return append(b, ',')
 }
 
-// timeCell returns a time as it is in JSON, but "" for none.
+// timeCell returns a time in the format of JSON, or "" for the zero time.
 func timeCell(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -100,8 +99,7 @@ func timeCell(t time.Time) string {
 	return strings.Trim(string(formsvc.AppendTime(nil, t)), `"`)
 }
 
-// answerCell puts the values of an answer into one cell. Those of several can't
-// be told from one that has a semicolon.
+// answerCell joins the values of an answer in one cell. Several values look the same as one that contains a semicolon.
 func answerCell(values []string) string {
 	switch len(values) {
 	case 0:
@@ -116,23 +114,48 @@ func answerCell(values []string) string {
 	return strings.Join(list, "; ")
 }
 
-// defused returns the text with an apostrophe before it if a spreadsheet might
-// take it for a formula: when the first character that is no space and no
-// apostrophe is one of = + - @, the same in full width, or a tab or a line break.
-// So what begins with apostrophes and one of these has one that is not its own,
-// and nothing else has.
+// cellBreaks separate cells for programs that don't read commas, or that split a text when it is pasted.
+const cellBreaks = ";\t\r\n"
+
+// defused returns the text with apostrophes where a spreadsheet might run a part of it as a formula: before the text and
+// after each ; tab, CR and LF in it, if the first character there, after white space, quotes and apostrophes, is one of
+// = + - @ or their full-width forms. A text whose first character is a tab or a line break gets one too. So each place that
+// has an apostrophe and such a character has exactly one added apostrophe, and no other place has.
 func defused(text string) string {
-	rest := strings.TrimLeft(text, " '")
-	for _, first := range [...]string{"=", "+", "-", "@", "\t", "\r", "\n", "\uFF1D", "\uFF0B", "\uFF0D", "\uFF20"} {
-		if strings.HasPrefix(rest, first) {
-			return "'" + text
+	rest := unpadded(text)
+	if rest != "" && strings.Contains(cellBreaks[1:], rest[:1]) || startsFormula(rest) {
+		text = "'" + text
+	}
+	at := strings.IndexAny(text, cellBreaks)
+	if at < 0 {
+		return text
+	}
+	var b strings.Builder
+	for ; at >= 0; at = strings.IndexAny(text, cellBreaks) {
+		b.WriteString(text[:at+1])
+		text = text[at+1:]
+		if startsFormula(unpadded(text)) {
+			b.WriteByte('\'')
 		}
 	}
-	return text
+	b.WriteString(text)
+	return b.String()
 }
 
-// appendQuoted appends a field, between quotes where it would be misread without.
-// A semicolon separates fields for some programs.
+// unpadded returns the text without what a spreadsheet may skip at its beginning.
+func unpadded(text string) string {
+	return strings.TrimLeftFunc(text, func(r rune) bool {
+		return r == '\'' || r == '"' || unicode.IsSpace(r) && !strings.ContainsRune(cellBreaks, r)
+	})
+}
+
+func startsFormula(text string) bool {
+	first, _ := utf8.DecodeRuneInString(text)
+	return strings.ContainsRune("=+-@\uFF1D\uFF0B\uFF0D\uFF20", first)
+}
+
+// appendQuoted appends a field, in quotes if it would be misread without. Some programs take a semicolon for the
+// separator.
 func appendQuoted(b []byte, text string) []byte {
 	if !strings.ContainsAny(text, ",;\"\r\n\t") && !strings.HasPrefix(text, " ") && !strings.HasSuffix(text, " ") {
 		return append(b, text...)

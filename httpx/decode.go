@@ -14,33 +14,33 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Bounds of what is read from a body before anything is known to be right.
+// Limits for reading a body, applied before anything in it is known to be valid.
 const (
 	maxDepth   = 64    // nested objects and arrays
-	maxMembers = 2_000 // elements of a list, so that small elements don't become large structs by the million
-	maxName    = 1_000 // bytes of a member's name; module names have at most 200 characters
-	maxPointer = 1_500 // bytes of a pointer in an answer
+	maxMembers = 2_000 // elements of a list, so that small elements can't become large structs by the million
+	maxName    = 1_000 // bytes of a field name; module names have at most 200 characters
+	maxPointer = 1_500 // bytes of a pointer in a reply
 )
 
-// A decoder reads one JSON object strictly. It goes on after a member that is
-// wrong, to find them all, and stops at the first place that is not JSON: then
-// err is set, and every method does nothing more.
+// A decoder reads one JSON object strictly. It goes on after an invalid field, to find all of them. At the first syntax
+// error it sets err and stops; then its methods do nothing.
 type decoder struct {
 	raw     []byte
 	source  bytes.Buffer
 	json    jsontext.Decoder
-	name    []byte // of the member that the next value belongs to
+	name    []byte // of the field that the next value belongs to
 	scratch []byte
 	strings stringArena
 	faults  faults
+	hasUser bool // whether a new response has a user, see withoutUser
 	err     error
 }
 
-// faults collects what is wrong with an input.
+// faults collects the errors of an input.
 type faults struct {
 	list  []formsvc.FieldError
-	shape bool     // whether one of them is about the shape, not about a rule
-	query *problem // what is wrong with the query, with which the list begins; nil: nothing
+	shape bool     // whether one of them is about the shape rather than a rule
+	query *problem // the error of the query, which is listed first; nil: none
 }
 
 func (f *faults) add(pointer, code, detail string) {
@@ -49,15 +49,15 @@ func (f *faults) add(pointer, code, detail string) {
 	}
 }
 
-// reset forgets the body and everything read from it.
+// reset clears the body and everything read from it.
 func (d *decoder) reset() {
 	d.raw = d.raw[:0]
 	d.source = bytes.Buffer{}
 	d.name, d.err = nil, nil
 	d.strings = stringArena{}
-	d.faults = faults{}
+	d.faults, d.hasUser = faults{}, false
 	if cap(d.raw) > keep {
-		// What the decoder keeps grows with the body.
+		// The decoder's buffers grow with the body, so drop them.
 		d.raw, d.json = nil, jsontext.Decoder{}
 	}
 	if cap(d.scratch) > keep {
@@ -65,10 +65,10 @@ func (d *decoder) reset() {
 	}
 }
 
-// none reports whether there is no body at all.
+// none reports whether there is no body.
 func (d *decoder) none() bool { return len(d.raw) == 0 }
 
-// open starts reading and steps into the object. It reports whether there is one.
+// open begins reading and enters the object. It reports whether there is one.
 func (d *decoder) open() bool {
 	switch {
 	case len(bytes.TrimLeft(d.raw, " \t\r\n")) == 0:
@@ -94,7 +94,7 @@ func (d *decoder) open() bool {
 	return false
 }
 
-// close checks that nothing follows the object, and returns what is wrong.
+// close checks that nothing follows the object, and returns all errors.
 func (d *decoder) close() error {
 	if d.err == nil {
 		switch _, err := d.json.ReadToken(); {
@@ -116,16 +116,16 @@ func (d *decoder) close() error {
 	return &formsvc.ValidationError{Fields: d.faults.list}
 }
 
-// refuse returns what a body is refused with that can't be taken. ask calls the
-// method that would have taken it: the rules say what is wrong with the rest.
+// refuse returns the problem for an invalid body. ask calls the method that would have taken the input, so that the
+// errors that the service's rules find are reported too.
 func (h *Handler) refuse(c *call, err error, ask func(*formsvc.Service) error) error {
 	faults := &c.body.faults
-	if c.body.err != nil || len(faults.list) == 0 { // it was not read to its end
+	if c.body.err != nil || len(faults.list) == 0 { // the body wasn't read to its end
 		return err
 	}
 	all, ok := errors.AsType[*formsvc.ValidationError](ask(h.svc.Refusing(faults.list)))
 	switch {
-	case !ok: // there is no such record, or the rules can't be asked now
+	case !ok: // there is no such record, or the rules can't be checked now
 		return err
 	case faults.shape:
 		return faults.refusal(all.Fields)
@@ -133,22 +133,22 @@ func (h *Handler) refuse(c *call, err error, ask func(*formsvc.Service) error) e
 	return all
 }
 
-// refusal returns what a request is refused with for all that is wrong with it.
+// refusal returns one problem for all errors of a request.
 func (f *faults) refusal(all []formsvc.FieldError) *problem {
 	if f.query != nil {
 		if len(all) > len(f.query.fields) {
-			f.query.detail = "The query has parameters that can't be taken; errors names them, and what is wrong with the body."
+			f.query.detail = "The query has invalid parameters; errors lists them, and the faults of the body."
 		}
 		f.query.fields = all
 		return f.query
 	}
 	return &problem{
 		status: http.StatusBadRequest, code: "invalid_body", fields: all,
-		detail: "The body has members that can't be taken; errors names them.",
+		detail: "The body has invalid fields; errors lists them.",
 	}
 }
 
-// fail ends decoding with a code of its own.
+// fail stops decoding with an error code of its own.
 func (d *decoder) fail(code string, pointer jsontext.Pointer, detail string) {
 	p := &problem{status: http.StatusBadRequest, code: code, detail: detail}
 	if pointer != "" {
@@ -160,7 +160,7 @@ func (d *decoder) fail(code string, pointer jsontext.Pointer, detail string) {
 	d.err = p
 }
 
-// at returns the place of a syntax error in the body.
+// at returns the offset of a syntax error in the body.
 func (d *decoder) at(err error) int {
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok && s.ByteOffset < int64(len(d.raw)) {
 		return int(s.ByteOffset)
@@ -168,10 +168,10 @@ func (d *decoder) at(err error) int {
 	return len(d.raw)
 }
 
-// syntax ends decoding where the body is not JSON.
+// syntax stops decoding at a syntax error.
 func (d *decoder) syntax(err error) {
 	s, ok := errors.AsType[*jsontext.SyntacticError](err)
-	if !ok { // the body ends, or begins, with nothing
+	if !ok { // the body is cut short, or empty
 		d.fail("malformed_json", "", "The body ends too early.")
 		return
 	}
@@ -179,7 +179,7 @@ func (d *decoder) syntax(err error) {
 	rest := d.raw[at:]
 	switch {
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		d.fail("duplicate_member", s.JSONPointer, "A member must not be there twice.")
+		d.fail("duplicate_member", s.JSONPointer, "The field appears twice.")
 	case len(rest) > 0 && rest[0] == 0:
 		d.faults.shape = true
 		d.faults.add(bounded(s.JSONPointer), "nul_not_allowed", "must not contain the NUL character")
@@ -206,8 +206,8 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 }
 
-// bounded returns the pointer, or the one to an object around it when it is
-// too long to be repeated or has a NUL character.
+// bounded returns the pointer, or that of an enclosing object if the pointer is too long to repeat or has a NUL
+// character.
 func bounded(p jsontext.Pointer) string {
 	for len(p) > maxPointer || strings.IndexByte(string(p), 0) >= 0 {
 		p = p.Parent()
@@ -215,13 +215,13 @@ func bounded(p jsontext.Pointer) string {
 	return string(p)
 }
 
-// fault notes that the value just read, or skipped, has the wrong shape.
+// fault records that the value just read or skipped has the wrong shape.
 func (d *decoder) fault(code, detail string) {
 	d.faults.shape = true
 	d.note(code, detail)
 }
 
-// note notes that the value just read, or skipped, breaks a rule.
+// note records that the value just read or skipped breaks a rule.
 func (d *decoder) note(code, detail string) {
 	if d.err == nil && len(d.faults.list) < MaxErrors {
 		d.faults.add(bounded(d.json.StackPointer()), code, detail)
@@ -237,7 +237,7 @@ func (d *decoder) token() bool {
 	return true
 }
 
-// skip passes over one value, whatever it is.
+// skip skips one value of any kind.
 func (d *decoder) skip() {
 	if d.err != nil {
 		return

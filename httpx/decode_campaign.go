@@ -24,6 +24,8 @@ func (d *decoder) campaignMember(in *formsvc.CampaignInput, replace bool) {
 		in.OpensAt = d.optionalTime()
 	case "closesAt":
 		in.ClosesAt = d.optionalTime()
+	case "requireEmail":
+		in.EmailOptional = !d.null() && !d.optionalBool()
 	case "modules":
 		in.Modules = d.modules()
 	case "metadata":

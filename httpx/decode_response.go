@@ -1,6 +1,8 @@
 package httpx
 
 import (
+	"errors"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -11,11 +13,11 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 	if !d.open() {
 		return in, d.close()
 	}
-	var user, responses bool
+	var responses bool
 	for d.member() {
 		switch string(d.name) {
 		case "user":
-			user = true
+			d.hasUser = true
 			d.user(&in.User)
 		case "responses":
 			responses = true
@@ -24,19 +26,30 @@ func (d *decoder) responseInput() (in formsvc.ResponseInput, err error) {
 			d.unknown()
 		}
 	}
-	d.require(user, "/user")
 	d.require(responses, "/responses")
 	return in, d.close()
 }
 
-// require notes that a required member is missing.
+// withoutUser lets the error about a missing address name the whole user, if that is missing.
+func (d *decoder) withoutUser(err error) error {
+	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok && !d.hasUser {
+		for i := range invalid.Fields {
+			if f := &invalid.Fields[i]; f.Pointer == "/user/email" && f.Code == "required" {
+				f.Pointer = "/user"
+			}
+		}
+	}
+	return err
+}
+
+// require records that a required field is missing.
 func (d *decoder) require(there bool, pointer string) {
 	if !there && d.err == nil {
 		d.faults.add(pointer, "required", "is required")
 	}
 }
 
-// user reads a person. An address that is missing is the service's to refuse.
+// user reads a person. The service itself refuses a missing address.
 func (d *decoder) user(u *formsvc.User) {
 	if !d.object() {
 		return
@@ -59,7 +72,7 @@ func (d *decoder) answers() []formsvc.Answer {
 	if !d.object() {
 		return nil
 	}
-	usual := min(len(d.raw)/48, 64) // about how many there are
+	usual := min(len(d.raw)/48, 64) // a guess of the number of answers
 	list := make([]formsvc.Answer, 0, usual)
 	values := make([]string, 0, usual)
 	for d.member() {
@@ -92,7 +105,7 @@ func (d *decoder) answer(values []string) (value, all []string) {
 		}
 		for d.element() {
 			s, _ := d.string()
-			values = append(values, s) // also of one that can't be read, so that the others keep their place
+			values = append(values, s) // also if it is invalid, so that the others keep their position
 		}
 	}
 	if !there && d.err == nil {
@@ -150,8 +163,8 @@ func (d *decoder) patchUser(patch *formsvc.ResponsePatch) {
 	}
 }
 
-// patchString reads a string, or null, which removes the member: it is empty
-// then, and the service says whether it may be.
+// patchString reads a string. It returns "" for null, which removes the field; the service decides whether the field
+// may be empty.
 func (d *decoder) patchString() *string {
 	s := ""
 	if !d.null() {
@@ -162,7 +175,7 @@ func (d *decoder) patchString() *string {
 
 func (d *decoder) patchAnswers() []formsvc.AnswerPatch {
 	if d.null() {
-		d.note("required", "can't be removed; remove its members")
+		d.note("required", "can't be removed; remove its fields")
 		return nil
 	}
 	if !d.object() {
@@ -186,7 +199,7 @@ func (d *decoder) patchAnswers() []formsvc.AnswerPatch {
 	return list
 }
 
-// commentInput decodes a comment; who wrote it is not the client's to say.
+// commentInput decodes a comment. The author isn't part of the input.
 func (d *decoder) commentInput() (in formsvc.CommentInput, err error) {
 	if !d.open() {
 		return in, d.close()

@@ -12,10 +12,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// object steps into an object. Anything else is a fault, and is skipped.
+// object enters an object. It records any other value as an error and skips it.
 func (d *decoder) object() bool { return d.enter(jsontext.KindBeginObject, "must be an object") }
 
-// array steps into an array. Anything else is a fault, and is skipped.
+// array enters an array. It records any other value as an error and skips it.
 func (d *decoder) array() bool { return d.enter(jsontext.KindBeginArray, "must be an array") }
 
 func (d *decoder) enter(kind jsontext.Kind, detail string) bool {
@@ -34,15 +34,14 @@ func (d *decoder) wrongType(detail string) {
 	d.fault("invalid_type", detail)
 }
 
-// unknown skips the value of a member that there isn't.
+// unknown records an unknown field and skips its value.
 func (d *decoder) unknown() {
 	d.skip()
-	d.fault("unknown_member", "is not a member of this object")
+	d.fault("unknown_member", "is an unknown field")
 }
 
-// member steps to the next member of an object and sets d.name until the next
-// value is read, or out of the object, with false. A name that no member can
-// have is a fault, and skipped.
+// member moves to the next field of an object and sets d.name until the next value is read. At the end it leaves the
+// object and returns false. A name that is too long or has a NUL character is recorded as an error and skipped.
 func (d *decoder) member() bool {
 	for d.err == nil {
 		if d.json.PeekKind() == jsontext.KindEndObject {
@@ -58,11 +57,11 @@ func (d *decoder) member() bool {
 		switch d.name, nul = d.unquote(raw); {
 		case nul:
 			d.skip()
-			d.fault("nul_not_allowed", "a member's name must not contain the NUL character")
+			d.fault("nul_not_allowed", "a field's name must not contain the NUL character")
 		case len(d.name) > maxName:
-			// It would be copied into the pointer to every fault below it.
+			// The name would be copied into the pointer of every error below it.
 			d.skip()
-			d.fault("too_long", "a member's name must have at most "+strconv.Itoa(maxName)+" bytes")
+			d.fault("too_long", "a field's name must have at most "+strconv.Itoa(maxName)+" bytes")
 		default:
 			return true
 		}
@@ -70,7 +69,7 @@ func (d *decoder) member() bool {
 	return false
 }
 
-// element steps to the next element of an array, or out of it, with false.
+// element moves to the next element of an array. At the end it leaves the array and returns false.
 func (d *decoder) element() bool {
 	if d.err != nil {
 		return false
@@ -82,8 +81,8 @@ func (d *decoder) element() bool {
 	return true
 }
 
-// overflow skips the rest of a list that is longer than any may be. It is
-// called when the next element, or the value of the next member, is due.
+// overflow skips the rest of a list that is longer than any list may be. Call it when the next element, or the value of
+// the next field, is due.
 func (d *decoder) overflow() {
 	depth := d.json.StackDepth()
 	for d.json.StackDepth() >= depth && d.token() {
@@ -95,13 +94,12 @@ func (d *decoder) overflow() {
 	d.note("too_many", "must have at most "+strconv.Itoa(maxMembers)+" members")
 }
 
-// unquote returns the text of a JSON string until the next call, and whether
-// there is a NUL character in it.
+// unquote returns the text of a JSON string, and whether it has a NUL character. The text is valid until the next call.
 func (d *decoder) unquote(raw []byte) (text []byte, nul bool) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1], false
 	}
-	d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], raw) // raw has been checked
+	d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], raw) // raw is checked already
 	return d.scratch, bytes.IndexByte(d.scratch, 0) >= 0
 }
 
@@ -110,7 +108,7 @@ func (d *decoder) null() bool {
 	return d.err == nil && d.json.PeekKind() == jsontext.KindNull && d.token()
 }
 
-// text reads a string until the next call. Anything else is a fault.
+// text reads a string. It records any other value as an error. The text is valid until the next call.
 func (d *decoder) text() ([]byte, bool) {
 	if d.err != nil {
 		return nil, false
@@ -140,7 +138,7 @@ func (d *decoder) string() (s string, ok bool) {
 	return d.strings.string(text), true
 }
 
-// optionalString reads a string, or null, which stands for an absent one.
+// optionalString reads a string; null means absent.
 func (d *decoder) optionalString() string {
 	if d.null() {
 		return ""
@@ -161,12 +159,12 @@ func (d *decoder) stringList() []string {
 			break
 		}
 		s, _ := d.string()
-		list = append(list, s) // also of one that can't be read, so that the others keep their place
+		list = append(list, s) // also if it is invalid, so that the others keep their position
 	}
 	return list
 }
 
-// optionalBool reads true or false, or null, which stands for an absent one.
+// optionalBool reads true or false; null means absent.
 func (d *decoder) optionalBool() bool {
 	if d.null() || d.err != nil {
 		return false
@@ -179,8 +177,7 @@ func (d *decoder) optionalBool() bool {
 	return d.token() && kind == jsontext.KindTrue
 }
 
-// optionalInt reads an integer, or null, which stands for an absent one. It is
-// written without fraction or exponent, so that no number is rounded.
+// optionalInt reads an integer; null means absent. It refuses fractions and exponents, so that no number is rounded.
 func (d *decoder) optionalInt() int {
 	if d.null() || d.err != nil {
 		return 0
@@ -202,10 +199,9 @@ func (d *decoder) optionalInt() int {
 	return int(n)
 }
 
-// optionalWord reads a string that must not be empty, or null, which stands for an
-// absent one. An empty one would stand for that too, and what the client meant would
-// be lost. So it becomes one that the service refuses, along with everything else that
-// it finds, and so does one that can't be read.
+// optionalWord reads a string that must not be empty; null means absent. For an empty or invalid string it returns one
+// that the service refuses: returning "" would mean absent, and lose the error. The service then reports it with all
+// others.
 func (d *decoder) optionalWord() string {
 	if d.null() {
 		return ""
@@ -216,7 +212,7 @@ func (d *decoder) optionalWord() string {
 	return " "
 }
 
-// optionalTime reads a timestamp, or null, which stands for an absent one.
+// optionalTime reads a timestamp; null means absent.
 func (d *decoder) optionalTime() time.Time {
 	if d.null() {
 		return time.Time{}
@@ -237,7 +233,7 @@ func (d *decoder) time() time.Time {
 	return t
 }
 
-// optionalID reads an identifier, or null, which stands for an absent one.
+// optionalID reads an identifier; null means absent.
 func (d *decoder) optionalID() formsvc.ID {
 	if d.null() {
 		return ""
@@ -253,11 +249,10 @@ func (d *decoder) optionalID() formsvc.ID {
 	return id
 }
 
-// A stringArena makes strings that share a few allocations. A string that is
-// kept keeps at most arenaChunk bytes alive.
+// A stringArena allocates many strings in few chunks. A string that is kept keeps at most arenaChunk bytes alive.
 type stringArena struct {
 	chunk strings.Builder
-	hint  int // about how many bytes will be asked for
+	hint  int // a guess of the bytes still needed
 }
 
 const arenaChunk = 2 << 10

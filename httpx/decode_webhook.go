@@ -46,8 +46,8 @@ func (d *decoder) webhookMember(in *formsvc.WebhookInput, replace bool) {
 	}
 }
 
-// secret reads a secret, or null, which stands for an absent one. An empty one would
-// stand for that too, and the client would sign with another secret than it believes.
+// secret reads a secret; null means absent. It refuses an empty secret: it would mean absent too, and the client would
+// expect signatures with a secret that isn't in use.
 func (d *decoder) secret() string {
 	if d.null() {
 		return ""
@@ -59,9 +59,8 @@ func (d *decoder) secret() string {
 	return s
 }
 
-// headers reads an object of strings, in which null stands for the value that
-// the webhook has. They are sorted, since the members of an object have no
-// order that means anything.
+// headers reads an object of strings, in which null keeps the value that the webhook has. It sorts them, since fields
+// of an object have no order.
 func (d *decoder) headers() []formsvc.HeaderInput {
 	if d.null() || !d.object() {
 		return nil
@@ -84,7 +83,7 @@ func (d *decoder) headers() []formsvc.HeaderInput {
 	return list
 }
 
-// nothing decodes a body that may be absent and has no members.
+// nothing decodes an empty object or an absent body.
 func (d *decoder) nothing() error {
 	if d.none() {
 		return nil

@@ -17,7 +17,7 @@ func (h *Handler) listDeliveries(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Deliveries.List(c.r.Context(), formsvc.DeliveryQuery{
+	page, err := h.svc.Deliveries.List(c.ctx(), formsvc.DeliveryQuery{
 		AccountID: c.who.AccountID, WebhookID: c.ids[0], State: q.state, Page: q.page,
 	})
 	if err != nil {
@@ -32,7 +32,7 @@ func (h *Handler) getDelivery(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	d, err := h.svc.Deliveries.Get(c.r.Context(), c.deliveryKey())
+	d, err := h.svc.Deliveries.Get(c.ctx(), c.deliveryKey())
 	if err != nil {
 		return err
 	}
@@ -54,25 +54,24 @@ func (h *Handler) redeliver(c *call) error {
 		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
-		d, err := svc.Deliveries.Redeliver(c.r.Context(), c.deliveryKey())
+		d, err := svc.Deliveries.Redeliver(c.ctx(), c.deliveryKey())
 		if errors.Is(err, formsvc.ErrConflict) {
 			err = &problem{
 				status: http.StatusConflict, code: "delivery_in_progress", passing: true, cause: err,
-				detail: "An attempt is under way. Wait for its result, then try again.",
+				detail: "An attempt is in progress. Wait for its result, then retry.",
 			}
 		}
 		return d, err
 	}, func(d *formsvc.Delivery, b []byte) reply { return deliveryReply(http.StatusOK, d, b) })
 }
 
-// deliveryReply is an answer with a delivery.
+// deliveryReply returns the reply with a delivery.
 func deliveryReply(status int, d *formsvc.Delivery, b []byte) reply {
 	b = appendDelivery(b, d, wholeAnswer)
 	return reply{status: status, etag: contentTag(b), body: b}
 }
 
-// redeliverFailed sends the deliveries of a webhook again that failed for the
-// last time since then.
+// redeliverFailed sends again all deliveries of a webhook that failed permanently since the given time.
 func (h *Handler) redeliverFailed(c *call) error {
 	if err := h.readJSON(c); err != nil {
 		return err
@@ -82,7 +81,7 @@ func (h *Handler) redeliverFailed(c *call) error {
 		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (int, error) {
-		return svc.Deliveries.RedeliverFailed(c.r.Context(), c.webhookKey(), since)
+		return svc.Deliveries.RedeliverFailed(c.ctx(), c.webhookKey(), since)
 	}, func(n *int, b []byte) reply {
 		b = strconv.AppendInt(append(b, `{"redelivered":`...), int64(*n), 10)
 		return reply{status: http.StatusOK, body: append(b, '}')}

@@ -12,8 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// deliver makes a webhook and a response, and returns the webhook's path and
-// that of the one delivery.
+// deliver creates a webhook and a response. It returns the paths of the webhook and of the delivery.
 func (w *world) deliver(name string) (hook, made string) {
 	w.tb.Helper()
 	hook = w.webhook(hookBody(name))
@@ -25,7 +24,7 @@ func (w *world) deliver(name string) (hook, made string) {
 	return hook, "/v1/deliveries/" + ids[0]
 }
 
-// The life of a delivery as a client sees it.
+// A delivery's fields from its creation to its last attempt.
 func TestDeliveryMembers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		hook, path := w.deliver("a")
@@ -76,7 +75,7 @@ func TestDeliveryMembers(t *testing.T) {
 	})
 }
 
-func TestTestWebhook(t *testing.T) {
+func TestSendTestEvent(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		hook := w.webhook(hookBody("a", `"disabled":true`))
 		a := w.do("POST", hook+"/test", "").is(201, "").has(`true`, "test").has(`"pending"`, "state").has(`"response.created"`, "event").
@@ -161,8 +160,8 @@ func TestListDeliveries(t *testing.T) {
 	})
 }
 
-// What a receiver answered is text, whatever it was, and short in lists.
-func TestAnswersOfReceivers(t *testing.T) {
+// A receiver's reply is shown as text, whatever it was, and cut in lists.
+func TestReceiverRepliesAreShownAsText(t *testing.T) {
 	const kib4 = 4 << 10
 	everywhere(t, func(t *testing.T, w *world) {
 		for i, row := range []struct{ answer, single, list string }{
@@ -266,8 +265,8 @@ func TestRedeliverFailed(t *testing.T) {
 		}
 		for _, row := range []struct{ body, want string }{
 			{since(24 * time.Hour), `0`},
-			{since(3*time.Minute + 2*time.Second), `1`}, // what took 1.5 ms ended after it began
-			{since(3 * time.Minute), `1`},               // the other one waits already
+			{since(3*time.Minute + 2*time.Second), `1`}, // an attempt of 1.5 ms ended after it began
+			{since(3 * time.Minute), `1`},               // the other delivery is pending already
 			{`{"since":"2026-11-21T09:30:00+01:00"}`, `3`},
 			{since(0), `0`},
 		} {

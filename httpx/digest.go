@@ -11,21 +11,20 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A digest is a hash that a content must have.
+// A digest is a hash that a content must match.
 type digest struct {
 	algorithm string
 	want      []byte
 	hash      hash.Hash
 }
 
-// digests are the hashes that one content must have, of those that we know.
+// digests are the hashes that one content must match, of the algorithms that we know.
 type digests []digest
 
 const digestSHA256 = "sha-256"
 
-// contentDigests reads Content-Digest (RFC 9530 §2), a dictionary of byte
-// sequences (RFC 9651). Algorithms that we don't know are ignored; of one that
-// is there twice the last counts, as in every dictionary.
+// contentDigests reads Content-Digest (RFC 9530 §2), a dictionary of byte sequences (RFC 9651). It ignores unknown
+// algorithms. If an algorithm occurs twice, the last one counts, as in every dictionary.
 func contentDigests(lines []string) (digests, error) {
 	var list digests
 	rest := strings.Trim(strings.Join(lines, ","), " ")
@@ -70,14 +69,14 @@ func parseDigest(member string) (algorithm string, want []byte, ok bool) {
 		return "", nil, false
 	}
 	value = strings.TrimRight(value[1:len(value)-1], "=") // padding may be absent
-	if strings.ContainsAny(value, "\r\n") {               // which the decoder skips
+	if strings.ContainsAny(value, "\r\n") {               // the decoder would skip these
 		return "", nil, false
 	}
 	want, err := base64.RawStdEncoding.DecodeString(value)
 	return algorithm, want, err == nil
 }
 
-// without returns the list without an algorithm.
+// without returns the list without the algorithm.
 func (list digests) without(algorithm string) digests {
 	for i := range list {
 		if list[i].algorithm == algorithm {
@@ -87,7 +86,7 @@ func (list digests) without(algorithm string) digests {
 	return list
 }
 
-// sha256 returns the SHA-256 that the content must have, or nil for any.
+// sha256 returns the SHA-256 that the content must match, or nil for any.
 func (list digests) sha256() *[sha256.Size]byte {
 	for i := range list {
 		if list[i].algorithm == digestSHA256 {
@@ -97,14 +96,14 @@ func (list digests) sha256() *[sha256.Size]byte {
 	return nil
 }
 
-// add takes the next bytes of the content.
+// add hashes the next bytes of the content.
 func (list digests) add(p []byte) {
 	for i := range list {
 		_, _ = list[i].hash.Write(p) // never fails
 	}
 }
 
-// check is called at the end of the content.
+// check compares the hashes. Call it at the end of the content.
 func (list digests) check() error {
 	for i := range list {
 		if !bytes.Equal(list[i].hash.Sum(nil), list[i].want) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// disposition returns the Content-Disposition under which a file is offered for
-// saving (RFC 6266), with the name as ASCII for old clients, and as it is.
+// disposition returns the Content-Disposition of a download (RFC 6266). It has the name twice: in ASCII for old
+// clients, and unchanged.
 func disposition(name string) string {
 	ascii := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '"' || r == '\\' || r == '%' {

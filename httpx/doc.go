@@ -1,5 +1,5 @@
-// Package httpx serves the REST API of a [formsvc.Service] over net/http: one
-// [Handler], from one table of [Routes], that can be mounted under any prefix.
+// Package httpx serves the REST API of a [formsvc.Service] over net/http. It has one [Handler], built from one table of
+// [Routes], that you can mount under any prefix:
 //
 //	api, err := httpx.New(svc, nil)
 //	// handle err
@@ -7,30 +7,24 @@
 //
 // # The API
 //
-// The rules that hold for all routes, such as the order of checks, errors, repeated
-// requests, quotas, files and exports, are in the file README.md of this folder, for
-// whoever writes a client. GET /openapi.json answers with the description in OpenAPI
-// 3.1; GET /docs is a page for people: how to begin, and Swagger UI over that
-// description, in which a key can be entered and every operation tried. It needs no
-// other host and keeps no key. Both are public.
+// README.md in this folder has the rules that hold for all routes, for authors of clients: the order of checks, errors,
+// idempotent retries, quotas, files and exports. GET /openapi.json returns the OpenAPI 3.1 document. GET /docs is a
+// page for people: how to begin, and Swagger UI over that document, where you can enter a key and try every operation.
+// The page needs no other host and stores no key. Both are public.
 //
-// The description is written by hand, in openapi.yaml. Every request and answer of the
-// tests of this package is checked against it, so what it says is what happens.
+// The document is written by hand, in openapi.yaml. The tests of this package check every request and reply against it.
 //
-// # Who may
+// # Authentication
 //
-// A request carries an API key of the service, or what [Options.Authenticate] takes for a
-// login of your own. How often it fails is limited for each address
-// ([Options.ClientAddress]), how often it succeeds by the quota of the service and by
-// [Options.Rate].
+// A request carries an API key of the service, or a login of your own that [Options.Authenticate] accepts. Failed
+// attempts are limited for each client address ([Options.ClientAddress]); authenticated requests are limited by the
+// quota of the service and by [Options.Rate].
 //
-// # What is bounded
+// # Limits
 //
-// Memory is flat, whatever is sent and however slowly: [Options.MaxBody] and
-// [Options.MaxBodies] bound JSON, [Options.MaxTransfers] files and exports, and
-// [Options.MaxRequests] what is worked on at once. The server in front should bound its
-// connections, since each takes memory.
+// Memory stays flat, whatever clients send and however slowly. [Options.MaxBody] and [Options.MaxBodies] limit JSON
+// bodies, [Options.MaxTransfers] limits files and exports, and [Options.MaxRequests] limits concurrent requests. The
+// server in front should limit its connections, since each takes memory.
 //
-// Package [github.com/formsvc/toolkit/httpx/settings] has web pages to manage keys and
-// webhooks.
+// Package [github.com/formsvc/toolkit/httpx/settings] has web pages to manage keys and webhooks.
 package httpx

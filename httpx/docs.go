@@ -16,20 +16,19 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// docs are the page of the documentation and what of the files that it uses is our
-// own. The rest is Swagger UI.
+// docs has the documentation page and our own files that it uses. The rest is Swagger UI.
 //
 //go:embed docs/page.html docs/docs.css docs/docs.js
 var docs embed.FS
 
 const docsPath = "/docs"
 
-// docsPolicy lets the page load what is below it and call the API that it belongs to,
-// and nothing else: no inline script, no other host, no frame around it.
+// docsPolicy lets the page load files below its own path and call its own API. It forbids inline scripts, other hosts
+// and frames.
 const docsPolicy = "default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Values of headers of the documentation.
+// Constant header values of the documentation.
 //
 //nolint:gochecknoglobals // immutable
 var (
@@ -38,11 +37,10 @@ var (
 	typeJS   = []string{"text/javascript; charset=utf-8"}
 	typePNG  = []string{"image/png"}
 
-	revalidatePublic = []string{"no-cache"} // for what has an ETag and is the same for everybody
+	revalidatePublic = []string{"no-cache"} // for public replies with an ETag
 )
 
-// getDocs answers with the page of the documentation. It refers to everything by
-// addresses relative to its own, so that it works under any prefix.
+// getDocs serves the documentation page. The page uses relative addresses, so that it works under any prefix.
 func (h *Handler) getDocs(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
@@ -51,7 +49,7 @@ func (h *Handler) getDocs(c *call) error {
 	return c.sendFile(docs, "docs/page.html", typeHTML)
 }
 
-// setPagePolicy sets what a page may load and who may load it.
+// setPagePolicy sets the policies on what a page may load and which sites may embed it.
 func (c *call) setPagePolicy() {
 	header := c.w.Header()
 	header["Content-Security-Policy"] = []string{docsPolicy}
@@ -59,7 +57,7 @@ func (c *call) setPagePolicy() {
 	header["Cross-Origin-Opener-Policy"] = []string{"same-origin"}
 }
 
-// getDocsFile answers with one of the files that the page of the documentation uses.
+// getDocsFile serves one of the files that the documentation page uses.
 func (h *Handler) getDocsFile(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
@@ -81,8 +79,7 @@ func (h *Handler) getDocsFile(c *call) error {
 	return formsvc.ErrNotFound
 }
 
-// sendToDocs answers with where the page is: without a slash, since what it refers to
-// is not found from anywhere else.
+// sendToDocs redirects to the page at its path without a slash, since its relative addresses work only there.
 func (c *call) sendToDocs() error {
 	header := c.w.Header()
 	header["Location"] = []string{".." + docsPath}
@@ -93,7 +90,7 @@ func (c *call) sendToDocs() error {
 	return nil
 }
 
-// sendFile answers with a small file as it is.
+// sendFile sends a small file unchanged.
 func (c *call) sendFile(from fs.ReadFileFS, name string, mediaType []string) error {
 	b, err := from.ReadFile(name)
 	if err != nil {
@@ -104,7 +101,7 @@ func (c *call) sendFile(from fs.ReadFileFS, name string, mediaType []string) err
 	return nil
 }
 
-// sendPublic answers with what is in c.out, or 304 if the client has it.
+// sendPublic sends c.out, or 304 if the client has it.
 func (c *call) sendPublic(mediaType []string) {
 	if c.current(contentTag(c.out)) {
 		return
@@ -113,8 +110,8 @@ func (c *call) sendPublic(mediaType []string) {
 	c.write()
 }
 
-// sendZipped answers with a file that is kept compressed, as it is kept where the client
-// takes that, and never with all of it in memory.
+// sendZipped sends a file that is stored compressed: as it is if the client accepts gzip, and expanded otherwise. It
+// never has the whole file in memory.
 func (c *call) sendZipped(from fs.FS, name string, mediaType []string) error {
 	f, err := from.Open(name)
 	if err != nil {
@@ -146,13 +143,13 @@ func (c *call) sendZipped(from fs.FS, name string, mediaType []string) error {
 	}
 	c.start(http.StatusOK, mediaType, revalidatePublic, int(size))
 	if c.r.Method != http.MethodHead {
-		_, _ = io.CopyN(c.w, content, size) // an error means that the client is gone
+		_, _ = io.CopyN(c.w, content, size) // on an error the client has disconnected
 	}
 	return nil
 }
 
-// gzipContent returns what tells the content of a compressed file from others, and its
-// length, from the end of the file (RFC 1952 §2.3.1), without reading the rest.
+// gzipContent returns an ETag for the content of a compressed file, and its length. It reads only the end of the file
+// (RFC 1952 §2.3.1).
 func gzipContent(f fs.File) (tag string, size int64, err error) {
 	file, ok := f.(io.ReadSeeker)
 	if !ok {
@@ -169,7 +166,7 @@ func gzipContent(f fs.File) (tag string, size int64, err error) {
 	return hex.EncodeToString(end[:]), int64(binary.LittleEndian.Uint32(end[4:])), err
 }
 
-// current sets the ETag, and answers 304 if the client has what it names.
+// current sets the ETag. If the client has that version, it replies 304.
 func (c *call) current(tag string) bool {
 	c.setHeader("Etag", tag)
 	if !c.hasTag(tag) {
@@ -181,8 +178,8 @@ func (c *call) current(tag string) bool {
 	return true
 }
 
-// takesGzip reports whether a client with this Accept-Encoding takes gzip (RFC 9110
-// §12.5.3). One that doesn't say gets files as they are.
+// takesGzip reports whether a client with this Accept-Encoding accepts gzip (RFC 9110 §12.5.3). A client without the
+// header doesn't.
 func takesGzip(lists []string) bool {
 	takes := false
 	for coding := range strings.SplitSeq(strings.Join(lists, ","), ",") {

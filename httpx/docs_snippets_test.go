@@ -17,23 +17,23 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// snippetAddress is where the receivers of the page listen.
+// snippetAddress is where the page's receivers listen.
 const (
 	snippetAddress = "127.0.0.1"
 	snippetPort    = "3000"
 )
 
-// A snippet is a receiver that the page shows.
+// A snippet is the code of a receiver on the page.
 type snippet struct {
 	name, file string
-	program    string                                          // what runs it, and may be missing here
+	program    string                                          // the program that runs it, which may be missing
 	command    func(t *testing.T, file string) (args []string) // runs the file
 }
 
 func snippets() []snippet {
 	return []snippet{
 		{"go", "main.go", "go", func(t *testing.T, file string) []string {
-			// Built from here, the program gets this module's package, and runs without the tool.
+			// A program built here gets this module's package, and runs without the go tool.
 			program := strings.TrimSuffix(file, ".go")
 			if out, err := exec.Command("go", "build", "-o", program, file).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -45,8 +45,7 @@ func snippets() []snippet {
 	}
 }
 
-// Each receiver of the page, copied from it, takes what the service signed and nothing
-// else, and goes on after whatever anybody sends.
+// Each receiver on the page accepts what the service signed and nothing else, and keeps running whatever it gets.
 func TestDocsReceivers(t *testing.T) {
 	const secret = "whsec_5f1c0b9e4d7a42d3-ü"
 	body := `{"id":"019a9d3c-7f40-7c3e-8b52-6d1f0a94e2b7","event":"response.created","data":{"note":"Übermut"}}`
@@ -104,7 +103,7 @@ func (s snippet) start(t *testing.T, code, secret string) string {
 		t.Fatal(err)
 	}
 	args := s.command(t, file)
-	_ = listener.Close() // as late as possible, since somebody else may take the port
+	_ = listener.Close() // as late as possible, since another process may take the port
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -117,7 +116,7 @@ func (s snippet) start(t *testing.T, code, secret string) string {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // says that it was killed
+		_ = cmd.Wait() // returns an error since it was killed
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -140,7 +139,7 @@ func (s snippet) start(t *testing.T, code, secret string) string {
 	}
 }
 
-// post sends a delivery and returns the status of the answer.
+// post sends a delivery and returns the status of the reply.
 func post(t *testing.T, address, body, signature string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -162,7 +161,7 @@ func post(t *testing.T, address, body, signature string) int {
 	return a.StatusCode
 }
 
-// breakOff sends the beginning of a delivery.
+// breakOff sends the beginning of a delivery and closes the connection.
 func breakOff(t *testing.T, address string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)

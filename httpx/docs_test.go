@@ -47,8 +47,7 @@ func content(t *testing.T, from io.Reader) []byte {
 	return b
 }
 
-// docsFiles are the files of the page and their types. The ones that are kept
-// compressed are true.
+// docsFiles has the files of the page and their types. zipped is true for those stored compressed.
 var docsFiles = map[string]struct {
 	mediaType string
 	zipped    bool
@@ -61,8 +60,7 @@ var docsFiles = map[string]struct {
 	"/docs/swagger-ui.js":  {"text/javascript; charset=utf-8", true},
 }
 
-// Nobody needs a key, what browsers may do with each file is told, and what they have
-// is not sent again.
+// The files need no key, have the right policies, and are cached.
 func TestDocsFiles(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	for path, file := range docsFiles {
@@ -110,7 +108,7 @@ func TestDocsFiles(t *testing.T) {
 	}
 }
 
-// pageHeader is what only the page has: what it may load and who may load it.
+// pageHeader returns the headers that only the page has: its policies.
 func pageHeader() http.Header {
 	return http.Header{
 		"Content-Security-Policy": {"default-src 'none'; connect-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; " +
@@ -120,7 +118,7 @@ func pageHeader() http.Header {
 	}
 }
 
-// Who takes gzip gets it, and everybody gets the same content under a tag of its own.
+// Clients that accept gzip get it. The content is the same for all, with a different ETag for each encoding.
 func TestDocsEncodings(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	for path, file := range docsFiles {
@@ -152,8 +150,8 @@ func TestDocsEncodings(t *testing.T) {
 	}
 }
 
-// What isn't there, and the address with a slash, from which nothing would be found.
-func TestDocsElsewhere(t *testing.T) {
+// Unknown files get 404, and the address with a slash redirects.
+func TestDocsUnknownFilesAndTrailingSlash(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	for _, path := range []string{"/docs/page.html", "/docs/x", "/docs/docs.css/", "/docs/..", "/docs/swagger-ui.js.gz", "/docs//docs.css", "/docs/docs/docs.css"} {
 		w.do("GET", path, "").is(404, "not_found")
@@ -170,7 +168,7 @@ func TestDocsElsewhere(t *testing.T) {
 	}
 }
 
-// Reading the documentation takes nothing from the quota.
+// Requests for the documentation don't count for the quota.
 func TestDocsAreNotCounted(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.limit(1, nil)
@@ -189,7 +187,7 @@ func TestDocsAreNotCounted(t *testing.T) {
 	w.do("GET", "/v1/me", "").is(429, "quota_exceeded")
 }
 
-// docsPage returns the page as a browser reads it.
+// docsPage returns the parsed page.
 func docsPage(t *testing.T) *html.Node {
 	t.Helper()
 	page, err := html.Parse(browse(newWorld(t, openMemory(t), nil).api, "GET", "/docs").Body)
@@ -207,7 +205,7 @@ func attribute(n *html.Node, name string) string {
 	return n.Attr[i].Val
 }
 
-// text returns the text of the element with the identifier.
+// text returns the text of the element with the id.
 func text(t *testing.T, page *html.Node, id string) string {
 	t.Helper()
 	for n := range page.Descendants() {
@@ -226,7 +224,7 @@ func text(t *testing.T, page *html.Node, id string) string {
 	return ""
 }
 
-// Under any prefix everything that the page refers to is there, and is below it.
+// Under any prefix all files of the page exist, and are below the prefix.
 func TestDocsUnderAPrefix(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	mux := http.NewServeMux()
@@ -239,7 +237,7 @@ func TestDocsUnderAPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := http.Get(base.String() + "/") // which follows the redirect
+		answer, err := http.Get(base.String() + "/") // follows the redirect
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +288,7 @@ func references(page *html.Node) []string {
 	return list
 }
 
-// The policy of the page forbids what is inline, and no file of ours names another host.
+// The page's policy forbids inline code, and none of our files names another host.
 func TestDocsLoadNothingElse(t *testing.T) {
 	page := docsPage(t)
 	for n := range page.Descendants() {
@@ -321,7 +319,7 @@ func TestDocsLoadNothingElse(t *testing.T) {
 	}
 }
 
-// Every number in the text is that of the code.
+// Every number in the text agrees with the code.
 func TestDocsNumbers(t *testing.T) {
 	page := docsPage(t)
 	if formsvc.DefaultQuotaWindow != time.Hour {
@@ -357,7 +355,7 @@ func TestDocsNumbers(t *testing.T) {
 	}
 }
 
-// The problem and the delivery that the page shows are like real ones.
+// The example problem and delivery on the page have the same fields as real ones.
 func TestDocsExamples(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	page := docsPage(t)
@@ -392,7 +390,7 @@ func decode(t *testing.T, from string, v any) {
 	}
 }
 
-// shownMembers returns the names of all members but those that users choose.
+// shownMembers returns the names of all fields but those that users choose.
 func shownMembers(v any, at string) []string {
 	object, ok := v.(map[string]any)
 	if !ok || strings.HasSuffix(at, ".responses") {

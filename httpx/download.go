@@ -12,12 +12,11 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// maxRanges is how many ranges of a file one request may ask for; with more it
-// gets all of it (RFC 9110 §14.2), since each costs a request to the blob store.
+// maxRanges is the limit of ranges of a file in one request. Beyond it the whole file is sent (RFC 9110 §14.2), since
+// each range costs a request to the blob store.
 const maxRanges = 16
 
-// downloadFile answers with the bytes of a file. What is asked for is worked out
-// by [http.ServeContent].
+// downloadFile sends the bytes of a file. [http.ServeContent] works out ranges and conditions.
 func (h *Handler) downloadFile(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
@@ -26,23 +25,23 @@ func (h *Handler) downloadFile(c *call) error {
 	if err != nil {
 		return err
 	}
-	done, err := h.transfer(c)
+	done, err := h.transfer(c, 1)
 	if err != nil {
 		return err
 	}
 	defer done()
+	c.leave()
 	control := http.NewResponseController(c.w)
 	d := &download{
 		call: c, file: &f, header: fileHeader(&f), content: newContent(c.r.Context(), h.svc.Files, &f),
 		pace: pace{grace: h.grace, ahead: paceAhead, set: func(t time.Time) { _ = control.SetWriteDeadline(t) }},
 	}
-	defer func() { _ = d.content.close() }() // finish looks at the error; this is for panics
+	defer func() { _ = d.content.close() }() // finish checks the error; this is for panics
 	http.ServeContent(d, d.request(), "", f.CreatedAt, d.content)
 	return d.finish()
 }
 
-// fileHeader returns the header of an answer with a file. It keeps browsers from
-// doing anything with it but saving it.
+// fileHeader returns the headers of a reply with a file. They make browsers save it and do nothing else with it.
 func fileHeader(f *formsvc.File) http.Header {
 	return http.Header{
 		"Content-Type":                 {servedType(f.ContentType)},
@@ -56,21 +55,20 @@ func fileHeader(f *formsvc.File) http.Header {
 	}
 }
 
-// A download is the http.ResponseWriter for [http.ServeContent]. It holds the
-// answer back until the first byte of the file is there, so that what fails
-// before can still be told with a problem document.
+// A download is the http.ResponseWriter for [http.ServeContent]. It delays the reply until the first byte of the file
+// is read, so that an earlier failure still gets a problem document.
 type download struct {
 	call    *call
 	file    *formsvc.File
-	header  http.Header // of the answer, until it begins
+	header  http.Header // of the reply, until it begins
 	status  int
 	content *content
-	held    []byte // what comes before the first byte: the header of a part
+	held    []byte // the header of a part, held until the first byte
 	pace    pace
 }
 
-// request returns the request as ServeContent is to see it, which looks at the first
-// line of a header only: lists in several lines become one.
+// request returns the request for ServeContent. ServeContent reads only the first line of a header, so several lines
+// are joined.
 func (d *download) request() *http.Request {
 	r := d.call.r.WithContext(d.call.r.Context()) // a copy
 	r.Header = maps.Clone(r.Header)
@@ -85,9 +83,8 @@ func (d *download) request() *http.Request {
 	return r
 }
 
-// mayRange reports whether the ranges are looked at. They are not with HEAD or
-// another unit (RFC 9110 §14.2), nor for an empty file, nor with the empty range
-// "-0" among others, which ServeContent takes.
+// mayRange reports whether ranges apply. They don't with HEAD or another unit (RFC 9110 §14.2), or for an empty file.
+// They also don't if the empty range "-0" is among them, since ServeContent accepts it.
 func (d *download) mayRange(r *http.Request) bool {
 	ranges, ok := strings.CutPrefix(r.Header["Range"][0], "bytes=")
 	if !ok || r.Method != http.MethodGet || d.file.Size == 0 || len(r.Header["Range"]) > 1 {
@@ -111,11 +108,11 @@ func (d *download) Header() http.Header { return d.header }
 // WriteHeader implements http.ResponseWriter.
 func (d *download) WriteHeader(status int) {
 	d.status = status
-	if status != http.StatusPartialContent || d.header.Get("Content-Range") == "" { // several ranges have theirs inside
+	if status != http.StatusPartialContent || d.header.Get("Content-Range") == "" { // a reply with several ranges has theirs in its parts
 		return
 	}
 	length, err := strconv.ParseInt(d.header.Get("Content-Length"), 10, 64)
-	if err != nil || length == 0 { // ServeContent takes the range "-0"
+	if err != nil || length == 0 { // ServeContent accepts the range "-0"
 		d.status = http.StatusRequestedRangeNotSatisfiable
 		return
 	}
@@ -124,7 +121,7 @@ func (d *download) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (d *download) Write(p []byte) (int, error) {
-	if d.status >= http.StatusBadRequest { // a text of ServeContent's, for which a problem document stands
+	if d.status >= http.StatusBadRequest { // a text of ServeContent, replaced by a problem document
 		return len(p), nil
 	}
 	if !d.call.sent {
@@ -147,7 +144,7 @@ func (d *download) send(p []byte) (int, error) {
 	return n, err
 }
 
-// begin sends the header.
+// begin sends the headers.
 func (d *download) begin() {
 	header := d.call.w.Header()
 	if d.status == http.StatusNotModified {
@@ -159,8 +156,8 @@ func (d *download) begin() {
 	d.call.w.WriteHeader(d.status)
 }
 
-// finish answers for what ServeContent can't. An error after the first byte cuts
-// the answer short, see [Handler.fail]. That the client left is nobody's error.
+// finish replies where ServeContent can't. An error after the first byte cuts the reply short, see [Handler.fail]. A
+// client that disconnects isn't an error.
 func (d *download) finish() error {
 	if err := d.content.close(); err != nil {
 		return err
@@ -168,7 +165,7 @@ func (d *download) finish() error {
 	switch {
 	case d.status == http.StatusPreconditionFailed:
 		return &problem{
-			status: d.status, code: "precondition_failed", detail: "The file does not meet the condition of the request.",
+			status: d.status, code: "precondition_failed", detail: "The file doesn't match the condition of the request.",
 		}
 	case d.status == http.StatusRequestedRangeNotSatisfiable:
 		d.call.w.Header()["Content-Range"] = []string{"bytes */" + strconv.FormatInt(d.file.Size, 10)}

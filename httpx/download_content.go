@@ -11,11 +11,11 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A content is the io.ReadSeeker for [http.ServeContent] over the bytes of a
-// file. It opens them at the first Read after a Seek, and only then.
+// A content is the io.ReadSeeker for [http.ServeContent] over the bytes of a file. It opens them at the first Read
+// after a Seek.
 //
-// Where several ranges are asked for, ServeContent reads in a goroutine of its
-// own, which may go on for a moment after the answer; hence the lock.
+// For several ranges, ServeContent reads in a goroutine of its own, which may outlive the reply for a moment; so
+// content has a lock.
 type content struct {
 	files  formsvc.Files
 	file   *formsvc.File
@@ -23,11 +23,11 @@ type content struct {
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
-	at     int64         // the next byte
-	length int64         // of what is to be read, or -1 for up to the end
+	at     int64         // offset of the next byte
+	length int64         // of the range to read, or -1 for up to the end
 	body   io.ReadCloser // nil unless open
-	begins bool          // whether there was a first byte
-	err    error         // why the bytes can't be read
+	begins bool          // whether the first byte was read
+	err    error         // why reading failed
 }
 
 func newContent(ctx context.Context, files formsvc.Files, f *formsvc.File) *content {
@@ -37,15 +37,14 @@ func newContent(ctx context.Context, files formsvc.Files, f *formsvc.File) *cont
 
 var errContentClosed = errors.New("the answer is over")
 
-// expect says how many bytes will be read after the last Seek, so that no more
-// are asked of the blob store.
+// expect sets how many bytes will be read after the last Seek, so that no more are requested from the blob store.
 func (c *content) expect(length int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.length = length
 }
 
-// begun reports whether the first byte could be read.
+// begun reports whether the first byte was read.
 func (c *content) begun() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +71,7 @@ func (c *content) Read(p []byte) (n int, err error) {
 		return 0, c.err
 	}
 	defer func() {
-		if v := recover(); v != nil { // in a goroutine that is not ours it would end the process
+		if v := recover(); v != nil { // in a goroutine of ServeContent it would end the process
 			c.err = fmt.Errorf("%w: %v\n%s", errPanic, v, debug.Stack())
 			n, err = 0, c.err
 		}
@@ -95,7 +94,7 @@ func (c *content) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// judge tells an error from the end that close puts to reading.
+// judge tells errors from the end of reading that close causes.
 func (c *content) judge(err error) error {
 	if errors.Is(context.Cause(c.ctx), errContentClosed) {
 		return errContentClosed
@@ -112,17 +111,17 @@ func (c *content) open() error {
 	return nil
 }
 
-// shut closes what is open.
+// shut closes the open body.
 func (c *content) shut() {
 	if c.body != nil {
-		_ = c.body.Close() // all that was asked for has been read, or nobody wants it
+		_ = c.body.Close() // all wanted bytes have been read
 		c.body = nil
 	}
 }
 
-// close ends reading and returns why the bytes could not be read, or nil.
+// close ends reading and returns the error of reading, or nil.
 func (c *content) close() error {
-	c.cancel(errContentClosed) // a Read that is under way ends
+	c.cancel(errContentClosed) // ends a Read in progress
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.shut()

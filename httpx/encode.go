@@ -10,8 +10,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// appendString appends s as a JSON string. Invalid UTF-8, which no store gives
-// back, would become U+FFFD.
+// appendString appends s as a JSON string. It replaces invalid UTF-8, which no store returns, by U+FFFD.
 func appendString(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s)
 	return b
@@ -28,8 +27,8 @@ func appendStrings(b []byte, list []string) []byte {
 	return append(b, ']')
 }
 
-// appendCampaign appends the campaign as clients get it. Every member is always
-// there, so that what was read can be changed and sent back.
+// appendCampaign appends the campaign as clients get it. All fields are always there, so that clients can change a
+// campaign that they read and send it back.
 func appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, c.ID...)
@@ -43,6 +42,8 @@ func appendCampaign(b []byte, c *formsvc.Campaign) []byte {
 	b = formsvc.AppendTime(b, c.OpensAt)
 	b = append(b, `,"closesAt":`...)
 	b = formsvc.AppendTime(b, c.ClosesAt)
+	b = append(b, `,"requireEmail":`...)
+	b = strconv.AppendBool(b, !c.EmailOptional)
 	b = append(b, `,"modules":[`...)
 	for i := range c.Modules {
 		if i > 0 {
@@ -79,7 +80,7 @@ func appendModule(b []byte, m *formsvc.Module) []byte {
 	return append(b, '}')
 }
 
-// appendMetadata sorts the names: the same campaign has the same bytes.
+// appendMetadata appends the metadata sorted by name, so that the same campaign always has the same bytes.
 func appendMetadata(b []byte, metadata map[string]string) []byte {
 	if len(metadata) == 0 {
 		return append(b, '{', '}')

@@ -8,10 +8,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// appendWebhook appends the webhook as clients get it: with every member that
-// they can set, so that what was read can be changed and sent back, but for the
-// secret ([reply] shows it once). The values of headers are null, which keeps them
-// when it is sent back.
+// appendWebhook appends the webhook as clients get it. It has every field that clients can set, so that they can change
+// a webhook that they read and send it back. The secret is missing ([reply] shows it once), and the values of headers
+// are null, which keeps them when sent back.
 func appendWebhook(b []byte, w *formsvc.Webhook) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, w.ID...)
@@ -45,8 +44,7 @@ func appendWebhook(b []byte, w *formsvc.Webhook) []byte {
 	return append(b, '}')
 }
 
-// appendWarnings adds to a webhook what is to be said of a secret that came with the
-// request; nothing is when there was none.
+// appendWarnings adds warnings about the secret of the request to a webhook. Without a secret there are none.
 func appendWarnings(b []byte, secret string) []byte {
 	warning := formsvc.SecretWarning(secret)
 	if warning == "" {
@@ -56,7 +54,7 @@ func appendWarnings(b []byte, secret string) []byte {
 	return append(appendString(b, warning), ']', '}')
 }
 
-// appendOptional appends a string, the empty one as null.
+// appendOptional appends a string, or null for "".
 func appendOptional(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, "null"...)
@@ -64,15 +62,14 @@ func appendOptional(b []byte, s string) []byte {
 	return appendString(b, s)
 }
 
-// How many bytes of a receiver's answer are shown: in a list, and of a single
-// delivery, where it is all that is kept.
+// Limits of a receiver's reply as shown, in bytes: in a list, and for a single delivery, which shows all that is
+// stored.
 const (
 	shortAnswer = 256
 	wholeAnswer = 4 << 10
 )
 
-// appendDelivery appends the delivery as clients get it, with at most limit
-// bytes of each of the receiver's answers.
+// appendDelivery appends the delivery as clients get it, with at most limit bytes of each of the receiver's replies.
 func appendDelivery(b []byte, d *formsvc.Delivery, limit int) []byte {
 	b = append(b, `{"uuid":"`...)
 	b = append(b, d.ID...)
@@ -132,8 +129,7 @@ func appendAttempt(b []byte, a *formsvc.Attempt, limit int) []byte {
 	return append(b, '}')
 }
 
-// cut returns at most limit bytes of the text, and no part of a character that
-// is whole in it.
+// cut returns at most limit bytes of the text, without splitting a character.
 func cut(text []byte, limit int) []byte {
 	if len(text) <= limit {
 		return text
@@ -143,5 +139,5 @@ func cut(text []byte, limit int) []byte {
 			return text[:at]
 		}
 	}
-	return text[:limit] // no UTF-8
+	return text[:limit] // not UTF-8
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// receiver is a real one that answers with the statuses in turn, checks what it got
-// against the OpenAPI document and keeps it.
+// A receiver is a real server that replies with the statuses in turn. It checks each delivery against the OpenAPI
+// document and keeps it.
 type receiver struct {
 	*httptest.Server
 	statuses []int
@@ -46,7 +46,7 @@ func newReceiver(tb testing.TB, statuses ...int) *receiver {
 	return r
 }
 
-// run sends what is due, once.
+// run sends all due deliveries once.
 func (w *world) run(engine *delivery.Engine, want int) {
 	w.tb.Helper()
 	if n, err := engine.RunOnce(w.tb.Context()); err != nil || n != want {
@@ -54,8 +54,7 @@ func (w *world) run(engine *delivery.Engine, want int) {
 	}
 }
 
-// engine sends what is due by the world's clock, also to this machine, where receivers
-// are.
+// engine returns an engine that uses the world's clock and may send to this machine, where receivers run.
 func (w *world) engine() *delivery.Engine {
 	w.tb.Helper()
 	engine, err := delivery.New(w.queue(), &delivery.Options{
@@ -68,9 +67,8 @@ func (w *world) engine() *delivery.Engine {
 	return engine
 }
 
-// The whole way: a subscription, an event, attempts that fail, one that is
-// asked for by hand, and what the API tells of them.
-func TestWayOfADelivery(t *testing.T) {
+// The whole life of a delivery: subscription, event, failed attempts, redelivery, and what the API shows of them.
+func TestDeliveryFromEventToRedelivery(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		engine := w.engine()
 		r := newReceiver(t, 500, 302, 404, 503, 200, 200, 200)
@@ -123,8 +121,7 @@ func TestWayOfADelivery(t *testing.T) {
 	})
 }
 
-// check holds that everything was signed with the secret that the API showed,
-// and carried the webhook's header.
+// check checks that each delivery is signed with the secret that the API showed, and has the webhook's custom header.
 func (r *receiver) check(t *testing.T, secret string) {
 	t.Helper()
 	verifier, err := webhook.NewVerifier([]string{secret}, nil)

@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// MaxErrors is how many entries a problem document lists under errors.
+// MaxErrors is the limit of entries that a problem document lists under errors.
 const MaxErrors = 100
 
-// statusClientGone is what proxies log when the client left before the answer.
-// Nobody gets to see it.
+// statusClientGone is the status that proxies log when the client left before the reply. No client sees it.
 const statusClientGone = 499
 
 // retryAfter is the number of seconds in Retry-After.
@@ -22,7 +22,7 @@ const retryAfter = "1"
 
 var errPanic = errors.New("panic")
 
-// A problem is an error as the client sees it.
+// A problem is an error in the form that the client gets.
 type problem struct {
 	status int
 	code   string
@@ -32,12 +32,12 @@ type problem struct {
 	permission formsvc.Permission   // the missing one
 	transition bool                 // whether allowed is shown
 	allowed    []string             // the statuses that may follow
-	allow      string               // header Allow
-	retryAfter string               // header Retry-After with 429, in seconds
-	hangUp     bool                 // whether the connection can't be used again
+	allow      string               // the header Allow
+	retryAfter string               // the header Retry-After with 429, in seconds
+	hangUp     bool                 // whether the connection must be closed
 	passing    bool                 // whether the same request may succeed soon
-	told       bool                 // whether the log has it already
-	cause      error                // not for clients
+	told       bool                 // whether it is logged already
+	cause      error                // not shown to clients
 }
 
 func (p *problem) Error() string {
@@ -47,7 +47,7 @@ func (p *problem) Error() string {
 	return p.code + ": " + p.detail
 }
 
-// A kind is a row of the table: which error becomes which problem.
+// A kind is a row of the table that maps errors to problems.
 type kind struct {
 	err    error
 	status int
@@ -55,45 +55,45 @@ type kind struct {
 	detail string
 }
 
-// kinds is the one table of errors. The first row that an error is decides.
+// kinds is the table of all errors. The first row that matches an error decides.
 //
 //nolint:gochecknoglobals // immutable
 var kinds = [...]kind{
 	{
 		formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "outcome_unknown",
-		"The connection to the store broke while the change was being written. Look whether it happened before trying again.",
+		"The connection to the store broke during the write. Check whether the change happened before you retry.",
 	},
 	{
 		formsvc.ErrStoreClosed, http.StatusServiceUnavailable, "unavailable",
-		"The service is shutting down. Nothing was changed; try again.",
+		"The service is shutting down. Nothing was changed; retry.",
 	},
 	{
 		formsvc.ErrMoved, http.StatusServiceUnavailable, "unavailable",
-		"The data is being moved to another database. Nothing was changed; try again later.",
+		"The data is being moved to another database. Nothing was changed; retry later.",
 	},
 	{
 		formsvc.ErrUnavailable, http.StatusServiceUnavailable, "unavailable",
-		"The service can't answer now. Nothing was changed; try again.",
+		"The service is unavailable. Nothing was changed; retry.",
 	},
 	{
 		formsvc.ErrOtherBlobs, http.StatusServiceUnavailable, "unavailable",
-		"The service takes no files, since the place for them belongs to another database. Its log says more. Nothing was changed.",
+		"The service accepts no files: its file storage belongs to another database. See its log. Nothing was changed.",
 	},
 	{
 		formsvc.ErrNoSpace, http.StatusInsufficientStorage, "insufficient_storage",
-		"The service has no room for more. Nothing was changed.",
+		"The service is out of storage. Nothing was changed.",
 	},
 	{
 		formsvc.ErrCorrupt, http.StatusBadGateway, "blob_corrupt",
-		"The content of the file is missing or damaged where it is kept.",
+		"The stored file is missing or damaged.",
 	},
 	{
 		errors.ErrUnsupported, http.StatusNotImplemented, "not_supported",
-		"The service keeps no files.", // it has everything else
+		"The service doesn't store files.", // everything else works
 	},
 	{
 		context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout",
-		"The service took too long to answer. Look whether a change happened before trying again.",
+		"The service took too long. Check whether the change happened before you retry.",
 	},
 	{
 		formsvc.ErrUnauthenticated, http.StatusUnauthorized, "unauthenticated",
@@ -101,11 +101,11 @@ var kinds = [...]kind{
 	},
 	{
 		formsvc.ErrNotFound, http.StatusNotFound, "not_found",
-		"There is nothing at this address.",
+		"Nothing was found at this address.",
 	},
 	{
 		formsvc.ErrStale, http.StatusPreconditionFailed, "precondition_failed",
-		"The record changed since it was read. Read it again and repeat the change.",
+		"The record changed since you read it. Read it again and repeat your change.",
 	},
 	{
 		formsvc.ErrCampaignClosed, http.StatusConflict, "campaign_closed",
@@ -120,8 +120,8 @@ var kinds = [...]kind{
 		"Another record has that value, and it must be unique.",
 	},
 	{
-		formsvc.ErrLimit, http.StatusConflict, "webhook_limit", // of nothing else there is a limit
-		"The account has " + strconv.Itoa(formsvc.MaxWebhooks) + " webhooks, which is as many as it may.",
+		formsvc.ErrLimit, http.StatusConflict, "webhook_limit", // campaigns have their own code
+		"The account has as many of these records as it may.",
 	},
 	{
 		formsvc.ErrDigest, http.StatusBadRequest, "digest_mismatch",
@@ -133,13 +133,13 @@ var kinds = [...]kind{
 	},
 }
 
-// problemOf returns what the client is told of err.
+// problemOf returns the problem that the client gets for err.
 func problemOf(ctx context.Context, err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return &problem{status: statusClientGone, code: "client_gone", detail: "The client left.", cause: err}
+		return &problem{status: statusClientGone, code: "client_gone", detail: "The client disconnected.", cause: err}
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return bodyTooLarge(tooLarge.Limit)
@@ -155,6 +155,15 @@ func problemOf(ctx context.Context, err error) *problem {
 		p := &problem{status: k.status, code: k.code, detail: k.detail, cause: err}
 		if v, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 			p.fields = v.Fields
+			if tooLarge := func(f formsvc.FieldError) bool { return f.Code == "too_large" }; slices.ContainsFunc(v.Fields, tooLarge) {
+				p.code = "too_large"
+			}
+		}
+		if l, ok := errors.AsType[*formsvc.LimitError](err); ok {
+			if l.Kind == "campaigns" {
+				p.code = "campaign_limit"
+			}
+			p.detail = "The account has " + strconv.Itoa(l.Limit) + " " + l.Kind + ", which is as many as it may."
 		}
 		if t, ok := errors.AsType[*formsvc.TransitionError](err); ok {
 			p.transition, p.allowed = true, t.Allowed
@@ -163,7 +172,7 @@ func problemOf(ctx context.Context, err error) *problem {
 	}
 	return &problem{
 		status: http.StatusInternalServerError, code: "internal", cause: err,
-		detail: "Something went wrong here. Name the requestId when you report it.",
+		detail: "Internal error. Include the requestId when you report it.",
 	}
 }
 
@@ -181,9 +190,11 @@ func fileTooLarge(limit int64) *problem {
 	}
 }
 
-// sendProblem answers with the problem document.
+// sendProblem sends the problem document.
 func (c *call) sendProblem(p *problem) {
 	header := c.w.Header()
+	delete(header, "Etag") // of a reply that found no memory
+	delete(header, "Location")
 	switch p.status {
 	case http.StatusUnauthorized:
 		header["Www-Authenticate"] = []string{"Bearer"}
@@ -205,8 +216,7 @@ func (c *call) sendProblem(p *problem) {
 	c.write()
 }
 
-// append appends the problem document. The type is always about:blank: what
-// tells problems apart is code.
+// append appends the problem document. Its type is always about:blank: problems are told apart by code.
 func (p *problem) append(b []byte, requestID string) []byte {
 	title := http.StatusText(p.status)
 	if p.status == statusClientGone {

@@ -19,8 +19,8 @@ func responseTag(version int64) string {
 	return string(append(tag, '"'))
 }
 
-// campaignTag returns the ETag of a campaign. Responses are counted in it since
-// the count is part of what clients get.
+// campaignTag returns the ETag of a campaign. It includes the number of responses, which is part of the campaign as
+// clients get it.
 func campaignTag(version, responses int64) string {
 	var b [48]byte
 	tag := append(b[:0], '"')
@@ -30,8 +30,8 @@ func campaignTag(version, responses int64) string {
 	return string(append(tag, '"'))
 }
 
-// webhookTag returns the ETag of a webhook. It also tells whether a previous
-// secret is shown, since that ends without a change of the webhook.
+// webhookTag returns the ETag of a webhook. It includes whether a previous secret is active, since that ends without
+// a change of the webhook.
 func webhookTag(w *formsvc.Webhook) string {
 	if w.PreviousUntil.IsZero() {
 		return campaignTag(w.Version, 0)
@@ -39,16 +39,14 @@ func webhookTag(w *formsvc.Webhook) string {
 	return campaignTag(w.Version, 1)
 }
 
-// contentTag returns the ETag of a record without a version: a hash of what is
-// shown of it.
+// contentTag returns the ETag of a record without a version: a hash of its content.
 func contentTag(content []byte) string {
 	sum := sha256.Sum256(content)
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// nextTag cuts the first entity tag off a list (RFC 9110 §8.8.3); opaque is
-// what is between the quotes. ok is false when the list is malformed; at its
-// end everything is empty.
+// nextTag cuts the first entity tag off a list (RFC 9110 §8.8.3); opaque is the text between the quotes. ok is false if
+// the list is malformed. At the end of the list all strings are empty.
 func nextTag(list string) (opaque string, weak bool, rest string, found, ok bool) {
 	list = strings.TrimLeft(list, " \t,")
 	if list == "" {
@@ -74,8 +72,8 @@ func nextTag(list string) (opaque string, weak bool, rest string, found, ok bool
 	return opaque, weak, rest, true, true
 }
 
-// hasTag reports whether the client has what tag names already (If-None-Match,
-// by weak comparison). A malformed header matches nothing.
+// hasTag reports whether the client has the version named by tag (If-None-Match, by weak comparison). A malformed
+// header matches nothing.
 func (c *call) hasTag(tag string) bool {
 	for _, list := range c.r.Header["If-None-Match"] {
 		if strings.Trim(list, " \t") == "*" {
@@ -95,13 +93,13 @@ func (c *call) hasTag(tag string) bool {
 	return false
 }
 
-// A condition is what If-Match asks for.
+// A condition is the condition in If-Match.
 type condition struct {
-	given    bool    // whether it restricts anything
-	versions []int64 // any of these will do
+	given    bool    // whether it restricts the version
+	versions []int64 // any of these matches
 }
 
-// noCondition refuses conditions where they would be ignored.
+// noCondition refuses conditions on routes that would ignore them.
 func (c *call) noCondition() error {
 	for _, name := range [...]string{"If-Match", "If-None-Match"} {
 		if len(c.r.Header[name]) > 0 {
@@ -111,8 +109,8 @@ func (c *call) noCondition() error {
 	return nil
 }
 
-// ifMatch reads If-Match. counted says that the tags are those of campaigns or
-// webhooks, of which only the version counts.
+// ifMatch reads If-Match. counted is true for the tags of campaigns and webhooks, of which only the version part
+// counts.
 func (c *call) ifMatch(counted bool) (condition, error) {
 	if len(c.r.Header["If-None-Match"]) > 0 {
 		return condition{}, badHeader("If-None-Match is for GET and HEAD; send If-Match.")
@@ -124,7 +122,7 @@ func (c *call) ifMatch(counted bool) (condition, error) {
 			if len(lists) > 1 {
 				return condition{}, badHeader("If-Match must be either * or a list of entity tags.")
 			}
-			return condition{}, nil // the record must exist, which a change needs anyway
+			return condition{}, nil // the record must exist, which the change checks anyway
 		}
 		for {
 			opaque, weak, rest, found, ok := nextTag(list)
@@ -147,7 +145,7 @@ func (c *call) ifMatch(counted bool) (condition, error) {
 	return cond, nil
 }
 
-// tagVersion returns the version in one of our tags, or 0 for another text.
+// tagVersion returns the version in one of our tags, or 0 for any other text.
 func tagVersion(opaque string, counted bool) int64 {
 	if counted {
 		version, count, ok := strings.Cut(opaque, "-")
@@ -166,8 +164,7 @@ func tagVersion(opaque string, counted bool) int64 {
 	return version
 }
 
-// canonical reports whether s is a number as we write it, so that only tags
-// that we gave match.
+// canonical reports whether s is a number as we write it, so that only our own tags match.
 func canonical(s string) bool {
 	if s == "" || (s[0] == '0' && s != "0") {
 		return false
@@ -180,8 +177,8 @@ func canonical(s string) bool {
 	return true
 }
 
-// version returns the one version that a change is allowed on, or 0 when any
-// will do. current is asked only where the header leaves a choice.
+// version returns the version that a change requires, or 0 for any. It calls current only if the header names several
+// versions.
 func (cond *condition) version(current func() (int64, error)) (int64, error) {
 	if !cond.given {
 		return 0, nil

@@ -3,38 +3,44 @@ package httpx
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 )
 
-// listEvents answers with the events after a position, as they were sent to
-// webhooks, or with the newest.
+// listEvents lists the events after a position, as webhooks got them, or the newest.
 func (h *Handler) listEvents(c *call) error {
 	q, err := parseQuery(c.r.URL.RawQuery, paramLimit|paramCursor|paramEvent|paramCampaign|paramOrder)
 	if err != nil {
 		return err
 	}
+	if err := c.withoutFiles(&q); err != nil {
+		return err
+	}
 	if q.order == "desc" {
 		return h.listNewestEvents(c, &q)
 	}
-	q.page.Ascending = false // so that cursors are the same whether the order is named or not
-	// The events asked for are no part of it: a reader can go on with others.
+	q.page.Ascending = false // so that cursors are the same whether the order is given or not
+	// The types of events are left out of the scope, so that a reader can go on with other types.
 	sum := c.scope(&q)
 	var after formsvc.EventPosition
 	if q.cursor != "" {
 		var ok bool
 		if after, ok = parsePosition(q.cursor, sum); !ok {
-			return badCursor("must be the nextCursor of an earlier answer")
+			return badCursor("must be the nextCursor of an earlier page")
 		}
 	}
-	page, err := h.svc.Events.List(c.r.Context(), formsvc.EventQuery{
+	page, err := h.svc.Events.List(c.ctx(), formsvc.EventQuery{
 		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, After: after, Limit: q.page.Limit,
 	})
 	if err != nil {
 		return err
 	}
-	c.appendEvents(page.Items, q.page.Limit)
+	if err := c.appendEvents(page.Items, q.page.Limit); err != nil {
+		return err
+	}
 	b := append(c.out, `,"nextCursor":"`...)
 	b = appendPosition(b, page.Next, sum)
 	b = append(b, `","more":`...)
@@ -43,23 +49,46 @@ func (h *Handler) listEvents(c *call) error {
 	return c.finishList()
 }
 
-// listNewestEvents answers with samples: there is no going on from them, since those
-// that come later may be older.
+// withoutFiles leaves file.uploaded out for a principal that may not read files, and refuses to list it by name: the
+// event has a file's name, size and hash.
+func (c *call) withoutFiles(q *listQuery) error {
+	if c.who.May(formsvc.FilesRead) {
+		return nil
+	}
+	if slices.Contains(q.events, webhook.FileUploaded) {
+		return c.needs(formsvc.FilesRead)
+	}
+	if len(q.events) == 0 {
+		q.events = slices.DeleteFunc(webhook.KnownEventTypes(), func(t formsvc.EventType) bool { return t == webhook.FileUploaded })
+	}
+	return nil
+}
+
+// listNewestEvents lists samples. There is no cursor to go on from them, since events that commit later may be older.
 func (h *Handler) listNewestEvents(c *call, q *listQuery) error {
 	limit := min(q.page.Limit, formsvc.MaxRecent)
-	events, err := h.svc.Events.Recent(c.r.Context(), formsvc.RecentQuery{
+	events, err := h.svc.Events.Recent(c.ctx(), formsvc.RecentQuery{
 		AccountID: c.who.AccountID, CampaignID: q.campaign, Types: q.events, Limit: limit,
 	})
 	if err != nil {
 		return err
 	}
-	c.appendEvents(events, limit)
+	if err := c.appendEvents(events, limit); err != nil {
+		return err
+	}
 	c.out = append(c.out, '}')
 	return c.finishList()
 }
 
 // appendEvents begins a list with these items and that limit.
-func (c *call) appendEvents(events []formsvc.Event, limit int) {
+func (c *call) appendEvents(events []formsvc.Event, limit int) error {
+	size := 0
+	for i := range events {
+		size += len(events[i].Payload)
+	}
+	if err := c.reserve(size); err != nil {
+		return err
+	}
 	c.beginList()
 	for i := range events {
 		c.beginItem(i)
@@ -67,10 +96,10 @@ func (c *call) appendEvents(events []formsvc.Event, limit int) {
 	}
 	c.out = append(c.out, `],"limit":`...)
 	c.out = strconv.AppendInt(c.out, int64(limit), 10)
+	return nil
 }
 
-// A position's cursor is a version, its two numbers and the scope, in base64
-// that is safe in a query.
+// A position's cursor is a version, the position's two numbers and the scope, in URL-safe base64.
 const (
 	positionVersion = 1
 	positionBytes   = 1 + 8 + 8 + 8
@@ -79,7 +108,7 @@ const (
 func appendPosition(b []byte, p formsvc.EventPosition, sum scope) []byte {
 	var raw [positionBytes]byte
 	raw[0] = positionVersion
-	binary.BigEndian.PutUint64(raw[1:], uint64(p.Commit)) //nolint:gosec // all 64 bits come back
+	binary.BigEndian.PutUint64(raw[1:], uint64(p.Commit)) //nolint:gosec // keeps all 64 bits
 	binary.BigEndian.PutUint64(raw[9:], uint64(p.Row))    //nolint:gosec // the same
 	copy(raw[17:], sum[:])
 	return base64.RawURLEncoding.AppendEncode(b, raw[:])
@@ -95,7 +124,7 @@ func parsePosition(s string, sum scope) (formsvc.EventPosition, bool) {
 		return formsvc.EventPosition{}, false
 	}
 	return formsvc.EventPosition{
-		Commit: int64(binary.BigEndian.Uint64(raw[1:])), //nolint:gosec // all 64 bits as they were
+		Commit: int64(binary.BigEndian.Uint64(raw[1:])), //nolint:gosec // all 64 bits unchanged
 		Row:    int64(binary.BigEndian.Uint64(raw[9:])), //nolint:gosec // the same
 	}, true
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// The API in a mux of the program's own, and a first request to it.
+// Mount the API in a mux of your own and send it a first request.
 func Example() {
 	ctx := context.Background()
-	svc, err := formsvc.New(memory.New(), nil) // programs open sqlite or postgres
+	svc, err := formsvc.New(memory.New(), nil) // use sqlite or postgres in a program
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -54,8 +54,7 @@ func Example() {
 	// Output: 201 Created true
 }
 
-// A login of the program's own beside API keys. What a request may is what the
-// program says.
+// Use your own login beside API keys. The program decides on the permissions.
 func ExampleOptions() {
 	svc, err := formsvc.New(memory.New(), nil)
 	if err != nil {
@@ -64,7 +63,7 @@ func ExampleOptions() {
 	}
 	api, err := httpx.New(svc, &httpx.Options{
 		Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
-			user, _, ok := r.BasicAuth() // whatever the program has
+			user, _, ok := r.BasicAuth() // your own login
 			if !ok {
 				return nil, formsvc.ErrUnauthenticated
 			}

@@ -20,12 +20,10 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// The examples of the document are what the service answers: the tests in this file
-// send the requests of the examples, in an order in which each finds what it needs,
-// and compare what comes back. When an answer changes, the message has the new
-// example.
+// The examples in the document are real replies: the tests in this file send the example requests in an order that
+// works, and compare the replies. If a reply changes, the error message has the new example.
 
-// examples is a world in which everything happens alike each time, and the document.
+// An examples is a deterministic world with the document.
 type examples struct {
 	*world
 	doc map[string]any
@@ -50,7 +48,7 @@ func newExamples(t *testing.T) *examples {
 	return x
 }
 
-// options makes the service anew, with options of its own.
+// options restarts the service with other options.
 func (x *examples) options(edit func(*formsvc.Options)) {
 	x.tb.Helper()
 	made, drawn := 0, 0
@@ -76,8 +74,7 @@ func (x *examples) options(edit func(*formsvc.Options)) {
 	x.serve(nil)
 }
 
-// at returns what the document has at a path of names, through references; nil for
-// nothing.
+// at returns the value at a path of names in the document, following references; nil if there is none.
 func (x *examples) at(names ...string) any {
 	var v any = x.doc
 	for _, name := range names {
@@ -95,10 +92,10 @@ func (x *examples) at(names ...string) any {
 	return v
 }
 
-// random finds the random part of identifiers that the store makes, those of deliveries.
+// random matches the random part of identifiers that the store generates, those of deliveries.
 var random = regexp.MustCompile(`-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[1-9a-f][0-9a-f]{11}"`)
 
-// same compares an answer with the example at the path.
+// same compares a reply with the example at the path.
 func (x *examples) same(got string, names ...string) {
 	x.tb.Helper()
 	got = random.ReplaceAllString(got, `-7000-8000-00000000000d"`)
@@ -106,7 +103,7 @@ func (x *examples) same(got string, names ...string) {
 	var v any = got
 	if _, text := want.(string); !text {
 		if err := json.Unmarshal([]byte(got), &v); err != nil {
-			v = got // no JSON
+			v = got // not JSON
 		}
 	}
 	if !reflect.DeepEqual(v, want) {
@@ -114,7 +111,7 @@ func (x *examples) same(got string, names ...string) {
 	}
 }
 
-// play sends the example of an operation to a path and compares the answer.
+// play sends an operation's example to a path and compares the reply.
 func (x *examples) play(operation, path string, status int, edits ...func(*http.Request)) *answer {
 	x.tb.Helper()
 	var route httpx.Route
@@ -142,7 +139,7 @@ func (x *examples) play(operation, path string, status int, edits ...func(*http.
 	return a
 }
 
-func TestExamplesAreRealAnswers(t *testing.T) {
+func TestExamplesMatchReplies(t *testing.T) {
 	x := newExamples(t)
 	x.play("getHealth", "/healthz", 200)
 	x.play("getReadiness", "/readyz", 200)
@@ -187,6 +184,7 @@ func TestExamplesAreRealAnswers(t *testing.T) {
 	x.play("rotateWebhook", hook+"/rotate", 200)
 	x.play("replaceWebhook", hook, 200)
 	x.play("deleteWebhook", hook, 204)
+	x.play("deleteResponse", response, 204)
 	x.play("listEvents", "/v1/events?limit=1", 200)
 	x.play("getRoot", "/", 200)
 	x.events()
@@ -211,7 +209,7 @@ func (x *examples) events() {
 	}
 }
 
-// The examples of problems, each with a request that is answered with it.
+// The examples of problems, each with a request that gets it.
 func TestExamplesOfProblems(t *testing.T) {
 	x := newExamples(t)
 	campaign := x.campaign(`{"title":"Travel grants 2027"}`)
@@ -236,6 +234,7 @@ func TestExamplesOfProblems(t *testing.T) {
 	compare("BadRotation", "POST", hook+"/rotate", "{}", header("If-Match", `"1-0"`))
 	compare("BadUpload", "POST", response+"/files", formOf(part("module", "passport")), asForm)
 	compare("BadDelete", "DELETE", hook, "", header("If-Match", `"1-0"`))
+	compare("BadConditionalDelete", "DELETE", response, "", header("If-None-Match", `"1"`))
 	compare("Unauthenticated", "GET", "/v1/campaigns", "", as("fsk_unknown"))
 	compare("PermissionDenied", "POST", "/v1/campaigns", `{"title":"A"}`, as(x.key(x.mine, "campaigns:read")))
 	compare("NotFound", "GET", "/v1/campaigns/"+nobody, "")
@@ -254,6 +253,9 @@ func TestExamplesOfProblems(t *testing.T) {
 	compare("RangeNotSatisfiable", "GET", file, "", header("Range", "bytes=20-"))
 	compare("Invalid", "PATCH", response, `{"status":"","user":{"email":"ada"}}`)
 	compare("InvalidPost", "POST", campaign+"/responses", `{"user":{"email":"ada@"},"responses":{}}`)
+	large := `"responses":{"q":{"value":["` + strings.Repeat(`\b`, 1<<20) + `"]}}}`
+	compare("InvalidResponse", "PATCH", response, "{"+large)
+	compare("InvalidResponsePost", "POST", campaign+"/responses", `{"user":{"email":"ada@example.com"},`+large)
 	key := header("Idempotency-Key", "5f0c7a52-9c1c-4f3a-8f0e-2b6c1f1f7f11")
 	x.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "")
 	compare("Mismatch", "POST", hook+"/test", "", key)
@@ -275,6 +277,19 @@ func TestExamplesOfProblems(t *testing.T) {
 
 	x.blobs.damage(1, 0)
 	compare("BlobCorrupt", "GET", file, "")
+	without := x.svc
+	few, err := formsvc.New(x.store, &formsvc.Options{MaxCampaigns: new(100), Now: x.clock})
+	for err == nil {
+		_, err = few.Campaigns.Create(t.Context(), x.mine.account.ID, formsvc.CampaignInput{Title: "c"})
+	}
+	if !errors.Is(err, formsvc.ErrLimit) {
+		t.Fatal(err)
+	}
+	x.svc = few
+	x.serve(nil)
+	compare("CampaignConflict", "POST", "/v1/campaigns", plainCampaign)
+	x.svc = without
+	x.serve(nil)
 	x.store.err = formsvc.ErrUnavailable
 	compare("NotReady", "GET", "/readyz", "")
 	compare("Unavailable", "GET", response, "")

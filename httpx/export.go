@@ -9,11 +9,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// flushAt is how many bytes of an export are sent at once, about.
+// flushAt is about how many bytes of an export are sent at once.
 const flushAt = 32 << 10
 
-// Media types of exports. header=present says that the first line of a CSV file
-// has the names of its columns (RFC 4180, §3).
+// Media types of exports. header=present says that the first record of a CSV file has the column names (RFC 4180 §3).
 //
 //nolint:gochecknoglobals // immutable
 var (
@@ -21,8 +20,8 @@ var (
 	typeNDJSON = []string{"application/x-ndjson"}
 )
 
-// An export sends the responses of a campaign. What is to be sent is appended to
-// the call's buffer, and flush is called now and then.
+// An export sends the responses of a campaign. Its writer appends them to the call's buffer and calls flush now and
+// then.
 type export struct {
 	*call
 	responses *formsvc.Export
@@ -32,7 +31,7 @@ type export struct {
 	pace      pace
 }
 
-// exportNDJSON answers with the responses, one a line.
+// exportNDJSON sends the responses, one a line.
 func (h *Handler) exportNDJSON(c *call) error {
 	return h.export(c, typeNDJSON, ".ndjson", func(e *export) error {
 		for r, err := range e.responses.All(c.r.Context()) {
@@ -48,11 +47,10 @@ func (h *Handler) exportNDJSON(c *call) error {
 	})
 }
 
-// exportCSV answers with the responses as a table.
+// exportCSV sends the responses as a table.
 func (h *Handler) exportCSV(c *call) error {
 	return h.export(c, typeCSV, ".csv", func(e *export) error {
-		// Nothing can be sent before all columns are known, and for that the
-		// client is not to be blamed.
+		// The columns must be known before the first byte, and the client must not time out meanwhile.
 		_ = e.control.SetWriteDeadline(time.Time{})
 		names, ok, err := e.responses.Columns(c.r.Context(), maxColumns)
 		if err != nil {
@@ -89,8 +87,8 @@ func tooManyColumns() *problem {
 	}
 }
 
-// export finds the responses that are asked for and has write append them. HEAD
-// ends before that, since it would cost as much as GET.
+// export finds the requested responses and has write append them. HEAD ends before that, since it would cost as much as
+// GET.
 func (h *Handler) export(c *call, mediaType []string, extension string, write func(*export) error) error {
 	q, err := c.exportQuery()
 	if err != nil {
@@ -102,11 +100,12 @@ func (h *Handler) export(c *call, mediaType []string, extension string, write fu
 	if err != nil {
 		return err
 	}
-	done, err := h.transfer(c)
+	done, err := h.transfer(c, h.exportWeight)
 	if err != nil {
 		return err
 	}
 	defer done()
+	c.leave()
 	control := http.NewResponseController(c.w)
 	e := &export{
 		call: c, responses: responses, mediaType: mediaType, extension: extension, control: control,
@@ -120,8 +119,8 @@ func (h *Handler) export(c *call, mediaType []string, extension string, write fu
 	return e.flush(0)
 }
 
-// exportQuery reads the query of an export. Its cursor is one of the list's, or
-// the identifier of the response that was the last to arrive.
+// exportQuery reads the query of an export. Its cursor is one of the list's, or the identifier of the last response
+// that the client got.
 func (c *call) exportQuery() (listQuery, error) {
 	q, err := parseQuery(c.r.URL.RawQuery, filterParams|paramOrder|paramCursor)
 	if err != nil || q.cursor == "" {
@@ -137,8 +136,8 @@ func (c *call) exportQuery() (listQuery, error) {
 	return q, nil
 }
 
-// flush sends what is in c.out when it is more than so many bytes. The first time
-// the header goes before it: until then an error can be told.
+// flush sends c.out if it is longer than above. The first call also sends the headers; until then an error can still
+// get a problem document.
 func (e *export) flush(above int) error {
 	if len(e.out) < above {
 		return nil
@@ -156,7 +155,7 @@ func (e *export) flush(above int) error {
 	e.out = e.out[:0]
 	if err != nil {
 		return &problem{
-			status: statusClientGone, code: "client_gone", detail: "The client left.",
+			status: statusClientGone, code: "client_gone", detail: "The client disconnected.",
 			cause: fmt.Errorf("send an export: %w", err),
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// checkExport checks what is true of every export.
+// checkExport checks the invariants of every export.
 func (a *answer) checkExport(method string) {
 	a.tb.Helper()
 	kind := "application/x-ndjson"
@@ -38,7 +38,7 @@ func (a *answer) checkExport(method string) {
 	}
 }
 
-// respond makes a response with these answers, given as JSON.
+// respond creates a response with these answers, given as JSON.
 func (w *world) respond(campaign, email, answers string) *answer {
 	w.tb.Helper()
 	w.now = w.now.Add(time.Second)
@@ -47,7 +47,7 @@ func (w *world) respond(campaign, email, answers string) *answer {
 
 const tableHeader = "uuid,reference,status,email,firstName,lastName,createdAt,updatedAt,completedAt"
 
-// row is the beginning of a record.
+// row returns the beginning of a record.
 func row(a *answer) string {
 	email := a.text("user", "email")
 	if strings.HasPrefix(email, "+") {
@@ -76,7 +76,7 @@ func TestExportCSV(t *testing.T) {
 		}
 		w.do("HEAD", list, "").is(200, "")
 
-		// The modules of the campaign come first, in their order.
+		// The modules of the campaign come first, in order.
 		w.do("PUT", campaign, `{"title":"c","modules":[{"name":"zulu"},{"name":"a"}]}`).is(200, "")
 		got := w.do("GET", list+"?reference="+first.text("reference"), "").is(200, "").body
 		want = tableHeader + `,zulu,a,"b,c",empty,responses.status` + "\r\n" + row(first) + `,,,"x; '-y",,'=1+1` + "\r\n"
@@ -91,7 +91,7 @@ func TestExportCSV(t *testing.T) {
 	})
 }
 
-// Python's reader is one that others use.
+// Python's CSV reader reads an export as it was meant.
 func TestExportCSVInPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -147,7 +147,7 @@ func TestExportNDJSON(t *testing.T) {
 	})
 }
 
-// lines returns the lines of an export, without the header of a table.
+// lines returns the lines of an export, without a table's header.
 func (w *world) lines(path string) []string {
 	w.tb.Helper()
 	list := strings.SplitAfter(w.do("GET", path, "").is(200, "").body, "\n")
@@ -157,13 +157,12 @@ func (w *world) lines(path string) []string {
 	return list[:len(list)-1]
 }
 
-// Filters and orders are the list's, and an export goes on from where a list or
-// an export ended.
-func TestExportPlaces(t *testing.T) {
+// An export has the filters and orders of the list, and goes on after a cursor of a list or an export.
+func TestExportCursors(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		for i := range 25 {
-			// Every response has a name of its own, which all parts must have columns for.
+			// Each response has a module of its own, so all parts must have columns for all modules.
 			made := w.respond(campaign, fmt.Sprintf("p%d@example.com", i%2), fmt.Sprintf(`{"m%d":{"value":["%d"]}}`, i, i))
 			if i%3 == 0 {
 				w.do("PATCH", campaign+"/responses/"+made.text("uuid"), `{"status":"validated"}`).is(200, "")
@@ -254,7 +253,7 @@ func TestExportWithTooManyColumns(t *testing.T) {
 	w.do("GET", campaign+"/responses.csv?reference=none", "").is(200, "")
 }
 
-// An export takes one of the places for transfers, and gives it back.
+// An export counts for the limit of transfers, and frees its slot.
 func TestExportIsATransfer(t *testing.T) {
 	w := newWorld(t, openMemory(t), &httpx.Options{MaxTransfers: 1})
 	campaign := w.campaign(plainCampaign)
@@ -275,7 +274,28 @@ func TestExportIsATransfer(t *testing.T) {
 	w.do("GET", list, "").is(200, "")
 }
 
-// watchedWriter calls before ahead of every write.
+// An account gets a 32nd of the transfers for each export, half of them in all.
+func TestExportsAtOnce(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	campaign := w.campaign(plainCampaign)
+	w.response(campaign)
+	list, open := campaign+"/responses.ndjson", 0
+	var another func()
+	another = func() {
+		open++
+		if open > 16 {
+			w.do("GET", list, "").is(503, "too_many_transfers")
+			return
+		}
+		w.api.ServeHTTP(&watchedWriter{ResponseRecorder: httptest.NewRecorder(), before: another}, w.request("GET", list, ""))
+	}
+	another()
+	if open != 17 {
+		t.Errorf("%d exports at once, want 16 and a refused one", open)
+	}
+}
+
+// A watchedWriter calls before ahead of every write.
 type watchedWriter struct {
 	*httptest.ResponseRecorder
 	before func()

@@ -25,12 +25,11 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// exportMemory is how much memory an export may add, however large it is.
+// exportMemory is the limit of memory that an export may add, however large it is.
 const exportMemory = 64 << 20
 
-// largeExport is how many responses TestLargeExports has, and how many bytes each:
-// several times exportMemory together. FORMSVC_TEST_EXPORT_ROWS asks for another
-// number, of responses of 500 bytes.
+// largeExport returns the number of responses in TestLargeExports and their size in bytes, several times exportMemory
+// in all. FORMSVC_TEST_EXPORT_ROWS sets another number, of responses of 500 bytes.
 func largeExport(t *testing.T) (rows, bytes int) {
 	t.Helper()
 	text := os.Getenv("FORMSVC_TEST_EXPORT_ROWS")
@@ -44,7 +43,7 @@ func largeExport(t *testing.T) (rows, bytes int) {
 	return rows, 500
 }
 
-// A database is what a test looks into beside the store.
+// A database gives a test direct access to the store's database.
 type database struct {
 	*testing.T
 	*sql.DB
@@ -57,9 +56,11 @@ func (d database) exec(query string, args ...any) {
 	}
 }
 
-// B9: a large export with a slow reader. Memory stays flat, and while the reader
-// stands still nothing is open in the database.
+// B9: a large export with a slow reader. Memory stays flat, and while the reader pauses no transaction is open.
 func TestLargeExports(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short mode: many rows, which tell the race detector nothing that few don't")
+	}
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "forms.db")
 		store, err := sqlite.Open(t.Context(), path, nil)
@@ -72,7 +73,7 @@ func TestLargeExports(t *testing.T) {
 			INSERT INTO formsvc_responses SELECT printf('018f0000-0000-7000-8000-%012x', i), 'ACCOUNT', 'CAMPAIGN', 'R' || i,
 			  'pending', 'ada@example.com', 'Ada', 'Lovelace', '{"text":{"value":["' || substr(hex(zeroblob(BYTES)), 1, BYTES) || '"]}}',
 			  1, i, i, -62135596800000000, '' FROM n`, func() {
-			// The log can't be emptied while anybody reads what is in it.
+			// The log can't be emptied while a transaction reads from it.
 			d.exec("CREATE TABLE IF NOT EXISTS something (x)")
 			d.exec("INSERT INTO something VALUES (1)")
 			var busy, frames, moved int
@@ -82,7 +83,7 @@ func TestLargeExports(t *testing.T) {
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		dsn := postgrestest.DSN(t) + "&application_name=large_exports" // others use the server meanwhile
+		dsn := postgrestest.DSN(t) + "&application_name=large_exports" // other tests use the server meanwhile
 		store, err := postgres.Open(t.Context(), dsn, &postgres.Options{MaxConns: 4})
 		if err != nil {
 			t.Fatal(err)
@@ -112,8 +113,7 @@ func openDatabase(t *testing.T, driver, name string) database {
 	return database{t, db}
 }
 
-// largeExports fills a campaign by the statement, and looks while readers of it
-// stand still.
+// largeExports fills a campaign with the statement, and calls look while the readers pause.
 func largeExports(t *testing.T, store formsvc.Store, d database, fill string, look func()) {
 	t.Helper()
 	w := newWorld(t, store, nil)
@@ -128,7 +128,7 @@ func largeExports(t *testing.T, store formsvc.Store, d database, fill string, lo
 		w.api.ServeHTTP(&gatedWriter{answer, &gate}, r)
 	}))
 	defer server.Close()
-	defer debug.SetGCPercent(debug.SetGCPercent(10)) // what is left of other tests is no excuse for garbage
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // so that garbage of other tests doesn't count
 	for _, kind := range []string{".ndjson", ".csv", ".ndjson?order=asc&status=pending"} {
 		peak := watchMemory()
 		body := w.slowly(server, campaign+"/responses"+kind, 512<<10)
@@ -145,8 +145,8 @@ func largeExports(t *testing.T, store formsvc.Store, d database, fill string, lo
 	}
 }
 
-// readLines reads to the end and returns how many lines there are. Three times on the way
-// it has the server stand still and looks.
+// readLines reads to the end and returns the number of lines. Three times on the way it pauses the server and calls
+// look.
 func readLines(t *testing.T, kind string, body io.Reader, rows int, gate *writeGate, look func()) (lines int) {
 	t.Helper()
 	chunks, result := make(chan int), make(chan error, 1)
@@ -190,23 +190,21 @@ func readLines(t *testing.T, kind string, body io.Reader, rows int, gate *writeG
 	}
 }
 
-// A writeGate has a server stand still before a write, as in one whose client reads
-// nothing.
+// A writeGate pauses a server before a write, as when its client stops reading.
 type writeGate struct {
 	closed atomic.Pointer[closedGate]
 }
 
 type closedGate struct{ inside, open chan struct{} }
 
-// shut closes the gate. inside gets a value when a write stands there, and goes on when
-// open is closed.
+// shut closes the gate. inside gets a value when a write waits there; closing open lets it go on.
 func (g *writeGate) shut() closedGate {
 	c := closedGate{make(chan struct{}, 1), make(chan struct{})}
 	g.closed.Store(&c)
 	return c
 }
 
-// A gatedWriter writes when its gate is open.
+// A gatedWriter waits for its gate before each write.
 type gatedWriter struct {
 	http.ResponseWriter
 	gate *writeGate
@@ -222,8 +220,8 @@ func (w *gatedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// watchMemory returns a function that ends the watch and says how many bytes the
-// heap and the stacks had at most, more than at first.
+// watchMemory returns a function that ends the measurement. It returns by how many bytes the heap and the stacks grew
+// at most.
 func watchMemory() (peak func() int64) {
 	runtime.GC()
 	used := func() int64 {

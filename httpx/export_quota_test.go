@@ -2,13 +2,13 @@ package httpx
 
 import "time"
 
-// FailureBurst is how often authentication may fail before it is limited.
+// FailureBurst is how often authentication may fail at once before it is limited.
 const FailureBurst = failureBurst
 
-// SetNow changes the clock of the limits.
+// SetNow sets the clock of the limiters.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 
-// Remembered returns how many addresses with a failure are remembered.
+// Remembered returns the number of remembered addresses with failures.
 func (h *Handler) Remembered() int {
 	h.failures.mu.Lock()
 	defer h.failures.mu.Unlock()

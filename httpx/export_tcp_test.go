@@ -24,7 +24,7 @@ func (s *faultyStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (f
 	return s.Store.Responses(ctx, q)
 }
 
-// fill makes n responses with as much text.
+// fill creates n responses with as many bytes of text each.
 func (w *world) fill(campaign string, n, bytes int) {
 	w.tb.Helper()
 	for range n {
@@ -49,8 +49,8 @@ func (w *world) fetch(server *httptest.Server, path string) (status int, body st
 	return response.StatusCode, string(all), err
 }
 
-// What fails before the first byte is a problem, afterwards a cut connection: no
-// answer looks complete that is not.
+// A failure before the first byte gets a problem document, and one after it cuts the connection: an incomplete reply
+// never looks complete.
 func TestExportsThatFail(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
@@ -91,9 +91,8 @@ func TestExportsThatFail(t *testing.T) {
 	})
 }
 
-// A name that comes up after the columns were told has no column; nothing is left
-// out in silence.
-func TestExportMeetsANewName(t *testing.T) {
+// An export fails if a module is added after its columns were sent; it leaves no answer out.
+func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		oldest := w.respond(campaign, "ada@example.com", `{}`).text("uuid")
@@ -108,7 +107,7 @@ func TestExportMeetsANewName(t *testing.T) {
 			t.Fatalf("%d, %v", status, err)
 		}
 		again := func(uuid, name string) (int, string, error) {
-			// The columns take half of the pages but the one that finds the newest.
+			// One page finds the newest response; half of the others are read for the columns.
 			page := 0
 			w.store.pages = func() error {
 				if page++; page == 1+(pages-1)/2+1 {
@@ -131,8 +130,8 @@ func TestExportMeetsANewName(t *testing.T) {
 	})
 }
 
-// An export may take longer than the server allows for a request, as long as the
-// client goes on reading; one that stops is left.
+// An export may take longer than the server's timeouts while the client goes on reading. A client that stops is
+// disconnected.
 func TestSlowExports(t *testing.T) {
 	for _, kind := range []string{".ndjson", ".csv"} {
 		t.Run(kind, func(t *testing.T) {
@@ -149,7 +148,7 @@ func TestSlowExports(t *testing.T) {
 
 func (w *world) steadily(path, whole string) {
 	w.tb.Helper()
-	w.store.pages = func() error { // the columns alone take longer
+	w.store.pages = func() error { // finding the columns alone takes longer
 		time.Sleep(100 * time.Millisecond)
 		return nil
 	}
@@ -198,8 +197,7 @@ func (w *world) stalled(path string) {
 	}
 }
 
-// slowly sends a request over a connection that takes in few bytes ahead, and
-// returns the body of the answer.
+// slowly sends a request over a connection with small buffers, and returns the body of the reply.
 func (w *world) slowly(server *httptest.Server, path string, ahead int) io.Reader {
 	w.tb.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -226,7 +224,7 @@ func (w *world) slowly(server *httptest.Server, path string, ahead int) io.Reade
 	return response.Body
 }
 
-// tinyBuffers keeps a client that stops from being given much more.
+// tinyBuffers limits how much the kernel sends to a client that stopped reading.
 func tinyBuffers(ctx context.Context, conn net.Conn) context.Context {
 	_ = conn.(*net.TCPConn).SetWriteBuffer(8 << 10)
 	return ctx

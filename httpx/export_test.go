@@ -2,13 +2,18 @@ package httpx
 
 import "time"
 
-// SetGrace changes how long clients that send or take files may keep the
-// Handler waiting.
+// SetGrace sets how long clients that send or take files may pause.
 func (h *Handler) SetGrace(d time.Duration) { h.grace = d }
 
-// Waiting returns how many requests wait for their turn.
+// Waiting returns how many requests wait for a slot.
 func (h *Handler) Waiting() int {
-	h.gate.mu.Lock()
-	defer h.gate.mu.Unlock()
-	return h.gate.newcomer.Len() + h.gate.returner.Len()
+	n := 0
+	for _, g := range []*gate{h.gate, h.listGate, h.heavyGate} {
+		g.mu.Lock()
+		for _, l := range g.lines {
+			n += l.newcomer.Len() + l.returner.Len()
+		}
+		g.mu.Unlock()
+	}
+	return n
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// WriteCSV writes the responses of an export as GET …/responses.csv answers with them:
-// one record each, with a column for each name under which there are answers, and what a
-// spreadsheet might run made harmless. Memory is bounded; for the columns it reads all
-// responses once before. progress is called after each response with how many were
-// written; nil is for nothing. It fails when there are more names than a table can have.
+// WriteCSV writes the responses of an export in the format of GET …/responses.csv: one record each, with a column for
+// each module that has answers. It escapes cells that a spreadsheet might run as formulas. Memory is bounded; WriteCSV
+// reads all responses twice, first for the columns. After each response it calls progress, unless that is nil, with the
+// number of responses written. It fails if there are more modules than a table can have columns.
 func WriteCSV(ctx context.Context, w io.Writer, e *formsvc.Export, progress func(responses int)) error {
 	names, ok, err := e.Columns(ctx, maxColumns)
 	if err != nil {
@@ -35,15 +34,15 @@ func WriteCSV(ctx context.Context, w io.Writer, e *formsvc.Export, progress func
 	})
 }
 
-// WriteNDJSON writes the responses of an export as GET …/responses.ndjson answers with
-// them: one a line, in JSON. progress is as in [WriteCSV].
+// WriteNDJSON writes the responses of an export in the format of GET …/responses.ndjson: one JSON object a line.
+// progress is as in [WriteCSV].
 func WriteNDJSON(ctx context.Context, w io.Writer, e *formsvc.Export, progress func(responses int)) error {
 	return writeExport(ctx, w, e, nil, progress, func(b []byte, r *formsvc.Response) ([]byte, error) {
 		return append(r.AppendJSON(b), '\n'), nil
 	})
 }
 
-// writeExport writes what is in b and then what add appends for each response.
+// writeExport writes b, and then what add appends for each response.
 func writeExport(
 	ctx context.Context, w io.Writer, e *formsvc.Export, b []byte, progress func(responses int),
 	add func(b []byte, r *formsvc.Response) ([]byte, error),
@@ -54,7 +53,7 @@ func writeExport(
 			b, err = add(b, r)
 		}
 		if err != nil {
-			return errors.Join(err, write(w, b)) // what is whole may be of use
+			return errors.Join(err, write(w, b)) // the responses written so far may be of use
 		}
 		if len(b) >= flushAt {
 			if err := write(w, b); err != nil {

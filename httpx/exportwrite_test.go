@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// What is written is, byte by byte, what the API answers with.
+// WriteCSV and WriteNDJSON write the same bytes as the API.
 func TestWriteExports(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)

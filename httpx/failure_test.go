@@ -15,11 +15,11 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// Every failure of a store, as a client sees it.
+// Every failure of a store, as clients see it.
 func TestFailures(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		path := w.response(w.campaign(plainCampaign))
-		w.api = w.bare // no store fails in all these ways when it is read, so the document has them elsewhere
+		w.api = w.bare // no store returns all these errors on a read, so the document lists them elsewhere
 		for _, row := range []struct {
 			err    error
 			status int
@@ -31,9 +31,10 @@ func TestFailures(t *testing.T) {
 			{formsvc.ErrUnknownOutcome, 503, "outcome_unknown", true},
 			{errors.Join(formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome), 503, "outcome_unknown", true},
 			{context.DeadlineExceeded, 503, "timeout", true},
-			{context.Canceled, 500, "internal", true}, // not by this client
+			{context.Canceled, 500, "internal", true}, // not canceled by this client
 			{formsvc.ErrConflict, 409, "conflict", false},
 			{formsvc.ErrLimit, 409, "webhook_limit", false},
+			{&formsvc.LimitError{Kind: "campaigns", Limit: 3}, 409, "campaign_limit", false},
 			{formsvc.ErrInvalid, 422, "validation_failed", false},
 			{formsvc.ErrStale, 412, "precondition_failed", false},
 			{formsvc.ErrNotFound, 404, "not_found", false},
@@ -75,7 +76,7 @@ func TestClientGone(t *testing.T) {
 	})
 }
 
-// C13: a panic is one answer, not the end.
+// C13: a panic fails one request, and the server goes on.
 func TestPanic(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		path := w.response(w.campaign(plainCampaign))
@@ -110,8 +111,8 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Nothing that a respondent or a client sent gets into the log.
-func TestLogTellsNothing(t *testing.T) {
+// The log has no data of respondents or clients.
+func TestLogHasNoClientData(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		w.do("POST", campaign+"/responses", plainResponse).is(201, "")
@@ -132,7 +133,7 @@ func TestLogTellsNothing(t *testing.T) {
 	})
 }
 
-// The log may be the default one.
+// Without a logger, the default one is used.
 func TestDefaultLogger(t *testing.T) {
 	var log bytes.Buffer
 	previous := slog.Default()

@@ -9,7 +9,7 @@ func (h *Handler) listFiles(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Files.List(c.r.Context(), formsvc.FileQuery{
+	page, err := h.svc.Files.List(c.ctx(), formsvc.FileQuery{
 		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
 	})
 	if err != nil {

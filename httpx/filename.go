@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// A dispositionHeader is what a Content-Disposition says; absent parameters are "".
+// A dispositionHeader is a parsed Content-Disposition. Absent parameters are "".
 type dispositionHeader struct {
-	name     string // of a part of a form
-	filename string // that of filename*, where both are there and it can be read
+	name     string // the name of a form's part
+	filename string // from filename* if that is present and valid, otherwise from filename
 }
 
-// parseDisposition reads a Content-Disposition (RFC 6266) of that kind, as browsers
-// and JavaScript write it. wrong says what is wrong with it, or is "".
+// parseDisposition reads a Content-Disposition (RFC 6266) of that kind, as browsers and JavaScript write it. wrong
+// describes the error, or is "".
 func parseDisposition(header, kind string) (said dispositionHeader, wrong string) {
 	got, rest, _ := strings.Cut(header, ";")
 	if !strings.EqualFold(strings.TrimSpace(got), kind) {
@@ -50,21 +50,21 @@ func parseDisposition(header, kind string) (said dispositionHeader, wrong string
 		switch {
 		case bad == "":
 			said.filename = name
-		case !seen[1]: // otherwise it is there for those who can't read filename* (RFC 6266, §4.3)
+		case !seen[1]: // otherwise it is for old clients that can't read filename* (RFC 6266 §4.3)
 			return said, "has a filename* that " + bad
 		}
 	}
 	return said, ""
 }
 
-// nextParameter cuts the first parameter off a list of them. Its name is in lower case.
+// nextParameter cuts the first parameter off a list. It returns the name in lower case.
 func nextParameter(list string) (name, value, rest, wrong string) {
 	end := strings.IndexAny(list, "=;")
 	if end < 0 || list[end] == ';' {
 		if end = strings.IndexByte(list, ';'); end < 0 {
 			end = len(list)
 		}
-		if strings.TrimSpace(list[:end]) == "" { // nothing between two semicolons
+		if strings.TrimSpace(list[:end]) == "" { // two semicolons in a row
 			return "", "", strings.TrimSpace(list[min(end+1, len(list)):]), ""
 		}
 		return "", "", "", "has a parameter without a value"
@@ -94,7 +94,7 @@ func nextParameter(list string) (name, value, rest, wrong string) {
 	return name, value, strings.TrimSpace(strings.TrimPrefix(list, ";")), ""
 }
 
-// cutAt is [strings.Cut] at a byte, without telling whether it is there.
+// cutAt is [strings.Cut] at a byte. It doesn't report whether the byte was found.
 func cutAt(s string, sep byte) (before, after string) {
 	if i := strings.IndexByte(s, sep); i >= 0 {
 		return s[:i], s[i+1:]
@@ -102,9 +102,8 @@ func cutAt(s string, sep byte) (before, after string) {
 	return s, ""
 }
 
-// badBare says what is wrong with a value without quotes. That of an extended
-// parameter may have what RFC 8187 wants escaped and JavaScript's encodeURIComponent
-// leaves: it can mean nothing else.
+// badBare describes the error in an unquoted value, or returns "". An extended parameter may have characters that RFC
+// 8187 wants escaped and encodeURIComponent in JavaScript doesn't escape: they are unambiguous.
 func badBare(name, value string) string {
 	extended := strings.HasSuffix(name, "*")
 	for _, r := range value {
@@ -122,8 +121,8 @@ func badBare(name, value string) string {
 	return ""
 }
 
-// cutQuoted reads a string in double quotes. A backslash is text, as Windows writes
-// it in paths, unless what follows needs one.
+// cutQuoted reads a string in double quotes. A backslash before a character that needs no escape is text, as in Windows
+// paths.
 func cutQuoted(list string) (value, rest, wrong string) {
 	var b strings.Builder
 	for i := 1; i < len(list); i++ {
@@ -142,12 +141,12 @@ func cutQuoted(list string) (value, rest, wrong string) {
 	return "", "", "has no closing quote"
 }
 
-// tokenRune reports whether r may be in a token (RFC 9110, §5.6.2).
+// tokenRune reports whether r may be in a token (RFC 9110 §5.6.2).
 func tokenRune(r rune) bool {
 	return r > ' ' && r < 0x7f && !strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
 }
 
-// decodeExtended reads a value in the extended notation (RFC 8187, §3.2.1).
+// decodeExtended reads a value in the extended notation (RFC 8187 §3.2.1).
 func decodeExtended(value string) (text, wrong string) {
 	charset, rest := cutAt(value, '\'')
 	_, escaped, ok := strings.Cut(rest, "'")

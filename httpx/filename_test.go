@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// encodeURIComponent is JavaScript's.
+// encodeURIComponent is that of JavaScript.
 func encodeURIComponent(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -23,8 +23,8 @@ func encodeURIComponent(s string) string {
 	return b.String()
 }
 
-// Names of files as browsers and programs write them.
-func TestNamesOfUploads(t *testing.T) {
+// File names as browsers and programs write them.
+func TestUploadFileNames(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.response(w.campaign(plainCampaign)) + "/files"
 		for disposition, want := range map[string]string{
@@ -70,9 +70,8 @@ func TestNamesOfUploads(t *testing.T) {
 	})
 }
 
-// The name that a download gives is the one that an upload with it gets, however the
-// first upload wrote it.
-func TestNamesSurviveARoundTrip(t *testing.T) {
+// Uploading with the Content-Disposition of a download keeps the name, however the first upload wrote it.
+func TestFileNamesRoundTrip(t *testing.T) {
 	w := newWorld(t, backends()[0].open(t), nil)
 	list := w.response(w.campaign(plainCampaign)) + "/files"
 	rapid.Check(t, func(t *rapid.T) {

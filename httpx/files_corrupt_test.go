@@ -13,9 +13,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// G10: damage at any place is told before the first byte, or cuts the answer;
-// wrong bytes never come with a clean end.
-func TestDamagedFiles(t *testing.T) {
+// G10: damage anywhere in a file is reported before the first byte, or cuts the reply; wrong bytes never end cleanly.
+func TestDamagedFilesAreNotServed(t *testing.T) {
 	const size = 600_000
 	content := noise(size)
 	everywhere(t, func(t *testing.T, w *world) {
@@ -74,7 +73,7 @@ func (w *world) get(url, ranges string) (status int, body string, err error) {
 	return response.StatusCode, string(text), err
 }
 
-// sameParts compares two bodies but for the boundaries of multipart ones.
+// sameParts compares two bodies; boundaries of multipart bodies may differ.
 func sameParts(a, b string) bool {
 	plain := func(s string) string {
 		if line, _, ok := strings.Cut(s, "\r\n"); ok && strings.HasPrefix(line, "--") {
@@ -85,7 +84,7 @@ func sameParts(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// Which answers there are, with which header, when the content can't be read.
+// Replies and headers if the content can't be read.
 func TestUnreadableFiles(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		content := noise(600_000)
@@ -145,8 +144,8 @@ func TestUnreadableFiles(t *testing.T) {
 	})
 }
 
-// After the first byte only the connection can tell that something is wrong.
-func TestFilesThatBreakInTheMiddle(t *testing.T) {
+// After the first byte, an error closes the connection.
+func TestReadErrorCutsTheDownload(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	content := noise(600_000)
 	path := w.upload(content)

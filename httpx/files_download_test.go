@@ -53,13 +53,13 @@ func TestDownload(t *testing.T) {
 	})
 }
 
-// What conditions and HEAD answer without the content.
-func TestConditionsOfDownloads(t *testing.T) {
+// Conditions and HEAD are answered without reading the content.
+func TestDownloadConditions(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		path := w.upload("0123456789")
 		tag := w.do("HEAD", path, "").is(200, "").header.Get("Etag")
 		for _, row := range []struct {
-			name, value string // its lines
+			name, value string // the header's lines
 			status      int
 		}{
 			{"If-None-Match", tag, 304},
@@ -101,7 +101,7 @@ func TestConditionsOfDownloads(t *testing.T) {
 	})
 }
 
-// hasOnly checks that the header has these fields and no others.
+// hasOnly checks that the reply has these headers and no others.
 func (a *answer) hasOnly(names ...string) {
 	a.tb.Helper()
 	var got []string
@@ -114,7 +114,7 @@ func (a *answer) hasOnly(names ...string) {
 	}
 }
 
-// G8: ranges. The content is longer than a block.
+// G8: ranges, of a content longer than a block.
 func TestRanges(t *testing.T) {
 	content := noise(600_000)
 	everywhere(t, func(t *testing.T, w *world) {
@@ -154,7 +154,7 @@ func TestRanges(t *testing.T) {
 			{many(17, "0-0"), "", 200, 0, 0, [][2]int64{{0, 600_000}}},
 			{many(1000, "0-"), "", 200, 0, 0, [][2]int64{{0, 600_000}}},
 			{many(1000, ""), "", 200, 0, 0, [][2]int64{{0, 600_000}}},
-			{many(3, "0-400000"), "", 200, 0, 0, [][2]int64{{0, 600_000}}}, // together more than the file
+			{many(3, "0-400000"), "", 200, 0, 0, [][2]int64{{0, 600_000}}}, // together longer than the file
 		} {
 			edits := []func(*http.Request){header("Range", row.ranges)}
 			if row.condition != "" {
@@ -240,8 +240,8 @@ func TestEmptyFile(t *testing.T) {
 	})
 }
 
-// G1, G2: names come back as they are shown, in both forms.
-func TestNamesOfFiles(t *testing.T) {
+// G1, G2: file names come back in both forms.
+func TestDownloadFileNames(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	list := w.uploads()
 	for name, ascii := range map[string]string{
@@ -252,7 +252,7 @@ func TestNamesOfFiles(t *testing.T) {
 	} {
 		body := formOf(strings.Replace(filePart("x"), "a.txt", strings.ReplaceAll(name, `"`, "%22"), 1))
 		edits := []func(*http.Request){asForm}
-		if strings.ContainsAny(name, "\x00\r\n") { // can't be in a header as they are
+		if strings.ContainsAny(name, "\x00\r\n") { // these can't be in a header unescaped
 			body, edits = "x", []func(*http.Request){named("attachment; filename*=UTF-8''" + url.QueryEscape(name))}
 		}
 		a := w.do("POST", list, body, edits...).is(201, "")
@@ -275,8 +275,8 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// G3: what a browser may run is never given out as what it is.
-func TestTypesOfFiles(t *testing.T) {
+// G3: a file that a browser could run is never served with its own type.
+func TestDownloadsCannotRunInBrowsers(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	list := w.uploads()
 	const unknown = "application/octet-stream"
@@ -304,7 +304,7 @@ func TestTypesOfFiles(t *testing.T) {
 	}
 }
 
-// Where files are, below a prefix.
+// Paths of files are right below a prefix.
 func TestFilesBelowAPrefix(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	list := w.uploads()
@@ -320,7 +320,7 @@ func TestFilesBelowAPrefix(t *testing.T) {
 	}
 }
 
-// A client that leaves in the middle is not an error of ours.
+// A client that disconnects during a download is not logged as an error.
 func TestDownloadAfterTheClientLeft(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	path := w.upload("x")

@@ -14,24 +14,23 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// maxFile is the limit of the worlds: some blocks and a bit.
+// maxFile is the upload limit of the worlds: a few blocks and a bit.
 const maxFile = 1_000_000
 
-// faultyBlobs fails, or gives out other bytes, on demand. Its fields are set
-// while nothing is under way.
+// faultyBlobs fails or returns wrong bytes on demand. Set its fields while no request is in progress.
 type faultyBlobs struct {
 	blobstore.Store
 	putErr, openErr error
 	statErr         error
 	stored          func(context.Context) error // after a Put
 	panic           any
-	flip            int64 // the byte that is given out wrong, counted from 1
+	flip            int64 // the byte that is returned wrong, counted from 1
 	short           int64 // bytes after which a content ends, or fails with readErr
 	readErr         error
 
 	mu    sync.Mutex
-	opens [][2]int64 // offset and length of what was asked for
-	open  int        // bodies that were not closed
+	opens [][2]int64 // offset and length of each opened range
+	open  int        // bodies that weren't closed
 }
 
 func (s *faultyBlobs) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
@@ -67,8 +66,7 @@ func (s *faultyBlobs) Open(ctx context.Context, key string, offset, length int64
 	return &faultyBody{s: s, body: body, at: offset, flip: s.flip, short: s.short, readErr: s.readErr, panic: s.panic}, info, nil
 }
 
-// asked returns and forgets which parts of blobs were opened, and checks that
-// all were closed.
+// asked returns and clears the ranges of blobs that were opened, and checks that all were closed.
 func (w *world) asked() [][2]int64 {
 	w.tb.Helper()
 	s := w.blobs
@@ -82,7 +80,7 @@ func (w *world) asked() [][2]int64 {
 	return opens
 }
 
-// damage changes what is given out while contents may be open.
+// damage sets the faults, even while contents are open.
 func (s *faultyBlobs) damage(flip, short int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +124,7 @@ func (b *faultyBody) Close() error {
 	return b.body.Close()
 }
 
-// blobCount returns how many blobs there are, the marker apart.
+// blobCount returns the number of blobs without the marker.
 func (w *world) blobCount() int {
 	w.tb.Helper()
 	n := 0
@@ -141,8 +139,7 @@ func (w *world) blobCount() int {
 	return n
 }
 
-// isEmpty checks that uploads to a list left nothing behind: no file, no blob,
-// no event.
+// isEmpty checks that uploads to a list left no file, no blob and no event.
 func (w *world) isEmpty(list string) {
 	w.tb.Helper()
 	if n := w.total(list); n != 0 {
@@ -157,19 +154,19 @@ func (w *world) isEmpty(list string) {
 	}
 }
 
-// uploads returns where the files of a new response are.
+// uploads returns the path of the files of a new response.
 func (w *world) uploads() string {
 	w.tb.Helper()
 	return w.response(w.campaign(plainCampaign)) + "/files"
 }
 
-// upload stores a content as a file of a new response and returns its path.
+// upload stores a file in a new response and returns its path.
 func (w *world) upload(content string, edits ...func(*http.Request)) string {
 	w.tb.Helper()
 	return w.do("POST", w.uploads(), content, edits...).is(201, "").header.Get("Location")
 }
 
-// noise returns n bytes that don't repeat.
+// noise returns n bytes without a period.
 func noise(n int) string {
 	b := make([]byte, n)
 	random := rand.NewChaCha8([32]byte{1})
@@ -181,12 +178,12 @@ func without(name string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Del(name) }
 }
 
-// named sends the body as a file of that Content-Disposition.
+// named sends the body as a file with that Content-Disposition.
 func named(disposition string) func(*http.Request) {
 	return header("Content-Disposition", disposition)
 }
 
-// asForm sends the body as what multipart makes of parts.
+// asForm sends the body as a multipart form.
 func asForm(r *http.Request) {
 	r.Header.Del("Content-Disposition")
 	r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
@@ -194,7 +191,7 @@ func asForm(r *http.Request) {
 
 const boundary = "a--boundary"
 
-// formOf returns a body with the parts, each with its header.
+// formOf returns a form of the parts, each with its header.
 func formOf(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -203,24 +200,24 @@ func formOf(parts ...string) string {
 	return b.String() + "--" + boundary + "--\r\n"
 }
 
-// part returns a part of that name; more are lines of its header.
+// part returns a part with that name; more are further lines of its header.
 func part(name, content string, more ...string) string {
 	lines := append([]string{`Content-Disposition: form-data; name="` + name + `"`}, more...)
 	return strings.Join(lines, "\r\n") + "\r\n\r\n" + content
 }
 
-// filePart returns a part with a file called a.txt.
+// filePart returns a part with a file named a.txt.
 func filePart(content string, more ...string) string {
 	return strings.Replace(part("file", content, more...), `"file"`, `"file"; filename="a.txt"`, 1)
 }
 
-// sha256Digest returns the member of a digest header for a content.
+// sha256Digest returns the SHA-256 of a content as an entry of a digest header.
 func sha256Digest(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
 }
 
-// checkFile checks what is true of every answer with a file.
+// checkFile checks the invariants of every reply with a file.
 func (a *answer) checkFile(method string) {
 	a.tb.Helper()
 	for name, want := range map[string]string{

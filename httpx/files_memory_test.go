@@ -15,8 +15,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// zeros is a blob store in which every blob but the marker, which the other one has, is of
-// zeros and has that size.
+// zeros is a blob store in which every blob has the given size and consists of zeros, except the marker.
 type zeros struct {
 	blobstore.Store
 	size int64
@@ -47,7 +46,7 @@ func (nothing) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// counter is an answer whose body nobody keeps.
+// A counter is a ResponseWriter that counts bytes and drops them.
 type counter struct {
 	header http.Header
 	status int
@@ -61,17 +60,17 @@ func (d *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// allocated sends a request and returns how many bytes were allocated for it.
+// allocated sends a request and returns how many bytes it allocated.
 func (w *world) allocated(r *http.Request) (*counter, uint64) {
 	var before, after runtime.MemStats
 	d := &counter{header: http.Header{}}
 	runtime.ReadMemStats(&before)
-	w.bare.ServeHTTP(d, r) // the check would be measured too
+	w.bare.ServeHTTP(d, r) // without the contract check, which allocates too
 	runtime.ReadMemStats(&after)
 	return d, after.TotalAlloc - before.TotalAlloc
 }
 
-// largeFiles returns a world whose blobs are as large as files may be.
+// largeFiles returns a world whose blobs have the largest allowed size.
 func largeFiles(tb testing.TB) *world {
 	tb.Helper()
 	w := newWorld(tb, openMemory(tb), nil)
@@ -84,7 +83,7 @@ func largeFiles(tb testing.TB) *world {
 	return w
 }
 
-// largeBody is a body of zeros around which may be something.
+// largeBody sends zeros, with text before and after them.
 func largeBody(r *http.Request, before, after string) {
 	r.Body = io.NopCloser(io.MultiReader(
 		strings.NewReader(before), io.LimitReader(nothing{}, formsvc.DefaultMaxFile), strings.NewReader(after)))
@@ -112,7 +111,7 @@ func TestMemoryOfLargeFiles(t *testing.T) {
 	}
 }
 
-// G4: hostile forms cost no more than the buffers of any upload.
+// G4: hostile forms take no more memory than the buffers of any upload.
 func TestMemoryOfHostileForms(t *testing.T) {
 	const bound = 512 << 10
 	w := newWorld(t, openMemory(t), nil)

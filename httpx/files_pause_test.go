@@ -10,9 +10,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A client that takes its time over what the systems hold for it is not one
-// that stopped, although nothing more can be sent meanwhile.
-func TestDownloadThatPauses(t *testing.T) {
+// A client that reads what the kernel has buffered counts as active, although the server can send nothing meanwhile.
+func TestDownloadMayPauseWhileBuffersDrain(t *testing.T) {
 	w := largeFiles(t)
 	list := w.uploads()
 	upload := w.request("POST", list, "")
@@ -35,7 +34,7 @@ func TestDownloadThatPauses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second) // ten times as long as a client may take over nothing
+	time.Sleep(time.Second) // ten times the grace
 	rest, err := io.Copy(io.Discard, response.Body)
 	if n += rest; n != formsvc.DefaultMaxFile || err != nil {
 		t.Errorf("%d bytes, %v", n, err)

@@ -17,10 +17,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// patience only keeps a test that hangs from hanging for ever.
+// patience ends tests that hang.
 const patience = 2 * time.Minute
 
-// grace sets how long clients may keep the world's handler waiting.
+// grace sets how long clients may pause.
 func (w *world) grace(d time.Duration) {
 	w.tb.Helper()
 	w.bare.SetGrace(d)
@@ -34,8 +34,8 @@ func (w *world) head(path string, lines ...string) string {
 
 const formType = "Content-Type: multipart/form-data; boundary=" + boundary
 
-// C4, G6: an upload that is cut leaves nothing, wherever it is cut.
-func TestUploadsThatAreCut(t *testing.T) {
+// C4, G6: a cut upload leaves nothing behind, wherever it is cut.
+func TestCutUploadLeavesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.uploads()
 		server := httptest.NewServer(w.api)
@@ -83,7 +83,7 @@ func leave(t *testing.T, address, request string) {
 	_ = conn.Close()
 }
 
-// C10: who asks first learns what is wrong before he sends the body.
+// C10: a client that sends Expect: 100-continue gets errors before it sends the body.
 func TestExpectContinue(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	list := w.uploads()
@@ -132,9 +132,8 @@ func dial(t *testing.T, server *httptest.Server) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// One connection carries everything; no deadline of one request is left to the
-// next, however long the pause.
-func TestConnectionsAreUsedAgain(t *testing.T) {
+// One connection serves all requests. No deadline of one request affects the next, however long the pause.
+func TestConnectionsAreReused(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -198,9 +197,8 @@ func (w *world) useAgain(server *httptest.Server) {
 	}
 }
 
-// A client that is slow but steady may take longer than the server allows for a
-// request, up and down.
-func TestSteadyClients(t *testing.T) {
+// A slow but steady client may exceed the server's timeouts, in both directions.
+func TestSteadyClientsMayExceedTimeouts(t *testing.T) {
 	for _, row := range []struct {
 		protocol string
 		http2    bool
@@ -269,8 +267,8 @@ func (w *world) steady(server *httptest.Server) {
 	}
 }
 
-// What we do after the end of the body, however long, is not the client's fault.
-func TestUploadsThatTakeLongToStore(t *testing.T) {
+// Slow storage after the end of the body doesn't count as the client's delay.
+func TestSlowStorageDoesNotTimeOutUploads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, openMemory(t), nil)
 		w.grace(50 * time.Millisecond)
@@ -299,14 +297,14 @@ func TestUploadsThatTakeLongToStore(t *testing.T) {
 	})
 }
 
-// smallBuffers keeps the system from taking in a whole file at once.
+// smallBuffers keeps the kernel from buffering a whole file.
 func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
 	_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10)
 	return ctx
 }
 
-// A client that stops is left.
-func TestStalledClients(t *testing.T) {
+// A client that stops is disconnected.
+func TestStalledClientsAreDisconnected(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.grace(100 * time.Millisecond)
 	list := w.uploads()

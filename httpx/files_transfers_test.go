@@ -2,13 +2,14 @@ package httpx_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// Of the files on their way there are as many as may be; who is turned away
-// leaves nothing, and nobody else is.
+// Transfers beyond the limit are refused and leave nothing behind; others succeed.
 func TestMaxTransfers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		w.serve(&httpx.Options{MaxTransfers: 1})
@@ -33,10 +34,24 @@ func TestMaxTransfers(t *testing.T) {
 		if n := w.total(list); n != 1 || w.blobCount() != 2 {
 			t.Errorf("%d files, %d blobs", n, w.blobCount())
 		}
-		// Those that fail give their place back too.
+		// Failed transfers free their slot too.
 		for range 3 {
 			w.do("POST", list, "x", asForm).is(400, "multipart_incomplete")
 		}
 		w.upload("last")
 	})
+}
+
+// An upload holds a slot for requests while it looks up its response, which may have megabytes.
+func TestUploadLooksUpItsResponseInASlot(t *testing.T) {
+	w := newWorld(t, openMemory(t), &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	list, looked := w.uploads(), false
+	w.store.hold.Store(new(func() {
+		looked = true
+		w.do("GET", strings.TrimSuffix(list, "/files"), "").is(503, "unavailable")
+	}))
+	w.do("POST", list, "x").is(201, "")
+	if !looked {
+		t.Error("no response was looked up")
+	}
 }

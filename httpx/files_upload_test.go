@@ -12,7 +12,6 @@ import (
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx"
 )
 
 func TestUpload(t *testing.T) {
@@ -37,7 +36,7 @@ func TestUpload(t *testing.T) {
 		if got := w.do("GET", location, "").is(200, ""); got.body != content || got.header.Get("Etag") != a.header.Get("Etag") {
 			t.Error("another content or ETag came back")
 		}
-		w.settle(2) // of the response and of its file
+		w.settle(2) // one of the response and one of its file
 		event := w.do("GET", "/v1/events?event=file.uploaded", "").is(200, "")
 		if !strings.Contains(event.body, `"file":`+a.body) {
 			t.Errorf("%s is not in %s", a.body, event.body)
@@ -45,8 +44,8 @@ func TestUpload(t *testing.T) {
 	})
 }
 
-// What becomes of names, types and modules, in both ways to upload.
-func TestUploadsThatAreTaken(t *testing.T) {
+// How names, types and modules are stored, for both kinds of upload.
+func TestValidUploads(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.uploads()
 		long := strings.Repeat("\U0001F600", 200)
@@ -62,7 +61,7 @@ func TestUploadsThatAreTaken(t *testing.T) {
 			{"empty module", formOf(part("module", ""), filePart("x")), []func(*http.Request){asForm}, "a.txt", "", "application/octet-stream", "x"},
 			{"longest module", formOf(part("module", long), filePart("x")), []func(*http.Request){asForm}, "a.txt", long, "application/octet-stream", "x"},
 			{"no name", formOf(part("file", "x")), []func(*http.Request){asForm}, "file", "", "application/octet-stream", "x"},
-			{"what looks like a boundary", formOf(filePart("\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n")), []func(*http.Request){asForm},
+			{"content like a boundary", formOf(filePart("\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n")), []func(*http.Request){asForm},
 				"a.txt", "", "application/octet-stream", "\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n"},
 			{"preamble and epilogue", "preamble\r\n\r\n" + formOf(filePart("x")) + "epilogue", []func(*http.Request){asForm},
 				"a.txt", "", "application/octet-stream", "x"},
@@ -78,7 +77,7 @@ func TestUploadsThatAreTaken(t *testing.T) {
 				"a.txt", "", "application/octet-stream", "x"},
 			{"raw", "x", []func(*http.Request){named(`attachment; filename="b c.csv"`), header("Content-Type", "text/csv")}, "b c.csv", "", "text/csv", "x"},
 			{"raw without a type", "x", []func(*http.Request){without("Content-Type")}, "a.json", "", "application/octet-stream", "x"},
-			{"raw with a type that is none", "x", []func(*http.Request){header("Content-Type", "x")}, "a.json", "", "application/octet-stream", "x"},
+			{"raw with an invalid type", "x", []func(*http.Request){header("Content-Type", "x")}, "a.json", "", "application/octet-stream", "x"},
 			{"raw, extended name", "x", []func(*http.Request){named(`attachment; filename=a; filename*=UTF-8''%e2%82%ac.txt`)}, "€.txt", "", "application/json", "x"},
 			{"raw, name of another character set", "x", []func(*http.Request){named(`attachment; filename=a; filename*=EBCDIC''x`)}, "a", "", "application/json", "x"},
 			{"raw without a name", "x", []func(*http.Request){named("attachment")}, "file", "", "application/json", "x"},
@@ -103,7 +102,7 @@ func TestUploadsThatAreTaken(t *testing.T) {
 	})
 }
 
-func TestUploadsThatAreRefused(t *testing.T) {
+func TestInvalidUploads(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.uploads()
 		good := formOf(filePart("content"))
@@ -117,7 +116,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 			status     int
 			code       string
 		}{
-			{"neither way", "x", []func(*http.Request){without("Content-Disposition")}, 415, "unsupported_media_type"},
+			{"neither form nor file name", "x", []func(*http.Request){without("Content-Disposition")}, 415, "unsupported_media_type"},
 			{"no header at all", "x", []func(*http.Request){without("Content-Disposition"), without("Content-Type")}, 415, "unsupported_media_type"},
 			{"two types", good, []func(*http.Request){header("Content-Type", "text/plain", "text/plain")}, 415, "unsupported_media_type"},
 			{"compressed", good, []func(*http.Request){asForm, header("Content-Encoding", "gzip")}, 415, "unsupported_content_encoding"},
@@ -129,7 +128,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 			{"boundary with a blank at its end", good, typed(`multipart/form-data; boundary="a "`), 400, "invalid_boundary"},
 			{"boundary with other characters", good, typed(`multipart/form-data; boundary="a*b"`), 400, "invalid_boundary"},
 			{"another boundary", good, typed("multipart/form-data; boundary=other"), 400, "multipart_incomplete"},
-			{"nothing", "", form, 400, "multipart_incomplete"},
+			{"empty form body", "", form, 400, "multipart_incomplete"},
 			{"no part", formOf(), form, 400, "file_required"},
 			{"no file", formOf(part("module", "x")), form, 400, "file_required"},
 			{"two files", formOf(filePart("x"), filePart("y")), form, 400, "repeated_part"},
@@ -194,7 +193,7 @@ func TestUploadsThatAreRefused(t *testing.T) {
 	})
 }
 
-// G5: the limit, to the byte.
+// G5: the limit is exact to the byte.
 func TestUploadLimit(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.uploads()
@@ -222,7 +221,7 @@ func TestUploadLimit(t *testing.T) {
 	})
 }
 
-// G9: digests of what is sent.
+// G9: digests of uploads.
 func TestContentDigest(t *testing.T) {
 	const content = "some content"
 	form := formOf(filePart(content)) + "epilogue"
@@ -282,8 +281,7 @@ func TestContentDigest(t *testing.T) {
 	})
 }
 
-// The order of checks: an upload looks for the record before it reads the body,
-// and for what is wrong with the header before that.
+// The order of checks: an upload first checks its headers, then looks for the record, then reads the body.
 func TestOrderOfChecksOfUploads(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		nowhere := strings.TrimSuffix(w.uploads(), "/files")[:len("/v1/campaigns/")+36] + "/responses/" + nobody + "/files"
@@ -312,7 +310,7 @@ func (b unreadableBody) Read([]byte) (int, error) {
 
 func (unreadableBody) Close() error { return nil }
 
-// Failures of the blob store while a file comes in.
+// Failures of the blob store during an upload.
 func TestFailuresOfUploads(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.uploads()
@@ -340,7 +338,7 @@ func TestFailuresOfUploads(t *testing.T) {
 	})
 }
 
-// A service without a blob store has no files, and says so.
+// Without a blob store, file routes reply 501.
 func TestFilesAreNotSupported(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	list, file := w.uploads(), w.upload("x")
@@ -354,17 +352,6 @@ func TestFilesAreNotSupported(t *testing.T) {
 	w.do("GET", list, "").is(501, "not_supported")
 	w.do("GET", file, "").is(501, "not_supported")
 	w.do("GET", "/readyz", "").is(200, "")
-}
-
-// The default of Ready asks the blob store too.
-func TestReadyAsksTheBlobs(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	w.do("GET", "/readyz", "").is(200, "")
-	w.blobs.statErr = blobstore.ErrUnavailable
-	w.do("GET", "/readyz", "").is(503, "not_ready")
-	w.do("GET", "/healthz", "").is(200, "")
-	w.serve(&httpx.Options{Ready: w.svc.Ready})
-	w.do("GET", "/readyz", "").is(503, "not_ready")
 }
 
 func TestListOfFiles(t *testing.T) {

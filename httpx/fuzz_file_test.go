@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A form that is taken is one for the standard library too, with the same file
-// in it; whatever else is sent gets a problem document and leaves nothing.
+// The standard library parses every accepted form too, and finds the same file. Any other input gets a problem document
+// and leaves nothing behind.
 func FuzzFormBody(f *testing.F) {
 	good := formOf(part("module", "cv"), filePart("content", "Content-Type: text/plain", "Content-Digest: "+sha256Digest("content")))
 	for _, body := range []string{
@@ -27,7 +27,7 @@ func FuzzFormBody(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w := newWorld(t, openMemory(t), nil)
 		list := w.uploads()
-		a := w.do("POST", list, "", asForm, withBody(body)) // checks the answer
+		a := w.do("POST", list, "", asForm, withBody(body)) // do checks the reply
 		if a.status != 201 {
 			if a.status != 400 && a.status != 413 && a.status != 422 {
 				t.Fatalf("%d: %s", a.status, a.body)
@@ -60,7 +60,7 @@ func withBody(body []byte) func(*http.Request) {
 	}
 }
 
-// The headers of an upload: the answer is 201 or tells that they are wrong.
+// The headers of an upload: the reply is 201 or reports an error in them.
 func FuzzUploadHeaders(f *testing.F) {
 	for _, row := range [][3]string{
 		{"attachment; filename=a.txt", "text/plain", sha256Digest("content")},
@@ -93,7 +93,7 @@ func FuzzUploadHeaders(f *testing.F) {
 	})
 }
 
-// Whatever ranges are asked for, what comes is what the header says it is.
+// For any ranges, the body is what the headers say.
 func FuzzRange(f *testing.F) {
 	for _, row := range [][2]string{
 		{"bytes=0-0", ""}, {"bytes=-5", `"x"`}, {"bytes=5-", ""}, {"bytes=0-0,5-9,-1", ""}, {"bytes=-0", ""}, {"bytes=9-0", ""}, {"bytes=", ""},

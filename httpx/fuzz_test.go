@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// The fuzz targets hold that no input is answered 5xx, that every answer is
-// whole, and that what is taken is what was sent.
+// The fuzz targets check that no input gets a 5xx, that every reply is complete, and that accepted input is stored as
+// it was sent.
 
 func seedBodies(f *testing.F) {
 	for _, row := range malformedBodies() {
@@ -93,7 +93,7 @@ func FuzzCampaignBody(f *testing.F) {
 		if after.status != 200 && stored.body != before.body {
 			t.Fatalf("%q was refused, but changed something", body)
 		}
-		if after.status == 200 { // what is answered can be sent back and changes nothing
+		if after.status == 200 { // sending the reply back changes nothing
 			again := w.do("PUT", path, after.body).is(200, "").object()
 			for name, v := range after.object() {
 				if !reflect.DeepEqual(again[name], v) {
@@ -104,7 +104,7 @@ func FuzzCampaignBody(f *testing.F) {
 	})
 }
 
-// fuzzed sends a body that may be anything.
+// fuzzed sends any bytes as a body.
 func (w *world) fuzzed(t *testing.T, method, path string, body []byte) *answer {
 	t.Helper()
 	a := w.do(method, path, "", func(r *http.Request) {
@@ -177,7 +177,7 @@ func FuzzCursor(f *testing.F) {
 		if a.status != 200 && a.status != 400 {
 			t.Fatalf("%q: %d %s", cursor, a.status, a.body)
 		}
-		// Forging one takes SHA-256 of things that the fuzzer doesn't know.
+		// To forge one, the fuzzer would have to compute a SHA-256.
 		if a.status == 200 && cursor != good && (len(cursor) != len(good) || cursor[23:] != good[23:]) {
 			t.Fatalf("%q was taken", cursor)
 		}
@@ -188,7 +188,7 @@ func FuzzPath(f *testing.F) {
 	w := newWorld(f, openMemory(f), nil)
 	campaign := w.campaign(plainCampaign)
 	response := w.response(campaign)
-	known := map[string]bool{"": true} // as "/"
+	known := map[string]bool{"": true} // same as "/"
 	for _, r := range w.requests(campaign, response) {
 		known[r.path] = true
 		f.Add(r.path)

@@ -39,7 +39,7 @@ func FuzzWebhookBody(f *testing.F) {
 		if after.status != 200 && stored.body != before.body {
 			t.Fatalf("%q was refused, but changed something", body)
 		}
-		if after.status == 200 { // what is answered can be sent back and changes nothing
+		if after.status == 200 { // sending the reply back changes nothing
 			headers := w.kept(path).Headers
 			again := w.do("PUT", path, after.body).is(200, "").object()
 			for name, v := range after.object() {

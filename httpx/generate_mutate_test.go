@@ -9,21 +9,20 @@ import (
 	"strings"
 )
 
-// A mutation makes a request wrong.
+// A mutation makes a request invalid.
 type mutation struct {
 	name string
 	// apply changes the request, and reports whether it could.
 	apply func(g *generator, r *generated) bool
-	want  []int // what the service may answer, besides what it may answer anyway
-	// seen says that the document's schemas are broken, so that whoever knows only
-	// those must see it, too.
+	want  []int // the expected statuses, besides those always possible
+	// seen means that the request violates the document's schemas, so that a proxy that knows only these must see it
+	// too.
 	seen bool
-	// exact is what a proxy that parses requests would refuse itself, or mend.
+	// exact means that a proxy that parses requests would refuse or repair it.
 	exact bool
 }
 
-// mutate makes the request wrong in one more way: of those that fit, one that was used
-// seldom.
+// mutate makes the request invalid in one more way. Of the mutations that fit it prefers rarely used ones.
 func (g *generator) mutate(r *generated) {
 	exact := !g.passed || g.chance(5)
 	order := g.Perm(len(allMutations))
@@ -31,7 +30,7 @@ func (g *generator) mutate(r *generated) {
 	for _, i := range order {
 		m := &allMutations[i]
 		if (!m.exact || exact) && m.apply(g, r) {
-			if g.used[i]++; !m.seen { // there are more places where schemas can be broken
+			if g.used[i]++; !m.seen { // schemas can be violated in more places
 				g.used[i] += 3
 			}
 			r.mutations = append(r.mutations, m)
@@ -41,8 +40,7 @@ func (g *generator) mutate(r *generated) {
 	}
 }
 
-// unusualNames reports whether a value has names beyond ASCII. Prism 5.14.2 puts names
-// of what is wrong into a header, and ends when it can't.
+// unusualNames reports whether a value has names beyond ASCII. Prism 5.14.2 crashes if it must report one in a header.
 func unusualNames(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -57,7 +55,7 @@ func unusualNames(value any) bool {
 	return false
 }
 
-// allMutations are the ways to be wrong.
+// allMutations lists all mutations.
 var allMutations = slices.Concat(valueMutations(), textMutations(), queryMutations(), headerMutations(), uploadMutations(), pathMutations())
 
 var (
@@ -65,7 +63,7 @@ var (
 	badValue = []int{http.StatusBadRequest, http.StatusUnprocessableEntity}
 )
 
-// change changes one of the spots of the body that have what is looked for.
+// change applies next to one of the matching places in the body.
 func change(next func(g *generator, s spot) (any, bool)) func(*generator, *generated) bool {
 	return func(g *generator, r *generated) bool {
 		if r.value == nil {
@@ -75,7 +73,7 @@ func change(next func(g *generator, s spot) (any, bool)) func(*generator, *gener
 			if v, ok := next(g, s); ok {
 				g.touched[s.schema.at]++
 				s.set(v)
-				r.spots = nil // they may be gone with what was there
+				r.spots = nil // the places may no longer exist
 				return true
 			}
 		}
@@ -83,7 +81,7 @@ func change(next func(g *generator, s spot) (any, bool)) func(*generator, *gener
 	}
 }
 
-// seldom returns the spots, first those of schemas that were seldom touched.
+// seldom sorts the places, those with rarely used schemas first.
 func (g *generator) seldom(spots []spot) []spot {
 	order := make([]spot, len(spots))
 	for i, j := range g.Perm(len(spots)) {
@@ -93,23 +91,23 @@ func (g *generator) seldom(spots []spot) []spot {
 	return order
 }
 
-// valueMutations break a schema of the body, in one place.
+// valueMutations violate a schema of the body in one place.
 func valueMutations() []mutation {
 	return []mutation{
 		{name: "wrong type", want: badShape, seen: true, apply: change(wrongType)},
-		{name: "missing member", want: badValue, seen: true, apply: change(missingMember)},
-		{name: "unknown member", want: badShape, seen: true, apply: change(unknownMember)},
+		{name: "missing field", want: badValue, seen: true, apply: change(missingMember)},
+		{name: "unknown field", want: badShape, seen: true, apply: change(unknownMember)},
 		{name: "too long", want: badValue, seen: true, apply: change(tooLong)},
 		{name: "too short", want: badValue, seen: true, apply: change(tooShort)},
 		{name: "too many", want: badValue, seen: true, apply: change(tooMany)},
 		{name: "out of range", want: badValue, seen: true, apply: change(outOfRange)},
 		{name: "not in enum", want: badValue, seen: true, apply: change(notInEnum)},
-		{name: "not as the pattern", want: badValue, seen: true, apply: change(notAsPattern)},
+		{name: "against the pattern", want: badValue, seen: true, apply: change(notAsPattern)},
 		{name: "no timestamp", want: badShape, seen: true, apply: change(func(g *generator, s spot) (any, bool) {
 			return pick(g, "yesterday", "2026-11-21", "2026-11-21T08:30:00", "2026-02-30T00:00:00Z", "2026-11-21T24:30:00Z", "1700000000", ""),
 				s.schema.get("format").text() == "date-time"
 		})},
-		{name: "a time that is not taken", want: badShape, apply: change(func(g *generator, s spot) (any, bool) { // as RFC 3339 has it
+		{name: "valid time that is refused", want: badShape, apply: change(func(g *generator, s spot) (any, bool) { // valid by RFC 3339
 			return pick(g, "1969-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "2016-12-31T23:59:60Z", "2026-11-21t08:30:00z"),
 				s.schema.get("format").text() == "date-time"
 		})},
@@ -117,7 +115,7 @@ func valueMutations() []mutation {
 			text, ok := s.value.(string)
 			return text + "\x00", ok && s.schema.get("type").there()
 		})},
-		{name: "a number as nobody writes an integer", want: badShape, exact: true, apply: change(func(g *generator, s spot) (any, bool) {
+		{name: "integer in an unusual form", want: badShape, exact: true, apply: change(func(g *generator, s spot) (any, bool) {
 			return number(pick(g, "1.0", "1e2", "-0", "9999999999", "1"+strings.Repeat("0", 400), "1e999")), slices.Contains(s.schema.kinds(), "integer")
 		})},
 	}
@@ -134,11 +132,11 @@ func wrongType(g *generator, s spot) (any, bool) {
 	for _, kind := range kinds {
 		delete(values, kind)
 	}
-	// A body of null is none for some who pass it on.
+	// Some proxies take a body of null for no body.
 	if s.schema.kind() == "object" {
 		delete(values, "null")
 	}
-	if _, ok := values["null"]; ok && g.chance(50) { // what is optional is null with many
+	if _, ok := values["null"]; ok && g.chance(50) { // many clients send null for optional fields
 		return nil, true
 	}
 	kind := pick(g, slices.Sorted(maps.Keys(values))...)
@@ -164,7 +162,7 @@ func unknownMember(g *generator, s spot) (any, bool) {
 	return m, true
 }
 
-// tooLong also makes what has a limit in bytes longer than that in characters.
+// tooLong also exceeds limits in bytes.
 func tooLong(g *generator, s spot) (any, bool) {
 	_, ok := s.value.(string)
 	most := s.schema.number("maxLength", -1)
@@ -234,16 +232,16 @@ func notAsPattern(g *generator, s spot) (any, bool) {
 	return pick(g, "Ä", "A-", " ", "018f0000-0000-7000-8000-00000000000g", "{018f0000-0000-7000-8000-000000000000}"), true
 }
 
-// number is JSON as it is written.
+// A number is JSON in its written form.
 type number string
 
 // MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 
-// tooLarge is seldom, as it takes its time.
+// tooLarge is used rarely, since it is slow.
 const tooLarge = "too large"
 
-// textMutations break the text of the body.
+// textMutations damage the text of the body.
 func textMutations() []mutation {
 	edit := func(name string, want []int, next func(g *generator, text []byte) []byte) mutation {
 		return mutation{name: name, want: want, exact: true, apply: func(g *generator, r *generated) bool {

@@ -13,19 +13,18 @@ import (
 	"time"
 )
 
-// A generator makes requests from the OpenAPI document: such as it describes, and by
-// mutations such as it doesn't. A seed makes the same requests again as long as the
-// answers, whose identifiers it goes on with, are the same.
+// A generator generates requests from the OpenAPI document: valid ones, and invalid ones by mutation. The same seed
+// generates the same requests while the replies, from which it takes identifiers, stay the same.
 type generator struct {
 	*rand.Rand
 	seed   uint64
 	c      *contract
 	known  *records
-	spots  []spot // of the body that is being made
-	passed bool   // whether requests are passed on by somebody who parses them
+	spots  []spot // of the body being generated
+	passed bool   // whether a proxy parses the requests
 
-	used      []int          // how often each mutation was
-	touched   map[string]int // how often a schema was, by its place
+	used      []int          // how often each mutation was used
+	touched   map[string]int // how often each schema was used, by its location
 	stretched map[string]int
 }
 
@@ -35,23 +34,23 @@ func newGenerator(c *contract, known *records, seed uint64) *generator {
 	}
 }
 
-// A generated is a request that was generated.
+// A generated is a generated request.
 type generated struct {
 	operation *operation
 	method    string
 	path      string
 	query     url.Values
-	rawQuery  string // in place of query, unless ""
+	rawQuery  string // replaces query, unless ""
 	header    http.Header
-	value     any // of JSON; nil: body is all there is
+	value     any // the JSON value; nil: only body is set
 	body      []byte
 	spots     []spot
 	mutations []*mutation
-	exact     bool // made of bytes that nobody may change who passes it on
+	exact     bool // made of bytes that a proxy must not change
 	again     bool // sent before
 }
 
-// A spot is a place in a body where a value was put, and the schema of the value.
+// A spot is a place in a body with the schema of its value.
 type spot struct {
 	schema node
 	value  any
@@ -90,12 +89,12 @@ func (r *generated) has(name string) bool {
 	return len(r.header[name]) > 0 || len(r.query[name]) > 0
 }
 
-// chance is true in so many of a hundred cases.
+// chance returns true in that percentage of cases.
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 
-// next makes a request, every other one of them mutated.
+// next generates a request; every other one is mutated.
 func (g *generator) next() *generated {
 	r := g.valid(pick(g, g.c.operations...))
 	for n := pick(g, 0, 0, 0, 1, 1, 2); n > 0; n-- {
@@ -104,7 +103,7 @@ func (g *generator) next() *generated {
 	return r
 }
 
-// valid makes a request that the document describes.
+// valid generates a request that matches the document.
 func (g *generator) valid(o *operation) *generated {
 	if again := g.known.again(g, o); again != nil {
 		return again
@@ -134,11 +133,15 @@ func (g *generator) valid(o *operation) *generated {
 	return r
 }
 
-// path fills in what there is.
+// path fills in identifiers of existing records.
 func (g *generator) path(o *operation) string {
 	path := o.path
 	if o.parameter("path", "response_uuid") != nil {
-		campaign, response, _ := strings.Cut(g.known.one(g, "response"), "/")
+		kind := "response"
+		if o.id == "deleteResponse" { // the others need what they know
+			kind = "doomed"
+		}
+		campaign, response, _ := strings.Cut(g.known.one(g, kind), "/")
 		return strings.NewReplacer("{uuid}", campaign, "{response_uuid}", response).Replace(path)
 	}
 	for _, s := range o.segments {
@@ -190,7 +193,7 @@ func (g *generator) asText(schema node, name string) string {
 	return string(marshal(v))
 }
 
-// goOn goes on with a list that was begun, sometimes.
+// goOn sometimes continues a list by its cursor.
 func (g *generator) goOn(r *generated) {
 	if r.operation.parameter("query", "cursor") == nil || !g.chance(15) {
 		return
@@ -202,8 +205,7 @@ func (g *generator) goOn(r *generated) {
 	}
 }
 
-// addHeader adds a header. The document says that most are text; what they mean is
-// said by RFCs.
+// addHeader adds a header. In the document most are plain text; RFCs define their values.
 func (g *generator) addHeader(r *generated, p *documented) {
 	tags := []string{"*", `"abc"`, `W/"1"`, `"1", "2",W/"3"`, `"1-0"`, g.known.one(g, "tag")}
 	day := time.Date(2026, 1+time.Month(g.IntN(24)), 1, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat)
@@ -215,7 +217,7 @@ func (g *generator) addHeader(r *generated, p *documented) {
 		"If-Modified-Since":   {day, "yesterday"},
 		"If-Unmodified-Since": {day, "yesterday"},
 		"Range":               {"bytes=0-", "bytes=0-0", "bytes=-3", "bytes=1-2,0-0", "bytes=5000-", "bytes=9-1", "lines=1-2", "bytes=0-0,1-1,2-2"},
-		"Content-Disposition": nil, // addBody's
+		"Content-Disposition": nil, // set by addBody
 		"Content-Digest":      nil,
 	}
 	list, ok := values[p.name]
@@ -246,7 +248,7 @@ func (g *generator) addBody(r *generated) {
 	g.stretch(r)
 }
 
-// stretch makes one of the values in the body as large or small as it may be, often.
+// stretch often gives one value in the body its largest or smallest size.
 func (g *generator) stretch(r *generated) {
 	if g.chance(60) {
 		return
@@ -273,11 +275,10 @@ func (g *generator) stretch(r *generated) {
 	}
 }
 
-// Keys are the keys of the two accounts, and one that may do little.
+// Keys has the keys of the two accounts, and one with few permissions.
 type keys struct{ mine, other, few string }
 
-// records are what is known of what the service has: identifiers by the name of
-// their parameter, and what else goes on.
+// A records has what is known of the service's records: identifiers by the name of their parameter, and more.
 type records struct {
 	mu     sync.Mutex
 	keys   keys
@@ -286,14 +287,14 @@ type records struct {
 	posts  map[string][]*generated
 }
 
-// How many of a kind are remembered.
+// mostKnown is how many of a kind are remembered.
 const mostKnown = 40
 
 func newRecords(k keys) *records {
 	return &records{keys: k, list: map[string][]string{}, others: map[string][]string{}, posts: map[string][]*generated{}}
 }
 
-// one returns one of what is known, or "".
+// one returns a known value, or "".
 func (x *records) one(g *generator, kind string) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -303,7 +304,7 @@ func (x *records) one(g *generator, kind string) string {
 	return ""
 }
 
-// learn adds something. Of what there is too much the oldest half is forgotten.
+// learn adds a value. Beyond the limit it drops the oldest half.
 func (x *records) learn(kind, value string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -315,7 +316,14 @@ func (x *records) learn(kind, value string) {
 	}
 }
 
-// forget removes something, but never the last of its kind.
+// count returns how many values of a kind are known.
+func (x *records) count(kind string) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.list[kind])
+}
+
+// forget removes a value, but never the last of its kind.
 func (x *records) forget(kind, value string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -324,7 +332,7 @@ func (x *records) forget(kind, value string) {
 	}
 }
 
-// sent remembers a POST with a key, as it is now.
+// sent stores a POST with a key for sending it again.
 func (x *records) sent(g *generator, r *generated) {
 	x.learn("key", r.header.Get("Idempotency-Key"))
 	x.mu.Lock()
@@ -339,7 +347,7 @@ func (x *records) sent(g *generator, r *generated) {
 	x.posts[r.operation.id] = append(x.posts[r.operation.id], same)
 }
 
-// again returns an earlier POST to send it once more, sometimes.
+// again sometimes returns an earlier POST to send it again.
 func (x *records) again(g *generator, o *operation) *generated {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -353,9 +361,9 @@ func (x *records) again(g *generator, o *operation) *generated {
 	return &same
 }
 
-// learnFrom takes identifiers, ETags and cursors from an answer.
+// learnFrom takes identifiers, ETags and cursors from a reply.
 func (x *records) learnFrom(r *generated, a *answer) {
-	if a.status == http.StatusNotFound && len(r.mutations) == 0 { // it went with its webhook, or was one
+	if a.status == http.StatusNotFound && len(r.mutations) == 0 { // the webhook is deleted, or the delivery with it
 		for _, segment := range strings.Split(r.path, "/") {
 			x.forget("webhook_uuid", segment)
 			x.forget("delivery_uuid", segment)
@@ -371,9 +379,15 @@ func (x *records) learnFrom(r *generated, a *answer) {
 		"createCampaign": "uuid", "createResponse": "response", "uploadFile": "file_uuid", "createWebhook": "webhook_uuid", "testWebhook": "delivery_uuid",
 	}[r.operation.id]
 	switch {
+	case r.operation.id == "deleteResponse" && a.status == http.StatusNoContent:
+		parts := strings.Split(r.path, "/")
+		x.forget("doomed", parts[3]+"/"+parts[5])
 	case r.operation.id == "deleteWebhook":
 		x.forget("webhook_uuid", r.path[strings.LastIndexByte(r.path, '/')+1:])
 	case made == "response":
+		if x.count("doomed") < 10 {
+			made = "doomed"
+		}
 		x.learn(made, a.text("campaignUuid")+"/"+a.text("uuid"))
 	case made != "":
 		x.learn(made, a.text("uuid"))
@@ -396,7 +410,7 @@ func (x *records) learnFromList(r *generated, a *answer) {
 	}
 }
 
-// begin makes what requests can begin with, over the API, for both accounts.
+// begin creates the first records of both accounts over the API.
 func (x *records) begin(send func(key, method, path, contentType, body string) *answer) {
 	for round, key := range []string{x.keys.other, x.keys.mine} {
 		post := func(path, body string) string {
@@ -408,11 +422,15 @@ func (x *records) begin(send func(key, method, path, contentType, body string) *
 		}
 		form, other := post("/v1/campaigns", plainCampaign), post("/v1/campaigns", fullCampaign)
 		response := post("/v1/campaigns/"+form+"/responses", plainResponse)
-		hook := post("/v1/webhooks", `{"url":"http://127.0.0.1:9/`+strconv.Itoa(round)+`","events":["file.uploaded"]}`)
+		webhook := func(name string) string {
+			return post("/v1/webhooks", `{"url":"http://127.0.0.1:9/`+name+strconv.Itoa(round)+`","events":["file.uploaded"]}`)
+		}
+		hook := webhook("kept") // never deleted, so that requests about a webhook can succeed
 		made := map[string][]string{
 			"uuid": {other}, "form": {form, post("/v1/campaigns", plainCampaign)}, "response": {form + "/" + response},
+			"doomed":    {form + "/" + post("/v1/campaigns/"+form+"/responses", plainResponse)},
 			"file_uuid": {post("/v1/campaigns/"+form+"/responses/"+response+"/files", "text of a file")},
-			"kept":      {hook}, "webhook_uuid": {hook}, "delivery_uuid": {post("/v1/webhooks/"+hook+"/test", "")},
+			"kept":      {hook}, "webhook_uuid": {webhook("another")}, "delivery_uuid": {post("/v1/webhooks/"+hook+"/test", "")},
 		}
 		if key == x.keys.other {
 			x.others = made

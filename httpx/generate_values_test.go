@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// value makes a value that fits a schema, and notes in g.spots what fits where. name
-// is that of the member; set puts the value in its place.
+// value generates a value that matches a schema, and adds its places to g.spots. name is that of the field; set stores
+// the value.
 func (g *generator) value(schema node, name string, set func(any)) any {
 	n := schema.follow()
 	own, _ := n.v.(map[string]any)
@@ -34,7 +34,7 @@ func (g *generator) fitting(n node, own map[string]any, name string) any {
 	if list := n.get("anyOf").elements(); len(list) > 0 {
 		at := len(g.spots) - 1
 		v := g.value(pick(g, list...), name, g.spots[at].set)
-		g.spots = slices.Delete(g.spots, at+1, at+2) // it's one place, with more than one schema
+		g.spots = slices.Delete(g.spots, at+1, at+2) // one place with several schemas
 		g.spots[at].schema = n
 		return v
 	}
@@ -43,7 +43,7 @@ func (g *generator) fitting(n node, own map[string]any, name string) any {
 		return g.anything(3)
 	}
 	kind := pick(g, kinds...)
-	if kind == "null" && g.chance(50) { // not as often as all others together
+	if kind == "null" && g.chance(50) { // less often than the other kinds together
 		kind = kinds[0]
 	}
 	switch kind {
@@ -63,7 +63,7 @@ func (g *generator) fitting(n node, own map[string]any, name string) any {
 	panic(n.at + ": no values of the type " + kind)
 }
 
-// kinds returns the types that fit; none where all do.
+// kinds returns the allowed types, or none if all are allowed.
 func (n node) kinds() (list []string) {
 	n = n.follow()
 	for _, alternative := range n.get("anyOf").elements() {
@@ -78,7 +78,7 @@ func (n node) kinds() (list []string) {
 	return list
 }
 
-// number returns a bound, or what there is without it.
+// number returns a limit, or without if there is none.
 func (n node) number(keyword string, without int) int {
 	v, ok := n.get(keyword).v.(json.Number)
 	if !ok {
@@ -91,8 +91,7 @@ func (n node) number(keyword string, without int) int {
 	return i
 }
 
-// size returns a length between two bounds: often a small one, and the largest the
-// more seldom the larger it is.
+// size returns a length between two limits: often a small one, and the largest one more rarely the larger it is.
 func (g *generator) size(low, high int) int {
 	switch {
 	case g.chance(5):
@@ -128,7 +127,7 @@ func (g *generator) object(n node) any {
 			}
 		}
 	}
-	// Any JSON is taken for these, so most of them would be noise.
+	// These accept any JSON, so most values would be noise.
 	for _, name := range []string{"uuid", "createdAt", "updatedAt"} {
 		if _, ok := m[name]; ok && g.chance(50) {
 			delete(m, name)
@@ -160,7 +159,7 @@ func (g *generator) integer(n node) any {
 	return low + g.IntN(high-low+1)
 }
 
-// text makes a string.
+// text generates a string.
 func (g *generator) text(n node, name string) string {
 	pattern, high := n.get("pattern").text(), n.number("maxLength", 5000)
 	low := n.number("minLength", 0)
@@ -184,7 +183,7 @@ func (g *generator) text(n node, name string) string {
 	}
 }
 
-// reference makes the identifier of another record.
+// reference generates the identifier of another record.
 func (g *generator) reference(name string) string {
 	kind := map[string]string{"campaignUuid": "uuid", "fileUuid": "file_uuid"}[name]
 	if id := g.known.one(g, kind); id != "" && g.chance(90) {
@@ -193,8 +192,7 @@ func (g *generator) reference(name string) string {
 	return nobody
 }
 
-// prose makes a string of so many characters, some of them unusual, and never NUL,
-// which is refused everywhere.
+// prose generates a string of some length with some unusual characters. It never has NUL, which is refused everywhere.
 func (g *generator) prose(pattern string, low, high int) string {
 	odd := []string{
 		"a", "B", " ", "7", "é", "e\u0301", "😀", "\U0010FFFD", "\u2028", "\u202e", "שלום", "日本", `"`, "\\", "'", "\t", "\n", "\r", "\x7f", "\x01",
@@ -217,7 +215,7 @@ func (g *generator) prose(pattern string, low, high int) string {
 	return string(runes[:length])
 }
 
-// timestamp makes a time as RFC 3339 has it, within the years that are taken.
+// timestamp generates an RFC 3339 time within the accepted years.
 func (g *generator) timestamp() string {
 	t := time.Date(1971+g.IntN(100), 1+time.Month(g.IntN(12)), 1+g.IntN(28), g.IntN(24), g.IntN(60), g.IntN(60), 0, time.UTC)
 	s := t.Format("2006-01-02T15:04:05")
@@ -227,7 +225,7 @@ func (g *generator) timestamp() string {
 	return s + pick(g, "Z", "Z", "+02:00", "-11:30", "+23:59", "-00:00")
 }
 
-// anything makes any JSON.
+// anything generates any JSON.
 func (g *generator) anything(depth int) any {
 	switch g.IntN(8 - 2*min(1, 3-depth)) {
 	case 0:
@@ -246,8 +244,7 @@ func (g *generator) anything(depth int) any {
 	return map[string]any{"a": g.anything(depth - 1), "b": g.anything(depth - 1)}
 }
 
-// addFile adds an upload, in one of its two forms. What it is is text, as it is sent
-// through a proxy that takes all bodies for text.
+// addFile adds an upload in one of its two forms. The content is text, since the proxy takes all bodies for text.
 func (g *generator) addFile(r *generated) {
 	content := g.prose("", 0, 300)
 	mediaType := pick(g, "text/plain", "text/plain; charset=utf-8", "application/octet-stream", "image/png", "text/html", "application/vnd.x+zip")
@@ -275,7 +272,7 @@ func (g *generator) addForm(r *generated, mediaType, content string) {
 	r.body = []byte(formOf(parts...))
 }
 
-// marshal writes JSON without the escapes that are for HTML.
+// marshal encodes JSON without the escapes for HTML.
 func marshal(v any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -33,7 +33,7 @@ func queryMutations() []mutation {
 			r.query.Set(other, "1")
 			return true
 		}},
-		{name: "a parameter twice", want: badShape, exact: true, apply: func(g *generator, r *generated) bool {
+		{name: "repeated parameter", want: badShape, exact: true, apply: func(g *generator, r *generated) bool {
 			for _, i := range g.Perm(len(r.operation.parameters)) {
 				p := r.operation.parameters[i]
 				if values := r.query[p.name]; p.in == "query" && p.kind != "array" && len(values) == 1 {
@@ -61,8 +61,8 @@ func queryMutations() []mutation {
 				return list
 			})
 		}},
-		// This prism takes: it makes a number of it.
-		{name: "a number as JavaScript reads it", want: badShape, apply: func(g *generator, r *generated) bool {
+		// Prism accepts this: it parses it as a number.
+		{name: "number in a JavaScript form", want: badShape, apply: func(g *generator, r *generated) bool {
 			if r.operation.parameter("query", "limit") == nil {
 				return false
 			}
@@ -76,7 +76,7 @@ func queryMutations() []mutation {
 	}
 }
 
-// wrongParameter sets one of the parameters of the operation to something wrong.
+// wrongParameter sets one of the operation's parameters to an invalid value.
 func (g *generator) wrongParameter(r *generated, wrong func(schema node) []string) bool {
 	for _, i := range g.Perm(len(r.operation.parameters)) {
 		p := r.operation.parameters[i]
@@ -93,7 +93,7 @@ func (g *generator) wrongParameter(r *generated, wrong func(schema node) []strin
 	return false
 }
 
-// headerMutations break what the header says.
+// headerMutations damage the headers.
 func headerMutations() []mutation {
 	when := func(fits func(r *generated) bool, name string, values ...string) func(*generator, *generated) bool {
 		return func(g *generator, r *generated) bool {
@@ -117,7 +117,7 @@ func headerMutations() []mutation {
 		return takes("If-Match")(r) && r.method != http.MethodGet && r.method != http.MethodHead
 	}
 	blind := func(r *generated) bool { return r.method == http.MethodDelete || r.operation.id == "rotateWebhook" }
-	// Of keys that are wrong there may be so many only.
+	// Failed authentication is limited.
 	nobodys, media := []int{http.StatusUnauthorized, http.StatusTooManyRequests}, []int{http.StatusUnsupportedMediaType}
 	return []mutation{
 		{name: "no key", want: nobodys, seen: true, apply: when(private, "Authorization", "")},
@@ -134,7 +134,7 @@ func headerMutations() []mutation {
 		{name: "compressed", want: media, exact: true, apply: when(sends, "Content-Encoding", "gzip", "br", "x")},
 		{name: "bad If-Match", want: badShape, apply: when(changes, "If-Match", "1", `"a`, `"a" "b"`, "W/", `"a",*`)},
 		{name: "If-None-Match on a change", want: badShape, apply: when(changes, "If-None-Match", "*", `"1"`, "x")},
-		{name: "a condition nobody looks at", want: badShape, apply: when(blind, "If-Match", "*", `"1"`, "x")},
+		{name: "condition on a route without conditions", want: badShape, apply: when(blind, "If-Match", "*", `"1"`, "x")},
 		{name: "bad Idempotency-Key", want: badShape, seen: true, apply: when(takes("Idempotency-Key"), "Idempotency-Key", "a b", strings.Repeat("k", 256), "\xe9")},
 		{name: "too many keys", want: badShape, exact: true, apply: func(_ *generator, r *generated) bool {
 			if !takes("Idempotency-Key")(r) {
@@ -147,10 +147,10 @@ func headerMutations() []mutation {
 	}
 }
 
-// fewPermission is what the weak key may do.
+// fewPermission is the permission of the weak key.
 const fewPermission = formsvc.CampaignsRead
 
-// uploadMutations break what is said of a file.
+// uploadMutations damage the metadata of a file.
 func uploadMutations() []mutation {
 	forms := func(name string, want []int, parts ...string) mutation {
 		return mutation{name: name, want: want, exact: true, apply: func(_ *generator, r *generated) bool {
@@ -181,7 +181,7 @@ func uploadMutations() []mutation {
 		forms("a module twice", badShape, module, file, module),
 		forms("a long module", badValue, file, part("module", strings.Repeat("é", 201))),
 		forms("a part without its name", badShape, file, "X: y\r\n\r\ntext"),
-		{name: "half a form", want: badShape, exact: true, apply: func(_ *generator, r *generated) bool {
+		{name: "incomplete form", want: badShape, exact: true, apply: func(_ *generator, r *generated) bool {
 			if !strings.HasPrefix(r.header.Get("Content-Type"), "multipart/form-data") {
 				return false
 			}
@@ -200,7 +200,7 @@ func uploadMutations() []mutation {
 	}
 }
 
-// pathMutations lead elsewhere.
+// pathMutations change the path.
 func pathMutations() []mutation {
 	nowhere := []int{http.StatusNotFound}
 	return []mutation{
@@ -226,7 +226,7 @@ func pathMutations() []mutation {
 			})
 		}},
 		{name: "bad path", want: nowhere, exact: true, apply: func(g *generator, r *generated) bool {
-			if r.path == "/docs" { // with a slash after it, it leads there
+			if r.path == "/docs" { // with a slash after it, it redirects there
 				return false
 			}
 			r.path = pick(g, "/v2"+r.path, r.path+"/", r.path+"//", r.path+"/x/y", "/"+r.path, strings.Replace(r.path, "/v1/", "/v1/./", 1)+"/", r.path+"/%2e", r.path+"%00")
@@ -245,8 +245,8 @@ func pathMutations() []mutation {
 	}
 }
 
-// replace replaces one of the identifiers in the path. Whether a webhook that is to be
-// gone was ever there makes no difference.
+// replace replaces one of the identifiers in the path. deleteWebhook is skipped, since it succeeds for unknown webhooks
+// too.
 func (g *generator) replace(r *generated, by func(name, id string) string) bool {
 	parts := strings.Split(strings.TrimPrefix(r.path, "/"), "/")
 	if len(parts) != len(r.operation.segments) || r.operation.id == "deleteWebhook" {

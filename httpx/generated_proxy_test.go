@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// A proxyRun sends generated requests through prism, which validates them and what the
-// service answers, and forwards them whatever it finds. .ci/judges/run starts all that.
+// A proxyRun sends generated requests through prism, which validates requests and replies and forwards them anyway.
+// .ci/judges/run starts everything.
 type proxyRun struct {
 	t       *testing.T
 	direct  string // the address of the service
-	proxy   string // that of prism before it
-	control string // that of a prism whose document wants of every answer what none has
+	proxy   string // of prism in front of it
+	control string // of a prism whose document requires of every reply what none has
 	client  *http.Client
 	known   *records
 
@@ -30,7 +30,7 @@ type proxyRun struct {
 	seen     *outcomes
 }
 
-// newProxyRun returns nil where there is no proxy.
+// newProxyRun returns nil without a proxy.
 func newProxyRun(t *testing.T) *proxyRun {
 	t.Helper()
 	p := &proxyRun{
@@ -61,7 +61,7 @@ func newProxyRun(t *testing.T) *proxyRun {
 	return p
 }
 
-// send makes a request. One that fails altogether has the status 0.
+// send sends a request. If that fails, the status is 0.
 func (p *proxyRun) send(to string, r *generated) *answer {
 	a := &answer{tb: p.t, what: r.method + " " + r.path}
 	request, err := http.NewRequest(r.method, to+r.target(), bytes.NewReader(r.text()))
@@ -106,14 +106,14 @@ func (p *proxyRun) run() {
 	}
 }
 
-// more reports whether more requests are needed, and make sense.
+// more reports whether more requests are needed and useful.
 func (p *proxyRun) more() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.judged < *proxiedCount && p.seen.wrong < tooWrong
 }
 
-// one makes a request and looks at what the service and prism say of it.
+// one sends a request and checks it and the reply with prism.
 func (p *proxyRun) one(g *generator) {
 	r := g.next()
 	to := p.proxy
@@ -124,11 +124,11 @@ func (p *proxyRun) one(g *generator) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r.operation.id == "exportResponsesAsCsv" && strings.Contains(a.body, "Premature close") {
-		p.bypassed++ // an answer came under a name that has no column, so the service cut the table off
+		p.bypassed++ // the reply added a module without a column, so the service cut the table off
 		return
 	}
 	if a.status == 0 || a.header.Get("X-Request-Id") == "" {
-		p.seen.wrong = tooWrong // it is gone, perhaps
+		p.seen.wrong = tooWrong // the service may have stopped
 		p.t.Errorf("prism answered itself: %s\n%d %.500s", r, a.status, a.body)
 		return
 	}
@@ -142,14 +142,14 @@ func (p *proxyRun) one(g *generator) {
 	p.judge(r, a)
 }
 
-// A violation is what prism finds.
+// A violation is an error that prism reports.
 type violation struct {
 	Location []string `json:"location"`
 	Code     any      `json:"code"`
 	Message  string   `json:"message"`
 }
 
-// violations returns what prism found. Of too many it leaves out the last.
+// violations returns the errors that prism reported. The last one may be missing if there are many.
 func violations(t *testing.T, a *answer) (list []violation) {
 	t.Helper()
 	text, cut := strings.CutPrefix(a.header.Get("Sl-Violations"), "Too many violations! ")
@@ -170,7 +170,7 @@ func violations(t *testing.T, a *answer) (list []violation) {
 	return list
 }
 
-// judge looks at what prism found.
+// judge evaluates prism's report.
 func (p *proxyRun) judge(r *generated, a *answer) {
 	inRequest := false
 	for _, v := range violations(p.t, a) {
@@ -199,11 +199,11 @@ func (p *proxyRun) judge(r *generated, a *answer) {
 
 // mistaken reports whether prism is wrong.
 func mistaken(r *generated, v violation) bool {
-	// It takes an empty body for none. A file may be empty.
+	// Prism takes an empty body for none, but a file may be empty.
 	return r.operation.id == "uploadFile" && len(r.body) == 0 && v.Message == "Body parameter is required"
 }
 
-// tryControl makes sure that prism judges the answers of every operation.
+// tryControl checks that prism validates the replies of every operation.
 func (p *proxyRun) tryControl(c *contract) {
 	p.t.Helper()
 	g := newGenerator(c, p.known, *generatedSeed)

@@ -18,129 +18,130 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultMaxBody      = 4 << 20     // of MaxBody: 4 MiB
-	DefaultMaxTransfers = 512         // of MaxTransfers
-	DefaultMaxRequests  = 256         // of MaxRequests
-	DefaultMaxWaiting   = 10_000      // of MaxWaiting
-	DefaultMaxWait      = time.Second // of MaxWait
-	DefaultMaxBodies    = 128 << 20   // of MaxBodies: 128 MiB
+	DefaultMaxBody      = 4 << 20          // of MaxBody: 4 MiB
+	DefaultMaxTransfers = 512              // of MaxTransfers
+	DefaultMaxRequests  = 256              // of MaxRequests
+	DefaultMaxWaiting   = 10_000           // of MaxWaiting
+	DefaultMaxWait      = time.Second      // of MaxWait
+	DefaultMaxBodies    = 128 << 20        // of MaxBodies: 128 MiB
+	DefaultTimeout      = 30 * time.Second // of Timeout
 )
 
-// MaxRate is the largest [Options.Rate].
+// MaxRate is the maximum of [Options.Rate].
 const MaxRate = 1_000_000
 
-// Options changes how a [Handler] works. The zero value is ready for use.
+// Options configures a [Handler]. The zero value is ready for use.
 type Options struct {
-	// BaseURL is the public address of the API, without "/v1", for example
-	// "https://forms.example.com/api". It is used in Location, and is the server
-	// that the description names. Defaults to the path that the client asked for,
-	// which is right wherever the Handler is mounted, unless a proxy in front
-	// changes paths.
+	// BaseURL is the public address of the API, without "/v1", for example "https://forms.example.com/api". The
+	// Location header uses it, and the OpenAPI document names it as the server. It defaults to the path that the client
+	// requested, which is right wherever the Handler is mounted, unless a proxy in front changes paths.
 	BaseURL string
-	// MaxBody is how many bytes a JSON body may have. Defaults to
-	// [DefaultMaxBody].
+	// MaxBody is the limit of a JSON body in bytes. Defaults to [DefaultMaxBody].
 	MaxBody int64
-	// MaxTransfers is how many files, in both directions together, and exports may
-	// be on their way at once; each takes up to 1.2 MiB of memory, besides what the
-	// blob store bounds by itself. One more is answered 503. Defaults to [DefaultMaxTransfers].
+	// MaxTransfers is the limit of concurrent file transfers, in both directions together, and exports, each of which
+	// counts for a 32nd of the limit. A transfer takes up to 0.6 MiB of memory, besides what the blob store uses. An
+	// account gets more only while it has fewer than are free. Beyond the limit, a request fails with 503. Defaults to
+	// [DefaultMaxTransfers].
 	MaxTransfers int
-	// MaxRequests is how many requests may be worked on at once. One more waits,
-	// before anything is known of it, for MaxWait at most, and is then answered 503
-	// with Retry-After: what is refused has changed nothing and does not count for the
-	// quota. To refuse it at once would bring the client's next request at once, and no
-	// refusal is so cheap that a server could give ten of them for each request that it
-	// serves; one that waits costs no more than an idle connection.
+	// MaxRequests is the limit of concurrent requests. Beyond it a request waits for up to MaxWait, before its key or
+	// body is read, and then fails with 503 and Retry-After. A refused request has changed nothing and doesn't count
+	// for the quota. Refusing at once would bring the client's next request at once, and ten refusals cost more than a
+	// request served instead. A waiting request costs no more than an idle connection.
 	//
-	// A place is for work and not for waiting on clients: a request has none while its
-	// body arrives, from where its answer begins, or while it transfers a file. So slow
-	// clients keep nobody out. Public routes always answer. Defaults to
-	// [DefaultMaxRequests].
+	// A request holds a slot only while the server works on it: not while its body arrives, once its reply begins, or
+	// while it transfers a file. So slow clients block nobody. Public routes always reply.
+	//
+	// An account gets a slot only while it holds fewer than are free, and of the accounts that wait, the one with the
+	// fewest is next; a request whose key this node doesn't know counts for its address until it does. Lists have slots
+	// of their own, two for each processor and at least four. So have all requests of accounts that had a body of 256 KiB
+	// or more in the last minute: one for each processor and at least two. Defaults to [DefaultMaxRequests].
 	MaxRequests int
-	// MaxWaiting is how many requests may wait for that. One more is answered 503 at
-	// once, and its connection is closed. Defaults to [DefaultMaxWaiting].
+	// MaxWaiting is the limit of requests that wait for a slot, of which an account gets as many as remain for others.
+	// Beyond it a request fails with 503 at once, and its connection is closed. Defaults to [DefaultMaxWaiting].
 	MaxWaiting int
-	// MaxWait is how long a request may wait before it is answered 503. Defaults to
-	// [DefaultMaxWait].
+	// MaxWait is how long a request may wait for a slot before it fails with 503. Defaults to [DefaultMaxWait].
 	MaxWait time.Duration
-	// MaxBodies is how many bytes of JSON bodies are held at once, without the first
-	// 16 KiB of each, and at least MaxBody; what is made of them takes a few times as
-	// much. A body beyond it is answered 503. Defaults to [DefaultMaxBodies].
+	// Timeout is how long the server may work on a request before it fails with 503: since it began, and again since its body was
+	// read. It doesn't limit uploads, downloads and exports. A write that has begun to commit is not ended. Negative means no limit.
+	// Defaults to [DefaultTimeout].
+	Timeout time.Duration
+	// MaxBodies is the limit of all JSON bodies held at once in bytes, without the first 16 KiB of each: those of
+	// requests, and those of replies until the client has read them. It is at least twice MaxBody. An account gets more
+	// only while it holds less than is free. Decoded bodies take a few times as much memory. Beyond the limit, a request
+	// fails with 503, but not one whose change is made. Defaults to [DefaultMaxBodies].
 	MaxBodies int64
-	// Authenticate says who a request speaks for, by a login of the embedding program's
-	// own. It returns [formsvc.ErrUnauthenticated] for a request that has nothing of that
-	// login: then the API key in the Authorization header decides, so that keys work
-	// beside the login, and without a good one the answer is 401. The result is not
-	// changed and may be shared between requests. Where it goes by a cookie, which
-	// browsers also send with requests that other sites make them send, put
-	// [http.CrossOriginProtection] around the Handler. Defaults to API keys alone.
+	// Authenticate returns the principal of a request that carries a login of the host application. For a request
+	// without that login it returns [formsvc.ErrUnauthenticated]. Then the API key in the Authorization header decides,
+	// so that keys work beside the login. A request without a valid key gets 401. The Handler doesn't change the
+	// result, so requests may share it. If the login is a cookie, which browsers also send with requests from other
+	// sites, wrap the Handler in [http.CrossOriginProtection]. Defaults to API keys alone.
 	Authenticate func(*http.Request) (*formsvc.Principal, error)
-	// ClientAddress returns the address that a request came from, where that is not
-	// who connects, as behind a proxy. What clients can forge lets them fail as
-	// often as they like: how often authentication may fail is limited for each
-	// address. [TrustedProxies] reads what proxies say of it. Defaults to the host of
-	// RemoteAddr.
+	// ClientAddress returns the address of the client, for limiting failed authentication. Set it behind a proxy, for
+	// example to [TrustedProxies]. It must not rely on headers that clients can forge: a client with a forged address
+	// can fail as often as it likes. Defaults to the host of RemoteAddr.
 	ClientAddress func(*http.Request) string
-	// Rate is how many requests a second a key, or a user without one, may make in the long run, from 0 to
-	// [MaxRate]; what is faster is answered 429 and does not count for the quota. It
-	// smooths bursts on this Handler alone; what an hour may have is the quota of the
-	// service. Defaults to any number.
+	// Rate is the limit of requests per second for a key, or for a user without a key, in the long run, from 0 to
+	// [MaxRate]. Beyond it a request gets 429 and doesn't count for the quota. Rate smooths bursts on this Handler
+	// alone; the hourly limit is the quota of the service. Defaults to no limit.
 	Rate float64
-	// Burst is how many requests a key may make at once under Rate. Defaults to as
-	// many as Rate allows in a second, and to one at least.
+	// Burst is how many requests a key may send at once under Rate. Defaults to the number that Rate allows in a
+	// second, and at least one.
 	Burst int
-	// Links are what GET / leads to besides the documentation, in their order: pages that
-	// the program serves beside the Handler, such as those of package
-	// [github.com/formsvc/toolkit/httpx/settings]. Defaults to none.
+	// Links are shown by GET / after the documentation, in this order: pages that the program serves beside the
+	// Handler, such as those of package [github.com/formsvc/toolkit/httpx/settings]. Defaults to none.
 	Links []Link
-	// NoQuota leaves the quota of the service alone: requests are not counted. Defaults
-	// to counting them.
+	// NoQuota turns the quota of the service off: requests are not counted. Defaults to counting them.
 	NoQuota bool
-	// Logger gets what can't be blamed on the client: answers of 500 and above, and
-	// panics; of what is refused for overload every ten seconds how much that was. A
-	// record has the request's id, its method and the pattern of its route, and the
-	// cause; never a body, a key, an address or a query. Defaults to [slog.Default].
+	// Logger gets failures that the client didn't cause: replies of 500 and above, and panics. Requests refused for
+	// overload are summed up at most every ten seconds. A record has the request's id, its method, the pattern of its
+	// route, and the cause; never a body, a key, an address or a query. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Ready says whether GET /readyz answers 200. That it does not is logged, unless
-	// the error is [http.ErrServerClosed]: the server stops because it was told to.
-	// Defaults to [formsvc.Service.Ready], which asks the store and the blob store.
+	// Ready decides what GET /readyz returns: 200 for nil and for a [*formsvc.DegradedError], whose components the body names, and
+	// 503 for any other error. A result is used for a second, and logged when it changes, unless the error is
+	// [http.ErrServerClosed]: then the server is shutting down. A call ends after 5 seconds. Defaults to [formsvc.Service.Ready],
+	// which asks the store and the blob store.
 	Ready func(context.Context) error
 }
 
-// A Handler serves the API. It is safe for concurrent use and runs nothing by
-// itself.
+// A Handler serves the API. It is safe for concurrent use and starts no goroutines in the background.
 //
-// A path is taken as it was sent, and is never redirected. (A [http.ServeMux] in
-// front redirects paths with an empty or a dot segment by itself before it asks the
-// Handler.)
+// It takes a path as it was sent, and never redirects. (A [http.ServeMux] in front redirects paths with an empty or a
+// dot segment before it calls the Handler.)
 //
-// A file or an export may take longer than ReadTimeout and WriteTimeout of the
-// [http.Server]: the deadlines of the connection move as long as the client neither
-// makes the server wait for a minute, nor for a minute and a second more for every
-// 16 KiB altogether. They are set like that also on a server without timeouts.
+// A file or an export may take longer than ReadTimeout and WriteTimeout of the [http.Server]: the Handler moves the
+// deadlines of the connection while the client keeps pace. The client may make the server wait for up to a minute at a
+// time, and altogether for a minute and a second more for every 16 KiB. The Handler sets these deadlines on a server
+// without timeouts too.
 type Handler struct {
 	svc          *formsvc.Service
 	baseURL      string
 	maxBody      int64
+	timeout      time.Duration
 	authenticate func(*http.Request) (*formsvc.Principal, error) // nil: keys alone
 	logger       *slog.Logger
-	ready        func(context.Context) error
-	// Where a request comes from, for failures.
+	ready        *readiness
+	// clientAddress returns the address that failed authentication counts for.
 	clientAddress func(*http.Request) string
 	failures      *limiter // of authentication, by address
 	rates         *limiter // of requests, by key; nil: any number
 	quota         quotaPolicy
 	now           func() time.Time // of the limiters
-	grace         time.Duration    // of clients that send or take files
+	grace         time.Duration    // how long clients that send or take files may pause
 	resources     []resource
-	links         []Link        // of the root
-	calls         sync.Pool     // of *call
-	transfers     chan struct{} // has an element for every file on its way
-	gate          *gate         // before all other requests that need a key
-	bodies        bodies
+	links         []Link    // of the root
+	calls         sync.Pool // of *call
+	transfers     *pool     // of slots for file transfers
+	exportWeight  int64     // how many of them an export takes
+	gate          *gate     // limits other requests that need a key
+	listGate      *gate     // limits lists
+	heavyGate     *gate     // limits all requests of heavy accounts
+	heavy         heavies
+	bodies        *pool    // of bytes
+	replays       *limiter // by key
 	refusals      refusals
 }
 
-// New returns a Handler for the service. It fails when an option can't be used.
+// New returns a Handler for the service. It fails if an option is invalid.
 func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if svc == nil {
 		return nil, errors.New("httpx: a service is required")
@@ -150,9 +151,9 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 		o = *opts
 	}
 	h := &Handler{
-		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger, ready: o.Ready,
+		svc: svc, maxBody: o.MaxBody, authenticate: o.Authenticate, logger: o.Logger,
 		grace: paceGrace, resources: compile(routes()),
-		clientAddress: o.ClientAddress, failures: newFailures(), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
+		clientAddress: o.ClientAddress, failures: newFailures(), replays: newLimiter(replayRate, replayBurst), quota: newQuotaPolicy(svc.Quotas), now: time.Now,
 	}
 	if o.NoQuota {
 		h.quota = quotaPolicy{}
@@ -182,20 +183,25 @@ func New(svc *formsvc.Service, opts *Options) (*Handler, error) {
 	if h.logger == nil {
 		h.logger = slog.Default()
 	}
-	if h.ready == nil {
-		h.ready = svc.Ready
+	if o.Ready == nil {
+		o.Ready = svc.Ready
 	}
+	h.ready = newReadiness(o.Ready, h.logger)
 	return h, nil
 }
 
-// bound sets how much may be under way at once.
+// bound sets the limits of concurrent work.
 func (h *Handler) bound(o *Options) error {
 	if o.MaxTransfers < 0 || o.MaxRequests < 0 || o.MaxWaiting < 0 || o.MaxWait < 0 || o.MaxBodies < 0 {
 		return errors.New("httpx: options: MaxTransfers, MaxRequests, MaxWaiting, MaxWait and MaxBodies must not be negative")
 	}
-	h.transfers = make(chan struct{}, cmp.Or(o.MaxTransfers, DefaultMaxTransfers))
-	h.gate = newGate(cmp.Or(o.MaxRequests, DefaultMaxRequests), cmp.Or(o.MaxWaiting, DefaultMaxWaiting), cmp.Or(o.MaxWait, DefaultMaxWait))
-	h.bodies.limit = max(cmp.Or(o.MaxBodies, DefaultMaxBodies), h.maxBody)
+	h.timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	transfers := int64(cmp.Or(o.MaxTransfers, DefaultMaxTransfers))
+	h.transfers, h.exportWeight = newPool(transfers), max(1, transfers/exportsAtMost)
+	slots, waiting, wait := cmp.Or(o.MaxRequests, DefaultMaxRequests), cmp.Or(o.MaxWaiting, DefaultMaxWaiting), cmp.Or(o.MaxWait, DefaultMaxWait)
+	h.gate, h.listGate, h.heavyGate = newGate(slots, waiting, wait), newGate(min(slots, listSlots()), waiting, wait),
+		newGate(min(slots, heavySlots()), waiting, wait)
+	h.bodies = newPool(max(cmp.Or(o.MaxBodies, DefaultMaxBodies), 2*h.maxBody))
 	return nil
 }
 
@@ -212,23 +218,23 @@ func checkBaseURL(s string) (string, error) {
 	return strings.TrimRight(s, "/"), nil
 }
 
-// ServeHTTP answers one request. As [http.ServeMux] does, it sets Pattern of the request to
-// the method and pattern of the [Route], such as "GET /v1/campaigns/{uuid}", for whatever
-// is around it and measures or traces requests. Pattern stays as it is where there is no
-// such route.
+// ServeHTTP serves one request. As [http.ServeMux] does, it sets Pattern of the request to the method and pattern of
+// the [Route], such as "GET /v1/campaigns/{uuid}", for middleware that measures or traces requests. If no route
+// matches, it leaves Pattern as it is.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, _ := h.calls.Get().(*call)
 	if c == nil {
 		c = new(call)
 	}
 	c.begin(w, r)
+	c.h, c.limit = h, h.timeout
 	defer h.end(c)
 	if err := h.serve(c); err != nil {
 		h.fail(c, err)
 	}
 }
 
-// serve goes through the checks that all routes share, then the route's own.
+// serve runs the checks that all routes share, then the route's handler.
 func (h *Handler) serve(c *call) error {
 	resource := h.find(c)
 	if resource == nil {
@@ -255,7 +261,7 @@ func (h *Handler) serve(c *call) error {
 	return c.route.handle(h, c)
 }
 
-// fail answers with the problem that err is.
+// fail sends the problem document for err.
 func (h *Handler) fail(c *call, err error) {
 	p := problemOf(c.r.Context(), err)
 	if (p.status >= http.StatusInternalServerError || p.status == statusClientGone) && !p.told {
@@ -266,19 +272,19 @@ func (h *Handler) fail(c *call, err error) {
 		h.logger.LogAttrs(c.r.Context(), level, "request failed",
 			c.logged(slog.Int("status", p.status), slog.String("error", err.Error()))...)
 	}
-	if c.sent { // part of another answer is out: only cutting it short tells the client
+	if c.sent { // a part of another reply is out: only cutting it short tells the client
 		panic(http.ErrAbortHandler)
 	}
 	c.sendProblem(p)
 }
 
-// end gives the call back, or answers for a handler that panicked. A call that
-// panicked is not used again.
+// end puts the call back into the pool, or sends 500 for a handler that panicked. A call that panicked isn't used
+// again.
 func (h *Handler) end(c *call) {
 	v := recover()
 	c.leave()
-	h.bodies.give(c.weight)
-	c.weight = 0
+	c.pause()
+	h.release(c)
 	if v == nil {
 		c.reset()
 		h.calls.Put(c)
@@ -295,7 +301,7 @@ func (h *Handler) end(c *call) {
 	c.sendProblem(problemOf(c.r.Context(), errPanic))
 }
 
-// logged adds to a log record which request it is about.
+// logged adds the attributes that identify the request to those of a log record.
 func (c *call) logged(attrs ...slog.Attr) []slog.Attr {
 	pattern := ""
 	if c.route != nil {

@@ -1,8 +1,6 @@
 package httpx_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -62,8 +60,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// C8: paths that nothing cleans up and nothing redirects.
-func TestPathsThatAreNotClean(t *testing.T) {
+// C8: unclean paths are neither cleaned nor redirected.
+func TestUncleanPathsAreNotRedirected(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		response := w.response(campaign)
@@ -84,7 +82,7 @@ func TestPathsThatAreNotClean(t *testing.T) {
 			}
 			r.URL, r.RequestURI = u, path
 			w.send(r).is(404, "not_found")
-			r.Header.Del("Authorization") // the path comes before the key
+			r.Header.Del("Authorization") // the path is checked before the key
 			w.send(r).is(404, "not_found")
 		}
 		r := w.request("GET", "/", "")
@@ -100,7 +98,7 @@ func TestMethods(t *testing.T) {
 		response := w.response(campaign)
 		for path, allow := range map[string]string{
 			"/v1/campaigns": "GET, HEAD, POST", campaign: "GET, HEAD, PUT", campaign + "/responses": "GET, HEAD, POST",
-			response: "GET, HEAD, PATCH", "/v1/me": "GET, HEAD", "/": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
+			response: "GET, HEAD, PATCH, DELETE", "/v1/me": "GET, HEAD", "/": "GET, HEAD", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD",
 		} {
 			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "PROPFIND", "X"} {
 				if slices.Contains(strings.Split(allow, ", "), method) {
@@ -207,27 +205,8 @@ func TestLocation(t *testing.T) {
 	})
 }
 
-func TestHealth(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		noKey := func(r *http.Request) { r.Header.Del("Authorization") }
-		w.do("GET", "/healthz", "", noKey).is(200, "").has(`"ok"`, "status")
-		w.do("GET", "/readyz", "", noKey).is(200, "").has(`"ready"`, "status")
-		w.store.err = formsvc.ErrUnavailable
-		w.do("GET", "/healthz", "", noKey).is(200, "")
-		if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); a.header.Get("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
-		w.serve(&httpx.Options{Ready: func(context.Context) error { return nil }})
-		w.do("GET", "/readyz", "", noKey).is(200, "")
-		w.serve(&httpx.Options{Ready: func(context.Context) error { return errors.New("secret cause") }})
-		if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); strings.Contains(a.body, "secret") {
-			t.Errorf("tells the cause: %s", a.body)
-		}
-	})
-}
-
-// The request says which route took it, as that of http.ServeMux does, also when it is
-// refused; and nothing where there is none.
+// The request's Pattern is that of the route, as with http.ServeMux, also if the request is refused. Without a route it
+// stays unset.
 func TestPattern(t *testing.T) {
 	svc := newWorld(t, openMemory(t), nil).svc
 	api, err := httpx.New(svc, nil)

@@ -21,18 +21,18 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// world is a service with two accounts and the API over it.
+// A world is a service with two accounts, and the API over it.
 type world struct {
 	tb    testing.TB
 	store *faultyStore
 	blobs *faultyBlobs
 	svc   *formsvc.Service
-	api   http.Handler   // checked against the OpenAPI document, but in benchmarks
-	bare  *httpx.Handler // the one behind it
+	api   http.Handler   // checked against the OpenAPI document, except in benchmarks
+	bare  *httpx.Handler // the handler without the check
 	log   *bytes.Buffer
-	now   time.Time        // of the clock; moved by hand
+	now   time.Time        // of the clock; set by tests
 	clock func() time.Time // another clock, for benchmarks
-	seen  *strings.Builder // gets every answer as it is, unless nil
+	seen  *strings.Builder // gets every reply unless nil
 
 	mine, other tenant
 }
@@ -60,7 +60,7 @@ func newWorld(tb testing.TB, store formsvc.Store, opts *httpx.Options) *world {
 	w.clock = func() time.Time { return w.now }
 	w.blobs = &faultyBlobs{Store: memblob.New()}
 	if w.svc, err = formsvc.New(w.store, &formsvc.Options{
-		Blobs: w.blobs, MaxFile: maxFile, Quota: new(int), Now: func() time.Time { return w.clock() },
+		Blobs: w.blobs, MaxFile: maxFile, Quota: new(int), MaxKeys: new(int), Now: func() time.Time { return w.clock() },
 	}); err != nil {
 		tb.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func newWorld(tb testing.TB, store formsvc.Store, opts *httpx.Options) *world {
 	return w
 }
 
-// serve makes a new handler for the service.
+// serve creates a new handler for the service.
 func (w *world) serve(opts *httpx.Options) {
 	w.tb.Helper()
 	if opts == nil {
@@ -85,8 +85,8 @@ func (w *world) serve(opts *httpx.Options) {
 	w.bare, w.api = api, w.checked(api, opts.Authenticate != nil)
 }
 
-// checked puts a handler behind the check against the OpenAPI document. With open it
-// may let requests in without a key.
+// checked wraps a handler in the check against the OpenAPI document. open means that it may accept requests without a
+// key.
 func (w *world) checked(api *httpx.Handler, open bool) http.Handler {
 	if _, ok := w.tb.(*testing.B); ok {
 		return api
@@ -114,7 +114,7 @@ func (w *world) key(t tenant, permissions ...formsvc.Permission) string {
 	return value
 }
 
-// request makes a request as my key; edits change it.
+// request creates a request with the key of the first account; edits change it.
 func (w *world) request(method, target, body string, edits ...func(*http.Request)) *http.Request {
 	var reader io.Reader
 	if body != "" {
@@ -134,7 +134,7 @@ func (w *world) request(method, target, body string, edits ...func(*http.Request
 	return r
 }
 
-// do sends a request and checks what is true of every answer.
+// do sends a request and checks the invariants of every reply.
 func (w *world) do(method, target, body string, edits ...func(*http.Request)) *answer {
 	w.tb.Helper()
 	return w.send(w.request(method, target, body, edits...))
@@ -153,7 +153,7 @@ func (w *world) send(r *http.Request) *answer {
 	return a
 }
 
-// header sends a header with these lines only, and without any not at all.
+// header sets a header to these lines, or removes it if there are none.
 func header(name string, values ...string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Del(name)
@@ -165,7 +165,7 @@ func header(name string, values ...string) func(*http.Request) {
 
 func as(key string) func(*http.Request) { return header("Authorization", "Bearer "+key) }
 
-// answer is what came back.
+// An answer is the reply to a request.
 type answer struct {
 	tb     testing.TB
 	what   string
@@ -205,7 +205,7 @@ func (a *answer) check(method string) {
 		return
 	}
 	if strings.Contains(a.what, " /docs") && a.status < 300 {
-		return // docs_test.go looks at what that is
+		return // docs_test.go checks the documentation
 	}
 	want := "application/json"
 	if a.status >= 400 {
@@ -263,7 +263,7 @@ func (a *answer) checkProblem() {
 	a.tb.Helper()
 	p := a.problem()
 	if p.Type != "about:blank" || p.Title == "" || p.Detail == "" || p.Code == "" || p.Status != a.status ||
-		p.RequestID != a.header.Get("X-Request-Id") && a.header.Get("Idempotent-Replayed") == "" { // which names the first one
+		p.RequestID != a.header.Get("X-Request-Id") && a.header.Get("Idempotent-Replayed") == "" { // a replay has the id of the first request
 		a.errorf("incomplete problem: %s", a.body)
 	}
 	for _, e := range p.Errors {
@@ -317,7 +317,7 @@ func (a *answer) object() map[string]any {
 	return m
 }
 
-// at returns the value at a path of member names.
+// at returns the value at a path of field names.
 func (a *answer) at(path ...string) any {
 	a.tb.Helper()
 	var v any = a.object()
@@ -363,19 +363,19 @@ const (
 		`"responses":{"color":{"value":["blue"]}}}`
 )
 
-// campaign makes a campaign and returns its path.
+// campaign creates a campaign and returns its path.
 func (w *world) campaign(body string, edits ...func(*http.Request)) string {
 	w.tb.Helper()
 	return "/v1/campaigns/" + w.do("POST", "/v1/campaigns", body, edits...).is(201, "").text("uuid")
 }
 
-// response makes a response and returns its path.
+// response creates a response and returns its path.
 func (w *world) response(campaign string, edits ...func(*http.Request)) string {
 	w.tb.Helper()
 	return campaign + "/responses/" + w.do("POST", campaign+"/responses", plainResponse, edits...).is(201, "").text("uuid")
 }
 
-// total returns how many records a list has.
+// total returns the number of records in a list.
 func (w *world) total(list string, edits ...func(*http.Request)) int {
 	w.tb.Helper()
 	n, ok := w.do("GET", list, "", edits...).is(200, "").at("total").(float64)
@@ -385,13 +385,14 @@ func (w *world) total(list string, edits ...func(*http.Request)) int {
 	return int(n)
 }
 
-// faultyStore fails, or panics, on demand.
+// A faultyStore fails or panics on demand.
 type faultyStore struct {
 	formsvc.Store
 	err   error
 	panic any
 	calls atomic.Int64           // of KeyByHash
-	hold  atomic.Pointer[func()] // called before Response, by whoever takes it
+	ask   atomic.Pointer[func()] // called once, before a call of KeyByHash
+	hold  atomic.Pointer[func()] // called once, before a call of Response
 	pages func() error           // before Responses
 }
 
@@ -404,6 +405,9 @@ func (s *faultyStore) fail() error {
 
 func (s *faultyStore) KeyByHash(ctx context.Context, hash [32]byte) (formsvc.Key, error) {
 	s.calls.Add(1)
+	if ask := s.ask.Swap(nil); ask != nil {
+		(*ask)()
+	}
 	return s.Store.KeyByHash(ctx, hash)
 }
 

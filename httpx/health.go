@@ -1,11 +1,17 @@
 package httpx
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
 )
 
-// getHealth answers as long as the process does.
+// getHealth replies 200 while the process runs.
 func (h *Handler) getHealth(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
@@ -14,18 +20,94 @@ func (h *Handler) getHealth(c *call) error {
 	return c.send(http.StatusOK, noStore)
 }
 
-// getReadiness answers 503 while requests would fail.
+// getReadiness replies 503 while requests would fail. While only those fail that need some component, it replies 200 and names it.
 func (h *Handler) getReadiness(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	if err := h.ready(c.r.Context()); err != nil {
+	err := h.ready.ask(c.r.Context())
+	degraded, ok := errors.AsType[*formsvc.DegradedError](err)
+	switch {
+	case err == nil:
+		c.out = append(c.out, `{"status":"ready"}`...)
+	case ok:
+		c.out = append(c.out, `{"status":"degraded","components":`...)
+		c.out = append(appendStrings(c.out, degraded.Components), '}')
+	default:
 		return &problem{
 			status: http.StatusServiceUnavailable, code: "not_ready", cause: err,
-			told:   errors.Is(err, http.ErrServerClosed), // no failure, and asked for every second
-			detail: "The service can't take requests now.",
+			told:   true, // when the state changed
+			detail: "The service isn't ready.",
 		}
 	}
-	c.out = append(c.out, `{"status":"ready"}`...)
 	return c.send(http.StatusOK, noStore)
+}
+
+const (
+	// readyFor is how long a result of Options.Ready is used. Anyone may ask, and a check costs the store and the blob store a call.
+	readyFor = time.Second
+	// readyTimeout limits a check. Service.Ready takes at most 3 seconds.
+	readyTimeout = 5 * time.Second
+)
+
+// readiness runs checks, one at a time, and logs when their result changes.
+type readiness struct {
+	check  func(context.Context) error
+	logger *slog.Logger
+	turn   chan struct{} // held during a check
+
+	err   error
+	until time.Time // when err is outdated
+}
+
+func newReadiness(check func(context.Context) error, logger *slog.Logger) *readiness {
+	return &readiness{check: check, logger: logger, turn: make(chan struct{}, 1)}
+}
+
+// ask returns the result of a check that began less than a second ago, or of a new one.
+func (r *readiness) ask(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-r.turn }()
+	now := time.Now()
+	if now.Before(r.until) {
+		return r.err
+	}
+	// The result is for the others too, so it doesn't end with this request.
+	checking, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
+	err := r.check(checking)
+	r.log(ctx, err)
+	r.err, r.until = err, now.Add(readyFor)
+	return err
+}
+
+// log says what changed since the last check.
+func (r *readiness) log(ctx context.Context, err error) {
+	was, is := stateOf(r.err), stateOf(err)
+	switch {
+	case was == is || errors.Is(err, http.ErrServerClosed): // that is expected
+	case is == "":
+		r.logger.InfoContext(ctx, "ready again")
+	case is == stateFailed:
+		r.logger.ErrorContext(ctx, "not ready", slog.Any("error", err))
+	default:
+		r.logger.WarnContext(ctx, "degraded", slog.Any("error", err))
+	}
+}
+
+const stateFailed = "failed"
+
+// stateOf returns "" for a service that is ready, stateFailed for one that isn't, and otherwise the components that fail.
+func stateOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	if degraded, ok := errors.AsType[*formsvc.DegradedError](err); ok {
+		return fmt.Sprint(degraded.Components)
+	}
+	return stateFailed
 }

@@ -5,51 +5,48 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A onceState is what a call with an Idempotency-Key knows of itself. The zero
-// value is a call without one.
+// A onceState is the idempotency state of a call. The zero value is a call without an Idempotency-Key.
 type onceState struct {
 	key string
-	// sum is of all that was asked for. With whole it was known before the call did
-	// anything, so that also a refusal can be remembered.
+	// sum is the hash of the whole request. If whole is set, it was known before the call changed anything, so that a
+	// refusal can be stored too.
 	sum     [sha256.Size]byte
 	whole   bool
-	settled bool // whether what is remembered of the key has been found
+	settled bool // whether the stored reply for the key has been looked up
 }
 
-// A reply is the answer to a call that did something.
+// A reply is the reply to a call that changed something.
 type reply struct {
 	status   int
 	etag     string // "" for none
 	location string // "" for none
 	body     []byte // a JSON object
-	// secret is shown in the answer, as its last member, and never kept: a repeated
-	// call is answered without it.
+	// secret is shown as the last field of the reply, and never stored: a replay has no secret.
 	secret string
-	about  formsvc.ID // the response with whose erasure the answer goes; "" for none
-	// sum is of all that was asked for where only the result tells it.
+	about  formsvc.ID // the response whose erasure deletes the stored reply; "" for none
+	// sum is the hash of the whole request, for requests that are known only once the result is.
 	sum [sha256.Size]byte
 }
 
-// once answers a POST that changes something, so that it happens once however
-// often it is sent with the same Idempotency-Key. All that changes is done by one
-// call of one method of svc, which is a view for this request: it knows the key, and
-// who acts. render makes the answer from the result, appending the body to b. It
-// may run inside the unit, on another goroutine and more than once, so it must only
-// look at its arguments and at what doesn't change.
+// once serves a POST that changes something. The change happens once, however often the request arrives with the same
+// Idempotency-Key. The function do makes the whole change in one call of one method of svc, which is a view of the
+// service for this request: it knows the key and the principal. The function render builds the reply from the result
+// and appends the body to b. It may run inside the transaction, on another goroutine and more than once, so it must use
+// only its arguments and constants.
 //
 //	return once(h, c, func(svc *formsvc.Service) (formsvc.Campaign, error) {
-//		return svc.Campaigns.Create(c.r.Context(), c.who.AccountID, in)
+//		return svc.Campaigns.Create(c.ctx(), c.who.AccountID, in)
 //	}, func(campaign *formsvc.Campaign, b []byte) reply {
 //		return reply{status: http.StatusCreated, body: appendCampaign(b, campaign), …}
 //	})
 //
-// T must be what the method gives to [formsvc.Once.Reply]. A handler reads the body with
-// readJSON or readOptionalJSON before. Whatever problem it returns, here or later, is
-// remembered by serveOnce.
+// T must be the type that the method passes to [formsvc.Once.Reply]. Before, the handler reads the body with readJSON
+// or readOptionalJSON. serveOnce stores the problems that the handler returns, before or here.
 func once[T any](
 	h *Handler, c *call, do func(svc *formsvc.Service) (T, error), render func(result *T, b []byte) reply,
 ) error {
@@ -64,9 +61,9 @@ func once[T any](
 	for range recalls {
 		kept, result, err := keyed(c, svc, do, render)
 		switch {
-		case err == nil && kept == nil: // the method remembers nothing; a test finds that out
+		case err == nil && kept == nil: // the method stores no reply; a test finds that out
 			return c.reply(render(&result, nil))
-		case err == nil: // what is sent is what a repetition gets
+		case err == nil: // send the same bytes that a replay gets
 			return c.reply(*kept)
 		case !errors.Is(err, formsvc.ErrRepeated):
 			return err
@@ -78,7 +75,7 @@ func once[T any](
 	return errUnsettled
 }
 
-// keyed does it with the key, and returns what was kept of the result.
+// keyed makes the change with the key. It returns the stored reply and the result.
 func keyed[T any](
 	c *call, svc *formsvc.Service, do func(svc *formsvc.Service) (T, error), render func(result *T, b []byte) reply,
 ) (kept *reply, result T, err error) {
@@ -99,18 +96,18 @@ func keyed[T any](
 	return kept, result, err
 }
 
-// recalls bounds how often a call is tried again because what it repeated is too
-// old: once, unless clocks differ.
+// recalls is how often a call is tried if the stored reply that it repeats has expired: once is enough, unless clocks
+// differ.
 const recalls = 3
 
 var errUnsettled = fmt.Errorf("httpx: a record of the key comes and goes: %w", formsvc.ErrUnavailable)
 
-// service returns the service for a call that changes something. Where there is an
-// audit trail, the trail names the key. An embedder's own authentication may know no
-// key; then it names who the embedder says it is, or else whoever the Service is for.
+// service returns the service for a call that changes something. The audit trail, where there is one, names the key. If
+// the host application authenticated the request without a key, it names that principal, or else the default actor of
+// the Service.
 func (h *Handler) service(c *call) *formsvc.Service {
 	switch {
-	case c.route.Permission != formsvc.WebhooksWrite:
+	case c.route.Permission != formsvc.WebhooksWrite && c.route.Method != http.MethodDelete:
 		return h.svc
 	case c.who.KeyID != "":
 		return h.svc.As("key " + string(c.who.KeyID))
@@ -121,14 +118,14 @@ func (h *Handler) service(c *call) *formsvc.Service {
 	}
 }
 
-// remembered returns what is kept of the answer.
+// remembered returns the part of the reply that is stored.
 func (a *reply) remembered(sum [sha256.Size]byte) formsvc.Reply {
 	return formsvc.Reply{
 		Request: sum, Status: a.status, ETag: a.etag, Location: a.location, Body: a.body, ResponseID: a.about,
 	}
 }
 
-// reply answers.
+// reply sends the reply.
 func (c *call) reply(a reply) error {
 	if a.etag != "" {
 		c.setHeader("Etag", a.etag)
@@ -144,8 +141,8 @@ func (c *call) reply(a reply) error {
 	return c.send(a.status, noStore)
 }
 
-// serveOnce serves a POST with an Idempotency-Key: at most one at a time here, and
-// what the route refused is remembered like what it did.
+// serveOnce serves a POST with an Idempotency-Key. It serves one at a time for each key here, and stores refusals as
+// well as changes.
 func (h *Handler) serveOnce(c *call) error {
 	key, err := idempotencyKey(c.r.Header)
 	if err != nil {
@@ -155,7 +152,7 @@ func (h *Handler) serveOnce(c *call) error {
 	if err != nil {
 		return &problem{
 			status: http.StatusConflict, code: "idempotency_in_flight", passing: true, cause: err,
-			detail: "A request with this Idempotency-Key is being served. Wait for its answer, then try again.",
+			detail: "A request with this Idempotency-Key is in progress. Wait for its reply, then retry.",
 		}
 	}
 	defer end()
@@ -166,8 +163,8 @@ func (h *Handler) serveOnce(c *call) error {
 	return nil
 }
 
-// idempotencyKey returns the one key in the header. The quotes that the IETF draft
-// wants around it are a part of it like any other character.
+// idempotencyKey returns the key in the only Idempotency-Key header. The quotes of the IETF draft are part of the key
+// like any other character.
 func idempotencyKey(header http.Header) (string, error) {
 	values := header["Idempotency-Key"]
 	if len(values) == 1 && formsvc.CheckIdempotencyKey(values[0]) == nil {
@@ -178,7 +175,7 @@ func idempotencyKey(header http.Header) (string, error) {
 		formsvc.MaxIdempotencyKey))
 }
 
-// readWhole notes that the body, which is in c.body, was read to its end.
+// readWhole records that the whole body was read into c.body.
 func (c *call) readWhole() {
 	if c.once.key == "" {
 		return
@@ -190,9 +187,8 @@ func (c *call) readWhole() {
 	c.once.whole = true
 }
 
-// settle returns the answer to a call that failed, which is that of an earlier call
-// with the key if there was one: by now the same may be refused. What a client can
-// do nothing about but try again is not remembered.
+// settle returns the error of a failed call, after sending the reply of an earlier call with the key if there is one:
+// what succeeded then may be refused now. It stores the problem, except one that the client can only retry.
 func (h *Handler) settle(c *call, err error) error {
 	p := problemOf(c.r.Context(), err)
 	if c.sent || !c.once.whole || c.once.settled || !p.lasting() {
@@ -206,7 +202,7 @@ func (h *Handler) settle(c *call, err error) error {
 			return err
 		}
 		kept := reply{status: p.status, body: p.append(nil, c.requestID)}
-		failed := h.svc.Remember(c.r.Context(), c.who.AccountID, c.once.key, kept.remembered(c.once.sum))
+		failed := h.svc.Remember(c.ctx(), c.who.AccountID, c.once.key, kept.remembered(c.once.sum))
 		if failed == nil {
 			return err
 		}
@@ -220,8 +216,8 @@ func (h *Handler) settle(c *call, err error) error {
 	return errUnsettled
 }
 
-// lasting reports whether the problem tells of the call itself and not of who sent
-// it, of how often, or of us.
+// lasting reports whether the problem depends on the request itself, and not on the principal, on limits, or on the
+// server.
 func (p *problem) lasting() bool {
 	switch p.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, statusClientGone:
@@ -230,10 +226,9 @@ func (p *problem) lasting() bool {
 	return p.status < http.StatusInternalServerError
 }
 
-// replay answers with what is remembered of the key, and reports whether there was
-// anything.
+// replay sends the stored reply for the key, and reports whether there was one.
 func (h *Handler) replay(c *call) (done bool, err error) {
-	a, err := h.svc.Recall(c.r.Context(), c.who.AccountID, c.once.key)
+	a, err := h.svc.Recall(c.ctx(), c.who.AccountID, c.once.key)
 	if errors.Is(err, formsvc.ErrNotFound) {
 		return false, nil
 	}
@@ -244,8 +239,7 @@ func (h *Handler) replay(c *call) (done bool, err error) {
 	return true, h.sendAgain(c, &a)
 }
 
-// sendAgain answers with an answer that was given before, if it was to the same
-// question.
+// sendAgain sends a stored reply if it belongs to the same request.
 func (h *Handler) sendAgain(c *call, a *formsvc.Reply) error {
 	if a.Request != c.once.sum {
 		return &problem{
@@ -253,12 +247,21 @@ func (h *Handler) sendAgain(c *call, a *formsvc.Reply) error {
 			detail: "This Idempotency-Key was used for another request. Send a new one with every new request.",
 		}
 	}
-	h.uncount(c) // the one place that all replays pass
+	h.uncount(c) // all replays pass here
+	if wait, ok := h.replays.take(string(c.who.KeyID), h.now()); !ok {
+		return &problem{
+			status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: seconds(wait),
+			detail: "The key repeats requests too fast. Its limit is " + strconv.Itoa(replayRate) + " repeated requests a second.",
+		}
+	}
+	if err := c.reserve(len(a.Body)); err != nil {
+		return err
+	}
 	c.w.Header()["Idempotent-Replayed"] = replayed
 	if a.Status == http.StatusGone {
 		return &problem{
 			status: http.StatusGone, code: "erased",
-			detail: "What this call made was erased. To make something new, send another Idempotency-Key.",
+			detail: "The result of this call was erased. To create something new, send another Idempotency-Key.",
 		}
 	}
 	if a.Status < http.StatusBadRequest {
@@ -269,6 +272,12 @@ func (h *Handler) sendAgain(c *call, a *formsvc.Reply) error {
 	c.write()
 	return nil
 }
+
+// How many stored replies a key gets: per second, and at once. They don't count for the quota.
+const (
+	replayRate  = 200
+	replayBurst = 5 * replayRate
+)
 
 //nolint:gochecknoglobals // immutable
 var replayed = []string{"true"}

@@ -10,9 +10,8 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// What an operation refused is remembered like what it did, also when the same would
-// be done by now.
-func TestRefusalsAreRemembered(t *testing.T) {
+// A refusal is replayed like a success, even if the request would succeed by now.
+func TestRefusalsAreReplayed(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		closed := w.campaign(`{"title":"Closed","status":"closed"}`)
 		w.webhook(hookBody("taken"))
@@ -42,9 +41,33 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	})
 }
 
-// What says nothing of the call itself is not remembered: who sent it, a body that was
-// not read to its end, or a delivery that is on its way right now.
-func TestWhatIsNotRemembered(t *testing.T) {
+// The pointer of a stored refusal may name a person, who is erased from it, and only from it.
+func TestErasureOfRefusals(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		list := w.campaign(`{"title":"x","modules":[{"name":"language"}]}`) + "/responses"
+		refused := func(name string) func(key string) *answer {
+			body := `{"user":{"email":"bob@example.com"},"responses":{"` + name + `":{"value":["x"]}}}`
+			return func(key string) *answer { return w.do("POST", list, body, once(key)) }
+		}
+		eve, odd, adam := refused("Eve@example.com"), refused("o/dd~@example.com"), refused("adam@example.com")
+		eve("eve").is(422, "validation_failed").fresh()
+		odd("odd").is(422, "validation_failed").fresh()
+		kept := adam("adam").is(422, "validation_failed").fresh()
+		for _, email := range []string{"eve@example.com", "o/dd~@example.com"} {
+			receipt, err := w.svc.Erasure.Person(t.Context(), w.mine.account.ID, email, nil)
+			if err != nil || receipt.Answers != 1 {
+				t.Errorf("%s: %+v, %v", email, receipt, err)
+			}
+		}
+		eve("eve").is(410, "erased")
+		odd("odd").is(410, "erased")
+		adam("adam").repeats(kept)
+	})
+}
+
+// Refusals that don't depend on the request itself aren't stored: for a principal, for an incomplete body, or while a
+// delivery is in progress.
+func TestTransientRefusalsAreNotReplayed(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		w.serve(&httpx.Options{MaxBody: 1000})
 		list, key := w.campaign(plainCampaign)+"/responses", once("k")
@@ -58,7 +81,7 @@ func TestWhatIsNotRemembered(t *testing.T) {
 		w.do("POST", list, plainResponse, key, func(r *http.Request) { r.Body = http.MaxBytesReader(nil, r.Body, 10) }).is(413, "")
 		first := w.do("POST", list, plainResponse, key).is(201, "").fresh()
 
-		// A replay needs what the call needs.
+		// A replay needs the same permission as the call.
 		w.do("POST", list, plainResponse, key, as(w.key(w.mine, formsvc.ResponsesRead))).is(403, "").fresh()
 		w.do("POST", list, plainResponse, key, as(w.key(w.mine, formsvc.ResponsesWrite))).repeats(first)
 
@@ -70,13 +93,13 @@ func TestWhatIsNotRemembered(t *testing.T) {
 		if a.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After")
 		}
-		w.now = w.now.Add(formsvc.IdempotencyTTL / 2) // by then the claim is lost
+		w.now = w.now.Add(formsvc.IdempotencyTTL / 2) // the claim has expired by then
 		w.do("POST", path, "", once("again")).is(200, "").fresh()
 	})
 }
 
-// D10: a secret is in the first answer and nowhere else.
-func TestSecretsAreNotRemembered(t *testing.T) {
+// D10: the first reply has the secret, and replays don't.
+func TestReplaysHaveNoSecret(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		made := w.do("POST", "/v1/webhooks", hookBody("in"), once("made")).is(201, "")
 		path := "/v1/webhooks/" + made.text("uuid") + "/rotate"
@@ -95,7 +118,7 @@ func TestSecretsAreNotRemembered(t *testing.T) {
 	})
 }
 
-// What changes webhooks names the key in the audit trail, once.
+// The audit trail names the key once for each change of a webhook.
 func TestWebhooksAreAudited(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		hook := w.do("POST", "/v1/webhooks", hookBody("in"), once("made")).is(201, "")
@@ -125,8 +148,8 @@ func TestWebhooksAreAudited(t *testing.T) {
 	})
 }
 
-// What was done for a person who was erased since has no answer any more.
-func TestErasedAnswers(t *testing.T) {
+// Erasing a person's data deletes the stored replies that contain it.
+func TestErasureDeletesStoredReplies(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		response := w.response(campaign, once("response"))
@@ -149,7 +172,7 @@ func TestErasedAnswers(t *testing.T) {
 	})
 }
 
-// A replay is not counted; what is done or refused is.
+// A replay doesn't count for the quota; a change or a refusal does.
 func TestReplaysCostNoQuota(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		left := func(a *answer) int {

@@ -17,7 +17,7 @@ import (
 
 func once(key string) func(*http.Request) { return header("Idempotency-Key", key) }
 
-// fresh checks that the answer is not a replay.
+// fresh checks that the reply isn't a replay.
 func (a *answer) fresh() *answer {
 	a.tb.Helper()
 	if got := a.header.Get("Idempotent-Replayed"); got != "" {
@@ -26,8 +26,7 @@ func (a *answer) fresh() *answer {
 	return a
 }
 
-// repeats checks that the answer is a replay of another one, which may have shown
-// a secret.
+// repeats checks that the reply is a replay of another one; the first one may have shown a secret.
 func (a *answer) repeats(first *answer) *answer {
 	a.tb.Helper()
 	body, _, secret := strings.Cut(first.body, `,"secret":"`)
@@ -48,7 +47,7 @@ func (a *answer) repeats(first *answer) *answer {
 	return a
 }
 
-// Every route that takes a POST is done once, and its key is good for nothing else.
+// Every POST happens once, and its key is refused for any other request.
 func TestEveryPostHappensOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		for _, s := range w.requests(w.pair()) {
@@ -70,14 +69,14 @@ func TestEveryPostHappensOnce(t *testing.T) {
 	})
 }
 
-// pair returns the paths of a campaign and a response.
+// pair creates a campaign and a response and returns their paths.
 func (w *world) pair() (campaign, response string) {
 	w.tb.Helper()
 	campaign = w.campaign(plainCampaign)
 	return campaign, w.response(campaign)
 }
 
-// nodes returns n handlers, each with a service of its own, over the same store.
+// nodes returns n handlers, each with its own service, over the same store.
 func (w *world) nodes(n int) []http.Handler {
 	w.tb.Helper()
 	nodes := []http.Handler{w.api}
@@ -95,8 +94,8 @@ func (w *world) nodes(n int) []http.Handler {
 	return nodes
 }
 
-// E1: the same request a hundred times at once, on one node and on two.
-func TestHundredAtOnceHappenOnce(t *testing.T) {
+// E1: a hundred concurrent requests with one key change something once, on one node and on two.
+func TestConcurrentRetriesHappenOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign, response := w.pair()
 		for n := range 2 {
@@ -117,7 +116,7 @@ func TestHundredAtOnceHappenOnce(t *testing.T) {
 		if n, blobs := w.total(response+"/files"), w.blobCount(); n != blobs {
 			t.Errorf("%d files, %d blobs", n, blobs)
 		}
-		w.settle(5) // of three responses and two files
+		w.settle(5) // three of responses and two of files
 		events := w.do("GET", "/v1/events?event=response.created", "").is(200, "")
 		if items, _ := events.at("items").([]any); len(items) != 3 {
 			t.Errorf("%d events of 3 responses", len(items))
@@ -125,8 +124,7 @@ func TestHundredAtOnceHappenOnce(t *testing.T) {
 	})
 }
 
-// hundred sends a request a hundred times: one is done, the others are its replays or
-// are told that it is under way.
+// hundred sends a request a hundred times: one succeeds, and the others get its replay or a conflict.
 func (w *world) hundred(nodes []http.Handler, target, body string, key func(*http.Request)) {
 	w.tb.Helper()
 	var (
@@ -165,8 +163,8 @@ func (w *world) hundred(nodes []http.Handler, target, body string, key func(*htt
 	}
 }
 
-// E2: a key belongs to an account and to one request.
-func TestKeyIsOfOneRequest(t *testing.T) {
+// E2: a key belongs to one account and one request.
+func TestKeyBelongsToOneRequest(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign, other := w.campaign(plainCampaign), w.campaign(plainCampaign)
 		key := once("k")
@@ -184,8 +182,8 @@ func TestKeyIsOfOneRequest(t *testing.T) {
 	})
 }
 
-// E3: a bad key is refused before anything happens; other methods don't know it.
-func TestBadKeys(t *testing.T) {
+// E3: an invalid key is refused before anything happens; other methods ignore it.
+func TestInvalidIdempotencyKeys(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		for _, values := range [][]string{
 			{""}, {strings.Repeat("k", 256)}, {"k k"}, {" k"}, {"schlüssel"}, {"k\x7f"}, {"k\tk"}, {"k\x00"}, {"k", "k"}, {"k", "l"},
@@ -209,8 +207,8 @@ func TestBadKeys(t *testing.T) {
 	})
 }
 
-// E4: what failed is tried again, and nothing is left under way.
-func TestFailuresAreNotRemembered(t *testing.T) {
+// E4: a failed call can be retried, and leaves no claim behind.
+func TestFailuresAreNotReplayed(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list, key := w.campaign(plainCampaign)+"/responses", once("k")
 		for _, err := range []error{formsvc.ErrUnavailable, formsvc.ErrNoSpace, formsvc.ErrUnknownOutcome, errors.New("any")} {
@@ -236,8 +234,8 @@ func TestFailuresAreNotRemembered(t *testing.T) {
 	})
 }
 
-// E5: after 24 hours a key is new, whether the record was deleted or not.
-func TestKeysAreNewAfterADay(t *testing.T) {
+// E5: a key expires after 24 hours, even if its row still exists.
+func TestIdempotencyKeysExpireAfter24Hours(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list, key := w.campaign(plainCampaign)+"/responses", once("k")
 		uploads := w.response(strings.TrimSuffix(list, "/responses")) + "/files"
@@ -263,9 +261,8 @@ func TestKeysAreNewAfterADay(t *testing.T) {
 	})
 }
 
-// What is seen of a record later doesn't change the answer to the call that made it,
-// nor does it matter that the same would be refused by now.
-func TestFirstAnswerCounts(t *testing.T) {
+// A replay returns the first reply, even if the record has changed or the request would be refused by now.
+func TestReplayReturnsTheFirstReply(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign, key := w.campaign(plainCampaign), once("k")
 		first := w.do("POST", campaign+"/responses", plainResponse, key).is(201, "")

@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// An upload that is repeated is compared by what was uploaded, and stored once.
+// A repeated upload is compared by its file, and stored once.
 func TestUploadsHappenOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list, content := w.uploads(), noise(200_000)
@@ -21,7 +21,7 @@ func TestUploadsHappenOnce(t *testing.T) {
 		anew := func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data; boundary="+second) }
 		key := once("k")
 		first := w.do("POST", list, form, asForm, key).is(201, "").fresh()
-		w.blobs.putErr = formsvc.ErrUnavailable // from here on nothing is stored
+		w.blobs.putErr = formsvc.ErrUnavailable // nothing can be stored from here on
 		w.do("POST", list, form, asForm, key).repeats(first)
 		w.do("POST", list, strings.ReplaceAll(form, boundary, second), asForm, anew, key).repeats(first)
 		w.do("POST", list+"?module=cv", content, named("attachment; filename=a.txt"), header("Content-Type", "text/plain"), key).
@@ -42,9 +42,8 @@ func TestUploadsHappenOnce(t *testing.T) {
 	})
 }
 
-// A refused upload changed nothing, so its key is free. One that repeats another must
-// still be in order to be compared.
-func TestRefusedUploadsAreNotRemembered(t *testing.T) {
+// A refused upload changes nothing, so its key can be reused. A retry must be valid too, to be compared.
+func TestRefusedUploadsAreNotReplayed(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list, key := w.uploads(), once("k")
 		refuse := func() {
@@ -72,15 +71,15 @@ func TestRefusedUploadsAreNotRemembered(t *testing.T) {
 	})
 }
 
-// Two uploads with one key at once: here the second is told so, and on another node
-// one of them is kept, with its blob.
-func TestUploadsAtOnce(t *testing.T) {
+// Of two concurrent uploads with one key, the second gets a conflict on the same node. On two nodes one of them is
+// kept, with its blob.
+func TestConcurrentUploadsWithOneKey(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list, key := w.uploads(), once("k")
 		theirs := w.response(w.campaign(plainCampaign, as(w.other.key)), as(w.other.key)) + "/files"
 		nodes := w.nodes(2)
 		var beside []*answer
-		w.blobs.stored = func(context.Context) error { // the first is under way
+		w.blobs.stored = func(context.Context) error { // while the first is in progress
 			w.blobs.stored = nil
 			beside = append(beside, w.do("POST", list, "x", key), w.do("POST", theirs, "x", key, as(w.other.key)))
 			w.api = nodes[1]
@@ -99,7 +98,7 @@ func TestUploadsAtOnce(t *testing.T) {
 			t.Errorf("%d files, and %d blobs of both accounts", files, blobs)
 		}
 
-		// The other node took the key for another file.
+		// The other node used the key for another file.
 		w.blobs.stored = func(context.Context) error {
 			w.blobs.stored, w.api = nil, nodes[1]
 			w.do("POST", list, "y", once("l")).is(201, "").fresh()
@@ -111,7 +110,7 @@ func TestUploadsAtOnce(t *testing.T) {
 			t.Errorf("%d files, and %d blobs of both accounts", files, blobs)
 		}
 
-		// What took the key is too old by our clock: the body is gone by then.
+		// The stored reply has expired by our clock, but the body is read already.
 		w.blobs.stored = func(ctx context.Context) error {
 			w.blobs.stored = nil
 			return w.store.Note(ctx, formsvc.Change{Idempotency: &formsvc.IdempotencyRecord{
@@ -126,8 +125,8 @@ func TestUploadsAtOnce(t *testing.T) {
 	})
 }
 
-// Replays of uploads take the places of uploads: they take as long.
-func TestReplaysOfUploadsAreTransfers(t *testing.T) {
+// Replays of uploads count as transfers, since they take as long.
+func TestUploadReplaysCountAsTransfers(t *testing.T) {
 	w := newWorld(t, openMemory(t), &httpx.Options{MaxTransfers: 1})
 	list, key := w.uploads(), once("k")
 	w.do("POST", list, "x", key).is(201, "")

@@ -8,7 +8,7 @@ import (
 
 var uuidInAnyCase = regexp.MustCompile(`[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
 
-// wantLowerCase checks that no identifier in an answer has a digit in upper case.
+// wantLowerCase checks that all identifiers in a reply are in lower case.
 func (a *answer) wantLowerCase() {
 	a.tb.Helper()
 	texts := []string{a.body}
@@ -26,10 +26,10 @@ func (a *answer) wantLowerCase() {
 	}
 }
 
-// inUpperCase writes the identifiers in a text in upper case.
+// inUpperCase returns the text with its identifiers in upper case.
 func inUpperCase(s string) string { return uuidInAnyCase.ReplaceAllStringFunc(s, strings.ToUpper) }
 
-// Identifiers are taken in any case on every route, and answered in lower case.
+// Every route accepts identifiers in any case, and replies in lower case.
 func TestIdentifiersInUpperCase(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
@@ -47,7 +47,7 @@ func TestIdentifiersInUpperCase(t *testing.T) {
 		if signed.is(201, "").wantLowerCase(); signed.text("fileUuid") != file {
 			t.Errorf("signed %s, wanted %s", signed.text("fileUuid"), file)
 		}
-		w.settle(1)
+		w.settle(9)
 		events := "/v1/events?campaignUuid=" + strings.TrimPrefix(campaign, "/v1/campaigns/")
 		lower, upper := w.do("GET", events, ""), w.do("GET", inUpperCase(events), "")
 		if lower.body != upper.body || !strings.Contains(lower.body, "response.created") {
@@ -56,8 +56,8 @@ func TestIdentifiersInUpperCase(t *testing.T) {
 	})
 }
 
-// An export goes on after an identifier in upper case, too.
-func TestExportGoesOnAfterUpperCase(t *testing.T) {
+// An export accepts an identifier in upper case as its cursor.
+func TestExportCursorInUpperCase(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		for range 3 {
@@ -72,8 +72,8 @@ func TestExportGoesOnAfterUpperCase(t *testing.T) {
 	})
 }
 
-// A POST that is repeated with its identifiers in another case is the same POST.
-func TestRepeatedInUpperCase(t *testing.T) {
+// A retry with identifiers in another case is the same request.
+func TestReplayWithUpperCaseIdentifiers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		for _, path := range []string{campaign + "/responses", w.response(campaign) + "/files"} {

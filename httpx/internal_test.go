@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A call that waits for its next request holds nothing large.
-func TestCallsLetGoOfLargeBuffers(t *testing.T) {
+// A pooled call keeps no large buffer.
+func TestPooledCallsDropLargeBuffers(t *testing.T) {
 	c := new(call)
 	for _, size := range []int{100, keep / 2, keep * 4} {
 		c.begin(httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil))
@@ -36,8 +36,8 @@ func TestCallsLetGoOfLargeBuffers(t *testing.T) {
 	}
 }
 
-// V2: small elements must not become much memory. The bound is that of
-// encoding/json into any, which the reliability goals were set by.
+// V2: small elements must not take much memory. The limit is that of encoding/json into any, on which the reliability
+// goals are based.
 func TestMemoryOfHostileBodies(t *testing.T) {
 	var headers strings.Builder
 	for i := range 1 << 20 / 8 {
@@ -122,7 +122,7 @@ func TestPositionRoundTrip(t *testing.T) {
 	}
 }
 
-// The body is read as it comes, however it comes.
+// The body may arrive in pieces of any size.
 func TestReadInPieces(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 5_000)
 	for _, size := range []int{1, 7, 4096, 100_000} {

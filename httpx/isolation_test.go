@@ -11,11 +11,10 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// identifier matches what stands for an identifier in a pattern.
+// identifier matches an identifier's placeholder in a pattern.
 var identifier = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// identifiers makes a record of every kind for the holder of a key, and returns
-// what may stand in its place in a pattern.
+// identifiers creates a record of every kind with a key, and returns the identifiers by their placeholders.
 func (w *world) identifiers(key string) map[string]string {
 	w.tb.Helper()
 	campaign := w.campaign(plainCampaign, as(key))
@@ -30,24 +29,23 @@ func (w *world) identifiers(key string) map[string]string {
 	}
 }
 
-// withoutIdentifiers are the routes that name no record: lists, which have the
-// account's own only, creations, and what is about the key or the service.
+// withoutIdentifiers lists the routes that name no record: lists, creations, and routes about the key or the service.
 func withoutIdentifiers() []string {
 	return []string{
 		"listCampaigns", "createCampaign", "listWebhooks", "createWebhook", "listEvents", "getMe",
 	}
 }
 
-// F1: a record of another account is no record, whatever is asked of it and
-// whatever is right beside it: the answer is the same to the byte.
-func TestAnotherAccountsIdentifiers(t *testing.T) {
+// F1: for a record of another account the reply is the same, byte for byte, as for none, whatever else in the path is
+// right.
+func TestForeignIdentifiersLookUnknown(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		samples := w.requests(campaign, w.response(campaign))
 		theirs, own := w.identifiers(w.mine.key), w.identifiers(w.other.key)
 		before := w.belongings(theirs)
 		asked := 0
-		samples = slices.DeleteFunc(samples, func(s sample) bool { return s.Public }) // those are of no account
+		samples = slices.DeleteFunc(samples, func(s sample) bool { return s.Public }) // those belong to no account
 		for _, s := range samples {
 			names := identifier.FindAllString(s.Pattern, -1)
 			if (len(names) == 0) != slices.Contains(withoutIdentifiers(), s.Name) {
@@ -58,7 +56,7 @@ func TestAnotherAccountsIdentifiers(t *testing.T) {
 					t.Fatalf("%s: no record for %s", s.Name, name)
 				}
 			}
-			for choice := 1; choice < 1<<len(names); choice++ { // which of them are not the asker's own
+			for choice := 1; choice < 1<<len(names); choice++ { // which identifiers belong to the other account
 				foreign, nowhere := s.Pattern, s.Pattern
 				for i, name := range names {
 					id, none := own[name], own[name]
@@ -79,8 +77,8 @@ func TestAnotherAccountsIdentifiers(t *testing.T) {
 				t.Errorf("%s was\n%s\nand is\n%s", path, before[path], body)
 			}
 		}
-		// The asker's own are found, so that the others were refused for their reason.
-		slices.SortStableFunc(samples, func(a, b sample) int { // what deletes comes last
+		// Own records are found, which shows that the others were refused for their account.
+		slices.SortStableFunc(samples, func(a, b sample) int { // deletions come last
 			return deletes(a) - deletes(b)
 		})
 		for _, s := range samples {
@@ -102,20 +100,23 @@ func deletes(s sample) int {
 	return 0
 }
 
-// sameAsNone compares what another account is told of a record with what it is
-// told where there is none, with and without conditions.
+// sameAsNone compares the replies for another account's record and for none, with and without conditions.
 func (w *world) sameAsNone(s sample, foreign, nowhere string) {
 	w.tb.Helper()
 	status, code := 404, "not_found"
-	if s.Name == "deleteWebhook" { // as it shall be, so it is
+	if s.Name == "deleteWebhook" { // it succeeds for any identifier
 		status, code = 204, ""
 	}
 	methods, conditions := []string{s.Method}, []string{""}
-	switch s.Method { // others refuse conditions before they look for anything
+	switch s.Method { // other methods refuse conditions first
 	case http.MethodGet:
 		methods, conditions = append(methods, http.MethodHead), []string{"", "If-None-Match", "If-Match"}
 	case http.MethodPut, http.MethodPatch:
 		conditions = []string{"", "If-Match"}
+	case http.MethodDelete:
+		if s.Name != "deleteWebhook" {
+			conditions = []string{"", "If-Match"}
+		}
 	}
 	for _, method := range methods {
 		for _, condition := range conditions {
@@ -140,7 +141,7 @@ func (w *world) sameAsNone(s sample, foreign, nowhere string) {
 	}
 }
 
-// belongings returns what the first account reads of its records.
+// belongings returns the first account's records as the API shows them.
 func (w *world) belongings(ids map[string]string) map[string]string {
 	w.tb.Helper()
 	got := make(map[string]string)
@@ -157,7 +158,7 @@ func (w *world) belongings(ids map[string]string) map[string]string {
 	return got
 }
 
-// F1, F4: what names no record shows and makes the account's own only.
+// F1, F4: routes that name no record show and create only the account's own.
 func TestListsOfAnotherAccount(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		theirs := w.identifiers(w.mine.key)
@@ -183,8 +184,8 @@ func TestListsOfAnotherAccount(t *testing.T) {
 	})
 }
 
-// F2: another account's record in a body is none either.
-func TestAnotherAccountsRecordsInBodies(t *testing.T) {
+// F2: another account's record in a body isn't found either.
+func TestForeignIdentifiersInBodiesLookUnknown(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		theirs, own := w.identifiers(w.mine.key), w.identifiers(w.other.key)
 		response := "/v1/campaigns/" + own["{uuid}"] + "/responses/" + own["{response_uuid}"]

@@ -9,19 +9,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// limiterSize is how many names a limiter remembers at least; it remembers at most
-// twice as many.
+// limiterSize is the smallest number of names that a limiter remembers. It remembers at most twice as many.
 const limiterSize = 5_000
 
-// A limiter has a bucket of tokens for each name. It forgets the names that were
-// not asked for the longest, so that it stays small however many there are. It is
-// safe for concurrent use.
+// A limiter has a token bucket for each name. It drops the names that were unused the longest, so that it stays small.
+// It is safe for concurrent use.
 type limiter struct {
 	rate  rate.Limit
 	burst int
 
 	mu    sync.Mutex
-	young map[string]*rate.Limiter // asked for since old was filled
+	young map[string]*rate.Limiter // used since old was filled
 	old   map[string]*rate.Limiter
 }
 
@@ -29,7 +27,7 @@ func newLimiter(r rate.Limit, burst int) *limiter {
 	return &limiter{rate: r, burst: burst, young: make(map[string]*rate.Limiter)}
 }
 
-// take takes a token, or returns how long it takes until there is one.
+// take takes a token. If there is none, it returns the wait for the next one.
 func (l *limiter) take(name string, now time.Time) (wait time.Duration, ok bool) {
 	bucket := l.bucket(name)
 	r := bucket.ReserveN(now, 1)
@@ -57,8 +55,7 @@ func (l *limiter) bucket(name string) *rate.Limiter {
 	return bucket
 }
 
-// seconds returns a wait as the header Retry-After has it: whole seconds, rounded
-// up, and at least one.
+// seconds returns a wait for Retry-After: in whole seconds, rounded up, and at least one.
 func seconds(wait time.Duration) string {
 	return strconv.Itoa(wholeSeconds(wait, 1))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// listQuery reads the query of a list and finds its place in the list.
+// listQuery reads the query of a list, with the position of its cursor.
 func (c *call) listQuery(allowed parameter) (q listQuery, sum scope, err error) {
 	q, err = parseQuery(c.r.URL.RawQuery, allowed)
 	if err != nil {
@@ -35,15 +35,14 @@ func badCursor(detail string) *problem {
 	return p
 }
 
-// A scope tells lists apart: a cursor is good only where it was given.
+// A scope identifies a list: a cursor is valid only for the list that returned it.
 type scope [8]byte
 
-// scope sums up everything that decides which records a list has, and in which
-// order. It keeps no secret: whoever forges a cursor learns what he could have
-// listed.
+// scope hashes everything that decides which records a list has, and in which order. It isn't a secret: a forged cursor
+// reads only what the client could list anyway.
 func (c *call) scope(q *listQuery) scope {
 	var room [512]byte
-	pattern, _, _ := strings.Cut(c.route.Pattern, ".") // an export goes on where its list ends
+	pattern, _, _ := strings.Cut(c.route.Pattern, ".") // an export accepts the cursors of its list
 	b := append(room[:0], pattern...)
 	b = append(b, 0)
 	b = append(b, c.who.AccountID...)
@@ -75,8 +74,7 @@ func (c *call) scope(q *listQuery) scope {
 	return scope(sum[:8])
 }
 
-// A cursor is a version, the last record's identifier and the scope, in base64
-// that is safe in a query.
+// A cursor is a version, the last record's identifier and the scope, in URL-safe base64.
 const (
 	cursorVersion = 1
 	cursorBytes   = 1 + 16 + 8
@@ -91,7 +89,7 @@ func appendCursor(b []byte, last formsvc.ID, sum scope) []byte {
 	for _, s := range digits {
 		n += copy(text[n:], s)
 	}
-	_, _ = hex.Decode(raw[1:17], text[:]) // an ID is canonical
+	_, _ = hex.Decode(raw[1:17], text[:]) // an ID is always canonical
 	copy(raw[17:], sum[:])
 	return base64.RawURLEncoding.AppendEncode(b, raw[:])
 }
@@ -115,7 +113,7 @@ func parseCursor(s string, sum scope) (formsvc.ID, bool) {
 	return formsvc.ID(text[:]), true
 }
 
-// beginList begins the answer; the items follow, each after beginItem.
+// beginList begins the reply; append each item after beginItem.
 func (c *call) beginList() { c.out = append(c.out, `{"items":[`...) }
 
 func (c *call) beginItem(i int) {
@@ -125,10 +123,13 @@ func (c *call) beginItem(i int) {
 	}
 }
 
-// sendList answers with a page. item appends one of its items and tells its ID.
+// sendList sends a page. item appends one item and returns its ID.
 func sendList[T any](
 	c *call, q *listQuery, sum scope, page *formsvc.Page[T], item func(b []byte, x *T) ([]byte, formsvc.ID),
 ) error {
+	if err := c.reserve(sizeOf(page.Items)); err != nil {
+		return err
+	}
 	c.beginList()
 	var last formsvc.ID
 	for i := range page.Items {
@@ -141,8 +142,20 @@ func sendList[T any](
 	return c.endList(q, page.Total, last, sum)
 }
 
-// endList ends the answer. last is the last item on the page when more follow,
-// otherwise empty.
+// sizeOf returns about how many bytes the records have in a reply. Those that don't know their size are small.
+func sizeOf[T any](items []T) (n int) {
+	const small = 512
+	for i := range items {
+		if sized, ok := any(&items[i]).(interface{ Size() int }); ok {
+			n += sized.Size()
+		} else {
+			n += small
+		}
+	}
+	return n
+}
+
+// endList ends the reply. last is the last item on the page if more follow, otherwise empty.
 func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) error {
 	b := append(c.out, `],"total":`...)
 	b = strconv.AppendInt(b, total, 10)
@@ -162,7 +175,7 @@ func (c *call) endList(q *listQuery, total int64, last formsvc.ID, sum scope) er
 	return c.finishList()
 }
 
-// finishList sends what was not sent yet.
+// finishList sends the rest of the list.
 func (c *call) finishList() error {
 	if c.sent {
 		c.write()

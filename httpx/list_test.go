@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// page reads a page and returns the uuids on it and the next cursor.
+// page reads a page and returns its uuids and the next cursor.
 func (w *world) page(target string) (ids []string, next string) {
 	w.tb.Helper()
 	a := w.do("GET", target, "").is(200, "")
@@ -105,7 +105,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// B7: what is there all along shows up exactly once, whatever is added meanwhile.
+// B7: records that exist throughout appear exactly once, whatever is added meanwhile.
 func TestPagingWhileRowsAreAdded(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"
@@ -150,7 +150,7 @@ func TestPagingWhileRowsAreAdded(t *testing.T) {
 	})
 }
 
-// B6: cursors that were not given for this list.
+// B6: cursors of other lists are refused.
 func TestForeignCursors(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign, twin := w.campaign(plainCampaign), w.campaign(plainCampaign)
@@ -210,7 +210,7 @@ func TestForeignCursors(t *testing.T) {
 		w.do("GET", "/v1/campaigns?cursor="+mine, "", as(w.other.key)).is(400, "invalid_cursor")
 		w.do("GET", theirs+"/responses?cursor="+good, "", as(w.other.key)).is(400, "invalid_cursor")
 		w.do("GET", list+"?cursor="+good+"&offset=0", "").is(400, "invalid_parameter").faults("cursor not_applicable")
-		// The same filter, said otherwise, is the same list.
+		// The same filter in another spelling is the same list.
 		some := cursor(list + "?limit=1&status=pending&status=validated&createdAfter=2020-01-01T00:00:00.0004Z")
 		w.do("GET", list+"?createdAfter=2020-01-01T01:00:00%2B01:00&status=validated&status=pending&status=pending&cursor="+some, "").
 			is(200, "")
@@ -285,7 +285,7 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// B1 to B5 and B8: queries that must not be taken.
+// B1 to B5 and B8: queries that are refused.
 func TestSearch(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		var made []string
@@ -396,7 +396,7 @@ func TestOtherRoutesTakeNoQuery(t *testing.T) {
 	})
 }
 
-// Invariant: a list is not held in memory as a whole.
+// Invariant: a list is never held in memory whole.
 func TestLongListsAreSentInParts(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"

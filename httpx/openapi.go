@@ -14,12 +14,10 @@ const openAPIPath = "/openapi.json"
 //go:embed openapi.json
 var openAPI string
 
-// openAPIServer is where the document says at which address the API is: once, and as
-// if it were mounted at the root of its host.
+// openAPIServer is the server's address in the document: it occurs once, and stands for the root of a host.
 const openAPIServer = `"url": "/"`
 
-// getOpenAPI answers with the description of the API, which names the address that
-// clients are to use.
+// getOpenAPI serves the OpenAPI document, with the address that clients are to use.
 func (h *Handler) getOpenAPI(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-var update = flag.Bool("update", false, "write openapi.json anew from openapi.yaml")
+var update = flag.Bool("update", false, "generate openapi.json from openapi.yaml")
 
-// What is served is what is written by hand.
+// The served document is the YAML file as JSON.
 func TestOpenAPIJSON(t *testing.T) {
 	source, err := os.ReadFile("openapi.yaml")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestOpenAPIJSON(t *testing.T) {
 	}
 }
 
-// writeJSON writes a value of YAML as JSON, with the members in their order.
+// writeJSON writes a YAML value as JSON, with the fields in their order.
 func writeJSON(t *testing.T, b *bytes.Buffer, node *yaml.Node) {
 	t.Helper()
 	switch node.Kind {
@@ -93,29 +93,35 @@ func writeJSON(t *testing.T, b *bytes.Buffer, node *yaml.Node) {
 	}
 }
 
-// A member is a name and its value.
+// A member is a field of an object.
 type member struct {
 	name  string
 	value *yaml.Node
 }
 
-// merged returns the members of a mapping, those that "<<" merges into it included.
+// merged returns the fields of a mapping, including those that "<<" merges into it. The mapping's own fields replace merged ones:
+// JSON readers such as Swagger UI refuse an object with two fields of one name.
 func merged(node *yaml.Node) []member {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
 	var list []member
 	for i := 0; i < len(node.Content); i += 2 {
-		if name := node.Content[i].Value; name != "<<" {
-			list = append(list, member{name, node.Content[i+1]})
+		name, value := node.Content[i].Value, node.Content[i+1]
+		if name == "<<" {
+			list = append(list, merged(value)...)
 			continue
 		}
-		list = append(list, merged(node.Content[i+1])...)
+		if j := slices.IndexFunc(list, func(m member) bool { return m.name == name }); j >= 0 {
+			list[j].value = value
+			continue
+		}
+		list = append(list, member{name, value})
 	}
 	return list
 }
 
-// Tags tell what the specification lists from what the service adds.
+// Tags tell the specification's operations from extensions.
 func TestOpenAPITags(t *testing.T) {
 	specified := []string{
 		"listCampaigns", "createCampaign", "getCampaign", "replaceCampaign", "listResponses", "createResponse", "getResponse",
@@ -151,7 +157,7 @@ func TestOpenAPITags(t *testing.T) {
 	}
 }
 
-// The description names the address that clients are to use.
+// The document names the address that clients are to use.
 func TestOpenAPIServers(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	server := func(api http.Handler, target string) string {

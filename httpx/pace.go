@@ -2,34 +2,31 @@ package httpx
 
 import "time"
 
-// How fast a client must be that sends or takes a file. It may keep us waiting
-// for paceGrace at a time, and for paceGrace and a second for every paceBytes
-// moved altogether.
+// How fast a client must send or receive a file. It may pause for paceGrace at a time. Altogether it may pause for
+// paceGrace, and a second for every paceBytes transferred.
 //
-// What we have written is not yet with the client: the systems on both sides hold
-// up to paceAhead of it (Linux: 4 MiB to be sent and 6 MiB received), and take
-// nothing more until a good part of that is gone. So the waits of a download may
-// be longer by what that takes at the least rate.
+// Written bytes may not have reached the client: the kernels on both sides buffer up to paceAhead (on Linux, 4 MiB to
+// be sent and 6 MiB received). They accept more only once a good part is gone. So a download may pause longer, by the
+// time that these bytes take at the lowest rate.
 const (
 	paceGrace = 60 * time.Second
 	paceBytes = 16 << 10
 	paceAhead = 10 << 20
 )
 
-// A pace moves the deadline of a transfer while it goes on well, so that a large
-// file may take longer than a server allows for a request. Only the time that
-// the client takes counts, not what we spend on its bytes.
+// A pace extends the deadline of a transfer while it keeps up, so that a large file may take longer than the server's
+// timeouts. Only time spent waiting for the client counts, not our own work.
 type pace struct {
 	set    func(time.Time)
 	grace  time.Duration
-	ahead  int64         // bytes that may have been moved without being with the client
+	ahead  int64         // bytes written that may not have reached the client
 	moved  int64         // bytes
 	waited time.Duration // for the client
 	began  time.Time     // when the wait under way began
 	last   time.Time     // when the deadline was set
 }
 
-// begin is called before bytes are moved.
+// begin is called before a read or write.
 func (p *pace) begin() {
 	p.began = time.Now()
 	if p.began.Sub(p.last) < p.grace/240 { // at most every 250 ms, since it costs more than a small read
@@ -40,10 +37,10 @@ func (p *pace) begin() {
 	p.set(p.began.Add(min(left, p.grace+paceTime(min(p.moved, p.ahead)))))
 }
 
-// paceTime is how long a client may take for so many bytes.
+// paceTime returns how long a client may take for n bytes.
 func paceTime(n int64) time.Duration { return time.Duration(n/paceBytes) * time.Second }
 
-// end is called after n bytes were moved.
+// end is called after a read or write of n bytes.
 func (p *pace) end(n int) {
 	p.waited += time.Since(p.began)
 	p.moved += int64(n)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How much time a client gets before the next bytes must have moved.
+// The deadline for the next bytes.
 func TestPace(t *testing.T) {
 	for _, row := range []struct {
 		moved, ahead int64
@@ -16,9 +16,9 @@ func TestPace(t *testing.T) {
 		{0, 0, 59 * time.Second, time.Second},
 		{30 * paceBytes, 0, 59 * time.Second, 31 * time.Second},
 		{30*paceBytes - 1, 0, 59 * time.Second, 30 * time.Second},
-		{1 << 30, 0, time.Hour, paceGrace}, // what is left over can't be saved up
+		{1 << 30, 0, time.Hour, paceGrace}, // unused time can't be saved up
 		{paceBytes, 0, 2 * time.Minute, -59 * time.Second},
-		{30 * paceBytes, paceAhead, 0, 90 * time.Second}, // it may all be on its way still
+		{30 * paceBytes, paceAhead, 0, 90 * time.Second}, // all of it may still be in the kernels' buffers
 		{1 << 30, paceAhead, time.Hour, paceGrace + 640*time.Second},
 		{30 * paceBytes, paceAhead, 59 * time.Second, 31 * time.Second},
 	} {

@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// pipes is a listener whose connections stay within the process. With it a server can be
-// in a bubble of testing/synctest, where time passes only while everybody waits: no
-// deadline is missed because the machine is busy.
+// A pipes is a listener whose connections stay in the process. With it a server can run in a bubble of
+// testing/synctest, where time passes only while all goroutines wait: no deadline is missed because the machine is
+// busy.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// overPipes makes a server that is not started yet listen to pipes.
+// overPipes makes a server listen on pipes. Call it before the server is started.
 func overPipes(server *httptest.Server) *pipes {
 	_ = server.Listener.Close()
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -25,7 +25,7 @@ func overPipes(server *httptest.Server) *pipes {
 	return p
 }
 
-// use has the client of a started server come through the pipes.
+// use makes the client of a started server connect through the pipes.
 func (p *pipes) use(server *httptest.Server) *http.Transport {
 	transport := server.Client().Transport.(*http.Transport)
 	transport.DialContext = p.dial

@@ -6,26 +6,24 @@ import (
 	"strings"
 )
 
-// TrustedProxies returns the address that a request came from when it went through
-// proxies in the given ranges, for [Options.ClientAddress] and for logs:
+// TrustedProxies returns a function that finds the client's address for requests that went through proxies in the given
+// ranges. Use it for [Options.ClientAddress] and for logs:
 //
 //	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/28")}
 //	httpx.New(svc, &httpx.Options{ClientAddress: httpx.TrustedProxies(proxies)})
 //
-// Who connects is believed what it says in X-Forwarded-For if it is in a range. The list
-// is read from its end, where the nearest proxy added what it saw: the first address that
-// is in no range is the client, and what is before it is the client's word, which is not
-// read. When all are proxies it is the first one; when an entry is no address it is the
-// proxy that passed it on. Several headers are one list, in their order. Entries may have
-// a port, and IPv6 addresses brackets.
+// If RemoteAddr is in a range, the function reads X-Forwarded-For from its end, where the nearest proxy added the
+// address that it saw. The first address that is in no range is the client; the client itself may have written the
+// entries before it, so they are ignored. If all addresses are proxies, the result is the first one. If an entry is no
+// address, the result is the proxy that passed it on. Several headers are one list, in their order. Entries may have a
+// port, and IPv6 addresses brackets.
 //
-// The header Forwarded (RFC 7239) is not read: a proxy that sets one of the two passes the
-// other one on as the client sent it, and both could not be believed.
+// The header Forwarded (RFC 7239) is ignored. A proxy that sets one of the two headers passes the other on as the
+// client sent it, so trusting both would trust the client.
 //
-// Without ranges it is the host of RemoteAddr, always. The result is what
-// [netip.Addr.String] writes, without a zone, IPv4 addresses in IPv6 as IPv4; a RemoteAddr
-// that has no address, as of a socket in the file system, is returned as it is. The
-// function is safe for concurrent use.
+// Without ranges the result is always the host of RemoteAddr. It has the form of [netip.Addr.String], without a zone,
+// and with IPv4 addresses in IPv6 as IPv4. A RemoteAddr without an address, as of a Unix socket, is returned unchanged.
+// The function is safe for concurrent use.
 func TrustedProxies(ranges []netip.Prefix) func(*http.Request) string {
 	trusted := make([]netip.Prefix, 0, len(ranges))
 	for _, p := range ranges {
@@ -47,7 +45,7 @@ func TrustedProxies(ranges []netip.Prefix) func(*http.Request) string {
 				}
 				var entry string
 				entry, rest, more = cutLast(rest)
-				if entry == "" { // which lists may have, RFC 9110 §5.6.1
+				if entry == "" { // RFC 9110 §5.6.1 allows empty elements
 					continue
 				}
 				next, ok := parseHop(entry)

@@ -13,13 +13,13 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// Bounds of a query, in bytes or values, of a search in characters.
+// Limits of a query, in bytes or values; of a search, in characters.
 const (
 	maxParameter       = 256
 	maxSearch          = 200
 	maxCursor          = 512
 	maxStatuses        = 20
-	maxParameterNamed  = 64 // a longer name is not repeated
+	maxParameterNamed  = 64 // a longer name isn't repeated in the error
 	maxOffset          = 1<<31 - 1
 	unescapedPlus      = "must be an RFC 3339 timestamp; write the + of its time zone as %2B, since + means a space here"
 	unknownParameter   = "is not a parameter of this address"
@@ -53,14 +53,14 @@ const (
 	repeatable = paramStatus | paramEvent
 )
 
-// A rule says how a parameter is read.
+// A rule says how to read a parameter.
 type rule struct {
 	parameter parameter
 	max       int // bytes
 	set       func(q *listQuery, f *faults, name, value string)
 }
 
-// rules are those of all parameters, by name.
+// rules has the rule of every parameter, by name.
 //
 //nolint:gochecknoglobals // immutable
 var rules = map[string]rule{
@@ -81,10 +81,10 @@ var rules = map[string]rule{
 	"campaignUuid":  {paramCampaign, maxParameter, (*listQuery).setCampaign},
 }
 
-// A listQuery is what a client asks of a list, or says in another query.
+// A listQuery is the parsed query of a list, or of another request.
 type listQuery struct {
 	page     formsvc.PageQuery // After is not set
-	order    string            // "" is the list's own
+	order    string            // "" is the list's default
 	filter   formsvc.ResponseFilter
 	state    formsvc.DeliveryState
 	events   []formsvc.EventType
@@ -94,7 +94,7 @@ type listQuery struct {
 	module   string
 }
 
-// noQuery refuses every parameter.
+// noQuery refuses all parameters.
 func (c *call) noQuery() error {
 	if p := c.badQuery(); p != nil {
 		return p
@@ -102,7 +102,7 @@ func (c *call) noQuery() error {
 	return nil
 }
 
-// badQuery returns what is wrong with a query in which no parameter may be, or nil.
+// badQuery returns the errors of a query on a route without parameters, or nil.
 func (c *call) badQuery() *problem {
 	if c.r.URL.RawQuery == "" {
 		return nil
@@ -111,9 +111,11 @@ func (c *call) badQuery() *problem {
 	return p
 }
 
-// parseQuery reads a query in which only the allowed parameters may be, and
-// names everything that is wrong with it. An empty value is as if the parameter
-// were absent: forms and tools send all their fields.
+// maxPage ends a page early, with the record that brings its bytes to this: 1000 of the largest records would take gigabytes.
+const maxPage = 4 << 20
+
+// parseQuery reads a query with the allowed parameters, and reports all its errors. An empty value means absent, since
+// forms and tools send all their fields.
 func parseQuery(raw string, allowed parameter) (listQuery, error) {
 	q, p := readQuery(raw, allowed)
 	if p != nil {
@@ -123,7 +125,7 @@ func parseQuery(raw string, allowed parameter) (listQuery, error) {
 }
 
 func readQuery(raw string, allowed parameter) (listQuery, *problem) {
-	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit}}
+	q := listQuery{page: formsvc.PageQuery{Limit: formsvc.DefaultLimit, MaxBytes: maxPage}}
 	var f faults
 	var seen parameter
 	for raw != "" {
@@ -145,7 +147,7 @@ func readQuery(raw string, allowed parameter) (listQuery, *problem) {
 				name = ""
 			}
 			f.add(name, "unknown_parameter", unknownParameter)
-		case escapedValue == "": // as if it were absent
+		case escapedValue == "": // means absent
 		case seen&r.parameter&^repeatable != 0:
 			f.add(name, "repeated_parameter", repeatedParameter)
 		default:
@@ -166,19 +168,19 @@ func readQuery(raw string, allowed parameter) (listQuery, *problem) {
 	return q, nil
 }
 
-// invalidParameter refuses a query; the pointers of list are names of parameters.
+// invalidParameter returns the problem for a query; the pointers in list are names of parameters.
 func invalidParameter(list []formsvc.FieldError) *problem {
 	for i := range list {
 		list[i].Pointer = "?" + list[i].Pointer
 	}
 	return &problem{
 		status: http.StatusBadRequest, code: "invalid_parameter", fields: list,
-		detail: "The query has parameters that can't be taken; errors names them.",
+		detail: "The query has invalid parameters; errors lists them.",
 	}
 }
 
-// unescape decodes a name or a value. A semicolon separates parameters for some
-// and is text for others, so it must be escaped.
+// unescape decodes a name or a value. It refuses a bare semicolon, which some clients mean as a separator and others as
+// text.
 func unescape(s string) (string, bool) {
 	if strings.IndexByte(s, ';') >= 0 {
 		return "", false
@@ -205,7 +207,7 @@ func (q *listQuery) take(f *faults, r *rule, name, escaped string) {
 func (q *listQuery) setLimit(f *faults, name, value string) {
 	limit, ok := parseCount(value)
 	if !ok || limit < 1 {
-		f.add(name, "invalid_value", "must be an integer from 1 on; more than 1000 counts as 1000")
+		f.add(name, "invalid_value", "must be an integer from 1 on; values above 1000 are clamped")
 	}
 	q.page.Limit = min(limit, formsvc.MaxLimit)
 }
@@ -259,15 +261,15 @@ func (q *listQuery) setState(f *faults, name, value string) {
 func (q *listQuery) addEvent(f *faults, name, value string) {
 	event := formsvc.EventType(value)
 	switch {
-	case !slices.Contains(webhook.EventTypes(), event):
-		f.add(name, "unknown_event", fmt.Sprintf("must be one of %v", webhook.EventTypes()))
+	case !slices.Contains(webhook.KnownEventTypes(), event):
+		f.add(name, "unknown_event", fmt.Sprintf("must be one of %v", webhook.KnownEventTypes()))
 	case !slices.Contains(q.events, event):
 		q.events = append(q.events, event)
 	}
 }
 
-// setTime sets a bound in time. Records have whole milliseconds, so a bound is brought to
-// one that lets the same records through: up where it is the end.
+// setTime sets a bound in time. Records have whole milliseconds, so it rounds to a bound that lets the same records
+// through: up for the end of a range.
 func setTime(bound func(*listQuery) *time.Time, up bool) func(*listQuery, *faults, string, string) {
 	return func(q *listQuery, f *faults, name, value string) {
 		t, ok := parseTime(value)
@@ -287,8 +289,7 @@ func setTime(bound func(*listQuery) *time.Time, up bool) func(*listQuery, *fault
 	}
 }
 
-// parseCount reads a number of digits only. One that is too large for any use
-// is cut.
+// parseCount reads a number of digits only. It clamps numbers too large for any use.
 func parseCount(s string) (int, bool) {
 	n := 0
 	for i := range len(s) {
@@ -300,7 +301,7 @@ func parseCount(s string) (int, bool) {
 	return n, true
 }
 
-// normalize makes queries that mean the same the same.
+// normalize makes equivalent queries equal.
 func (q *listQuery) normalize() {
 	if len(q.filter.Status) > 1 {
 		slices.Sort(q.filter.Status)

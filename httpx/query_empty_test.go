@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A parameter with an empty value is as if it were absent, on every route.
+// A parameter with an empty value counts as absent, on every route.
 func TestEmptyParameters(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
@@ -36,7 +36,7 @@ func TestEmptyParameters(t *testing.T) {
 		if tried < 50 {
 			t.Errorf("only %d were tried", tried)
 		}
-		// What is there beside an empty one counts.
+		// Other values of the same parameter count.
 		w.do("GET", campaign+"/responses?limit=&limit=7&status=&status=pending&email=", "").is(200, "").has("7", "limit").has("1", "total")
 		w.do("GET", campaign+"/responses?cursor=&offset=1", "").is(200, "").has("1", "offset")
 		w.do("GET", campaign+"/responses?limit=7&limit=&limit=8", "").is(400, "invalid_parameter").faults("limit repeated_parameter")

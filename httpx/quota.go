@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Names of headers in the form in which net/http keeps them.
+// Header names in the canonical form of net/http.
 const (
 	headerLimit     = "X-Ratelimit-Limit"
 	headerRemaining = "X-Ratelimit-Remaining"
@@ -20,22 +20,22 @@ const (
 	headerPolicy    = "Ratelimit-Policy"
 )
 
-// A quotaPolicy is what answers say of the quota that is always the same.
+// A quotaPolicy has the constant header values about the quota.
 type quotaPolicy struct {
-	limit      []string // nil: there is no quota
+	limit      []string // nil: no quota
 	perAccount bool
 	key        quotaCount
 	user       quotaCount
 	account    quotaCount
 }
 
-// A quotaCount is what the policy is called by what is counted.
+// A quotaCount names the policy for one kind of principal.
 type quotaCount struct {
 	name   string // in quotes
 	policy []string
 }
 
-// newQuotaPolicy makes the headers of draft-ietf-httpapi-ratelimit-headers-10.
+// newQuotaPolicy builds the headers of draft-ietf-httpapi-ratelimit-headers-10.
 func newQuotaPolicy(quotas formsvc.Quotas) quotaPolicy {
 	limit, window := quotas.Policy()
 	if limit == 0 {
@@ -50,7 +50,7 @@ func newQuotaPolicy(quotas formsvc.Quotas) quotaPolicy {
 	}
 }
 
-// of returns what is counted of who.
+// of returns what is counted for the principal.
 func (p *quotaPolicy) of(who *formsvc.Principal) *quotaCount {
 	switch {
 	case p.perAccount:
@@ -63,13 +63,13 @@ func (p *quotaPolicy) of(who *formsvc.Principal) *quotaCount {
 	return &p.account
 }
 
-// count counts the request, unless it is beyond the quota.
+// count counts the request, or returns the problem if it is beyond the rate or the quota.
 func (h *Handler) count(c *call) error {
 	if h.rates != nil {
 		if wait, ok := h.rates.take(string(c.who.Subject()), h.now()); !ok {
 			return &problem{
 				status: http.StatusTooManyRequests, code: "rate_limited", retryAfter: seconds(wait),
-				detail: "The key makes requests faster than it may. It may make " +
+				detail: "The key sends requests too fast. Its limit is " +
 					strconv.FormatFloat(float64(h.rates.rate), 'f', -1, 64) + " a second, and " +
 					strconv.Itoa(h.rates.burst) + " at once.",
 			}
@@ -78,7 +78,7 @@ func (h *Handler) count(c *call) error {
 	if h.quota.limit == nil || c.who.NoQuota {
 		return nil
 	}
-	state, err := h.svc.Quotas.Take(c.r.Context(), c.who)
+	state, err := h.svc.Quotas.Take(c.ctx(), c.who)
 	if over, ok := errors.AsType[*formsvc.QuotaError](err); ok {
 		h.showQuota(c, over.QuotaState)
 		return quotaExceeded(over)
@@ -90,16 +90,14 @@ func (h *Handler) count(c *call) error {
 	return nil
 }
 
-// uncount takes back that the request was counted: what it asks for was answered
-// before.
+// uncount takes the count of a request back: its reply is a replay.
 func (h *Handler) uncount(c *call) {
 	if h.quota.limit != nil && c.quota.Limit > 0 {
 		h.showQuota(c, h.svc.Quotas.Give(c.who, c.quota))
 	}
 }
 
-// showQuota sets the headers that tell how much of the quota is left. The values
-// that change are parts of one string.
+// showQuota sets the headers with the remaining quota. The values that change are substrings of one string.
 func (h *Handler) showQuota(c *call, state formsvc.QuotaState) {
 	c.quota = state
 	var room [64]byte
@@ -128,7 +126,7 @@ func quotaExceeded(over *formsvc.QuotaError) *problem {
 	}
 }
 
-// appendQuota appends what GET /v1/me says of the quota.
+// appendQuota appends the quota as GET /v1/me shows it.
 func appendQuota(b []byte, state formsvc.QuotaState) []byte {
 	if state.Limit == 0 {
 		return append(b, "null"...)
@@ -140,17 +138,17 @@ func appendQuota(b []byte, state formsvc.QuotaState) []byte {
 	return append(b, '}')
 }
 
-// checkRate returns the limiter of [Options.Rate], or nil when there is none.
+// checkRate returns the limiter for [Options.Rate], or nil if there is no limit.
 func (o *Options) checkRate() (*limiter, error) {
 	switch {
-	case !(o.Rate >= 0) || o.Rate > MaxRate: // also refuses what is no number
+	case !(o.Rate >= 0) || o.Rate > MaxRate: // true for NaN too
 		return nil, errors.New("httpx: options: Rate must be from 0 to " + strconv.Itoa(MaxRate))
 	case o.Burst < 0:
 		return nil, errors.New("httpx: options: Burst must not be negative")
 	case o.Rate == 0 && o.Burst > 0:
 		return nil, errors.New("httpx: options: Burst needs a Rate")
 	case o.Rate == 0:
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no limit
 	}
 	burst := o.Burst
 	if burst == 0 {

@@ -17,10 +17,10 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// century is a window that no test meets the end of, by whatever clock.
+// century is a window whose end no test reaches, by any clock.
 const century = 50 * 365 * 24 * time.Hour
 
-// limit has the world go on with a service that has a quota.
+// limit replaces the service by one with a quota.
 func (w *world) limit(n int, opts *httpx.Options, edits ...func(*formsvc.Options)) {
 	w.tb.Helper()
 	w.svc = w.limited(n, edits...)
@@ -61,7 +61,7 @@ func (a *answer) wantHeader(name, want string) *answer {
 	return a
 }
 
-// left checks the headers about a quota of keys, and that so many are left.
+// left checks the headers about a key's quota, with want requests left.
 func (a *answer) left(limit, window, want int) *answer {
 	a.tb.Helper()
 	reset := a.number("X-RateLimit-Reset")
@@ -111,8 +111,7 @@ func TestQuotaHeaders(t *testing.T) {
 	})
 }
 
-// Users of a login of the embedding program's own have a quota and a rate each, and
-// answers say what is counted.
+// Users of a host application's login have a quota and a rate each, and replies name what is counted.
 func TestQuotaOfUsers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		own := func(o httpx.Options) *httpx.Options {
@@ -145,7 +144,7 @@ func TestQuotaOfUsers(t *testing.T) {
 	})
 }
 
-// The time left is rounded up: whoever waits as long as told is not refused again.
+// The time left is rounded up: a client that waits that long isn't refused again.
 func TestQuotaReset(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.limit(1, nil, func(o *formsvc.Options) { o.QuotaWindow = time.Hour })
@@ -158,9 +157,8 @@ func TestQuotaReset(t *testing.T) {
 	w.do("GET", "/v1/me", "").is(200, "").wantHeader("X-RateLimit-Reset", "3600")
 }
 
-// E8: what counts. Every request with a good key to a route that is not public is
-// one, whatever becomes of it; a replay is none.
-func TestWhatCounts(t *testing.T) {
+// E8: every request with a valid key to a non-public route counts, whatever its outcome; a replay doesn't.
+func TestRequestsThatCountForTheQuota(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		response := w.response(campaign)
@@ -195,7 +193,7 @@ func TestWhatCounts(t *testing.T) {
 			} else {
 				costs("a bad body", w.do(s.Method, s.path, `{"nonsense":1}`), 1)
 			}
-			// The same request in other words goes nowhere.
+			// These paths have no route, so the requests don't count.
 			costs("upper case", w.do(s.Method, strings.ToUpper(s.path), s.body), 0)
 			costs("two slashes", w.do(s.Method, "/"+s.path, s.body), 0)
 		}
@@ -217,7 +215,7 @@ func TestWhatCounts(t *testing.T) {
 	})
 }
 
-// wantForbiddenCounts checks that what a key may not do counts.
+// wantForbiddenCounts checks that forbidden requests count.
 func (w *world) wantForbiddenCounts(campaign string) {
 	w.tb.Helper()
 	key := w.key(w.mine, formsvc.CampaignsRead)
@@ -226,8 +224,8 @@ func (w *world) wantForbiddenCounts(campaign string) {
 	}
 }
 
-// E6, E7: two nodes, whose clocks are windows apart where the store has one of its
-// own, allow exactly the quota.
+// E6, E7: two nodes together allow exactly the quota, even if their clocks are windows apart, where the store has its
+// own clock.
 func TestQuotaOfTwoNodes(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		const limit = 100
@@ -266,14 +264,14 @@ func (w *world) status(node http.Handler, key string) int {
 	return recorder.Code
 }
 
-// An uncounting store can do everything but count.
+// An uncounting store can't count requests.
 type uncounting struct{ formsvc.Store }
 
 func (*uncounting) TakeQuota(context.Context, formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
 	return formsvc.QuotaGrant{}, formsvc.ErrUnavailable
 }
 
-// When the store can't count, a request fails.
+// If the store can't count, a request fails.
 func TestQuotaWithoutStore(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	svc, err := formsvc.New(&uncounting{w.store}, &formsvc.Options{Quota: new(100)})
@@ -289,12 +287,12 @@ func from(address string) func(*http.Request) {
 	return func(r *http.Request) { r.RemoteAddr = address }
 }
 
-// D8: who fails too often is told so, and a good key is accepted all the time.
-func TestTooManyFailures(t *testing.T) {
+// D8: after too many failures the client gets 429, and a valid key always works.
+func TestFailedAuthenticationIsLimited(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		now := time.Now()
 		w.bare.SetNow(func() time.Time { return now })
-		elsewhere := newWorld(t, openMemory(t), nil).mine.key // its checksum fits
+		elsewhere := newWorld(t, openMemory(t), nil).mine.key // with a valid checksum
 		bad := []func(*http.Request){
 			as("nonsense"), as(elsewhere), header("Authorization"), header("Authorization", "Basic abc"), header("Authorization", "Bearer a", "Bearer b"),
 		}
@@ -305,7 +303,7 @@ func TestTooManyFailures(t *testing.T) {
 			a := w.do("GET", "/v1/me", "", bad[i%len(bad)], from(fmt.Sprintf("192.0.2.7:%d", i))).is(429, "too_many_failures")
 			a.wantHeader("Retry-After", "1").wantHeader("Www-Authenticate", "")
 			w.do("GET", "/v1/me", "", from("192.0.2.7:99")).is(200, "")
-			w.do("GET", "/v1/me", "", from("192.0.2.7:99"), as(w.key(w.mine, formsvc.CampaignsRead))).is(200, "") // not seen before
+			w.do("GET", "/v1/me", "", from("192.0.2.7:99"), as(w.key(w.mine, formsvc.CampaignsRead))).is(200, "") // not used before
 		}
 		w.do("GET", "/v1/me", "", as("nonsense"), from("192.0.2.8:99")).is(401, "unauthenticated")
 		now = now.Add(900 * time.Millisecond)
@@ -317,7 +315,7 @@ func TestTooManyFailures(t *testing.T) {
 	})
 }
 
-// An address is one of IPv4, or a network of 64 bits of IPv6.
+// Failures count for an IPv4 address, or for a /64 network of IPv6.
 func TestAddressesOfFailures(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	now := time.Now()
@@ -387,7 +385,7 @@ func TestRate(t *testing.T) {
 	}
 	w.do("GET", "/v1/me", "", as(w.other.key)).is(200, "")
 	now = now.Add(2 * time.Second)
-	w.do("GET", "/v1/me", "").is(200, "").wantHeader("X-RateLimit-Remaining", "996") // what is refused does not count
+	w.do("GET", "/v1/me", "").is(200, "").wantHeader("X-RateLimit-Remaining", "996") // refused requests don't count
 	w.do("GET", "/v1/me", "").is(429, "rate_limited")
 
 	w.serve(&httpx.Options{Rate: 2.5})

@@ -15,11 +15,10 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// What refuses a request of every operation alike, tried on every operation: what
-// else each refuses is in its own tests.
+// Refusals that all operations share, tried on each operation. Refusals of single operations are in their own tests.
 
-// everyRequest runs a test with a good request for each route that choose lets
-// through, as a subtest each with the same world.
+// everyRequest runs a test with a valid request for each route that choose returns true for, as subtests with the same
+// world.
 func everyRequest(t *testing.T, choose func(httpx.Route) bool, test func(t *testing.T, w *world, s sample)) {
 	t.Helper()
 	everywhere(t, func(t *testing.T, w *world) {
@@ -47,7 +46,7 @@ func TestEveryOperationRefusesUnknownParameters(t *testing.T) {
 	})
 }
 
-func TestEveryOperationRefusesKeysThatAreTooFast(t *testing.T) {
+func TestEveryOperationLimitsTheRate(t *testing.T) {
 	everyRequest(t, withKey, func(_ *testing.T, w *world, s sample) {
 		w.serve(&httpx.Options{Rate: 0.001, Burst: 1})
 		w.do("GET", "/v1/me", "").is(200, "")
@@ -58,12 +57,12 @@ func TestEveryOperationRefusesKeysThatAreTooFast(t *testing.T) {
 func TestEveryOperationCountsForTheQuota(t *testing.T) {
 	everyRequest(t, withKey, func(_ *testing.T, w *world, s sample) {
 		w.limit(1, nil)
-		w.do("GET", "/v1/me", "") // the first of all is the only one
+		w.do("GET", "/v1/me", "") // the only request that Burst allows
 		w.do(s.Method, s.path, s.body).is(429, "quota_exceeded")
 	})
 }
 
-func TestEveryOperationRefusesGuesses(t *testing.T) {
+func TestEveryOperationLimitsFailedAuthentication(t *testing.T) {
 	everyRequest(t, withKey, func(_ *testing.T, w *world, s sample) {
 		w.serve(nil)
 		for range httpx.FailureBurst {
@@ -73,8 +72,8 @@ func TestEveryOperationRefusesGuesses(t *testing.T) {
 	})
 }
 
-// Whatever keeps the service from looking at a key keeps it from answering.
-func TestEveryOperationSaysWhenItCannotAnswer(t *testing.T) {
+// If the key can't be looked up, every operation reports that.
+func TestEveryOperationReportsFailedKeyLookup(t *testing.T) {
 	everyRequest(t, withKey, func(_ *testing.T, w *world, s sample) {
 		for _, row := range []struct {
 			err    error
@@ -93,7 +92,7 @@ func TestEveryOperationSaysWhenItCannotAnswer(t *testing.T) {
 	})
 }
 
-func TestEveryBodyMayBeTooLarge(t *testing.T) {
+func TestEveryBodyHasASizeLimit(t *testing.T) {
 	everyRequest(t, takesBody, func(_ *testing.T, w *world, s sample) {
 		w.serve(&httpx.Options{MaxBody: 10})
 		body, code := `{"something":"more than ten bytes"}`, "body_too_large"
@@ -104,7 +103,7 @@ func TestEveryBodyMayBeTooLarge(t *testing.T) {
 	})
 }
 
-func TestEveryBodyMayBeOfTheWrongType(t *testing.T) {
+func TestEveryBodyNeedsItsMediaType(t *testing.T) {
 	everyRequest(t, takesBody, func(_ *testing.T, w *world, s sample) {
 		plain := func(r *http.Request) {
 			r.Header.Set("Content-Type", "text/plain")
@@ -115,7 +114,7 @@ func TestEveryBodyMayBeOfTheWrongType(t *testing.T) {
 	})
 }
 
-// A broken is a body that ends too early.
+// A broken body ends too early.
 type broken struct{ io.Reader }
 
 func (b broken) Read(p []byte) (int, error) {
@@ -126,7 +125,7 @@ func (b broken) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestEveryBodyMayBeMalformed(t *testing.T) {
+func TestEveryBodyMustBeWellFormed(t *testing.T) {
 	decodes := func(r httpx.Route) bool { return takesBody(r) && documentOf(t, r).body["application/json"] != nil }
 	everyRequest(t, decodes, func(_ *testing.T, w *world, s sample) {
 		for body, code := range map[string]string{
@@ -141,7 +140,7 @@ func TestEveryBodyMayBeMalformed(t *testing.T) {
 	})
 }
 
-// A stalled is a body that doesn't go on before the deadline of its connection.
+// A stalled body stops until the deadline of its connection.
 type stalled struct{ io.Reader }
 
 func (s stalled) Read(p []byte) (int, error) {
@@ -152,7 +151,7 @@ func (s stalled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestEveryBodyMayComeTooSlowly(t *testing.T) {
+func TestEveryBodyHasATimeout(t *testing.T) {
 	everyRequest(t, takesBody, func(_ *testing.T, w *world, s sample) {
 		w.do(s.Method, s.path, "", func(r *http.Request) {
 			r.Body, r.ContentLength = io.NopCloser(stalled{strings.NewReader(`{"`)}), 100
@@ -160,7 +159,7 @@ func TestEveryBodyMayComeTooSlowly(t *testing.T) {
 	})
 }
 
-func TestEveryPostTakesOneRequestWithAKeyAtATime(t *testing.T) {
+func TestEveryPostRefusesConcurrentRetries(t *testing.T) {
 	everyRequest(t, posts, func(t *testing.T, w *world, s sample) {
 		end, err := w.svc.Begin(w.mine.account.ID, "under-way")
 		if err != nil {
@@ -185,13 +184,13 @@ func TestEveryPostRefusesMalformedKeys(t *testing.T) {
 	})
 }
 
-// A full store has no room for anything new, or breaks while it writes.
+// A full store has no space for anything new, or breaks during a write.
 type full struct {
 	formsvc.Store
 	err error
 }
 
-func TestEveryWriteMayFindNoRoom(t *testing.T) {
+func TestEveryWriteReportsAFullStore(t *testing.T) {
 	everyRequest(t, writes, func(t *testing.T, w *world, s sample) {
 		for _, row := range []struct {
 			err    error
@@ -232,6 +231,12 @@ func (f *full) UpdateResponse(
 	context.Context, formsvc.ResponseKey, func(*formsvc.Response) (formsvc.Change, error),
 ) (formsvc.Response, error) {
 	return formsvc.Response{}, f.err
+}
+
+func (f *full) DeleteResponse(
+	context.Context, formsvc.ResponseKey, func(*formsvc.Response) (formsvc.Change, error),
+) ([]formsvc.ID, error) {
+	return nil, f.err
 }
 
 func (f *full) CreateFile(

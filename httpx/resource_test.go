@@ -12,7 +12,7 @@ import (
 )
 
 const fullCampaign = `{"title":"Survey","description":"All of it","status":"closed",` +
-	`"opensAt":"2026-11-01T00:00:00.000Z","closesAt":"2026-12-01T00:00:00.000Z",` +
+	`"opensAt":"2026-11-01T00:00:00.000Z","closesAt":"2026-12-01T00:00:00.000Z","requireEmail":false,` +
 	`"modules":[{"name":"color","label":"Color?","type":"choice","required":true,"options":["red","blue"],"maxLength":0,"multiple":true},` +
 	`{"name":"note","label":"","type":"text","required":false,"options":[],"maxLength":200,"multiple":false}],` +
 	`"metadata":{"b":"2","a":"1"}}`
@@ -21,10 +21,10 @@ func TestCampaignMembers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		a := w.do("POST", "/v1/campaigns", plainCampaign).is(201, "").
 			has(`"Survey"`, "title").has(`""`, "description").has(`"open"`, "status").has(`null`, "opensAt").has(`null`, "closesAt").
-			has(`[]`, "modules").has(`{}`, "metadata").has(`0`, "responseCount").
+			has(`true`, "requireEmail").has(`[]`, "modules").has(`{}`, "metadata").has(`0`, "responseCount").
 			has(`"2026-11-21T08:30:00.123Z"`, "createdAt").has(`"2026-11-21T08:30:00.123Z"`, "updatedAt")
-		if len(a.object()) != 11 {
-			t.Errorf("%d members, want 11: %s", len(a.object()), a.body)
+		if len(a.object()) != 12 {
+			t.Errorf("%d members, want 12: %s", len(a.object()), a.body)
 		}
 		a = w.do("POST", "/v1/campaigns", fullCampaign).is(201, "")
 		got, want := a.object(), map[string]any{}
@@ -43,7 +43,7 @@ func TestCampaignMembers(t *testing.T) {
 }
 
 func TestNullMeansAbsentInCampaigns(t *testing.T) {
-	const nulls = `{"title":"Survey","description":null,"status":null,"opensAt":null,"closesAt":null,"metadata":null,` +
+	const nulls = `{"title":"Survey","description":null,"status":null,"opensAt":null,"closesAt":null,"requireEmail":null,"metadata":null,` +
 		`"modules":[{"name":"a","label":null,"type":null,"required":null,"options":null,"maxLength":null,"multiple":null}]}`
 	everywhere(t, func(t *testing.T, w *world) {
 		for _, a := range []*answer{
@@ -51,7 +51,7 @@ func TestNullMeansAbsentInCampaigns(t *testing.T) {
 			w.do("PUT", w.campaign(fullCampaign), nulls).is(200, ""),
 		} {
 			a.has(`""`, "description").has(`"open"`, "status").has(`null`, "opensAt").has(`null`, "closesAt").has(`{}`, "metadata").
-				has(`[{"name":"a","label":"","type":"text","required":false,"options":[],"maxLength":0,"multiple":false}]`, "modules")
+				has(`true`, "requireEmail").has(`[{"name":"a","label":"","type":"text","required":false,"options":[],"maxLength":0,"multiple":false}]`, "modules")
 		}
 		w.do("POST", "/v1/campaigns", `{"title":"x","modules":null}`).is(201, "").has(`[]`, "modules")
 	})
@@ -68,7 +68,7 @@ func TestPutReplacesTheWholeCampaign(t *testing.T) {
 	})
 }
 
-// What was read can be changed and sent back.
+// A record can be changed and sent back as it was read.
 func TestReadModifyWrite(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(strings.Replace(fullCampaign, "closed", "open", 1))
@@ -137,7 +137,7 @@ func TestClosedCampaign(t *testing.T) {
 	})
 }
 
-// A19: what absent, null and empty mean in a merge patch.
+// A19: absent, null and empty in a merge patch.
 func TestMergePatch(t *testing.T) {
 	const start = `{"user":{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"},` +
 		`"responses":{"a":{"value":["1"]},"b":{"value":["2"]}}}`
@@ -299,7 +299,7 @@ func TestIfMatch(t *testing.T) {
 		}
 		put(`"1-1"`).is(200, "")
 		put(`"1-1"`).is(412, "precondition_failed")
-		put(`"2-0"`).is(200, "") // a new response is no change by the owner
+		put(`"2-0"`).is(200, "") // a new response isn't a change by the owner
 		put(`"7-1", "3-1"`).is(200, "")
 		put(`"7-1"`, `"4-1"`).is(200, "")
 		put(`"7-1", "8-1"`).is(412, "precondition_failed")
@@ -349,5 +349,62 @@ func TestMe(t *testing.T) {
 		w.do("GET", "/v1/me", "", as(w.key(w.other, formsvc.FilesRead))).is(200, "").has(`["files:read"]`, "permissions").
 			has(`"other"`, "account", "name")
 		w.do("GET", "/v1/me", "", func(r *http.Request) { r.Header.Del("Authorization") }).is(401, "unauthenticated")
+	})
+}
+
+// Responses to a campaign with "requireEmail": false may have no user. Their address is empty wherever it appears.
+func TestCampaignWithoutEmail(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(`{"title":"Letter box","requireEmail":false}`)
+		w.do("GET", campaign, "").is(200, "").has(`false`, "requireEmail")
+		list := campaign + "/responses"
+		const anonymous = `{"email":"","firstName":"","lastName":""}`
+		for _, body := range []string{`{"responses":{}}`, `{"user":{},"responses":{}}`, `{"user":{"email":""},"responses":{}}`} {
+			a := w.do("POST", list, body).is(201, "").has(anonymous, "user")
+			w.do("GET", list+"/"+a.text("uuid"), "").is(200, "").has(anonymous, "user")
+		}
+		w.do("POST", list, `{"user":{"email":"ada"},"responses":{}}`).is(422, "validation_failed").faults("/user/email invalid_email")
+		w.do("POST", list, `{"user":null,"responses":{}}`).is(400, "invalid_body").faults("/user invalid_type")
+		named := list + "/" + w.do("POST", list, plainResponse).is(201, "").text("uuid")
+		w.do("PATCH", named, `{"user":{"email":null}}`).is(200, "").has(`""`, "user", "email")
+		w.do("PATCH", named, `{"user":{"email":"eve@example.com"}}`).is(200, "")
+		w.do("PATCH", named, `{"user":{"email":""}}`).is(200, "").has(`""`, "user", "email")
+		if csv := w.do("GET", list+".csv", "").is(200, "").body; strings.Contains(csv, "@") || strings.Count(csv, "\n") != 5 {
+			t.Errorf("the export is %s", csv)
+		}
+		w.settle(7)
+		items, _ := w.follow("limit=10", "")
+		for _, item := range items[:3] {
+			if !strings.Contains(item, `"user":`+anonymous) {
+				t.Errorf("an event of an anonymous response has %s", item)
+			}
+		}
+		w.do("PUT", campaign, plainCampaign).is(200, "").has(`true`, "requireEmail")
+		w.do("POST", list, `{"responses":{}}`).is(422, "validation_failed").faults("/user required")
+		w.do("POST", list, `{"user":{},"responses":{}}`).is(422, "validation_failed").faults("/user/email required")
+		w.do("PATCH", named, `{"status":"completed"}`).is(200, "")
+		w.do("PATCH", named, `{"user":{"email":null}}`).is(422, "validation_failed").faults("/user/email required")
+	})
+}
+
+// A deleted response is gone with its files, once, and only in the version that the client has seen.
+func TestDeleteResponse(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		campaign := w.campaign(plainCampaign)
+		path := w.response(campaign)
+		file := "/v1/files/" + w.do("POST", path+"/files", "{}").is(201, "").text("uuid")
+		seen := w.do("GET", path, "").header.Get("Etag")
+		w.do("PATCH", path, `{"status":"validated"}`).is(200, "")
+		w.do("DELETE", path, "", header("If-Match", seen)).is(412, "precondition_failed")
+		w.do("DELETE", path+"?force=true", "").is(400, "invalid_parameter")
+		w.do("DELETE", path, "", as(w.key(w.mine, formsvc.ResponsesRead))).is(403, "permission_denied")
+		w.do("DELETE", path, "", as(w.other.key)).is(404, "not_found")
+		w.do("GET", campaign, "").is(200, "").has(`1`, "responseCount")
+		latest := w.do("GET", path, "").is(200, "").header.Get("Etag")
+		w.do("DELETE", path, "", header("If-Match", latest)).is(204, "")
+		w.do("DELETE", path, "", header("If-Match", latest)).is(404, "not_found")
+		w.do("GET", path, "").is(404, "not_found")
+		w.do("GET", file, "").is(404, "not_found")
+		w.do("GET", campaign, "").is(200, "").has(`0`, "responseCount")
 	})
 }

@@ -1,7 +1,10 @@
 package httpx
 
 import (
+	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
@@ -15,7 +18,7 @@ func (h *Handler) listResponses(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Responses.List(c.r.Context(), formsvc.ResponseQuery{
+	page, err := h.svc.Responses.List(c.ctx(), formsvc.ResponseQuery{
 		AccountID: c.who.AccountID, CampaignID: c.ids[0], Filter: q.filter, Page: q.page,
 	})
 	if err != nil {
@@ -31,15 +34,17 @@ func (h *Handler) createResponse(c *call) error {
 		return err
 	}
 	in, err := c.body.responseInput()
+	create := func(svc *formsvc.Service) (formsvc.Response, error) {
+		r, err := svc.Responses.Create(c.ctx(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
+		return r, c.body.withoutUser(err)
+	}
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Responses.Create(c.r.Context(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
+			_, err := create(svc)
 			return err
 		})
 	}
-	return once(h, c, func(svc *formsvc.Service) (formsvc.Response, error) {
-		return svc.Responses.Create(c.r.Context(), formsvc.CampaignKey{AccountID: c.who.AccountID, ID: c.ids[0]}, in)
-	}, func(r *formsvc.Response, b []byte) reply {
+	return once(h, c, create, func(r *formsvc.Response, b []byte) reply {
 		return reply{
 			status: http.StatusCreated, etag: responseTag(r.Version), location: h.location(c, r.ID),
 			body: r.AppendJSON(b), about: r.ID,
@@ -51,7 +56,7 @@ func (h *Handler) getResponse(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	r, err := h.svc.Responses.Get(c.r.Context(), c.responseKey())
+	r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
 	if err != nil {
 		return err
 	}
@@ -65,8 +70,8 @@ func (h *Handler) updateResponse(c *call) error {
 	patch, err := c.body.responsePatch()
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Responses.Update(c.r.Context(), c.responseKey(), patch)
-			return err
+			_, err := svc.Responses.Update(c.ctx(), c.responseKey(), patch)
+			return c.unreadable(err, &patch, len(c.body.faults.list))
 		})
 	}
 	cond, err := c.ifMatch(false)
@@ -74,21 +79,46 @@ func (h *Handler) updateResponse(c *call) error {
 		return err
 	}
 	patch.IfVersion, err = cond.version(func() (int64, error) {
-		r, err := h.svc.Responses.Get(c.r.Context(), c.responseKey())
+		r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
 		return r.Version, err
 	})
 	if err != nil {
 		return err
 	}
-	r, err := h.svc.Responses.Update(c.r.Context(), c.responseKey(), patch)
+	r, err := h.svc.Responses.Update(c.ctx(), c.responseKey(), patch)
+	if err != nil {
+		return c.unreadable(err, &patch, 0)
+	}
+	if c.who.May(formsvc.ResponsesRead) {
+		return c.sendResponse(http.StatusOK, noStore, &r)
+	}
+	c.setHeader("Etag", responseTag(r.Version))
+	c.out = appendUpdated(c.out, &r, &patch)
+	return c.send(http.StatusOK, noStore)
+}
+
+func (h *Handler) deleteResponse(c *call) error {
+	if err := c.noQuery(); err != nil {
+		return err
+	}
+	cond, err := c.ifMatch(false)
 	if err != nil {
 		return err
 	}
-	return c.sendResponse(http.StatusOK, noStore, &r)
+	version, err := cond.version(func() (int64, error) {
+		r, err := h.svc.Responses.Get(c.ctx(), c.responseKey())
+		return r.Version, err
+	})
+	if err != nil {
+		return err
+	}
+	if err := h.service(c).Responses.Delete(c.ctx(), c.responseKey(), version); err != nil {
+		return err
+	}
+	return c.sendNoContent()
 }
 
-// sendResponse answers with the response, or 304 where a cache may ask whether
-// it has it already.
+// sendResponse sends the response, or 304 if the client has it.
 func (c *call) sendResponse(status int, cache []string, r *formsvc.Response) error {
 	tag := responseTag(r.Version)
 	c.setHeader("Etag", tag)
@@ -97,4 +127,66 @@ func (c *call) sendResponse(status int, cache []string, r *formsvc.Response) err
 	}
 	c.out = r.AppendJSON(c.out)
 	return c.send(status, cache)
+}
+
+// appendUpdated appends what a client without responses:read gets of the response that it changed: what tells it apart,
+// its status and version, and of its content what the client sent.
+func appendUpdated(b []byte, r *formsvc.Response, patch *formsvc.ResponsePatch) []byte {
+	b = append(append(b, `{"uuid":"`...), r.ID...)
+	b = appendString(append(b, `","reference":`...), r.Reference)
+	b = appendString(append(b, `,"status":`...), r.Status)
+	user := make([]string, 0, 3)
+	for _, field := range []struct {
+		name, value string
+		sent        *string
+	}{
+		{"email", r.User.Email, patch.Email},
+		{"firstName", r.User.FirstName, patch.FirstName},
+		{"lastName", r.User.LastName, patch.LastName},
+	} {
+		if field.sent != nil {
+			user = append(user, string(appendString([]byte(`"`+field.name+`":`), field.value)))
+		}
+	}
+	if len(user) > 0 {
+		b = append(b, `,"user":{`+strings.Join(user, ",")+`}`...)
+	}
+	var answers []formsvc.Answer
+	for _, a := range patch.Answers {
+		if !a.Remove {
+			answers = append(answers, a.Answer)
+		}
+	}
+	if len(patch.Answers) > 0 {
+		b = append(append(b, `,"responses":`...), formsvc.NewAnswers(answers...).JSON()...)
+	}
+	b = formsvc.AppendTime(append(b, `,"updatedAt":`...), r.UpdatedAt)
+	return append(b, '}')
+}
+
+// unreadable returns err as a client without responses:read may see it: faults of answers that it didn't send, which
+// would name stored ones, become one fault that names none. The first faults, as many as given, are the body's own.
+func (c *call) unreadable(err error, patch *formsvc.ResponsePatch, given int) error {
+	invalid, ok := errors.AsType[*formsvc.ValidationError](err)
+	if !ok || c.who.May(formsvc.ResponsesRead) {
+		return err
+	}
+	const answers = "/responses/"
+	escape := strings.NewReplacer("~", "~0", "/", "~1") // RFC 6901
+	shown := &formsvc.ValidationError{}
+	for i, f := range invalid.Fields {
+		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, answers), "/")
+		sent := func(a formsvc.AnswerPatch) bool { return escape.Replace(a.Name) == name }
+		if i < given || !strings.HasPrefix(f.Pointer, answers) || slices.ContainsFunc(patch.Answers, sent) {
+			shown.Fields = append(shown.Fields, f)
+		}
+	}
+	if len(shown.Fields) == len(invalid.Fields) {
+		return err
+	}
+	shown.Fields = append(shown.Fields, formsvc.FieldError{
+		Pointer: "/responses", Code: "stored_answers",
+		Detail: "answers that you didn't send break the campaign's rules; a key with responses:read sees which",
+	})
+	return shown
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A Link is an address that GET / leads to. See [Options.Links].
+// A Link is an address that GET / lists. See [Options.Links].
 type Link struct {
 	Title string // for example "Account settings"
-	Path  string // below where the Handler is mounted, for example "/settings"
+	Path  string // relative to where the Handler is mounted, for example "/settings"
 }
 
-// rootTitle and rootAbout are what GET / says of the service.
+// rootTitle and rootAbout describe the service in the reply to GET /.
 const (
 	rootTitle = "Forms Campaign Service"
 	rootAbout = "An API for form campaigns and the responses submitted to them."
@@ -30,8 +30,7 @@ func checkLinks(further []Link) ([]Link, error) {
 	return append(list, further...), nil
 }
 
-// getRoot answers with where everything else is: a page for browsers, a JSON document
-// for everybody else.
+// getRoot lists the addresses of everything else: as a page for browsers, and as JSON for other clients.
 func (h *Handler) getRoot(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
@@ -64,9 +63,9 @@ func (h *Handler) appendRoot(c *call) {
 	c.out = append(b, "]}"...)
 }
 
-// appendRootPage appends the page. Like that of the documentation it refers to
-// everything by relative addresses, so that it works behind proxies that change paths;
-// only where it was asked for without a slash at the end they begin with the whole path.
+// appendRootPage appends the page. Like the documentation page, it uses relative addresses, so that it works behind
+// proxies that change paths. Only if it was requested without a slash at the end, the addresses begin with the whole
+// path.
 func (c *call) appendRootPage(links []Link) {
 	prefix := "./" // so that nothing after it is read as a scheme
 	if c.r.URL.Path == "" {
@@ -100,11 +99,11 @@ func (c *call) appendRootPage(links []Link) {
 `...)
 }
 
-// prefersHTML reports whether a client with this Accept would rather have HTML than
-// JSON (RFC 9110 §12.5.1). One that takes both alike, or says nothing, would not.
+// prefersHTML reports whether a client with this Accept prefers HTML to JSON (RFC 9110 §12.5.1). A client that accepts
+// both alike, or sends no Accept, doesn't.
 func prefersHTML(lists []string) bool {
 	type quality struct {
-		rank int // how exactly a range names the type: 1 is */*, 3 the type itself
+		rank int // how specific the range is: 1 is */*, 3 the type itself
 		q    float64
 	}
 	var page, document quality
@@ -133,12 +132,12 @@ func prefersHTML(lists []string) bool {
 	return page.q > document.q
 }
 
-// weight returns the parameter q of an element of Accept or Accept-Encoding, 1 without one.
+// weight returns the parameter q of an element of Accept or Accept-Encoding, or 1 without one.
 func weight(parameters string) float64 {
 	for parameter := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(parameter, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			q, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // what is no number is no wish for it either
+			q, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // an invalid number counts as 0
 			return q
 		}
 	}

@@ -17,13 +17,13 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// What Accept is of a browser, and of a program that doesn't say.
+// Accept of a browser, and of a program without a preference.
 const (
 	browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 	anyAccept     = "*/*"
 )
 
-// rootDocument is the answer of GET / to programs.
+// A rootDocument is the reply of GET / to programs.
 type rootDocument struct {
 	Title, Description string
 	Links              []struct{ Title, Href string }
@@ -38,9 +38,9 @@ func (d *rootDocument) links() map[string]string {
 	return got
 }
 
-// The root leads to the documentation, under any prefix, with a slash at its end and
-// without, and further to what the program has beside the Handler.
-func TestRootLeadsOn(t *testing.T) {
+// The root links to the documentation and to the program's own pages, under any prefix, with and without a slash at its
+// end.
+func TestRootListsLinks(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.serve(&httpx.Options{Links: []httpx.Link{{Title: "Pages & more", Path: "/docs/docs.css"}, {Title: "Health", Path: "/healthz"}}})
 	titles := []string{"Documentation", "Health", "OpenAPI description", "Pages & more"}
@@ -98,7 +98,7 @@ func TestRootLeadsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := references(page)
-		if len(list) != len(titles)+2 { // and its icon and its style
+		if len(list) != len(titles)+2 { // with its icon and its style sheet
 			t.Errorf("%s: the page refers to %q", base, list)
 		}
 		for _, address := range list {
@@ -108,8 +108,8 @@ func TestRootLeadsOn(t *testing.T) {
 	}
 }
 
-// The document names the public address of the API, which a proxy may have changed; the
-// page goes by the address in the browser.
+// The document has the public address of the API, even if a proxy changed the path; the page has addresses relative to
+// the browser's.
 func TestRootWithBaseURL(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.serve(&httpx.Options{BaseURL: "https://forms.example.com/api/"})
@@ -127,8 +127,7 @@ func TestRootWithBaseURL(t *testing.T) {
 	}
 }
 
-// Nobody needs a key, nothing is counted, HEAD is as GET, and a browser has the page only
-// as long as it is the same.
+// The root needs no key and isn't counted, HEAD works like GET, and browsers revalidate the page.
 func TestRootHeaders(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	w.limit(1, nil)
@@ -165,8 +164,8 @@ func TestRootHeaders(t *testing.T) {
 	w.do("GET", "/v1/me", "").is(200, "") // the only one that counts
 }
 
-// What else is asked of the root, and what is beside it.
-func TestRootRefuses(t *testing.T) {
+// Other methods and queries on the root, and paths beside it.
+func TestRootRefusesOtherRequests(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 		if allow := w.do(method, "/", "").is(405, "method_not_allowed").header.Get("Allow"); allow != "GET, HEAD" {
@@ -179,7 +178,7 @@ func TestRootRefuses(t *testing.T) {
 	}
 }
 
-// Who would rather have HTML gets it, and everybody else JSON.
+// Clients that prefer HTML get it, and all others get JSON.
 func TestRootByAccept(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	for accept, page := range map[string]bool{

@@ -7,17 +7,16 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A Route is one operation of the API. HEAD works wherever GET does and is not
-// a route of its own.
+// A Route is one operation of the API. HEAD works wherever GET does and isn't listed as a route.
 type Route struct {
 	Name       string             // unique, camelCase, for example "getCampaign"
 	Method     string             // for example "GET"
-	Pattern    string             // the path below where the Handler is mounted, for example "/v1/campaigns/{uuid}"
-	Permission formsvc.Permission // what the key needs; "" means that any valid key will do
-	Public     bool               // whether no key is needed at all
+	Pattern    string             // the path relative to where the Handler is mounted, for example "/v1/campaigns/{uuid}"
+	Permission formsvc.Permission // the permission that the key needs; "" means any valid key
+	Public     bool               // whether it needs no key
 }
 
-// Routes returns every operation there is.
+// Routes returns all operations of the API.
 func Routes() []Route {
 	table := routes()
 	list := make([]Route, len(table))
@@ -27,21 +26,21 @@ func Routes() []Route {
 	return list
 }
 
-// A route is a Route with the code behind it. handle answers with [call.send],
-// or returns why it can't.
+// A route is a Route with its handler. handle replies with [call.send], or returns an error.
 type route struct {
 	Route
 	handle  func(*Handler, *call) error
 	matched string // method and pattern, as in [http.Request.Pattern]
+	list    bool   // whether it lists records
 }
 
-// Where single deliveries and files are, whatever they belong to.
+// Paths of single deliveries and files, which don't name the record that they belong to.
 const (
 	deliveries = "/v1/deliveries"
 	files      = "/v1/files"
 )
 
-// routes is the one table of what the API offers.
+// routes returns the table of all operations.
 func routes() []route {
 	op := func(
 		name, method, pattern string, permission formsvc.Permission, handle func(*Handler, *call) error,
@@ -74,6 +73,7 @@ func routes() []route {
 		op("createResponse", http.MethodPost, responses, formsvc.ResponsesWrite, (*Handler).createResponse),
 		op("getResponse", http.MethodGet, response, formsvc.ResponsesRead, (*Handler).getResponse),
 		op("updateResponse", http.MethodPatch, response, formsvc.ResponsesWrite, (*Handler).updateResponse),
+		op("deleteResponse", http.MethodDelete, response, formsvc.ResponsesWrite, (*Handler).deleteResponse),
 		op("listFiles", http.MethodGet, uploads, formsvc.FilesRead, (*Handler).listFiles),
 		op("uploadFile", http.MethodPost, uploads, formsvc.ResponsesWrite, (*Handler).uploadFile),
 		op("listComments", http.MethodGet, comments, formsvc.ResponsesRead, (*Handler).listComments),
@@ -105,12 +105,12 @@ func routes() []route {
 
 // A resource is the routes of one path.
 type resource struct {
-	segments []string // none at the root; "" is an identifier, anyName whatever is there
+	segments []string // none at the root; "" is an identifier, anyName any segment
 	routes   []route
 	allow    string // the methods, as in the header Allow
 }
 
-// maxIDs is the largest number of identifiers in a path.
+// maxIDs is the limit of identifiers in a path.
 const maxIDs = 2
 
 // compile groups the table by path.
@@ -126,6 +126,7 @@ func compile(table []route) []resource {
 		}
 		resource := &list[i]
 		r.matched = r.Method + " " + r.Pattern
+		r.list = strings.HasPrefix(r.Name, "list")
 		resource.routes = append(resource.routes, r)
 		if resource.allow != "" {
 			resource.allow += ", "
@@ -138,8 +139,7 @@ func compile(table []route) []resource {
 	return list
 }
 
-// anyName stands for a segment that the handler looks at itself. No path of ours has
-// an asterisk.
+// anyName stands for a segment that the handler checks itself. None of our paths has an asterisk.
 const anyName = "*"
 
 func segments(pattern string) []string {
@@ -158,16 +158,15 @@ func segments(pattern string) []string {
 	return list
 }
 
-// find returns the resource at the request's path and notes the identifiers in
-// it, or returns nil.
+// find returns the resource at the request's path and stores the identifiers in the call, or returns nil.
 func (h *Handler) find(c *call) *resource {
 	u := c.r.URL
-	// net/url keeps RawPath only of paths with escapes, and no path of ours needs any.
+	// net/url sets RawPath only for paths with escapes, and none of our paths needs any.
 	if u.RawPath != "" && u.RawPath != u.Path {
 		return nil
 	}
 	path := u.Path
-	if path == "/" { // as "", which a prefix without a slash after it leaves
+	if path == "/" { // same as "", which StripPrefix leaves of a prefix without a slash
 		path = ""
 	}
 	for i := range h.resources {
@@ -178,8 +177,7 @@ func (h *Handler) find(c *call) *resource {
 	return nil
 }
 
-// match reports whether the path is the resource's, segment by segment, so that
-// nothing needs cleaning and nothing is cleaned.
+// match reports whether the path is the resource's. It compares segment by segment, so that no path needs cleaning.
 func (x *resource) match(path string, ids *[maxIDs]formsvc.ID) bool {
 	found := 0
 	for _, want := range x.segments {

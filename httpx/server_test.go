@@ -14,8 +14,8 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// A call's buffers are used again; nothing of one request may show in another.
-func TestCallsDoNotMix(t *testing.T) {
+// Calls reuse buffers; no data of one request appears in another.
+func TestReusedCallsShareNoData(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"
 		var group []chan error
@@ -49,7 +49,7 @@ func mixed(w *world, list string, g int) error {
 	return nil
 }
 
-// C1, C4, C5, C10: what only a real connection shows.
+// C1, C4, C5, C10: behaviour that needs a real connection.
 func TestOverTCP(t *testing.T) {
 	w := newWorld(t, openMemory(t), &httpx.Options{MaxBody: 1000})
 	server := httptest.NewServer(w.api)
@@ -85,8 +85,7 @@ func TestOverTCP(t *testing.T) {
 	}
 }
 
-// exchange sends the bytes, ends its side on demand, and returns all that comes
-// back.
+// exchange sends the bytes, closes its side if end is true, and returns the reply.
 func exchange(t *testing.T, address, request string, end bool) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -107,7 +106,7 @@ func exchange(t *testing.T, address, request string, end bool) string {
 	return string(answer)
 }
 
-// A body that doesn't arrive in time is the client's doing.
+// A body that doesn't arrive in time gets 408.
 func TestBodyTimeout(t *testing.T) {
 	w := newWorld(t, openMemory(t), nil)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ func (h *Handler) listSignatures(c *call) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.svc.Signatures.List(c.r.Context(), formsvc.SignatureQuery{
+	page, err := h.svc.Signatures.List(c.ctx(), formsvc.SignatureQuery{
 		AccountID: c.who.AccountID, CampaignID: c.ids[0], ResponseID: c.ids[1], Page: q.page,
 	})
 	if err != nil {
@@ -22,8 +22,7 @@ func (h *Handler) listSignatures(c *call) error {
 	})
 }
 
-// createSignature records a signature. The answer has no Location, as with a
-// comment.
+// createSignature records a signature. The reply has no Location, since a signature has no address.
 func (h *Handler) createSignature(c *call) error {
 	if err := h.readJSON(c); err != nil {
 		return err
@@ -31,12 +30,12 @@ func (h *Handler) createSignature(c *call) error {
 	in, err := c.body.signatureInput()
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Signatures.Create(c.r.Context(), c.responseKey(), in)
+			_, err := svc.Signatures.Create(c.ctx(), c.responseKey(), in)
 			return err
 		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Signature, error) {
-		return svc.Signatures.Create(c.r.Context(), c.responseKey(), in)
+		return svc.Signatures.Create(c.ctx(), c.responseKey(), in)
 	}, func(sig *formsvc.Signature, b []byte) reply {
 		return reply{status: http.StatusCreated, body: sig.AppendJSON(b), about: sig.ResponseID}
 	})

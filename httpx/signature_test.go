@@ -15,7 +15,7 @@ import (
 
 const plainSignature = `{"signer":{"email":"grace@example.com","firstName":"Grace","lastName":"Hopper"}}`
 
-// file uploads a content to a response and returns the file's identifier.
+// file uploads a file to a response and returns its identifier.
 func (w *world) file(response, content string, edits ...func(*http.Request)) string {
 	w.tb.Helper()
 	return w.do("POST", response+"/files", content, edits...).is(201, "").text("uuid")
@@ -48,7 +48,7 @@ func TestSignatures(t *testing.T) {
 			all.errorf("%s", all.body)
 		}
 		w.do("HEAD", list, "").is(200, "")
-		w.settle(7)
+		w.settle(8)
 		events, _ := w.follow("event=signature.completed", "")
 		for i, a := range []*answer{of, signed, changed} {
 			if len(events) != 3 || !strings.Contains(events[i], `"signature":`+a.body+`}}`) {
@@ -107,7 +107,7 @@ func TestBadSignatures(t *testing.T) {
 		w.do("GET", list+"/"+nobody, "").is(404, "not_found")
 		w.do("POST", list, plainSignature, as(w.other.key)).is(404, "not_found")
 		w.do("GET", list, "", as(w.other.key)).is(404, "not_found")
-		// Whoever asks about another's response learns nothing of its files.
+		// Another account can't find out which files the response has.
 		w.do("POST", list, signed(`"fileUuid":"`+w.file(response, "x")+`"`), as(w.other.key)).is(404, "not_found")
 		w.do("POST", strings.Replace(list, response[strings.LastIndexByte(response, '/')+1:], nobody, 1), plainSignature).is(404, "not_found")
 		if n := w.total(list); n != 0 {
@@ -116,7 +116,7 @@ func TestBadSignatures(t *testing.T) {
 	})
 }
 
-// A signature reaches receivers as the API shows it.
+// Receivers get a signature as the API shows it.
 func TestDeliveryOfSignature(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		engine := w.engine()

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// A status is a text of people's: the list, the filter and the exports have it as it
-// was sent.
-func TestStatusesAsPeopleWriteThem(t *testing.T) {
+// A status is free text: the list, the filter and the exports have it as it was sent.
+func TestStatusesRoundTrip(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		statuses := []string{"In review", "À vérifier / 待处理", "=1+1", "a,b", "in review", `"x"`, strings.Repeat("待", 64)}
@@ -23,7 +22,7 @@ func TestStatusesAsPeopleWriteThem(t *testing.T) {
 		for _, status := range statuses {
 			for _, escaped := range []string{url.QueryEscape(status), url.PathEscape(status)} {
 				if strings.Contains(escaped, "+") && status == "=1+1" {
-					continue // there a + stands for a space
+					continue // a + means a space there
 				}
 				found := w.do("GET", campaign+"/responses?status="+escaped, "").is(200, "").has("1", "total")
 				items, _ := found.at("items").([]any)

@@ -11,13 +11,13 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// backend is a store that the tests run on.
+// A backend is a store that the tests run on.
 type backend struct {
 	name string
-	open func(testing.TB) formsvc.Store // empty, and closed by the test's Cleanup
+	open func(testing.TB) formsvc.Store // opens an empty store, which the test's Cleanup closes
 }
 
-// backends is the one place that says which stores the tests run on.
+// backends lists the stores that the tests run on.
 func backends() []backend {
 	return []backend{{"memory", openMemory}, {"sqlite", openSQLite}, {"postgres", openPostgres}}
 }

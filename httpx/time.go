@@ -8,9 +8,8 @@ import (
 const badTime = "must be an RFC 3339 timestamp with a time zone, between the years 1970 and 9999, " +
 	"for example 2026-11-21T08:30:00Z"
 
-// parseTime reads a timestamp as strictly as RFC 3339 has it, and returns it in
-// UTC. Package time decides on the calendar, but takes one-digit hours, commas
-// and time zones of 24 hours, so the form is checked first.
+// parseTime reads a timestamp as strictly as RFC 3339 defines it, and returns it in UTC. Package time checks the
+// calendar, but accepts one-digit hours, commas and time zones of 24 hours, so the form is checked first.
 func parseTime(text string) (time.Time, bool) {
 	if len(text) > 64 || !timeForm(text) {
 		return time.Time{}, false
@@ -45,7 +44,7 @@ func timeForm(s string) bool {
 	return (form(s, "+00:00") || form(s, "-00:00")) && s[1:3] < "24" && s[4:6] < "60"
 }
 
-// form reports whether s is like the pattern, in which 0 stands for any digit.
+// form reports whether s has the form of the pattern, in which 0 stands for any digit.
 func form(s, pattern string) bool {
 	if len(s) != len(pattern) {
 		return false

@@ -15,13 +15,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// uploadFile adds a file to a response. The record is looked for before the body
-// is read: what the body has to say is read by [formsvc.Files.Upload].
+// uploadFile adds a file to a response. It looks up the record before it reads the body, which [formsvc.Files.Upload]
+// reads.
 //
-// What an upload is is known when it has been received, and two attempts of a client
-// differ in their boundaries; so it is the file that is compared. An upload that is
-// refused changed nothing and is not remembered.
+// An idempotent retry is compared by the file and not by the body, since multipart boundaries differ between attempts;
+// so the request is known only once it was received. A refused upload changes nothing, and the refusal isn't stored.
 func (h *Handler) uploadFile(c *call) error {
+	c.pause()
+	c.limit = 0 // it takes as long as the client sends
 	src := h.newSource(c)
 	if err := h.uploadOnce(c, src); err != nil {
 		return src.fail(c.r.Context(), err)
@@ -40,7 +41,7 @@ func (h *Handler) uploadOnce(c *call, src *source) error {
 		}
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.File, error) {
-		if src.err != nil { // the body is gone
+		if src.err != nil { // the body is unusable
 			return formsvc.File{}, errUnsettled
 		}
 		defer src.finish()
@@ -55,8 +56,8 @@ func (h *Handler) uploadOnce(c *call, src *source) error {
 	})
 }
 
-// uploadAgain receives an upload whose key has an answer already, stores nothing, and
-// gives the answer if it was to the same file.
+// uploadAgain receives an upload whose key has a stored reply. It stores nothing, and replays the reply if the file is
+// the same.
 func (h *Handler) uploadAgain(c *call, src *source, known *formsvc.Reply) error {
 	f, err := h.upload(c, src, func(in formsvc.FileInput) (formsvc.File, error) {
 		return h.svc.Files.Examine(c.r.Context(), in)
@@ -69,7 +70,7 @@ func (h *Handler) uploadAgain(c *call, src *source, known *formsvc.Reply) error 
 	return h.sendAgain(c, known)
 }
 
-// uploadSum returns the hash of all that an upload asks for, if it has a key.
+// uploadSum returns the hash of everything that identifies an upload, if it has a key.
 func (c *call) uploadSum(f *formsvc.File) (sum [sha256.Size]byte) {
 	if c.once.key == "" {
 		return sum
@@ -78,7 +79,7 @@ func (c *call) uploadSum(f *formsvc.File) (sum [sha256.Size]byte) {
 		c.r.Method, c.path(), f.SHA256, f.Name, f.ContentType, f.Module))
 }
 
-// upload reads what the request has to say of a file and has take receive it.
+// upload reads the metadata of a file from the request and has take receive the bytes.
 func (h *Handler) upload(
 	c *call, src *source, take func(formsvc.FileInput) (formsvc.File, error),
 ) (formsvc.File, error) {
@@ -86,7 +87,7 @@ func (h *Handler) upload(
 	if err != nil {
 		return formsvc.File{}, err
 	}
-	done, err := h.transfer(c)
+	done, err := h.transfer(c, 1)
 	if err != nil {
 		return formsvc.File{}, err
 	}
@@ -98,8 +99,7 @@ func (h *Handler) upload(
 	return f, err
 }
 
-// invalidQuery turns what is wrong with an input into what is wrong with the
-// query that it came from.
+// invalidQuery turns errors of an input into errors of the query that it came from.
 func invalidQuery(invalid *formsvc.ValidationError) error {
 	list := make([]formsvc.FieldError, len(invalid.Fields))
 	for i, f := range invalid.Fields {
@@ -109,7 +109,7 @@ func invalidQuery(invalid *formsvc.ValidationError) error {
 	return invalidParameter(list)
 }
 
-// fileInput checks what the header says of an upload.
+// fileInput checks the headers of an upload.
 func (h *Handler) fileInput(c *call, src *source) (formsvc.FileInput, error) {
 	header := c.r.Header
 	if err := refuseEncoding(header); err != nil {
@@ -130,7 +130,7 @@ func (h *Handler) fileInput(c *call, src *source) (formsvc.FileInput, error) {
 	return h.rawInput(c, src)
 }
 
-// rawInput is the input of an upload whose body is the file.
+// rawInput returns the input of an upload whose body is the file.
 func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err error) {
 	src.raw = true
 	q, err := parseQuery(c.r.URL.RawQuery, paramModule)
@@ -152,13 +152,13 @@ func (h *Handler) rawInput(c *call, src *source) (in formsvc.FileInput, err erro
 	if err := h.checkLength(c, 0); err != nil {
 		return in, err
 	}
-	src.want = want.without(digestSHA256) // the service computes that one anyway
+	src.want = want.without(digestSHA256) // the service computes SHA-256 anyway
 	return formsvc.FileInput{
 		Name: said.filename, ContentType: c.r.Header.Get("Content-Type"), Module: q.module, Content: src, SHA256: want.sha256(),
 	}, nil
 }
 
-// formInput is the input of an upload whose body is a form.
+// formInput returns the input of an upload whose body is a form.
 func (h *Handler) formInput(c *call, src *source, boundary string) (in formsvc.FileInput, err error) {
 	if !validBoundary(boundary) {
 		return in, badRequest("invalid_boundary",
@@ -177,8 +177,7 @@ func (h *Handler) formInput(c *call, src *source, boundary string) (in formsvc.F
 	return formsvc.FileInput{Content: f, Complete: f.complete}, nil
 }
 
-// checkLength refuses a body that is announced to be longer than a file may be
-// with extra bytes around it.
+// checkLength refuses a body whose Content-Length is above the limit of a file plus extra bytes.
 func (h *Handler) checkLength(c *call, extra int64) error {
 	limit := h.svc.Files.Limit()
 	if c.r.ContentLength-extra > limit {
@@ -187,19 +186,19 @@ func (h *Handler) checkLength(c *call, extra int64) error {
 	return nil
 }
 
-// A source reads the body of an upload, in its time, and checks its digests. It
-// sees the bytes as they came.
+// A source reads the body of an upload, sets its deadlines, and checks its digests. It sees the bytes as they arrived.
 type source struct {
 	body    io.Reader
+	wait    func() // called before the body is read
 	control *http.ResponseController
 	pace    pace
 	want    digests
 	raw     bool  // whether the body is the file
-	err     error // what reading ended with: io.EOF, or why the body can't be used
+	err     error // how reading ended: io.EOF, or why the body is unusable
 }
 
 func (h *Handler) newSource(c *call) *source {
-	s := &source{body: c.r.Body, control: http.NewResponseController(c.w)}
+	s := &source{body: c.r.Body, wait: c.leave, control: http.NewResponseController(c.w)}
 	if s.body == nil {
 		s.body = http.NoBody
 	}
@@ -207,9 +206,9 @@ func (h *Handler) newSource(c *call) *source {
 	return s
 }
 
-// extend sets the deadlines. The answer comes after the body, so its deadline
-// moves along. Where deadlines can't be set those of the server hold. Without a
-// body there is nothing to wait for, and net/http watches the connection.
+// extend moves the deadlines. The write deadline moves along, since the reply comes after the body. Where deadlines
+// can't be set, those of the server hold. Without a body there is nothing to wait for, and net/http watches the
+// connection.
 func (s *source) extend(deadline time.Time) {
 	if s.body == http.NoBody {
 		return
@@ -223,6 +222,7 @@ func (s *source) Read(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
+	s.wait()
 	s.pace.begin()
 	n, err := s.body.Read(p)
 	s.pace.end(n)
@@ -240,16 +240,15 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, s.err
 }
 
-// finish leaves time for the answer, however long the body took.
+// finish leaves time for the reply, however long the body took.
 func (s *source) finish() {
 	if !s.pace.last.IsZero() {
 		_ = s.control.SetWriteDeadline(time.Now().Add(s.pace.grace))
 	}
 }
 
-// fail returns the problem of an upload that failed. What is wrong with the body
-// counts for more than what it caused, such as the end of the context. A
-// connection with an unread rest of the body is closed: nobody wants it all.
+// fail returns the problem for a failed upload. An error in the body takes precedence over its consequences, such as
+// the end of the context. If a part of the body is unread, the connection is closed rather than drained.
 func (s *source) fail(ctx context.Context, err error) error {
 	s.finish()
 	if s.err != nil && !errors.Is(s.err, io.EOF) {

@@ -12,13 +12,13 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Bounds of a form, in bytes.
+// Limits of a form in bytes.
 const (
 	maxBoundary   = 70       // RFC 2046 §5.1.1
-	maxPartHeader = 16 << 10 // of a part with what comes before it, and of what follows the last one
+	maxPartHeader = 16 << 10 // of a part's header with what precedes it, and of what follows the last part
 	maxModulePart = 800      // 200 characters of UTF-8
-	maxFormExtra  = 64 << 10 // all of it but the file, with room to spare
-	formBuffer    = 64 << 10 // is read at once; multipart would read 4 KiB
+	maxFormExtra  = 64 << 10 // all of the form but the file, with a margin
+	formBuffer    = 64 << 10 // read at once; multipart would read 4 KiB
 )
 
 // validBoundary reports whether RFC 2046 allows the boundary.
@@ -27,14 +27,13 @@ func validBoundary(s string) bool {
 	return s != "" && len(s) <= maxBoundary && strings.Trim(s, characters) == "" && s[len(s)-1] != ' '
 }
 
-// A fileForm reads a file out of a multipart/form-data body (RFC 7578): Read yields
-// the part named file, complete reads what follows it. Nothing else of the body
-// is kept but a part named module.
+// A fileForm reads a file from a multipart/form-data body (RFC 7578): Read returns the bytes of the part named file,
+// and complete reads the rest. It also keeps the part named module, and refuses other parts.
 type fileForm struct {
 	src   *source
 	in    allowance
 	parts *multipart.Reader
-	file  *multipart.Part // nil until it is there
+	file  *multipart.Part // nil until its part begins
 	want  digests         // of the file
 
 	name, contentType, module string
@@ -48,16 +47,15 @@ func newForm(src *source, boundary string) *fileForm {
 	return f
 }
 
-// An allowance reads as many bytes as are left. [multipart.Reader] by itself
-// would keep the header of a part until it has 10 MB.
+// An allowance reads at most as many bytes as are left. Without it [multipart.Reader] would buffer up to 10 MB of a
+// part's header.
 //
-// Its end is always too early, since [multipart.Reader] takes an end within the
-// header of a part for that of the form. The final boundary needs no line end,
-// so one is added to the body; then every form ends before its bytes do.
+// Its end is always premature, since [multipart.Reader] takes an end within a part's header for the end of the form.
+// The final boundary needs no line end, so one is added to the body; then every form ends before its bytes do.
 type allowance struct {
 	r    io.Reader
 	left int
-	over bool // whether more was wanted
+	over bool // whether more was needed
 }
 
 // Read implements io.Reader.
@@ -100,7 +98,7 @@ func (f *fileForm) Read(p []byte) (int, error) {
 	return n, f.broken(err)
 }
 
-// complete reads the rest of the body and says what it said about the file.
+// complete reads the rest of the body and adds what it says about the file to in.
 func (f *fileForm) complete(in *formsvc.FileInput) error {
 	for {
 		err := f.next()
@@ -123,8 +121,8 @@ func (f *fileForm) complete(in *formsvc.FileInput) error {
 
 var errFormEnd = errors.New("end of the form")
 
-// next reads the header of the next part, and the part too if it is not the
-// file. It returns errFormEnd at the final boundary.
+// next reads the header of the next part, and the whole part if it isn't the file. It returns errFormEnd at the final
+// boundary.
 func (f *fileForm) next() error {
 	f.in.left = maxPartHeader
 	part, err := f.parts.NextRawPart()
@@ -158,8 +156,7 @@ func badDisposition(wrong string) error {
 	return badRequest("malformed_multipart", "The Content-Disposition of a part "+wrong+".")
 }
 
-// checkTransferEncoding refuses parts that would have to be decoded, which HTTP
-// has no use for (RFC 7578 §4.7).
+// checkTransferEncoding refuses parts with a transfer encoding, which HTTP doesn't need (RFC 7578 §4.7).
 func checkTransferEncoding(part *multipart.Part) error {
 	for _, encoding := range part.Header["Content-Transfer-Encoding"] {
 		switch strings.ToLower(strings.TrimSpace(encoding)) {
@@ -171,7 +168,7 @@ func checkTransferEncoding(part *multipart.Part) error {
 	return nil
 }
 
-// setFile begins the part with the file.
+// setFile begins reading the part with the file.
 func (f *fileForm) setFile(part *multipart.Part, name string) (err error) {
 	if f.file != nil {
 		return badRequest("repeated_part", "The form must have one part named file.")
@@ -183,13 +180,13 @@ func (f *fileForm) setFile(part *multipart.Part, name string) (err error) {
 	if f.want, err = contentDigests(part.Header["Content-Digest"]); err != nil {
 		return err
 	}
-	// Browsers write these three as escapes, and nothing else (the Fetch standard).
+	// Browsers escape these three and nothing else (the Fetch standard).
 	f.name = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n").Replace(name)
 	f.file = part
 	return nil
 }
 
-// setModule reads the part that says what the file belongs to.
+// setModule reads the part that names the file's module.
 func (f *fileForm) setModule(part *multipart.Part) error {
 	if f.hasModule {
 		return badRequest("repeated_part", "The form must have at most one part named module.")
@@ -208,7 +205,7 @@ func (f *fileForm) setModule(part *multipart.Part) error {
 	return nil
 }
 
-// broken returns why the body can't be read as a form.
+// broken returns the error for a body that can't be read as a form.
 func (f *fileForm) broken(err error) error {
 	switch {
 	case f.src.err != nil && !errors.Is(f.src.err, io.EOF):

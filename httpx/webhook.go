@@ -17,7 +17,7 @@ func (h *Handler) listWebhooks(c *call) error {
 	if err != nil {
 		return err
 	}
-	all, err := h.svc.Webhooks.List(c.r.Context(), c.who.AccountID)
+	all, err := h.svc.Webhooks.List(c.ctx(), c.who.AccountID)
 	if err != nil {
 		return err
 	}
@@ -27,8 +27,8 @@ func (h *Handler) listWebhooks(c *call) error {
 	})
 }
 
-// pageOfWebhooks returns a page of an account's webhooks, which are oldest
-// first and so few that stores return them all.
+// pageOfWebhooks returns a page of an account's webhooks. They are oldest first, and so few that stores return them
+// all.
 func pageOfWebhooks(all []formsvc.Webhook, q formsvc.PageQuery) formsvc.Page[formsvc.Webhook] {
 	page := formsvc.Page[formsvc.Webhook]{Total: int64(len(all))}
 	rest := slices.Clone(all)
@@ -53,17 +53,17 @@ func (h *Handler) createWebhook(c *call) error {
 	in, err := c.body.webhookInput(false)
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, _, err := svc.Webhooks.Create(c.r.Context(), c.who.AccountID, in)
+			_, _, err := svc.Webhooks.Create(c.ctx(), c.who.AccountID, in)
 			return err
 		})
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Subscription, error) {
-		hook, created, err := svc.Webhooks.Create(c.r.Context(), c.who.AccountID, in)
+		hook, created, err := svc.Webhooks.Create(c.ctx(), c.who.AccountID, in)
 		if exists, ok := errors.AsType[*formsvc.WebhookExistsError](err); ok {
 			err = &problem{
 				status: http.StatusConflict, code: "webhook_exists", cause: err,
 				detail: "Webhook " + string(exists.ID) + " has the same url, events and campaignUuid, but another secret or other " +
-					"headers. Change that one, or leave secret and headers out.",
+					"headers, or ones that could be guessed. Change that one, or leave secret and headers out.",
 			}
 		}
 		return formsvc.Subscription{Webhook: hook, Created: created}, err
@@ -78,7 +78,7 @@ func (h *Handler) createWebhook(c *call) error {
 	})
 }
 
-// webhookReply is an answer with a webhook, without its secret.
+// webhookReply returns the reply with a webhook, without its secret.
 func webhookReply(status int, hook *formsvc.Webhook, b []byte) reply {
 	return reply{status: status, etag: webhookTag(hook), body: appendWebhook(b, hook)}
 }
@@ -87,7 +87,7 @@ func (h *Handler) getWebhook(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
 	}
-	hook, err := h.svc.Webhooks.Get(c.r.Context(), c.webhookKey())
+	hook, err := h.svc.Webhooks.Get(c.ctx(), c.webhookKey())
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (h *Handler) replaceWebhook(c *call) error {
 	in, err := c.body.webhookInput(true)
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Webhooks.Replace(c.r.Context(), c.webhookKey(), in, 0)
+			_, err := svc.Webhooks.Replace(c.ctx(), c.webhookKey(), in, 0)
 			return err
 		})
 	}
@@ -110,21 +110,20 @@ func (h *Handler) replaceWebhook(c *call) error {
 		return err
 	}
 	version, err := cond.version(func() (int64, error) {
-		hook, err := h.svc.Webhooks.Get(c.r.Context(), c.webhookKey())
+		hook, err := h.svc.Webhooks.Get(c.ctx(), c.webhookKey())
 		return hook.Version, err
 	})
 	if err != nil {
 		return err
 	}
-	hook, err := h.service(c).Webhooks.Replace(c.r.Context(), c.webhookKey(), in, version)
+	hook, err := h.service(c).Webhooks.Replace(c.ctx(), c.webhookKey(), in, version)
 	if err != nil {
 		return err
 	}
 	return c.sendWebhook(http.StatusOK, noStore, &hook, in.Secret)
 }
 
-// deleteWebhook answers 204 also when there is no such webhook, so that
-// deleting again is harmless.
+// deleteWebhook replies 204 also if there is no such webhook, so that a retry succeeds.
 func (h *Handler) deleteWebhook(c *call) error {
 	if err := c.noQuery(); err != nil {
 		return err
@@ -132,7 +131,7 @@ func (h *Handler) deleteWebhook(c *call) error {
 	if err := c.noCondition(); err != nil {
 		return err
 	}
-	err := h.service(c).Webhooks.Delete(c.r.Context(), c.webhookKey())
+	err := h.service(c).Webhooks.Delete(c.ctx(), c.webhookKey())
 	if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
 		return err
 	}
@@ -148,7 +147,7 @@ func (h *Handler) testWebhook(c *call) error {
 		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Delivery, error) {
-		return svc.Webhooks.Test(c.r.Context(), c.webhookKey())
+		return svc.Webhooks.Test(c.ctx(), c.webhookKey())
 	}, func(d *formsvc.Delivery, b []byte) reply {
 		a := deliveryReply(http.StatusCreated, d, b)
 		a.location = h.address(c, deliveries) + "/" + string(d.ID)
@@ -164,7 +163,7 @@ func (h *Handler) rotateWebhook(c *call) error {
 	rotation, err := c.body.rotation()
 	if err != nil {
 		return h.refuse(c, err, func(svc *formsvc.Service) error {
-			_, err := svc.Webhooks.Rotate(c.r.Context(), c.webhookKey(), rotation)
+			_, err := svc.Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)
 			return err
 		})
 	}
@@ -172,7 +171,7 @@ func (h *Handler) rotateWebhook(c *call) error {
 		return err
 	}
 	return once(h, c, func(svc *formsvc.Service) (formsvc.Webhook, error) {
-		return svc.Webhooks.Rotate(c.r.Context(), c.webhookKey(), rotation)
+		return svc.Webhooks.Rotate(c.ctx(), c.webhookKey(), rotation)
 	}, func(hook *formsvc.Webhook, b []byte) reply {
 		a := webhookReply(http.StatusOK, hook, b)
 		a.body = appendWarnings(a.body, rotation.Secret)
@@ -181,8 +180,7 @@ func (h *Handler) rotateWebhook(c *call) error {
 	})
 }
 
-// sendWebhook answers with the webhook, or 304 where a cache may ask whether it
-// has it already. secret is the one that came with the request.
+// sendWebhook sends the webhook, or 304 if the client has it. secret is the one in the request.
 func (c *call) sendWebhook(status int, cache []string, hook *formsvc.Webhook, secret string) error {
 	tag := webhookTag(hook)
 	c.setHeader("Etag", tag)

@@ -15,7 +15,7 @@ func TestMalformedBodiesOfWebhooks(t *testing.T) {
 	})
 }
 
-func TestMisshapenWebhooks(t *testing.T) {
+func TestInvalidFieldsOfWebhooks(t *testing.T) {
 	long := strings.Repeat("x", 3_000)
 	var eleven strings.Builder
 	for i := range 11 {
@@ -34,7 +34,7 @@ func TestMisshapenWebhooks(t *testing.T) {
 			f("/URL unknown_member", "/event unknown_member", "/campaign unknown_member", "/version unknown_member",
 				"/accountId unknown_member", "/previousSecret unknown_member")},
 		{"no name for all", `{"url":"https://example.com","events":["all"]}`, 422, "validation_failed", f("/events/0 unknown_event")},
-		{"all at once", `{"url":"ftp://example.com","events":["response.created","response.deleted"],"secret":"","headers":{"Host":"x","X-A":"é"}}`,
+		{"all at once", `{"url":"ftp://example.com","events":["response.created","response.removed"],"secret":"","headers":{"Host":"x","X-A":"é"}}`,
 			422, "validation_failed", f("/secret out_of_range", "/url invalid_url", "/events/1 unknown_event", "/headers/Host reserved_header",
 				"/headers/X-A invalid_header")},
 		{"no events", `{"url":"https://example.com","events":[]}`, 422, "validation_failed", f("/events required")},
@@ -76,8 +76,8 @@ func TestMisshapenWebhooks(t *testing.T) {
 	})
 }
 
-// The bodies of what is done to a webhook or a delivery.
-func TestBodiesOfActions(t *testing.T) {
+// Bodies of actions on a webhook or a delivery.
+func TestWebhookActionBodies(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		path := w.webhook(hookBody("a"))
 		made := w.do("POST", path+"/test", "").is(201, "").header.Get("Location")
@@ -119,8 +119,7 @@ func TestBodiesOfActions(t *testing.T) {
 	})
 }
 
-// malformed returns malformed bodies of responses, in which other members are
-// wrong elsewhere.
+// malformed returns malformed bodies of responses for other routes, without the faults listed.
 func malformed(absent bool) []bad {
 	var rows []bad
 	for _, row := range malformedBodies() {
@@ -132,7 +131,7 @@ func malformed(absent bool) []bad {
 	return rows
 }
 
-// A body that may be absent needs no media type when it is, and has one otherwise.
+// A body that may be absent needs a media type only if it is there.
 func TestAbsentBodies(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		path := w.webhook(hookBody("a"))

@@ -12,8 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// hookBody is the body of a webhook at example.com; members are added as they
-// are, in JSON.
+// hookBody returns the body of a webhook at example.com, with further fields as JSON.
 func hookBody(path string, members ...string) string {
 	return hookTo("https://example.com/"+path, members...)
 }
@@ -22,13 +21,13 @@ func hookTo(url string, members ...string) string {
 	return `{` + strings.Join(append(members, `"url":"`+url+`","events":["response.created"]`), ",") + `}`
 }
 
-// webhook makes a webhook and returns its path.
+// webhook creates a webhook and returns its path.
 func (w *world) webhook(body string, edits ...func(*http.Request)) string {
 	w.tb.Helper()
 	return "/v1/webhooks/" + w.do("POST", "/v1/webhooks", body, edits...).is(201, "").text("uuid")
 }
 
-// kept returns the webhook at the path with its secrets, as it is stored.
+// kept returns the stored webhook at the path, with its secrets.
 func (w *world) kept(path string) formsvc.Webhook {
 	w.tb.Helper()
 	hook, err := w.svc.Webhooks.Get(w.tb.Context(), formsvc.WebhookKey{
@@ -40,7 +39,7 @@ func (w *world) kept(path string) formsvc.Webhook {
 	return hook
 }
 
-// atOnce sends the requests at the same time and counts the answers by status.
+// atOnce sends the requests concurrently and counts the replies by status.
 func (w *world) atOnce(requests []*http.Request) (statuses map[int]int, bodies []string) {
 	statuses = map[int]int{}
 	bodies = make([]string, len(requests))
@@ -60,7 +59,7 @@ func (w *world) atOnce(requests []*http.Request) (statuses map[int]int, bodies [
 	return statuses, bodies
 }
 
-// queue returns the world's deliveries as a sender sees them.
+// queue returns the world's deliveries as the engine sees them.
 func (w *world) queue() delivery.Queue {
 	w.tb.Helper()
 	q, ok := w.store.Store.(delivery.Queue)
@@ -70,7 +69,7 @@ func (w *world) queue() delivery.Queue {
 	return q
 }
 
-// claim takes everything that is due.
+// claim claims all due deliveries.
 func (w *world) claim() []delivery.Claim {
 	w.tb.Helper()
 	endpoints, err := w.queue().Ready(w.tb.Context(), w.now)
@@ -112,7 +111,7 @@ func (w *world) finish(claims []delivery.Claim, result delivery.Result, due time
 	}
 }
 
-// fail has everything that is due fail for the last time.
+// fail makes all due deliveries fail permanently.
 func (w *world) fail() {
 	w.tb.Helper()
 	w.finish(w.claim(), delivery.Failed, time.Time{}, delivery.Attempt{
@@ -120,7 +119,7 @@ func (w *world) fail() {
 	})
 }
 
-// reads checks that what was answered is what is read there, the secret apart.
+// reads checks that the reply equals the record as it is read, apart from the secret.
 func (a *answer) reads(w *world, path string) *answer {
 	a.tb.Helper()
 	want, got := a.object(), w.do("GET", path, "").is(200, "").object()

@@ -14,9 +14,8 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// Webhooks over the API are an extension: the specification has them in account
-// settings only. Its rules about them (50 an account, what events there are)
-// are held here too.
+// Webhooks over the API are an extension: in the specification they are in account settings only. The tests check the
+// specification's rules about them too (50 an account, which events exist).
 
 func TestWebhookMembers(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
@@ -132,7 +131,7 @@ func TestPutReplacesTheWholeWebhook(t *testing.T) {
 	})
 }
 
-// What was read can be changed and sent back; what is not shown stays.
+// A webhook can be changed and sent back as it was read; values that aren't shown are kept.
 func TestReadModifyWriteOfWebhooks(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		id := strings.TrimPrefix(w.campaign(plainCampaign), "/v1/campaigns/")
@@ -163,8 +162,8 @@ func TestReadModifyWriteOfWebhooks(t *testing.T) {
 	})
 }
 
-// Subscribing again is harmless, and what it asks for is never ignored.
-func TestSubscribeAgain(t *testing.T) {
+// Creating the same webhook again returns the existing one, and never ignores what the request asks for.
+func TestCreateExistingWebhookReturnsIt(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		id := strings.TrimPrefix(w.campaign(plainCampaign), "/v1/campaigns/")
 		const (
@@ -183,7 +182,7 @@ func TestSubscribeAgain(t *testing.T) {
 		}
 		first := w.do("POST", "/v1/webhooks", body(to, events, secret, tokens)).is(201, "")
 		for _, same := range []string{
-			body(to, events), body(to, events, secret), body(to, events, tokens), body(events, `"headers":{"x-b":"2","x-a":"1"}`, to),
+			body(to, events), body(to, events, secret), body(to, events, secret, tokens), body(events, `"headers":{"x-b":"2","x-a":"1"}`, to, secret),
 			body(to, `"events":["file.uploaded","response.created","response.created"]`), body(to, events, `"campaignUuid":null`),
 		} {
 			a := w.do("POST", "/v1/webhooks", same).is(200, "")
@@ -198,7 +197,7 @@ func TestSubscribeAgain(t *testing.T) {
 		w.do("POST", "/v1/webhooks", body(to, events, `"disabled":true`)).is(200, "").has(`false`, "disabled")
 		for _, other := range []string{
 			body(to, events, `"secret":"another one of that length"`), body(to, events, `"headers":{"X-A":"1"}`),
-			body(to, events, secret, `"headers":{"X-A":"1","X-B":"3"}`), body(to, `"events":["file.uploaded","response.created"]`, `"secret":"0123456789abcdef"`),
+			body(to, events, secret, `"headers":{"X-A":"1","X-B":"3"}`), body(to, events, tokens), body(to, `"events":["file.uploaded","response.created"]`, `"secret":"0123456789abcdef"`),
 		} {
 			a := w.do("POST", "/v1/webhooks", other).is(409, "webhook_exists")
 			if !strings.Contains(a.problem().Detail, first.text("uuid")) || !strings.Contains(a.problem().Detail, "another secret or other headers") {
@@ -212,7 +211,7 @@ func TestSubscribeAgain(t *testing.T) {
 	})
 }
 
-func TestSubscribeAtOnce(t *testing.T) {
+func TestConcurrentCreatesMakeOneWebhook(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		var requests []*http.Request
 		for range 20 {
@@ -234,7 +233,7 @@ func TestSubscribeAtOnce(t *testing.T) {
 	})
 }
 
-// The specification: 50 webhooks an account.
+// The specification: at most 50 webhooks an account.
 func TestWebhookLimit(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		var requests []*http.Request
@@ -335,9 +334,9 @@ func TestWebhookConditions(t *testing.T) {
 		put(`*`).is(200, "")
 		tag(w.do("POST", path+"/rotate", `{"gracePeriodSeconds":60}`), 200, `"5-1"`)
 		w.do("GET", path, "", header("If-None-Match", `"5-1"`)).is(304, "")
-		w.now = w.now.Add(time.Minute) // the old secret ends, which shows
+		w.now = w.now.Add(time.Minute) // the old secret ends, which changes the webhook's representation
 		tag(w.do("GET", path, "", header("If-None-Match", `"5-1"`)), 200, `"5-0"`)
-		put(`"5-1"`).is(200, "") // and is no change by somebody else
+		put(`"5-1"`).is(200, "") // and isn't a change by another client
 		w.do("POST", path+"/rotate", `{}`, header("If-Match", `"6-0"`)).is(400, "invalid_header")
 		tag(w.do("GET", path, ""), 200, `"6-0"`)
 		w.do("PUT", "/v1/webhooks/"+nobody, hookBody("b"), header("If-Match", `"1-0", "2-0"`)).is(404, "not_found")
@@ -368,7 +367,7 @@ func TestMethodsOfWebhooks(t *testing.T) {
 	})
 }
 
-// Where a new record is, under a prefix and behind a proxy.
+// Locations of new webhooks, under a prefix and behind a proxy.
 func TestLocationsOfWebhooks(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		bare := w.api

@@ -9,21 +9,21 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A Func is called in the place of a method of a store. It calls next once, perhaps
-// with another context, and returns its error or one of its own. method is the name of
-// the method, such as CreateResponse. n is how many records it returned, 1 for methods
-// that return no list; with an error it says nothing. A Func is called by as many
-// goroutines as the store is.
+// A Func is called in place of a store's method. It calls next once, perhaps with another
+// context, and returns next's error or its own. method is the name of the method, such as
+// CreateResponse. n is the number of records returned: 1 for methods that don't return a
+// list, and undefined after an error. A Func must be safe for concurrent use, as the
+// store is.
 type Func func(ctx context.Context, method string, next func(context.Context) (n int, err error)) error
 
-// Around returns a store that calls around in the place of each method of next: to trace
-// it, to measure it, or to make it fail. Notify, which can't fail, is passed on.
+// Around returns a store that calls around in place of each method of next: to trace it,
+// to measure it, or to inject failures. Notify can't fail and is forwarded directly.
 func Around(next formsvc.Store, around Func) formsvc.Store { return &aroundStore{next, around} }
 
-// AroundQueue does the same for a queue.
+// AroundQueue does the same as [Around] for a queue.
 func AroundQueue(next delivery.Queue, around Func) delivery.Queue { return &aroundQueue{next, around} }
 
-// Every method is written out: one that is added to the contract has to be added here.
+// Every method is written out: a method added to the contract has to be added here.
 type aroundStore struct {
 	next   formsvc.Store
 	around Func
@@ -34,7 +34,7 @@ type aroundQueue struct {
 	around Func
 }
 
-// returning calls a method that returns a value, which holds as many records as n says.
+// returning calls a method that returns a value; n counts the records in it.
 func returning[T any](
 	ctx context.Context, around Func, method string, n func(T) int, call func(context.Context) (T, error),
 ) (value T, err error) {
@@ -158,8 +158,12 @@ func (s *aroundStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (f
 	})
 }
 
-func (s *aroundStore) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]formsvc.ID, error) {
-	return many(ctx, s.around, "DeleteResponse", func(ctx context.Context) ([]formsvc.ID, error) { return s.next.DeleteResponse(ctx, key) })
+func (s *aroundStore) DeleteResponse(
+	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
+) ([]formsvc.ID, error) {
+	return many(ctx, s.around, "DeleteResponse", func(ctx context.Context) ([]formsvc.ID, error) {
+		return s.next.DeleteResponse(ctx, key, decide)
+	})
 }
 
 func (s *aroundStore) CreateComment(ctx context.Context, c formsvc.Comment, change formsvc.Change) error {

@@ -30,7 +30,7 @@ func wrap(around storage.Func) wrapped {
 	return wrapped{storage.Around(inner, around), storage.AroundQueue(inner, around), inner}
 }
 
-// What is around a store changes nothing of what it does.
+// A store behind a Func that only calls next behaves like the store itself.
 func TestAroundConformance(t *testing.T) {
 	t.Parallel()
 	storagetest.Run(t, func(t testing.TB) storagetest.Store {
@@ -46,8 +46,8 @@ func TestAroundConformance(t *testing.T) {
 	})
 }
 
-// Every method with a context calls the function under its own name, and its error is
-// that of the method.
+// Every method with a context calls the function with its own name and returns the
+// function's error.
 func TestAroundEveryMethod(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stop")
@@ -78,7 +78,7 @@ func TestAroundEveryMethod(t *testing.T) {
 	}
 }
 
-// A store that tells what is asked of it.
+// Print each call to a store and its error.
 func ExampleAround() {
 	store := storage.Around(memory.New(), func(ctx context.Context, method string, next func(context.Context) (int, error)) error {
 		_, err := next(ctx)

@@ -2,29 +2,28 @@ package storage
 
 import "context"
 
-// A Database is what the stores on a database can do beyond the contract, for programs
-// that run one.
+// A Database has what the SQL stores offer beyond the contract, for programs that run a
+// database.
 type Database interface {
-	// Ping returns nil when the database answers, has a schema and may be used. It fails
-	// with formsvc.ErrMoved when its data is being copied to another database, or was.
+	// Ping returns nil if the database can be reached, has a schema and may be used. It
+	// fails with formsvc.ErrMoved once a copy of the data to another database has begun.
 	Ping(ctx context.Context) error
-	// CheckKeys makes sure that the keyring has every key that values of this database may
-	// be sealed under, and notes the key that it seals with. It fails with
-	// keyring.ErrUnknownKey, naming the keys that are missing. Open calls it after
-	// migrating.
+	// CheckKeys checks that the keyring has every key that values in this database may be
+	// sealed under, and records the key that it seals with. It fails with
+	// keyring.ErrUnknownKey, naming the missing keys. Open calls it after migrating.
 	CheckKeys(ctx context.Context) error
-	// MissingKeys returns which keys values of this database may be sealed under that the
-	// keyring doesn't have.
+	// MissingKeys returns the keys that values in this database may be sealed under and
+	// that the keyring doesn't have.
 	MissingKeys(ctx context.Context) ([]string, error)
-	// RotateSecrets seals all secrets and headers of webhooks anew that are not sealed
-	// under the first key of the keyring, those stored readable among them, and returns how
-	// many webhooks it changed. When none is left it notes that the first key is the only
-	// one in use: the others can then be taken out of the keyring, if every process that
-	// uses the database seals with the first one. Webhooks may be used and changed
-	// meanwhile. It fails when there is no key, and when a value does not open; values that
-	// do are sealed anew nevertheless.
+	// RotateSecrets seals all secrets and headers of webhooks again that aren't sealed
+	// under the first key of the keyring, including those stored in plain text. It returns
+	// how many webhooks it changed. When no other value is left, it records that only the
+	// first key is in use. The other keys can then be removed from the keyring, if every
+	// process that uses the database seals with the first one. Webhooks may be used and
+	// changed meanwhile. It fails if there is no key or if a value can't be opened; all
+	// other values are still sealed again.
 	RotateSecrets(ctx context.Context) (changed int, err error)
-	// CountFiles returns how many files there are in all accounts, and how many bytes they
-	// have together. It reads what is known of each of them.
+	// CountFiles returns the number of files in all accounts and their total size in
+	// bytes. It reads the record of each file.
 	CountFiles(ctx context.Context) (files int, bytes int64, err error)
 }

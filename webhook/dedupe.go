@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// retryAfter is what a repetition that comes too early is told to wait, in
-// seconds: the service's first delay after a failure.
+// retryAfter is the Retry-After of a duplicate that comes too early, in seconds: the service's
+// first delay after a failure.
 const retryAfter = "60"
 
-// noteTimeout bounds how long it may take to note what became of an event.
+// noteTimeout limits the call that records the outcome of an event.
 const noteTimeout = 10 * time.Second
 
-// A State is what a [Deduper] knows of an event. The zero State is none.
+// A State is a [Deduper]'s state of an event. The zero State isn't valid.
 type State int
 
 // The states of an event.
 const (
-	// Fresh means that the caller is the one to handle the event, and has
-	// reserved it.
+	// Fresh means that the event is reserved for the caller, which must handle it.
 	Fresh State = iota + 1
 	// Done means that the event was handled before.
 	Done
@@ -44,35 +43,33 @@ func (s State) String() string {
 	}
 }
 
-// A Deduper remembers which events were handled, by their identifier (see
-// [Delivery.EventID]), so that repetitions are not handled again. Give it to
-// [Options.Deduper], or call it as [Verifier.Handler] does.
+// A Deduper remembers which events were handled, by their identifier (see [Delivery.EventID]), so
+// that duplicates are not handled again. Set it as [Options.Deduper], or call it as
+// [Verifier.Handler] does.
 //
-// It notes that an event was handled after that was done. Whoever dies in
-// between has it handled again. If that must not happen, and the effect is in a
-// database, use [SQLDeduper.Reserve], which is one with the effect.
+// It records an event after the event was handled. If the process dies in between, the event is
+// handled again. To avoid that for effects in a database, use [SQLDeduper.Reserve], which commits
+// together with the effect.
 //
-// Receivers that do different things with the same events need a Deduper each.
-// Its methods are safe for concurrent use. They refuse an empty identifier.
+// Receivers that handle the same events in different ways need one Deduper each. Its methods are
+// safe for concurrent use. They refuse an empty identifier.
 type Deduper interface {
-	// Begin reserves the event for the caller and returns [Fresh], or it
-	// returns [Done] or [Busy] and changes nothing. A reservation lapses after
-	// a while, so that an event whose handler died is fresh again. When Begin
-	// fails, the event must not be handled and may be reserved.
+	// Begin reserves the event for the caller and returns [Fresh], or it returns [Done] or [Busy]
+	// and changes nothing. A reservation expires, so that an event whose handler died becomes fresh
+	// again. If Begin fails, the caller must not handle the event, which may be reserved.
 	Begin(ctx context.Context, id string) (State, error)
 
-	// Commit notes that the event was handled, whether or not the reservation
-	// has lapsed. Noting it again does nothing.
+	// Commit records that the event was handled, even if the reservation has expired. Recording it
+	// twice has no effect.
 	Commit(ctx context.Context, id string) error
 
-	// Abort gives the reservation back: the event is fresh again. It does
-	// nothing for one that was handled or is not reserved. It can't tell whose
-	// reservation it is: one who is slower than a reservation lasts may give
-	// back his successor's.
+	// Abort cancels the reservation: the event is fresh again. It does nothing if the event was
+	// handled or isn't reserved. It doesn't know whose reservation it cancels: a caller that takes
+	// longer than a reservation lasts may cancel its successor's.
 	Abort(ctx context.Context, id string) error
 }
 
-// once calls next if the event is fresh, and notes what became of it.
+// once calls next if the event is fresh, and records the outcome.
 func (v *Verifier) once(w http.ResponseWriter, r *http.Request, id string, next http.Handler) {
 	state, err := v.deduper.Begin(r.Context(), id)
 	switch {
@@ -91,14 +88,14 @@ func (v *Verifier) once(w http.ResponseWriter, r *http.Request, id string, next 
 	}
 	a := &answerWriter{ResponseWriter: w}
 	returned := false
-	// Not recovered: the panic of next goes on with its own stack.
+	// Not recovered, so that a panic of next keeps its own stack.
 	defer func() { v.note(r, id, returned && a.accepts(r.Context())) }()
 	next.ServeHTTP(a, r)
 	returned = true
 }
 
-// note tells the Deduper whether the event was handled. The client may have left
-// meanwhile, which changes nothing about that.
+// note reports to the Deduper whether the event was handled, even if the client has disconnected
+// meanwhile.
 func (v *Verifier) note(r *http.Request, id string, handled bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), noteTimeout)
 	defer cancel()
@@ -111,25 +108,25 @@ func (v *Verifier) note(r *http.Request, id string, handled bool) {
 	}
 }
 
-// An answerWriter is a ResponseWriter that notes the status. It has the optional
-// methods of net/http's own that are common in handlers; the others are found
-// through [http.ResponseController].
+// An answerWriter is a ResponseWriter that records the status. It has the optional methods of
+// net/http's own that handlers often use; the others are reachable through
+// [http.ResponseController].
 type answerWriter struct {
 	http.ResponseWriter
 	status int // 0 while there is none
 }
 
-// accepts tells whether the answer has the service take the event as delivered.
+// accepts reports whether the HTTP response means that the event was delivered.
 func (a *answerWriter) accepts(ctx context.Context) bool {
 	if a.status == 0 {
-		// Without an answer net/http makes it 200. When the client has left, it
-		// gets none, and next may have returned because of that.
+		// Without a status net/http sends 200. If the client has disconnected, it gets none, and
+		// next may have returned because of that.
 		return ctx.Err() == nil
 	}
 	return a.status/100 == 2
 }
 
-// decide notes the first status that is the answer's own.
+// decide records the first status that isn't interim.
 func (a *answerWriter) decide(status int) {
 	if a.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		a.status = status
@@ -158,7 +155,7 @@ func (a *answerWriter) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(a.ResponseWriter, src)
 }
 
-// Flush is for those who ask for an http.Flusher.
+// Flush implements http.Flusher.
 func (a *answerWriter) Flush() { _ = a.FlushError() }
 
 // FlushError is for http.ResponseController.

@@ -10,40 +10,36 @@ import (
 	"time"
 )
 
-// MemoryOptions are the optional settings of a [MemoryDeduper]. nil means all
-// defaults, and so does a number that is not positive.
+// MemoryOptions are the optional settings of a [MemoryDeduper]. nil means all defaults; so does a
+// number that isn't positive.
 type MemoryOptions struct {
-	// Max is the largest number of events to remember. It bounds the memory,
-	// to about 300 bytes for each, however long the identifiers are. When it is
-	// reached, the event that was handled longest ago is forgotten.
+	// Max is the largest number of events to remember. Each takes about 300 bytes of memory,
+	// however long its identifier. At the limit, the event that was handled longest ago is dropped.
 	// Defaults to 10 000.
 	Max int
 
-	// TTL is how long a handled event is remembered. The service repeats an
-	// event for 36 minutes by itself, and whenever its operator wants.
-	// Defaults to 24 hours.
+	// TTL is how long a handled event is remembered. The service retries an event for 36 minutes;
+	// operators may redeliver it at any time. Defaults to 24 hours.
 	TTL time.Duration
 
-	// Reservation is how long an event stays reserved whose handling neither
-	// succeeds nor fails. It should be longer than handling takes. The service
-	// waits 30 seconds for an answer, and then at least 1 minute.
-	// Defaults to 1 minute.
+	// Reservation is how long an event stays reserved if its handling neither succeeds nor fails.
+	// It should be longer than handling takes. The service waits up to 30 seconds for an HTTP
+	// response, and then at least 1 minute. Defaults to 1 minute.
 	Reservation time.Duration
 
-	// Now tells the time. It may be called by several goroutines at once.
-	// Defaults to [time.Now].
+	// Now is the clock. It may be called by several goroutines at once. Defaults to [time.Now].
 	Now func() time.Time
 }
 
-// A MemoryDeduper is a [Deduper] for a receiver that is one process, and may
-// handle an event again after a restart. Make it with [NewMemoryDeduper].
+// A MemoryDeduper is a [Deduper] for a receiver that is one process and may handle an event again
+// after a restart. Create it with [NewMemoryDeduper].
 type MemoryDeduper struct {
 	opts MemoryOptions
 
 	mu     sync.Mutex
 	events map[eventKey]*list.Element
-	// Of *remembered, in the order in which they lapse. What has lapsed stays
-	// until somebody asks for it or its room is needed.
+	// Lists of *remembered, in the order in which they expire. Expired entries stay until they are
+	// looked up or their room is needed.
 	reserved, done list.List
 }
 
@@ -52,7 +48,7 @@ var _ Deduper = (*MemoryDeduper)(nil)
 // An eventKey is the hash of an identifier, which could be of any length.
 type eventKey [sha256.Size]byte
 
-// A remembered is an event that is reserved or done until some time.
+// A remembered is an event that is reserved or done, until it expires.
 type remembered struct {
 	key   eventKey
 	state State // Busy or Done
@@ -83,8 +79,8 @@ func NewMemoryDeduper(opts *MemoryOptions) *MemoryDeduper {
 // defaultReservation is how long a reservation lasts by default.
 const defaultReservation = time.Minute
 
-// Begin is described at [Deduper]. It fails when [MemoryOptions.Max] events are
-// being handled. It does not look at ctx.
+// Begin implements [Deduper]. It fails if [MemoryOptions.Max] events are being handled. It ignores
+// ctx.
 func (d *MemoryDeduper) Begin(_ context.Context, id string) (State, error) {
 	key, err := newEventKey(id)
 	if err != nil {
@@ -106,9 +102,8 @@ func (d *MemoryDeduper) Begin(_ context.Context, id string) (State, error) {
 	return Fresh, nil
 }
 
-// Commit is described at [Deduper]. It fails when the reservation was forgotten
-// because it had lapsed, and now [MemoryOptions.Max] other events are being
-// handled. It does not look at ctx.
+// Commit implements [Deduper]. It fails if the expired reservation was dropped and
+// [MemoryOptions.Max] other events are being handled now. It ignores ctx.
 func (d *MemoryDeduper) Commit(_ context.Context, id string) error {
 	key, err := newEventKey(id)
 	if err != nil {
@@ -130,7 +125,7 @@ func (d *MemoryDeduper) Commit(_ context.Context, id string) error {
 	return nil
 }
 
-// Abort is described at [Deduper]. It does not look at ctx.
+// Abort implements [Deduper]. It ignores ctx.
 func (d *MemoryDeduper) Abort(_ context.Context, id string) error {
 	key, err := newEventKey(id)
 	if err != nil {
@@ -144,7 +139,7 @@ func (d *MemoryDeduper) Abort(_ context.Context, id string) error {
 	return nil
 }
 
-// newEventKey refuses what would make all events without an identifier one.
+// newEventKey refuses an empty identifier, which would make all events without one the same.
 func newEventKey(id string) (eventKey, error) {
 	if id == "" {
 		return eventKey{}, errors.New("webhook: identifier is empty")
@@ -152,7 +147,7 @@ func newEventKey(id string) (eventKey, error) {
 	return sha256.Sum256([]byte(id)), nil
 }
 
-// entry returns what an element of one of the lists holds, which is nothing else.
+// entry returns the value of an element of one of the lists.
 func entry(element *list.Element) *remembered {
 	return element.Value.(*remembered)
 }
@@ -171,8 +166,8 @@ func (d *MemoryDeduper) remove(element *list.Element) {
 	}
 }
 
-// makeRoom forgets what is worth least until one more event can be remembered: a
-// reservation that has lapsed, otherwise what was handled longest ago.
+// makeRoom drops entries until one more event can be remembered: first expired reservations, then
+// the events that were handled longest ago.
 func (d *MemoryDeduper) makeRoom(now time.Time) error {
 	for len(d.events) >= d.opts.Max {
 		oldest := d.reserved.Front()

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Whatever comes, no more than Max events are kept, and nothing of the length of
-// their identifiers.
+// At most Max events are kept, and their size doesn't depend on their identifiers.
 func TestMemoryDeduperIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -30,7 +29,7 @@ func TestMemoryDeduperIsBounded(t *testing.T) {
 			t.Fatalf("after %d events: %d in the lists, %d in the map", i, n, len(d.events))
 		}
 	}
-	// The keys are all that is kept of an event's name.
+	// Of an event's identifier only the key is kept.
 	for _, element := range d.events {
 		if e := entry(element); d.events[e.key] != element {
 			t.Error("an event is kept under another key")

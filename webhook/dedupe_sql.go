@@ -11,50 +11,42 @@ import (
 	"unicode/utf8"
 )
 
-// maxEventID is the length of the longest identifier that a table takes, in
-// bytes. The service's have 36.
+// maxEventID is the largest length of an identifier in a table, in bytes. The service's have 36.
 const maxEventID = 255
 
 // SQLOptions are the optional settings of a [SQLDeduper]. nil means all
 // defaults.
 type SQLOptions struct {
-	// Table is the name of the table: lower case letters, digits and
-	// underscores, at most 63, not starting with a digit, and if need be the
-	// same and a dot before it for the schema. Receivers that do different
-	// things with the same events need a table each.
-	// Defaults to "webhook_events".
+	// Table is the name of the table: up to 63 lower case letters, digits and underscores that
+	// don't start with a digit. A schema in the same form and a dot may precede it. Receivers that
+	// handle the same events in different ways need one table each. Defaults to "webhook_events".
 	Table string
 
-	// QuestionMarks has parameters written as ?, which SQLite understands,
-	// instead of as $1, which Postgres does.
-	// Defaults to false.
+	// QuestionMarks writes parameters as ?, for SQLite, instead of $1, for Postgres. Defaults to
+	// false.
 	QuestionMarks bool
 
-	// Reservation is how long [SQLDeduper.Begin] reserves an event whose
-	// handling neither succeeds nor fails. It should be longer than handling
-	// takes. It must not be negative.
-	// Defaults to 1 minute.
+	// Reservation is how long [SQLDeduper.Begin] reserves an event if its handling neither succeeds
+	// nor fails. It should be longer than handling takes. It must not be negative. Defaults to 1
+	// minute.
 	Reservation time.Duration
 
-	// Now tells the time. It may be called by several goroutines at once.
-	// Defaults to [time.Now].
+	// Now is the clock. It may be called by several goroutines at once. Defaults to [time.Now].
 	Now func() time.Time
 }
 
-// An Execer executes statements in a transaction, as [sql.Tx] does, and what
-// wraps it.
+// An Execer executes statements in a transaction, as [sql.Tx] and its wrappers do.
 type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// A SQLDeduper remembers events in a table of a database, for any number of
-// processes. Make it with [NewSQLDeduper]. It works with Postgres, and with
-// SQLite from version 3.24.
+// A SQLDeduper remembers events in a database table, for any number of processes. Create it with
+// [NewSQLDeduper]. It works with Postgres, and with SQLite from version 3.24.
 //
-// It can be used in two ways, also both at once. [SQLDeduper.Once], and
-// [SQLDeduper.Reserve] in a transaction of the caller's, make the event's effect
-// in the same database happen exactly once. As a [Deduper] it takes transactions of its own, for
-// effects that are elsewhere, and promises what a Deduper does.
+// It can be used in two ways, also both at once. For effects in the same database,
+// [SQLDeduper.Once], or [SQLDeduper.Reserve] in the caller's transaction, makes the effect happen
+// exactly once. For effects elsewhere, it is a [Deduper] with its own transactions and the promises
+// of a Deduper.
 //
 // It is safe for concurrent use. Rows stay until [SQLDeduper.Prune].
 type SQLDeduper struct {
@@ -67,10 +59,9 @@ type SQLDeduper struct {
 
 var _ Deduper = (*SQLDeduper)(nil)
 
-// NewSQLDeduper returns a SQLDeduper for a table that [SQLDeduper.Schema]
-// describes and that has to be there before events come. It does not touch the
-// database, and never closes it. It fails when db is nil or an option is out of
-// range.
+// NewSQLDeduper returns a SQLDeduper for a table with the schema of [SQLDeduper.Schema]. The table
+// must exist before events arrive. NewSQLDeduper doesn't access the database, and the SQLDeduper
+// never closes it. It fails if db is nil or an option is out of range.
 func NewSQLDeduper(db *sql.DB, opts *SQLOptions) (*SQLDeduper, error) {
 	var o SQLOptions
 	if opts != nil {
@@ -98,14 +89,14 @@ func NewSQLDeduper(db *sql.DB, opts *SQLOptions) (*SQLDeduper, error) {
 	return d, nil
 }
 
-// isTable tells whether name is one or two identifiers. A longer one would be
-// cut off by Postgres, and could then be another's.
+// isTable reports whether name is one or two identifiers. Postgres would truncate longer ones,
+// which could then name another table.
 func isTable(name string) bool {
 	return regexp.MustCompile(`^([a-z_][a-z0-9_]{0,62}\.)?[a-z_][a-z0-9_]{0,62}$`).MatchString(name)
 }
 
-// prepare writes the statements. In quotes a name may be a reserved word, and
-// being in lower case it is the same as without.
+// prepare builds the statements. Quotes allow a reserved word as the name; since it is in lower
+// case, they don't change its meaning.
 func (d *SQLDeduper) prepare(o SQLOptions) {
 	pairs := []string{"TABLE", `"` + strings.ReplaceAll(o.Table, ".", `"."`) + `"`}
 	if o.QuestionMarks {
@@ -115,8 +106,8 @@ func (d *SQLDeduper) prepare(o SQLOptions) {
 	d.begin = write(`INSERT INTO TABLE AS e (id, done, changed_at) VALUES ($1, 0, $2)
 ON CONFLICT (id) DO UPDATE SET changed_at = excluded.changed_at WHERE e.done = 0 AND e.changed_at <= $3`)
 	d.state = write(`SELECT done FROM TABLE WHERE id = $1`)
-	// A reservation is taken over, so that Begin, then Reserve, then Commit is a
-	// way to handle one event.
+	// Reserve takes over a reservation, so that an event may be handled with Begin, then Reserve,
+	// then Commit.
 	d.commit = write(`INSERT INTO TABLE AS e (id, done, changed_at) VALUES ($1, 1, $2)
 ON CONFLICT (id) DO UPDATE SET done = 1, changed_at = excluded.changed_at WHERE e.done = 0`)
 	d.abort = write(`DELETE FROM TABLE WHERE id = $1 AND done = 0`)
@@ -132,26 +123,21 @@ ON CONFLICT (id) DO UPDATE SET done = 1, changed_at = excluded.changed_at WHERE 
 // your migrations. It has one line for each column and no semicolon at the end.
 func (d *SQLDeduper) Schema() string { return d.schema }
 
-// Reserve notes in the transaction tx that the event is handled, and tells
-// whether it was fresh. If it was, the caller goes on with the event's effect in
-// the same transaction and commits it; otherwise the effect is there already,
-// and the answer is 200. The event is handled if and only if tx commits: a
-// rollback makes it fresh again. A reservation by [SQLDeduper.Begin] does not
-// count as handled.
+// Reserve records in the transaction tx that the event is handled, and reports whether it was
+// fresh. If it was fresh, perform the event's effect in the same transaction and commit. Otherwise
+// the effect has already happened: reply with 200. The event is handled if and only if tx commits:
+// a rollback makes it fresh again. A reservation by [SQLDeduper.Begin] doesn't count as handled.
 //
-// Two repetitions can come at the same time. On Postgres the second Reserve
-// waits until the first's transaction ends; then it returns false if that was
-// committed, and true if it was rolled back. Above the isolation level READ
-// COMMITTED it fails in the first case with a serialization failure (40001). On
-// SQLite only one transaction writes at a time: the second waits as long as
-// busy_timeout says and fails with SQLITE_BUSY then. There, begin transactions
-// as immediate, or make Reserve the first statement: one that has read before
-// cannot wait. After a failure roll back and answer 500, and the service
-// repeats the event.
+// Duplicates can arrive at the same time. On Postgres the second Reserve waits until the first
+// transaction ends. It returns false if that one committed and true if it was rolled back. Above
+// the isolation level READ COMMITTED it fails with a serialization failure (40001) instead of
+// returning false. On SQLite only one transaction writes at a time: the second waits for up to
+// busy_timeout and then fails with SQLITE_BUSY. There, begin transactions as immediate, or make
+// Reserve the first statement: a transaction that has read before can't wait. After a failure, roll
+// back and reply with 500, and the service retries the event.
 //
-// tx must not be the database itself: then the note is committed before the
-// effect. Reserve fails for an identifier that is empty, not UTF-8, contains a
-// zero byte or is longer than 255 bytes.
+// tx must not be the database itself: the record would commit before the effect. Reserve fails for
+// an identifier that is empty, isn't UTF-8, contains a zero byte or is longer than 255 bytes.
 func (d *SQLDeduper) Reserve(ctx context.Context, tx Execer, id string) (fresh bool, err error) {
 	n, err := d.exec(ctx, tx, d.commit, id, d.now().UnixMicro())
 	if err != nil {
@@ -160,17 +146,15 @@ func (d *SQLDeduper) Reserve(ctx context.Context, tx Execer, id string) (fresh b
 	return n == 1, nil
 }
 
-// Once runs effect in a transaction unless the event was handled before, and
-// commits it together with the note that it is handled: [SQLDeduper.Reserve] with
-// the transaction around it. It returns nil when the event is handled, now or
-// before. When effect fails or panics, or the commit fails, the transaction is
-// rolled back and nothing is noted; the error is what they returned, and the
-// answer is 500. A commit whose outcome is unknown, since the connection broke,
-// fails as well: the repetition finds out.
+// Once runs effect in a transaction unless the event was handled before, and commits it together
+// with the record of the event: [SQLDeduper.Reserve] with the transaction around it. It returns nil
+// if the event is handled, now or before. If effect fails or panics, or the commit fails, the
+// transaction is rolled back and Once returns the error: reply with 500. It also fails if the
+// connection breaks during the commit, whose outcome is then unknown; the service's retry resolves
+// that.
 //
-// effect must do its work with tx and not keep it. The transaction has the
-// database's default isolation; what Reserve says of repetitions that come at
-// the same time holds here.
+// effect must do its work with tx and must not keep it. The transaction has the database's default
+// isolation. For concurrent duplicates see Reserve.
 func (d *SQLDeduper) Once(ctx context.Context, id string, effect func(tx *sql.Tx) error) error {
 	tx, err := d.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -190,8 +174,8 @@ func (d *SQLDeduper) Once(ctx context.Context, id string, effect func(tx *sql.Tx
 	return nil
 }
 
-// Begin is described at [Deduper]. While an unfinished transaction has reserved
-// the event with [SQLDeduper.Reserve], it waits for its end.
+// Begin implements [Deduper]. While a running transaction has reserved the event with
+// [SQLDeduper.Reserve], it waits for the end of that transaction.
 func (d *SQLDeduper) Begin(ctx context.Context, id string) (State, error) {
 	now := d.now()
 	n, err := d.exec(ctx, d.db, d.begin, id, now.UnixMicro(), now.Add(-d.reservation).UnixMicro())
@@ -206,7 +190,7 @@ func (d *SQLDeduper) Begin(ctx context.Context, id string) (State, error) {
 	err = d.db.QueryRowContext(ctx, d.state, id).Scan(&done)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		// Given back just now. The next repetition finds it fresh.
+		// The reservation was canceled just now. The next duplicate finds the event fresh.
 		return Busy, nil
 	case err != nil:
 		return 0, fmt.Errorf("webhook: begin event: %w", err)
@@ -217,7 +201,7 @@ func (d *SQLDeduper) Begin(ctx context.Context, id string) (State, error) {
 	}
 }
 
-// Commit is described at [Deduper].
+// Commit implements [Deduper].
 func (d *SQLDeduper) Commit(ctx context.Context, id string) error {
 	if _, err := d.exec(ctx, d.db, d.commit, id, d.now().UnixMicro()); err != nil {
 		return fmt.Errorf("webhook: commit event: %w", err)
@@ -225,7 +209,7 @@ func (d *SQLDeduper) Commit(ctx context.Context, id string) error {
 	return nil
 }
 
-// Abort is described at [Deduper].
+// Abort implements [Deduper].
 func (d *SQLDeduper) Abort(ctx context.Context, id string) error {
 	if _, err := d.exec(ctx, d.db, d.abort, id); err != nil {
 		return fmt.Errorf("webhook: abort event: %w", err)
@@ -233,9 +217,9 @@ func (d *SQLDeduper) Abort(ctx context.Context, id string) error {
 	return nil
 }
 
-// Prune forgets what was handled or reserved before that time, and returns how
-// many events it was. Call it now and then; a day ago is a good time, since the
-// service repeats an event for 36 minutes by itself. It reads the whole table.
+// Prune deletes events that were handled or reserved before that time, and returns their number.
+// Call it regularly, for example for events older than a day: the service retries an event for 36
+// minutes. It reads the whole table.
 func (d *SQLDeduper) Prune(ctx context.Context, before time.Time) (int64, error) {
 	result, err := d.db.ExecContext(ctx, d.prune, before.UnixMicro())
 	if err != nil {
@@ -244,8 +228,7 @@ func (d *SQLDeduper) Prune(ctx context.Context, before time.Time) (int64, error)
 	return result.RowsAffected()
 }
 
-// exec checks the identifier, executes a statement about it and returns how many
-// rows it changed.
+// exec checks the identifier, executes a statement with it and returns the number of changed rows.
 func (d *SQLDeduper) exec(ctx context.Context, db Execer, statement, id string, args ...any) (int64, error) {
 	switch {
 	case id == "":

@@ -28,7 +28,7 @@ func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	return state
 }
 
-// serve answers r by handler and survives what its goroutine does not.
+// serve serves r with handler and recovers a panic.
 func serve(handler http.Handler, r *http.Request) (w *httptest.ResponseRecorder, panicked any) {
 	w = httptest.NewRecorder()
 	var wg sync.WaitGroup
@@ -40,7 +40,7 @@ func serve(handler http.Handler, r *http.Request) (w *httptest.ResponseRecorder,
 	return w, panicked
 }
 
-func TestHandlerNotesWhatBecameOfAnEvent(t *testing.T) {
+func TestHandlerRecordsTheOutcome(t *testing.T) {
 	t.Parallel()
 	status := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
@@ -110,9 +110,9 @@ func TestHandlerNotesWhatBecameOfAnEvent(t *testing.T) {
 	}
 }
 
-// Interim answers say nothing about the event. httptest.ResponseRecorder takes
-// them for final ones, a server does not.
-func TestHandlerIgnoresInterimAnswers(t *testing.T) {
+// Interim responses say nothing about the event. httptest.ResponseRecorder treats them as final
+// ones, so the test uses a server.
+func TestHandlerIgnoresInterimResponses(t *testing.T) {
 	t.Parallel()
 	for final, want := range map[int]webhook.State{http.StatusOK: webhook.Done, http.StatusInternalServerError: webhook.Fresh} {
 		dedupe := webhook.NewMemoryDeduper(nil)
@@ -132,7 +132,7 @@ func TestHandlerIgnoresInterimAnswers(t *testing.T) {
 	}
 }
 
-// post delivers content and returns the answer, whose body is closed.
+// post delivers content and returns the response with its body closed.
 func post(t *testing.T, url, content string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content))
@@ -148,7 +148,7 @@ func post(t *testing.T, url, content string) *http.Response {
 	return answer
 }
 
-func TestHandlerAnswersRepetitions(t *testing.T) {
+func TestHandlerRepliesToDuplicates(t *testing.T) {
 	t.Parallel()
 	var rejected []error
 	v := newVerifier(t, &webhook.Options{
@@ -199,7 +199,7 @@ func TestHandlerPassesOnEventsWithoutIdentifier(t *testing.T) {
 	}
 }
 
-// A stubDeduper says what a test wants, and checks its contexts.
+// A stubDeduper returns what a test sets, and checks its contexts.
 type stubDeduper struct {
 	t         *testing.T
 	state     webhook.State
@@ -276,9 +276,9 @@ func TestHandlerWhenTheDeduperFails(t *testing.T) {
 	}
 }
 
-// Who leaves before the answer sends the event again: it counts as handled only
-// if the next handler says so.
-func TestHandlerWhenTheClientLeaves(t *testing.T) {
+// If the client disconnects before the response, it sends the event again: the event counts as
+// handled only if the next handler has replied so.
+func TestHandlerWhenTheClientDisconnects(t *testing.T) {
 	t.Parallel()
 	for answered, want := range map[bool]stubDeduper{true: {committed: 1}, false: {aborted: 1}} {
 		stub := &stubDeduper{t: t, state: webhook.Fresh}
@@ -297,8 +297,8 @@ func TestHandlerWhenTheClientLeaves(t *testing.T) {
 	}
 }
 
-// The writer that next gets still has what a server's has.
-func TestHandlerHidesNothingOfTheWriter(t *testing.T) {
+// The writer of the next handler has the optional methods of a server's writer.
+func TestHandlerKeepsTheWritersMethods(t *testing.T) {
 	t.Parallel()
 	v := newVerifier(t, &webhook.Options{Deduper: webhook.NewMemoryDeduper(nil)}, secret)
 	firstHalf := make(chan struct{})
@@ -319,7 +319,7 @@ func TestHandlerHidesNothingOfTheWriter(t *testing.T) {
 			return
 		}
 		flusher.Flush()
-		<-firstHalf // which the client has only if it was flushed
+		<-firstHalf // the client gets it only if it was flushed
 		_, _ = io.Copy(w, strings.NewReader("second"))
 	})))
 	t.Cleanup(server.Close)

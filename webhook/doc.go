@@ -1,5 +1,5 @@
-// Package webhook is for receivers: it checks that a webhook request comes from
-// the service, and reads what it says. It uses only the standard library.
+// Package webhook is for receivers: it verifies that a webhook request comes from the service
+// (formsvc), and parses its event. It uses only the standard library.
 //
 // A receiver needs three lines:
 //
@@ -7,22 +7,18 @@
 //	// handle err
 //	http.Handle("/hooks", verifier.EventHandler(receive))
 //
-// The function receive gets the [Event] of every authentic request. When it
-// returns an error, the service sends the event again later. Every other request
-// is answered by the handler and never reaches the function.
+// The function receive gets the [Event] of every authentic request. If it returns an error, the
+// service sends the event again later. The handler refuses every other request itself.
 //
-// A handler of your own takes its place with [Verifier.Handler]: it finds the
-// [Delivery] with [FromContext], reads it with [ParseEvent] and answers by
-// itself.
+// To write the HTTP response yourself, wrap your own handler with [Verifier.Handler]. It gets the
+// [Delivery] with [FromContext] and parses it with [ParseEvent].
 //
 // # Signature
 //
-// The header x-service-signature carries the HMAC-SHA-256 (RFC 2104, FIPS
-// 180-4) of the raw request body, keyed with the webhook's secret, as 64
-// lowercase hexadecimal digits. "Raw" means the bytes as they came: a body that
-// was decompressed, re-encoded or parsed and written again no longer matches.
-// Where a framework reads the body first, keep its bytes and call
-// [Verifier.Verify].
+// The header x-service-signature carries the HMAC-SHA-256 (RFC 2104, FIPS 180-4) of the raw request
+// body as 64 lowercase hexadecimal digits. The key is the webhook's secret. "Raw" means the
+// received bytes: a body that was decompressed, re-encoded, or parsed and serialized again no
+// longer matches. If a framework reads the body first, keep its bytes and call [Verifier.Verify].
 //
 // # What is authenticated
 //
@@ -33,43 +29,39 @@
 //
 // # Replays
 //
-// A signature over the body alone does not expire: who has seen a request can
-// send it again. The service therefore signs each attempt a second time, in the
-// headers of Standard Webhooks (https://www.standardwebhooks.com): webhook-id,
-// webhook-timestamp and webhook-signature. A [Verifier] looks at them only with
-// [Options.Tolerance], and then requires them. The libraries of Standard
-// Webhooks verify them as well; [SignStandard] says what the key is.
+// A signature over the body alone doesn't expire: anyone who has seen a request can send it again.
+// The service therefore signs each attempt a second time, in the headers of Standard Webhooks
+// (https://www.standardwebhooks.com): webhook-id, webhook-timestamp and webhook-signature. A
+// [Verifier] checks them only with [Options.Tolerance], and then requires them. The libraries of
+// Standard Webhooks verify them as well; [SignStandard] says what the key is.
 //
-// # Repetitions
+// # Duplicates
 //
-// The service sends an event again when it got no answer, so every receiver gets
-// some events twice. There are three ways to handle them once:
+// The service sends an event again if it got no HTTP response, so every receiver gets some events
+// more than once. There are three ways to handle each event once:
 //
-//   - The effect is in a database: let [SQLDeduper.Once] run it, or reserve the
-//     event in a transaction of yours with [SQLDeduper.Reserve]. Effect and note of it are there together or
-//     not at all, whatever fails when.
-//   - The effect is elsewhere: give a [SQLDeduper] to [Options.Deduper]. Several
-//     processes can share its table. Whoever dies between effect and note has
-//     the event handled again.
-//   - The receiver is one process and may handle an event again after a
-//     restart: give a [MemoryDeduper] to [Options.Deduper].
+//   - The effect is in a database: let [SQLDeduper.Once] run it, or reserve the event in your own
+//     transaction with [SQLDeduper.Reserve]. The effect and its record commit together.
+//   - The effect is elsewhere: give a [SQLDeduper] to [Options.Deduper]. Several processes can
+//     share its table. If a process dies between the effect and its record, the event is handled
+//     again.
+//   - The receiver is one process that may handle an event again after a restart: give a
+//     [MemoryDeduper] to [Options.Deduper].
 //
-// # Answering
+// # The reply
 //
-// The service takes any 2xx status as success. Any other status, and no answer
-// within 30 seconds, is a failure, and the same bytes are sent again after 1, 5
-// and 30 minutes. Answer 200 at once and do long work afterwards. No order is
-// promised between events.
+// Any 2xx status is a success. Any other status, or no reply within 30 seconds, is a failure,
+// and the same bytes are sent again after 1, 5 and 30 minutes. Reply with 200 at once and do long
+// work afterwards. Events may arrive in any order.
 //
 // # Changing the secret
 //
-// A [Verifier] takes several secrets. Give it the new and the old one, change
-// the secret at the service, and drop the old one when [Delivery.SecretIndex]
-// no longer shows its use.
+// A [Verifier] accepts several secrets. Give it the new and the old one, and change the secret at
+// the service. When [Delivery.SecretIndex] shows that the old one is no longer used, remove it.
 //
 // # More
 //
-// README.md beside this file goes from an empty directory to a receiver in
-// production. The package [github.com/formsvc/toolkit/webhook/webhooktest] has signed
-// requests, a recording receiver and test vectors for any language.
+// README.md in this directory leads from an empty directory to a receiver in production. Package
+// [github.com/formsvc/toolkit/webhook/webhooktest] has signed requests, a recording receiver and
+// test vectors for any language.
 package webhook

@@ -5,23 +5,21 @@ import (
 	"net/http"
 )
 
-// The reasons for refusing a request. Functions may wrap them with more detail:
-// ask with [errors.Is]. Their texts contain no secret, no signature and nothing
-// of the body, so they may be logged and, but for [ErrDeduper] and
-// [ErrNotHandled], sent.
+// The reasons for refusing a request. Functions may wrap them with more detail: test for them with
+// [errors.Is]. Their texts contain no secret, no signature and nothing of the body, so they may be
+// logged. Except for [ErrDeduper] and [ErrNotHandled], they may be sent to the client.
 var (
-	// ErrNoSecret means that there is nothing to verify with: no secret was
-	// given, or one is empty, or the [Verifier] was not made by [NewVerifier].
+	// ErrNoSecret means that there is no secret to verify with: none was given, one is empty, or
+	// the [Verifier] wasn't created by [NewVerifier].
 	ErrNoSecret = errors.New("webhook: no secret")
 	// ErrNoSignature means that the request has no signature header, or, with
 	// [Options.Tolerance], not all headers of Standard Webhooks.
 	ErrNoSignature = errors.New("webhook: missing signature header")
-	// ErrMalformedSignature means that such a header comes more than once or is
-	// not well-formed: the signature is not exactly 64 lowercase hexadecimal
-	// digits, for example.
+	// ErrMalformedSignature means that such a header occurs more than once or is malformed: for
+	// example, the signature isn't exactly 64 lowercase hexadecimal digits.
 	ErrMalformedSignature = errors.New("webhook: malformed signature header")
-	// ErrMismatch means that no secret yields the signature: the secret is
-	// another one, or the body is not the one that was signed.
+	// ErrMismatch means that no secret yields the signature: either the secret or the body differs
+	// from what was signed.
 	ErrMismatch = errors.New("webhook: signature does not match the body")
 	// ErrTooOld means that the request is authentic but was sent longer ago
 	// than [Options.Tolerance]: it is replayed, or a clock is wrong.
@@ -29,16 +27,13 @@ var (
 	// ErrTooNew means that the request is authentic but was sent further in the
 	// future than [Options.Tolerance]: a clock is wrong.
 	ErrTooNew = errors.New("webhook: sent in the future")
-	// ErrBusy means that the event is being handled already, says
-	// [Options.Deduper].
+	// ErrBusy means that the event is being handled already, according to [Options.Deduper].
 	ErrBusy = errors.New("webhook: event is being handled")
-	// ErrDeduper means that [Options.Deduper] failed. The error that wraps it
-	// also wraps the reason, whose text can name your database: it may be
-	// logged, but not sent.
+	// ErrDeduper means that [Options.Deduper] failed. The error also wraps the reason, whose text
+	// can name your database: log it, but don't send it.
 	ErrDeduper = errors.New("webhook: deduper failed")
-	// ErrNotHandled means that the function given to [Verifier.EventHandler]
-	// failed. The error that wraps it also wraps that function's, whose text may
-	// be logged, but not sent.
+	// ErrNotHandled means that the function given to [Verifier.EventHandler] failed. The error also
+	// wraps that function's error: log it, but don't send it.
 	ErrNotHandled = errors.New("webhook: event was not handled")
 	// ErrTooLarge means that the body is longer than [Options.MaxBody].
 	ErrTooLarge = errors.New("webhook: body is too large")
@@ -47,15 +42,15 @@ var (
 	ErrContentEncoding = errors.New("webhook: Content-Encoding is not supported")
 	// ErrMethod means that the request is not a POST.
 	ErrMethod = errors.New("webhook: method is not POST")
-	// ErrBody means that the body broke off, usually because the client left.
+	// ErrBody means that the body ended early, usually because the client disconnected.
 	ErrBody = errors.New("webhook: body cannot be read")
-	// ErrMalformedEvent means that the body is not an event: not one JSON
-	// object, without an event name, or with a known member of another type.
+	// ErrMalformedEvent means that the body isn't an event: it isn't one JSON object, has no event
+	// name, or has a known field of another type.
 	ErrMalformedEvent = errors.New("webhook: body is not an event")
 )
 
-// Status returns the HTTP status that answers err, for receivers that call
-// [Verifier.VerifyRequest] themselves. [Verifier.Handler] answers by it.
+// Status returns the HTTP status for err, for receivers that call [Verifier.VerifyRequest]
+// themselves. [Verifier.Handler] uses it.
 //
 //   - nil: 200
 //   - [ErrBody], [ErrMalformedEvent]: 400
@@ -71,7 +66,7 @@ func Status(err error) int {
 	case err == nil:
 		return http.StatusOK
 	case errors.Is(err, ErrDeduper), errors.Is(err, ErrNotHandled):
-		// Whatever the reason is: it says nothing about the request.
+		// Whatever else err wraps says nothing about the request.
 		return http.StatusInternalServerError
 	case errors.Is(err, ErrBody), errors.Is(err, ErrMalformedEvent):
 		return http.StatusBadRequest

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An EventType names what happened. The service may add types: a receiver
-// should answer 200 to one that it does not know, and otherwise ignore it.
+// An EventType names what happened. The service may add types: a receiver should reply with 200 to
+// unknown ones and ignore them.
 type EventType string
 
 // The event types that the service's documentation lists, under Events.
@@ -30,20 +30,31 @@ const (
 	FileUploaded EventType = "file.uploaded"
 )
 
-// EventTypes returns every event type there is, in the order of the service's
-// documentation.
+// ResponseDeleted means that a response was deleted. It is opt-in: a webhook gets it only if its
+// events name it. It carries identifiers alone: the UUID of the campaign, and the UUID and
+// reference of the response.
+const ResponseDeleted EventType = "response.deleted"
+
+// EventTypes returns the event types of the service's documentation, in its order. They are what
+// "all" means when a webhook is created.
 func EventTypes() []EventType {
 	return []EventType{
 		ResponseCreated, ResponseUpdated, ResponseStatusChanged, ResponseCompleted, SignatureCompleted, FileUploaded,
 	}
 }
 
-// An Event is the payload of a delivery. Every attempt of every delivery of one
-// event carries the same bytes, so it shows the state when the event happened,
-// not the state now.
+// KnownEventTypes returns all event types: those of [EventTypes], then the opt-in ones.
+func KnownEventTypes() []EventType {
+	return []EventType{
+		ResponseCreated, ResponseUpdated, ResponseStatusChanged, ResponseCompleted, SignatureCompleted, FileUploaded, ResponseDeleted,
+	}
+}
+
+// An Event is the payload of a delivery. Every attempt of every delivery of an event has the same
+// bytes, so it shows the state when the event happened, not the current state.
 //
-// Times are in UTC with milliseconds. Writing an Event as JSON gives a valid
-// payload for tests, but not the bytes that it was read from.
+// Times are in UTC with milliseconds. Marshaling an Event as JSON gives a valid payload for tests,
+// but not the bytes that it was parsed from.
 type Event struct {
 	// ID identifies the event (a UUID).
 	ID string `json:"id,omitempty"`
@@ -51,57 +62,57 @@ type Event struct {
 	Type EventType `json:"event"`
 	// Timestamp is when it happened.
 	Timestamp time.Time `json:"timestamp,omitzero"`
-	// Data is what it happened to.
+	// Data describes what the event happened to.
 	Data Data `json:"data"`
-	// Test is true for an event that was sent by hand to try a webhook: nothing
-	// happened, and what it names does not exist.
+	// Test is true for a test event: nothing happened, and its response doesn't exist.
 	Test bool `json:"test,omitempty"`
 }
 
-// Data is what an [Event] happened to. Campaign and Response come with every
-// type, the others as they say.
+// Data is what an [Event] happened to. Campaign and Response are set for every type, the other
+// fields as they say. With [ResponseDeleted], Campaign has only its UUID, and Response only its UUID
+// and Reference.
 type Data struct {
 	// Campaign is the campaign of the response.
 	Campaign Campaign `json:"campaign"`
 	// Response is the response after the event.
 	Response Response `json:"response"`
-	// PreviousStatus is the status before the event. It comes with
-	// [ResponseStatusChanged] and [ResponseCompleted].
+	// PreviousStatus is the status before the event. It is set for [ResponseStatusChanged] and
+	// [ResponseCompleted].
 	PreviousStatus string `json:"previousStatus,omitempty"`
-	// Changes are the members of the response that changed, as JSON Pointers
-	// (RFC 6901). They come with [ResponseUpdated].
+	// Changes are the fields of the response that changed, as JSON Pointers (RFC 6901). They are
+	// set for [ResponseUpdated].
 	Changes []string `json:"changes,omitempty"`
 	// File is the file of [FileUploaded], otherwise nil.
 	File *File `json:"file,omitempty"`
 	// Signature is the signature of [SignatureCompleted], otherwise nil.
 	Signature *DocumentSignature `json:"signature,omitempty"`
-	// Truncated is true when the payload would have been over 1 MB. The
-	// response then comes without its Responses: read them over the API.
+	// Truncated is true if the payload would have exceeded 1 MB. Then the response has no
+	// Responses: read them over the API.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// A Campaign is what a payload tells of a form campaign.
+// A Campaign describes a form campaign in a payload.
 type Campaign struct {
 	// UUID identifies the campaign.
 	UUID string `json:"uuid"`
 	// Title is its title.
-	Title string `json:"title"`
+	Title string `json:"title,omitempty"`
 }
 
 // A Response is what was submitted to a campaign.
 type Response struct {
 	// UUID identifies the response.
 	UUID string `json:"uuid"`
-	// Reference identifies it for people, within the account.
+	// Reference identifies the response for people, within the account.
 	Reference string `json:"reference"`
 	// CampaignUUID identifies its campaign.
 	CampaignUUID string `json:"campaignUuid,omitempty"`
-	// Status is its status, for example "pending". The set is open.
-	Status string `json:"status"`
-	// User is who submitted it.
-	User User `json:"user"`
-	// Responses are the answers by module name. It is nil when the payload
-	// left them out: see [Data.Truncated].
+	// Status is its status, for example "pending". Other statuses may exist.
+	Status string `json:"status,omitempty"`
+	// User is the person who submitted it.
+	User User `json:"user,omitzero"`
+	// Responses are the answers by module name. It is nil if the payload leaves them out: see
+	// [Data.Truncated].
 	Responses map[string]Answer `json:"responses,omitzero"`
 	// CreatedAt is when it was submitted.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
@@ -111,8 +122,8 @@ type Response struct {
 	CompletedAt time.Time `json:"completedAt,omitzero"`
 }
 
-// Value returns the first value that was answered to a module, or "" if there is
-// none. The others are in Responses, which also tells an empty answer from none.
+// Value returns the first value of a module's answer, or "" if there is none. Responses has all
+// values, and distinguishes an empty answer from none.
 func (r Response) Value(module string) string {
 	if values := r.Responses[module].Value; len(values) > 0 {
 		return values[0]
@@ -120,7 +131,7 @@ func (r Response) Value(module string) string {
 	return ""
 }
 
-// A User is who submitted a response.
+// A User is the person who submitted a response.
 type User struct {
 	// Email is the e-mail address.
 	Email string `json:"email"`
@@ -130,9 +141,9 @@ type User struct {
 	LastName string `json:"lastName"`
 }
 
-// An Answer is what was answered to one module of a form.
+// An Answer is the answer to one module of a form.
 type Answer struct {
-	// Value are the values in order. None means that it was answered empty.
+	// Value has the values in order. It is empty if the module was left empty.
 	Value []string `json:"value"`
 }
 
@@ -141,8 +152,7 @@ type Answer struct {
 type File struct {
 	// UUID identifies the file.
 	UUID string `json:"uuid"`
-	// Name is the file name that the uploader gave. It is not to be trusted as
-	// a path.
+	// Name is the file name that the uploader gave. Don't use it as a path.
 	Name string `json:"name"`
 	// ContentType is the media type that the uploader gave.
 	ContentType string `json:"contentType"`
@@ -150,7 +160,7 @@ type File struct {
 	Size int64 `json:"size"`
 	// SHA256 is the SHA-256 of the bytes in hexadecimal.
 	SHA256 string `json:"sha256"`
-	// Module is the name of the module that it answers, or empty.
+	// Module is the name of the module that the file belongs to, or empty.
 	Module string `json:"module,omitempty"`
 	// ResponseUUID identifies the response it is attached to.
 	ResponseUUID string `json:"responseUuid"`
@@ -160,15 +170,13 @@ type File struct {
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 }
 
-// A DocumentSignature is the record of a document that was signed. It has
-// nothing to do with the signature of the request.
+// A DocumentSignature is the record of a signed document. It isn't the signature of the request.
 type DocumentSignature struct {
 	// UUID identifies the record.
 	UUID string `json:"uuid"`
-	// Signer is who signed.
+	// Signer is the person who signed.
 	Signer User `json:"signer"`
-	// FileUUID identifies the signed file. It is empty when the answers of the
-	// response were signed.
+	// FileUUID identifies the signed file. It is empty if the answers of the response were signed.
 	FileUUID string `json:"fileUuid,omitempty"`
 	// Provider names the signing service, or is empty.
 	Provider string `json:"provider,omitempty"`
@@ -176,17 +184,16 @@ type DocumentSignature struct {
 	DocumentSHA256 string `json:"documentSha256"`
 	// SignedAt is when it was signed.
 	SignedAt time.Time `json:"signedAt,omitzero"`
-	// CreatedAt is when the record was made.
+	// CreatedAt is when the record was created.
 	CreatedAt time.Time `json:"createdAt,omitzero"`
 }
 
-// ParseEvent reads an event from the body of a delivery. Verify the body first:
-// ParseEvent does not.
+// ParseEvent parses an event from the body of a delivery. Verify the body first: ParseEvent
+// doesn't.
 //
-// Members that it does not know are ignored and types that it does not know
-// accepted, so that a receiver survives additions. Missing members stay empty,
-// except the event's type. It fails with [ErrMalformedEvent], whose text says
-// where the body is wrong but repeats nothing of it.
+// It ignores unknown fields and accepts unknown types, so that additions don't break a receiver.
+// Missing fields stay empty, but the event's type is required. It fails with [ErrMalformedEvent],
+// whose text says where the body is wrong but contains nothing of it.
 func ParseEvent(body []byte) (Event, error) {
 	var e Event
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -198,8 +205,8 @@ func ParseEvent(body []byte) (Event, error) {
 	return e, nil
 }
 
-// describe says what is wrong with a body without its values: they can be
-// respondents' data, and the text of err can contain them.
+// describe says what is wrong with a body without its values, which can be respondents' data and
+// occur in the text of err.
 func describe(err error) string {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Sprintf("not JSON at byte %d", e.Offset)
@@ -210,8 +217,8 @@ func describe(err error) string {
 	return "malformed time"
 }
 
-// identify returns the type and the identifier of the event in body, or nothing
-// if it is not an event.
+// identify returns the type and the identifier of the event in body, or empty ones if it isn't an
+// event.
 func identify(body []byte) (EventType, string) {
 	var e struct {
 		ID   string    `json:"id"`

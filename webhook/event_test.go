@@ -14,7 +14,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// payload returns a file of testdata.
+// payload returns the content of a file in testdata.
 func payload(tb testing.TB, name string) []byte {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
@@ -24,7 +24,7 @@ func payload(tb testing.TB, name string) []byte {
 	return b
 }
 
-// parse returns the event in a file of testdata.
+// parse returns the event of a file in testdata.
 func parse(t *testing.T, name string) webhook.Event {
 	t.Helper()
 	e, err := webhook.ParseEvent(payload(t, name))
@@ -34,8 +34,7 @@ func parse(t *testing.T, name string) webhook.Event {
 	return e
 }
 
-// The payload as the service's documentation shows it: every listed field, no
-// other.
+// The payload of the service's documentation has exactly the listed fields.
 func TestParseDocumentedPayload(t *testing.T) {
 	at := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 	want := webhook.Event{
@@ -71,6 +70,17 @@ func TestDocumentedEventTypes(t *testing.T) {
 		if got := parse(t, string(typ)); got.Type != typ {
 			t.Errorf("got %q, want %q", got.Type, typ)
 		}
+	}
+}
+
+func TestKnownEventTypesAddsOptInEvents(t *testing.T) {
+	if got := webhook.KnownEventTypes(); !slices.Equal(got, append(webhook.EventTypes(), "response.deleted")) {
+		t.Errorf("KnownEventTypes returns %q", got)
+	}
+	e := parse(t, "response.deleted")
+	want := webhook.Data{Campaign: webhook.Campaign{UUID: e.Data.Campaign.UUID}, Response: webhook.Response{UUID: e.Data.Response.UUID, Reference: e.Data.Response.Reference}}
+	if e.Type != webhook.ResponseDeleted || e.Data.Response.Reference == "" || !reflect.DeepEqual(e.Data, want) {
+		t.Errorf("got %+v", e)
 	}
 }
 
@@ -158,7 +168,7 @@ func TestParseEventRefuses(t *testing.T) {
 	}
 }
 
-func TestEventSurvivesWritingAndReading(t *testing.T) {
+func TestEventRoundTrips(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) < 6 {
 		t.Fatalf("found %d payloads, %v", len(files), err)

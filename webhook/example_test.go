@@ -14,7 +14,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// A whole receiver: the verifier, and what to do with each event.
+// A complete receiver: the verifier, and a handler for each event.
 func Example() {
 	verifier, err := webhook.NewVerifier([]string{"whsec_5f1c0b9e4d7a42d3"}, nil)
 	if err != nil {
@@ -40,7 +40,7 @@ func Example() {
 	// answered 401
 }
 
-// What comes with each type of event. An error has the service send it again.
+// Handle each type of event. If the handler returns an error, the service sends the event again.
 func ExampleVerifier_EventHandler() {
 	verifier, err := webhook.NewVerifier([]string{"secret"}, &webhook.Options{
 		OnReject: func(_ *http.Request, err error) { fmt.Println("refused:", err) },
@@ -80,7 +80,7 @@ func ExampleVerifier_EventHandler() {
 	// answered 500
 }
 
-// A handler of its own answers by itself, for example in another framework.
+// A custom handler writes the HTTP response itself, for example in another framework.
 func ExampleVerifier_VerifyRequest() {
 	verifier, err := webhook.NewVerifier([]string{"secret"}, nil)
 	if err != nil {
@@ -105,7 +105,7 @@ func ExampleVerifier_VerifyRequest() {
 	// Output: R-7K3M-Q2 is pending
 }
 
-// Where something else has read the body, its bytes and the headers are enough.
+// If a framework has read the body already, verify its bytes and the headers.
 func ExampleVerifier_Verify() {
 	verifier, err := webhook.NewVerifier([]string{"secret"}, nil)
 	if err != nil {
@@ -124,8 +124,8 @@ func ExampleVerifier_Verify() {
 	// true
 }
 
-// While the secret is being changed both are accepted, and the index tells when
-// the old one is no longer used.
+// While you change the secret, both are accepted; the index shows when the old one is no longer
+// used.
 func ExampleNewVerifier_rotation() {
 	verifier, err := webhook.NewVerifier([]string{"new secret", "old secret"}, nil)
 	if err != nil {
@@ -136,7 +136,7 @@ func ExampleNewVerifier_rotation() {
 	// Output: 1 <nil>
 }
 
-// A request that somebody has seen and sends again is refused once it is too old.
+// A replayed request is refused once it is too old.
 func Example_replayProtection() {
 	verifier, err := webhook.NewVerifier([]string{"secret"}, &webhook.Options{Tolerance: 5 * time.Minute})
 	if err != nil {
@@ -156,7 +156,7 @@ func Example_replayProtection() {
 	// true 401
 }
 
-// The handler is called once, and the repetition is answered with 200.
+// The handler is called once, and the duplicate gets 200.
 func ExampleMemoryDeduper() {
 	verifier, err := webhook.NewVerifier([]string{"secret"}, &webhook.Options{Deduper: webhook.NewMemoryDeduper(nil)})
 	if err != nil {
@@ -178,8 +178,7 @@ func ExampleMemoryDeduper() {
 	// answered 200
 }
 
-// The note that an event was handled commits together with its effect, here a
-// row in a table.
+// The record of a handled event commits together with its effect, here a row in a table.
 func ExampleSQLDeduper_Once() {
 	_ = func(ctx context.Context, db *sql.DB, verifier *webhook.Verifier) (http.Handler, error) {
 		dedupe, err := webhook.NewSQLDeduper(db, nil)
@@ -198,7 +197,7 @@ func ExampleSQLDeduper_Once() {
 	}
 }
 
-// In a transaction of the caller's the note is one statement.
+// In the caller's own transaction, Reserve is one statement.
 func ExampleSQLDeduper_Reserve() {
 	var dedupe *webhook.SQLDeduper
 	_ = func(ctx context.Context, tx *sql.Tx, e webhook.Event) error {
@@ -211,7 +210,7 @@ func ExampleSQLDeduper_Reserve() {
 	}
 }
 
-// The value that a receiver with a library of Standard Webhooks expects.
+// The signature that a receiver with a library of Standard Webhooks expects.
 func ExampleSignStandard() {
 	at := time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 	fmt.Println(webhook.SignStandard([]byte("whsec_c2VjcmV0"), "m-1", at, []byte(`{"event":"response.created"}`)))

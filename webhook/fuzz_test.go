@@ -10,8 +10,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// FuzzVerify asks that Verify accepts a request if and only if it has one
-// signature header, and that is exactly what Sign writes.
+// FuzzVerify checks that Verify accepts a request if and only if it has one signature header with
+// exactly the output of Sign.
 func FuzzVerify(f *testing.F) {
 	for _, vec := range vectors(f) {
 		if len(vec.Body) < 4096 && len(vec.Secrets) > 0 {
@@ -43,8 +43,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// FuzzParseEvent asks that what ParseEvent accepts is what Verify names, and
-// that it can be written and read again.
+// FuzzParseEvent checks that ParseEvent agrees with the event of Verify, and that events
+// round-trip.
 func FuzzParseEvent(f *testing.F) {
 	for _, name := range []string{"documented", "response.updated", "file.uploaded", "signature.completed", "truncated", "test"} {
 		f.Add(payload(f, name))

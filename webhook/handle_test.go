@@ -12,8 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// Whatever becomes of an event, the service gets the status that makes it stop or
-// go on, and nothing of the reason.
+// The service gets the status that makes it stop or retry, and nothing of the reason.
 func TestEventHandler(t *testing.T) {
 	t.Parallel()
 	private := errors.New("dial 10.0.0.1: refused")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// IsReservedHeader reports whether a webhook can't have a header of that name of its own,
-// in any spelling: it is the service's, says how the message is framed or coded, belongs to
-// the connection (RFC 9110, section 7.6.1), or is set by proxies and tracers.
+// IsReservedHeader reports whether a webhook can't have a custom header with that name, in any
+// spelling. A name is reserved if the service, proxies or tracers set it, if it describes the
+// message's framing or coding, or if it belongs to the connection (RFC 9110, section 7.6.1).
 func IsReservedHeader(name string) bool {
 	switch name = http.CanonicalHeaderKey(name); name {
 	case "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Forwarded",

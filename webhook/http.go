@@ -9,18 +9,16 @@ import (
 	"net/http"
 )
 
-// VerifyRequest reads the body of r, at most [Options.MaxBody] bytes of it,
-// checks its signature and returns what was delivered. w is the response that
-// will answer r; a body that is too large makes it close the connection. w may
-// be nil.
+// VerifyRequest reads the body of r, up to [Options.MaxBody] bytes, verifies its signature and
+// returns the delivery. w is the response to r; if the body is too large, it closes the connection.
+// w may be nil.
 //
-// Once the body has been read whole, r.Body yields it again from the start,
-// also when the signature does not match.
+// After the whole body has been read, r.Body yields it again from the start, even if the signature
+// doesn't match.
 //
-// It fails with [ErrMethod], [ErrContentEncoding], [ErrTooLarge] or [ErrBody],
-// or as [Verifier.Verify] does; [Status] gives the status to answer. A request
-// that declares a body over the limit, or has no well-formed signature, is
-// refused before its body is read.
+// It fails with [ErrMethod], [ErrContentEncoding], [ErrTooLarge] or [ErrBody], or as
+// [Verifier.Verify] does; [Status] returns the status to reply with. A request that declares a body
+// over the limit, or has no well-formed signature, is refused before its body is read.
 func (v *Verifier) VerifyRequest(w http.ResponseWriter, r *http.Request) (Delivery, error) {
 	if err := v.checkHead(r); err != nil {
 		return Delivery{}, err
@@ -64,35 +62,32 @@ func (v *Verifier) readBody(w http.ResponseWriter, r *http.Request) ([]byte, err
 	if r.Body == nil {
 		return nil, nil
 	}
-	// Content-Length is the client's claim: it must not size an allocation
-	// before anything came.
+	// Content-Length is only the client's claim: it must not size an allocation before any data
+	// arrived.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, v.maxBody))
 	if err == nil {
 		return body, nil
 	}
-	// The limit may also be one that an outer handler has set.
+	// The limit may also come from an outer handler.
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fmt.Errorf("%w: the limit is %d bytes", ErrTooLarge, tooLarge.Limit)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrBody, err)
 }
 
-// Handler returns a handler that passes authentic requests on to next, with the
-// [Delivery] in the request's context (see [FromContext]) and the body unread.
-// It answers every other request itself, with the status that [Status] gives
-// and the reason as plain text, and calls [Options.OnReject] before.
+// Handler returns a handler that passes authentic requests to next, with the [Delivery] in the
+// request's context (see [FromContext]) and the body unread. It refuses every other request with
+// the status of [Status] and the reason as plain text, after it has called [Options.OnReject].
 //
-// What next answers goes to the service: 2xx accepts the delivery, everything
-// else has it sent again later. A panic of next is not caught here.
+// The HTTP response of next goes to the service: 2xx accepts the delivery; after any other status
+// it is sent again later. Handler doesn't recover a panic of next.
 //
-// With [Options.Deduper] next is called for events that are not handled yet. One
-// that was handled is answered with 200, so that the service stops repeating it,
-// and one that is just being handled with 503 and Retry-After, so that the
-// service repeats it in case that fails. If the Deduper does not answer, neither
-// handling nor dropping the event would be right: the answer is 500, and the
-// service repeats it. The event counts as handled when next answers 2xx, or
-// returns without an answer while the client is still there, which makes
-// net/http answer 200. It does not when next answers anything else or panics.
+// With [Options.Deduper], next is called only for events that weren't handled yet. A duplicate of a
+// handled event gets 200, so that the service stops retrying. A duplicate of an event that is being
+// handled gets 503 and Retry-After, so that the service retries in case handling fails. If the
+// Deduper fails, the response is 500, and the service retries. The event counts as handled if next
+// replies with 2xx, or returns without a status while the client is still connected, for which
+// net/http sends 200. It doesn't if next replies with another status or panics.
 func (v *Verifier) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, err := v.VerifyRequest(w, r)
@@ -109,19 +104,16 @@ func (v *Verifier) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// EventHandler returns a handler that calls handle with the event of every
-// authentic request, one after the other or several at once, as requests come.
-// handle finds the [Delivery] with [FromContext]; ctx ends when the service has
-// given up waiting.
+// EventHandler returns a handler that calls handle with the event of every authentic request,
+// possibly several at once. handle gets the [Delivery] with [FromContext]; ctx ends when the
+// service stops waiting.
 //
-// When handle returns nil, the answer is 200 and the service is done with the
-// event. When it returns an error, the answer is 500, the service sends the event
-// again later, and [Options.OnReject] gets the error in an [ErrNotHandled]: set
-// it, or nobody learns the reason. A signed body that is not an event is answered
-// 400. Everything else is as with [Verifier.Handler], [Options.Deduper] too.
+// If handle returns nil, the response is 200 and the event is done. If it returns an error, the
+// response is 500 and the service sends the event again later. [Options.OnReject] gets the error
+// wrapped in [ErrNotHandled]; without it the error is lost. A signed body that isn't an event gets
+// 400. Everything else, including [Options.Deduper], works as in [Verifier.Handler].
 //
-// handle should return nil for types of events that it does not know: the
-// service may add some.
+// handle should return nil for unknown types of events: the service may add some.
 func (v *Verifier) EventHandler(handle func(ctx context.Context, e Event) error) http.Handler {
 	return v.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, _ := FromContext(r.Context())
@@ -138,7 +130,7 @@ func (v *Verifier) EventHandler(handle func(ctx context.Context, e Event) error)
 	}))
 }
 
-// reject answers a request that was refused with err.
+// reject replies to a request that was refused with err.
 func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 	if v != nil && v.onReject != nil {
 		v.onReject(r, err)
@@ -156,12 +148,12 @@ func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", http.MethodPost)
 	case http.StatusUnsupportedMediaType:
-		// RFC 9110, section 15.5.16: says that the coding is what is wrong.
+		// RFC 9110, section 15.5.16: tells the client that the coding is the problem.
 		w.Header().Set("Accept-Encoding", "identity")
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
 	case http.StatusInternalServerError:
-		// The cause can name the database, or anything.
+		// The cause can contain anything, such as the name of the database.
 		for _, reason := range [...]error{ErrDeduper, ErrNotHandled} {
 			if errors.Is(err, reason) {
 				text = reason.Error()
@@ -175,8 +167,8 @@ func (v *Verifier) reject(w http.ResponseWriter, r *http.Request, err error) {
 // contextKey is the key of the Delivery in a context.
 type contextKey struct{}
 
-// FromContext returns the Delivery that [Verifier.Handler] put into the
-// request's context. ok is false when the request did not come through it.
+// FromContext returns the Delivery that [Verifier.Handler] put into the request's context. ok is
+// false if the request didn't pass through it.
 func FromContext(ctx context.Context) (d Delivery, ok bool) {
 	d, ok = ctx.Value(contextKey{}).(Delivery)
 	return d, ok

@@ -62,7 +62,7 @@ func TestHandlerRefuses(t *testing.T) {
 		change func(*http.Request)
 		status int
 		want   error
-		header string // one that the answer must have
+		header string // a header that the response must have
 	}{
 		{"no signature", func(r *http.Request) { r.Header.Del(webhook.SignatureHeader) },
 			http.StatusUnauthorized, webhook.ErrNoSignature, "WWW-Authenticate"},
@@ -184,8 +184,7 @@ func TestMaxBodyIsInclusive(t *testing.T) {
 	}
 }
 
-// Over a connection, as a receiver is used: the header's case does not matter,
-// and neither does how the body is framed.
+// Over a real connection, neither the case of headers nor the framing of the body matters.
 func TestHandlerBehindAServer(t *testing.T) {
 	v := newVerifier(t, nil, secret)
 	server := httptest.NewServer(v.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

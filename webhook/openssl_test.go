@@ -28,8 +28,7 @@ func openSSL(t *testing.T, message []byte, key ...string) []byte {
 	return out
 }
 
-// Both signatures, for random keys and bodies, against a program that shares
-// nothing with this module.
+// Both signatures agree with an independent program for random keys and bodies.
 func TestSignaturesAgreeWithTheOpenSSLProgram(t *testing.T) {
 	t.Parallel()
 	seed := [32]byte{1}
@@ -58,7 +57,7 @@ func TestSignaturesAgreeWithTheOpenSSLProgram(t *testing.T) {
 		if got := webhook.SignStandard([]byte(encoded), id, sent, content); got != want {
 			t.Errorf("%d: SignStandard with the key in base64: got %s, want %s", i, got, want)
 		}
-		// The same text is the key as it is for the service's own signature.
+		// For the service's own signature the same text is the key, not decoded.
 		want = hex.EncodeToString(openSSL(t, content, "-hmac", encoded))
 		if got := webhook.Sign([]byte(encoded), content); got != want || strings.ToLower(got) != got {
 			t.Errorf("%d: Sign with the prefix: got %s, want %s", i, got, want)
@@ -66,8 +65,7 @@ func TestSignaturesAgreeWithTheOpenSSLProgram(t *testing.T) {
 	}
 }
 
-// The signature of every vector that is accepted is what the program computes
-// with one of its secrets.
+// The program computes the signature of every accepted vector with one of its secrets.
 func TestVectorsAgreeWithTheOpenSSLProgram(t *testing.T) {
 	t.Parallel()
 	key := func(secret string) string { return "hexkey:" + hex.EncodeToString([]byte(secret)) }

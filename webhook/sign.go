@@ -6,14 +6,14 @@ import (
 	"encoding/hex"
 )
 
-// The headers of a webhook request. HTTP does not tell upper from lower case
-// in header names, and [net/http.Header.Get] finds them in either.
+// The headers of a webhook request. Header names are case-insensitive, also for
+// [net/http.Header.Get].
 const (
 	// SignatureHeader carries the signature of the body (see [Sign]). The
 	// service's documentation requires it, under Authentication.
 	SignatureHeader = "x-service-signature"
-	// EventHeader carries the event's type. It is not signed: a hint for
-	// routing and logs. The signed one is [Delivery.Event].
+	// EventHeader carries the event's type. It isn't signed: use it only for routing and logs. The
+	// signed type is [Delivery.Event].
 	EventHeader = "x-service-event"
 	// DeliveryHeader carries the delivery's identifier, the same on every
 	// attempt. It is not signed.
@@ -23,18 +23,17 @@ const (
 	AttemptHeader = "x-service-attempt"
 )
 
-// Sign returns the signature of body: its HMAC-SHA-256 keyed with secret, as 64
-// lowercase hexadecimal digits. The secret's bytes are the key as they are:
-// nothing is trimmed and nothing decoded, whatever they look like. body is the
-// raw request body, of any length, also none.
+// Sign returns the signature of body: its HMAC-SHA-256 keyed with secret, as 64 lowercase
+// hexadecimal digits. The secret's bytes are the key: nothing is trimmed or decoded. body is the
+// raw request body, which may be empty.
 //
-// Sign does not refuse an empty secret, [NewVerifier] does. It keeps neither
-// argument and is safe for concurrent use.
+// Sign accepts an empty secret; [NewVerifier] refuses it. It keeps neither argument and is safe for
+// concurrent use.
 func Sign(secret, body []byte) string {
 	return hex.EncodeToString(sum(secret, body))
 }
 
-// sum returns the 32 bytes of the HMAC-SHA-256 of the parts, one after the other.
+// sum returns the 32 bytes of the HMAC-SHA-256 of the concatenated parts.
 func sum(key []byte, parts ...[]byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, part := range parts {

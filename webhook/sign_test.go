@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// The wanted values come from OpenSSL 3.0.19, by the command beside each.
+// The expected values come from OpenSSL 3.0.19, with the command next to each.
 func TestSignAgreesWithOpenSSL(t *testing.T) {
 	tests := []struct {
 		name, secret string

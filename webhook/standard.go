@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// The headers of Standard Webhooks (https://www.standardwebhooks.com), which
-// the service sends beside its own. Together they are a second signature that
-// covers the time of sending, too.
+// The headers of Standard Webhooks (https://www.standardwebhooks.com), which the service sends in
+// addition to its own. Together they are a second signature, which also covers the time of sending.
 const (
 	// StandardIDHeader carries the identifier of the event, the same for every
 	// delivery and attempt. It must not have a dot in it.
@@ -22,8 +21,8 @@ const (
 	// StandardTimestampHeader carries the time of the attempt in seconds since
 	// 1970, in decimal digits.
 	StandardTimestampHeader = "webhook-timestamp"
-	// StandardSignatureHeader carries one signature or several, with a space
-	// between two: one for each secret that is valid (see [SignStandard]).
+	// StandardSignatureHeader carries one or more signatures, separated by spaces: one for each
+	// valid secret (see [SignStandard]).
 	StandardSignatureHeader = "webhook-signature"
 )
 
@@ -32,34 +31,31 @@ const (
 	standardPrefix  = "whsec_"
 	// standardLength is the length of a signature: version and base64 of 32 bytes.
 	standardLength = len(standardVersion) + 44
-	// lastSecond is the end of the year 9999, the last that RFC 3339 can write.
+	// lastSecond is the end of the year 9999, the last one in RFC 3339.
 	lastSecond = 253402300799
 )
 
-// SignStandard returns the signature of a message as Standard Webhooks defines
-// it: "v1," and the HMAC-SHA-256 of id, a dot, the seconds of at since 1970, a
-// dot and body, in base64 (RFC 4648, section 4). at is when the message is
-// sent, so that every attempt has another signature. id and at have to be sent
-// along: see [SetStandard].
+// SignStandard returns the signature of a message by Standard Webhooks: "v1," and an HMAC-SHA-256
+// in base64 (RFC 4648, section 4). The signed text is id, a dot, the seconds of at since 1970, a
+// dot and body. at is when the message is sent, so every attempt has another signature. id and at
+// must be sent, too: see [SetStandard].
 //
-// When secret starts with "whsec_" and the rest is base64 as [base64.StdEncoding]
-// reads it, the bytes it stands for are the key, as in the libraries of Standard
-// Webhooks. Otherwise, and when these bytes are none or all zero, the secret's
-// bytes are the key as they are; receivers then have to give them to their
+// If secret starts with "whsec_" and the rest is valid base64 ([base64.StdEncoding]), the decoded
+// bytes are the key, as in the libraries of Standard Webhooks. Otherwise, or if the decoded bytes
+// are empty or all zero, the secret's own bytes are the key; receivers must then pass them to their
 // library as a raw key. [Sign] never decodes a secret.
 //
-// An id that is empty or has a dot, and a time before 1970, are signed, but a
-// [Verifier] refuses them. SignStandard keeps no argument and is safe for
-// concurrent use.
+// SignStandard also signs an id that is empty or has a dot, and a time before 1970, but a
+// [Verifier] refuses them. SignStandard keeps no argument and is safe for concurrent use.
 func SignStandard(secret []byte, id string, at time.Time, body []byte) string {
 	return string(AppendStandard(nil, secret, id, at, body))
 }
 
-// AppendStandard appends what [SignStandard] returns to dst and returns the
-// extended buffer. The body is not copied. It is for senders, who sign often.
+// AppendStandard appends the result of [SignStandard] to dst and returns the extended buffer. It
+// doesn't copy the body. It is for senders, which sign often.
 func AppendStandard(dst, secret []byte, id string, at time.Time, body []byte) []byte {
 	start := len(dst)
-	// One growth for the head, which is only hashed, and the signature.
+	// Grow once for the head, which is only hashed, and the signature.
 	dst = slices.Grow(dst, max(len(id)+len(".-9223372036854775808."), standardLength))
 	dst = append(dst, id...)
 	dst = append(dst, '.')
@@ -70,9 +66,9 @@ func AppendStandard(dst, secret []byte, id string, at time.Time, body []byte) []
 	return base64.StdEncoding.AppendEncode(dst, mac)
 }
 
-// SetStandard sets the three headers of Standard Webhooks on h, replacing those
-// there are, with one signature for each of secrets. Without secrets the
-// signature is empty, which every receiver refuses. It keeps no argument.
+// SetStandard sets the three headers of Standard Webhooks on h, replacing existing ones, with one
+// signature for each secret. Without secrets the signature is empty, which every receiver refuses.
+// It keeps no argument.
 func SetStandard(h http.Header, id string, at time.Time, body []byte, secrets ...[]byte) {
 	signatures := make([]byte, 0, len(secrets)*(standardLength+1)+len(id))
 	for i, secret := range secrets {
@@ -97,29 +93,29 @@ func standardKey(secret []byte) []byte {
 	}
 	key, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil || isEmptyKey(key) {
-		// An empty key would let anybody sign.
+		// With an empty key anyone could sign.
 		return secret
 	}
 	return key
 }
 
-// isEmptyKey tells whether key is the same HMAC key as none: HMAC fills a short
-// one up with zero bytes.
+// isEmptyKey reports whether key is equivalent to an empty HMAC key: HMAC pads short keys with zero
+// bytes.
 func isEmptyKey(key []byte) bool {
 	return len(bytes.Trim(key, "\x00")) == 0
 }
 
-// A standard is what the headers of Standard Webhooks say.
+// A standard holds the parsed headers of Standard Webhooks.
 type standard struct {
 	id         string
 	sentAt     time.Time
 	signatures string
 }
 
-// parseStandard reads the three headers and refuses what is not well-formed.
+// parseStandard parses the three headers and refuses malformed ones.
 //
-// What is signed must be readable in one way only. Hence no dot in the
-// identifier, and a time that is written as SignStandard writes it.
+// The signed text must have only one meaning. Hence the identifier has no dot, and the time has the
+// form that SignStandard writes.
 func parseStandard(h http.Header) (standard, error) {
 	var values [3]string
 	for i, name := range [...]string{StandardIDHeader, StandardTimestampHeader, StandardSignatureHeader} {
@@ -144,9 +140,9 @@ func parseStandard(h http.Header) (standard, error) {
 	return standard{}, fmt.Errorf("%w: %s has no signature of version 1", ErrMalformedSignature, StandardSignatureHeader)
 }
 
-// isStandard tells whether token can be a signature of version 1.
+// isStandard reports whether token can be a signature of version 1.
 func isStandard(token string) bool {
-	// The length comes before decoding, which takes memory for any.
+	// Check the length before decoding, which allocates memory.
 	if len(token) != standardLength || !strings.HasPrefix(token, standardVersion) {
 		return false
 	}
@@ -154,9 +150,8 @@ func isStandard(token string) bool {
 	return err == nil && len(mac) == 32
 }
 
-// verifyStandard checks the headers of Standard Webhooks and returns when the
-// request was sent. The time is judged last: only an authentic one says
-// something about the sender's clock.
+// verifyStandard checks the headers of Standard Webhooks and returns when the request was sent. The
+// time is checked last: only an authentic time says something about the sender's clock.
 func (v *Verifier) verifyStandard(body []byte, h http.Header) (time.Time, error) {
 	s, err := parseStandard(h)
 	if err != nil {
@@ -175,8 +170,8 @@ func (v *Verifier) verifyStandard(body []byte, h http.Header) (time.Time, error)
 	return s.sentAt, nil
 }
 
-// matchStandard tells whether one of the signatures is of one of the secrets.
-// It compares each with each, as [Verifier.match] does.
+// matchStandard reports whether one of the signatures belongs to one of the secrets. It compares
+// all pairs, as [Verifier.match] does.
 func (v *Verifier) matchStandard(s standard, body []byte) bool {
 	matches := false
 	var want []byte

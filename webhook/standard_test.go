@@ -21,13 +21,13 @@ const messageID = "0193bb79-f340-7000-8000-000000000001"
 // sentAt is when the requests of these tests were sent.
 var sentAt = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 
-// at returns options with which requests are checked at that time.
+// at returns options that verify requests at that time.
 func at(now time.Time) *webhook.Options {
 	return &webhook.Options{Tolerance: 5 * time.Minute, Now: func() time.Time { return now }}
 }
 
-// standard returns the headers of body, sent at sentAt: x-service-signature by
-// the last of keys, and Standard Webhooks by all.
+// standard returns the headers of body, sent at sentAt: x-service-signature with the last of keys,
+// and Standard Webhooks with all of them.
 func standard(body string, keys ...string) http.Header {
 	h := signed(keys[len(keys)-1], body)
 	var secrets [][]byte
@@ -138,8 +138,7 @@ func TestToleranceRefusesBeforeReading(t *testing.T) {
 	}
 }
 
-// While the secret changes, x-service-signature is by the old one and Standard
-// Webhooks by both.
+// While the secret changes, x-service-signature uses the old one and Standard Webhooks both.
 func TestToleranceDuringARotation(t *testing.T) {
 	t.Parallel()
 	h := standard(body, "new", "old")
@@ -166,7 +165,7 @@ func TestToleranceDuringARotation(t *testing.T) {
 	}
 }
 
-// A request that was seen is sent again later, by the clock that is the default.
+// A recorded request is sent again later, by the default clock.
 func TestToleranceRefusesAReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +187,7 @@ func TestToleranceRefusesAReplay(t *testing.T) {
 	})
 }
 
-func TestToleranceErrorsRepeatNothing(t *testing.T) {
+func TestToleranceErrorsContainNothingSecret(t *testing.T) {
 	t.Parallel()
 	all, err := webhooktest.StandardVectors()
 	if err != nil {

@@ -17,48 +17,40 @@ const DefaultMaxBody = 1<<20 + 64<<10
 
 // Options are the optional settings of a [Verifier]. nil means all defaults.
 type Options struct {
-	// MaxBody is the length of the longest accepted body in bytes. It must not
-	// be negative: there is no way to have no limit, because a body has to be
-	// in memory before its signature can be checked.
+	// MaxBody is the length of the longest accepted body in bytes. It must not be negative. There
+	// is always a limit, because the body must be in memory before its signature can be verified.
 	// Defaults to [DefaultMaxBody].
 	MaxBody int64
 
-	// Tolerance protects from replays. If it is positive, a request must also
-	// have the three headers of Standard Webhooks, with a signature under one of
-	// the secrets, and its time of sending must not be further from Now than
-	// this, in either direction; 5 minutes are usual. The service sends these
-	// headers with every attempt, with the time of that attempt. If it is 0, the
-	// headers are not looked at. It must not be negative.
+	// Tolerance protects from replays. If it is positive, a request must also have the three
+	// headers of Standard Webhooks, with a signature by one of the secrets. Its time of sending
+	// must not differ from Now by more than Tolerance, in either direction; 5 minutes are usual.
+	// The service sends these headers with every attempt, with the time of that attempt. If it is
+	// 0, the headers are ignored. It must not be negative.
 	//
-	// There is no way to check them only when they are there: who replays a
-	// request could leave them out. [SignatureHeader] is required in any case.
-	// Within the tolerance a replay is still possible: see Deduper.
-	// Defaults to 0.
+	// The headers can't be optional: an attacker who replays a request could leave them out.
+	// [SignatureHeader] is always required. Within the tolerance a replay is still possible: see
+	// Deduper. Defaults to 0.
 	Tolerance time.Duration
 
-	// Now tells the time for Tolerance. It may be called by several goroutines
-	// at once.
-	// Defaults to [time.Now].
+	// Now is the clock for Tolerance. It may be called by several goroutines at once. Defaults to
+	// [time.Now].
 	Now func() time.Time
 
-	// Deduper makes [Verifier.Handler] answer repetitions by itself: it then
-	// calls the next handler once for every event that this succeeds for.
-	// Events without an identifier are not held back. See [Deduper] for what
-	// that promises.
-	// Defaults to passing every request on.
+	// Deduper makes [Verifier.Handler] reply to duplicates itself: it calls the next handler until
+	// that succeeds once for the event. Events without an identifier are always passed on. See
+	// [Deduper] for its promises. Defaults to passing every request on.
 	Deduper Deduper
 
-	// OnReject is called by [Verifier.Handler] with every request that it
-	// refuses and the reason, before the answer is written: a place for a log
-	// line or a counter. It is also called with [ErrNotHandled], see
-	// [Verifier.EventHandler], and with [ErrDeduper] when the next handler has
-	// answered and Deduper cannot note that. It may be called by several
-	// goroutines at once.
-	// Defaults to doing nothing.
+	// OnReject is called by [Verifier.Handler] with every refused request and the reason, before
+	// the response is written. Use it for logs and metrics. It is also called with [ErrNotHandled],
+	// see [Verifier.EventHandler], and with [ErrDeduper] if the next handler has replied and
+	// Deduper can't record that. It may be called by several goroutines at once. Defaults to doing
+	// nothing.
 	OnReject func(r *http.Request, err error)
 }
 
-// check fills in the defaults and refuses what is out of range.
+// check fills in the defaults and refuses values that are out of range.
 func (o *Options) check() error {
 	if o.MaxBody < 0 {
 		return errors.New("webhook: MaxBody is negative")
@@ -78,9 +70,9 @@ func (o *Options) check() error {
 	return nil
 }
 
-// A Verifier checks that webhook requests come from the service. Make it with
-// [NewVerifier]; one without secrets, the zero Verifier included, refuses every
-// request with [ErrNoSecret]. It never changes and is safe for concurrent use.
+// A Verifier checks that webhook requests come from the service. Create it with [NewVerifier]; the
+// zero Verifier has no secrets and refuses every request with [ErrNoSecret]. It never changes and
+// is safe for concurrent use.
 type Verifier struct {
 	secrets   [][]byte
 	maxBody   int64
@@ -90,17 +82,15 @@ type Verifier struct {
 	onReject  func(*http.Request, error)
 }
 
-// NewVerifier returns a Verifier that accepts what was signed with any of
-// secrets. One is usual; while a secret is being changed, give the new one
-// first and then the old one.
+// NewVerifier returns a Verifier that accepts requests signed with any of secrets. One is usual;
+// while you change a secret, give the new one first and then the old one.
 //
-// The bytes of a secret are used as they are, but for Standard Webhooks, see
-// [SignStandard]. One that was read from a file
-// often ends in a newline that is not part of it: trim it before.
+// The bytes of a secret are used unchanged; for Standard Webhooks see [SignStandard]. If you read a
+// secret from a file, trim the newline at its end.
 //
-// It fails with [ErrNoSecret] when there is no secret or one is empty. A secret
-// of nothing but zero bytes counts as empty: HMAC fills a short key up with
-// them, so it is the same key. It also fails when an option is out of range.
+// It fails with [ErrNoSecret] if there is no secret or one is empty. A secret of zero bytes only
+// counts as empty: HMAC pads short keys with zeros, so it is the same key. It also fails if an
+// option is out of range.
 func NewVerifier(secrets []string, opts *Options) (*Verifier, error) {
 	var o Options
 	if opts != nil {
@@ -125,52 +115,46 @@ func NewVerifier(secrets []string, opts *Options) (*Verifier, error) {
 
 // A Delivery is a webhook request whose signature was verified.
 type Delivery struct {
-	// ID identifies the delivery, which is one event on its way to one
-	// webhook. It stays the same on every attempt. It comes from a header that
-	// is NOT signed, may be anything or empty, and is meant for logs and for
-	// finding the delivery in the service's own log. Never tell repetitions by
-	// it: use EventID.
+	// ID identifies the delivery: one event for one webhook. It is the same on every attempt. It
+	// comes from a header that is NOT signed and may be anything or empty. Use it for logs, and to
+	// find the delivery in the service's log. To detect duplicates, use EventID instead.
 	ID string
 
-	// Event is the type of the event, from the signed body. It is empty when
-	// the body is not an event: see [ParseEvent].
+	// Event is the type of the event, from the signed body. It is empty if the body isn't an event:
+	// see [ParseEvent].
 	Event EventType
 
-	// EventID identifies the event, from the signed body. It is the same for
-	// every delivery and attempt of one event, which makes it the key for
-	// telling repetitions. It is empty when the body has none.
+	// EventID identifies the event, from the signed body. It is the same for every delivery and
+	// attempt of one event: use it to detect duplicates. It is empty if the body has none.
 	EventID string
 
-	// Attempt is the number of this attempt, from 1 for the first. It comes
-	// from a header that is NOT signed. It is 0 when the header is missing or
-	// not a positive number.
+	// Attempt is the number of this attempt, from 1 for the first. It comes from a header that is
+	// NOT signed. It is 0 if the header is missing or not a positive number.
 	Attempt int
 
 	// Body is the raw body, exactly the bytes that were signed. It is shared
 	// with the request's body and must not be changed.
 	Body []byte
 
-	// SecretIndex tells which of the secrets given to [NewVerifier] matched
-	// [SignatureHeader], from 0; the lowest if several do.
+	// SecretIndex is the index of the secret given to [NewVerifier] that matched [SignatureHeader];
+	// the lowest if several match.
 	SecretIndex int
 
-	// SentAt is when this attempt was sent, to the second. It is the zero time
-	// unless it was verified, for which [Options.Tolerance] has to be set.
+	// SentAt is when this attempt was sent, to the second. It is zero unless it was verified, which
+	// requires [Options.Tolerance].
 	SentAt time.Time
 }
 
-// Verify checks the signature of a body that the caller has read, byte for byte
-// as it came, and returns what was delivered. h are the request's headers under
-// their canonical names, as net/http gives them and [net/http.Header.Set] makes
-// them.
+// Verify verifies the signature of a body that the caller has read, byte for byte as received, and
+// returns the delivery. h has the request's headers under their canonical names, as in net/http.
 //
 // It fails with [ErrNoSecret], [ErrTooLarge], [ErrNoSignature],
 // [ErrMalformedSignature] or [ErrMismatch], in this order, and then returns the
 // zero Delivery. With [Options.Tolerance] the last three are followed by the
 // same for the headers of Standard Webhooks, and by [ErrTooOld] or [ErrTooNew].
 //
-// It says nothing about the content: a signed body need not be
-// an event. Verify keeps body in the Delivery and does not keep h.
+// It doesn't check the content: a signed body need not be an event. Verify keeps body in the
+// Delivery and doesn't keep h.
 func (v *Verifier) Verify(body []byte, h http.Header) (Delivery, error) {
 	if err := v.ready(); err != nil {
 		return Delivery{}, err
@@ -203,7 +187,7 @@ func (v *Verifier) Verify(body []byte, h http.Header) (Delivery, error) {
 	return d, nil
 }
 
-// ready guards against a Verifier that checks nothing.
+// ready guards against a Verifier without secrets.
 func (v *Verifier) ready() error {
 	if v == nil || len(v.secrets) == 0 {
 		return ErrNoSecret
@@ -219,9 +203,8 @@ func (v *Verifier) checkLength(n int64) error {
 	return nil
 }
 
-// match returns the lowest index of a secret that yields want, or -1. It
-// computes and compares with every secret, so that the time it takes does not
-// tell which one matched.
+// match returns the lowest index of a secret that yields want, or -1. It compares with every
+// secret, so that its duration doesn't reveal which one matched.
 func (v *Verifier) match(want, body []byte) int {
 	index := -1
 	for i := len(v.secrets) - 1; i >= 0; i-- {
@@ -232,7 +215,7 @@ func (v *Verifier) match(want, body []byte) int {
 	return index
 }
 
-// single returns the value of a header that must come exactly once.
+// single returns the value of a header that must occur exactly once.
 func single(h http.Header, name string) (string, error) {
 	values := h.Values(name)
 	if len(values) == 0 {
@@ -250,19 +233,19 @@ func signature(h http.Header) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Checked before decoding, which would take memory for any length.
+	// Check the length before decoding, which allocates memory.
 	if len(value) != 64 {
 		return nil, fmt.Errorf("%w: %s has %d characters, not 64", ErrMalformedSignature, SignatureHeader, len(value))
 	}
 	decoded, err := hex.DecodeString(value)
-	// Decoding accepts upper case, the documentation says lower case.
+	// Decoding accepts upper case; the documentation requires lower case.
 	if err != nil || hex.EncodeToString(decoded) != value {
 		return nil, fmt.Errorf("%w: %s is not lowercase hexadecimal", ErrMalformedSignature, SignatureHeader)
 	}
 	return decoded, nil
 }
 
-// attempt returns the number in s, or 0 if it is not a positive one.
+// attempt returns the number in s, or 0 if it isn't positive.
 func attempt(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {

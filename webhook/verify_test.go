@@ -219,7 +219,7 @@ func TestVerifyReturnsNothingWithAnError(t *testing.T) {
 	}
 }
 
-func TestErrorsRepeatNothing(t *testing.T) {
+func TestErrorsContainNothingSecret(t *testing.T) {
 	v := newVerifier(t, nil, secret)
 	for _, h := range []http.Header{
 		signed("another", body),

@@ -1,5 +1,5 @@
-// Package blobtest holds blob stores to the contract of [blobstore.Store].
-// Whoever writes one, or wraps one, runs it from a test:
+// Package blobtest tests blob stores against the contract of [blobstore.Store]. If you write or
+// wrap a store, run it from a test:
 //
 //	func TestStore(t *testing.T) {
 //		blobtest.Run(t, func(t testing.TB) blobstore.Store {
@@ -14,10 +14,9 @@
 //		})
 //	}
 //
-// The suite never asks which store it tests, asserts nothing about how long
-// anything takes, and uses only the standard library. It needs some 100 MB of
-// memory and of space in the store. No test has a key that is the beginning of
-// another up to a "/": a store may refuse that.
+// The suite doesn't depend on the store that it tests, asserts no durations, and uses only the
+// standard library. It needs some 100 MB of memory and of space in the store. No test uses a key
+// that is a parent of another one: a store may refuse that.
 package blobtest
 
 import (
@@ -30,57 +29,51 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// A Category is a group of tests that a store can be excepted from. Its name is
-// also the name of the subtest.
+// A Category is a group of tests that a store can skip. Its name is also the name of the subtest.
 type Category string
 
 // The categories.
 const (
-	RoundTrips   Category = "round trips"  // what is put is read back, and what is said of it is true
+	RoundTrips   Category = "round trips"  // what is put is read back, with a correct Info
 	Ranges       Category = "ranges"       // parts of blobs
-	Keys         Category = "keys"         // which keys are allowed, and that they are apart
-	Conflicts    Category = "conflicts"    // keys that are taken, also by several Puts at once
-	Missing      Category = "missing"      // blobs that are not there, or not any more
-	Failures     Category = "failures"     // readers that fail leave nothing
-	Visibility   Category = "visibility"   // a blob is seen as a whole or not at all
-	Cancellation Category = "cancellation" // what a context that ends does
+	Keys         Category = "keys"         // which keys are allowed, and that they are independent
+	Conflicts    Category = "conflicts"    // taken keys, also with concurrent Puts
+	Missing      Category = "missing"      // blobs that don't exist or were deleted
+	Failures     Category = "failures"     // failing readers leave nothing behind
+	Visibility   Category = "visibility"   // a blob is visible completely or not at all
+	Cancellation Category = "cancellation" // contexts that end
 	Lists        Category = "lists"        // prefixes, many keys, stopping early
 	Concurrency  Category = "concurrency"  // many calls at once
 	Durability   Category = "durability"   // a second store over the same data; needs Options.Reopen
-	Cleaning     Category = "cleaning"     // what Puts leave behind that are cut off; needs Options.CutOff
+	Cleaning     Category = "cleaning"     // remains of interrupted Puts; needs Options.CutOff
 )
 
 // Options are the optional settings of [Run].
 type Options struct {
-	// Except names the categories that are not run, each with the reason, which
-	// is logged. Defaults to none.
+	// Except names the skipped categories, each with the reason, which is logged. Defaults to none.
 	Except map[Category]string
-	// Reopen opens the data of s a second time and registers its own cleanup. s
-	// is a store that open made for the same test, and stays open. Without Reopen,
-	// Durability must be excepted.
+	// Reopen opens the data of s a second time and registers its own cleanup. s is a store that
+	// open returned for the same test, and stays open. Without Reopen, Except must name Durability.
 	Reopen func(t testing.TB, s blobstore.Store) blobstore.Store
-	// CutOff leaves behind in s what one Put leaves that is cut off while it reads,
-	// by the end of its process for example. s is a store that open made for the
-	// same test, and a [blobstore.Cleaner]. Without CutOff, Cleaning must be
-	// excepted.
+	// CutOff creates the remains of one interrupted Put in s. s is a store that open returned for
+	// the same test, and a [blobstore.Cleaner]. Without CutOff, Except must name Cleaning.
 	CutOff func(t testing.TB, s blobstore.Store)
 }
 
-// A group is the tests of a category.
+// A group has the tests of a category.
 type group struct {
 	category Category
 	tests    []test
 }
 
-// A test is given a world with an empty store.
+// A test gets a world with an empty store.
 type test struct {
 	name string
 	run  func(w *world)
 }
 
-// Run tests the stores that open makes. open returns an empty store and
-// registers its own cleanup; every test gets a store of its own, and tests run
-// in parallel.
+// Run tests the stores that open returns. open must return an empty store and register its own
+// cleanup. Every test gets its own store, and tests run in parallel.
 func Run(t *testing.T, open func(t testing.TB) blobstore.Store, opts Options) {
 	t.Helper()
 	if err := opts.check(); err != nil {
@@ -104,7 +97,7 @@ func Run(t *testing.T, open func(t testing.TB) blobstore.Store, opts Options) {
 	}
 }
 
-// check returns an error when a category would be left out by mistake.
+// check returns an error if a category would be skipped by mistake.
 func (o *Options) check() error {
 	known := make(map[Category]bool)
 	for _, g := range groups() {

@@ -43,7 +43,7 @@ func testCancelledBefore(w *world) {
 	w.wantBlob("there", []byte("content"))
 }
 
-// testCancelDuringPut ends the context at a place in the content.
+// testCancelDuringPut cancels the context at a position in the content.
 func testCancelDuringPut(w *world) {
 	for _, at := range []int{0, 1, 256 * kib, 5 * mib, 5*mib + 1, 11 * mib} {
 		for _, more := range []int{0, large} {
@@ -61,9 +61,8 @@ func testCancelDuringPut(w *world) {
 	}
 }
 
-// testCancelSometime looks at what Put returned and at what is there. After an
-// error that can be a blob, at once or later, if the answer of a server was
-// lost; but a whole one.
+// testCancelSometime compares Put's result with the store. After an error there may be a blob, at
+// once or later, if the response of a server was lost; but it must be complete.
 func testCancelSometime(w *world) {
 	contents := make(map[string][]byte)
 	for i := range 40 {
@@ -98,7 +97,7 @@ func testCancelRead(w *world) {
 			w.Errorf("what was read is %s", differ(got, want))
 		}
 	}
-	// Reading on after the error doesn't look like the end either.
+	// Further reads after the error must not return io.EOF either.
 	ctx, cancel := context.WithCancel(w.ctx)
 	r, _, err := w.store.Open(ctx, "read", 0, -1)
 	w.check("Open", err)

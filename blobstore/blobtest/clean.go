@@ -18,7 +18,7 @@ func cleanTests() []test {
 	}
 }
 
-// clean removes what has not gone on for some time, and checks how many that are.
+// clean removes remains older than age, and checks their number.
 func (w *world) clean(age time.Duration, want int) {
 	w.Helper()
 	n, err := w.cleaner().Clean(w.ctx, time.Now().Add(-age))
@@ -37,7 +37,7 @@ func (w *world) cleaner() blobstore.Cleaner {
 	return c
 }
 
-// addBlobs puts some blobs and returns what checks that they are still there.
+// addBlobs puts some blobs and returns a function that checks that they still exist.
 func (w *world) addBlobs() (check func()) {
 	w.Helper()
 	blobs := make(map[string][]byte)
@@ -80,7 +80,7 @@ func testCleanCutOff(w *world) {
 	unchanged()
 }
 
-// testCleanFailed finds nothing, since Put itself removes what it made.
+// testCleanFailed finds nothing, since a failed Put removes its remains.
 func testCleanFailed(w *world) {
 	unchanged := w.addBlobs()
 	for _, size := range []int{0, 1000, large} {
@@ -90,8 +90,8 @@ func testCleanFailed(w *world) {
 	unchanged()
 }
 
-// testCleanUnderWay cleans during a Put as if that had not gone on for long. A
-// store may have kept nothing of it yet.
+// testCleanUnderWay cleans during a Put as if the Put had been inactive for long. A store may have
+// stored nothing of it yet.
 func testCleanUnderWay(w *world) {
 	unchanged := w.addBlobs()
 	for _, size := range []int{1000, large} {

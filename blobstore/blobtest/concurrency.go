@@ -19,8 +19,8 @@ func concurrencyTests() []test {
 	}
 }
 
-// testFewKeys puts, reads and deletes blobs under few keys at once. Whatever is
-// read must be one of those that were put, and whole.
+// testFewKeys puts, reads and deletes blobs under few keys concurrently. Each read must return
+// one of the blobs that were put, complete.
 func testFewKeys(w *world) {
 	const workers, rounds, keys = 8, 40, 5
 	var all sync.WaitGroup
@@ -49,7 +49,7 @@ func testFewKeys(w *world) {
 	}
 }
 
-// allowError reports an error that is another one.
+// allowError reports an error other than allowed.
 func (w *world) allowError(what string, err, allowed error) {
 	w.Helper()
 	if err != nil {
@@ -57,7 +57,7 @@ func (w *world) allowError(what string, err, allowed error) {
 	}
 }
 
-// signed returns a content that tells what it should be.
+// signed returns content that can be verified by itself.
 func (w *world) signed(number uint64, size int) []byte {
 	b := bytes.Clone(w.content(fmt.Sprint(number), size))
 	binary.BigEndian.PutUint64(b, number)
@@ -69,7 +69,7 @@ func (w *world) readSigned(key string) {
 	w.Helper()
 	got, info, err := w.read(key, 0, -1)
 	if err != nil {
-		// One that was deleted meanwhile may fail in any way, but not end early.
+		// Reading a deleted blob may fail in any way, but must not end early.
 		if !errors.Is(err, fs.ErrNotExist) {
 			w.Logf("reading while others delete: %v", err)
 		}
@@ -142,7 +142,7 @@ func testReopen(w *world) {
 		w.Errorf("List returns %d blobs, want %d", n, len(contents))
 	}
 
-	// Both stay in use.
+	// Both stores stay in use.
 	w.put("durable/second", []byte("content"))
 	w.check("Delete", w.store.Delete(w.ctx, "durable/0"))
 	w.store = first

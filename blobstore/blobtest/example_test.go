@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/memblob"
 )
 
-// A counting store counts the bytes that it was given.
+// A counting store counts the bytes that it stores.
 type counting struct {
 	blobstore.Store
 	bytes *atomic.Int64
@@ -23,8 +23,8 @@ func (c counting) Put(ctx context.Context, key string, r io.Reader) (int64, erro
 	return n, err
 }
 
-// testCounting holds the store to the contract: who wraps a store keeps what it
-// promises. In a test file of yours it is called TestStore.
+// testCounting tests that the wrapped store still follows the contract. In your test file, name it
+// TestStore.
 func testCounting(t *testing.T) {
 	open := func(testing.TB) blobstore.Store { return counting{memblob.New(), new(atomic.Int64)} }
 	blobtest.Run(t, open, blobtest.Options{

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 )
 
-// readPaused reads a blob, with a function called when some bytes were read.
+// readPaused reads a blob and calls pause after some bytes.
 func (w *world) readPaused(ctx context.Context, key string, after int64, pause func()) ([]byte, error) {
 	w.Helper()
 	r, info, err := w.store.Open(ctx, key, 0, -1)
@@ -31,13 +31,13 @@ func failureTests() []test {
 	}
 }
 
-// A readerError is what readers fail with.
+// A readerError is the error of failing readers.
 type readerError struct{}
 
 // Error implements error.
 func (readerError) Error() string { return "the reader failed" }
 
-// failing puts what a reader gives that fails after size bytes.
+// failing puts the content of a reader that fails after size bytes.
 func (w *world) failing(key string, size int, joint bool, end error) {
 	w.Helper()
 	r := &watched{Reader: &script{rest: w.content(key, size), end: end, joint: joint}}
@@ -59,12 +59,11 @@ func testFailing(w *world) {
 	}
 }
 
-// testFailingAs has readers fail with errors that mean something else to those
-// who look at them too closely, or not closely enough.
+// testFailingAs tests readers whose errors resemble errors with another meaning.
 func testFailingAs(w *world) {
 	for name, end := range map[string]error{
 		"unexpected-eof": io.ErrUnexpectedEOF,
-		"wrapped-eof":    fmt.Errorf("cut off: %w", io.EOF), // is io.EOF, but not the end
+		"wrapped-eof":    fmt.Errorf("cut off: %w", io.EOF), // wraps io.EOF, but isn't the end
 		"not-exist":      fmt.Errorf("part: %w", fs.ErrNotExist),
 		"closed":         fs.ErrClosed,
 		"deadline":       context.DeadlineExceeded,
@@ -85,7 +84,7 @@ func testFailingTaken(w *world) {
 		key := fmt.Sprintf("taken/%d", size)
 		w.put(key, want)
 		_, err := w.store.Put(w.ctx, key, &script{rest: w.content(key, size), end: readerError{}})
-		// A store may look at the key first.
+		// A store may check the key first.
 		if !errors.Is(err, fs.ErrExist) {
 			w.wantError("Put of a reader that fails, where there is a blob", err, readerError{})
 		}
@@ -100,7 +99,7 @@ func visibilityTests() []test {
 	}
 }
 
-// testHalfPut looks for a blob at many places of its Put.
+// testHalfPut looks for a blob at many positions of its Put.
 func testHalfPut(w *world) {
 	for _, size := range []int{0, 1, 300 * kib, large} {
 		key := fmt.Sprintf("half/%d", size)
@@ -120,8 +119,8 @@ func testHalfPut(w *world) {
 	}
 }
 
-// testTakenMeanwhile puts a second blob under the key of one that is being put:
-// who comes to the end first has the key.
+// testTakenMeanwhile puts a second blob under the key of a running Put: the first one that finishes
+// gets the key.
 func testTakenMeanwhile(w *world) {
 	for _, size := range []int{1000, large} {
 		key := fmt.Sprintf("meanwhile/%d", size)

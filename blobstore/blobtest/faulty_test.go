@@ -23,8 +23,7 @@ import (
 // faultEnv names the fault of the stores in TestFaulty.
 const faultEnv = "BLOBTEST_FAULT"
 
-// TestFaulty holds a store to the contract that has a fault if [TestFaults] says
-// so.
+// TestFaulty tests a store that has the fault set by [TestFaults].
 func TestFaulty(t *testing.T) {
 	t.Parallel()
 	fault := os.Getenv(faultEnv)
@@ -39,7 +38,7 @@ func TestFaulty(t *testing.T) {
 	})
 }
 
-// The suite fails for every fault, in the test that is there for it.
+// For every fault the suite fails in the intended test.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(faultEnv) != "" {
@@ -100,13 +99,13 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A store is one in memory with a fault, and something to clean.
+// A store is a store in memory with a fault and remains to clean.
 type store struct {
 	*memblob.Store
 	fault string
 
 	mu   sync.Mutex
-	left map[*time.Time]bool // Puts under way or cut off, by the time when they began
+	left map[*time.Time]bool // running or interrupted Puts, by their start
 }
 
 func newStore(fault string) *store {
@@ -121,7 +120,7 @@ func (s *store) begin() *time.Time {
 	return &at
 }
 
-// finish says whether what began is still there.
+// finish reports whether the remains still exist.
 func (s *store) finish(at *time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +212,7 @@ func (s *store) put(ctx context.Context, key string, reader func() io.Reader, do
 	return s.Store.Put(ctx, key, r)
 }
 
-// faultyReader returns what is read instead of what is given.
+// faultyReader returns the reader to use instead of r.
 func (s *store) faultyReader(r io.Reader) io.Reader {
 	switch s.fault {
 	case "drops the end":

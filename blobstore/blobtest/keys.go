@@ -83,8 +83,8 @@ func testPutAtOnce(w *world) {
 	}
 }
 
-// race puts eight blobs under one key, taking the stores in turn. Their readers
-// come to the end together.
+// race puts eight blobs under one key, alternating between the stores. Their readers reach the end
+// together.
 func (w *world) race(key string, size int, stores ...blobstore.Store) {
 	w.Helper()
 	var all sync.WaitGroup
@@ -98,7 +98,7 @@ func (w *world) race(key string, size int, stores ...blobstore.Store) {
 		}
 		select {
 		case <-together:
-		case <-time.After(200 * time.Millisecond): // a store may do fewer Puts at a time
+		case <-time.After(200 * time.Millisecond): // a store may run fewer Puts at a time
 		}
 	}
 	for i := range errs {
@@ -155,7 +155,7 @@ func testUnknown(w *world) {
 	w.wantBlob("known/a", []byte("content"))
 }
 
-// deleteNone deletes a blob that isn't there.
+// deleteNone deletes a blob that doesn't exist.
 func (w *world) deleteNone(key string) {
 	w.Helper()
 	if err := w.store.Delete(w.ctx, key); err != nil {
@@ -163,7 +163,7 @@ func (w *world) deleteNone(key string) {
 	}
 }
 
-// testKeyParts asks for what a directory or a file would be in a store of files.
+// testKeyParts uses keys that would be directories or files in a store of files.
 func testKeyParts(w *world) {
 	w.put("a/b/c", []byte("content"))
 	for _, key := range []string{"a", "a/b", "a/b/c/d", "a/b/c/d/e"} {
@@ -180,8 +180,7 @@ func testKeyParts(w *world) {
 	w.wantBlob("a/b/c", []byte("again"))
 }
 
-// testReadDeleted deletes a blob that is being read. The rest of it comes whole
-// or fails.
+// testReadDeleted deletes a blob that is being read. The rest is read completely or fails.
 func testReadDeleted(w *world) {
 	for _, size := range []int{1000, 300 * kib, large} {
 		key := fmt.Sprintf("deleted/%d", size)

@@ -57,7 +57,7 @@ func testPrefixes(w *world) {
 	}
 }
 
-// testManyKeys has more than two pages of keys, of which S3 returns 1,000.
+// testManyKeys lists more than two pages of keys; a page of S3 has 1,000.
 func testManyKeys(w *world) {
 	const blobs = 2_500
 	key := func(i int) string { return fmt.Sprintf("%02x/%d", i%5, i) }
@@ -101,7 +101,7 @@ func testStopList(w *world) {
 			w.Errorf("a list that ends after %d blobs has %d", stop+1, n)
 		}
 	}
-	// Whoever lists may delete what he sees.
+	// The caller of List may delete blobs during the iteration.
 	for info, err := range w.store.List(w.ctx, "") {
 		w.check("List", err)
 		w.check("Delete", w.store.Delete(w.ctx, info.Key))
@@ -111,8 +111,8 @@ func testStopList(w *world) {
 	}
 }
 
-// testListMeanwhile lists while blobs come and go: those that stay are always
-// listed, and none is listed with less than all its bytes.
+// testListMeanwhile lists while blobs are added and deleted: the others are always listed, and none
+// is listed with a smaller size.
 func testListMeanwhile(w *world) {
 	const size = 300 * kib
 	stay := make(map[string]bool)

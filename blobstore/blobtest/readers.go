@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// An odd reader returns pieces of odd sizes, sometimes none, and io.EOF with the
-// last bytes.
+// An odd reader returns pieces of odd sizes, sometimes empty ones, and io.EOF with the last bytes.
 type odd struct {
 	rest   []byte
 	random *rand.Rand
@@ -26,7 +25,7 @@ func (o *odd) Read(p []byte) (int, error) {
 	n := min(len(p), len(o.rest), 1+o.random.IntN(100_003))
 	copy(p, o.rest[:n])
 	o.rest = o.rest[n:]
-	// A reader may use the room that it does not fill.
+	// A reader may overwrite the part of p that it doesn't fill.
 	clear(p[n:min(len(p), n+1000)])
 	if len(o.rest) == 0 {
 		return n, io.EOF
@@ -34,17 +33,16 @@ func (o *odd) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A script is a reader that calls functions at places in its content.
+// A script is a reader that calls functions at positions in its content.
 type script struct {
 	rest  []byte
 	read  int
 	steps []step
-	end   error // what follows the content; nil is io.EOF
-	joint bool  // the end comes together with the last bytes
+	end   error // the error after the content; nil means io.EOF
+	joint bool  // end is returned together with the last bytes
 }
 
-// A step is called once all bytes before the one at its place were read. Steps
-// are in the order of their places.
+// A step is called when all bytes before its position were read. Steps are ordered by position.
 type step struct {
 	at int
 	do func()
@@ -73,7 +71,7 @@ func (s *script) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// A watched reader notices when it is read after it should not be any more.
+// A watched reader detects reads after Put has returned.
 type watched struct {
 	io.Reader
 	over atomic.Bool
@@ -83,15 +81,14 @@ type watched struct {
 // Read implements io.Reader.
 func (r *watched) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	// A Read that began before and ends after is one too many as well.
+	// A Read that began before Put returned and ends after it counts, too.
 	if r.over.Load() {
 		r.late.Add(1)
 	}
 	return n, err
 }
 
-// wantUnread is called when Put has returned. It gives a goroutine that still
-// reads the time to do so.
+// wantUnread is called when Put has returned. It waits for a goroutine that may still read.
 func (r *watched) wantUnread(w *world) {
 	w.Helper()
 	r.over.Store(true)

@@ -9,8 +9,8 @@ import (
 	"testing/iotest"
 )
 
-// sizes are those at which stores and those who call them change their ways:
-// 256 KiB is a block of formsvc, 5 MiB the smallest part of S3.
+// sizes are those at which stores and their callers behave differently: 256 KiB is a block of
+// formsvc, 5 MiB the smallest part of S3.
 func sizes() []int {
 	return []int{0, 1, 256*kib - 1, 256 * kib, 256*kib + 1, 5*mib - 1, 5 * mib, 5*mib + 1, 10 * mib, large}
 }
@@ -59,15 +59,14 @@ func testOddReaders(w *world) {
 	}
 }
 
-// begun returns a reader that could go back to where it began, before the
-// content.
+// begun returns a reader that could seek back to before the content.
 func begun(content []byte) io.Reader {
 	r := bytes.NewReader(slices.Concat([]byte("before"), content))
 	_, _ = r.Seek(int64(len("before")), io.SeekStart) // never fails
 	return r
 }
 
-// testCopies changes the reader's bytes after Put, and those that were read.
+// testCopies changes the reader's bytes after Put, and the bytes that were read.
 func testCopies(w *world) {
 	want := w.content("copies", 300*kib)
 	given := bytes.Clone(want)
@@ -79,7 +78,7 @@ func testCopies(w *world) {
 	w.wantBlob("copies", want)
 }
 
-// testReadTwice reads a blob with two readers by turns.
+// testReadTwice reads a blob with two readers alternately.
 func testReadTwice(w *world) {
 	want := w.content("twice", large)
 	w.put("twice", want)

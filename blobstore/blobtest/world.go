@@ -20,7 +20,7 @@ const (
 	mib = 1 << 20
 )
 
-// large is more than two of the smallest parts that S3 takes (5 MiB).
+// large is more than two parts of the smallest size of S3 (5 MiB).
 const large = 12 * mib
 
 // A world is a test with its store.
@@ -29,11 +29,11 @@ type world struct {
 	ctx   context.Context
 	store blobstore.Store
 	opts  *Options
-	block func() []byte // what newBlock returned for all tests
+	block func() []byte // returns the shared result of newBlock
 }
 
-// content returns bytes that look random and are the same for the same
-// arguments. They must not be changed: all contents are parts of one block.
+// content returns pseudorandom bytes that depend only on the arguments. They must not be changed:
+// all contents are parts of one block.
 func (w *world) content(seed string, size int) []byte {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(seed)) // never fails
@@ -41,20 +41,20 @@ func (w *world) content(seed string, size int) []byte {
 	return w.block()[start:][:size:size]
 }
 
-// Contents are at most maxContent long, and begin in one of many places.
+// Contents have up to maxContent bytes and begin at one of many positions.
 const (
 	maxContent = 2 * large
 	blockSize  = maxContent + 4*mib
 )
 
-// newBlock returns what contents are parts of.
+// newBlock returns the block of all contents.
 func newBlock() []byte {
 	b := make([]byte, blockSize)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(b) // never fails
 	return b
 }
 
-// differ says how two contents differ, or "".
+// differ describes the difference of two contents, or returns "".
 func differ(got, want []byte) string {
 	if bytes.Equal(got, want) {
 		return ""
@@ -66,7 +66,7 @@ func differ(got, want []byte) string {
 	return fmt.Sprintf("%d bytes instead of %d, different from byte %d on", len(got), len(want), at)
 }
 
-// check ends the test with an error.
+// check ends the test if err isn't nil.
 func (w *world) check(what string, err error) {
 	w.Helper()
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *world) put(key string, content []byte) {
 	}
 }
 
-// read returns what Open gives.
+// read reads what Open returns.
 func (w *world) read(key string, offset, length int64) ([]byte, blobstore.Info, error) {
 	r, info, err := w.store.Open(w.ctx, key, offset, length)
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *world) read(key string, offset, length int64) ([]byte, blobstore.Info, 
 	if length >= 0 {
 		size = min(size, length)
 	}
-	// With room for all there is less to copy than with io.ReadAll.
+	// With enough room there is less to copy than with io.ReadAll.
 	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	_, err = b.ReadFrom(r)
 	return b.Bytes(), info, errors.Join(err, r.Close())
@@ -135,7 +135,7 @@ func (w *world) tryList(ctx context.Context, prefix string) (map[string]blobstor
 	return found, failed
 }
 
-// wantBlob checks that a blob is there, as every method sees it.
+// wantBlob checks with every method that a blob exists.
 func (w *world) wantBlob(key string, want []byte) {
 	w.Helper()
 	stat, err := w.store.Stat(w.ctx, key)
@@ -151,13 +151,13 @@ func (w *world) wantBlob(key string, want []byte) {
 		return
 	}
 	w.wantInfo("List", listed, key, len(want))
-	// A list may have a finer clock than the header of an HTTP answer.
+	// A list may have more precise times than the header of an HTTP response.
 	if d := listed.ModTime.Sub(stat.ModTime).Abs(); d > time.Second {
 		w.Errorf("%s is of %v in List and of %v in Stat", key, listed.ModTime, stat.ModTime)
 	}
 }
 
-// compare reads a blob piece by piece and returns what Open says of it.
+// compare reads a blob piece by piece and returns its Info.
 func (w *world) compare(key string, want []byte) blobstore.Info {
 	w.Helper()
 	r, info, err := w.store.Open(w.ctx, key, 0, -1)
@@ -181,13 +181,13 @@ func (w *world) compare(key string, want []byte) blobstore.Info {
 	}
 }
 
-// wantInfo checks what is said of a blob that was put just now.
+// wantInfo checks the Info of a blob that was just put.
 func (w *world) wantInfo(method string, info blobstore.Info, key string, size int) {
 	w.Helper()
 	if info.Key != key || info.Size != int64(size) {
 		w.Errorf("%s says %q of %d bytes, want %q of %d", method, info.Key, info.Size, key, size)
 	}
-	// Generous, because the clock of a server is not ours.
+	// Tolerant, because the server's clock may differ from ours.
 	if now := time.Now(); info.ModTime.After(now.Add(time.Minute)) || info.ModTime.Before(now.Add(-24*time.Hour)) {
 		w.Errorf("%s says that %s is of %v, and now is %v", method, key, info.ModTime, now)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/fileblob"
 )
 
-// A blob is a file of the same name, which any program can read.
+// A blob is a file with the same name, which any program can read.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "files")

@@ -17,8 +17,8 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// System calls that fail. Of the fsyncs the first is that of the name of .tmp,
-// the second that of the file, then come those of the names of ab and the blob.
+// System calls fail. The first fsync is for the name of .tmp, the second for the file, and the next
+// ones for the names of ab and the blob.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// inject runs a helper with system calls that fail.
+// inject runs a helper with failing system calls.
 func inject(t *testing.T, kind, dir, fault string, want int) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
@@ -80,9 +80,9 @@ func inject(t *testing.T, kind, dir, fault string, want int) {
 	}
 }
 
-// Without hard links, too, a key that is taken stays as it is, and one of several
-// Puts at once has it.
-func TestNoLinks(t *testing.T) {
+// Without hard links, a taken key also stays unchanged, and one of several concurrent Puts
+// succeeds.
+func TestWithoutHardLinks(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
 	put(t, s, "ab/helped", "first")
@@ -93,8 +93,8 @@ func TestNoLinks(t *testing.T) {
 	wantTemp(t, dir, 0)
 }
 
-// A directory that can't be read is never left out of a list, since what is not
-// listed counts as not there.
+// An unreadable directory is never left out of a list, since callers treat unlisted blobs as
+// missing.
 func TestListFaults(t *testing.T) {
 	t.Parallel()
 	_, dir := newStore(t)
@@ -105,9 +105,8 @@ func TestListFaults(t *testing.T) {
 	inject(t, "list", dir, "newfstatat:error=EACCES:when=3+", unavailable)
 }
 
-// A disk that is full takes nothing more and keeps what it has, and one that is
-// unmounted does not look empty.
-func TestMount(t *testing.T) {
+// A full disk refuses new blobs and keeps the others; an unmounted one doesn't look empty.
+func TestFullAndUnmountedDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	mount(t, dir, "size=4m")
@@ -124,7 +123,7 @@ func TestMount(t *testing.T) {
 	wantAll(t, s, "ab/kept")
 	wantTemp(t, dir, 0)
 
-	// Several share what there is; those that fail give back what they had.
+	// Concurrent Puts share the space; failing ones free theirs.
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -144,13 +143,13 @@ func TestMount(t *testing.T) {
 		}
 		must(t, s.Delete(t.Context(), info.Key))
 	}
-	// Not all of it: a process that another test is just starting may hold what was
-	// deleted, until it runs its program.
+	// Not all of it: a process that another test is starting may hold deleted files open until it
+	// executes its program.
 	put(t, s, "ab/large", strings.Repeat("x", 2<<20))
 	wantBlob(t, s, "ab/kept", "kept")
 	must(t, s.Delete(t.Context(), "ab/large"))
 
-	// Unmounted, even if what is open keeps it alive.
+	// Unmount it, even though open files keep it alive.
 	must(t, syscall.Unmount(dir, syscall.MNT_DETACH))
 	_, err := s.Stat(t.Context(), "ab/none")
 	wantAway(t, "Stat", err)
@@ -168,8 +167,8 @@ func mount(t *testing.T, dir, options string) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
-// A named pipe, whose opening would wait for ever, is no blob.
-func TestPipe(t *testing.T) {
+// A named pipe isn't a blob; opening it would block forever.
+func TestNamedPipeIsNotABlob(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
 	must(t, syscall.Mkfifo(filepath.Join(dir, "ab/pipe"), 0o600))

@@ -100,7 +100,7 @@ func wantAll(t testing.TB, s blobstore.Store, want ...string) {
 	}
 }
 
-// wantTemp checks how many files there are of Puts that are under way.
+// wantTemp checks the number of unfinished files.
 func wantTemp(t testing.TB, dir string, want int) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dir, ".tmp"))
@@ -208,8 +208,8 @@ func TestClosed(t *testing.T) {
 	wantError(t, "Clean", err, fs.ErrClosed)
 }
 
-// A part of the directory that can't be read is never left out of a list.
-func TestUnreadable(t *testing.T) {
+// An unreadable part of the directory is never left out of a list.
+func TestUnreadableDirectoryFailsTheList(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
 	must(t, os.Mkdir(filepath.Join(dir, "cd"), 0))
@@ -219,7 +219,7 @@ func TestUnreadable(t *testing.T) {
 	wantError(t, "List", list(t, s), blobstore.ErrUnavailable)
 }
 
-// A file that is cut while it is read does not seem complete.
+// A file that is truncated while it is read doesn't look complete.
 func TestTruncated(t *testing.T) {
 	t.Parallel()
 	for _, left := range []int64{0, 1, 100 << 10} {
@@ -237,8 +237,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// The time of a blob is when it became visible, however slow its reader was to
-// end. The last bytes may have been written before.
+// The time of a blob is when it became visible, even if its reader was slow to end after the last
+// bytes.
 func TestModTime(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
@@ -252,14 +252,14 @@ func TestModTime(t *testing.T) {
 		must(t, err)
 		info, err := s.Stat(t.Context(), key)
 		must(t, err)
-		// File systems cut times, most of them to less than this.
+		// File systems truncate times, most of them to less than this.
 		if info.ModTime.Before(ended.Add(-20 * time.Millisecond)) {
 			t.Errorf("the blob is of %v, and its reader ended at %v", info.ModTime, ended)
 		}
 	}
 }
 
-// Clean removes nothing but files that are old.
+// Clean removes only old files.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
@@ -269,7 +269,7 @@ func TestClean(t *testing.T) {
 		must(t, os.WriteFile(temp(name), []byte("half"), 0o600))
 		must(t, os.Chtimes(temp(name), now.Add(-age), now.Add(-age)))
 	}
-	// What is left of a Put that ended between its two names.
+	// The remains of a Put that ended between its two names.
 	must(t, os.Link(filepath.Join(dir, "ab/kept"), temp("linked")))
 	must(t, os.Chtimes(temp("linked"), now.Add(-2*time.Hour), now.Add(-2*time.Hour)))
 	must(t, os.Mkdir(temp("dir"), 0o700))
@@ -282,8 +282,8 @@ func TestClean(t *testing.T) {
 	wantBlob(t, s, "ab/kept", "kept")
 }
 
-// A reader that panics leaves nothing.
-func TestPanic(t *testing.T) {
+// A panicking reader leaves nothing behind.
+func TestPanickingReaderLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
 	func() {
@@ -295,7 +295,7 @@ func TestPanic(t *testing.T) {
 	wantTemp(t, dir, 0)
 }
 
-// A funcReader is at its end, and calls a function before it says so.
+// A funcReader is empty; it calls a function before it returns io.EOF.
 type funcReader func()
 
 func (f funcReader) Read([]byte) (int, error) {
@@ -342,7 +342,7 @@ func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		r, _, err := s.Open(b.Context(), "ab/large", 0, -1)
 		must(b, err)
-		// Without the shortcuts that a copy may take.
+		// Without the shortcuts of io.Copy.
 		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r}, block)
 		if n != benchSize || err != nil {
 			b.Fatal(n, err)

@@ -17,11 +17,10 @@ import (
 // listBatch is how many names of a directory are read at once.
 const listBatch = 1000
 
-// errStop ends a walk whose caller wants no more.
+// errStop ends a walk when its caller stops.
 var errStop = errors.New("stop")
 
-// List implements [blobstore.Store]. What can't be read is an error and never
-// left out.
+// List implements [blobstore.Store]. If something can't be read, it fails; it never leaves it out.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
 	return func(yield func(blobstore.Info, error) bool) {
 		w := walk{ctx: ctx, prefix: prefix, yield: func(info blobstore.Info) error {
@@ -35,7 +34,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Inf
 			err = w.dir(s.root, ".", "")
 		}
 		if err == nil {
-			// Nothing is found in a directory that went away meanwhile, either.
+			// A directory that disappeared meanwhile also looks empty.
 			err = s.here()
 		}
 		if err != nil && !errors.Is(err, errStop) {
@@ -44,15 +43,14 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Inf
 	}
 }
 
-// A walk goes through the files whose keys begin with a prefix.
+// A walk visits the files whose keys begin with a prefix.
 type walk struct {
 	ctx    context.Context
 	prefix string
 	yield  func(blobstore.Info) error
 }
 
-// dir goes through a directory and those below it. at is the key up to it, with
-// a slash at its end.
+// dir visits a directory and its subdirectories. at is its key, with a slash at the end.
 func (w *walk) dir(above *os.Root, name, at string) error {
 	root, err := above.OpenRoot(name)
 	if err != nil {
@@ -80,7 +78,7 @@ func (w *walk) dir(above *os.Root, name, at string) error {
 	}
 }
 
-// entry goes on with what is in a directory.
+// entry visits an entry of a directory.
 func (w *walk) entry(root *os.Root, name, at string) error {
 	key := at + name
 	if blobstore.CheckKey(key) != nil || !strings.HasPrefix(key, w.prefix) && !strings.HasPrefix(w.prefix, key+"/") {
@@ -101,8 +99,8 @@ func (w *walk) entry(root *os.Root, name, at string) error {
 	return nil
 }
 
-// gone returns the error of something that may have gone since its name was
-// read, which is none then.
+// gone returns nil if the error means that the entry was removed since its name was read, otherwise
+// err.
 func gone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -110,8 +108,8 @@ func gone(err error) error {
 	return failure(err)
 }
 
-// Clean implements [blobstore.Cleaner]: it removes the files of Puts that have
-// written nothing since a time.
+// Clean implements [blobstore.Cleaner]: it removes the files of Puts that have written nothing
+// since before.
 func (s *Store) Clean(ctx context.Context, before time.Time) (int, error) {
 	n, err := s.clean(ctx, before)
 	if err != nil {
@@ -137,7 +135,7 @@ func (s *Store) clean(ctx context.Context, before time.Time) (int, error) {
 		return 0, failure(err)
 	}
 	defer func() { _ = f.Close() }()
-	// All names at once: those that are removed must not hide others. There are few.
+	// Read all names at once, since removing could hide others. There are few.
 	names, err := f.Readdirnames(-1)
 	if err != nil {
 		return 0, failure(err)

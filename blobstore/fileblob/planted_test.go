@@ -12,9 +12,8 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// What was put into the directory and is no regular file is no blob, and leads
-// nowhere.
-func TestPlanted(t *testing.T) {
+// Entries of the directory that aren't regular files aren't blobs, and links aren't followed.
+func TestForeignFilesAreNotBlobs(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
@@ -59,8 +58,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// A directory for unfinished files that leads outside is not used.
-func TestPlantedTemp(t *testing.T) {
+// A directory for unfinished files that leads outside is refused.
+func TestTempOutsideTheDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
 	old := filepath.Join(outside, "old")
@@ -76,7 +75,7 @@ func TestPlantedTemp(t *testing.T) {
 	if _, err := os.Stat(old); err != nil {
 		t.Error(err)
 	}
-	// Removed by hand, it is made again.
+	// If it is removed, it is created again.
 	must(t, os.Remove(filepath.Join(dir, ".tmp")))
 	if n, err := s.Clean(t.Context(), time.Now()); n != 0 || err != nil {
 		t.Errorf("Clean removes %d, error %v", n, err)
@@ -85,8 +84,8 @@ func TestPlantedTemp(t *testing.T) {
 	wantBlob(t, s, "ab/new", "new")
 }
 
-// A directory that went away does not look like one without blobs.
-func TestAway(t *testing.T) {
+// A directory that disappeared doesn't look empty.
+func TestMissingDirectoryIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(t *testing.T, dir string){
 		"removed": func(t *testing.T, dir string) { must(t, os.RemoveAll(dir)) },

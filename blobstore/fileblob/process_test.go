@@ -20,9 +20,8 @@ import (
 	"github.com/formsvc/toolkit/blobstore/fileblob"
 )
 
-// helperEnv makes the test binary do one thing instead of the tests: a Put that
-// comes to its end ("put") or doesn't ("hang"), several of one key at once
-// ("race"), or "list"; and the directory.
+// helperEnv makes the test binary do one thing instead of the tests: a Put that ends ("put") or
+// doesn't ("hang"), several concurrent Puts of one key ("race"), or "list". The directory follows.
 const helperEnv = "FILEBLOB_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -85,7 +84,7 @@ func help(kind, dir string) error {
 	return err
 }
 
-// race fails unless one of several Puts at once succeeds, time after time.
+// race repeatedly runs concurrent Puts and fails unless exactly one succeeds.
 func race(s *fileblob.Store) error {
 	for round := range 20 {
 		var errs [8]error
@@ -114,7 +113,7 @@ func race(s *fileblob.Store) error {
 func helper(ctx context.Context, kind, dir string, command ...string) *exec.Cmd {
 	command = append(command, os.Args[0])
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	// The race detector would have each process sleep a second before it ends.
+	// The race detector would make each process sleep a second before it ends.
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", helperEnv+"="+kind+" "+dir)
 	return cmd
 }
@@ -128,13 +127,13 @@ func cutOff(t testing.TB, dir string) {
 	must(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	must(t, cmd.Process.Kill())
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // killed above
 	if line != "half\n" {
 		t.Fatalf("the helper says %q, error %v", line, err)
 	}
 }
 
-func TestKilled(t *testing.T) {
+func TestKilledPutLeavesNoBlob(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
 	cutOff(t, dir)

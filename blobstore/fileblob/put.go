@@ -18,8 +18,8 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// Put implements [blobstore.Store]. It needs the time of two fsyncs at least,
-// one for the file and one for its name.
+// Put implements [blobstore.Store]. It takes at least two fsyncs, one for the file and one for its
+// name.
 func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
 	if err := check(ctx, key); err != nil {
 		return 0, fmt.Errorf("fileblob: put %q: %w", key, err)
@@ -41,8 +41,8 @@ func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error)
 		return 0, failure(err)
 	}
 	defer func() {
-		_ = f.Close()           // which it is unless something failed
-		_ = s.root.Remove(temp) // Clean removes what is left; a blob has its own name by now
+		_ = f.Close()           // already closed unless something failed
+		_ = s.root.Remove(temp) // if that fails, Clean removes it; a blob has its own name by now
 	}()
 	n, err := s.fill(ctx, f, r)
 	if err != nil {
@@ -57,14 +57,11 @@ func (s *Store) put(ctx context.Context, key string, r io.Reader) (int64, error)
 	return n, s.publish(temp, key)
 }
 
-// fill writes what a reader yields and returns how many bytes that is. What is
-// more than a buffer is written by a goroutine, while the reader goes on.
+// fill writes the content of a reader and returns its size. Content beyond one buffer is written by
+// a goroutine while the reader continues.
 func (s *Store) fill(ctx context.Context, f *os.File, r io.Reader) (int64, error) {
-	buffer, spare := s.buffers.Get().(*[]byte), s.buffers.Get().(*[]byte)
-	defer func() {
-		s.buffers.Put(buffer)
-		s.buffers.Put(spare)
-	}()
+	buffer := s.buffers.Get().(*[]byte)
+	defer s.buffers.Put(buffer)
 	w := writer{file: f}
 	n, ended, err := read(ctx, r, *buffer)
 	switch {
@@ -73,9 +70,13 @@ func (s *Store) fill(ctx context.Context, f *os.File, r io.Reader) (int64, error
 	case ended:
 		return int64(n), w.write((*buffer)[:n])
 	}
-	w.full, w.empty = make(chan []byte, 1), make(chan []byte, 2)
+	w.full, w.empty = make(chan []byte, buffers), make(chan []byte, buffers)
 	w.full <- (*buffer)[:n]
-	w.empty <- *spare
+	for range buffers - 1 {
+		spare := s.buffers.Get().(*[]byte)
+		defer s.buffers.Put(spare)
+		w.empty <- *spare
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -87,7 +88,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, r io.Reader) (int64, error
 	return w.size, cmp.Or(err, w.err)
 }
 
-// A writer writes buffers to a file, and empties the rest when that fails.
+// A writer writes buffers to a file; after an error it only empties them.
 type writer struct {
 	file        *os.File
 	full, empty chan []byte
@@ -111,7 +112,7 @@ func (w *writer) feed(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// run writes full buffers until there are no more.
+// run writes full buffers until the channel is closed.
 func (w *writer) run() {
 	for buffer := range w.full {
 		if w.err == nil {
@@ -135,12 +136,12 @@ func (w *writer) write(p []byte) error {
 	return nil
 }
 
-// writeAhead is after how many bytes the disk is told to begin with them, so that
-// fsync has less to do: 100 MB took 70 ms instead of 117.
+// writeAhead is after how many bytes the system is told to begin writing to the disk, which
+// shortens fsync: 100 MB took 70 ms instead of 117.
 const writeAhead = 4 << 20
 
-// read fills the buffer as far as the reader goes and says whether that is the
-// end. Its errors are those of the reader and the context.
+// read fills the buffer from the reader and reports whether the reader has ended. Its errors are
+// those of the reader and the context.
 func read(ctx context.Context, r io.Reader, buffer []byte) (n int, ended bool, err error) {
 	for n < len(buffer) {
 		if err := ctx.Err(); err != nil {
@@ -148,7 +149,7 @@ func read(ctx context.Context, r io.Reader, buffer []byte) (n int, ended bool, e
 		}
 		m, err := r.Read(buffer[n:])
 		n += m
-		if err == io.EOF { // an error that only is io.EOF to errors.Is is no end
+		if err == io.EOF { // an error that wraps io.EOF isn't the end
 			return n, true, nil
 		}
 		if err != nil {
@@ -160,8 +161,8 @@ func read(ctx context.Context, r io.Reader, buffer []byte) (n int, ended bool, e
 
 // seal makes the content of a file durable and closes it.
 func (s *Store) seal(temp string, f *os.File) error {
-	// The last write may be long ago when the reader was slow to end. Where the
-	// time can't be set, that is when the blob seems to be from.
+	// If the reader was slow to end, the last write may be long ago. If the time can't be set, the
+	// blob has the time of that write.
 	now := time.Now()
 	_ = s.root.Chtimes(temp, now, now)
 	if err := f.Sync(); err != nil {
@@ -173,8 +174,7 @@ func (s *Store) seal(temp string, f *os.File) error {
 	return nil
 }
 
-// publish gives a file that is written the name of its blob, unless that is
-// taken, and makes it durable.
+// publish links a written file to the name of its blob, unless that is taken, and makes it durable.
 func (s *Store) publish(temp, key string) error {
 	dir := path.Dir(key)
 	if err := s.makeDir(dir); err != nil {
@@ -193,8 +193,7 @@ func (s *Store) publish(temp, key string) error {
 	return nil
 }
 
-// link gives a file another name, or in a file system without hard links a new
-// one.
+// link adds a name to a file; on a file system without hard links it renames the file.
 func (s *Store) link(temp, key string) error {
 	err := s.root.Link(temp, key)
 	switch {
@@ -205,7 +204,7 @@ func (s *Store) link(temp, key string) error {
 	case !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission):
 		return failure(err)
 	}
-	// A rename replaces what is there. Within this Store nobody comes between.
+	// A rename replaces an existing file. The lock prevents that within this Store.
 	s.renaming.Lock()
 	defer s.renaming.Unlock()
 	if _, err := s.root.Lstat(key); err == nil {
@@ -219,7 +218,7 @@ func (s *Store) link(temp, key string) error {
 	return nil
 }
 
-// makeDir makes a directory and those above it, and their names durable.
+// makeDir creates a directory and its parents, and makes their names durable.
 func (s *Store) makeDir(dir string) error {
 	if dir == "." {
 		return nil
@@ -246,8 +245,8 @@ func (s *Store) makeDir(dir string) error {
 		}
 		return fmt.Errorf("%s is not a directory: %w", dir, kind)
 	}
-	// Who made one that is there may have crashed before its name was durable, or
-	// not have come this far.
+	// The process that created an existing directory may have crashed before the name was durable,
+	// or may not be done yet.
 	if !made && s.isSynced(dir) {
 		return nil
 	}
@@ -273,11 +272,10 @@ func (s *Store) setSynced(dir string) {
 	s.synced[dir] = true
 }
 
-// maxSynced bounds what is known of directories. The blobs of formsvc are in
-// 256.
+// maxSynced limits Store.synced. The blobs of formsvc are in 256 directories.
 const maxSynced = 10_000
 
-// syncDir makes the names in a directory durable, where that can be done.
+// syncDir makes the names in a directory durable, if the file system supports that.
 func syncDir(root *os.Root, dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -287,7 +285,7 @@ func syncDir(root *os.Root, dir string) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	// Some file systems don't know this for directories.
+	// Some file systems don't support this for directories.
 	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// startWriting has the system begin to write a part of a file to the disk. What
-// goes wrong is left to fsync to tell.
+// startWriting makes the system begin to write a part of a file to the disk. Errors are reported by
+// fsync.
 func startWriting(f *os.File, offset, length int64) {
 	const write = 2 // SYNC_FILE_RANGE_WRITE
 	if c, err := f.SyscallConn(); err == nil {

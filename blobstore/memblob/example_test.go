@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/memblob"
 )
 
-// What a program that is tested would keep on a disk is in memory, to be looked at.
+// Keep the files of a program under test in memory, and inspect them.
 func Example() {
 	ctx := context.Background()
 	store := memblob.New() // the Blobs of formsvc.Options

@@ -1,5 +1,5 @@
-// Package memblob keeps blobs in memory: for tests, and as the shortest
-// statement of what [blobstore.Store] asks for. Nothing outlives the process.
+// Package memblob keeps blobs in memory, for tests and as the shortest implementation of
+// [blobstore.Store]. Blobs are lost when the process ends.
 package memblob
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// A Store is a [blobstore.Store]. It keeps copies of what it is given. A Put
-// holds all that it has read so far; whoever must bound that bounds the reader.
+// A Store is a [blobstore.Store]. It keeps copies of the content. A Put holds everything that it
+// has read; to limit that, limit the reader.
 type Store struct {
 	mu    sync.RWMutex
 	blobs map[string]blob
@@ -81,8 +81,7 @@ func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
 	return b.info(key), nil
 }
 
-// List implements [blobstore.Store]. It returns the blobs that there are when it
-// begins, by key.
+// List implements [blobstore.Store]. It yields the blobs that exist when it begins, ordered by key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Info, error] {
 	return func(yield func(blobstore.Info, error) bool) {
 		for _, info := range s.infos(prefix) {
@@ -99,8 +98,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Inf
 	}
 }
 
-// Delete implements [blobstore.Store]. It fails with fs.ErrNotExist when there
-// is no such blob.
+// Delete implements [blobstore.Store]. It fails with fs.ErrNotExist if there is no such blob.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	if err := check(ctx, key); err != nil {
 		return fmt.Errorf("memblob: delete: %w", err)
@@ -114,7 +112,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// check is what every method that names a blob begins with.
+// check is called first by every method that takes a key.
 func check(ctx context.Context, key string) error {
 	if err := blobstore.CheckKey(key); err != nil {
 		return err
@@ -152,7 +150,7 @@ func (b *blob) info(key string) blobstore.Info {
 	return blobstore.Info{Key: key, Size: int64(len(b.content)), ModTime: b.at}
 }
 
-// A source is a reader until its context ends.
+// A source reads until its context ends.
 type source struct {
 	ctx context.Context
 	r   io.Reader

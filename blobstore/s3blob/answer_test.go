@@ -26,7 +26,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 )
 
-// A transport stands between a store and its server.
+// A transport is between a store and its server.
 type transport func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
@@ -37,7 +37,7 @@ var errLost = errors.New("the answer was lost")
 // pass sends a request to the real server.
 func pass(req *http.Request) (*http.Response, error) { return http.DefaultTransport.RoundTrip(req) }
 
-// answer returns an answer with an error as S3 servers give it.
+// answer returns an error response like an S3 server's.
 func answer(req *http.Request, status int, code string) *http.Response {
 	body := "<Error><Code>" + code + "</Code><Message>injected</Message></Error>"
 	if req.Body != nil {
@@ -58,7 +58,7 @@ func isComplete(req *http.Request) bool {
 	return req.Method == http.MethodPost && req.URL.Query().Has("uploadId")
 }
 
-func TestPassingFailures(t *testing.T) {
+func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	lose := func(req *http.Request) (*http.Response, error) {
@@ -124,8 +124,8 @@ func TestPassingFailures(t *testing.T) {
 	}
 }
 
-// The blob of another must not pass for one's own.
-func TestTakenMeanwhile(t *testing.T) {
+// Put must not mistake another Put's blob for its own.
+func TestKeyTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	for _, status := range []int{0, 409, 503} {
@@ -162,8 +162,8 @@ func TestTakenMeanwhile(t *testing.T) {
 	}
 }
 
-// A server that says of the whole blob that it is shorter.
-func TestServerLosesBytes(t *testing.T) {
+// A server reports a size that is smaller than the blob.
+func TestServerReportsAShorterBlob(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	var completed atomic.Bool
@@ -232,8 +232,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What answers in the place of an S3 server says 404 to everything.
-func TestNoS3Server(t *testing.T) {
+// A server that isn't S3 replies with 404 to everything.
+func TestServerThatIsNotS3(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -242,11 +242,11 @@ func TestNoS3Server(t *testing.T) {
 		t.Fatal(err)
 	}
 	errs := everyMethod(t.Context(), store)
-	delete(errs, "Delete") // can't tell
+	delete(errs, "Delete") // Delete can't detect it
 	wantUnavailable(t, errs)
 }
 
-// A page is the answer to the first request for a list.
+// A page is the response to the first request for a list.
 type page struct{ body []byte }
 
 func (p *page) record(req *http.Request) (*http.Response, error) {
@@ -265,7 +265,7 @@ func (p *page) replay(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A list must not look complete when it isn't: the sweep decides by it.
+// An incomplete list must not look complete, since the sweep relies on it.
 func TestListFails(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -275,7 +275,7 @@ func TestListFails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The first page comes at once, so that little time is enough for the second.
+	// The first page arrives at once, so that a short time limit suffices for the second.
 	first := new(page)
 	keys, err := list(t.Context(), newStore(t, server, &s3blob.Options{Transport: transport(first.record)}))
 	if err != nil || len(keys) != blobs {
@@ -347,7 +347,7 @@ func TestListFails(t *testing.T) {
 	})
 }
 
-// damage is a body with another byte in the middle.
+// damage is a body with a changed byte in the middle.
 type damage struct {
 	io.ReadCloser
 
@@ -363,8 +363,8 @@ func (d *damage) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The server refuses what isn't what was sent, over both schemes.
-func TestDamageOnTheWay(t *testing.T) {
+// The server refuses content that was changed in transit, over both schemes.
+func TestDamageInTransit(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	target, err := url.Parse(server.Endpoint)
@@ -376,7 +376,7 @@ func TestDamageOnTheWay(t *testing.T) {
 			r.SetURL(target)
 			r.Out.Host = r.In.Host // it is signed
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // requests are given up on purpose
+		ErrorLog: log.New(io.Discard, "", 0), // requests are canceled on purpose
 	})
 	defer secure.Close()
 	for name, c := range map[string]struct {
@@ -412,7 +412,7 @@ func TestDamageOnTheWay(t *testing.T) {
 	}
 }
 
-// Answers to a range that aren't the range.
+// Responses to a range request with another range.
 func TestWrongRanges(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -433,7 +433,7 @@ func TestWrongRanges(t *testing.T) {
 	}
 }
 
-// An upload that goes on is not cleaned away, however long ago it began.
+// An active upload isn't cleaned, however long ago it began.
 func TestCleanByLastPart(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -446,7 +446,7 @@ func TestCleanByLastPart(t *testing.T) {
 		if err != nil || !req.URL.Query().Has("uploads") {
 			return resp, err
 		}
-		// The server says of an upload when it last changed; AWS says when it began.
+		// The server reports when an upload last changed; AWS reports when it began.
 		body, err := io.ReadAll(resp.Body)
 		if from := bytes.Index(body, []byte("<Initiated>")); from > 0 {
 			to := bytes.Index(body, []byte("</Initiated>"))

@@ -12,11 +12,10 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 )
 
-// benchSize is the largest file that the forms service takes by default.
+// benchSize is the default size limit of files in the forms service.
 const benchSize = 100 << 20
 
-// stream hides what a bytes.Reader can do beside reading, as the body of an
-// HTTP request does.
+// stream hides the other methods of a bytes.Reader, like the body of an HTTP request.
 type stream struct{ io.Reader }
 
 func BenchmarkPut(b *testing.B) {

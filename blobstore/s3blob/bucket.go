@@ -13,34 +13,32 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// DefaultRegion is the region of a [Bucket] that names none; servers other than
-// AWS mostly don't care.
+// DefaultRegion is the region of a [Bucket] without one; most servers other than AWS ignore it.
 const DefaultRegion = "us-east-1"
 
-// A Bucket says where blobs are.
+// A Bucket is the location of blobs.
 type Bucket struct {
-	// Name is required.
+	// Name is the name of the bucket; required.
 	Name string
-	// Prefix is what the names of the objects begin with, without the slash that
-	// follows it: segments of letters, digits, "-", "_" and ".", at most 500 bytes.
-	// Several stores may share a bucket when no prefix is the beginning of
-	// another. Defaults to none.
+	// Prefix is the prefix of the objects' names, without the slash that follows it: segments of
+	// letters, digits, "-", "_" and ".", at most 500 bytes. Several stores may share a bucket if no
+	// prefix is the beginning of another. Defaults to none.
 	Prefix string
 	// Region defaults to DefaultRegion.
 	Region string
-	// Endpoint is the server's address, such as "https://s3.example.org". Without
-	// a scheme it is https. Defaults to AWS in the region.
+	// Endpoint is the server's address, such as "https://s3.example.org". The default scheme is
+	// https. Defaults to AWS in the region.
 	Endpoint string
-	// Addressing is where requests name the bucket. Defaults to AutoAddressing.
+	// Addressing says how requests name the bucket. Defaults to AutoAddressing.
 	Addressing Addressing
 }
 
-// Addressing is where requests name the bucket.
+// Addressing says how requests name the bucket.
 type Addressing int
 
 // The kinds of [Addressing].
 const (
-	AutoAddressing Addressing = iota // as a part of the host on AWS, in the path elsewhere
+	AutoAddressing Addressing = iota // in the host on AWS, in the path elsewhere
 	PathAddressing                   // https://s3.example.org/BUCKET/KEY
 	HostAddressing                   // https://BUCKET.s3.example.org/KEY
 )
@@ -56,16 +54,15 @@ func (a Addressing) lookup() minio.BucketLookupType {
 	}
 }
 
-// ParseURL reads a bucket from "s3://BUCKET[/PREFIX]?endpoint=…&region=…". The
-// parameters are optional:
+// ParseURL parses a bucket from "s3://BUCKET[/PREFIX]?endpoint=…&region=…". The parameters are
+// optional:
 //
 //	endpoint   Bucket.Endpoint
 //	region     Bucket.Region; without it AWS_REGION, then AWS_DEFAULT_REGION
 //	pathStyle  true: PathAddressing; false: HostAddressing
 //
-// Any other parameter is an error. getenv looks up variables of the environment,
-// as [os.Getenv] does; nil means that there are none. Credentials have no place
-// in the URL.
+// Any other parameter is an error. getenv looks up environment variables, as [os.Getenv] does; nil
+// means that there are none. The URL must not contain credentials.
 func ParseURL(raw string, getenv func(string) string) (Bucket, error) {
 	b, err := parseURL(raw, getenv)
 	if err == nil {
@@ -81,7 +78,7 @@ func parseURL(raw string, getenv func(string) string) (Bucket, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return Bucket{}, errors.New("not a URL") // the error would repeat it all, perhaps with a secret
+		return Bucket{}, errors.New("not a URL") // the parser's error contains the URL, perhaps with a secret
 	case u.Scheme != "s3" || u.Opaque != "":
 		return Bucket{}, errors.New("it does not begin with s3://")
 	case u.User != nil:
@@ -136,7 +133,7 @@ func (b *Bucket) set(parameter, value string) error {
 // maxPrefix leaves room for the slash and a key in the 1024 bytes that S3 allows.
 const maxPrefix = 500
 
-// complete sets the defaults and checks the rest.
+// complete sets defaults and checks the other fields.
 func (b *Bucket) complete() error {
 	if err := s3utils.CheckValidBucketNameStrict(b.Name); err != nil {
 		return fmt.Errorf("bucket %q: %w", b.Name, err)
@@ -148,7 +145,7 @@ func (b *Bucket) complete() error {
 		b.Region = DefaultRegion
 	}
 	if strings.Trim(b.Region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
-		return fmt.Errorf("region %q", b.Region) // it becomes a part of the host
+		return fmt.Errorf("region %q", b.Region) // it becomes part of the host name
 	}
 	if b.Endpoint == "" {
 		b.Endpoint = "https://s3." + b.Region + ".amazonaws.com"

@@ -133,13 +133,13 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("New with %s: no error", name)
 		}
 	}
-	// More than the default memory for a part is no contradiction.
+	// A part may be larger than the default memory.
 	if _, err := s3blob.New(good, secret, &s3blob.Options{PartSize: 128 * mib}); err != nil {
 		t.Error(err)
 	}
 }
 
-// Where a request goes, and what it is signed with.
+// The address of a request, and the region of its signature.
 func TestAddresses(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("AWS_ACCESS_KEY_ID", "")

@@ -9,10 +9,10 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// buffers hands out a fixed number of buffers. Those that nobody holds are left
-// to the garbage collector, so that a quiet store holds no memory.
+// buffers provides a fixed number of buffers. Unused ones are left to the garbage collector, so
+// that an idle store holds no memory.
 type buffers struct {
-	held chan struct{} // has an element for every buffer that is handed out
+	held chan struct{} // has an element for every buffer in use
 	size int
 	free sync.Pool // of *[]byte
 }
@@ -26,8 +26,7 @@ func newBuffers(size, n int) *buffers {
 	return b
 }
 
-// get waits for a buffer, at most for a limited time. Who waits longest is
-// served first.
+// get waits for a buffer, up to the time limit. The caller that waits longest is served first.
 func (b *buffers) get(ctx context.Context, limit time.Duration) (*[]byte, error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -41,7 +40,7 @@ func (b *buffers) get(ctx context.Context, limit time.Duration) (*[]byte, error)
 	}
 }
 
-// tryGet returns a buffer, or nil if none is free or somebody waits for one.
+// tryGet returns a buffer, or nil if none is free or another caller waits for one.
 func (b *buffers) tryGet() *[]byte {
 	select {
 	case b.held <- struct{}{}:

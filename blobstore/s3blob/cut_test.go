@@ -17,8 +17,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 )
 
-// A cutter passes connections on to a server, and breaks each one that has
-// carried a number of bytes to it.
+// A cutter forwards connections to a server, and breaks each one after a number of bytes.
 type cutter struct {
 	address string
 	limit   atomic.Int64
@@ -43,7 +42,7 @@ func newCutter(t *testing.T, server *s3test.Server) *cutter {
 				return
 			}
 			running.Go(func() {
-				defer context.AfterFunc(t.Context(), func() { _ = client.Close() })() // it may be kept for another request
+				defer context.AfterFunc(t.Context(), func() { _ = client.Close() })() // the connection may be kept for another request
 				c.pass(client, target.Host)
 			})
 		}
@@ -78,7 +77,7 @@ func TestConnectionBreaksDuringPut(t *testing.T) {
 	server := s3test.Start(t)
 	for name, c := range map[string]struct {
 		size  int
-		limit int64 // how many bytes a connection carries
+		limit int64 // bytes before a connection breaks
 	}{
 		"no connection":                    {12 * mib, 0},
 		"in the first header":              {12 * mib, 100},

@@ -12,12 +12,11 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// errSilent is why a request of ours was cancelled.
+// errSilent is the cause of a request that was canceled because the server was silent.
 var errSilent = errors.New("no answer in time")
 
-// translate gives the error of a request, made with the context limited, the
-// meaning that it has in package blobstore. ctx is the caller's: when that has
-// ended, its error is the answer.
+// translate translates the error of a request, made with the context limited, to one of package
+// blobstore. ctx is the caller's: if it has ended, translate returns its error.
 func translate(ctx, limited context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -25,7 +24,7 @@ func translate(ctx, limited context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}
-	// These would tell the caller that it was his own context.
+	// These would look like the error of the caller's own context.
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		if errors.Is(context.Cause(limited), errSilent) {
 			err = errSilent
@@ -42,7 +41,7 @@ func translate(ctx, limited context.Context, err error) error {
 	return fmt.Errorf("%w: %w", blobstore.ErrUnavailable, err)
 }
 
-// meaning returns what an answer means, or nil where trying again may help.
+// meaning returns the error for an HTTP response, or nil if a retry may help.
 func meaning(answer *minio.ErrorResponse) error {
 	switch answer.Code {
 	case minio.NoSuchBucket, minio.NoSuchUpload:
@@ -54,7 +53,7 @@ func meaning(answer *minio.ErrorResponse) error {
 	case "QuotaExceeded", "InsufficientStorage", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded":
 		return blobstore.ErrNoSpace
 	}
-	switch answer.StatusCode { // 404 is not among them: some servers say it of an access key too
+	switch answer.StatusCode { // without 404: some servers also use it for an access key
 	case http.StatusPreconditionFailed:
 		return fs.ErrExist
 	case http.StatusInsufficientStorage:
@@ -63,8 +62,7 @@ func meaning(answer *minio.ErrorResponse) error {
 	return nil
 }
 
-// noAnswer returns the error of a request that has nothing to say about whether
-// a blob is there.
+// noAnswer returns the error of a request that doesn't show whether a blob exists.
 func noAnswer(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %v", blobstore.ErrUnavailable, err) //nolint:errorlint // see above
@@ -72,7 +70,7 @@ func noAnswer(err error) error {
 	return err
 }
 
-// code returns the code of an answer, or "".
+// code returns the S3 error code of err, or "".
 func code(err error) string {
 	var answer minio.ErrorResponse
 	if errors.As(err, &answer) {
@@ -81,8 +79,7 @@ func code(err error) string {
 	return ""
 }
 
-// passing reports whether an error may be gone at the next attempt: a failing
-// server or connection, or a conflict.
+// passing reports whether an error may be temporary: a failing server or connection, or a conflict.
 func passing(err error) bool {
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
@@ -97,9 +94,8 @@ func passing(err error) bool {
 	return answer.StatusCode >= 500 || answer.Code == "RequestTimeout" || conflict(err)
 }
 
-// conflict reports whether another request was in the way of one: so it's said
-// when a condition could not be judged, and by servers with directories when one
-// came or went.
+// conflict reports whether a concurrent request caused the error: a condition could not be
+// evaluated or, on servers with directories, one was created or removed.
 func conflict(err error) bool {
 	var answer minio.ErrorResponse
 	return errors.As(err, &answer) && answer.StatusCode == http.StatusConflict

@@ -9,15 +9,14 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob"
 )
 
-// A blob in a bucket of any S3-compatible server, with the keys that AWS's own tools
-// would use.
+// Store a blob in a bucket of any S3-compatible server, with the credentials of AWS's own tools.
 func Example() {
 	address := "s3://forms/uploads?endpoint=https://s3.example.com&region=eu-central-1"
 	info, err := keep(context.Background(), address, s3blob.AWSCredentials())
 	fmt.Println(info.Key, info.Size, err)
 }
 
-// keep stores a text, and returns what is known of it then.
+// keep stores a text and returns the blob's Info.
 func keep(ctx context.Context, address string, credentials s3blob.Credentials) (blobstore.Info, error) {
 	bucket, err := s3blob.ParseURL(address, nil)
 	if err != nil {

@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// Prefix returns what the names of the store's objects begin with.
+// Prefix returns the prefix of the store's objects.
 func (s *Store) Prefix() string { return s.prefix }
 
-// Held returns how many part buffers are handed out now, and how many there are
-// at most.
+// Held returns the number of part buffers in use, and their limit.
 func (s *Store) Held() (held, limit int) { return len(s.buffers.held), cap(s.buffers.held) }
 
-// WaitForBuffer gets a buffer and gives it back.
+// WaitForBuffer gets a buffer and returns it.
 func (s *Store) WaitForBuffer(ctx context.Context, limit time.Duration) error {
 	buf, err := s.buffers.get(ctx, limit)
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 )
 
-// impatient is for tests in which a server never answers.
+// impatient returns options for tests in which a server never responds.
 func impatient() *s3blob.Options { return &s3blob.Options{Timeout: 300 * time.Millisecond} }
 
 // everyMethod returns the error of each method.
@@ -153,7 +153,7 @@ func TestServerHangsDuringPut(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
 	for _, at := range []int{0, 3 * mib, 8 * mib, 18 * mib} {
-		// A part may take 20 s more than other requests; then it is the context that ends.
+		// A part may take 20 s longer than other requests, so the context ends first.
 		store := newStore(t, server, impatient())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := store.Put(ctx, "blob", &hook{bytes.NewReader(pattern(20 * mib)), at, 0, func() error { server.Suspend(); return nil }})
@@ -168,7 +168,7 @@ func TestServerHangsDuringPut(t *testing.T) {
 			t.Errorf("%d buffers are not given back", held)
 		}
 		server.Resume()
-		// What the server got while it could not answer may have taken effect after all.
+		// Requests that the server received while it could not respond may have taken effect.
 		store = newStore(t, server, nil)
 		if _, err := store.Clean(t.Context(), time.Now().Add(time.Hour)); err != nil {
 			t.Error(err)
@@ -183,7 +183,7 @@ func TestServerHangsDuringPut(t *testing.T) {
 func TestServerHangsDuringRead(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
-	mustPut(t, newStore(t, server, nil), "blob", pattern(40*mib)) // more than fits into the buffers of both systems
+	mustPut(t, newStore(t, server, nil), "blob", pattern(40*mib)) // more than the buffers of both systems hold
 	store := newStore(t, server, &s3blob.Options{Timeout: s3blob.DefaultTimeout})
 	r, _, err := store.Open(t.Context(), "blob", 0, -1)
 	if err != nil {
@@ -218,7 +218,8 @@ func TestReaderFails(t *testing.T) {
 	store := newStore(t, server, nil)
 	failure := errors.New("reader failed")
 	for _, at := range []int{0, 1000, 300 << 10, 5 * mib, 6 * mib, 12 * mib} {
-		// An HTTP request that was cut off ends with io.ErrUnexpectedEOF, and must not be stored as if it had ended.
+		// A truncated HTTP request ends with io.ErrUnexpectedEOF, and must not be stored as
+		// complete.
 		for _, want := range []error{failure, io.ErrUnexpectedEOF} {
 			_, err := store.Put(t.Context(), "blob", &hook{bytes.NewReader(pattern(20 * mib)), at, 0, func() error { return want }})
 			if !errors.Is(err, want) {
@@ -230,7 +231,7 @@ func TestReaderFails(t *testing.T) {
 	if held, _ := store.Held(); held != 0 {
 		t.Errorf("%d buffers are not given back", held)
 	}
-	// A reader that says nothing at all.
+	// A reader that returns neither data nor an error.
 	if _, err := store.Put(t.Context(), "blob", idle{}); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("a reader without progress: %v", err)
 	}
@@ -241,7 +242,7 @@ type idle struct{}
 
 func (idle) Read([]byte) (int, error) { return 0, nil }
 
-// zeros yields so many bytes without holding them.
+// zeros returns a reader of n bytes without allocating them.
 func zeros(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 
 type zeroReader struct{}
@@ -282,7 +283,7 @@ func TestManyPutsAtOnce(t *testing.T) {
 	}
 }
 
-// No Put waits for ever for a buffer, and none keeps one.
+// No Put waits forever for a buffer, and none keeps one.
 func TestNoBufferIsFree(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -302,7 +303,7 @@ func TestNoBufferIsFree(t *testing.T) {
 	if err := store.WaitForBuffer(t.Context(), 100*time.Millisecond); !errors.Is(err, blobstore.ErrUnavailable) {
 		t.Errorf("waiting too long for a buffer: %v, want ErrUnavailable", err)
 	}
-	mustPut(t, store, "small", pattern(100_000)) // needs none
+	mustPut(t, store, "small", pattern(100_000)) // needs no buffer
 	close(hold)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -319,7 +320,8 @@ func TestDamageAtRest(t *testing.T) {
 	if err := os.Truncate(file, 1000); err != nil {
 		t.Fatal(err)
 	}
-	// What the server says is told as it is: whoever knows the size sees the difference before reading.
+	// Open returns the server's Info, so a caller that knows the size sees the difference before
+	// reading.
 	r, info, err := store.Open(t.Context(), "a/blob", 0, mib)
 	if err != nil || info.Size != 1000 {
 		t.Fatalf("a truncated object: %+v, %v", info, err)
@@ -333,14 +335,14 @@ func TestDamageAtRest(t *testing.T) {
 		t.Fatalf("an extended object: %+v, %v", info, err)
 	}
 	defer r.Close()
-	// It gets shorter while it is read.
+	// The file gets shorter while it is read.
 	n, err := io.Copy(io.Discard, &hook{r, mib, 0, func() error { return os.Truncate(file, 0) }})
 	if err == nil {
 		t.Errorf("an object that is truncated while it's read: %d bytes and a clean end", n)
 	}
 }
 
-// Half-read answers are closed with their connections.
+// Partly read responses are closed with their connections.
 func TestCloseEarly(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)
@@ -382,7 +384,7 @@ func TestCloseEarly(t *testing.T) {
 	}
 }
 
-// A counted connection says when it is closed.
+// A counted connection reports when it is closed.
 type counted struct {
 	net.Conn
 

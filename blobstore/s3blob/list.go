@@ -30,13 +30,13 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blobstore.Inf
 	}
 }
 
-// beginsKey reports whether a key can begin like that: other prefixes might mean
-// something else to a server.
+// beginsKey reports whether a key can begin with prefix: a server could interpret other prefixes
+// differently.
 func beginsKey(prefix string) bool {
 	return blobstore.CheckKey(prefix) == nil || blobstore.CheckKey(prefix+"a") == nil
 }
 
-// list yields what is there. It returns nil if yield wants no more.
+// list yields the blobs. It returns nil if yield returns false.
 func (s *Store) list(ctx context.Context, prefix string, yield func(blobstore.Info, error) bool) error {
 	w := s.watch(ctx)
 	defer w.end()
@@ -57,12 +57,12 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(blobstore.In
 		}
 		w.timer.Reset(w.timeout)
 	}
-	// The iterator ends without an error when its context does.
+	// At the end of its context the iterator ends without an error.
 	return translate(ctx, w.limited, w.limited.Err())
 }
 
-// Delete implements [blobstore.Store]. It returns nil for a missing blob, unless
-// the server says that it is missing.
+// Delete implements [blobstore.Store]. It returns nil for a missing blob, unless the server reports
+// that.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	err := check(ctx, key)
 	if err == nil {
@@ -115,8 +115,7 @@ func (s *Store) clean(ctx context.Context, before time.Time) (int, error) {
 	}
 }
 
-// cleanUpload aborts an upload that is ours and has not gone on since then, and
-// reports whether it did.
+// cleanUpload aborts an upload if it is ours and inactive since before, and reports whether it did.
 func (s *Store) cleanUpload(ctx context.Context, u *minio.ObjectMultipartInfo, before time.Time) (bool, error) {
 	key, ours := strings.CutPrefix(u.Key, s.prefix)
 	if !ours || blobstore.CheckKey(key) != nil || !u.Initiated.Before(before) {
@@ -129,12 +128,12 @@ func (s *Store) cleanUpload(ctx context.Context, u *minio.ObjectMultipartInfo, b
 		})
 	}
 	if errors.Is(err, fs.ErrNotExist) || code(err) == minio.NoSuchUpload {
-		return false, nil // it ended meanwhile
+		return false, nil // it was completed or aborted meanwhile
 	}
 	return err == nil && idle, err
 }
 
-// idle reports whether an upload has no part that came later.
+// idle reports whether an upload has no part newer than before.
 func (s *Store) idle(ctx context.Context, u *minio.ObjectMultipartInfo, before time.Time) (bool, error) {
 	for last := 0; ; {
 		var page minio.ListObjectPartsResult

@@ -14,10 +14,9 @@ import (
 	"time"
 )
 
-// A payload is the content of one attempt at a request. The HTTP client may
-// read it even after the request has failed, so its bytes are taken away from
-// it before they are used for anything else. It can't seek: package minio would
-// repeat the request with the same payload then.
+// A payload is the content of one attempt of a request. The HTTP client may read it even after the
+// request has failed, so it is detached from its bytes before these are reused. It can't seek,
+// because package minio would then repeat the request with the same payload.
 type payload struct {
 	mu    sync.Mutex
 	data  []byte
@@ -47,10 +46,10 @@ func (p *payload) end() {
 	p.data, p.ended = nil, true
 }
 
-// A digest is what the server checks a payload against.
+// A digest lets the server verify a payload.
 type digest struct {
-	sha256Hex string // over http, where it is signed and so protects against more than accidents
-	crc32c    string // over https, which does that itself
+	sha256Hex string // for http, where it is signed and so also detects tampering
+	crc32c    string // for https, which detects tampering itself
 }
 
 func (s *Store) digest(data []byte) digest {
@@ -62,7 +61,7 @@ func (s *Store) digest(data []byte) digest {
 	return digest{sha256Hex: hex.EncodeToString(sum[:])}
 }
 
-// send makes a request with content, again if it fails in a way that may pass.
+// send makes a request with content, and retries temporary errors.
 func (s *Store) send(ctx context.Context, data []byte, do func(context.Context, io.Reader) error) error {
 	err := s.call(ctx, s.limit(int64(len(data))), func(ctx context.Context) error {
 		return repeat(ctx, passing, func() error {
@@ -74,8 +73,7 @@ func (s *Store) send(ctx context.Context, data []byte, do func(context.Context, 
 	return noAnswer(err)
 }
 
-// repeat does something until it succeeds, fails in a way that won't pass, or
-// has been done often enough.
+// repeat calls do until it succeeds, fails with a permanent error, or has been called often enough.
 func repeat(ctx context.Context, passing func(error) bool, do func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := do()
@@ -85,7 +83,7 @@ func repeat(ctx context.Context, passing func(error) bool, do func() error) erro
 	}
 }
 
-// pause waits before another attempt, and reports whether there may be one.
+// pause waits before another attempt, and reports whether to make it.
 func pause(ctx context.Context, attempt int) bool {
 	longest := 200 * time.Millisecond << attempt
 	timer := time.NewTimer(longest/2 + rand.N(longest/2)) //nolint:gosec // nobody gains by guessing it

@@ -17,12 +17,12 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// tokenName is the object's metadata that tells whose Put it is: when an answer
-// was lost, the next attempt finds the key taken, by itself or by another.
+// tokenName is the object's metadata that identifies its Put. If a response was lost, the next
+// attempt finds the key taken, by itself or by another Put.
 const tokenName = "Put"
 
-// Put implements [blobstore.Store]. The server is asked before anything is
-// read. The largest blob has 10,000 parts ([Options.PartSize]).
+// Put implements [blobstore.Store]. It asks the server whether the key is free before it reads
+// anything. The largest blob has 10,000 parts ([Options.PartSize]).
 func (s *Store) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
 	n, err := s.put(ctx, key, r)
 	if err != nil {
@@ -55,13 +55,13 @@ type put struct {
 	token string
 	size  int64
 
-	// Of a blob that goes in parts.
+	// For a blob in parts.
 	upload string
 	mu     sync.Mutex
-	parts  []minio.CompletePart // in the order in which they arrived until all have
+	parts  []minio.CompletePart // in the order of arrival, until all have arrived
 }
 
-// run stores what r yields: in one request if it fits into a buffer.
+// run stores the content of r, in one request if it fits into a buffer.
 func (p *put) run(ctx context.Context, r io.Reader) error {
 	head := p.small.Get().(*[smallSize]byte)
 	defer func() {
@@ -86,9 +86,8 @@ func (p *put) run(ctx context.Context, r io.Reader) error {
 	return p.large(ctx, r, buf, n)
 }
 
-// fill reads until the buffer is full or r is at its end. Unlike io.ReadFull it
-// does not take an io.ErrUnexpectedEOF of r, which is how a request's body ends
-// that was cut off, for the end.
+// fill reads until the buffer is full or r ends. Unlike io.ReadFull, it doesn't treat an
+// io.ErrUnexpectedEOF of r as the end, since that is the error of a truncated request body.
 func fill(ctx context.Context, r io.Reader, buf []byte) (n int, end bool, err error) {
 	for empty := 0; n < len(buf); {
 		if err := ctx.Err(); err != nil {
@@ -118,7 +117,7 @@ const maxEmptyReads = 100 // as in package bufio
 func (p *put) single(ctx context.Context, data []byte) error {
 	d := p.digest(data)
 	opts := p.options()
-	opts.DisableContentSha256 = true // the digest is instead of hashing it once more
+	opts.DisableContentSha256 = true // the digest replaces another hash
 	opts.SetMatchETagExcept("*")
 	if d.crc32c != "" {
 		opts.UserMetadata[minio.ChecksumCRC32C.Key()] = d.crc32c
@@ -135,7 +134,7 @@ func (p *put) options() minio.PutObjectOptions {
 	return minio.PutObjectOptions{UserMetadata: map[string]string{tokenName: p.token}}
 }
 
-// large stores a blob whose first n bytes are in buf, which it gives back.
+// large stores a blob whose first n bytes are in buf, and returns buf.
 func (p *put) large(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
 	m, end, err := fill(ctx, r, (*buf)[n:])
 	n += m
@@ -159,7 +158,7 @@ func (p *put) large(ctx context.Context, r io.Reader, buf *[]byte, n int) error 
 	return err
 }
 
-// begin begins an upload in parts.
+// begin starts a multipart upload.
 func (p *put) begin(ctx context.Context) error {
 	opts := p.options()
 	if p.secure {
@@ -171,14 +170,13 @@ func (p *put) begin(ctx context.Context) error {
 	}))
 }
 
-// partsUnderWay is how many parts of one Put are sent at once while the next one
-// is filled, if there are buffers: a server that takes one at a time leaves its
-// other processors idle.
+// partsUnderWay is how many parts of one Put are sent at once while the next one is filled, if
+// there are buffers. With one at a time, a server would use only one processor.
 const partsUnderWay = 2
 
-// sendAll sends all parts; the first one is in buf[:n], which it gives back. A
-// Put keeps one buffer to its end, so that it never waits for others; it has
-// more only while parts are under way, if they are free at once.
+// sendAll sends all parts; the first one is in buf[:n]. It returns buf at the end. A Put keeps one
+// buffer to its end, so that it never waits for others; it takes more only while parts are being
+// sent, and only if they are free.
 func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[]byte, n int) error {
 	going, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -186,8 +184,8 @@ func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[]byte, n int) erro
 	if err := s.run(ctx, going, r, n); err != nil {
 		fail(err)
 	}
-	// Parts under way are not cut off when another part or the reader failed: the
-	// server may be at work on them, and finish them after the upload was aborted.
+	// If a part or the reader fails, other parts are not canceled: the server may be processing
+	// them, and finish them after the upload was aborted.
 	s.group.Wait()
 	p.buffers.put(s.buf)
 	if err := ctx.Err(); err != nil {
@@ -201,13 +199,13 @@ func (p *put) sendAll(ctx context.Context, r io.Reader, buf *[]byte, n int) erro
 type sender struct {
 	*put
 
-	buf   *[]byte                 // the one that is kept
-	fail  context.CancelCauseFunc // keeps the first error; nothing is read after it
-	slots chan struct{}           // has an element for every part that is under way
+	buf   *[]byte                 // the buffer that is kept
+	fail  context.CancelCauseFunc // keeps the first error; reading stops then
+	slots chan struct{}           // has an element for every part that is being sent
 	group sync.WaitGroup
 }
 
-// run fills, until going ends, and sends part after part, the first one from buf[:n].
+// run fills and sends part after part until going ends, the first one from buf[:n].
 func (s *sender) run(ctx, going context.Context, r io.Reader, n int) error {
 	end := false
 	for number := 1; n > 0; number++ {
@@ -230,8 +228,8 @@ func (s *sender) run(ctx, going context.Context, r io.Reader, n int) error {
 	return nil
 }
 
-// sendAside sends the part in the buffer while another buffer takes its place.
-// It does nothing and returns false if there is none.
+// sendAside sends the part in the buffer in the background and replaces the buffer. If no other
+// buffer is free, it does nothing and returns false.
 func (s *sender) sendAside(ctx context.Context, number, n int) bool {
 	select {
 	case s.slots <- struct{}{}:
@@ -277,13 +275,13 @@ func (p *put) part(ctx context.Context, number int, data []byte) error {
 	return nil
 }
 
-// complete makes the parts a blob.
+// complete combines the parts to a blob.
 func (p *put) complete(ctx context.Context) error {
 	var opts minio.PutObjectOptions
 	opts.SetMatchETagExcept("*")
-	// The server puts the parts together, which takes a fraction of what sending them took.
+	// Combining the parts takes the server a fraction of the time of sending them.
 	err := p.call(ctx, p.limit(p.size/16), func(ctx context.Context) error {
-		return repeat(ctx, conflict, func() error { // package minio repeats it after other failures
+		return repeat(ctx, conflict, func() error { // package minio retries other failures
 			_, err := p.core.CompleteMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload, p.parts, opts)
 			return err
 		})
@@ -294,20 +292,21 @@ func (p *put) complete(ctx context.Context) error {
 	return p.confirm(ctx)
 }
 
-// confirm compares what was read with what the server has. It's short, and the
-// blob is there, so it doesn't end with the context.
+// confirm compares the size that was read with the server's. It ignores the end of the context,
+// since it is short and the blob exists already.
 func (p *put) confirm(ctx context.Context) error {
 	info, err := p.head(context.WithoutCancel(ctx), p.key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // somebody has deleted it since
+		return nil // deleted meanwhile
 	case err != nil:
 		return err
 	case info.UserMetadata[tokenName] == "":
-		// Clean aborted the upload, and parts that were under way brought it back, without what was said of it.
+		// Clean aborted the upload, and parts that were being sent recreated it without its
+		// metadata.
 		err = fmt.Errorf("%w: the upload was aborted", blobstore.ErrUnavailable)
 	case !p.owns(&info):
-		return nil // deleted, and another's by now
+		return nil // deleted, and replaced by another blob
 	case info.Size != p.size:
 		err = fmt.Errorf("%w: the server has %d of %d bytes", blobstore.ErrUnavailable, info.Size, p.size)
 	default:
@@ -319,11 +318,11 @@ func (p *put) confirm(ctx context.Context) error {
 	return err
 }
 
-// owns reports whether an object was made by this Put.
+// owns reports whether this Put created an object.
 func (p *put) owns(info *minio.ObjectInfo) bool { return info.UserMetadata[tokenName] == p.token }
 
-// settle decides what an error of the last request means. When the answer to an
-// earlier attempt was lost, the blob that is in the way is this very one.
+// settle interprets the error of the last request. If the response to an earlier attempt was lost,
+// the existing blob may be this Put's own.
 func (p *put) settle(ctx context.Context, err error) error {
 	taken := errors.Is(err, fs.ErrExist)
 	if !taken && code(err) != minio.NoSuchUpload {
@@ -336,20 +335,20 @@ func (p *put) settle(ctx context.Context, err error) error {
 	case headErr == nil && !taken:
 		return fmt.Errorf("%w: %v", fs.ErrExist, err) //nolint:errorlint // it says that trying again may help
 	case headErr == nil, errors.Is(headErr, fs.ErrNotExist):
-		return err // also when whoever was in the way is gone
+		return err // even if the conflicting blob is gone
 	}
 	return headErr
 }
 
-// abort removes the parts of an upload that fails.
+// abort removes the parts of a failed upload.
 func (p *put) abort(ctx context.Context) {
 	p.cleanUp(ctx, func(ctx context.Context) error {
 		return p.core.AbortMultipartUpload(ctx, p.bucket, p.object(p.key), p.upload)
 	})
 }
 
-// cleanUp makes a request whose failure changes nothing, also when the caller
-// has gone. The sweep does what it couldn't.
+// cleanUp makes a request whose failure doesn't matter, even after the caller's context has ended.
+// The sweep removes what it couldn't.
 func (p *put) cleanUp(ctx context.Context, do func(context.Context) error) {
 	_ = p.call(context.WithoutCancel(ctx), min(p.timeout, cleanUpTimeout), do)
 }

@@ -18,9 +18,8 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// Stat implements [blobstore.Store]. When there is no such blob it also asks
-// whether there is the bucket, as Open does: without it the answer is
-// [blobstore.ErrUnavailable].
+// Stat implements [blobstore.Store]. If there is no such blob, Stat and Open also check whether the
+// bucket exists: if not, they fail with [blobstore.ErrUnavailable].
 func (s *Store) Stat(ctx context.Context, key string) (blobstore.Info, error) {
 	info, err := s.stat(ctx, key)
 	if err != nil {
@@ -51,9 +50,9 @@ func (s *Store) head(ctx context.Context, key string) (object minio.ObjectInfo, 
 	return object, err
 }
 
-// missing returns the error of a question about a blob. That there is none is
-// believed only where the bucket is: without it, with a wrong access key, and
-// when something else than an S3 server answers, that's what is said too.
+// missing returns the error of a request for a blob. It returns fs.ErrNotExist only if the bucket
+// exists: servers also report a missing blob for a missing bucket or a wrong access key, and so may
+// a server that isn't S3.
 func (s *Store) missing(ctx context.Context, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -69,9 +68,9 @@ func (s *Store) missing(ctx context.Context, err error) error {
 	return cmp.Or(bucketErr, err)
 }
 
-// Open implements [blobstore.Store]. It makes one request, and reading takes
-// from its answer. When the connection breaks or the server falls silent for
-// longer than [Options.Timeout], reading fails with [blobstore.ErrUnavailable].
+// Open implements [blobstore.Store]. It makes one request, whose response is read. If the
+// connection breaks or the server is silent for longer than [Options.Timeout], reading fails with
+// [blobstore.ErrUnavailable].
 func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
 	r, info, err := s.open(ctx, key, offset, length)
 	if err != nil {
@@ -105,14 +104,14 @@ func (s *Store) open(ctx context.Context, key string, offset, length int64) (io.
 	return r, info, nil
 }
 
-// beyondEnd reports whether the server says that there are no such bytes.
+// beyondEnd reports whether the server says that the range is beyond the end.
 func beyondEnd(err error) bool {
 	var answer minio.ErrorResponse
 	return errors.As(err, &answer) &&
 		(answer.Code == minio.InvalidRange || answer.StatusCode == http.StatusRequestedRangeNotSatisfiable)
 }
 
-// get asks for a part of an object.
+// get requests a part of an object.
 func (s *Store) get(ctx context.Context, key string, offset, length int64) (*reader, blobstore.Info, error) {
 	var opts minio.GetObjectOptions
 	ranged := offset > 0 || length > 0
@@ -145,8 +144,8 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (*rea
 	return &reader{watch: w, body: body, left: left}, info, nil
 }
 
-// readContentRange reads a header such as "bytes 5-9/20": of how many bytes the
-// object is, and how many are in the answer, which must begin at the offset.
+// readContentRange parses a header such as "bytes 5-9/20". It returns the size of the object and
+// the length of the response, which must begin at the offset.
 func readContentRange(header string, offset int64) (size, length int64, err error) {
 	wrong := fmt.Errorf("%w: an answer to the range at %d with %q", blobstore.ErrUnavailable, offset, header)
 	span, total, ok := strings.Cut(strings.TrimPrefix(header, "bytes "), "/")
@@ -171,11 +170,11 @@ type watch struct {
 	ctx     context.Context // the caller's
 	limited context.Context // of the requests
 	cancel  context.CancelCauseFunc
-	timer   *time.Timer // runs while the server is waited for
+	timer   *time.Timer // runs while waiting for the server
 	timeout time.Duration
 }
 
-// watch begins to wait for the server.
+// watch starts to wait for the server.
 func (s *Store) watch(ctx context.Context) *watch {
 	w := &watch{ctx: ctx, timeout: s.timeout}
 	w.limited, w.cancel = context.WithCancelCause(ctx)
@@ -188,7 +187,7 @@ func (w *watch) end() {
 	w.cancel(nil)
 }
 
-// A reader reads the answer to a request.
+// A reader reads the body of a response.
 type reader struct {
 	*watch
 
@@ -218,7 +217,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	case err == io.EOF: //nolint:errorlint // an io.Reader's end is io.EOF itself
 		r.err = io.ErrUnexpectedEOF
 	case err != nil:
-		// A connection that breaks says nothing of the blob, so this is no io.ErrUnexpectedEOF, as it is to package http.
+		// A broken connection says nothing about the blob, so this isn't io.ErrUnexpectedEOF,
+		// unlike in package http.
 		err = translate(r.ctx, r.limited, err)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			err = fmt.Errorf("%w: the connection broke", blobstore.ErrUnavailable)

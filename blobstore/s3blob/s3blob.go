@@ -1,26 +1,22 @@
-// Package s3blob keeps blobs in a bucket of Amazon S3 or of a server that
-// speaks its protocol.
+// Package s3blob keeps blobs in a bucket of Amazon S3 or of an S3-compatible server.
 //
-// The blob k is the object PREFIX/k. The server checks what it gets against a
-// SHA-256 (http) or a CRC-32C (https) that was made here. Large blobs go in
-// parts; memory is bounded, however many Puts are under way
-// ([Options.Memory]).
+// The blob k is the object PREFIX/k. The server verifies uploads by a SHA-256 (http) or a CRC-32C
+// (https) that the client computes. Large blobs are uploaded in parts; memory is limited, however
+// many Puts are running ([Options.Memory]).
 //
-// A blob is made exclusively by the condition "If-None-Match: *", which AWS and
-// most servers know, for the last request of a large blob too. With a server
-// that ignores it, two Puts at once under one key may both return nil. The server
-// must keep the metadata of objects: by it a Put knows its own.
+// A blob is created exclusively with the condition "If-None-Match: *", which AWS and most servers
+// support, also for the last request of a large blob. With a server that ignores it, two concurrent
+// Puts under one key may both return nil. The server must keep the metadata of objects, by which a
+// Put recognizes its own.
 //
-// A Put whose last answer was lost fails with [blobstore.ErrUnavailable], one
-// whose context ended while it waited for that answer with the context's error;
-// the blob may be there then. The last modification of a large blob is, on AWS, the
-// beginning of its Put. A Put that is cut off leaves an incomplete upload, which
-// is not a blob and costs room until [Store.Clean] removes it; a rule of the
-// bucket that aborts incomplete uploads after some days does that too.
+// If the last response was lost, Put fails with [blobstore.ErrUnavailable]; if its context ended
+// meanwhile, it fails with the context's error. In both cases the blob may exist. On AWS, the
+// modification time of a large blob is the beginning of its Put. An interrupted Put leaves an
+// incomplete upload, which isn't a blob and takes space until [Store.Clean] removes it. A bucket
+// rule that aborts incomplete uploads after some days does that, too.
 //
-// The keys in use must be allowed to get, put and delete objects, to list the
-// bucket (without that AWS says 403 of what isn't there), and to list and abort
-// its multipart uploads.
+// The credentials must allow to get, put and delete objects, to list the bucket (otherwise AWS
+// replies with 403 for missing objects), and to list and abort its multipart uploads.
 package s3blob
 
 import (
@@ -39,7 +35,7 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultPartSize = 5 << 20 // the least that S3 takes for a part that isn't the last
+	DefaultPartSize = 5 << 20 // smallest part of S3, except for the last one
 	DefaultMemory   = 64 << 20
 	DefaultTimeout  = 10 * time.Second
 )
@@ -51,40 +47,36 @@ const (
 	maxParts    = 10_000
 )
 
-// smallSize is up to which size a blob needs no part buffer.
+// smallSize is the largest size of a blob that needs no part buffer.
 const smallSize = 256 << 10
 
-// minRate is how many bytes a second the server must take of a request's
-// content; a slower one counts as hanging.
+// minRate is how many bytes a second the server must accept; a slower one counts as hanging.
 const minRate = 256 << 10
 
-// attempts is how often a request is made whose failure may be a passing one.
+// attempts is how often a request is made if its failures may be temporary.
 const attempts = 3
 
 // Options are the optional settings of [New].
 type Options struct {
-	// PartSize is how many bytes of a large blob go to the server in one request:
-	// from 5 MiB to 5 GiB. A blob has at most 10,000 parts. Defaults to
-	// DefaultPartSize.
+	// PartSize is the size of the parts of a large blob in bytes: from 5 MiB to 5 GiB. A blob has
+	// at most 10,000 parts. Defaults to DefaultPartSize.
 	PartSize int64
-	// Memory is how many bytes of content all Puts together hold, of blobs larger
-	// than 256 KiB; a Put of a smaller one holds at most that in addition. It must
-	// be PartSize at least. A Put that finds it all in use waits as long as a part
-	// may take, and fails with [blobstore.ErrUnavailable] then. Defaults to
-	// DefaultMemory.
+	// Memory limits the content that all Puts of blobs larger than 256 KiB hold together, in bytes;
+	// each Put of a smaller blob holds up to 256 KiB in addition. It must be at least PartSize. If
+	// all of it is in use, a Put waits as long as a part may take, and then fails with
+	// [blobstore.ErrUnavailable]. Defaults to DefaultMemory.
 	Memory int64
-	// Timeout is how long the server may take for a request, including up to two
-	// more attempts, and be silent while a blob is read. A request with content
-	// has a second more for every 256 KiB. What takes longer fails with
-	// [blobstore.ErrUnavailable]. Defaults to DefaultTimeout.
+	// Timeout limits a request, including up to two retries, and the server's silence while a blob
+	// is read. A request with content has an additional second for every 256 KiB. Beyond that,
+	// methods fail with [blobstore.ErrUnavailable]. Defaults to DefaultTimeout.
 	Timeout time.Duration
-	// Transport makes the HTTP requests. One of your own should not decompress
-	// ([http.Transport.DisableCompression]). Defaults to one with HTTP/1.1, the
-	// proxy of the environment and up to 64 idle connections.
+	// Transport makes the HTTP requests. It should not decompress
+	// ([http.Transport.DisableCompression]). Defaults to one with HTTP/1.1, the environment's proxy
+	// and up to 64 idle connections.
 	Transport http.RoundTripper
 }
 
-// A Store is a [blobstore.Store] and a [blobstore.Cleaner]. It needs no closing.
+// A Store is a [blobstore.Store] and a [blobstore.Cleaner]. It needn't be closed.
 type Store struct {
 	core     *minio.Core
 	bucket   string
@@ -96,9 +88,8 @@ type Store struct {
 	small    sync.Pool // of *[smallSize]byte
 }
 
-// New returns a Store of the blobs in a bucket, which must exist. It contacts
-// nobody; a server that is down or refuses the credentials is found out by
-// [Store.Stat] of any key.
+// New returns a Store for a bucket, which must exist. It makes no request; to check the server and
+// the credentials, call [Store.Stat] with any key.
 func New(bucket Bucket, credentials Credentials, opts *Options) (*Store, error) {
 	var o Options
 	if opts != nil {
@@ -135,7 +126,7 @@ func New(bucket Bucket, credentials Credentials, opts *Options) (*Store, error) 
 	return s, nil
 }
 
-// complete sets the defaults and checks the rest.
+// complete sets defaults and checks the other fields.
 func (o *Options) complete() error {
 	if o.PartSize == 0 {
 		o.PartSize = DefaultPartSize
@@ -160,8 +151,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// newTransport returns a transport for HTTP/1.1: the parts of several Puts
-// through one HTTP/2 connection would wait for each other.
+// newTransport returns a transport for HTTP/1.1, since the parts of several Puts in one HTTP/2
+// connection would wait for each other.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -172,23 +163,23 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost: 64,
 		WriteBufferSize:     64 << 10,
 		ReadBufferSize:      64 << 10,
-		DisableCompression:  true, // a blob is its bytes, whatever a proxy thinks of them
+		DisableCompression:  true, // a blob's bytes must not be decompressed
 	}
 }
 
-// limit is how long a request with n bytes of content may take.
+// limit returns how long a request with n bytes of content may take.
 func (s *Store) limit(n int64) time.Duration {
 	return s.timeout + time.Duration(n*1000/minRate)*time.Millisecond
 }
 
-// call makes a request that may take at most limit, and translates its error.
+// call makes a request with a time limit, and translates its error.
 func (s *Store) call(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
 	defer cancel()
 	return translate(ctx, limited, do(limited))
 }
 
-// check returns why nothing can be done with a key.
+// check returns an error if ctx has ended or the key is invalid.
 func check(ctx context.Context, key string) error {
 	if err := blobstore.CheckKey(key); err != nil {
 		return err

@@ -57,7 +57,7 @@ func newStoreAt(t testing.TB, server *s3test.Server, prefix string, opts *s3blob
 	return newStoreOf(t, bucket, server, opts)
 }
 
-// patience only keeps a test that hangs from hanging for ever.
+// patience ends a test that hangs.
 const patience = 2 * time.Minute
 
 func newStoreOf(t testing.TB, bucket s3blob.Bucket, server *s3test.Server, opts *s3blob.Options) *s3blob.Store {
@@ -65,7 +65,7 @@ func newStoreOf(t testing.TB, bucket s3blob.Bucket, server *s3test.Server, opts 
 	if opts == nil {
 		opts = &s3blob.Options{}
 	}
-	if opts.Timeout == 0 { // no answer is late because the machine is busy
+	if opts.Timeout == 0 { // a busy machine must not cause timeouts
 		patient := *opts
 		patient.Timeout, opts = patience, &patient
 	}
@@ -93,7 +93,7 @@ func newCore(t testing.TB, server *s3test.Server) *minio.Core {
 	return core
 }
 
-// beginUpload leaves an upload with one part behind.
+// beginUpload leaves an incomplete upload with one part behind.
 func beginUpload(t testing.TB, server *s3test.Server, object string, part []byte) {
 	t.Helper()
 	core := newCore(t, server)
@@ -132,8 +132,7 @@ func list(ctx context.Context, store blobstore.Store) (keys []string, err error)
 	return keys, nil
 }
 
-// wantNothing checks that nothing is left in the bucket, be it a blob or a part
-// of one.
+// wantNothing checks that the bucket has neither blobs nor incomplete uploads.
 func wantNothing(t testing.TB, server *s3test.Server) {
 	t.Helper()
 	keys, err := list(t.Context(), newStore(t, server, nil))
@@ -169,7 +168,7 @@ func wantContent(t testing.TB, store blobstore.Store, key string, want []byte) {
 	}
 }
 
-// pattern returns bytes that are different everywhere.
+// pattern returns bytes without repetition.
 func pattern(size int) []byte {
 	b := make([]byte, size)
 	for i, x := 0, uint32(1); i < size; i++ {
@@ -181,7 +180,7 @@ func pattern(size int) []byte {
 	return b
 }
 
-// The example needs a server: a test runs it, where there is one.
+// The example needs a server, so a test runs it if there is one.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	server := s3test.Start(t)

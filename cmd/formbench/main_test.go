@@ -24,9 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// benchmark runs a short measurement and returns its report and its cells. Where nothing was
-// answered in so short a time, as on a machine that is busy with something else, it
-// measures again, for longer.
+// benchmark runs a short measurement and returns its report and its cells. If there was no reply in so short a time, as
+// on a busy machine, it measures again, for longer.
 func benchmark(t *testing.T, args ...string) (report string, cells result.Cells) {
 	t.Helper()
 	if raceDetector {
@@ -49,7 +48,7 @@ func starved(c result.Cell) bool {
 	return ok && rate == 0
 }
 
-// plausible makes sure that latencies ascend, and that nothing else is negative but what is the difference of two clocks.
+// plausible checks that latencies ascend, and that nothing is negative except the difference of two clocks.
 func plausible(t *testing.T, c *result.Cell) {
 	t.Helper()
 	last := 0.0
@@ -101,7 +100,7 @@ func read(t *testing.T, name string) result.Cells {
 	return cells
 }
 
-// holds makes sure that all of these were measured, and nothing else.
+// holds checks that exactly these keys were measured.
 func holds(t *testing.T, cells result.Cells, want ...result.Key) {
 	t.Helper()
 	got := cells.Keys()
@@ -131,7 +130,7 @@ func every(part, store string, whats []string, conns, sizes []int, systems ...st
 	return keys
 }
 
-func TestFlags(t *testing.T) {
+func TestRejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"-conns", "0"}, {"-conns", "x"}, {"-stores", "oracle"}, {"-only", "nothing"}, {"-rounds", "0"},
@@ -149,9 +148,9 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestKept makes sure that what was measured before something failed is reported and kept, of
-// the part that failed too, and can be rendered.
-func TestKept(t *testing.T) {
+// TestFailedRunKeepsCells checks that a run that fails keeps and reports the cells measured before, also those of the
+// failed part, and that they can be rendered.
+func TestFailedRunKeepsCells(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "out.txt")
 	var out, log bytes.Buffer
@@ -184,7 +183,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-func TestWithoutPostgres(t *testing.T) {
+func TestSkipsWithoutPostgres(t *testing.T) {
 	t.Setenv(bench.PostgresEnv, "")
 	t.Setenv("CI", "")
 	report, _ := benchmark(t, "-stores", "sqlite,postgres", "-rounds", "1", "-only", "create", "-conns", "1")

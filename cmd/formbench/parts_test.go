@@ -14,7 +14,7 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// requestKeys are what the parts that send requests measure.
+// requestKeys are the measurements of the parts that send requests.
 func requestKeys(store string, createConns []int) []result.Key {
 	return slices.Concat(
 		every(bench.CreatePart, store, []string{bench.CreateWhat}, createConns, []int{0}, bench.AllSystems()...),
@@ -38,12 +38,13 @@ func TestRequests(t *testing.T) {
 }
 
 func TestRequestsPostgres(t *testing.T) {
-	postgrestest.DSN(t) // skips where there is none
+	postgrestest.DSN(t) // skips without Postgres
 	_, cells := benchmark(t, "-stores", "postgres", "-rounds", "1", "-conns", "8", "-read-conns", "4", "-only", "create,read")
 	holds(t, cells, requestKeys(bench.PostgresStore, []int{8})...)
 }
 
-// TestOverload measures every cell on the bounded and the unbounded server; what was acknowledged is in the database.
+// TestOverload measures every cell on the server with and without a limit on requests; every acknowledged response is
+// in the database.
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	_, cells := benchmark(t, "-stores", "sqlite", "-rounds", "1", "-only", "overload", "-over-conns", "80", "-duration", "500ms")
@@ -105,7 +106,7 @@ func TestDeliver(t *testing.T) {
 }
 
 func TestDeliverPostgres(t *testing.T) {
-	postgrestest.DSN(t) // skips where there is none
+	postgrestest.DSN(t) // skips without Postgres
 	_, cells := benchmark(t, append(slices.Clone(deliverSmall), "-stores", "postgres", "-only", "steady,latency,backlog,idle")...)
 	holds(t, cells, deliverKeys(bench.PostgresStore, map[string][]string{
 		bench.SteadyPart: {""}, bench.LatencyPart: {bench.WithinWhat, bench.AcrossWhat}, bench.BacklogPart: {bench.NeverWhat, bench.EmptyWhat}, bench.IdlePart: {""},
@@ -117,14 +118,14 @@ func TestDeliverPostgres(t *testing.T) {
 	}
 }
 
-// TestDeliverBesideRiver makes sure that the peer takes turns with the service.
+// TestDeliverBesideRiver checks that the peer takes turns with the service.
 func TestDeliverBesideRiver(t *testing.T) {
 	t.Parallel()
 	_, cells := benchmark(t, append(slices.Clone(deliverSmall), "-stores", "sqlite", "-only", "drain", "-river", benchtest.Peers(t))...)
 	holds(t, cells, every(bench.DrainPart, bench.SQLiteStore, []string{""}, []int{0}, []int{0}, bench.APISystem, bench.RiverSystem)...)
 }
 
-// filesSmall makes the part with files short. The sizes are multiples of nothing.
+// filesSmall makes the part with files short. The sizes are multiples of no buffer size.
 var filesSmall = []string{"-rounds", "1", "-only", bench.FilesPart, "-file-size", "70001", "-file-count", "2",
 	"-file-large", "2100007", "-file-burst", "3"}
 
@@ -192,7 +193,7 @@ func TestPeers(t *testing.T) {
 }
 
 func TestPeersPostgres(t *testing.T) {
-	postgrestest.DSN(t) // skips where there is none
+	postgrestest.DSN(t) // skips without Postgres
 	report, cells := benchmark(t, append([]string{"-stores", "postgres", "-only", "peers"}, peersSmall...)...)
 	holds(t, cells, every(bench.PeerPostgresPart, bench.PostgresStore, []string{bench.CreateWhat}, []int{32}, []int{0},
 		bench.APISystem, bench.SingleSystem)...)
@@ -201,7 +202,7 @@ func TestPeersPostgres(t *testing.T) {
 	}
 }
 
-// scaleArgs measure the smallest installations that can be.
+// scaleArgs measure the smallest possible installations.
 func scaleArgs(store string) []string {
 	return []string{
 		"-only", "scale", "-stores", store, "-rounds", "1", "-duration", "200ms", "-warmup", "20ms",
@@ -215,7 +216,7 @@ func TestScale(t *testing.T) {
 }
 
 func TestScalePostgres(t *testing.T) {
-	postgrestest.DSN(t) // skips where there is none
+	postgrestest.DSN(t) // skips without Postgres
 	checkScale(t, bench.PostgresStore)
 }
 

@@ -50,7 +50,7 @@ func report(b *bench.Bench, source string, out io.Writer) error {
 	return w.err
 }
 
-// A writer remembers the first failure to write.
+// A writer remembers the first write error.
 type writer struct {
 	out io.Writer
 	err error

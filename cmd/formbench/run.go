@@ -22,7 +22,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/scale"
 )
 
-// runBench measures, and reports also what it has when a measurement fails.
+// runBench measures and reports. If a measurement fails, it reports the cells measured so far.
 func runBench(ctx context.Context, b *bench.Bench, out io.Writer) (err error) {
 	if err := prepare(ctx, b); err != nil {
 		return err
@@ -69,7 +69,7 @@ func measure(ctx context.Context, b *bench.Bench) error {
 	return nil
 }
 
-// prepare finds out what can't be measured, or not well.
+// prepare finds out which parts can't be measured, or not well.
 func prepare(ctx context.Context, b *bench.Bench) (err error) {
 	if b.Self, err = os.Executable(); err != nil {
 		return err
@@ -130,8 +130,8 @@ func preparePostgres(ctx context.Context, b *bench.Bench) error {
 	return err
 }
 
-// checkNoise warns when others used the machine while nothing but a server and
-// the generator should have. What is uploaded the kernel writes to the disk in its own time.
+// checkNoise warns when other processes used the machine during the measurements. It leaves uploads out, because the
+// kernel delays their writes to the disk.
 func checkNoise(b *bench.Bench) {
 	const tolerable = 0.3 // cores
 	counted, noisy, most := 0, 0, 0.0

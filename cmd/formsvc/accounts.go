@@ -11,7 +11,7 @@ import (
 type accountsCmd struct {
 	Create  accountCreateCmd  `cmd:"" help:"Create an account."`
 	List    accountListCmd    `cmd:"" help:"List the accounts."`
-	Contact accountContactCmd `cmd:"" help:"Set who is told by e-mail of webhooks that fail."`
+	Contact accountContactCmd `cmd:"" help:"Set the e-mail address that is told about failing webhooks."`
 }
 
 type accountRecord struct {
@@ -42,7 +42,7 @@ func (o output) printAccount(std streams, a formsvc.Account) error {
 type accountCreateCmd struct {
 	output
 	Name    string `arg:"" help:"The account's name."`
-	Contact string `placeholder:"EMAIL" help:"Who is told by e-mail of webhooks that fail. Defaults to nobody."`
+	Contact string `placeholder:"EMAIL" help:"E-mail address that is told about failing webhooks. Defaults to none."`
 }
 
 // Run creates an account.
@@ -50,7 +50,7 @@ func (c *accountCreateCmd) Run(ctx context.Context, g *global, std streams) erro
 	return g.with(ctx, false, nil, func(svc *formsvc.Service) error {
 		a, err := svc.Accounts.Create(ctx, c.Name)
 		if errors.Is(err, formsvc.ErrConflict) {
-			return fmt.Errorf("there is an account %q already", c.Name)
+			return fmt.Errorf("account %q already exists; choose another name", c.Name)
 		}
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (c *accountListCmd) Run(ctx context.Context, g *global, std streams) error 
 type accountContactCmd struct {
 	output
 	Account string `arg:"" help:"The account, by name or UUID."`
-	Email   string `arg:"" help:"The address, or none."`
+	Email   string `arg:"" help:"The e-mail address, or none to remove it."`
 }
 
 // Run sets an account's contact.
@@ -102,7 +102,7 @@ func (c *accountContactCmd) Run(ctx context.Context, g *global, std streams) err
 	})
 }
 
-// inAccount is embedded in commands that work on one account.
+// inAccount is the --account flag of commands that work on one account.
 type inAccount struct {
 	Account string `default:"default" help:"The account, by name or UUID."`
 }
@@ -122,14 +122,14 @@ func account(ctx context.Context, svc *formsvc.Service, name string) (formsvc.ID
 	if id, ok := formsvc.ParseID(name); ok {
 		a, err := svc.Accounts.Get(ctx, id)
 		if errors.Is(err, formsvc.ErrNotFound) {
-			return "", fmt.Errorf("there is no account %s", id)
+			return "", fmt.Errorf("there is no account %s: \"formsvc accounts list\" shows all", id)
 		}
 		return a.ID, err
 	}
 	a, err := svc.Accounts.ByName(ctx, name)
 	if errors.Is(err, formsvc.ErrNotFound) {
-		return "", fmt.Errorf("there is no account %q: the first \"formsvc serve\" makes one named %q, "+
-			"\"formsvc accounts create\" makes others", name, defaultAccount)
+		return "", fmt.Errorf("there is no account %q: the first \"formsvc serve\" creates one named %q, "+
+			"and \"formsvc accounts create\" creates others", name, defaultAccount)
 	}
 	return a.ID, err
 }

@@ -21,11 +21,10 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// acmeDomain is what the tests have certificates for. Nobody has it in real life.
+// acmeDomain is the domain of the certificates. The top-level domain .test is reserved for tests.
 const acmeDomain = "forms.example.test"
 
-// nameServer answers every question with the address of this machine, and returns where
-// to ask, over TCP.
+// nameServer starts a DNS server that resolves every name to this machine. It returns its TCP address.
 func nameServer(t testing.TB) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -50,7 +49,7 @@ func nameServer(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// answerName answers one question. Both have their length before them.
+// answerName answers one DNS query. Query and answer have their length in front.
 func answerName(conn net.Conn) error {
 	var size [2]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
@@ -80,16 +79,16 @@ func answerName(conn net.Conn) error {
 	return err
 }
 
-// A pebble is Let's Encrypt's own ACME server for tests. It gives out certificates as the
-// real one does: after it has connected to the domain and seen an answer there.
+// A pebble is Let's Encrypt's ACME server for tests. Like the real one, it issues a certificate after it has connected to
+// the domain and verified the response.
 type pebble struct {
 	ca        *authority // of the server itself
 	directory string
-	roots     *x509.CertPool // of the certificates it gives out
+	roots     *x509.CertPool // of the certificates that it issues
 	cmd       *exec.Cmd
 }
 
-// startPebble starts the server, which looks for domains on these ports.
+// startPebble starts the server, which validates domains on these ports.
 func startPebble(t testing.TB, tlsPort, httpPort int) *pebble {
 	t.Helper()
 	const variable = "FORMSVC_TEST_PEBBLE"
@@ -131,9 +130,8 @@ func startPebble(t testing.TB, tlsPort, httpPort int) *pebble {
 	return p
 }
 
-// locating returns the address of a proxy before pebble that tells where an order is
-// when it is finalized, as Let's Encrypt does. The standard doesn't ask for that, pebble
-// doesn't do it, and golang.org/x/crypto/acme needs it.
+// locating returns the address of a proxy in front of pebble. It adds the Location of a finalized order, as Let's Encrypt
+// does. The standard doesn't require that and pebble doesn't do it, but golang.org/x/crypto/acme needs it.
 func (p *pebble) locating(t testing.TB, addr, cert, key string) string {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(cert, key)
@@ -141,7 +139,7 @@ func (p *pebble) locating(t testing.TB, addr, cert, key string) string {
 		t.Fatal(err)
 	}
 	proxy := httptest.NewUnstartedServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { // the address that it is asked for is signed, and stays
+		Rewrite: func(r *httputil.ProxyRequest) { // the requested URL is signed and must stay
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", addr, r.In.Host
 		},
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: p.ca.pool}},
@@ -167,8 +165,8 @@ func (p *pebble) stop() {
 // nobody is a port that nobody listens on.
 const nobody = 1
 
-// A certificate comes by itself from an authority that asks at the listener of TLS, is
-// there before the first visitor, and is kept: a restart needs no authority.
+// The server gets a certificate from an authority that validates at the TLS listener. The certificate is ready before the
+// first visitor, and stored: a restart needs no authority.
 func TestAutomaticCertificate(t *testing.T) {
 	t.Parallel()
 	addr := freeAddrs(t, 1)[0]
@@ -227,7 +225,7 @@ func portOf(t testing.TB, addr string) int {
 	return n
 }
 
-// An authority that can't reach the listener of TLS may ask at that of redirects.
+// An authority that can't reach the TLS listener can validate at the redirect listener.
 func TestAutomaticCertificateOverHTTP(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 2)
@@ -240,7 +238,7 @@ func TestAutomaticCertificateOverHTTP(t *testing.T) {
 	}
 }
 
-// Who gets no certificate learns why from the log, once, and the server goes on.
+// If no certificate is issued, the log says why, once, and the server keeps running.
 func TestNoAutomaticCertificate(t *testing.T) {
 	t.Parallel()
 	refusing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -255,7 +253,7 @@ func TestNoAutomaticCertificate(t *testing.T) {
 	go func() { _ = authority.ListenAndServeTLS(filepath.Join(dir, "cert"), filepath.Join(dir, "key")) }()
 	s := execute(t, databases()[0].dsn(t), []string{"SSL_CERT_FILE=" + ca.path},
 		"--autocert-domain", acmeDomain, "--autocert-directory", "https://"+addr+"/dir").started(t)
-	const line = `"msg":"there is no certificate for a domain","domain":"` + acmeDomain + `"`
+	const line = `"msg":"no certificate for domain","domain":"` + acmeDomain + `"`
 	eventually(t, "the log says that there is no certificate", func() bool { return strings.Contains(s.log.String(), line) })
 	for range 3 {
 		if _, err := shake(strings.TrimPrefix(s.url, "http://"), &tls.Config{ServerName: acmeDomain, InsecureSkipVerify: true}); err == nil {

@@ -10,10 +10,9 @@ import (
 	"github.com/formsvc/toolkit/webhook/egress"
 )
 
-// allowing is embedded in commands that save the addresses of webhooks or send
-// to them.
+// allowing is the --webhook-allow flag of commands that save webhook URLs or send to them.
 type allowing struct {
-	WebhookAllow prefixes `name:"webhook-allow" placeholder:"CIDR" help:"Address ranges that webhooks may be in although they are not public; repeatable."`
+	WebhookAllow prefixes `name:"webhook-allow" placeholder:"CIDR" help:"Address range that webhooks may use although it isn't public, such as 10.0.0.0/8; repeatable."`
 }
 
 // policy returns what the flag allows.
@@ -25,8 +24,7 @@ func (a *allowing) policy() (*egress.Policy, error) {
 	return policy, nil
 }
 
-// checkURL returns the check of a webhook's address. What it refuses is told
-// without the name of a package, and without an address.
+// checkURL returns the check of a webhook's URL. Its errors name the violated rule, but no package and no address.
 func checkURL(policy *egress.Policy) func(ctx context.Context, url string) error {
 	return func(ctx context.Context, url string) error {
 		err := policy.CheckURL(ctx, url)

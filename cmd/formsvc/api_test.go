@@ -16,7 +16,7 @@ type client struct {
 	http     *http.Client
 }
 
-// newClient returns a client with connections of its own.
+// newClient returns a client with its own connections.
 func newClient(t testing.TB, url, key string) *client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 16, ExpectContinueTimeout: patience}
@@ -24,15 +24,14 @@ func newClient(t testing.TB, url, key string) *client {
 	return &client{url: url, key: key, http: &http.Client{Transport: transport}}
 }
 
-// An answer is a complete answer of the API.
+// An answer is a complete response of the API.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// do makes a request and reads the answer to its end. A body that is not nil is
-// sent as JSON.
+// do makes a request and reads the whole response. A body that is not nil is sent as JSON.
 func (c *client) do(ctx context.Context, method, path string, body any) (answer, error) {
 	var content io.Reader
 	if body != nil {
@@ -53,8 +52,7 @@ func (c *client) do(ctx context.Context, method, path string, body any) (answer,
 	return c.answered(req)
 }
 
-// answered makes a request and reads the answer to its end. When the answer
-// breaks off, what came of it is returned too.
+// answered makes a request and reads the whole response. If the response breaks off, it returns the part that arrived.
 func (c *client) answered(req *http.Request) (answer, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -66,8 +64,7 @@ func (c *client) answered(req *http.Request) (answer, error) {
 	return a, err
 }
 
-// want makes a request that must be answered with the status, and decodes the
-// answer into v unless that is nil.
+// want makes a request that must return the status, and decodes the response into v unless that is nil.
 func (c *client) want(t testing.TB, status int, method, path string, body, v any) answer {
 	t.Helper()
 	a, err := c.do(t.Context(), method, path, body)
@@ -113,14 +110,14 @@ func submission(marker string) map[string]any {
 	}
 }
 
-// campaign has the members of a campaign that the tests look at.
+// campaign has the fields of a campaign that the tests check.
 type campaign struct {
 	UUID          string `json:"uuid"`
 	Title         string `json:"title"`
 	ResponseCount int    `json:"responseCount"`
 }
 
-// response has the members of a response that the tests look at.
+// response has the fields of a response that the tests check.
 type response struct {
 	UUID      string `json:"uuid"`
 	Reference string `json:"reference"`
@@ -133,8 +130,7 @@ type response struct {
 	} `json:"responses"`
 }
 
-// marker returns the marker that the response was created with, or says what
-// is wrong with it.
+// marker returns the marker that the response was created with, or an error if the response was changed.
 func (r *response) marker() (string, error) {
 	m := r.Responses["marker"]
 	if len(r.Responses) != 1 || len(m.Value) != 1 || r.User.Email != "ada@example.com" {
@@ -150,8 +146,7 @@ type page struct {
 	NextCursor string     `json:"nextCursor"`
 }
 
-// list returns all responses of the campaign, page by page, and checks that
-// every page gives their number as total.
+// list reads all responses of the campaign, page by page, and checks the total of every page.
 func (c *client) list(t testing.TB, campaign string) []response {
 	t.Helper()
 	var all []response

@@ -17,15 +17,15 @@ import (
 )
 
 type auditCmd struct {
-	List auditListCmd `cmd:"" help:"List who did what and when, newest first."`
+	List auditListCmd `cmd:"" help:"List audit entries, newest first."`
 }
 
 type auditListCmd struct {
 	inAccount
 	output
-	Action string `placeholder:"ACTION" help:"Only this, such as key.created, webhook.deleted or erasure.done."`
-	Since  span   `placeholder:"DUR" help:"Only the last so long, such as 30d or 12h."`
-	Limit  int    `default:"100" help:"How many at most; 0 lists all."`
+	Action string `placeholder:"ACTION" help:"Only entries with this action, such as key.created, webhook.deleted or erasure.done."`
+	Since  span   `placeholder:"DUR" help:"Only entries from this long ago until now, such as 30d or 12h."`
+	Limit  int    `default:"100" help:"List at most this many entries; 0 lists all."`
 }
 
 type auditRecord struct {
@@ -102,8 +102,7 @@ func (c *auditListCmd) print(std streams, table *tabwriter.Writer, page []formsv
 	return table.Flush()
 }
 
-// actor is who the audit trail names for what a command does: the user of the
-// operating system, by name if there is one.
+// actor returns the actor in audit entries of commands: the user of the operating system, by name if there is one.
 func actor() string {
 	u, err := user.Current()
 	if err != nil || u.Username == "" {
@@ -112,5 +111,5 @@ func actor() string {
 	return "cli " + u.Username
 }
 
-// serveActor is who the audit trail names for what a server does by itself.
+// serveActor is the actor in audit entries of a server's own actions.
 const serveActor = "serve"

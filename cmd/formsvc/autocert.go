@@ -18,24 +18,23 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 )
 
-// acmePause is between two lines of the log about a domain without a certificate: every
-// client that comes meanwhile is another one.
+// acmePause is the minimum time between two log lines about a domain without a certificate: every connection is a failure
+// meanwhile.
 const acmePause = time.Minute
 
-// An acmeCertificates has certificates that an authority gives out by itself, after it
-// has seen that we answer for a domain: at the TLS listener, or at the one of redirects.
-// It is safe for concurrent use.
+// An acmeCertificates gets certificates from an ACME authority, which first checks that this server controls the domain:
+// at the TLS listener, or at the redirect listener. It is safe for concurrent use.
 type acmeCertificates struct {
 	manager *autocert.Manager
 	domains []string
 	logger  *slog.Logger
 
 	mu    sync.Mutex
-	until map[string]time.Time // by domain: when its certificate ends
-	told  map[string]time.Time // by domain: when the log was told that there is none
+	until map[string]time.Time // by domain: when its certificate expires
+	told  map[string]time.Time // by domain: when its missing certificate was last logged
 }
 
-// newACME checks the flags. The directory is made when there is something to keep.
+// newACME checks the flags. The directory is created with the first certificate.
 func newACME(e *encryption, dir string, logger *slog.Logger) (*acmeCertificates, error) {
 	c := &acmeCertificates{logger: logger, until: make(map[string]time.Time), told: make(map[string]time.Time)}
 	for _, d := range e.AutocertDomain {
@@ -59,31 +58,30 @@ func newACME(e *encryption, dir string, logger *slog.Logger) (*acmeCertificates,
 	return c, nil
 }
 
-// allows refuses other domains. An authority of one's own may ask at another port than
-// 80, which is then in the Host of its question.
+// allows rejects other domains. A private authority may use a port other than 80, which is then part of host.
 func (c *acmeCertificates) allows(_ context.Context, host string) error {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	if !slices.Contains(c.domains, domainName(host)) {
-		return fmt.Errorf("%q is no --autocert-domain", host)
+		return fmt.Errorf("%q is not one of the domains of --autocert-domain", host)
 	}
 	return nil
 }
 
-// domainName is a domain as it is compared.
+// domainName normalizes a domain for comparisons.
 func domainName(s string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSpace(s), "."))
 }
 
 func (c *acmeCertificates) config() *tls.Config { return serverConfig(c.certificate, acme.ALPNProto) }
 
-// certificate returns the one for a connection, and orders it if there is none.
+// certificate returns the certificate for a connection, and orders it if there is none.
 func (c *acmeCertificates) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := c.manager.GetCertificate(hello)
 	domain := strings.ToLower(hello.ServerName)
 	if slices.Equal(hello.SupportedProtos, []string{acme.ALPNProto}) || !slices.Contains(c.domains, domain) {
-		return cert, err // the authority's question, or somebody who looks for names
+		return cert, err // the authority's challenge, or a scan for other names
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,17 +91,16 @@ func (c *acmeCertificates) certificate(hello *tls.ClientHelloInfo) (*tls.Certifi
 	}
 	if now := time.Now(); now.Sub(c.told[domain]) >= acmePause {
 		c.told[domain] = now
-		c.logger.Error("there is no certificate for a domain", slog.String("domain", domain), slog.Any("error", err))
+		c.logger.Error("no certificate for domain", slog.String("domain", domain), slog.Any("error", err))
 	}
 	return nil, err
 }
 
-// run orders what is missing, so that the first visitor need not wait for it, and
-// whoever starts the server sees in the log whether it works. Renewing is the
-// manager's, a month before the end.
+// run orders missing certificates, so that the first visitor doesn't wait and the operator sees the result in the log.
+// The manager renews certificates a month before they expire.
 func (c *acmeCertificates) run(ctx context.Context) {
 	ordered := make(chan struct{})
-	go func() { // which the manager can't be told to give up, so at the end it is left alone
+	go func() { // an order can't be canceled: on shutdown it is left running
 		defer close(ordered)
 		c.order(ctx)
 	}()

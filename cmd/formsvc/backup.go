@@ -13,24 +13,24 @@ import (
 
 type backupCmd struct {
 	output
-	To           string `required:"" placeholder:"DIR" help:"Where to put the backup. It must not exist; the directory above it must."`
-	WithoutFiles bool   `help:"Leave out uploaded files, which are kept safe in another way, such as by the bucket's own replication."`
-	WithoutKeys  bool   `help:"Leave out the keys of the secrets. Keep a copy of the file DATA/secret.keys elsewhere then: without it the secrets are lost."`
+	To           string `required:"" placeholder:"DIR" help:"Directory to create for the backup. It must not exist yet, but its parent directory must."`
+	WithoutFiles bool   `help:"Leave out the uploaded files. For files that are backed up in another way, such as by the bucket's replication."`
+	WithoutKeys  bool   `help:"Leave out the encryption keys. Keep a copy of the file DATA/secret.keys elsewhere: without it the webhook secrets are lost."`
 }
 
-// Help says what a backup is.
+// Help returns the detailed help.
 func (*backupCmd) Help() string {
-	return `Copies a SQLite database, the uploaded files and the keys of the secrets, while servers go on. DIR appears when it is
-whole. "formsvc restore" brings it back. Exit status 1 also when files were damaged before; the rest is safe then.
-Whoever can read a backup has everything in it: keep it as safe as the original.`
+	return `Copies a SQLite database, the uploaded files and the encryption keys while servers keep running. DIR appears when the
+backup is complete. Restore it with "formsvc restore". The exit status is 1 if files were damaged before; all other data is
+in the backup then. Anyone who can read a backup can read all data in it: protect it like the original.`
 }
 
-// errPostgres says how the other database is backed up.
-var errPostgres = errors.New(`a Postgres database is backed up with its own tools, which know it best:
+// errPostgres explains how to back up a Postgres database.
+var errPostgres = errors.New(`back up a Postgres database with its own tools:
 
   pg_dump --format=custom --file=formsvc.dump "$FORMSVC_DB"
 
-Copy the files after that, and keep a copy of the keys; cmd/formsvc/BACKUP.md has all of it, and the way back`)
+Then copy the uploaded files, and keep a copy of the encryption keys. cmd/formsvc/BACKUP.md describes this and the restore`)
 
 // Run makes a backup.
 func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error) {
@@ -53,7 +53,7 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	if err != nil {
 		return err
 	}
-	opened, err := g.openWith(ctx, ring, false) // whatever release made the schema
+	opened, err := g.openWith(ctx, ring, false) // any release may have created the schema
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 		files = b
 	}
 
-	m := std.meter(c.output, "looking", inBytes)
+	m := std.meter(c.output, "checking", inBytes)
 	defer m.end()
 	opts := &backup.Options{Keyring: ring, Release: release(), Progress: showProgress(m)}
 	if !c.WithoutKeys && g.SecretKeys == "" {
@@ -83,10 +83,10 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 	return c.tell(g, std, &made, err)
 }
 
-// tell prints what was made.
+// tell prints what the backup contains.
 func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return usageError{fmt.Errorf("--to: there is a %s already, or a %s.incomplete: of a backup that is under way, or that was cut off and can be removed", c.To, c.To)}
+		return usageError{fmt.Errorf("--to: %s or %s.incomplete already exists; choose another directory, or remove the .incomplete one if no backup is running", c.To, c.To)}
 	}
 	if err != nil && !errors.Is(err, backup.ErrDamaged) || m.Format == 0 {
 		return g.explainKeys(err)
@@ -94,17 +94,17 @@ func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) 
 	for _, id := range m.Damaged {
 		_, _ = fmt.Fprintf(std.err, "file %s is damaged or missing, and not in the backup\n", id)
 	}
-	_, _ = fmt.Fprintf(std.err, "The database (%s) and %d files (%s) are backed up.\n", inBytes(m.Database), m.Files, inBytes(m.FileBytes))
+	_, _ = fmt.Fprintf(std.err, "Backed up the database (%s) and %d files (%s).\n", inBytes(m.Database), m.Files, inBytes(m.FileBytes))
 	switch {
 	case g.SecretKeys != "":
-		_, _ = fmt.Fprintln(std.err, "NOT IN IT: the keys of FORMSVC_SECRET_KEYS. Keep a copy of them elsewhere: without it the secrets of webhooks are lost.")
+		_, _ = fmt.Fprintln(std.err, "NOT INCLUDED: the encryption keys. Keep a copy of FORMSVC_SECRET_KEYS elsewhere: without it the webhook secrets are lost.")
 	case c.WithoutKeys:
-		_, _ = fmt.Fprintf(std.err, "NOT IN IT: the keys. Keep a copy of %s elsewhere: without it the secrets of webhooks are lost.\n", g.keyPath())
+		_, _ = fmt.Fprintf(std.err, "NOT INCLUDED: the encryption keys. Keep a copy of %s elsewhere: without it the webhook secrets are lost.\n", g.keyPath())
 	case m.HasKeys:
-		_, _ = fmt.Fprintln(std.err, "It has the keys of the secrets: whoever can read it can sign webhooks in your name.")
+		_, _ = fmt.Fprintln(std.err, "The backup includes the encryption keys: anyone who can read it can sign webhooks in your name.")
 	}
 	if c.WithoutFiles {
-		_, _ = fmt.Fprintln(std.err, "NOT IN IT: the uploaded files.")
+		_, _ = fmt.Fprintln(std.err, "NOT INCLUDED: the uploaded files.")
 	}
 	if c.JSON {
 		return errors.Join(err, records(c.output, std.out, "", []backup.Manifest{*m}, nil))
@@ -113,7 +113,7 @@ func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) 
 	return errors.Join(err, printErr)
 }
 
-// showProgress shows how far a backup or a restore has come.
+// showProgress shows the progress of a backup or a restore.
 func showProgress(m *meter) func(backup.Progress) {
 	stage := ""
 	return func(p backup.Progress) {

@@ -23,7 +23,7 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// A safekeeping is a way to back a service up and to bring it back.
+// A safekeeping is a service under load that is backed up and restored.
 type safekeeping struct {
 	filing
 
@@ -31,7 +31,7 @@ type safekeeping struct {
 	campaign string
 
 	mu       sync.Mutex
-	promised []kept // what was acknowledged, in that order
+	promised []kept // the acknowledged responses, in order
 }
 
 // kept is a response with a file.
@@ -40,7 +40,7 @@ type kept struct {
 	content        []byte
 }
 
-// mutableReceiver answers 503 until it is up, and notes the events that it took.
+// mutableReceiver returns 503 until it is up, and records the events that it accepted.
 type mutableReceiver struct {
 	*httptest.Server
 
@@ -70,20 +70,20 @@ func newMutableReceiver(t testing.TB) *mutableReceiver {
 	return r
 }
 
-// has reports whether the receiver was told of a response.
+// has reports whether the receiver got the event of a response.
 func (r *mutableReceiver) has(uuid string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken["response.created "+uuid] > 0
 }
 
-// often are a schedule that lasts for as long as a test, and leases that are over soon:
-// those of the killed server come back with its deliveries.
+// often are flags for retries that last as long as a test, and for short leases: the leases of the killed server are
+// restored with its deliveries.
 var often = []string{
 	"--webhook-retries", strings.TrimSuffix(strings.Repeat("1s,", 200), ","), "--webhook-timeout", "1s", "--webhook-lease", "7s",
 }
 
-// keep makes responses with files until ctx ends.
+// keep creates responses with files until ctx ends.
 func (s *safekeeping) keep(ctx context.Context, t testing.TB, c *client) {
 	for ctx.Err() == nil {
 		var r response
@@ -106,7 +106,7 @@ func (s *safekeeping) keep(ctx context.Context, t testing.TB, c *client) {
 	}
 }
 
-// acknowledged returns what was acknowledged so far, when that is so much.
+// acknowledged waits until at least this many responses were acknowledged, and returns them.
 func (s *safekeeping) acknowledged(t testing.TB, least int) (list []kept) {
 	t.Helper()
 	eventually(t, "responses are made", func() bool {
@@ -118,7 +118,7 @@ func (s *safekeeping) acknowledged(t testing.TB, least int) (list []kept) {
 	return list
 }
 
-// readFeed reads the feed to its end and returns the place.
+// readFeed reads the feed to its end and returns the cursor.
 func readFeed(t testing.TB, c *client, cursor string) (responses []string, next string) {
 	t.Helper()
 	for more := true; more; cursor = next {
@@ -140,8 +140,7 @@ func readFeed(t testing.TB, c *client, cursor string) (responses []string, next 
 	return responses, next
 }
 
-// test has a server under load backed up, kills it, brings all back elsewhere and looks
-// what is there.
+// test backs up a server under load, kills it, restores the backup elsewhere and checks the result.
 func (s *safekeeping) test(t *testing.T, save func(), bringBack func() (dsn string, flags []string)) {
 	s.serve(t, often...)
 	s.hook = newMutableReceiver(t)
@@ -158,10 +157,10 @@ func (s *safekeeping) test(t *testing.T, save func(), bringBack func() (dsn stri
 	defer stop()
 	promised := s.acknowledged(t, 20)
 	save()
-	s.acknowledged(t, len(promised)+8) // what is lost
+	s.acknowledged(t, len(promised)+8) // these are lost
 	stop()
 	load.Wait()
-	var place string // of a reader who had seen all
+	var place string // the cursor of a reader that has read everything
 	eventually(t, "the feed shows all that happened", func() bool {
 		const count = "SELECT count(*) FROM formsvc_events"
 		seen, next := readFeed(t, s.client, "")
@@ -183,7 +182,7 @@ func (s *safekeeping) test(t *testing.T, save func(), bringBack func() (dsn stri
 	if r := (invocation{args: on(t, dsn, slices.Concat([]string{"files", "verify"}, flags)), env: s.env}).run(t); r.status != 0 || r.out != "" {
 		t.Errorf("files verify: %+v", r)
 	}
-	// Whoever had read what is lost misses nothing that comes now.
+	// A reader that has read lost events misses no new ones.
 	fresh := c.submit(t, s.campaign, "kept").UUID
 	var news []string
 	eventually(t, "the feed shows what is new", func() bool {
@@ -195,8 +194,7 @@ func (s *safekeeping) test(t *testing.T, save func(), bringBack func() (dsn stri
 	}
 }
 
-// check checks that what was promised is there, that nothing is there by halves, and that
-// webhooks are told of all of it.
+// check checks that all promised responses are complete, and that the webhook gets all their events.
 func (s *safekeeping) check(t *testing.T, c *client, promised []kept) {
 	t.Helper()
 	stored := make(map[string]bool)
@@ -216,7 +214,7 @@ func (s *safekeeping) check(t *testing.T, c *client, promised []kept) {
 		w.has(t, k.file, k.content)
 	}
 	all := s.acknowledged(t, 0)
-	for _, k := range all { // those whose file was acknowledged later have it too, or have none
+	for _, k := range all { // responses whose file was acknowledged later have that file or none
 		if !stored[k.response] {
 			continue
 		}
@@ -228,8 +226,7 @@ func (s *safekeeping) check(t *testing.T, c *client, promised []kept) {
 	t.Logf("%d were promised, %d are back of %d", len(promised), len(stored), len(all))
 }
 
-// A backup of SQLite with files, on a disk or in a bucket, brings a service back on
-// another machine.
+// A backup of SQLite with files, on a disk or in a bucket, restores a service on another machine.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	for name, open := range places() {
@@ -257,8 +254,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// What BACKUP.md says for Postgres brings a service back in another database, and on
-// another server, which has counted fewer transactions.
+// The steps of BACKUP.md for Postgres restore a service in another database, and on another server with lower transaction
+// numbers.
 func TestDumpAndRestore(t *testing.T) {
 	t.Parallel()
 	postgrestest.DSN(t) // skips, or fails in CI, where there is none
@@ -290,7 +287,7 @@ func TestDumpAndRestore(t *testing.T) {
 	}
 }
 
-// createDatabase makes a database of its own on a server.
+// createDatabase creates a new database on a server.
 func createDatabase(t testing.TB, server string) string {
 	t.Helper()
 	db, err := sql.Open("pgx", server)
@@ -344,7 +341,7 @@ func anotherServer(t testing.TB) string {
 	return strings.TrimSpace(line)
 }
 
-// tool runs a program of the system; those of Postgres may be beside its server only.
+// tool runs a program of the system; those of Postgres may be only in the server's directory.
 func tool(t testing.TB, name string, args ...string) {
 	t.Helper()
 	beside, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name) // the pattern is right
@@ -355,7 +352,7 @@ func tool(t testing.TB, name string, args ...string) {
 	}
 }
 
-// The commands refuse what would lose something, and say what to do.
+// The commands reject anything that would lose data, and say what to do.
 func TestBackupRefusals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -377,14 +374,14 @@ func TestBackupRefusals(t *testing.T) {
 	s := start(t, dsn)
 	want(0, "", "backup", "--to", saved)
 	want(2, "--to", "backup", "--to", saved)
-	want(1, "writes over nothing", "restore", "--from", saved)
+	want(1, "overwrites nothing", "restore", "--from", saved)
 	newClient(t, s.url, s.firstKey(t)).campaign(t, "goes on")
 	r := invocation{args: []string{"backup", "--to", "x", "--db", "postgres://nowhere"}}.run(t)
 	if r.status != 1 || !strings.Contains(r.err, "pg_dump") {
 		t.Errorf("backup of Postgres: %+v", r)
 	}
 
-	// Nobody makes an empty database where a restore was cut off.
+	// No command creates an empty database where a restore was interrupted.
 	cut := "sqlite:" + filepath.Join(t.TempDir(), "formsvc.db")
 	if err := os.WriteFile(strings.TrimPrefix(cut, "sqlite:")+".restoring", nil, 0o600); err != nil {
 		t.Fatal(err)

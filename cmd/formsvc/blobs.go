@@ -46,33 +46,32 @@ func (g *global) blobURL() (dir string, s3 *s3blob.Bucket, err error) {
 		}
 		return "", &c, nil
 	}
-	return "", nil, usageError{fmt.Errorf("--blobs: want file:DIR or s3://…, got the scheme %q", scheme)}
+	return "", nil, usageError{fmt.Errorf("--blobs: unknown scheme %q; use file:DIR or s3://…", scheme)}
 }
 
-// claimPatience is how long a server that starts waits for the place of files to answer.
+// claimPatience limits how long a starting server waits for the blob store.
 const claimPatience = 10 * time.Second
 
-// claimFiles makes sure, as far as the place for files can be reached, that it belongs to
-// the database.
+// claimFiles checks that the blob store belongs to the database, if it is reachable.
 func (g *global) claimFiles(ctx context.Context, svc *formsvc.Service) error {
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()
 	return g.explainBlobs(svc.Files.Claim(ctx, nil))
 }
 
-// explainBlobs says what to do about files that belong to another database.
+// explainBlobs adds to an error about files of another database what to do about it.
 func (g *global) explainBlobs(err error) error {
 	if !errors.Is(err, formsvc.ErrOtherBlobs) {
 		return err
 	}
 	return fmt.Errorf("--blobs: %w\n\nNothing was changed in %s.\n"+
-		"  - A new database needs a place of its own for files: name another with --blobs.\n"+
-		"  - To go on here with what the other database has, move its data too: formsvc copy --from DSN --to DSN\n"+
-		"  - If there is a %s and the files are those of this database all the same, as with a backup from before it had\n"+
-		"    an identity, remove that: the files are looked at again then", err, g.placeOfFiles(), formsvc.MarkerKey)
+		"  - A new database needs its own place for files: set --blobs to another one.\n"+
+		"  - To continue with the data of the other database, move that too: formsvc copy --from DSN --to DSN\n"+
+		"  - If there is a %s but the files do belong to this database, for example to a backup from before it had\n"+
+		"    an identity, remove that file: the files are then checked again", err, g.placeOfFiles(), formsvc.MarkerKey)
 }
 
-// placeOfFiles names where files are.
+// placeOfFiles describes the blob store of the flags.
 func (g *global) placeOfFiles() string {
 	dir, s3, _ := g.blobURL()
 	switch {
@@ -81,11 +80,10 @@ func (g *global) placeOfFiles() string {
 	case s3.Prefix == "":
 		return "the bucket " + s3.Name
 	}
-	return "the bucket " + s3.Name + " below " + s3.Prefix + "/"
+	return "the bucket " + s3.Name + " under " + s3.Prefix + "/"
 }
 
-// openBlobs opens the blob store of the flags. A directory is made if missing; a
-// bucket is not asked anything yet.
+// openBlobs opens the blob store of the flags. A missing directory is created; a bucket is not accessed yet.
 func (g *global) openBlobs() (blobs, error) {
 	dir, s3, err := g.blobURL()
 	if err != nil {

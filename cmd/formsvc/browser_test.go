@@ -19,11 +19,11 @@ import (
 // chromium returns the path of the browser.
 func chromium(t testing.TB) string {
 	t.Helper()
+	skipShort(t, "a browser looks at pages")
 	return lookFor(t, "chromium", "chromium-browser", "google-chrome")
 }
 
-// A hostile is a file that would run a script of its own if a browser took it
-// for what it is. Each script asks for /beacon?NAME.
+// A hostile is a file whose script a browser would run if it rendered the file. Each script requests /beacon?NAME.
 type hostile struct {
 	name, contentType, content string
 }
@@ -52,8 +52,8 @@ func hostiles() []hostile {
 	return list
 }
 
-// A site is one origin for a browser: the API with the key of a user who is
-// signed in, as behind the login of an embedding program, and pages of its own.
+// A site is one origin for a browser: the API with the key of a signed-in user, as behind the login of a host application,
+// and pages that embed files.
 type site struct {
 	*httptest.Server
 
@@ -72,7 +72,7 @@ func newSite(t testing.TB, w *filing, page string, unsafe map[string]hostile) *s
 			r.SetURL(target)
 			r.Out.Header.Set("Authorization", "Bearer "+w.key)
 		},
-		ErrorLog: log.New(io.Discard, "", 0), // a browser gives up many a request
+		ErrorLog: log.New(io.Discard, "", 0), // browsers cancel many requests
 	}
 	s := new(site)
 	mux := http.NewServeMux()
@@ -97,7 +97,7 @@ func newSite(t testing.TB, w *filing, page string, unsafe map[string]hostile) *s
 	return s
 }
 
-// ran returns whose scripts ran, sorted.
+// ran returns the names of the scripts that ran, sorted.
 func (s *site) ran() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,9 +106,8 @@ func (s *site) ran() []string {
 	return slices.Compact(list)
 }
 
-// embedding returns a page that uses each address in every way in which a page
-// can use another. When all has been loaded it goes to each of them, and then
-// says that it is done, if it is still there.
+// embedding returns a page that embeds each address in every possible way. When everything has loaded, it navigates to each
+// address, and then reports that it is done, if it still runs.
 func embedding(addresses []string) string {
 	var b strings.Builder
 	b.WriteString("<!doctype html><title>page</title>")
@@ -139,14 +138,13 @@ func visit(t testing.TB, browser, address string, done func() bool) {
 	}
 	defer func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with the processes that it started
-		_ = cmd.Wait()                                      // says that it was killed
+		_ = cmd.Wait()                                      // returns the error of the kill
 	}()
 	eventually(t, "the browser is done", done)
 }
 
-// No file runs in a browser on the origin of the API, whichever type it claims
-// and however a page includes it or a user opens it.
-func TestFilesNeverRun(t *testing.T) {
+// No uploaded file runs scripts on the API's origin, whatever its type and however a page embeds it or a user opens it.
+func TestUploadedFilesNeverRunScripts(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	w := &filing{dsn: databases()[0].dsn(t), place: places()["disk"](t)}
@@ -159,7 +157,7 @@ func TestFilesNeverRun(t *testing.T) {
 		files = append(files, "/v1/files/"+w.uploadAs(t, h).UUID)
 	}
 
-	// The same files without our headers do run, so the test would notice.
+	// Without our headers the same files do run, so the test can detect it.
 	s := newSite(t, w, embedding(controls), unsafe)
 	run := []string{"page.html", "cookie-page.html", "page.xhtml", "image.svg", "sheet.xml", "code.js"}
 	visit(t, browser, s.URL+"/page", func() bool {

@@ -13,14 +13,14 @@ import (
 	"github.com/formsvc/toolkit/storage/finding"
 )
 
-// stop ends the server in good order.
+// stop shuts the server down gracefully.
 func (w *filing) stop(t testing.TB) {
 	t.Helper()
 	w.terminate(t)
 	w.stopped(t)
 }
 
-// beside returns another database, an empty one of the same kind, with the files of w.
+// beside returns another, empty database of the same kind that uses the files of w.
 func (w *filing) beside(t testing.TB) *filing {
 	t.Helper()
 	for _, db := range databases() {
@@ -32,11 +32,11 @@ func (w *filing) beside(t testing.TB) *filing {
 	return nil
 }
 
-// marker returns the path of the blob that says whose the place is.
+// marker returns the path of the blob that names the owning database.
 func (p *place) marker() string { return filepath.Join(p.dir, formsvc.MarkerKey) }
 
-// Files are safe from a server and the commands of another database, be they those of
-// this release or of one that knew no identities; their own server goes on with them.
+// A server and the commands of another database can't touch files, even if an earlier release without identities stored
+// them. Their own server keeps working.
 func TestFilesOfAnotherDatabase(t *testing.T) {
 	for _, marked := range []bool{true, false} {
 		t.Run(map[bool]string{true: "claimed", false: "used by an earlier release"}[marked], func(t *testing.T) {
@@ -90,7 +90,7 @@ func wantSafe(t *testing.T, w *filing, marked bool) {
 	w.sweepsUp(t, len(before))
 }
 
-// refused starts a server, which must end with status 1, and returns what it said.
+// refused starts a server, which must end with status 1, and returns its log.
 func (w *filing) refused(t testing.TB) string {
 	t.Helper()
 	s := execute(t, w.dsn, w.env, w.flags...)
@@ -101,8 +101,8 @@ func (w *filing) refused(t testing.TB) string {
 	return s.log.String()
 }
 
-// A server that starts while S3 is down learns later whose the bucket is, in time.
-func TestBucketOfAnotherDatabaseThatIsDown(t *testing.T) {
+// A server that starts while S3 is down detects a bucket of another database before it uses it.
+func TestUnreachableBucketOfAnotherDatabaseIsRefused(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		w := &filing{dsn: dsn, place: places()["s3"](t)}
 		w.serve(t)
@@ -129,7 +129,7 @@ func TestBucketOfAnotherDatabaseThatIsDown(t *testing.T) {
 	})
 }
 
-// Nodes of one database that start together on an empty place all serve.
+// Nodes of one database that start together on an empty blob store all serve.
 func TestNodesClaimAnEmptyPlaceTogether(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		nodes := make([]*server, 3)
@@ -145,8 +145,8 @@ func TestNodesClaimAnEmptyPlaceTogether(t *testing.T) {
 	})
 }
 
-// Whoever means to move to Postgres and only names it is told how, and loses nothing.
-func TestPostgresBesideAUsedSQLiteDatabase(t *testing.T) {
+// A server that is started on an empty Postgres beside a used SQLite database refuses, and says how to move the data.
+func TestEmptyPostgresBesideUsedSQLiteIsRefused(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	path := filepath.Join(data, "formsvc.db")

@@ -15,13 +15,12 @@ import (
 	"testing"
 )
 
-// errNoModules means that what the generator and its code need can't be fetched.
+// errNoModules means that the modules of the generator can't be downloaded.
 var errNoModules = errors.New("the modules of testdata/client cannot be fetched")
 
-// A client that oapi-codegen generates from the document that the server serves can
-// do all that the document tells of, and finds in every answer what it promises.
-// What it does is in testdata/client, a module of its own: whoever uses this one
-// needs neither the generator nor its code.
+// A client that oapi-codegen generates from the served OpenAPI document can use every operation, and every response matches
+// the document. Its program is in testdata/client, a separate module, so that users of this module don't depend on the
+// generator.
 func TestGeneratedClient(t *testing.T) {
 	var (
 		once    sync.Once
@@ -49,8 +48,7 @@ func TestGeneratedClient(t *testing.T) {
 	})
 }
 
-// buildClient generates the client from the document of the server and builds the
-// program that uses it. It returns the path of the program.
+// buildClient generates the client from the document of the server and builds its program. It returns the program's path.
 func buildClient(ctx context.Context, url string) (string, error) {
 	dir, err := buildDir()
 	if err != nil {
@@ -81,7 +79,7 @@ func buildClient(ctx context.Context, url string) (string, error) {
 func inClient(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// go.mod and go.sum are to be complete, whatever flags this test is run with.
+	// go.mod and go.sum must be complete, whatever flags this test runs with.
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)

@@ -21,13 +21,13 @@ import (
 	"testing"
 )
 
-// clusterDir has the files that operators of several nodes begin with.
+// clusterDir has the example files for several nodes.
 const clusterDir = "../../examples/cluster"
 
-// clusterNodes is how many servers haproxy.cfg has.
+// clusterNodes is the number of servers in haproxy.cfg.
 const clusterNodes = 3
 
-// A cluster is three nodes on one database and one place for files.
+// A cluster is three nodes on one database and one blob store.
 type cluster struct {
 	*place
 
@@ -35,12 +35,11 @@ type cluster struct {
 	public   string // where HAProxy listens, if there is one
 	env      []string
 	flags    []string
-	addrs    []string // where the nodes listen, whoever runs there
+	addrs    []string // of the nodes, which keep them over restarts
 	nodes    []*server
 }
 
-// newCluster starts the nodes, with the environment of formsvc.env.example as far
-// as it does not say where things are.
+// newCluster starts the nodes with the environment of formsvc.env.example, except its addresses.
 func newCluster(t testing.TB, where string, flags ...string) *cluster {
 	t.Helper()
 	p, addrs := places()[where](t), freeAddrs(t, clusterNodes+1)
@@ -57,7 +56,7 @@ func newCluster(t testing.TB, where string, flags ...string) *cluster {
 	return c
 }
 
-// clusterDSN makes an empty Postgres database.
+// clusterDSN creates an empty Postgres database.
 func clusterDSN(t testing.TB) string {
 	t.Helper()
 	dbs := databases()
@@ -87,7 +86,7 @@ func (c *cluster) manage(t testing.TB, args ...string) string {
 	return r.out
 }
 
-// hook makes a webhook and returns its UUID.
+// hook creates a webhook and returns its UUID.
 func (c *cluster) hook(t testing.TB, url, events string) string {
 	t.Helper()
 	args := append([]string{"webhooks", "create", "--url", url, "--events", events, "--secret", secret, "--json"}, allowLoopback...)
@@ -95,8 +94,7 @@ func (c *cluster) hook(t testing.TB, url, events string) string {
 	return uuid
 }
 
-// exampleEnv returns the variables of formsvc.env.example, without those that say
-// where things are and with a key in place of the gap for it.
+// exampleEnv returns the variables of formsvc.env.example without addresses, and with a generated key.
 func exampleEnv(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(clusterDir, "formsvc.env.example"))
@@ -125,11 +123,11 @@ func exampleEnv(t testing.TB) []string {
 	return env
 }
 
-// givenAddrs are those that freeAddrs has returned.
+// givenAddrs are the addresses that freeAddrs has returned.
 var givenAddrs sync.Map
 
-// freeAddrs returns addresses that nobody listens on, each once. They are below the range
-// from which outgoing connections take theirs: nobody takes one while a node is away.
+// freeAddrs returns unused addresses, each only once. They are below the range of ephemeral ports, so that they stay free
+// while a node is down.
 func freeAddrs(t testing.TB, n int) []string {
 	t.Helper()
 	var list []string
@@ -159,13 +157,12 @@ type balancer struct {
 	done   chan struct{} // closed when it has ended
 }
 
-// serversOfExample are the nodes in haproxy.cfg: their names and their addresses.
+// serversOfExample are the names and addresses of the nodes in haproxy.cfg.
 var serversOfExample = []struct{ name, addr string }{
 	{"a", "10.0.0.11:8080"}, {"b", "10.0.0.12:8080"}, {"c", "10.0.0.13:8080"},
 }
 
-// balance starts HAProxy in front of the nodes and waits until it sends requests to
-// each.
+// balance starts HAProxy in front of the nodes and waits until it sends requests to each.
 func (c *cluster) balance(t testing.TB) *balancer {
 	t.Helper()
 	path := lookFor(t, "haproxy", "/usr/sbin/haproxy")
@@ -204,8 +201,7 @@ func (c *cluster) balance(t testing.TB) *balancer {
 	return b
 }
 
-// config returns haproxy.cfg with other addresses, and without what only the
-// superuser can do where that is not who we are.
+// config returns haproxy.cfg with other addresses, and without the settings that need root unless the test runs as root.
 func (b *balancer) config(t testing.TB, public, log string) []byte {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join(clusterDir, "haproxy.cfg"))
@@ -241,8 +237,7 @@ func (b *balancer) collect(log net.PacketConn) {
 	}
 }
 
-// stats returns what HAProxy knows of the servers of a backend: by the server's
-// name, the values by the names of their columns. It is nil while HAProxy starts.
+// stats returns HAProxy's statistics of a backend: by server name, the values by column. It is nil while HAProxy starts.
 func (b *balancer) stats(t testing.TB, backend string) map[string]map[string]string {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", b.socket)
@@ -254,7 +249,7 @@ func (b *balancer) stats(t testing.TB, backend string) map[string]map[string]str
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(conn)
-	_, _ = in.Discard(len("# ")) // the rest says what is missing
+	_, _ = in.Discard(len("# ")) // a missing prefix shows up in the columns
 	rows, err := csv.NewReader(in).ReadAll()
 	if err != nil || len(rows) == 0 {
 		t.Fatalf("show stat: %v", err)
@@ -273,13 +268,13 @@ func (b *balancer) stats(t testing.TB, backend string) map[string]map[string]str
 	return servers
 }
 
-// status returns what HAProxy takes a node for, such as UP.
+// status returns HAProxy's status of a node, such as UP.
 func (b *balancer) status(t testing.TB, backend string, node int) string {
 	t.Helper()
 	return b.stats(t, backend)[serversOfExample[node].name]["status"]
 }
 
-// up waits until HAProxy sends requests to a node, and knows so by its checks.
+// up waits until HAProxy's checks have found a node ready.
 func (b *balancer) up(t testing.TB, node int) {
 	t.Helper()
 	eventually(t, "haproxy takes node "+serversOfExample[node].name+" for ready", func() bool {
@@ -306,15 +301,15 @@ func (b *balancer) total(t testing.TB, column string) (sum int) {
 	return sum
 }
 
-// A holder is an inbox that can be shut: then what is sent waits, and is forgotten
-// when its sender goes away. It is safe for concurrent use.
+// A holder is an inbox that can be shut. Then requests wait, and are dropped if their sender disconnects. It is safe for
+// concurrent use.
 type holder struct {
 	*inbox
 
 	mu   sync.Mutex
 	gate chan struct{} // nil: open
 	held int           // requests that wait
-	left int           // those whose sender went away
+	left int           // those whose sender disconnected
 }
 
 func newHolder(t testing.TB) *holder {
@@ -322,7 +317,7 @@ func newHolder(t testing.TB) *holder {
 	h := &holder{inbox: newInbox(t, 0, false)}
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	t.Cleanup(h.open) // before that waits for what is held
+	t.Cleanup(h.open) // runs before Close, which waits for held requests
 	h.url = server.URL
 	return h
 }
@@ -344,7 +339,7 @@ func (h *holder) set(f func()) {
 	f()
 }
 
-// count returns how many wait, and how many waited until their sender went away.
+// count returns how many requests wait, and how many senders disconnected.
 func (h *holder) count() (held, left int) {
 	h.set(func() { held, left = h.held, h.left })
 	return held, left

@@ -17,21 +17,18 @@ import (
 )
 
 const (
-	// rollingRounds is how often every node is restarted.
+	// rollingRounds is the minimum number of restarts of every node.
 	rollingRounds = 2
-	// rollingClients use the API meanwhile.
+	// rollingClients is the number of clients that use the API meanwhile.
 	rollingClients = 24
-	// rollingDrain is for how long a node goes on: much longer than the second and two
-	// checks that haproxy.cfg needs to see that it leaves.
+	// rollingDrain is the drain delay: much longer than the second and two checks after which haproxy.cfg notices.
 	rollingDrain = 5 * time.Second
-	// rollingLoad is how many requests must have been made during restarts for the
-	// test to say anything: a slow machine has more rounds.
+	// rollingLoad is the minimum number of requests during restarts: a slow machine needs more rounds.
 	rollingLoad = 1200
 )
 
-// Every node is restarted, one after the other, behind the HAProxy of the examples
-// and by SIGTERM alone: no client has a request fail, or needs to send one again,
-// and every event arrives.
+// Every node is restarted in turn behind the HAProxy of the examples, by SIGTERM alone. No request fails or has to be
+// repeated, and every event arrives.
 func TestRollingRestartFailsNoRequest(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "s3", slices.Concat(longLease, []string{"--drain-delay", rollingDrain.String()})...)
@@ -59,13 +56,12 @@ func TestRollingRestartFailsNoRequest(t *testing.T) {
 		}
 	}
 	l.end()
-	t.Logf("%d requests, the slowest took %v; of haproxy: %d connections made anew, %d requests sent to another node",
+	t.Logf("%d requests, the slowest took %v; of haproxy: %d connections retried, %d requests sent to another node",
 		l.requests.Load(), l.slowest.Round(time.Millisecond), b.total(t, "wretr"), b.total(t, "wredis"))
 	l.check(t, newClient(t, b.url, c.key), box)
 }
 
-// A load is clients that use the API through one address, for as long as every
-// request succeeds.
+// A load is a set of clients that use the API through one address as long as every request succeeds.
 type load struct {
 	*ledger
 
@@ -92,13 +88,13 @@ func newLoad(t testing.TB, url, key string) *load {
 	return l
 }
 
-// end has the clients end when their requests are answered.
+// end stops the clients after their current requests.
 func (l *load) end() {
 	close(l.stopping)
 	l.clients.Wait()
 }
 
-// start starts a client, whose name nobody else has.
+// start starts a client with a unique name.
 func (l *load) start(t testing.TB, name string) {
 	t.Helper()
 	c := newClient(t, l.url, l.key)
@@ -108,7 +104,7 @@ func (l *load) start(t testing.TB, name string) {
 			select {
 			case <-l.stopping:
 				return
-			case <-time.After(rand.N(10 * time.Millisecond)): // somebody thinks, and the connection is idle
+			case <-time.After(rand.N(10 * time.Millisecond)): // think time, with an idle connection
 			}
 			if !l.visit(t, c, name, i) {
 				l.fault("client %s gave up in round %d", name, i)
@@ -118,8 +114,7 @@ func (l *load) start(t testing.TB, name string) {
 	})
 }
 
-// visit creates a response, reads it, and does more with some. It reports whether
-// all of that succeeded.
+// visit creates a response, reads it, and completes or extends some. It reports whether everything succeeded.
 func (l *load) visit(t testing.TB, c *client, name string, i int) bool {
 	uuid, ok := l.create(t.Context(), c, name+"-"+strconv.Itoa(i))
 	if !ok || (i%3 == 0 && !l.complete(t.Context(), c, uuid)) {
@@ -133,8 +128,7 @@ func (l *load) visit(t testing.TB, c *client, name string, i int) bool {
 	return i%4 != 0 || l.file(t, c, uuid, byte(i))
 }
 
-// file adds a file to a response, half of them when the server asks for it, and
-// reads it again.
+// file adds a file to a response, half of them with Expect: 100-continue, and reads it again.
 func (l *load) file(t testing.TB, c *client, response string, seed byte) bool {
 	content, path := bytesOf(seed, 200_000), responsePath(l.campaign, response)
 	a, err := c.once(t.Context(), path+"/files", "none", content, func(r *http.Request) {
@@ -158,7 +152,7 @@ func (l *load) file(t testing.TB, c *client, response string, seed byte) bool {
 	return true
 }
 
-// broken returns what went wrong.
+// broken returns the faults.
 func (l *load) broken() (list []string) {
 	l.note(func() { list = append(slices.Clone(l.faults), l.cut...) })
 	return list
@@ -188,8 +182,7 @@ func (l *load) check(t *testing.T, c *client, box *inbox) {
 	t.Logf("%d responses, %d files, %d events", len(markers), len(l.uploaded), len(happened))
 }
 
-// counted counts requests, and finds those that net/http sent again by itself,
-// which not every client would.
+// counted counts requests, and detects automatic retries by net/http, which other clients may not do.
 type counted struct {
 	http.RoundTripper
 
@@ -210,8 +203,8 @@ func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A node that is told to end serves on for its drain delay and says so: /readyz
-// answers 503, and connections are closed behind their answers, new ones too.
+// After SIGTERM a node serves for its drain delay: /readyz returns 503, and each response closes its connection, even a new
+// one.
 func TestDrainDelay(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--drain-delay", "1h")

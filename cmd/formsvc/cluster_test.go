@@ -22,8 +22,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// What a node that is killed was delivering is delivered by another one when its
-// lease has ended, as the attempt that it was.
+// When the lease of a killed node's delivery has ended, another node repeats the same attempt.
 func TestKilledNodesDeliveriesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "disk", "--webhook-timeout", "5s", "--webhook-lease", "10s",
@@ -40,7 +39,7 @@ func TestKilledNodesDeliveriesAreTakenOver(t *testing.T) {
 			markers[r.UUID] = "x"
 		}
 	}
-	submit() // each node earns the right to send several at once
+	submit() // opens the concurrency window of each node
 	box.wait(t, happened)
 	box.shut()
 	submit()
@@ -66,15 +65,14 @@ func TestKilledNodesDeliveriesAreTakenOver(t *testing.T) {
 	}
 }
 
-// quotaOfCluster is the quota of the nodes, and what one that is killed takes along
-// of it at most.
+// quotaOfCluster is the quota of the nodes, and quotaLost the most of it that a killed node loses.
 const (
 	quotaOfCluster = 500
 	quotaLost      = quotaOfCluster / formsvc.QuotaShare
 )
 
-// Three nodes that are asked until each refuses allow exactly the quota, and never
-// more, when one is killed meanwhile.
+// Three nodes that get requests until each refuses allow exactly the quota. If one is killed meanwhile, they never allow
+// more.
 func TestThreeNodesAllowExactlyTheQuota(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "disk", "--quota", strconv.Itoa(quotaOfCluster), "--quota-window", quotaWindow)
@@ -96,9 +94,8 @@ func TestThreeNodesAllowExactlyTheQuota(t *testing.T) {
 	}
 }
 
-// hammer makes requests with the key to all nodes at once until each refuses, and
-// returns how many were allowed, and how many got no answer. A node in victim is
-// killed while a good part of the quota is left.
+// hammer makes requests with the key to all nodes at once until each refuses. It returns how many were allowed and how many
+// got no response. It kills victim, if any, after a third of the quota.
 func (c *cluster) hammer(t *testing.T, key string, victim *server) (allowed, lost int) {
 	t.Helper()
 	var (
@@ -132,11 +129,10 @@ func (c *cluster) hammer(t *testing.T, key string, victim *server) (allowed, los
 	return int(yes.Load()), int(no.Load())
 }
 
-// What one node does, the others know: revoked keys, sessions, idempotency keys; and
-// what HAProxy adds to that.
-func TestNodesAgree(t *testing.T) {
+// All nodes agree on revoked keys, sessions and idempotency keys, and HAProxy works in front of them.
+func TestNodesShareRevocationsAndSessions(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, "s3", "--drain-delay", "0s")
+	c := newCluster(t, "s3", "--drain-delay", "0s", "--ready", "database,files")
 	b := c.balance(t)
 	t.Run("revoked keys", func(t *testing.T) { c.revokes(t) })
 	t.Run("sessions", func(t *testing.T) { c.signsInAndOut(t, b) })
@@ -158,7 +154,7 @@ func TestNodesAgree(t *testing.T) {
 	t.Run("a node hangs up", func(t *testing.T) { c.hangsUp(t, b) })
 }
 
-// revokes makes a key that all nodes know, and revokes it.
+// revokes creates a key that all nodes have cached, and revokes it.
 func (c *cluster) revokes(t *testing.T) {
 	made := object(t, []byte(c.manage(t, "keys", "create", "--name", "short-lived", "--permissions", "campaigns:read", "--json")))
 	key, _ := made["key"].(string)
@@ -192,7 +188,7 @@ func (c *cluster) signsInAndOut(t *testing.T, b *balancer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Somebody who keeps the cookie, which a browser forgets on signing out.
+	// An attacker who keeps the cookie, which a browser drops on signing out.
 	other := newVisitor(t, "")
 	other.client.Jar.SetCookies(page, v.client.Jar.Cookies(page))
 	known := func(want int) {
@@ -211,7 +207,7 @@ func (c *cluster) signsInAndOut(t *testing.T, b *balancer) {
 	known(http.StatusUnauthorized)
 }
 
-// identifies checks which identifiers of requests are kept.
+// identifies checks which request identifiers of clients are kept.
 func (b *balancer) identifies(t *testing.T, key string) {
 	c := newClient(t, b.url, key)
 	for id, kept := range map[string]bool{
@@ -238,8 +234,8 @@ func (b *balancer) identifies(t *testing.T, key string) {
 	}
 }
 
-// tellsClientsApart has two clients behind HAProxy try wrong keys: the one that guesses
-// is limited, whatever it says of itself, and the other isn't.
+// tellsClientsApart has two clients behind HAProxy try wrong keys. Only the one that guesses is limited, even if it forges
+// X-Forwarded-For.
 func (c *cluster) tellsClientsApart(t *testing.T, b *balancer) {
 	guess := func(from string) int {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -271,7 +267,7 @@ func (c *cluster) tellsClientsApart(t *testing.T, b *balancer) {
 	}
 }
 
-// losesItsBucket takes the bucket away from all nodes: what needs no files goes on.
+// losesItsBucket stops the bucket of all nodes, which --ready makes count: requests without files keep working.
 func (c *cluster) losesItsBucket(t *testing.T, b *balancer) {
 	client := newClient(t, b.url, c.key)
 	campaign := client.campaign(t, "No bucket")
@@ -294,8 +290,8 @@ func (c *cluster) losesItsBucket(t *testing.T, b *balancer) {
 	w.upload(t, "a", []byte("a"))
 }
 
-// hangsUp kills nodes: reads, and POSTs with an Idempotency-Key, succeed whatever
-// they were killed in; in the end HAProxy says that there is none.
+// hangsUp kills nodes. Reads, and POSTs with an Idempotency-Key, succeed whenever that happens. Without any node, HAProxy
+// returns 503.
 func (c *cluster) hangsUp(t *testing.T, b *balancer) {
 	clients := make([]*client, 12)
 	for i := range clients {
@@ -342,9 +338,8 @@ func (c *cluster) hangsUp(t *testing.T, b *balancer) {
 	}
 }
 
-// HAProxy repeats what nodes may have done already only where that is safe, says
-// where requests come from, and leaves answers alone.
-func TestProxyRepeatsOnlyWhatIsSafe(t *testing.T) {
+// HAProxy repeats only requests that are safe to repeat, passes on the client's address, and doesn't change responses.
+func TestProxyRepeatsOnlySafeRequests(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	arrived := make(map[string][]http.Header) // by path
@@ -412,7 +407,7 @@ func TestProxyRepeatsOnlyWhatIsSafe(t *testing.T) {
 	}
 }
 
-// The examples name flags that there are.
+// The examples name only existing flags.
 func TestClusterExampleNamesFlags(t *testing.T) {
 	t.Parallel()
 	help := invocation{args: []string{"serve", "--help"}}.run(t).out

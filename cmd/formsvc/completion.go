@@ -13,10 +13,10 @@ import (
 var completions embed.FS
 
 type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"Which shell: ${enum}."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: ${enum}."`
 }
 
-// Run prints the script that makes a shell ask us.
+// Run prints the script, which makes a shell call completeCmd.
 func (c *completionCmd) Run(std streams) error {
 	script, err := completions.ReadFile("completions/formsvc." + c.Shell)
 	if err != nil {
@@ -26,13 +26,12 @@ func (c *completionCmd) Run(std streams) error {
 	return err
 }
 
-// completeCmd is what the scripts call: all shells get the same answers, from the
-// program that they are about.
+// completeCmd is called by the scripts, so that all shells get the same candidates from the program itself.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"The words of the command line up to the one to complete, which may be empty."`
 }
 
-// Run prints what the last word may be: one a line, and what it means behind a tab.
+// Run prints the candidates for the last word, one a line, each with a tab and its meaning.
 func (c *completeCmd) Run(app *kong.Kong, std streams) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -46,11 +45,11 @@ func (c *completeCmd) Run(app *kong.Kong, std streams) error {
 	return nil
 }
 
-// A candidate is what a word may be.
+// A candidate is a possible word.
 type candidate struct{ word, meaning string }
 
-// complete returns what the last one of the words after the program's name may be.
-// Nothing means that we don't know: a shell then offers the names of files.
+// complete returns the candidates for the last of the words after the program's name. If there are none, a shell offers
+// file names.
 func complete(at *kong.Node, words []string) []candidate {
 	if len(words) == 0 {
 		words = []string{""}
@@ -105,7 +104,7 @@ func child(n *kong.Node, name string) *kong.Node {
 	return n.Children[i]
 }
 
-// flagOf returns the flag of a command, or of those that it belongs to, or nil.
+// flagOf returns the flag of a command or of its parents, or nil.
 func flagOf(n *kong.Node, name string) *kong.Flag {
 	for _, group := range n.AllFlags(true) {
 		for _, f := range group {
@@ -137,7 +136,7 @@ func commands(n *kong.Node, start string) (found []candidate) {
 	return found
 }
 
-// values are those of a flag or an argument that has only some.
+// values returns the values of a flag or an argument with an enum.
 func values(v *kong.Value, before, start string) (found []candidate) {
 	if v.Enum == "" {
 		return nil
@@ -150,7 +149,7 @@ func values(v *kong.Value, before, start string) (found []candidate) {
 	return found
 }
 
-// short is the first sentence of a help text, for the one line that shells have.
+// short returns the first sentence of a help text, since shells show one line.
 func short(help string) string {
 	if i := strings.IndexAny(help, ".:;"); i > 0 {
 		help = help[:i]

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What words may be, in the order of the help.
+// The candidates of words, in the order of the help.
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -49,10 +49,10 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Somebody at a terminal types a part, presses Tab, and the shell runs what it made of
-// that.
+// A user at a terminal types a part, presses Tab, and the shell runs the completed line.
 func TestShellsComplete(t *testing.T) {
 	t.Parallel()
+	skipShort(t, "a shell starts the program, word by word")
 	for shell, args := range map[string]string{"bash": "--norc --noprofile -i", "zsh": "-f -i"} {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +99,7 @@ func TestShellsComplete(t *testing.T) {
 
 func TestFishCompletes(t *testing.T) {
 	t.Parallel()
+	skipShort(t, "a shell starts the program, word by word")
 	fish, dir := lookFor(t, "fish"), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cert.pem"), nil, 0o600); err != nil {
 		t.Fatal(err)

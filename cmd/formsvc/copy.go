@@ -13,24 +13,24 @@ import (
 
 type copyCmd struct {
 	output
-	From        string `required:"" placeholder:"DSN" help:"The database that has the data: sqlite:PATH or postgres://…."`
-	To          string `placeholder:"DSN" help:"The database that is to have it. It must be empty; a file is made if missing."`
-	FromBlobs   string `placeholder:"URL" help:"Where the bytes of uploaded files are, as in --blobs. Defaults to leaving them where they are."`
-	ToBlobs     string `placeholder:"URL" help:"Where they go; with --from-blobs."`
-	SkipDamaged bool   `help:"Go on without the bytes of files that are damaged or missing. Defaults to copying nothing then."`
-	Verify      bool   `xor:"what" help:"Compare the two databases and the files, and change nothing; exit status 1 if they differ."`
-	Cancel      bool   `xor:"what" help:"Give up a copy that was cut off: the database --from can be used again."`
+	From        string `required:"" placeholder:"DSN" help:"Source database: sqlite:PATH or postgres://…."`
+	To          string `placeholder:"DSN" help:"Target database. It must be empty; a SQLite file is created if missing."`
+	FromBlobs   string `placeholder:"URL" help:"Source of the uploaded files, as in --blobs. Defaults to leaving the files where they are."`
+	ToBlobs     string `placeholder:"URL" help:"Target of the uploaded files; required with --from-blobs."`
+	SkipDamaged bool   `help:"Copy everything except the contents of damaged or missing files. Defaults to copying nothing if there are any."`
+	Verify      bool   `xor:"what" help:"Compare the two databases and the files without changing anything; exit status 1 if they differ."`
+	Cancel      bool   `xor:"what" help:"Cancel an interrupted copy, so that the database --from can be used again."`
 }
 
-// Help says what a copy does.
+// Help returns the detailed help.
 func (*copyCmd) Help() string {
-	return `Copies everything but who is signed in to the settings, compares both sides, and marks --from as moved: no server starts on it
-anymore, and webhooks that wait are sent by the new one. A server that runs on --from meanwhile refuses to write, so that nothing
-it acknowledged is lost. If the copy fails, --from is in use as before; if it is killed, run it again and it goes on.
-The keys of the secrets (DATA/secret.keys or FORMSVC_SECRET_KEYS) stay the same.`
+	return `Copies everything except sign-ins to the settings pages, compares both sides, and marks --from as moved. After that no server
+starts on --from, and servers on --to send its pending webhooks. A server that still runs on --from rejects writes, so that
+nothing it acknowledged is lost. If the copy fails, --from stays in use. If it is interrupted, run it again to continue.
+The encryption keys (DATA/secret.keys or FORMSVC_SECRET_KEYS) stay the same.`
 }
 
-// Run copies, compares or gives up.
+// Run copies, compares or cancels.
 func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 	if err := c.check(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 		if err := transfer.Cancel(ctx, from); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintln(std.err, "The copy is given up: the database can be used again. What was copied of it is of no use.")
+		_, _ = fmt.Fprintln(std.err, "Copy canceled. The source database can be used again; discard what was copied.")
 		return nil
 	}
 	to, err := c.open(ctx, g, "--to", c.To, ring, c.Verify)
@@ -70,7 +70,7 @@ func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 		defer func() { err = errors.Join(err, there.Close()) }()
 		opts.FromBlobs, opts.ToBlobs = files, there
 	}
-	m := std.meter(c.output, "looking", inPieces("rows"))
+	m := std.meter(c.output, "checking", inPieces("rows"))
 	defer m.end()
 	opts.Progress = showTransfer(m)
 	work := transfer.Copy
@@ -82,35 +82,35 @@ func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 	return c.tell(g, std, &report, err)
 }
 
-// check refuses flags that don't go together.
+// check rejects flags that can't be combined.
 func (c *copyCmd) check() error {
 	switch {
 	case c.To == "" && !c.Cancel:
-		return usageError{errors.New("--to: say where the data goes, as sqlite:PATH or postgres://…")}
+		return usageError{errors.New("--to: name the target database, as sqlite:PATH or postgres://…")}
 	case c.To != "" && c.Cancel:
-		return usageError{errors.New("--cancel: only --from is needed, without --to")}
+		return usageError{errors.New("--cancel: takes --from only; leave out --to")}
 	case (c.FromBlobs == "") != (c.ToBlobs == ""):
-		return usageError{errors.New("--from-blobs and --to-blobs: give both, or none to leave the files where they are")}
+		return usageError{errors.New("--from-blobs and --to-blobs: set both, or neither to leave the files where they are")}
 	}
 	return nil
 }
 
-// open opens a database as it is. One that must exist is not made.
+// open opens a database without migrating it. With exists, a missing SQLite file is an error.
 func (*copyCmd) open(ctx context.Context, g *global, flag, dsn string, ring *keyring.Keyring, exists bool) (store, error) {
 	if dsn == "" {
 		return nil, usageError{fmt.Errorf("%s: must not be empty", flag)}
 	}
-	one := *g
-	one.DB = dsn
-	scheme, path, err := one.scheme()
+	scheme, path, err := schemeOf(flag, dsn)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", flag, err)}
+		return nil, err
 	}
 	if scheme == "sqlite" && exists {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("%s: there is no such database: %w", flag, err)
 		}
 	}
+	one := *g
+	one.DB = dsn
 	s, err := one.openWith(ctx, ring, false)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
@@ -128,7 +128,7 @@ func (*copyCmd) openBlobs(g *global, flag, url string) (blobs, error) {
 	return b, nil
 }
 
-// showTransfer shows how far a copy is. What it does changes from rows to bytes of files.
+// showTransfer shows the progress of a copy: first in rows, then in bytes of files.
 func showTransfer(m *meter) func(transfer.Progress) {
 	what := ""
 	return func(p transfer.Progress) {
@@ -147,14 +147,14 @@ func showTransfer(m *meter) func(transfer.Progress) {
 	}
 }
 
-// tell says what was done.
+// tell prints the result.
 func (c *copyCmd) tell(g *global, std streams, r *transfer.Report, err error) error {
 	for _, id := range r.Damaged {
 		_, _ = fmt.Fprintf(std.err, "file %s is damaged or missing\n", id)
 	}
 	if err != nil {
 		if errors.Is(err, formsvc.ErrCorrupt) && !c.Verify {
-			err = fmt.Errorf("%w\n--skip-damaged copies all others", err)
+			err = fmt.Errorf("%w\nUse --skip-damaged to copy everything else", err)
 		}
 		return g.explainKeys(err)
 	}
@@ -162,18 +162,18 @@ func (c *copyCmd) tell(g *global, std streams, r *transfer.Report, err error) er
 	for _, t := range r.Tables {
 		rows += t.Rows
 	}
-	done := "Both have the same %d rows in %d tables.\n"
+	done := "Both databases have the same %d rows in %d tables.\n"
 	if !c.Verify {
-		done = "All %d rows in %d tables are moved, and were compared.\n"
+		done = "Moved and compared %d rows in %d tables.\n"
 	}
 	_, _ = fmt.Fprintf(std.err, done, rows, len(r.Tables))
 	if c.FromBlobs != "" {
-		_, _ = fmt.Fprintf(std.err, "So are %d files (%s).\n", r.Files-len(r.Damaged), inBytes(r.Bytes))
+		_, _ = fmt.Fprintf(std.err, "The same holds for %d files (%s).\n", r.Files-len(r.Damaged), inBytes(r.Bytes))
 	}
 	if !c.Verify {
-		_, _ = fmt.Fprint(std.err, "No server starts on the old database anymore. Start servers with --db set to the new one, and the keys they had.\n")
+		_, _ = fmt.Fprint(std.err, "No server starts on the old database anymore. Start your servers with --db set to the new one and with the same encryption keys.\n")
 		if c.FromBlobs == "" {
-			_, _ = fmt.Fprint(std.err, "Uploaded files are where they were: start servers with the same --blobs, or --data.\n")
+			_, _ = fmt.Fprint(std.err, "Uploaded files stayed where they were: start your servers with the same --blobs or --data.\n")
 		}
 	}
 	if c.JSON {

@@ -19,10 +19,10 @@ import (
 
 var copyKills = flag.Int("copykills", 4, "how often a copy is killed: go test ./cmd/formsvc -run CopyKilled -copykills 50 -v")
 
-// moreRows are added to a database so that a copy takes a while.
+// moreRows returns how many rows to add to a database so that a copy takes a while.
 func moreRows() int { return 5_000 * max(*copyKills, 4) }
 
-// addRows adds responses as the database has them.
+// addRows adds responses directly to the database.
 func addRows(t *testing.T, dsn string) {
 	t.Helper()
 	driver, numbers, uuid := "pgx", "generate_series(1, $1::bigint) AS n(n)", "('01a00000-0000-7000-8000-' || lpad(to_hex(n.n), 12, '0'))::uuid"
@@ -52,15 +52,14 @@ func addRows(t *testing.T, dsn string) {
 	}
 }
 
-// copying are the flags of a copy, with the keys of the source.
+// copying returns the arguments of a copy, with the encryption keys of the source.
 func copying(t *testing.T, from, to string, more ...string) []string {
 	t.Helper()
 	return slices.Concat([]string{"copy", "--from", from, "--to", to, "--data", dataDir(t, from)}, more)
 }
 
-// A copy that is killed at any moment goes on when it is run again, and ends with a
-// database that has all: what was acknowledged before, and deliveries that wait, which
-// only the new one sends.
+// A copy that is killed at any moment continues when it is run again. In the end the new database has everything that was
+// acknowledged, and only its server sends the pending deliveries.
 func TestCopyKilled(t *testing.T) {
 	t.Parallel()
 	for _, way := range [][2]int{{0, 1}, {1, 0}} {
@@ -134,8 +133,7 @@ func TestCopyKilled(t *testing.T) {
 	}
 }
 
-// A server that runs on the old database refuses what it would lose, and the new one
-// sends what waits.
+// A server that still runs on the old database rejects writes, and the new one sends pending deliveries.
 func TestCopyBesideServer(t *testing.T) {
 	t.Parallel()
 	for _, way := range [][2]int{{0, 1}, {1, 0}} {
@@ -154,7 +152,10 @@ func TestCopyBesideServer(t *testing.T) {
 			}
 			c.want(t, http.StatusServiceUnavailable, http.MethodPost, "/v1/campaigns/"+campaign+"/responses",
 				map[string]any{"user": map[string]any{"email": "a@example.com"}, "responses": map[string]any{}}, nil)
-			c.want(t, http.StatusServiceUnavailable, http.MethodGet, "/readyz", nil, nil)
+			eventually(t, "the old server isn't ready", func() bool {
+				a, err := c.do(t.Context(), http.MethodGet, "/readyz", nil)
+				return err == nil && a.status == http.StatusServiceUnavailable
+			})
 			fresh := start(t, to, "--data", dataDir(t, from))
 			hook(t, to, r.URL(), "response.created", "--data", dataDir(t, from))
 			newClient(t, fresh.url, key).submit(t, campaign, "after")
@@ -163,7 +164,7 @@ func TestCopyBesideServer(t *testing.T) {
 	}
 }
 
-// What can't be copied is refused with a sentence, without the password.
+// Impossible copies are rejected with a clear error that doesn't show the password.
 func TestCopyRefused(t *testing.T) {
 	t.Parallel()
 	dbs := databases()
@@ -179,9 +180,9 @@ func TestCopyRefused(t *testing.T) {
 		says   string
 		args   []string
 	}{
-		{2, "--to: say where", []string{"--from", from}},
-		{2, "give both", []string{"--from", from, "--to", empty, "--to-blobs", "file:x"}},
-		{2, "--from: --db: want", []string{"--from", "mysql://x", "--to", empty}},
+		{2, "--to: name the target", []string{"--from", from}},
+		{2, "set both", []string{"--from", from, "--to", empty, "--to-blobs", "file:x"}},
+		{2, "--from: unknown scheme", []string{"--from", "mysql://x", "--to", empty}},
 		{1, "no such database", []string{"--from", "sqlite:missing.db", "--to", empty}},
 		{1, "unknown key", []string{"--from", from, "--to", empty, "--data", t.TempDir()}},
 		{1, "both are the same data", []string{"--from", from, "--to", strings.Replace(from, "sqlite:/", "sqlite:/./", 1)}},
@@ -203,7 +204,7 @@ func TestCopyRefused(t *testing.T) {
 	start(t, from) // as before
 }
 
-// The bytes of files go from a directory to a bucket, and back, with their rows.
+// Files are copied from a directory to a bucket, and back, together with their rows.
 func TestCopyFiles(t *testing.T) {
 	t.Parallel()
 	dbs := databases()

@@ -12,16 +12,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// How digests are sent. Those of one batch are sent within their lease of five
-// minutes even if the server takes mailTimeout for each.
+// The pace of digests. A batch is sent within its lease of five minutes even if each mail takes mailTimeout.
 const (
 	digestInterval = 30 * time.Second
-	digestPause    = time.Second // however many failures there are
+	digestPause    = time.Second // at least, even with many failures
 	digestBatch    = 16
 )
 
-// A digester writes to accounts about their webhooks that fail. Several nodes
-// may do so; each digest is leased to one of them.
+// A digester mails accounts about their failing webhooks. Several nodes may run one; each digest is leased to one node.
 type digester struct {
 	notices formsvc.Notices
 	send    func(ctx context.Context, to, subject, text string) error
@@ -33,7 +31,7 @@ func newDigester(svc *formsvc.Service, m *mailer, logger *slog.Logger) *digester
 	return &digester{notices: svc.Notices, send: m.send, logger: logger, wake: make(chan struct{}, 1)}
 }
 
-// failed makes run look for digests soon. A nil digester does nothing.
+// failed makes run read digests soon. A nil digester does nothing.
 func (d *digester) failed() {
 	if d == nil {
 		return
@@ -44,8 +42,8 @@ func (d *digester) failed() {
 	}
 }
 
-// run sends what is due until ctx ends, and then returns nil. A mail that is
-// being sent is finished first, so that it is not sent again by another node.
+// run sends due digests until ctx ends, and then returns nil. It finishes a mail in progress first, so that no other node
+// sends it again.
 func (d *digester) run(ctx context.Context) error {
 	for {
 		d.round(ctx)
@@ -55,8 +53,7 @@ func (d *digester) run(ctx context.Context) error {
 	}
 }
 
-// sleep returns after a time or when it is woken, or when ctx ends, and reports
-// whether ctx goes on.
+// sleep returns after d, on a token from wake, or when ctx ends. It reports whether ctx is still active.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -69,13 +66,13 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	return true
 }
 
-// round sends every digest that is due.
+// round sends all due digests.
 func (d *digester) round(ctx context.Context) {
 	for ctx.Err() == nil {
 		digests, err := d.notices.Digests(ctx, digestBatch)
 		if err != nil {
 			if ctx.Err() == nil {
-				d.logger.LogAttrs(ctx, slog.LevelError, "looking for failure digests failed", slog.Any("error", err))
+				d.logger.LogAttrs(ctx, slog.LevelError, "reading failure digests failed", slog.Any("error", err))
 			}
 			return
 		}
@@ -91,7 +88,7 @@ func (d *digester) round(ctx context.Context) {
 	}
 }
 
-// one sends a digest. What can't be sent is due again when its lease ends.
+// one sends a digest. If that fails, the digest is due again when its lease ends.
 func (d *digester) one(ctx context.Context, digest *formsvc.Digest) {
 	about := []any{
 		slog.String("webhook", string(digest.WebhookID)), slog.String("account", string(digest.AccountID)),
@@ -99,22 +96,21 @@ func (d *digester) one(ctx context.Context, digest *formsvc.Digest) {
 	}
 	logger := d.logger.With(about...)
 	if digest.Contact == "" {
-		logger.LogAttrs(ctx, slog.LevelWarn, "no mail about a failing webhook: its account has no contact")
+		logger.LogAttrs(ctx, slog.LevelWarn, "webhook failure mail not sent: account has no contact")
 	} else {
 		subject, text := digestMail(digest)
 		if err := d.send(ctx, digest.Contact, subject, text); err != nil {
-			logger.LogAttrs(ctx, slog.LevelError, "a mail about a failing webhook was not sent", slog.Any("error", err))
+			logger.LogAttrs(ctx, slog.LevelError, "webhook failure mail not sent", slog.Any("error", err))
 			return
 		}
-		logger.LogAttrs(ctx, slog.LevelInfo, "a mail about a failing webhook was sent")
+		logger.LogAttrs(ctx, slog.LevelInfo, "webhook failure mail sent")
 	}
 	if err := d.notices.Sent(ctx, *digest); err != nil && !errors.Is(err, formsvc.ErrStale) {
-		logger.LogAttrs(ctx, slog.LevelError, "a mail about a failing webhook may be sent twice", slog.Any("error", err))
+		logger.LogAttrs(ctx, slog.LevelError, "webhook failure mail may be sent twice", slog.Any("error", err))
 	}
 }
 
-// digestMail writes the mail. Of the address it names the host only: the rest
-// may be a token.
+// digestMail returns the mail. It names only the host of the URL: the rest may contain a token.
 func digestMail(d *formsvc.Digest) (subject, text string) {
 	host := "an unknown host"
 	if u, err := url.Parse(d.URL); err == nil && u.Host != "" {
@@ -124,16 +120,16 @@ func digestMail(d *formsvc.Digest) (subject, text string) {
 	if d.Failures != 1 {
 		deliveries = fmt.Sprintf("%d deliveries", d.Failures)
 	}
-	last := "no answer: " + d.Error
+	last := "no response: " + d.Error
 	if d.Status != 0 {
-		last = fmt.Sprintf("an answer with status %d (%s)", d.Status, d.Error)
+		last = fmt.Sprintf("status %d (%s)", d.Status, d.Error)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Since %s, %s to your webhook at %s failed for the last time,\n", stamp{d.FirstAt}, deliveries, host)
-	fmt.Fprintf(&b, "most recently at %s. They are not sent again by themselves.\n\n", stamp{d.LastAt})
+	fmt.Fprintf(&b, "Since %s, %s to your webhook at %s failed permanently,\n", stamp{d.FirstAt}, deliveries, host)
+	fmt.Fprintf(&b, "most recently at %s. They are not retried automatically.\n\n", stamp{d.LastAt})
 	fmt.Fprintf(&b, "  webhook      %s\n  account      %s\n  last result  %s\n\n", d.WebhookID, d.AccountID, last)
-	fmt.Fprintf(&b, "To see what was tried:\n\n  formsvc webhooks deliveries %s --state failed --account %s\n\n", d.WebhookID, d.AccountID)
-	fmt.Fprintf(&b, "To send them again, once the receiver works:\n\n  formsvc webhooks redeliver %s --since %s --account %s\n\n",
+	fmt.Fprintf(&b, "To see the attempts:\n\n  formsvc webhooks deliveries %s --state failed --account %s\n\n", d.WebhookID, d.AccountID)
+	fmt.Fprintf(&b, "To send them again when the receiver works:\n\n  formsvc webhooks redeliver %s --since %s --account %s\n\n",
 		d.WebhookID, stamp{d.FirstAt}, d.AccountID)
 	b.WriteString("You get at most one such mail an hour for each webhook.\n")
 	return fmt.Sprintf("%s to %s failed", deliveries, host), b.String()

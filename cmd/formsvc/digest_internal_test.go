@@ -17,7 +17,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A digestWorld is a store with failing webhooks, at a time that the test says.
+// A digestWorld is a store with failing webhooks and a clock that the test sets.
 type digestWorld struct {
 	t       *testing.T
 	now     time.Time
@@ -26,7 +26,7 @@ type digestWorld struct {
 	account formsvc.ID
 	log     bytes.Buffer
 	mails   []string // addresses and subjects
-	failing error    // what sending comes to
+	failing error    // the result of sending
 	*digester
 }
 
@@ -55,7 +55,7 @@ func newDigestWorld(t *testing.T) *digestWorld {
 	return w
 }
 
-// hook makes a webhook.
+// hook creates a webhook.
 func (w *digestWorld) hook(host string) formsvc.WebhookKey {
 	w.t.Helper()
 	hook, _, err := w.svc.Webhooks.Create(w.t.Context(), w.account, formsvc.WebhookInput{
@@ -67,7 +67,7 @@ func (w *digestWorld) hook(host string) formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: w.account, ID: hook.ID}
 }
 
-// fail lets a delivery of each webhook fail for the last time.
+// fail lets a delivery of each webhook fail permanently.
 func (w *digestWorld) fail() {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -102,7 +102,7 @@ func (w *digestWorld) fail() {
 	}
 }
 
-// after lets time pass, looks for digests and compares the mails of that round.
+// after advances the clock, runs a round and compares its mails.
 func (w *digestWorld) after(d time.Duration, want ...string) {
 	w.t.Helper()
 	w.now = w.now.Add(d)
@@ -113,8 +113,8 @@ func (w *digestWorld) after(d time.Duration, want ...string) {
 	}
 }
 
-// One mail an hour for each webhook, however many failures; what can't be sent
-// is sent when its lease has ended, and no failure is left out.
+// Each webhook gets one mail an hour, however many failures there are. A mail that can't be sent is sent after its lease,
+// and no failure is left out.
 func TestDigests(t *testing.T) {
 	t.Parallel()
 	w := newDigestWorld(t)
@@ -140,7 +140,7 @@ func TestDigests(t *testing.T) {
 	w.after(3 * time.Hour)
 }
 
-// A failing webhook of an account without a contact is in the log, once an hour.
+// A failing webhook of an account without a contact is logged once an hour.
 func TestDigestWithoutContact(t *testing.T) {
 	t.Parallel()
 	w := newDigestWorld(t)
@@ -157,8 +157,7 @@ func TestDigestWithoutContact(t *testing.T) {
 	}
 }
 
-// More digests than one batch are all sent in a round, and an address that is
-// refused does not keep the others from theirs.
+// A round sends more digests than one batch, and a rejected address doesn't block the others.
 func TestManyDigests(t *testing.T) {
 	t.Parallel()
 	w := newDigestWorld(t)
@@ -179,7 +178,7 @@ func TestManyDigests(t *testing.T) {
 	}
 }
 
-// A failure is written about within a second or so, not at the next regular look.
+// A mail about a failure is sent within about a second, not in the next regular round.
 func TestDigestIsSentSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +204,8 @@ func TestDigestIsSentSoon(t *testing.T) {
 	})
 }
 
-// A final failure is a line in the log, a count and a reason to look for digests.
-func TestFailureIsTold(t *testing.T) {
+// A permanent failure is logged and counted, and wakes the digester.
+func TestPermanentFailureIsLoggedAndCounted(t *testing.T) {
 	t.Parallel()
 	w := newDigestWorld(t)
 	n := &node{logger: slog.New(slog.NewTextHandler(&w.log, nil)), digester: w.digester, metrics: newMetrics()}
@@ -225,8 +224,8 @@ func TestFailureIsTold(t *testing.T) {
 	}
 }
 
-// A mail that is being sent when the server ends is finished and noted.
-func TestDigestIsFinishedAtTheEnd(t *testing.T) {
+// A mail that is being sent when the server stops is finished and recorded.
+func TestShutdownFinishesDigest(t *testing.T) {
 	t.Parallel()
 	w := newDigestWorld(t)
 	w.hook("one.example.com")
@@ -250,7 +249,7 @@ func TestDigestIsFinishedAtTheEnd(t *testing.T) {
 	}
 }
 
-// The mail names the host and not the rest of the address, and tells how to go on.
+// The mail names only the host of the URL, and says what to do.
 func TestDigestMail(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 8, 30, 0, 123e6, time.UTC)
@@ -273,7 +272,7 @@ func TestDigestMail(t *testing.T) {
 	}
 	d.Status, d.Error, d.Failures, d.URL = 0, "timeout", 1, ""
 	subject, last := digestMail(d)
-	if !strings.Contains(last, "no answer: timeout") || !strings.HasPrefix(subject, "1 delivery to an unknown host") {
+	if !strings.Contains(last, "no response: timeout") || !strings.HasPrefix(subject, "1 delivery to an unknown host") {
 		t.Errorf("%s\n%s", subject, last)
 	}
 	for _, token := range []string{"token", "secret"} {

@@ -1,6 +1,6 @@
 package main
 
-// A diskKind says what to expect of a file system.
+// A diskKind classifies a file system by its suitability.
 type diskKind int
 
 const (
@@ -14,5 +14,5 @@ const (
 type disk struct {
 	name string
 	kind diskKind
-	free int64 // bytes that this user may still write
+	free int64 // bytes that this user can still write
 }

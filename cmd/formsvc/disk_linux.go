@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// diskOf returns what is known of the file system that a path is on.
+// diskOf describes the file system of a path.
 func diskOf(path string) (disk, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {
@@ -13,7 +13,7 @@ func diskOf(path string) (disk, error) {
 	return d, nil
 }
 
-// diskType names those numbers of statfs(2) that matter.
+// diskType maps the magic numbers of statfs(2) that matter.
 func diskType(number uint32) disk {
 	switch number {
 	case 0x6969:

@@ -2,8 +2,7 @@ package main
 
 import "testing"
 
-// The numbers are those of statfs(2) and linux/magic.h. Only some of these file systems
-// can be had in a test.
+// The numbers are from statfs(2) and linux/magic.h. Only some of these file systems exist on a test machine.
 func TestDiskTypes(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[uint32]diskKind{

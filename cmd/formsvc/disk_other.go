@@ -4,5 +4,5 @@ package main
 
 import "errors"
 
-// diskOf is known on Linux only.
+// diskOf is supported on Linux only.
 func diskOf(string) (disk, error) { return disk{}, errors.ErrUnsupported }

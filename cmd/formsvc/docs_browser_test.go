@@ -9,9 +9,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The page of the documentation works in a browser that can reach nothing but the
-// server, by whatever address it is reached: with a mouse, with nothing but a keyboard,
-// and on a phone.
+// The documentation page works in a browser that can reach only the server, at any address: with a mouse, with a keyboard
+// alone, and on a phone.
 func TestDocsInBrowser(t *testing.T) {
 	t.Parallel()
 	browser := launchBrowser(t)
@@ -31,7 +30,7 @@ func TestDocsInBrowser(t *testing.T) {
 		} else if got := d.try("listResponses").fill("uuid", campaign).execute("200"); !strings.Contains(got, list[0].UUID) {
 			t.Errorf("listResponses shows %s", got)
 		}
-		d.try("createCampaign").execute("201") // what one call was given for its repetition is not another's
+		d.try("createCampaign").execute("201") // one call's Idempotency-Key is not reused for another call
 		if got := d.eval(`[...document.querySelectorAll("[data-base]")].every((e) => e.textContent === location.origin)`); got != "true" {
 			t.Error("the commands name another server")
 		}
@@ -87,7 +86,7 @@ func openDocs(t *testing.T, b lonelyBrowser, origin, scheme string, width int64)
 	return d
 }
 
-// authorize gives the key to the page.
+// authorize enters the key on the page.
 func (d *docs) authorize(key string) {
 	d.t.Helper()
 	d.clickFor(".btn.authorize", ".modal-ux input")
@@ -95,7 +94,7 @@ func (d *docs) authorize(key string) {
 		chromedp.Click(chromedp.CSS(".modal-ux .btn-done")), chromedp.WaitNotPresent(chromedp.CSS(".modal-ux")))
 }
 
-// An operation is one of the reference.
+// An operation is an entry of the reference.
 type operation struct {
 	*docs
 	at string // the selector
@@ -106,7 +105,7 @@ func (d *docs) on(name string) operation {
 	return operation{d, `[id^="operations-"][id$="-` + name + `"]`}
 }
 
-// try opens an operation and makes it ready to be tried.
+// try opens an operation and enables its form.
 func (d *docs) try(name string) operation {
 	d.t.Helper()
 	o := d.on(name)
@@ -115,21 +114,21 @@ func (d *docs) try(name string) operation {
 	return o
 }
 
-// fill gives a parameter, which must have none, a value.
+// fill enters the value of an empty parameter.
 func (o operation) fill(parameter, value string) operation {
 	o.t.Helper()
 	o.do(chromedp.SendKeys(chromedp.CSS(fmt.Sprintf(`%s tr[data-param-name=%q] input`, o.at, parameter)), value))
 	return o
 }
 
-// execute makes the call and returns what it shows of the answer.
+// execute makes the call and returns the response that the page shows.
 func (o operation) execute(status string) string {
 	o.t.Helper()
 	o.clickFor(o.at+" .execute", o.at+" .live-responses-table .response-col_status")
 	return o.answer(status)
 }
 
-// answer returns what the page shows of the answer, which must have a status.
+// answer returns the response that the page shows, which must have the status.
 func (o operation) answer(status string) string {
 	o.t.Helper()
 	table := o.at + " .live-responses-table"

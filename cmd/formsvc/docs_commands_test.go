@@ -12,8 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// What the page of the documentation tells people to type works as it is, but for the
-// values that are theirs.
+// The commands on the documentation page work as shown, apart from the user's own values.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	lookFor(t, "curl")
@@ -63,8 +62,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
-// commands returns what the elements with identifiers have for text, on the page of the
-// server, and with its address as scripts put it in.
+// commands returns the texts of the elements with identifiers on the server's page, with its address as scripts insert it.
 func commands(t *testing.T, origin string) map[string]string {
 	t.Helper()
 	answer, err := http.Get(origin + "/docs")

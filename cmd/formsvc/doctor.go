@@ -23,19 +23,19 @@ import (
 type doctorCmd struct {
 	output
 	allowing
-	Deep            bool          `help:"Also read the whole SQLite database and every file, which takes as long as the disk needs."`
-	Connect         bool          `help:"Also connect to the receivers of webhooks, with TLS where they have it, and hang up without sending anything."`
-	BaseURL         string        `name:"base-url" placeholder:"URL" help:"The public address of the API: ask it whether the server is ready. Defaults to not asking."`
-	Nodes           int           `default:"1" placeholder:"N" help:"How many servers use the database. Defaults to 1."`
-	MinFree         byteSize      `default:"1GB" placeholder:"SIZE" help:"How much room a disk should have left. Defaults to 1GB."`
-	LongTransaction time.Duration `default:"1m" help:"After how long an open transaction of Postgres is worth a warning. Defaults to a minute."`
+	Deep            bool          `help:"Also read the whole SQLite database and every uploaded file. This can take long."`
+	Connect         bool          `help:"Also connect to webhook receivers, with TLS for https URLs, and disconnect without sending anything."`
+	BaseURL         string        `name:"base-url" placeholder:"URL" help:"Public address of the API: also check that the server there is ready. Defaults to no such check."`
+	Nodes           int           `default:"1" placeholder:"N" help:"Number of servers that use the database. Defaults to 1."`
+	MinFree         byteSize      `default:"1GB" placeholder:"SIZE" help:"Warn about a disk with less free space than this. Defaults to 1GB."`
+	LongTransaction time.Duration `default:"1m" help:"Warn about Postgres transactions that have been open for longer than this. Defaults to a minute."`
 }
 
-// Help says what it does.
+// Help returns the detailed help.
 func (*doctorCmd) Help() string {
-	return `Looks at everything that a server needs, and says what is wrong and what to do about it. Use the flags, the environment
-and the user of the server. It changes nothing but a file of a few bytes that it stores with the uploaded ones, and removes.
-Exit status 1 if there is a problem; warnings alone are 0.`
+	return `Checks everything that a server needs, and says what is wrong and how to fix it. Run it with the flags, the environment and
+the user of the server. It changes nothing, except that it stores a small test file beside the uploaded ones and removes it.
+The exit status is 1 if there is a problem, and 0 if there are only warnings.`
 }
 
 // An examination collects findings.
@@ -48,7 +48,7 @@ type examination struct {
 
 func (e *examination) found(list ...finding.Finding) { e.list = append(e.list, list...) }
 
-// Run examines and prints what was found.
+// Run runs all checks and prints the findings.
 func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *kong.Context) error {
 	policy, err := c.policy()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *ko
 	if _, _, err := g.blobURL(); err != nil {
 		return err
 	}
-	m := std.meter(c.output, "looking", inPieces("checks"))
+	m := std.meter(c.output, "checking", inPieces("checks"))
 	defer m.end()
 	e := &examination{doctorCmd: c, global: g}
 	e.environment(os.Environ(), command)
@@ -79,7 +79,7 @@ func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *ko
 	return e.print(std)
 }
 
-// print prints the findings and says how it ended.
+// print prints the findings and a summary.
 func (e *examination) print(std streams) error {
 	if e.JSON {
 		if err := records(e.output, std.out, "", e.list, nil); err != nil {
@@ -110,7 +110,7 @@ func (e *examination) print(std streams) error {
 	return nil
 }
 
-// environment looks for variables that nobody reads, such as misspelt ones.
+// environment looks for unknown variables, such as misspelled ones.
 func (e *examination) environment(variables []string, command *kong.Context) {
 	known := []string{"FORMSVC_KEY"} // the API key in the examples of the documentation
 	_ = kong.Visit(command.Model, func(node kong.Visitable, next kong.Next) error {
@@ -129,18 +129,18 @@ func (e *examination) environment(variables []string, command *kong.Context) {
 			read++
 			continue
 		}
-		advice := "Remove it, or see the names in: formsvc serve --help"
+		advice := "Remove it, or find the right name with: formsvc serve --help"
 		if near := nearest(name, known); near != "" {
 			advice = "Did you mean " + near + "?"
 		}
-		e.found(finding.Warn("environment", advice, "nobody reads %s", name))
+		e.found(finding.Warn("environment", advice, "%s is not a variable of formsvc", name))
 	}
 	if !slices.ContainsFunc(e.list, func(f finding.Finding) bool { return f.Check == "environment" }) {
-		e.found(finding.Good("environment", "every variable FORMSVC_… is known (%d)", read))
+		e.found(finding.Good("environment", "all variables FORMSVC_… are known (%d)", read))
 	}
 }
 
-// nearest returns the name that is at most three letters away, or "".
+// nearest returns the closest name with a distance of at most three letters, or "".
 func nearest(name string, list []string) string {
 	best, least := "", 4
 	for _, known := range list {
@@ -151,7 +151,7 @@ func nearest(name string, list []string) string {
 	return best
 }
 
-// distance is how many letters must be changed, added or removed (Levenshtein).
+// distance returns the Levenshtein distance: the number of letters to change, add or remove.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -172,7 +172,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// dataDir looks at the directory of --data, if anything is kept there.
+// dataDir checks the directory of --data, if anything is stored there.
 func (e *examination) dataDir() {
 	if e.DB != "" && e.Blobs != "" && e.SecretKeys != "" {
 		return
@@ -180,54 +180,54 @@ func (e *examination) dataDir() {
 	info, err := os.Stat(e.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.found(finding.Warn("data directory", "Start the server, which makes it; or name the right one with --data.", "there is no %s yet", e.Data))
+		e.found(finding.Warn("data directory", "Start the server, which creates it, or set --data to the right one.", "%s doesn't exist yet", e.Data))
 		return
 	case err != nil:
-		e.found(finding.Bad("data directory", "See that this user may use it.", "%v", err))
+		e.found(finding.Bad("data directory", "Make sure that this user has access to it.", "%v", err))
 		return
 	case !info.IsDir():
-		e.found(finding.Bad("data directory", "Name a directory with --data.", "%s is not a directory", e.Data))
+		e.found(finding.Bad("data directory", "Set --data to a directory.", "%s is not a directory", e.Data))
 		return
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		e.found(finding.Warn("data directory", "Run: chmod 700 "+e.Data, "others than its owner may enter %s (mode %04o)", e.Data, mode))
+		e.found(finding.Warn("data directory", "Run: chmod 700 "+e.Data, "%s is accessible to other users (mode %04o)", e.Data, mode))
 	} else {
 		e.found(finding.Good("data directory", "%s, mode %04o", e.Data, mode))
 	}
 	e.disk("data directory", e.Data)
 }
 
-// disk looks at the file system that a path is on.
+// disk checks the file system of a path.
 func (e *examination) disk(check, path string) {
 	d, err := diskOf(path)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return
 	}
 	if err != nil {
-		e.found(finding.Bad(check, "See that the disk is there.", "%v", err))
+		e.found(finding.Bad(check, "Make sure that the disk is mounted.", "%v", err))
 		return
 	}
 	if d.free < int64(e.MinFree) {
-		e.found(finding.Warn(check, "Make room, or move it to a larger disk: writes are refused with 507 when it is full.", "%s of its disk are free", inBytes(d.free)))
+		e.found(finding.Warn(check, "Free some space, or move it to a larger disk. When the disk is full, writes fail with 507.", "%s are free on its disk", inBytes(d.free)))
 	} else {
-		e.found(finding.Good(check, "%s of its disk are free", inBytes(d.free)))
+		e.found(finding.Good(check, "%s are free on its disk", inBytes(d.free)))
 	}
 	switch d.kind {
 	case diskNetwork:
-		e.found(finding.Bad(check, "Move it to a local disk: SQLite and keys need the locks of one.", "it is on a network file system (%s)", d.name))
+		e.found(finding.Bad(check, "Move it to a local disk: SQLite and the key file need its file locks.", "it is on a network file system (%s)", d.name))
 	case diskMemory:
-		e.found(finding.Warn(check, "Move it to a disk, unless it may be lost.", "it is in memory (%s) and gone after a restart of the machine", d.name))
+		e.found(finding.Warn(check, "Move it to a disk, unless you can lose it.", "it is in memory (%s) and lost when the machine restarts", d.name))
 	case diskLayer:
-		e.found(finding.Warn(check, "Mount a volume there, unless it may be lost.", "it is in the layer of a container (%s) and gone with it", d.name))
+		e.found(finding.Warn(check, "Mount a volume there, unless you can lose it.", "it is in the container's own layer (%s) and lost with the container", d.name))
 	}
 }
 
-// database looks at the database and reports whether it can be used.
+// database checks the database and reports whether it is usable.
 func (e *examination) database(ctx context.Context) (usable bool) {
 	scheme, path, _ := e.scheme()
 	var list []finding.Finding
 	if _, err := os.Stat(path); scheme == "sqlite" && errors.Is(err, fs.ErrNotExist) && refuseUnfinished(path) == nil {
-		e.found(finding.Bad("database", "Start the server, which makes it; or name another place with --data or --db.", "there is no database at %s", absolute(path)))
+		e.found(finding.Bad("database", "Start the server, which creates it, or set --data or --db to the right one.", "there is no database at %s", absolute(path)))
 		return false
 	}
 	if scheme == "sqlite" {
@@ -241,7 +241,7 @@ func (e *examination) database(ctx context.Context) (usable bool) {
 			list = append(list, finding.Bad("database", "Run formsvc restore again.", "%v", err))
 		}
 	} else {
-		// A server, or a pooler, that takes connections and says nothing is one that is not there.
+		// A server or pooler that accepts connections but never replies counts as unreachable.
 		ctx, cancel := context.WithTimeout(ctx, 3*doctorPatience)
 		defer cancel()
 		list = postgres.Diagnose(ctx, e.DB, &postgres.DiagnoseOptions{Nodes: e.Nodes, LongTransaction: e.LongTransaction})
@@ -249,15 +249,15 @@ func (e *examination) database(ctx context.Context) (usable bool) {
 	e.found(list...)
 	if slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" }) { // it can be read
 		if err := e.refuseLeftBehind(ctx); err != nil {
-			e.found(finding.Bad("database", "A server refuses to start. Move the data, or name another --data.", "%v", err))
+			e.found(finding.Bad("database", "A server would refuse to start. Move the data, or set another --data.", "%v", err))
 		}
 	}
 	return slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "schema" && f.Level == finding.OK }) &&
-		// Opening it as a server does would change that.
+		// Opening it like a server would change the journal mode.
 		!slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Check == "journal" && f.Level != finding.OK })
 }
 
-// withStore runs the checks that need the rows, if they can be had, and those of files.
+// withStore runs the checks that need rows, if the database is usable, and the checks of files.
 func (e *examination) withStore(ctx context.Context, usable bool, do func(store, *formsvc.Service)) (err error) {
 	ring, err := e.keyFile()
 	if err != nil || !usable {
@@ -266,7 +266,7 @@ func (e *examination) withStore(ctx context.Context, usable bool, do func(store,
 	}
 	s, err := e.openWith(ctx, ring, false)
 	if err != nil {
-		e.found(finding.Bad("database", "See what is said of it above.", "a server could not use it: %v", err))
+		e.found(finding.Bad("database", "See the findings above.", "a server can't use it: %v", err))
 		e.files(ctx, nil, nil)
 		return nil
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/formsvc/toolkit/storage/finding"
 )
 
-// doctorSample is how many files are looked at without --deep.
+// doctorSample is the number of files that are checked without --deep.
 const doctorSample = 200
 
-// blobStore opens the place for files unless it would have to be made.
+// blobStore opens the blob store, or returns nil if that would create it or fails.
 func (e *examination) blobStore() blobs {
 	dir, s3, err := e.blobURL()
 	if err == nil && s3 == nil {
@@ -37,7 +37,7 @@ func (e *examination) blobStore() blobs {
 	return b
 }
 
-// files looks at the place for uploaded files; s and svc are nil when the database can't be used.
+// files checks the blob store; s and svc are nil if the database is unusable.
 func (e *examination) files(ctx context.Context, s store, svc *formsvc.Service) {
 	dir, s3, err := e.blobURL()
 	if err != nil {
@@ -53,35 +53,35 @@ func (e *examination) files(ctx context.Context, s store, svc *formsvc.Service) 
 	}
 	b, err := e.openBlobs()
 	if err != nil {
-		e.found(finding.Bad("files", "See that this user may use it, and that credentials are set.", "%v", err))
+		e.found(finding.Bad("files", "Make sure that this user has access, and that credentials are set.", "%v", err))
 		return
 	}
 	defer func() { _ = b.Close() }()
 	if err := probe(ctx, b); err != nil {
-		e.found(finding.Bad("files", "See that this user, or the AWS credentials, may list, read, write and delete there, and that there is room.",
-			"a few bytes could not be stored, read back and removed: %v", err))
+		e.found(finding.Bad("files", "Make sure that this user, or the AWS credentials, can list, read, write and delete there, and that there is free space.",
+			"storing, reading and removing a test file failed: %v", err))
 		return
 	}
-	e.found(finding.Good("files", "a few bytes were stored, read back and removed"))
+	e.found(finding.Good("files", "a test file was stored, read and removed"))
 	if s != nil && e.belong(ctx, svc) {
 		e.strangers(ctx, b, s)
 		e.missing(ctx, b, s, svc)
 	}
 }
 
-// filesDir looks at the directory of files, and reports whether there is one.
+// filesDir checks the directory of files, and reports whether it exists.
 func (e *examination) filesDir(dir string) bool {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		e.found(finding.Warn("files", "Start the server, which makes it; or name the right one with --blobs.", "there is no directory %s yet", dir))
+		e.found(finding.Warn("files", "Start the server, which creates it, or set --blobs to the right one.", "directory %s doesn't exist yet", dir))
 		return false
 	}
 	if err != nil {
-		e.found(finding.Bad("files", "See that this user may use it.", "%v", err))
+		e.found(finding.Bad("files", "Make sure that this user has access to it.", "%v", err))
 		return false
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		e.found(finding.Warn("files", "Run: chmod 700 "+dir, "others than its owner may enter %s (mode %04o)", dir, mode))
+		e.found(finding.Warn("files", "Run: chmod 700 "+dir, "%s is accessible to other users (mode %04o)", dir, mode))
 	}
 	if d, err := diskOf(dir); err == nil && d.kind != diskNetwork { // files don't need locks
 		e.disk("files", dir)
@@ -89,10 +89,10 @@ func (e *examination) filesDir(dir string) bool {
 	return true
 }
 
-// probe stores a few bytes under a name that no file has, reads them back and removes them.
+// probe stores a few bytes under an unused key, reads them back and removes them.
 func probe(ctx context.Context, b blobstore.Store) (err error) {
 	key := "doctor-" + strings.ToLower(rand.Text())
-	content := []byte("formsvc doctor was here, and can be removed\n")
+	content := []byte("test file of formsvc doctor; can be removed\n")
 	if _, err := b.Put(ctx, key, bytes.NewReader(content)); err != nil {
 		return err
 	}
@@ -108,13 +108,13 @@ func probe(ctx context.Context, b blobstore.Store) (err error) {
 	defer func() { _ = r.Close() }()
 	got, err := io.ReadAll(r)
 	if err == nil && !bytes.Equal(got, content) {
-		err = errors.New("other bytes came back")
+		err = errors.New("the bytes read differ from those written")
 	}
 	return err
 }
 
-// serverClock compares the clock of an S3 server with the one here. Without a signature
-// the server refuses, and says when.
+// serverClock compares the clock of an S3 server with this machine's. The server rejects the unsigned request, with a Date
+// header.
 func (e *examination) serverClock(ctx context.Context, endpoint string) {
 	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
 	defer cancel()
@@ -128,7 +128,7 @@ func (e *examination) serverClock(ctx context.Context, endpoint string) {
 	before := time.Now()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		e.found(finding.Bad("files", "See that the S3 server runs and can be reached from here.", "%v", err))
+		e.found(finding.Bad("files", "Make sure that the S3 server is running and reachable from here.", "%v", err))
 		return
 	}
 	_ = resp.Body.Close()
@@ -139,40 +139,40 @@ func (e *examination) serverClock(ctx context.Context, endpoint string) {
 	e.found(clockFinding(theirs, before))
 }
 
-// clockFinding compares the clock of an S3 server, which tells whole seconds, with ours.
+// clockFinding compares the clock of an S3 server, in whole seconds, with this machine's.
 func clockFinding(theirs, ours time.Time) finding.Finding {
 	apart := theirs.Sub(ours).Round(time.Second)
 	if apart.Abs() > time.Minute { // AWS refuses at 15
-		return finding.Bad("clock", "Keep both clocks right with NTP: the server refuses requests that are signed at the wrong time.",
-			"the clock of the S3 server is %v ahead of the one here", apart)
+		return finding.Bad("clock", "Synchronize both clocks with NTP: the S3 server rejects requests that are signed at the wrong time.",
+			"the S3 server's clock is %v ahead of this machine's", apart)
 	}
-	return finding.Good("clock", "that of the S3 server and the one here are %v apart", apart.Abs())
+	return finding.Good("clock", "the S3 server's clock and this machine's are %v apart", apart.Abs())
 }
 
-// belong looks whether the files belong to the database, or may, and reports whether.
+// belong reports whether the files belong to the database or may be claimed by it.
 func (e *examination) belong(ctx context.Context, svc *formsvc.Service) bool {
 	err := svc.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: true})
 	switch {
 	case errors.Is(err, formsvc.ErrOtherBlobs):
-		e.found(finding.Bad("files", "A server refuses to start on them: name those of this database with --blobs. "+
-			"To go on with what the other database has, move its data too: formsvc copy", "%v", err))
+		e.found(finding.Bad("files", "A server refuses to start with them: set --blobs to the files of this database. "+
+			"To continue with the data of the other database, move that too: formsvc copy", "%v", err))
 	case err != nil:
-		e.found(finding.Bad("files", "See what is said of the place above.", "%v", err))
+		e.found(finding.Bad("files", "See the findings above.", "%v", err))
 	default:
 		e.found(finding.Good("files", "they belong to this database"))
 	}
 	return err == nil
 }
 
-// strangers looks for what isn't ours, as in a bucket that is shared.
+// strangers looks for blobs that aren't files of the database, as in a shared bucket.
 func (e *examination) strangers(ctx context.Context, b blobstore.Store, s store) {
-	const advice = "Give this database a directory, or a bucket or prefix, of its own: the daily sweep removes what it doesn't know."
+	const advice = "Give this database its own directory, bucket or prefix: the daily sweep removes files that it doesn't know."
 	var ids []formsvc.ID
 	foreign := ""
 	seen := 0
 	for info, err := range b.List(ctx, "") {
 		if err != nil {
-			e.found(finding.Bad("files", "See that the credentials may list.", "they can't be listed: %v", err))
+			e.found(finding.Bad("files", "Make sure that the credentials allow listing.", "they can't be listed: %v", err))
 			return
 		}
 		if info.Key == formsvc.MarkerKey {
@@ -191,20 +191,20 @@ func (e *examination) strangers(ctx context.Context, b blobstore.Store, s store)
 	unknown, err := s.UnknownFiles(ctx, ids)
 	switch {
 	case err != nil:
-		e.found(finding.Bad("files", "See what is said of the database.", "%v", err))
+		e.found(finding.Bad("files", "See the findings about the database.", "%v", err))
 	case foreign != "":
-		e.found(finding.Warn("files", advice, "there is something else, such as %s", foreign))
+		e.found(finding.Warn("files", advice, "other files are stored there, such as %s", foreign))
 	case len(unknown) > 0:
-		e.found(finding.Warn("files", advice+" If it is the right one, formsvc files sweep --dry-run has more.",
-			"of %d that are older than a day, %d belong to no file of the database", len(ids), len(unknown)))
+		e.found(finding.Warn("files", advice+" If it is the right one, run formsvc files sweep --dry-run for details.",
+			"of %d files older than a day, %d are not in the database", len(ids), len(unknown)))
 	default:
-		e.found(finding.Good("files", "nothing else is beside them (%d looked at)", seen))
+		e.found(finding.Good("files", "no other files are stored there (%d checked)", seen))
 	}
 }
 
-// missing looks whether the bytes of files are there, and with --deep reads them all.
+// missing checks that the bytes of files exist, and with --deep reads them all.
 func (e *examination) missing(ctx context.Context, b blobstore.Store, s store, svc *formsvc.Service) {
-	const advice = "Name the right place with --blobs; or bring the files back from a backup. formsvc files verify lists them."
+	const advice = "Set --blobs to the right place, or restore the files from a backup. formsvc files verify lists them."
 	if e.Deep {
 		damaged := 0
 		checked, err := svc.Files.Verify(ctx, func(*formsvc.File, error) error {
@@ -213,11 +213,11 @@ func (e *examination) missing(ctx context.Context, b blobstore.Store, s store, s
 		})
 		switch {
 		case err != nil:
-			e.found(finding.Bad("files", "See what is said of the place above.", "after %d files: %v", checked, err))
+			e.found(finding.Bad("files", "See the findings above.", "after %d files: %v", checked, err))
 		case damaged > 0:
 			e.found(finding.Bad("files", advice, "%d of %d files are missing or damaged", damaged, checked))
 		default:
-			e.found(finding.Good("files", "all %d were read and are what was uploaded", checked))
+			e.found(finding.Good("files", "all %d files were read and are intact", checked))
 		}
 		return
 	}
@@ -234,10 +234,10 @@ func (e *examination) missing(ctx context.Context, b blobstore.Store, s store, s
 	}
 	switch {
 	case err != nil:
-		e.found(finding.Bad("files", "See what is said of the place above.", "%v", err))
+		e.found(finding.Bad("files", "See the findings above.", "%v", err))
 	case missing > 0:
-		e.found(finding.Bad("files", advice, "of %d files that the database knows %d are not there", len(list), missing))
+		e.found(finding.Bad("files", advice, "of %d files in the database, %d are missing", len(list), missing))
 	default:
-		e.found(finding.Good("files", "those that the database knows are there (%d looked at)", len(list)))
+		e.found(finding.Good("files", "the files in the database are there (%d checked)", len(list)))
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// What only the administrator of a Postgres server can do wrong is found too.
-func TestDoctorOfAPostgresServer(t *testing.T) {
+// The doctor finds mistakes in the settings of a Postgres server.
+func TestDoctorFindsPostgresSettings(t *testing.T) {
 	t.Parallel()
 	postgrestest.DSN(t) // skips, or fails in CI, where there is none
 	server := anotherServer(t)
@@ -47,8 +47,8 @@ func TestDoctorOfAPostgresServer(t *testing.T) {
 	d.says(t, finding.Warning, "schema", "no tables", "migrate up")
 }
 
-// A pooler in between is found, and whether the data source name is made for it.
-func TestDoctorBehindAPooler(t *testing.T) {
+// The doctor finds a pooler, and checks that the data source name fits it.
+func TestDoctorFindsPooler(t *testing.T) {
 	t.Parallel()
 	postgrestest.DSN(t) // skips, or fails in CI, where there is none
 	w := &filing{dsn: pooler(t, os.Getenv(postgrestest.Env)), place: places()["disk"](t)}
@@ -59,8 +59,8 @@ func TestDoctorBehindAPooler(t *testing.T) {
 	d.says(t, finding.OK, "pooler", "in between", "")
 }
 
-// A server that takes connections and says nothing is told of, in the end.
-func TestDoctorOfASilentServer(t *testing.T) {
+// The doctor reports a server that accepts connections but never replies.
+func TestDoctorReportsSilentServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +98,7 @@ func pooler(t testing.TB, server string) string {
 		t.Fatal(err)
 	}
 	args := []string{config}
-	if os.Geteuid() == 0 { // which it refuses to be
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		args = []string{"-u", "postgres", config}
 	}
 	cmd := exec.CommandContext(context.Background(), program, args...)
@@ -116,7 +116,7 @@ func pooler(t testing.TB, server string) string {
 	eventually(t, "PgBouncer answers", func() bool {
 		db, err := sql.Open("pgx", u.String()+"&default_query_exec_mode=exec")
 		if err == nil {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // somebody else may have taken the port
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // another process may have taken the port
 			err = db.PingContext(ctx)
 			cancel()
 			_ = db.Close()

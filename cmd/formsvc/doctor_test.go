@@ -20,14 +20,14 @@ import (
 	"github.com/formsvc/toolkit/storage/finding"
 )
 
-// diagnosis is what the doctor said.
+// diagnosis is the output of the doctor.
 type diagnosis struct {
 	result
 
 	list []finding.Finding
 }
 
-// examine runs the doctor on what a filing works on.
+// examine runs the doctor on the database and the files of a filing.
 func (w *filing) examine(t testing.TB, env []string, args ...string) diagnosis {
 	t.Helper()
 	args = on(t, w.dsn, slices.Concat([]string{"doctor", "--json"}, args, w.flags))
@@ -46,7 +46,7 @@ func (w *filing) examine(t testing.TB, env []string, args ...string) diagnosis {
 	return d
 }
 
-// says checks that there is a finding of a level whose detail and advice have the texts.
+// says checks that there is a finding with this level whose detail and advice contain the texts.
 func (d *diagnosis) says(t testing.TB, level finding.Level, check, detail, advice string) {
 	t.Helper()
 	if !slices.ContainsFunc(d.list, func(f finding.Finding) bool {
@@ -56,7 +56,7 @@ func (d *diagnosis) says(t testing.TB, level finding.Level, check, detail, advic
 	}
 }
 
-// onlyExpected drops what the machine of the tests has, not the service, and checks that all else is ok.
+// onlyExpected checks that all findings are ok, except those about the test machine.
 func (d *diagnosis) onlyExpected(t testing.TB) {
 	t.Helper()
 	for _, f := range d.list {
@@ -67,8 +67,8 @@ func (d *diagnosis) onlyExpected(t testing.TB) {
 	}
 }
 
-// A service that is well is told to be well, whatever it stands on.
-func TestDoctorOfAWellService(t *testing.T) {
+// The doctor finds nothing wrong with a healthy service, on any database and blob store.
+func TestDoctorFindsNothingOnHealthyService(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t)
 		r := receiver(t)
@@ -91,17 +91,17 @@ func TestDoctorOfAWellService(t *testing.T) {
 	})
 }
 
-// What is wrong with the environment, the directories and the keys is found.
-func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
+// The doctor finds problems with the environment, the directories and the keys.
+func TestDoctorFindsLocalProblems(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := &filing{dsn: "sqlite:" + filepath.Join(dir, "formsvc.db"), place: places()["disk"](t)}
 	d := w.examine(t, []string{"FORMSVC_BASE_ULR=x", "FORMSVC_NOTHING_OF_OURS=x"})
 	d.says(t, finding.Warning, "environment", "FORMSVC_BASE_ULR", "FORMSVC_BASE_URL?")
 	d.says(t, finding.Warning, "environment", "FORMSVC_NOTHING_OF_OURS", "serve --help")
-	d.says(t, finding.Warning, "data directory", "no ", "Start the server")
+	d.says(t, finding.Warning, "data directory", "doesn't exist yet", "Start the server")
 	d.says(t, finding.Problem, "database", "no database at "+dir, "Start the server")
-	d.says(t, finding.Warning, "files", "no directory", "Start the server")
+	d.says(t, finding.Warning, "files", "doesn't exist yet", "Start the server")
 	if made, _ := os.ReadDir(dir); len(made) > 0 {
 		t.Errorf("looking made %v", made)
 	}
@@ -109,7 +109,7 @@ func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = w.examine(t, nil)
-	d.says(t, finding.Problem, "database", "cut off", "formsvc restore")
+	d.says(t, finding.Problem, "database", "interrupted", "formsvc restore")
 	if err := os.Remove(filepath.Join(dir, "formsvc.db.restoring")); err != nil {
 		t.Fatal(err)
 	}
@@ -122,9 +122,9 @@ func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
 	}
 	d = w.examine(t, nil, slices.Concat(allowLoopback, []string{"--min-free", "1000TB"})...)
 	d.says(t, finding.Warning, "data directory", "0755", "chmod 700")
-	d.says(t, finding.Warning, "data directory", "free", "Make room")
+	d.says(t, finding.Warning, "data directory", "free", "Free some space")
 	d.says(t, finding.Warning, "files", "0755", "chmod 700")
-	d.says(t, finding.Warning, "files", "free", "Make room")
+	d.says(t, finding.Warning, "files", "free", "Free some space")
 
 	keys := filepath.Join(data, "secret.keys")
 	own, err := os.ReadFile(keys)
@@ -137,8 +137,8 @@ func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = w.examine(t, nil, allowLoopback...)
-	d.says(t, finding.Problem, "secrets", "sealed under keys that are not here", "secret.keys")
-	d.says(t, finding.Problem, "webhook ", "does not open", "rotate")
+	d.says(t, finding.Problem, "secrets", "encrypted with keys that are missing here", "secret.keys")
+	d.says(t, finding.Problem, "webhook ", "can't be decrypted", "rotate")
 	if err := os.WriteFile(keys, own, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -155,15 +155,15 @@ func TestDoctorFindsWhatIsWrongHere(t *testing.T) {
 	}
 }
 
-// What is wrong with the place for files is found, on a disk and in a bucket.
-func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
+// The doctor finds problems with the blob store, on a disk and in a bucket.
+func TestDoctorFindsFileProblems(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t)
 		gone := w.upload(t, "gone", bytesOf(1, 1000))
 		w.upload(t, "short", bytesOf(2, 1000))
 		w.damage(t, gone.UUID, func([]byte) []byte { return nil })
 		d := w.examine(t, nil)
-		d.says(t, finding.Problem, "files", "of 2 files that the database knows 1 are not there", "--blobs")
+		d.says(t, finding.Problem, "files", "of 2 files in the database, 1 are missing", "--blobs")
 		d = w.examine(t, nil, "--deep")
 		d.says(t, finding.Problem, "files", "1 of 2 files are missing or damaged", "verify")
 
@@ -174,12 +174,12 @@ func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
 		}
 		age(t, unknown)
 		d = w.examine(t, nil)
-		d.says(t, finding.Warning, "files", "1 belong to no file", "of its own")
+		d.says(t, finding.Warning, "files", "1 are not in the database", "its own directory")
 		if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		d = w.examine(t, nil)
-		d.says(t, finding.Warning, "files", "photo.jpg", "of its own")
+		d.says(t, finding.Warning, "files", "photo.jpg", "its own directory")
 
 		if w.place.server == nil {
 			if err := os.RemoveAll(w.dir); err != nil {
@@ -193,14 +193,14 @@ func TestDoctorFindsWhatIsWrongWithFiles(t *testing.T) {
 			return
 		}
 		d = w.examine(t, []string{"AWS_SECRET_ACCESS_KEY=another one"})
-		d.says(t, finding.Problem, "files", "could not be stored", "credentials")
+		d.says(t, finding.Problem, "files", "storing, reading and removing a test file failed", "credentials")
 		w.place.server.Stop()
 		d = w.examine(t, nil)
 		d.says(t, finding.Problem, "files", "refused", "S3 server")
 	})
 }
 
-// The clock of an S3 server that is another than ours is found.
+// The doctor finds a wrong clock of an S3 server.
 func TestDoctorComparesClocks(t *testing.T) {
 	t.Parallel()
 	w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
@@ -229,8 +229,8 @@ func TestDoctorComparesClocks(t *testing.T) {
 	d.says(t, finding.Problem, "clock", "-1h", "NTP")
 }
 
-// What is wrong with webhooks and with what waits for them is found, without their tokens.
-func TestDoctorFindsWhatIsWrongWithWebhooks(t *testing.T) {
+// The doctor finds problems with webhooks and pending deliveries, and shows no tokens of URLs.
+func TestDoctorFindsWebhookProblems(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		w := &filing{dsn: dsn, place: places()["disk"](t)}
 		w.serve(t, "--webhook-retries", "10ms", "--webhook-timeout", "2s")
@@ -247,15 +247,15 @@ func TestDoctorFindsWhatIsWrongWithWebhooks(t *testing.T) {
 		d.says(t, finding.Problem, "webhook ", "not public", "--webhook-allow")
 		d = w.examine(t, nil, append([]string{"--connect"}, allowLoopback...)...)
 		d.says(t, finding.Problem, "webhook ", "nobody.invalid does not resolve", "Correct the name")
-		d.says(t, finding.Problem, "webhook ", "refused", "receiver runs")
+		d.says(t, finding.Problem, "webhook ", "refused", "receiver is running")
 		d.says(t, finding.Problem, "webhook ", "certificate", "certificate")
 		if strings.Contains(d.out+d.err, "hunter2") {
 			t.Error("it shows what is secret in a URL")
 		}
 		w.submit(t, w.campaign(t, "c"), "m")
-		eventually(t, "a delivery fails for the last time", func() bool {
+		eventually(t, "a delivery fails permanently", func() bool {
 			d := w.examine(t, nil, allowLoopback...)
-			return strings.Contains(d.out, "of its newest failures 1 are of the last day")
+			return strings.Contains(d.out, "1 of its newest failures are from the last day")
 		})
 
 		d = w.examine(t, nil, "--base-url", w.client.url+"/nowhere")
@@ -266,7 +266,7 @@ func TestDoctorFindsWhatIsWrongWithWebhooks(t *testing.T) {
 
 		change(t, dsn, "UPDATE formsvc_deliveries SET state = 0, due_at = 1767225600000000")
 		d = w.examine(t, nil)
-		d.says(t, finding.Problem, "deliveries", "1 wait", "Start a server")
+		d.says(t, finding.Problem, "deliveries", "1 are pending", "Start a server")
 	})
 }
 

@@ -12,16 +12,16 @@ import (
 type eraseCmd struct {
 	inAccount
 	output
-	Email  string `required:"" placeholder:"EMAIL" help:"Whose data to remove. The case of letters makes no difference."`
-	DryRun bool   `name:"dry-run" help:"Say what would be removed, and leave it. Do this first: nothing is asked."`
+	Email  string `required:"" placeholder:"EMAIL" help:"E-mail address of the person whose data to remove, in upper or lower case."`
+	DryRun bool   `name:"dry-run" help:"Print what would be removed, and remove nothing. Do this first: there is no confirmation."`
 }
 
-// Help says what goes.
+// Help returns the detailed help.
 func (*eraseCmd) Help() string {
-	return `Removes the person's responses with their files, comments, signatures, events and the log of what was sent
-of them, what the person signed in other responses, and events that name the person. What others wrote stays,
-and so does what webhooks got before: the receipt has the number of deliveries. Backups are yours to look after.
-A server may go on running; what is submitted meanwhile may stay. If it is cut off, run it again.`
+	return `Removes the person's responses with their files, comments, signatures, events and delivery logs, the person's signatures in
+other responses, and events that name the person. What other people wrote stays. So does what webhooks received before: the
+receipt has the number of deliveries. Backups are not changed. Servers may keep running, but responses that are submitted
+meanwhile may stay. If the command is interrupted, run it again.`
 }
 
 // Run erases a person's data and prints the receipt.
@@ -39,12 +39,12 @@ func (c *eraseCmd) Run(ctx context.Context, g *global, std streams) error {
 	})
 }
 
-// erasureMeter shows how much was removed.
+// erasureMeter shows the number of removed records.
 func erasureMeter(m *meter) func(formsvc.ErasedTotals) {
 	return func(t formsvc.ErasedTotals) { m.set(int64(t.Responses + t.Signatures + t.Events)) }
 }
 
-// receiptRecord is what was removed. It has no address.
+// receiptRecord lists what was removed, without the person's e-mail address.
 type receiptRecord struct {
 	Receipt      formsvc.ID  `json:"receipt"`
 	AccountUUID  formsvc.ID  `json:"accountUuid"`
@@ -75,13 +75,13 @@ func newReceiptRecord(r *formsvc.Receipt) receiptRecord {
 	}
 }
 
-// printReceipt prints what was removed, also when an error ended it on the way.
+// printReceipt prints what was removed, even if an error interrupted the erasure.
 func (o output) printReceipt(std streams, r *formsvc.Receipt, err error) error {
 	if err != nil && (r.ID == "" || r.IsZero()) {
 		return err
 	}
 	if err != nil {
-		err = fmt.Errorf("%w\nThe receipt says what was done by then; run it again to go on", err)
+		err = fmt.Errorf("%w\nThe receipt shows what was removed so far; run the command again to continue", err)
 	}
 	if o.JSON {
 		return errors.Join(err, records(o, std.out, "", []receiptRecord{newReceiptRecord(r)}, nil))
@@ -105,7 +105,7 @@ func (o output) printReceipt(std streams, r *formsvc.Receipt, err error) error {
 		fmt.Fprintf(&b, "finished    %s\n", stamp{r.FinishedAt})
 	}
 	if r.BlobsLeft > 0 {
-		_, _ = fmt.Fprintf(std.err, "The bytes of %d files could not be removed; \"formsvc files sweep\" does it when they are a day old.\n", r.BlobsLeft)
+		_, _ = fmt.Fprintf(std.err, "The contents of %d files could not be removed; \"formsvc files sweep\" removes them when they are a day old.\n", r.BlobsLeft)
 	}
 	_, printErr := fmt.Fprint(std.out, b.String())
 	return errors.Join(err, printErr)

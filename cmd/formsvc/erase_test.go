@@ -14,16 +14,15 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// What the person of these tests is found by. The name and the answer are nowhere
-// else.
+// The data of the person to erase. The name and the answer appear nowhere else.
 const (
 	eveEmail  = "Eve.Erased@Example.com"
 	eveName   = "Unmistakable-Surname"
 	eveAnswer = "unmistakable answer"
 )
 
-// erasing starts a server that keeps files on a disk and has a webhook, and has a
-// person submit, be told of, and sign what another one submitted.
+// erasing is a server with files on a disk and a webhook. A person has submitted a response and signed another person's
+// response, and the events were delivered.
 type erasing struct {
 	*filing
 
@@ -37,7 +36,7 @@ func newErasing(t *testing.T, dsn string) *erasing {
 	r := receiver(t)
 	r.Answer(webhooktest.Reply{Status: 500, Body: "nobody of the address " + eveEmail})
 	e.hook = hook(t, dsn, r.URL(), "all")
-	// Another one fails until it is deleted; what it answered has no owner then.
+	// Another webhook fails until it is deleted; its logged responses have no owner then.
 	broken := receiver(t)
 	broken.AnswerAlways(webhooktest.Reply{Status: 500, Body: "nobody of the address " + eveEmail})
 	deleted := hook(t, dsn, broken.URL(), "response.created")
@@ -58,7 +57,7 @@ func newErasing(t *testing.T, dsn string) *erasing {
 	return e
 }
 
-// submitEve submits once, by a call that may be repeated.
+// submitEve submits once, with an Idempotency-Key.
 func (e *erasing) submitEve(t testing.TB) string {
 	t.Helper()
 	a := e.repeatable(t)
@@ -85,7 +84,7 @@ func (e *erasing) repeatable(t testing.TB) answer {
 	return a
 }
 
-// traces returns what of the person is in the database and in the log.
+// traces returns where the person's data is in the database and the log.
 func (e *erasing) traces(t testing.TB) (list []string) {
 	t.Helper()
 	all := contents(t, e.dsn)
@@ -123,14 +122,14 @@ func (e *erasing) run(t testing.TB, args ...string) (r receipt) {
 	return r
 }
 
-// sum leaves of a receipt what it counts.
+// sum returns only the counts of a receipt.
 func (r receipt) sum() receipt {
 	r.Receipt, r.CampaignUUID, r.Before, r.FinishedAt, r.DryRun, r.Complete = "", "", "", "", false, false
 	return r
 }
 
-// Beside a running server everything of a person goes, from every file of the
-// database, and a receipt and an entry of the audit trail stay.
+// Beside a running server, an erasure removes all data of a person from every file of the database. A receipt and audit
+// entries stay.
 func TestErase(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		e := newErasing(t, dsn)
@@ -182,7 +181,7 @@ func audit(t testing.TB, dsn string, flags ...string) []auditEntry {
 	return decoded[auditEntry](t, manage(t, dsn, append([]string{"audit", "list", "--json"}, flags...)...))
 }
 
-// wantTrail checks who is said to have done what.
+// wantTrail checks the audit trail.
 func (e *erasing) wantTrail(t testing.TB, receipt string) {
 	t.Helper()
 	me, err := user.Current()
@@ -220,8 +219,7 @@ func (e *erasing) wantTrail(t testing.TB, receipt string) {
 	}
 }
 
-// Responses that are old go; waiting for that here would take long, so that they
-// are old at once or not at all. The age itself is tested with the service.
+// Old responses are removed. To avoid waiting, they are old at once or never here; package formsvc tests the age itself.
 func TestRetention(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		e := newErasing(t, dsn)
@@ -253,12 +251,12 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// Errors name what is wrong and change nothing.
-func TestEraseCommandsNameWhatIsWrong(t *testing.T) {
+// Errors name the mistake, and failed commands change nothing.
+func TestEraseCommandsNameTheMistake(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
 	manage(t, dsn, "accounts", "create", "default")
-	if err := os.MkdirAll(filepath.Join(dataDir(t, dsn), "files"), 0o700); err != nil { // which a server makes
+	if err := os.MkdirAll(filepath.Join(dataDir(t, dsn), "files"), 0o700); err != nil { // which a server creates
 		t.Fatal(err)
 	}
 	const nobody = "0198b0e1-3e6f-7c1a-8a4e-0123456789ab"
@@ -270,6 +268,7 @@ func TestEraseCommandsNameWhatIsWrong(t *testing.T) {
 		{"erase", 2, "--email"},
 		{"erase --email nonsense", 1, "/email"},
 		{"erase --email eve@example.com --account Nobody", 1, "Nobody"},
+		{"person export --email eve@example.com", 2, "--out"},
 		{"retention run --older-than 1h", 2, "--campaign"},
 		{"retention run --campaign " + nobody, 2, "--older-than"},
 		{"retention run --older-than 1h --campaign x", 2, "--campaign"},
@@ -293,8 +292,8 @@ func TestEraseCommandsNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What waits to be sent of an erased person is not sent anymore.
-func TestErasedIsNotSent(t *testing.T) {
+// Pending deliveries about an erased person are not sent.
+func TestErasedResponseIsNotDelivered(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "3s")
 		c := newClient(t, s.url, s.firstKey(t))
@@ -309,7 +308,7 @@ func TestErasedIsNotSent(t *testing.T) {
 		manage(t, dsn, "erase", "--email", eveEmail)
 		r.Answer(webhooktest.Reply{Status: 500})
 		other := c.submit(t, campaign, "other").UUID
-		for i, got := range arrivals(t, r, 3)[1:] { // the last is due after hers would have been
+		for i, got := range arrivals(t, r, 3)[1:] { // the last one is due after the erased one would have been
 			if e := parsed(t, got.Delivery.Body); e.Data.Response.UUID != other {
 				t.Errorf("delivery %d after the erasure is %s", i, got.Delivery.Body)
 			}

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// existing refuses a database that no server has made, so that a command in the wrong
-// directory neither makes an empty one nor says that there is nothing in it.
+// existing rejects a database that no server has created. So a command in the wrong directory neither creates an empty one
+// nor reports that there is no data.
 func (g *global) existing(ctx context.Context) error {
 	steps, err := g.migrations(ctx)
 	if err != nil {
@@ -22,27 +22,27 @@ func (g *global) existing(ctx context.Context) error {
 	return nil
 }
 
-// noDatabase says where a database was looked for.
+// noDatabase returns an error that says where the database was expected.
 func (g *global) noDatabase() error {
 	scheme, path, err := g.scheme()
 	if err != nil {
 		return err
 	}
 	if scheme != "sqlite" {
-		return errors.New(`the database has no tables of formsvc: --db names another one, "formsvc serve" makes them`)
+		return errors.New(`the database has no tables of formsvc: set --db to another one, or create them with "formsvc serve"`)
 	}
-	flags := "--db names"
+	flags := "--db"
 	if g.DB == "" {
-		flags = "--data or --db names"
+		flags = "--data or --db"
 	}
 	if _, err := os.Stat(path); err == nil {
-		return fmt.Errorf("the database %s has no tables of formsvc: %s another one, \"formsvc serve\" makes them", absolute(path), flags)
+		return fmt.Errorf("the database %s has no tables of formsvc: set %s to another one, or create them with \"formsvc serve\"", absolute(path), flags)
 	}
-	return fmt.Errorf("there is no database at %s: %s another place, \"formsvc serve\" makes a new one", absolute(path), flags)
+	return fmt.Errorf("there is no database at %s: set %s to another place, or create one with \"formsvc serve\"", absolute(path), flags)
 }
 
-// existingFiles refuses a directory of files that no server has made. The one that lies
-// beside an existing database by default may be made.
+// existingFiles rejects a directory of files that no server has created. The default one beside an existing database may
+// be missing.
 func (g *global) existingFiles() error {
 	dir, s3, err := g.blobURL()
 	if err != nil || s3 != nil || g.DB == "" && g.Blobs == "" {
@@ -51,10 +51,10 @@ func (g *global) existingFiles() error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return fmt.Errorf("there is no directory of uploaded files at %s: --blobs names another place, \"formsvc serve\" makes a new one", absolute(dir))
+	return fmt.Errorf("there is no directory of uploaded files at %s: set --blobs to another place, or create one with \"formsvc serve\"", absolute(dir))
 }
 
-// absolute returns a path for people who may not be where they think.
+// absolute returns a path that doesn't depend on the current directory, for messages.
 func absolute(path string) string {
 	if full, err := filepath.Abs(path); err == nil {
 		return full

@@ -16,8 +16,7 @@ import (
 
 const anyID = "018f0000-0000-7000-8000-000000000000"
 
-// onData are the commands that work on a database which there must be, with what they
-// need to be understood.
+// onData returns the commands that need an existing database, with their required arguments.
 func onData() map[string]string {
 	return map[string]string{
 		"accounts list": "", "accounts contact": "default ops@example.com", "keys list": "", "keys revoke": anyID,
@@ -25,13 +24,13 @@ func onData() map[string]string {
 		"settings-link": "", "webhooks list": "", "webhooks create": "--url https://example.com/ --events all",
 		"webhooks get": anyID, "webhooks disable": anyID, "webhooks enable": anyID, "webhooks delete": anyID, "webhooks test": anyID, "webhooks deliveries": anyID,
 		"webhooks redeliver": anyID + " --since 2026-11-23T00:00:00Z", "webhooks rotate": anyID,
-		"files sweep": "", "files verify": "", "export": "--campaign " + anyID, "erase": "--email ada@example.com",
+		"files sweep": "", "files verify": "", "export": "--campaign " + anyID, "erase": "--email ada@example.com", "person export": "--email ada@example.com --out person.zip",
 		"retention run": "--older-than 30d --campaign " + anyID, "audit list": "", "backup": "--to copy", "doctor": "",
 		"secrets rotate-key": "", "migrate status": "", "listen": "--addr 127.0.0.1:0 --events all",
 	}
 }
 
-// notOnData are the others, and why.
+// notOnData returns the other commands, and why they don't need one.
 func notOnData() map[string]string {
 	return map[string]string{
 		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
@@ -40,7 +39,7 @@ func notOnData() map[string]string {
 	}
 }
 
-// A command in the wrong place says where it looked and makes nothing there.
+// A command in the wrong directory says where it looked, and creates nothing there.
 func TestCommandsMakeNoDatabase(t *testing.T) {
 	var commands cli
 	parser, err := newParser(&commands)
@@ -70,7 +69,7 @@ func TestCommandsMakeNoDatabase(t *testing.T) {
 			if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
 				t.Errorf("it made %v (%v)", made, err)
 			}
-			if name == "doctor" { // a warning; it has a test of its own
+			if name == "doctor" { // only a warning, tested elsewhere
 				return
 			}
 			dsn := postgrestest.DSN(t)
@@ -94,7 +93,7 @@ func TestCommandsMakeNoDatabase(t *testing.T) {
 	}
 }
 
-// refused runs a command that must fail, and returns what it said.
+// refused runs a command that must fail, and returns its output.
 func refused(t *testing.T, line []string) string {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -106,7 +105,7 @@ func refused(t *testing.T, line []string) string {
 	return out.String() + said.String()
 }
 
-// A directory of files that is not there is not made beside a database that is elsewhere.
+// A missing directory of files is not created if the database is elsewhere.
 func TestCommandsMakeNoDirectoryOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -119,7 +118,7 @@ func TestCommandsMakeNoDirectoryOfFiles(t *testing.T) {
 	}
 	accept("accounts", "create", "default", "--db", "sqlite:forms.db")
 	for _, line := range [][]string{
-		{"files", "verify"}, {"files", "sweep"}, {"erase", "--email", "ada@example.com"}, {"backup", "--to", "copy"},
+		{"files", "verify"}, {"files", "sweep"}, {"erase", "--email", "ada@example.com"}, {"person", "export", "--email", "ada@example.com", "--out", "person.zip"}, {"backup", "--to", "copy"},
 	} {
 		if said := refused(t, append(line, "--db", "sqlite:forms.db")); !strings.Contains(said, filepath.Join(dir, "formsvc-data", "files")) {
 			t.Errorf("%v: it does not say where it looked: %s", line, said)

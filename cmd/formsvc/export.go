@@ -15,23 +15,24 @@ import (
 
 type exportCmd struct {
 	inAccount
-	Campaign      string   `required:"" placeholder:"UUID" help:"The campaign."`
-	Format        string   `enum:"csv,ndjson" default:"csv" help:"csv: a table, in which several values share a cell, and what a spreadsheet might run has an apostrophe; ndjson: exact, one response a line."`
-	Out           string   `placeholder:"FILE" help:"Where to write, readable by its owner only; it must not exist. Defaults to standard output."`
-	Order         string   `enum:"asc,desc" default:"asc" help:"asc: oldest first, desc: newest first."`
-	After         string   `placeholder:"UUID" help:"Go on after this response, the last one of an export before."`
-	Status        []string `help:"Only responses in these states, separated by commas; a comma within one has a backslash before it."`
-	Email         string   `help:"Only responses of this address, exactly."`
+	Campaign      string   `required:"" placeholder:"UUID" help:"The campaign to export."`
+	Format        string   `enum:"csv,ndjson" default:"csv" help:"Output format. csv: a table for spreadsheets, with several values in one cell and an apostrophe before formulas. ndjson: exact, one response a line."`
+	Out           string   `placeholder:"FILE" help:"File to create, readable by its owner only. It must not exist yet. Defaults to standard output."`
+	Order         string   `enum:"asc,desc" default:"asc" help:"Sort order. asc: oldest first, desc: newest first."`
+	After         string   `placeholder:"UUID" help:"Continue after this response, the last one of an earlier export."`
+	Status        []string `help:"Only responses in these states, separated by commas. Write a backslash before a comma within a state."`
+	Email         string   `help:"Only responses with exactly this e-mail address."`
 	Reference     string   `help:"Only the response with this reference."`
-	CreatedAfter  string   `placeholder:"T" help:"Only responses made later than this: a time such as 2026-11-21T08:30:00Z, or how long ago, such as 2h."`
-	CreatedBefore string   `placeholder:"T" help:"Only responses made earlier than this."`
-	UpdatedAfter  string   `placeholder:"T" help:"Only responses changed later than this."`
+	CreatedAfter  string   `placeholder:"T" help:"Only responses created after this: a time such as 2026-11-21T08:30:00Z, or how long ago, such as 2h."`
+	CreatedBefore string   `placeholder:"T" help:"Only responses created before this."`
+	UpdatedAfter  string   `placeholder:"T" help:"Only responses changed after this."`
 }
 
-// Help says what an export is.
+// Help returns the detailed help.
 func (*exportCmd) Help() string {
-	return `Writes all responses of a campaign, in flat memory, whatever their number, beside a server that goes on. It ends with what
-was there when it began. The API gives out the same: GET /v1/campaigns/UUID/responses.csv and .ndjson.`
+	return `Writes all responses of a campaign while servers keep running. Memory use stays the same for any number of responses. The
+export ends with the responses that existed when it began. The API has the same: GET /v1/campaigns/UUID/responses.csv and
+.ndjson.`
 }
 
 // query reads the flags.
@@ -68,7 +69,7 @@ func (c *exportCmd) query(account formsvc.ID) (formsvc.ResponseQuery, error) {
 
 // Run writes the responses.
 func (c *exportCmd) Run(ctx context.Context, g *global, std streams) error {
-	if _, err := c.query(""); err != nil { // before a database is opened
+	if _, err := c.query(""); err != nil { // before the database is opened
 		return err
 	}
 	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
@@ -85,13 +86,13 @@ func (c *exportCmd) Run(ctx context.Context, g *global, std streams) error {
 		}
 		m := std.meter(output{}, "export", inPieces("responses"))
 		defer m.end()
-		if m != nil && q.Filter.IsZero() && q.Page.After == "" { // otherwise counting costs as much as the rest
+		if m != nil && q.Filter.IsZero() && q.Page.After == "" { // otherwise counting costs as much as the export
 			q.Page.Limit = 1
 			if page, err := svc.Responses.List(ctx, q); err == nil {
 				m.begin("export", int64(page.Total))
 			}
 		}
-		return c.into(std.out, func(w io.Writer) error {
+		return writeOut(c.Out, std.out, func(w io.Writer) error {
 			write := httpx.WriteCSV
 			if c.Format == "ndjson" {
 				write = httpx.WriteNDJSON
@@ -101,20 +102,21 @@ func (c *exportCmd) Run(ctx context.Context, g *global, std streams) error {
 	})
 }
 
-// into has write write to the file of --out, which is not there if it fails, or to out.
-func (c *exportCmd) into(out io.Writer, write func(io.Writer) error) error {
-	if c.Out == "" {
+// writeOut calls write with a new file, which is the value of --out, or with out if that is "". The file is removed if
+// write fails.
+func writeOut(path string, out io.Writer, write func(io.Writer) error) error {
+	if path == "" {
 		return write(out)
 	}
-	f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names it
 	if errors.Is(err, fs.ErrExist) {
-		return usageError{fmt.Errorf("--out: there is a %s already", c.Out)}
+		return usageError{fmt.Errorf("--out: %s already exists; choose another name", path)}
 	}
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	if err = errors.Join(write(f), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(c.Out))
+		return errors.Join(err, os.Remove(path))
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The command gives out what the API does, with the same filters, to standard output or
-// to a file that nobody else may read and that is not there when something went wrong.
+// The command writes the same export as the API, with the same filters, to standard output or to a file. Only its owner can
+// read the file, and it is removed on failure.
 func TestExportCommand(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)

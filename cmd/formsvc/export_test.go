@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The binary gives out all responses of a campaign, in both forms, and goes on
-// from the last one that a client has.
+// The server exports all responses of a campaign in both formats, and continues after a client's last response.
 func TestExports(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)

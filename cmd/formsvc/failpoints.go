@@ -21,12 +21,12 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// failpointEnv names the variable that says where the process dies: NAME, or NAME:N
-// for the N-th time that it comes there. "formsvc failpoints" prints the names.
+// failpointEnv is the variable that says where the process dies: NAME, or NAME:N for the N-th time that it reaches the
+// point. "formsvc failpoints" prints the names.
 const failpointEnv = "FORMSVC_FAILPOINT"
 
-// A unit is something that either happened or did not when the process dies around
-// it. There is a point before and one after each.
+// A unit is an atomic operation: if the process dies around it, it has happened entirely or not at all. There is a point
+// before and one after each.
 type unit string
 
 // The units of the blob store, and the exchange with a receiver.
@@ -38,8 +38,7 @@ const (
 	unitBlobClean  unit = "blob.clean"
 )
 
-// storeUnits are the methods of a store and of its queue that this program calls and that
-// write or lease.
+// storeUnits maps the store and queue methods that this program calls and that write or lease.
 func storeUnits() map[string]unit {
 	return map[string]unit{
 		"CreateAccount": "account.create", "UpdateAccount": "account.update", "CreateKey": "key.create", "RevokeKey": "key.revoke",
@@ -54,21 +53,21 @@ func storeUnits() map[string]unit {
 	}
 }
 
-// middleOf returns what the point in the middle of a unit is called, or "".
+// middleOf returns the name of the point in the middle of a unit, or "".
 func middleOf(u unit) string {
 	return map[unit]string{
-		unitRequest: "sent", // all of it, and no answer yet
-		unitBlobPut: "read", // all of it, and no blob yet
+		unitRequest: "sent", // entirely, without a response yet
+		unitBlobPut: "read", // entirely, without a blob yet
 	}[u]
 }
 
-// A moment says which point of a unit it is.
+// A moment is the position of a point in its unit.
 type moment int
 
 const (
 	before moment = iota // nothing of the unit has happened
 	middle
-	after // all of it has, and nobody knows yet
+	after // all of it has happened, but nobody was told yet
 )
 
 // A failpoint is a place where the process can be made to die.
@@ -77,7 +76,7 @@ type failpoint struct {
 	moment moment
 }
 
-// allFailpoints returns every failpoint, by the names of the units.
+// allFailpoints returns every failpoint, sorted by the names of the units.
 func allFailpoints() []failpoint {
 	units := append(slices.Collect(maps.Values(storeUnits())), unitRequest, unitBlobClaim, unitBlobPut, unitBlobDelete, unitBlobClean)
 	var list []failpoint
@@ -95,17 +94,16 @@ func (p failpoint) String() string {
 	return string(p.unit) + "." + [...]string{before: "before", middle: middleOf(p.unit), after: "after"}[p.moment]
 }
 
-// failpoints make the process die at one of them. They are safe for concurrent use.
+// failpoints kills the process at one failpoint. It is safe for concurrent use.
 type failpoints struct {
 	armed   bool
 	at      failpoint
-	nth     int64 // time that the process comes there
+	nth     int64 // time that the process reaches it
 	reached atomic.Int64
 	logger  *slog.Logger
 }
 
-// newFailpoints returns failpoints that do what a value of failpointEnv says; with ""
-// the process lives.
+// newFailpoints parses a value of failpointEnv. With "" the process never dies.
 func newFailpoints(value string, logger *slog.Logger) (*failpoints, error) {
 	f := &failpoints{nth: 1, logger: logger}
 	if value == "" {
@@ -129,21 +127,19 @@ func newFailpoints(value string, logger *slog.Logger) (*failpoints, error) {
 	return nil, usageError{fmt.Errorf("%s: there is no failpoint %q; there are:%s", failpointEnv, name, names.String())}
 }
 
-// reach ends the process if it is to die here. It does so at once, as a loss of
-// power would: nothing that is deferred runs.
+// reach kills the process if it is to die here. It does so at once, like a power loss: deferred functions don't run.
 func (f *failpoints) reach(u unit, m moment) {
 	if !f.armed || f.at != (failpoint{u, m}) || f.reached.Add(1) != f.nth {
 		return
 	}
 	f.logger.Warn("failpoint", slog.String("name", f.at.String()))
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // whoever came here gets no further, however long the signal takes
+	select {} // this goroutine stops here, however long the signal takes
 }
 
-// withFailpoints returns what to work on in place of a store, and puts what to work on
-// in place of the blob store into the options. The function that it returns makes
-// contexts in which the requests of deliveries have failpoints, too: their transport
-// is not replaced, so that what it refuses to connect to stays refused.
+// withFailpoints returns a store with failpoints, and replaces the blob store in the options likewise. The returned
+// function makes contexts in which the requests of deliveries have failpoints too. It doesn't replace their transport, so
+// that refused addresses stay refused.
 func withFailpoints(s backend, o *formsvc.Options) (backend, func(context.Context) context.Context, error) {
 	if o == nil {
 		o = new(formsvc.Options)
@@ -160,8 +156,8 @@ func withFailpoints(s backend, o *formsvc.Options) (backend, func(context.Contex
 	return f.store(s), f.requests, nil
 }
 
-// requests returns a context in which HTTP requests have failpoints: when there is a
-// connection and nothing was sent, when all was sent, and when the answer begins.
+// requests returns a context in which HTTP requests have failpoints: when connected but before sending, after sending, and
+// when the response begins.
 func (f *failpoints) requests(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { f.reach(unitRequest, before) },
@@ -174,7 +170,7 @@ func (f *failpoints) requests(ctx context.Context) context.Context {
 	})
 }
 
-// failpointsCommand adds the command that only this build has.
+// failpointsCommand adds the command "failpoints", which only this build has.
 func failpointsCommand() kong.Option {
 	const help = "Print where " + failpointEnv + "=NAME or NAME:N makes the process die, one name a line."
 	return kong.DynamicCommand("failpoints", help, "", new(failpointsCmd))
@@ -192,8 +188,7 @@ func (failpointsCmd) Run(std streams) error {
 	return nil
 }
 
-// do runs a unit of which nothing but an error is returned. Like all of its kind it
-// reaches the point after the unit only if that did not fail.
+// do runs a unit that returns only an error. It reaches the point after the unit only on success.
 func (f *failpoints) do(u unit, call func() error) error {
 	f.reach(u, before)
 	err := call()
@@ -203,7 +198,7 @@ func (f *failpoints) do(u unit, call func() error) error {
 	return err
 }
 
-// making runs a unit that returns what came of it.
+// making runs a unit that returns a result, like do.
 func making[T any](f *failpoints, u unit, call func() (T, error)) (result T, err error) {
 	err = f.do(u, func() error {
 		result, err = call()

@@ -13,9 +13,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// store returns a store with failpoints around what it writes and leases. The point after
-// a unit is reached if it did not fail and, when it is asked again and again whether there
-// is anything, if there was.
+// store returns a store with failpoints around its writes and leases. The point after a unit is reached on success and,
+// for methods that poll, only if there was something.
 func (f *failpoints) store(s backend) backend {
 	units := storeUnits()
 	return around(s, func(ctx context.Context, method string, next func(context.Context) (int, error)) error {
@@ -34,8 +33,7 @@ func (f *failpoints) store(s backend) backend {
 	})
 }
 
-// blobs returns a blob store with failpoints, which is a Cleaner if b is one. Without
-// a blob store there is none afterwards.
+// blobs returns a blob store with failpoints, which is a Cleaner if b is one. It returns nil for nil.
 func (f *failpoints) blobs(b blobstore.Store) blobstore.Store {
 	if b == nil {
 		return nil
@@ -47,15 +45,14 @@ func (f *failpoints) blobs(b blobstore.Store) blobstore.Store {
 	return failing
 }
 
-// failingBlobs are a blob store with failpoints around what it writes.
+// failingBlobs is a blob store with failpoints around its writes.
 type failingBlobs struct {
 	blobstore.Store
 
 	f *failpoints
 }
 
-// Put also has a point at which all was read that the blob will have, unless it claims
-// the blob store.
+// Put also has a point after the whole content was read, unless it claims the blob store.
 func (b *failingBlobs) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
 	if key == formsvc.MarkerKey {
 		return making(b.f, unitBlobClaim, func() (int64, error) { return b.Store.Put(ctx, key, r) })
@@ -68,7 +65,7 @@ func (b *failingBlobs) Delete(ctx context.Context, key string) error {
 	return b.f.do(unitBlobDelete, func() error { return b.Store.Delete(ctx, key) })
 }
 
-// cleaningBlobs are failingBlobs of which what uploads left behind can be removed.
+// cleaningBlobs is a failingBlobs that can remove leftovers of uploads.
 type cleaningBlobs struct {
 	*failingBlobs
 
@@ -79,7 +76,7 @@ func (b cleaningBlobs) Clean(ctx context.Context, before time.Time) (int, error)
 	return making(b.f, unitBlobClean, func() (int, error) { return b.cleaner.Clean(ctx, before) })
 }
 
-// A failingReader reaches a point when it was read to its end, once.
+// A failingReader reaches a point once, when it was read to its end.
 type failingReader struct {
 	r     io.Reader
 	f     *failpoints

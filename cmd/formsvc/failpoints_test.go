@@ -59,8 +59,8 @@ func failpointNames(t testing.TB) []string {
 	return strings.Fields(string(out))
 }
 
-// A life is what is done with one database until a process dies at a failpoint. It
-// is a test that a process which dies lets down without failing it.
+// A life is a series of actions on one database until a process dies at a failpoint. It is a testing.TB whose Fatal ends
+// the actions without failing the test.
 type life struct {
 	testing.TB
 
@@ -69,9 +69,9 @@ type life struct {
 	server *server
 
 	mu    sync.Mutex
-	died  *os.ProcessState // of the process that a signal ended
+	died  *os.ProcessState // of the process that was killed by a signal
 	words string           // its log
-	fault string           // why it was not lived to its end
+	fault string           // why the actions ended early
 }
 
 func newLife(t testing.TB, point string) *life {
@@ -79,10 +79,10 @@ func newLife(t testing.TB, point string) *life {
 	return &life{TB: t, point: point, data: t.TempDir()}
 }
 
-// Fatal ends what is done.
+// Fatal ends the actions.
 func (l *life) Fatal(args ...any) { l.end(fmt.Sprint(args...)) }
 
-// Fatalf ends what is done.
+// Fatalf ends the actions.
 func (l *life) Fatalf(format string, args ...any) { l.end(fmt.Sprintf(format, args...)) }
 
 func (l *life) end(fault string) {
@@ -90,7 +90,7 @@ func (l *life) end(fault string) {
 	runtime.Goexit()
 }
 
-// spend does what do does, until it fails, and waits for a process that is dying.
+// spend runs do until it fails, and then waits for the dying process.
 func (l *life) spend(t testing.TB, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -104,14 +104,14 @@ func (l *life) spend(t testing.TB, do func()) {
 	}
 }
 
-// dead reports whether a signal ended a process.
+// dead reports whether a process was killed by a signal.
 func (l *life) dead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.died != nil
 }
 
-// ended notes how a process ended.
+// ended records how a process ended.
 func (l *life) ended(cmd *exec.Cmd, log string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *life) ended(cmd *exec.Cmd, log string) {
 	}
 }
 
-// wantDead checks that a process was killed, and that it said where.
+// wantDead checks that a process was killed, and that it logged where.
 func (l *life) wantDead(t testing.TB) {
 	t.Helper()
 	if !l.dead() {
@@ -136,8 +136,7 @@ func (l *life) wantDead(t testing.TB) {
 
 func (l *life) dsn() string { return "sqlite:" + filepath.Join(l.data, "formsvc.db") }
 
-// command returns a command with the failpoint. One that neither ends nor dies is
-// killed in the end.
+// command returns a command with the failpoint. If it neither ends nor dies, it is killed after a timeout.
 func (l *life) command(args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(l.Context(), 2*patience)
 	l.Cleanup(cancel)
@@ -146,7 +145,7 @@ func (l *life) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// manage runs a command to its end and returns what it printed.
+// manage runs a command to its end and returns its output.
 func (l *life) manage(args ...string) string {
 	cmd := l.command(args...)
 	var out, log bytes.Buffer
@@ -175,8 +174,7 @@ func (l *life) serve(flags ...string) {
 	l.server = s.started(l)
 }
 
-// whole does all that this program can do. Receivers are at two addresses, of which
-// one takes everything and one nothing.
+// whole uses every feature of the program. The receiver at takes accepts everything, the one at refuses nothing.
 func (l *life) whole(takes, refuses string) {
 	l.serve("--webhook-retries", "10ms", "--smtp", "smtp://127.0.0.1:1?starttls=off", "--mail-from", "forms@example.com")
 	c := newClient(l, l.server.url, l.server.firstKey(l))
@@ -185,11 +183,11 @@ func (l *life) whole(takes, refuses string) {
 	l.deliveries(c, takes, refuses, response)
 	l.pages()
 	l.housekeeping()
-	l.server.terminate(l) // writes when keys were used, and returns what is left of the quota
+	l.server.terminate(l) // writes the last use of keys, and returns the unused quota
 	eventually(l, "formsvc ends", l.server.ended)
 }
 
-// hook makes a webhook for every event and returns its path.
+// hook creates a webhook and returns its path.
 func (l *life) hook(c *client, target string) string {
 	var v struct{ UUID string }
 	in := map[string]any{"url": target, "events": []string{"response.created", "response.updated"}}
@@ -197,7 +195,7 @@ func (l *life) hook(c *client, target string) string {
 	return "/v1/webhooks/" + v.UUID
 }
 
-// forms does what forms are for, and returns the path of the responses.
+// forms uses every operation on campaigns and responses, and returns the path of the responses.
 func (l *life) forms(c *client) string {
 	for body, status := range map[string]int{`{"title":"Once"}`: http.StatusCreated, `{"title":""}`: http.StatusUnprocessableEntity} {
 		if a, err := c.once(l.Context(), "/v1/campaigns", rand.Text(), []byte(body), nil); err != nil || a.status != status {
@@ -216,19 +214,19 @@ func (l *life) forms(c *client) string {
 	return responsesPath(campaign)
 }
 
-// deliveries has one webhook fail for the last time, and everything sent again.
+// deliveries lets the deliveries of one webhook fail permanently, and sends everything again.
 func (l *life) deliveries(c *client, takes, refuses, responses string) {
 	path := l.hook(c, refuses)
 	c.want(l, http.StatusCreated, http.MethodPost, responses, submission("b"), nil)
 	var list struct {
 		Items []struct{ UUID, State string }
 	}
-	eventually(l, "a delivery fails for the last time", func() bool {
+	eventually(l, "a delivery fails permanently", func() bool {
 		c.want(l, http.StatusOK, http.MethodGet, path+"/deliveries", nil, &list)
 		return len(list.Items) == 1 && list.Items[0].State == "failed"
 	})
 	eventually(l, "its digest is done", func() bool {
-		return l.server.ended() || strings.Contains(l.server.log.String(), "its account has no contact")
+		return l.server.ended() || strings.Contains(l.server.log.String(), "account has no contact")
 	})
 	c.want(l, http.StatusOK, http.MethodPost, "/v1/deliveries/"+list.Items[0].UUID+"/redeliver", nil, nil)
 	c.want(l, http.StatusOK, http.MethodPost, path+"/redeliver", map[string]string{"since": "2026-01-01T00:00:00Z"}, nil)
@@ -251,7 +249,7 @@ func (l *life) pages() {
 	}
 }
 
-// housekeeping runs the commands that do what the API does not.
+// housekeeping runs the commands for tasks that the API doesn't have.
 func (l *life) housekeeping() {
 	l.manage("accounts", "contact", "default", "ops@example.com")
 	value := strings.TrimSpace(l.manage("keys", "create", "--name", "second", "--permissions", "all"))
@@ -270,12 +268,12 @@ func (l *life) housekeeping() {
 	l.manage("erase", "--email", "ada@example.com")
 	for name, content := range contents(l, l.dsn()) {
 		if bytes.Contains(content, []byte("ada@example.com")) {
-			l.Errorf("what was erased is in %s", name) // the store was not asked to overwrite it
+			l.Errorf("what was erased is in %s", name) // the store did not overwrite it
 		}
 	}
 }
 
-// Every failpoint is somewhere that the program comes to, and ends it there.
+// The program reaches every failpoint, and dies there.
 func TestFailpoints(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -294,8 +292,8 @@ func TestFailpoints(t *testing.T) {
 	}
 }
 
-// With no failpoint that it comes to, all of that works.
-func TestFailpointsThatNobodyReaches(t *testing.T) {
+// If no failpoint is reached, everything works.
+func TestUnreachedFailpointDoesNothing(t *testing.T) {
 	t.Parallel()
 	receiver := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(receiver.Close)
@@ -306,8 +304,7 @@ func TestFailpointsThatNobodyReaches(t *testing.T) {
 	}
 }
 
-// Before a unit means that there is nothing of it, and after it that there is all.
-// The number says which time it is.
+// Before a unit, nothing of it is stored; after it, everything is. The number counts the times.
 func TestFailpointNumber(t *testing.T) {
 	t.Parallel()
 	for point, want := range map[string]int{"response.create.before:3": 2, "response.create.after:3": 3} {
@@ -333,8 +330,7 @@ func TestFailpointNumber(t *testing.T) {
 	}
 }
 
-// A name that there is not ends the start before anything is made, with those that
-// there are.
+// An unknown name fails the start before anything is created, and lists the known names.
 func TestFailpointUnknown(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"campaign.create", "campaign.create.before:0", "campaign.create.before:x", ":1"} {
@@ -354,8 +350,8 @@ func TestFailpointUnknown(t *testing.T) {
 	}
 }
 
-// The program that everybody gets knows nothing of all this.
-func TestNoFailpoints(t *testing.T) {
+// The normal build contains no failpoints.
+func TestNormalBuildHasNoFailpoints(t *testing.T) {
 	t.Parallel()
 	content := map[bool][]byte{}
 	for has, path := range map[bool]string{false: program(t), true: mortal(t)} {

@@ -10,10 +10,8 @@ import (
 	"testing"
 )
 
-// A server that stops for longer than its lease and goes on later neither loses
-// nor confuses what another one has done meanwhile: every event arrives, every
-// attempt has a number of its own, and what the first one still has to tell is
-// not taken.
+// A server that is paused for longer than its lease can't overwrite the work of another server. Every event arrives, every
+// attempt has its own number, and the outcomes of the first server are rejected.
 func TestStoppedServerCannotOverwrite(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		flags := []string{"--webhook-timeout", "2s", "--webhook-lease", "7s", "--webhook-retries", "200ms,200ms,200ms"}
@@ -23,7 +21,7 @@ func TestStoppedServerCannotOverwrite(t *testing.T) {
 		box := newInbox(t, 0, false)
 		box.gate = make(chan struct{})
 		open := sync.OnceFunc(func() { close(box.gate) })
-		t.Cleanup(open) // before the inbox waits for what it holds
+		t.Cleanup(open) // runs before the inbox waits for held requests
 		uuid := hook(t, dsn, box.url, "response.created")
 		var happened []happening
 		markers := make(map[string]string)
@@ -37,7 +35,7 @@ func TestStoppedServerCannotOverwrite(t *testing.T) {
 		submit(10)
 		eventually(t, "the first server waits for an answer", func() bool { return box.held.Load() > 0 })
 		signal(t, first, syscall.SIGSTOP)
-		open() // the answer is there, and nobody reads it
+		open() // the response is sent, but nobody reads it
 		second := start(t, dsn, flags...)
 		c.url = second.url
 		submit(10)
@@ -68,10 +66,10 @@ func TestStoppedServerCannotOverwrite(t *testing.T) {
 	})
 }
 
-// refusedOutcome is what the log says of an outcome that the queue did not take.
+// refusedOutcome is the log message for an outcome that the queue rejected.
 const refusedOutcome = "not accepted"
 
-// checkNumbers checks that the attempts of each delivery are numbered from 1 on.
+// checkNumbers checks that the attempts of each delivery are numbered from 1.
 func checkNumbers(t testing.TB, list []delivery) {
 	t.Helper()
 	for _, d := range list {

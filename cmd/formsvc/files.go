@@ -10,12 +10,12 @@ import (
 )
 
 type filesCmd struct {
-	Sweep  filesSweepCmd  `cmd:"" help:"Remove stored bytes that are older than a day and belong to no file, as uploads leave behind that were cut off. A server does it once a day by itself."`
+	Sweep  filesSweepCmd  `cmd:"" help:"Remove stored bytes that belong to no file and are older than a day, such as those of interrupted uploads. A server does this once a day."`
 	Verify filesVerifyCmd `cmd:"" help:"Read every file and list those that are missing or damaged; exit status 1 if there are any."`
 }
 
-// withFiles runs a command on the database and the blob store of the flags. metered may
-// return another to work on in its place; nil is for leaving it.
+// withFiles runs a command on the database and the blob store of the flags. A metered that isn't nil may wrap the blob
+// store.
 func (g *global) withFiles(ctx context.Context, metered func(store, blobs) blobs, do func(svc *formsvc.Service) error) (err error) {
 	if err := errors.Join(g.existing(ctx), g.existingFiles()); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (g *global) withFiles(ctx context.Context, metered func(store, blobs) blobs
 
 type filesSweepCmd struct {
 	output
-	DryRun bool `name:"dry-run" help:"Say what would be removed, and leave it."`
-	Force  bool `help:"Remove also when most of what is stored belongs to no file, as with an old backup of the database. Files of another database are never removed."`
+	DryRun bool `name:"dry-run" help:"Print what would be removed, and remove nothing."`
+	Force  bool `help:"Remove even if most stored files are unknown to the database, as after restoring an old backup. Files of another database are never removed."`
 }
 
 type sweepRecord struct {
@@ -53,14 +53,14 @@ type sweepRecord struct {
 
 // Run sweeps.
 func (c *filesSweepCmd) Run(ctx context.Context, g *global, std streams) error {
-	m := std.meter(c.output, "looking", inPieces("files"))
+	m := std.meter(c.output, "checking", inPieces("files"))
 	defer m.end()
 	return g.withFiles(ctx, sweepMeter(m), func(svc *formsvc.Service) error {
 		r, err := svc.Files.Sweep(ctx, &formsvc.SweepOptions{DryRun: c.DryRun, Force: c.Force})
 		m.end()
 		if errors.Is(err, formsvc.ErrManyOrphans) {
 			return fmt.Errorf("nothing was removed: %d of %d stored files are not in the database.\n"+
-				"Is it the right one? If it is, repeat with --force", r.Orphans, r.Blobs)
+				"If this is the right database, run the command again with --force", r.Orphans, r.Blobs)
 		}
 		if err != nil {
 			return err
@@ -73,7 +73,7 @@ func (c *filesSweepCmd) Run(ctx context.Context, g *global, std streams) error {
 	})
 }
 
-// sweepMeter shows how many files were looked at, and then how many were removed.
+// sweepMeter shows how many files were checked, and then how many were removed.
 func sweepMeter(m *meter) func(store, blobs) blobs {
 	return func(_ store, b blobs) blobs {
 		removing := false
@@ -100,7 +100,7 @@ type damagedRecord struct {
 	Problem      string     `json:"problem"`
 }
 
-// Run verifies. Each damaged file is printed when it is found.
+// Run verifies all files, and prints each damaged one when it is found.
 func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error {
 	m := std.meter(c.output, "reading", inBytes)
 	defer m.end()
@@ -129,7 +129,7 @@ func verifyMeter(ctx context.Context, m *meter) func(store, blobs) blobs {
 		if m == nil {
 			return b
 		}
-		if _, all, err := s.CountFiles(ctx); err == nil { // else it is shown without an end
+		if _, all, err := s.CountFiles(ctx); err == nil { // otherwise the total is unknown
 			m.begin("reading", all)
 		}
 		return &meteredBlobs{blobs: b, read: m.add}

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// While the S3 server is down or hangs, files fail with 503 in bounded time and
-// nothing else does; when it is back, so are they.
+// While the S3 server is down or hangs, file requests fail with 503 within a time limit, and all others work. When it is
+// back, files work again.
 func TestFilesWithoutS3(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
@@ -37,7 +37,7 @@ func TestFilesWithoutS3(t *testing.T) {
 	}
 }
 
-// withoutS3 stops the S3 server and brings it back.
+// withoutS3 stops the S3 server and restarts it.
 func withoutS3(t *testing.T, dsn string, stop, back func(testing.TB, *place)) {
 	w := &filing{dsn: dsn, place: places()["s3"](t)}
 	w.serve(t)
@@ -54,20 +54,23 @@ func withoutS3(t *testing.T, dsn string, stop, back func(testing.TB, *place)) {
 		t.Fatal(err)
 	}
 	wantUnavailable(t, "download", a)
-	a, err = w.do(t.Context(), http.MethodGet, "/readyz", nil)
-	if err != nil || a.status != http.StatusServiceUnavailable {
-		t.Errorf("readyz: status %d, %v", a.status, err)
+	readiness := func(want string) func() bool {
+		return func() bool {
+			a, err := w.do(t.Context(), http.MethodGet, "/readyz", nil)
+			if err != nil || a.status != http.StatusOK {
+				t.Fatalf("readyz: status %d, %v", a.status, err)
+			}
+			return string(a.body) == want
+		}
 	}
+	eventually(t, "the server says that files fail", readiness(`{"status":"degraded","components":["files"]}`))
 	w.want(t, http.StatusOK, http.MethodGet, w.response, nil, nil)
 	w.submit(t, w.campaign(t, "meanwhile"), "meanwhile")
 	if list := w.listed(t); len(list) != 1 {
 		t.Errorf("files %+v", list)
 	}
 	back(t, w.place)
-	eventually(t, "the server is ready again", func() bool {
-		a, err := w.do(t.Context(), http.MethodGet, "/readyz", nil)
-		return err == nil && a.status == http.StatusOK
-	})
+	eventually(t, "the server is ready again", readiness(`{"status":"ready"}`))
 	w.has(t, before.UUID, content)
 	w.has(t, w.upload(t, "after", content).UUID, content)
 }
@@ -79,7 +82,7 @@ func wantUnavailable(t *testing.T, what string, a answer) {
 	}
 }
 
-// A server starts although its S3 server is not there yet.
+// A server starts before its S3 server is reachable.
 func TestStartWithoutS3(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		w := &filing{dsn: dsn, place: places()["s3"](t)}
@@ -92,15 +95,15 @@ func TestStartWithoutS3(t *testing.T) {
 
 const (
 	// flatEnv names the variable with the size of the file in megabytes for
-	// TestFilesFlatMemory.
+	// TestFilesUseLittleMemory.
 	flatEnv = "FORMSVC_TEST_FILE_MB"
-	// flatByDefault is much more than the server may grow by.
+	// flatByDefault is much more than the server's memory may grow.
 	flatByDefault = 256
 )
 
-// A file of any size adds less than 32 MB to the server on a disk and 64 MB with
-// S3, and 50 at once stay bounded.
-func TestFilesFlatMemory(t *testing.T) {
+// A file of any size adds less than 32 MB of memory on a disk and 64 MB with S3, and 50 uploads at once stay within a
+// limit.
+func TestFilesUseLittleMemory(t *testing.T) {
 	if raceDetector {
 		t.Skip("SKIPPED: the race detector needs memory of its own")
 	}
@@ -153,7 +156,7 @@ func (w *filing) crowd(t *testing.T, n int, size int64) {
 	group.Wait()
 }
 
-// drain downloads a file and returns how long it is.
+// drain downloads a file and returns its length.
 func (w *filing) drain(t testing.TB, uuid string) int64 {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.client.url+"/v1/files/"+uuid, nil)
@@ -175,7 +178,7 @@ func (w *filing) drain(t testing.TB, uuid string) int64 {
 
 var peakPattern = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak returns the most memory that the server ever had, in bytes.
+// peak returns the peak memory of the server, in bytes.
 func (w *filing) peak(t testing.TB) int64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.cmd.Process.Pid))
@@ -193,7 +196,7 @@ func (w *filing) peak(t testing.TB) int64 {
 	return kilobytes << 10
 }
 
-// noise yields bytes that no compression and no cache makes less of.
+// noise yields incompressible, unique bytes.
 type noise struct {
 	left, at int64
 }
@@ -217,8 +220,8 @@ func (n *noise) Read(p []byte) (int, error) {
 
 var errLeft = errors.New("the client leaves")
 
-// A client that leaves at any point leaves nothing.
-func TestFilesClientLeaves(t *testing.T) {
+// A client that disconnects at any point of an upload leaves nothing behind.
+func TestInterruptedUploadsLeaveNothing(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t)
 		const size = 6_000_000
@@ -233,7 +236,7 @@ func TestFilesClientLeaves(t *testing.T) {
 				}
 				done <- err
 			}()
-			_, _ = body.Write(bytesOf(9, at)) // fails when the server was quicker
+			_, _ = body.Write(bytesOf(9, at)) // fails if the server was quicker
 			cancel()
 			_ = body.CloseWithError(errLeft)
 			if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, errLeft) {
@@ -247,7 +250,7 @@ func TestFilesClientLeaves(t *testing.T) {
 		if list := w.listed(t); len(list) != 0 {
 			t.Errorf("files %+v", list)
 		}
-		// Nothing shows up later either.
+		// Nothing appears later either.
 		w.terminate(t)
 		w.stopped(t)
 		if blobs, left := w.stored(t); len(blobs) != 0 || len(left) != 0 {

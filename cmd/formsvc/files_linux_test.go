@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// A full disk is told as such; nothing half-written remains, and what needs no
-// room works on.
+// A full disk is reported as such. Nothing half-written remains, and requests that need no space still work.
 func TestFilesDiskFull(t *testing.T) {
 	onEachDatabase(t, diskFull)
 }
@@ -26,7 +25,7 @@ func diskFull(t *testing.T, dsn string) {
 	w.serve(t)
 	content := bytesOf(1, 5_000_000)
 	before := w.upload(t, "before", content)
-	// There is room for 3.3 MB. What is left of the body then is so little that the server takes it before it answers.
+	// There is space for 3.3 MB. The rest of the body is so short that the server reads it before it responds.
 	a, err := w.send(t.Context(), "during", bytes.NewReader(content[:3_500_000]), 3_500_000)
 	if err != nil || a.status != http.StatusInsufficientStorage {
 		t.Errorf("upload: status %d, %v\n%s", a.status, err, a.body)

@@ -22,15 +22,15 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A place is where a server keeps the bytes of files.
+// A place is a blob store for files.
 type place struct {
 	flags  []string
 	env    []string
-	dir    string // where each blob is a plain file
+	dir    string // which has each blob as a plain file
 	server *s3test.Server
 }
 
-// places are all kinds of places. Every promise about files holds on each.
+// places returns all kinds of blob stores. Tests of files run on each.
 func places() map[string]func(t testing.TB) *place {
 	return map[string]func(t testing.TB) *place{
 		"disk": func(t testing.TB) *place {
@@ -47,7 +47,7 @@ func places() map[string]func(t testing.TB) *place {
 	}
 }
 
-// onEachPlace runs a test with each kind of place, on each kind of database.
+// onEachPlace runs a test with each kind of blob store, on each kind of database.
 func onEachPlace(t *testing.T, test func(t *testing.T, w *filing)) {
 	t.Helper()
 	t.Parallel()
@@ -61,7 +61,7 @@ func onEachPlace(t *testing.T, test func(t *testing.T, w *filing)) {
 	}
 }
 
-// A filing is a server with a response that files are added to.
+// A filing is a server with a response that gets files.
 type filing struct {
 	*place
 	*server
@@ -71,7 +71,7 @@ type filing struct {
 	response string // its path
 }
 
-// serve starts the server, the first time with a response.
+// serve starts the server. The first time it creates the response.
 func (w *filing) serve(t testing.TB, flags ...string) {
 	t.Helper()
 	key := ""
@@ -89,20 +89,20 @@ func (w *filing) serve(t testing.TB, flags ...string) {
 	}
 }
 
-// manage runs a management command on the database and the place.
+// manage runs a management command on the database and the blob store.
 func (w *filing) manage(t testing.TB, args ...string) result {
 	t.Helper()
 	return invocation{args: on(t, w.dsn, append(args, w.place.flags...)), env: w.place.env}.run(t)
 }
 
-// A fileRecord is a file as the API shows it.
+// A fileRecord is a file in the API's form.
 type fileRecord struct {
 	UUID, Name, ContentType, SHA256, Module string
 	Size                                    int64
 }
 
-// send uploads content as a raw body, when the server has asked for it: so the
-// answer to a refusal can always be read.
+// send uploads content as a raw body with Expect: 100-continue, so that the response to a rejected upload can always be
+// read.
 func (w *filing) send(ctx context.Context, name string, content io.Reader, size int64) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.client.url+w.response+"/files", content)
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *filing) send(ctx context.Context, name string, content io.Reader, size 
 	return w.answered(req)
 }
 
-// upload uploads content that must be taken.
+// upload uploads content, which must succeed.
 func (w *filing) upload(t testing.TB, name string, content []byte) fileRecord {
 	t.Helper()
 	a, err := w.send(t.Context(), name, bytes.NewReader(content), int64(len(content)))
@@ -163,13 +163,13 @@ func (w *filing) form(t testing.TB, name, module string, content []byte) fileRec
 	return w.taken(t, a, err, content)
 }
 
-// download reads a file as far as it comes.
+// download reads a file as far as possible.
 func (w *filing) download(t testing.TB, uuid string) (answer, error) {
 	t.Helper()
 	return w.do(t.Context(), http.MethodGet, "/v1/files/"+uuid, nil)
 }
 
-// has checks that a file can be downloaded as it was uploaded.
+// has checks that a download returns the uploaded content.
 func (w *filing) has(t testing.TB, uuid string, content []byte) {
 	t.Helper()
 	a, err := w.download(t, uuid)
@@ -186,8 +186,8 @@ func (w *filing) listed(t testing.TB) []fileRecord {
 	return page.Items
 }
 
-// stored returns the paths of everything in the place but the marker: blobs, and under
-// names with a dot what uploads left behind that were cut off.
+// stored returns the paths of all files in the blob store except the marker: blobs, and leftovers of interrupted uploads,
+// whose names contain a dot.
 func (p *place) stored(t testing.TB) (blobs, leftovers []string) {
 	t.Helper()
 	err := filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
@@ -211,7 +211,7 @@ func (p *place) stored(t testing.TB) (blobs, leftovers []string) {
 	return blobs, leftovers
 }
 
-// age makes a file of the place two days old.
+// age makes stored files two days old.
 func age(t testing.TB, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -222,7 +222,7 @@ func age(t testing.TB, paths ...string) {
 	}
 }
 
-// bytesOf returns n bytes that no other seed has.
+// bytesOf returns n bytes that are unique to the seed.
 func bytesOf(seed byte, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -231,7 +231,7 @@ func bytesOf(seed byte, n int) []byte {
 	return b
 }
 
-// What is uploaded, by either way, is told to webhooks and given back as it was.
+// Files that are uploaded either way are reported to webhooks and downloaded unchanged.
 func TestFiles(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t, "--max-upload", "8MB")
@@ -263,7 +263,7 @@ func TestFiles(t *testing.T) {
 		if !hashes[one.SHA256] || !hashes[two.SHA256] {
 			t.Errorf("webhooks told of %v", hashes)
 		}
-		if strings.HasPrefix(w.dsn, "postgres") { // another node gives out the same files
+		if strings.HasPrefix(w.dsn, "postgres") { // another node serves the same files
 			node := execute(t, w.dsn, w.place.env, w.place.flags...).started(t)
 			other := &filing{client: newClient(t, node.url, w.key)}
 			other.has(t, one.UUID, small)
@@ -278,8 +278,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// A blob that is changed or lost on the disk is found, never given out as if it
-// were whole, and named by verify.
+// A blob that was changed or lost on the disk is detected, never served as intact, and listed by verify.
 func TestDamagedFiles(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t)
@@ -309,7 +308,7 @@ func TestDamagedFiles(t *testing.T) {
 	})
 }
 
-// damage changes what is stored of a file.
+// damage changes the stored bytes of a file.
 func (w *filing) damage(t testing.TB, uuid string, edit func([]byte) []byte) {
 	t.Helper()
 	blobs, _ := w.stored(t)
@@ -334,8 +333,7 @@ func (w *filing) damage(t testing.TB, uuid string, edit func([]byte) []byte) {
 	t.Fatalf("no blob of the file %s", uuid)
 }
 
-// A server that is killed during uploads leaves no file that isn't whole, and
-// nothing that a sweep does not remove.
+// A server that is killed during uploads leaves no incomplete file, and nothing that a sweep doesn't remove.
 func TestFilesSurviveKill(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t)
@@ -360,7 +358,7 @@ func TestFilesSurviveKill(t *testing.T) {
 	})
 }
 
-// cutOff kills the server when it has taken n bytes of an upload.
+// cutOff kills the server when it has read n bytes of an upload.
 func (w *filing) cutOff(t testing.TB, n int) {
 	t.Helper()
 	r, body := io.Pipe()
@@ -382,8 +380,7 @@ func (w *filing) cutOff(t testing.TB, n int) {
 	}
 }
 
-// sweepsUp plants an orphan beside what is there and checks that a sweep removes
-// what is old and belongs to no file, and nothing else.
+// sweepsUp adds an orphan and checks that a sweep removes only old bytes that belong to no file.
 func (w *filing) sweepsUp(t testing.TB, files int) {
 	t.Helper()
 	const orphan = "01900000-0000-7000-8000-0000000000ab"

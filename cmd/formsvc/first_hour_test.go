@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// The first start on an empty store makes an account and shows its key, once.
+// The first start on an empty database creates an account and prints its key once.
 func TestFirstStartPrintsAccountAndKeyOnce(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -51,8 +51,7 @@ func TestFirstStartPrintsAccountAndKeyOnce(t *testing.T) {
 	})
 }
 
-// A campaign, a webhook, a response, a status: what the first hour with the
-// service is made of.
+// A new user's first hour: a campaign, a webhook, a response, a status.
 func TestResponseAndStatusArriveAtWebhook(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -95,8 +94,8 @@ var (
 	uuidPattern      = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 )
 
-// checkPayload checks a delivery: the members of the specification with their
-// types, then that there is nothing but those and the contract's additions.
+// checkPayload checks a delivery: the fields of the specification with their types, and that there are no others except
+// the contract's additions.
 func checkPayload(
 	t testing.TB, got *webhooktest.Received, name, campaign string, response, extra map[string]any,
 ) {
@@ -137,7 +136,7 @@ func checkPayload(
 	}
 }
 
-// checkResponse checks the members of a response that the specification lists.
+// checkResponse checks the fields of a response that the specification lists.
 func checkResponse(t testing.TB, v any) {
 	t.Helper()
 	r, _ := v.(map[string]any)

@@ -8,15 +8,14 @@ import (
 	"time"
 )
 
-// A span is a length of time on the command line: as in Go, such as 90m, or with
-// days before that, such as 30d or 1d12h.
+// A span is a duration on the command line: as in Go, such as 90m, or with days in front, such as 30d or 1d12h.
 type span time.Duration
 
 const day = 24 * time.Hour
 
 // UnmarshalText reads a span, which must be positive.
 func (s *span) UnmarshalText(text []byte) error {
-	bad := fmt.Errorf("%q is not a length of time such as 30d, 1d12h or 90m", text)
+	bad := fmt.Errorf("%q is not a duration such as 30d, 1d12h or 90m", text)
 	days, rest, found := strings.Cut(string(text), "d")
 	if !found {
 		days, rest = "0", days
@@ -44,7 +43,7 @@ func (s *span) UnmarshalText(text []byte) error {
 // byteSize is a number of bytes on the command line: 100MB, 1.5GB, 64MiB, 4096.
 type byteSize int64
 
-// units are powers of ten, as in the specification's "1 MB", or with an i of two.
+// units returns the factor of a suffix: powers of ten, as in the specification's "1 MB", or of two with an i.
 func units(suffix string) (float64, bool) {
 	switch strings.ToUpper(suffix) {
 	case "", "B":

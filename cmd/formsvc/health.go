@@ -3,28 +3,30 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
 type healthCmd struct {
-	Addr           string        `default:"127.0.0.1:8080" help:"Where the server listens."`
-	TLSCert        string        `name:"tls-cert" placeholder:"FILE" help:"As the server has it: then it is asked over HTTPS."`
-	AutocertDomain []string      `name:"autocert-domain" placeholder:"DOMAIN" help:"As the server has it: then it is asked over HTTPS."`
-	Timeout        time.Duration `default:"5s" help:"How long to wait for the answer."`
+	Addr           string        `default:"127.0.0.1:8080" help:"Address that the server listens on."`
+	TLSCert        string        `name:"tls-cert" placeholder:"FILE" help:"The server's --tls-cert; if set, the check uses HTTPS."`
+	AutocertDomain []string      `name:"autocert-domain" placeholder:"DOMAIN" help:"The server's --autocert-domain; if set, the check uses HTTPS."`
+	Timeout        time.Duration `default:"5s" help:"How long to wait for the response."`
 }
 
-// Run asks the server on this machine whether it is ready, and fails if it is not. Its
-// certificate is not checked: whoever listens there is who was started there.
+// Run prints whether the server on this machine is ready or degraded, and fails if it is neither. It doesn't check the certificate: on this machine, the listener is
+// the server that was started.
 func (c *healthCmd) Run(ctx context.Context, std streams) error {
 	host, port, err := net.SplitHostPort(c.Addr)
 	if err != nil {
 		return usageError{fmt.Errorf("--addr: %w", err)}
 	}
-	switch host { // who listens on all addresses is on these, too
+	switch host { // a server on all addresses also listens on these
 	case "", "0.0.0.0":
 		host = "127.0.0.1"
 	case "::":
@@ -43,7 +45,7 @@ func (c *healthCmd) Run(ctx context.Context, std streams) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--addr: %w", err)}
 	}
-	// A proxy is not asked, whatever the environment says.
+	// This ignores any proxy in the environment.
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -57,6 +59,16 @@ func (c *healthCmd) Run(ctx context.Context, std streams) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server is not ready: %s %s", resp.Status, answer)
 	}
-	_, err = fmt.Fprintln(std.out, "ready")
+	var state struct {
+		Status     string   `json:"status"`
+		Components []string `json:"components"`
+	}
+	if err := json.Unmarshal(answer, &state); err != nil {
+		return fmt.Errorf("what listens at %s is not formsvc: %w", c.Addr, err)
+	}
+	if len(state.Components) > 0 {
+		state.Status += ": " + strings.Join(state.Components, ", ")
+	}
+	_, err = fmt.Fprintln(std.out, state.Status)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// delivery is a delivery as "webhooks deliveries --json" prints it.
+// delivery is a delivery in the output of "webhooks deliveries --json".
 type delivery struct {
 	UUID, WebhookUUID, EventUUID, Event, State string
 	Test                                       bool
@@ -26,13 +26,13 @@ type delivery struct {
 	}
 }
 
-// deliveries lists what was sent to a webhook, newest first.
+// deliveries lists the deliveries of a webhook, newest first.
 func deliveries(t testing.TB, dsn, uuid string, flags ...string) []delivery {
 	t.Helper()
 	return decoded[delivery](t, manage(t, dsn, append([]string{"webhooks", "deliveries", uuid, "--json", "--limit", "1000"}, flags...)...))
 }
 
-// decoded reads records that were printed as JSON.
+// decoded parses records that were printed as JSON.
 func decoded[T any](t testing.TB, out string) (list []T) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -45,9 +45,8 @@ func decoded[T any](t testing.TB, out string) (list []T) {
 	return list
 }
 
-// A test event comes at once, marked, signed and with the webhook's headers, and
-// the command says what became of it; also for a disabled webhook, and when the
-// receiver refuses it.
+// A test event arrives at once, marked, signed and with the webhook's headers, and the command prints its result. This also
+// works for a disabled webhook and a receiver that rejects it.
 func TestTestEvent(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		start(t, dsn)
@@ -82,8 +81,7 @@ func TestTestEvent(t *testing.T) {
 	})
 }
 
-// While a receiver takes its time, commands and API say since when a delivery is being
-// sent, and not when the attempt counts as lost.
+// While a receiver is slow, commands and API show since when a delivery is being sent, and no next attempt.
 func TestSendingSince(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		began := time.Now().Add(-time.Second)
@@ -113,7 +111,7 @@ func TestSendingSince(t *testing.T) {
 	})
 }
 
-// Without a server the command says so, instead of that the receiver failed.
+// Without a server, the command says so, and doesn't blame the receiver.
 func TestTestEventWithoutServer(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
@@ -128,8 +126,7 @@ func TestTestEventWithoutServer(t *testing.T) {
 	arrivals(t, r, 1) // it is sent when one runs
 }
 
-// Deliveries can be listed by state and sent again, one or all that failed, with
-// the same bytes and identifiers.
+// Deliveries can be listed by state. One or all failed ones can be sent again with the same bytes and identifiers.
 func TestRedeliver(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "100ms")
@@ -172,8 +169,7 @@ func TestRedeliver(t *testing.T) {
 	})
 }
 
-// While it is disabled a webhook gets nothing, and nothing is made for it; what
-// waited comes when it is enabled.
+// A disabled webhook gets no requests and no new deliveries. Its pending deliveries arrive when it is enabled.
 func TestDisableAndEnable(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "3s")
@@ -206,8 +202,7 @@ func TestDisableAndEnable(t *testing.T) {
 	})
 }
 
-// Subscribing twice is harmless: it prints the webhook there is, without its
-// secret, and says so.
+// Creating the same webhook twice prints the existing one without its secret, and says so.
 func TestSubscribeTwice(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		manage(t, dsn, "accounts", "create", "default")
@@ -235,8 +230,8 @@ func TestSubscribeTwice(t *testing.T) {
 	})
 }
 
-// Errors name what is wrong.
-func TestWebhookCommandsNameWhatIsWrong(t *testing.T) {
+// Errors name the mistake.
+func TestWebhookCommandsNameTheMistake(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
 	s := start(t, dsn)
@@ -289,8 +284,7 @@ func TestWebhookCommandsNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is managed by commands shows in the API of the running server, and the
-// other way round, within 2 seconds.
+// Changes by commands show in the API of the running server within 2 seconds, and vice versa.
 func TestWebhookCommandsBesideARunningServer(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -326,7 +320,7 @@ func equalJSON(a, b any) bool {
 	return string(x) == string(y)
 }
 
-// Accounts have a contact, which can be set and taken away.
+// The contact of an account can be set and removed.
 func TestAccountContact(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		made := object(t, []byte(manage(t, dsn, "accounts", "create", "Acme", "--contact", "ops@example.com", "--json")))

@@ -26,14 +26,13 @@ func (c *client) once(ctx context.Context, path, key string, body []byte, edit f
 	return c.answered(req)
 }
 
-// callers are clients, and what they know of the calls they made. They are safe for
-// concurrent use.
+// callers records the calls of clients and their responses. It is safe for concurrent use.
 type callers struct {
 	campaign string
 
 	mu    sync.Mutex
 	sent  []string          // every key that was used
-	acked map[string]answer // by key: the first whole answer
+	acked map[string]answer // by key: the first complete response
 }
 
 func (k *callers) acknowledged() int {
@@ -51,7 +50,7 @@ func (k *callers) body(t testing.TB, key string) []byte {
 	return b
 }
 
-// work creates responses, each with a key of its own, until a request gets no answer.
+// work creates responses, each with its own key, until a request gets no response.
 func (k *callers) work(t testing.TB, c *client, name string) {
 	for i := 0; ; i++ {
 		key := fmt.Sprint(name, "-", i)
@@ -72,9 +71,8 @@ func (k *callers) work(t testing.TB, c *client, name string) {
 	}
 }
 
-// Clients that got no answer since the server was killed send the same again: what was
-// done is not done twice, whether its answer arrived or not.
-func TestKilledCallsAreDoneOnce(t *testing.T) {
+// After a kill, clients repeat the calls that got no response. No call is done twice, whether its response arrived or not.
+func TestRetriedCallsAfterKillAreDoneOnce(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
 		key := s.firstKey(t)
@@ -110,7 +108,7 @@ func (k *callers) again(t *testing.T, c *client) {
 		uuids[key] = path.Base(a.header.Get("Location"))
 		first, acked := k.acked[key]
 		if replayed := a.header.Get("Idempotent-Replayed") == "true"; replayed && !acked {
-			done++ // although nobody was told
+			done++ // although its response was lost
 		} else if acked && (!replayed || !bytes.Equal(a.body, first.body)) {
 			t.Errorf("%s: replayed: %t, %s after %s", key, replayed, a.body, first.body)
 		}
@@ -127,8 +125,8 @@ func (k *callers) again(t *testing.T, c *client) {
 	t.Logf("%d calls were done without an answer", done)
 }
 
-// Two processes on one database are sent the same at once: one of them does it.
-func TestTwoNodesDoItOnce(t *testing.T) {
+// Of two processes on one database that get the same call at once, one does it.
+func TestSameCallOnTwoNodesIsDoneOnce(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		first := start(t, dsn)
 		key := first.firstKey(t)

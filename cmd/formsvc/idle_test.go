@@ -14,10 +14,9 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// A server with nothing to do asks the database about once a second, so that
-// many of them can share one. This is counted on the wire, on Postgres, where
-// the driver makes two of each by asking first whether the connection still works.
-func TestIdleServerLeavesTheDatabaseAlone(t *testing.T) {
+// An idle server queries the database about once a second, so that many servers can share one. The test counts on the wire,
+// on Postgres, where the driver doubles each query by checking the connection first.
+func TestIdleServerRarelyQueriesTheDatabase(t *testing.T) {
 	t.Parallel()
 	const most = 3 // a second
 	dsn, queries := countQueries(t, postgrestest.DSN(t))
@@ -27,10 +26,10 @@ func TestIdleServerLeavesTheDatabaseAlone(t *testing.T) {
 	hook(t, dsn, r.URL(), "all")
 	c.submit(t, c.campaign(t, "Idle"), "x")
 	arrivals(t, r, 1)
-	// What the work leaves behind takes as long as it takes.
+	// Cleaning up after the work takes an unknown time.
 	for tries := 1; ; tries++ {
 		before, began := queries.Load(), time.Now()
-		time.Sleep(5 * time.Second) // what is counted
+		time.Sleep(5 * time.Second) // the measured period
 		n, took := queries.Load()-before, time.Since(began)
 		t.Logf("%d queries in %v", n, took)
 		if float64(n) <= most*took.Seconds() {
@@ -42,8 +41,8 @@ func TestIdleServerLeavesTheDatabaseAlone(t *testing.T) {
 	}
 }
 
-// countQueries puts a proxy before a Postgres server. It returns the data source
-// name through the proxy and the number of answered queries so far.
+// countQueries puts a proxy in front of a Postgres server. It returns the data source name through the proxy and the number
+// of queries so far.
 func countQueries(t testing.TB, dsn string) (string, *atomic.Int64) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -73,8 +72,7 @@ func countQueries(t testing.TB, dsn string) (string, *atomic.Int64) {
 	return u.String(), n
 }
 
-// proxy passes one connection on and counts the messages ReadyForQuery from the
-// server: one ends the answer to each query.
+// proxy forwards one connection and counts the server's ReadyForQuery messages, one for each query.
 func proxy(client net.Conn, target string, n *atomic.Int64) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", target)
@@ -88,7 +86,7 @@ func proxy(client net.Conn, target string, n *atomic.Int64) {
 	}()
 	from := bufio.NewReader(server)
 	for {
-		head, err := from.Peek(5) // the type, and the length of what follows it
+		head, err := from.Peek(5) // the type and the length
 		if err != nil {
 			return
 		}

@@ -17,30 +17,28 @@ import (
 	"time"
 )
 
-// An inbox is a webhook receiver that counts what arrives, for more deliveries
-// than one would want to keep. It is safe for concurrent use.
+// An inbox is a webhook receiver that counts deliveries without keeping them. It is safe for concurrent use.
 type inbox struct {
 	url string
-	// delay is the longest that an answer takes; each takes its own time.
+	// delay is the maximum response time; each response takes a random part of it.
 	delay time.Duration
-	// refuse makes it refuse a part of the first attempts, so that there are
-	// retries as well.
+	// refuse makes it reject some first attempts, so that there are retries.
 	refuse bool
-	// gate, if it is not nil, holds every answer until it is closed.
+	// gate, if not nil, holds every response until it is closed.
 	gate chan struct{}
 	held atomic.Int64 // requests that are or were held
 
 	mu      sync.Mutex
-	arrived map[happening]int // how often each was taken
+	arrived map[happening]int // how often each was accepted
 	markers map[string]string // by response: the marker in its response.created
 	bodies  map[string][sha256.Size]byte
 	faults  []string
 }
 
-// A happening is what a response's event tells.
+// A happening is the type and the response of an event.
 type happening struct{ event, response string }
 
-// newInbox starts an inbox for what is signed with secret.
+// newInbox starts an inbox for deliveries that are signed with secret.
 func newInbox(t testing.TB, delay time.Duration, refuse bool) *inbox {
 	t.Helper()
 	b := &inbox{
@@ -53,7 +51,7 @@ func newInbox(t testing.TB, delay time.Duration, refuse bool) *inbox {
 	return b
 }
 
-// ServeHTTP takes a delivery. It is counted before it is answered.
+// ServeHTTP receives a delivery. It counts it before it responds.
 func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -68,11 +66,11 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if b.delay > 0 {
-		time.Sleep(rand.N(b.delay)) // a receiver that does something
+		time.Sleep(rand.N(b.delay)) // simulates work
 	}
 }
 
-// take counts a delivery and returns the status to answer.
+// take counts a delivery and returns the status to respond with.
 func (b *inbox) take(body []byte, header http.Header) int {
 	var e event
 	err := json.Unmarshal(body, &e)
@@ -108,20 +106,19 @@ func (b *inbox) fault(format string, args ...any) {
 	b.faults = append(b.faults, fmt.Sprintf(format, args...))
 }
 
-// missing returns those of want that have not arrived.
+// missing returns the events of want that have not arrived.
 func (b *inbox) missing(want []happening) []happening {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(want), func(h happening) bool { return b.arrived[h] > 0 })
 }
 
-// wait waits until everything in want has arrived. It gives up when nothing new
-// arrives for long: how fast they arrive is not what is tested here.
+// wait waits until everything in want has arrived. It fails if nothing new arrives for long, but doesn't test the speed.
 func (b *inbox) wait(t testing.TB, want []happening) {
 	t.Helper()
 	missing, progress := b.missing(want), time.Now()
 	for len(missing) > 0 && time.Since(progress) < patience {
-		time.Sleep(100 * time.Millisecond) // between two looks
+		time.Sleep(100 * time.Millisecond) // between two checks
 		before := len(missing)
 		if missing = b.missing(missing); len(missing) < before {
 			progress = time.Now()
@@ -135,9 +132,8 @@ func (b *inbox) wait(t testing.TB, want []happening) {
 	}
 }
 
-// check checks that nothing arrived but want, that every response.created told
-// of the response with that marker, and that no delivery was wrong. It returns
-// how many came more often than once.
+// check checks that only want arrived, that every response.created has the right marker, and that no delivery was invalid.
+// It returns the number of repeated deliveries.
 func (b *inbox) check(t testing.TB, want []happening, markers map[string]string) (repeated int) {
 	t.Helper()
 	b.mu.Lock()

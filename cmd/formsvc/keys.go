@@ -10,7 +10,7 @@ import (
 )
 
 type keysCmd struct {
-	Create keyCreateCmd `cmd:"" help:"Create a key and print its value, which is shown only here."`
+	Create keyCreateCmd `cmd:"" help:"Create a key and print its value, which is shown only once."`
 	List   keyListCmd   `cmd:"" help:"List the keys."`
 	Revoke keyRevokeCmd `cmd:"" help:"Revoke a key. Servers notice within 2 seconds."`
 }
@@ -21,7 +21,7 @@ type keyRecord struct {
 	Prefix      string               `json:"prefix"`
 	Permissions []formsvc.Permission `json:"permissions"`
 	CreatedAt   stamp                `json:"createdAt"`
-	LastUsedAt  stamp                `json:"lastUsedAt"` // to about a minute
+	LastUsedAt  stamp                `json:"lastUsedAt"` // accurate to about a minute
 	ExpiresAt   stamp                `json:"expiresAt"`
 	RevokedAt   stamp                `json:"revokedAt"`
 	Key         string               `json:"key,omitempty"`
@@ -37,11 +37,11 @@ type keyCreateCmd struct {
 	inAccount
 	output
 	Name        string        `required:"" help:"What the key is for."`
-	Permissions []string      `required:"" help:"Comma-separated permissions, or all."`
-	Expires     time.Duration `placeholder:"DUR" help:"How long the key works, such as 720h. Defaults to for ever."`
+	Permissions []string      `required:"" help:"Comma-separated permissions out of campaigns:read, campaigns:write, responses:read, responses:write, files:read, webhooks:read and webhooks:write; or all."`
+	Expires     time.Duration `placeholder:"DUR" help:"How long the key is valid, such as 720h. Defaults to no expiry."`
 }
 
-// Run creates a key. Its value alone goes to standard output.
+// Run creates a key. It prints only the value to standard output.
 func (c *keyCreateCmd) Run(ctx context.Context, g *global, std streams) error {
 	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
 		in := formsvc.KeyInput{Name: c.Name, Expires: c.Expires}
@@ -61,7 +61,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, g *global, std streams) error {
 			record.Key = value
 			return records(c.output, std.out, "", []keyRecord{record}, nil)
 		}
-		_, _ = fmt.Fprintf(std.err, "Key %s (%s). Its value is shown only now:\n", key.ID, key.Name)
+		_, _ = fmt.Fprintf(std.err, "Created key %s (%s). Its value is shown only once:\n", key.ID, key.Name)
 		_, err = fmt.Fprintln(std.out, value)
 		return err
 	})
@@ -89,7 +89,7 @@ func (c *keyListCmd) Run(ctx context.Context, g *global, std streams) error {
 
 type keyRevokeCmd struct {
 	inAccount
-	UUID string `arg:"" name:"uuid" help:"The key."`
+	UUID string `arg:"" name:"uuid" help:"UUID of the key."`
 }
 
 // Run revokes a key.

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// The list of keys says when each was last used, as far as a server has written it:
-// when it ends, it has.
+// The list of keys shows the last use that a server has written, at the latest when it stops.
 func TestLastUseIsListed(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)

@@ -14,19 +14,19 @@ import (
 	"testing"
 )
 
-// A ledger is what clients know about the responses they created, kept outside
-// of the program under test. It is safe for concurrent use.
+// A ledger records what clients know about the responses they created, outside of the program under test. It is safe for
+// concurrent use.
 type ledger struct {
 	campaign string
 
 	mu         sync.Mutex
-	intents    map[string]bool   // the marker of every response that was sent
-	acked      map[string]string // by marker: the UUID in the answer 201
+	intents    map[string]bool   // the marker of every sent response
+	acked      map[string]string // by marker: the UUID in the 201
 	completing map[string]bool   // by UUID: whether its completion was sent
-	completed  map[string]bool   // by UUID: whether that was answered 200
-	unanswered int               // how many got no byte of an answer, although there was a connection
-	cut        []string          // answers that began and did not end
-	faults     []string          // answers that break a promise
+	completed  map[string]bool   // by UUID: whether that returned 200
+	unanswered int               // requests on a connection that got no byte of a response
+	cut        []string          // responses that broke off
+	faults     []string          // wrong responses
 }
 
 func newLedger(campaign string) *ledger {
@@ -36,7 +36,7 @@ func newLedger(campaign string) *ledger {
 	}
 }
 
-// acknowledged returns how many responses were answered 201.
+// acknowledged returns how many creations returned 201.
 func (l *ledger) acknowledged() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,8 +53,7 @@ func (l *ledger) fault(format string, args ...any) {
 	l.note(func() { l.faults = append(l.faults, fmt.Sprintf(format, args...)) })
 }
 
-// work creates responses, one after the other, and completes some, until a
-// request gets no whole answer or a wrong one.
+// work creates responses one after the other and completes some, until a request gets no complete or a wrong response.
 func (l *ledger) work(ctx context.Context, c *client, name string) {
 	for i := 0; ; i++ {
 		uuid, ok := l.create(ctx, c, name+"-"+strconv.Itoa(i))
@@ -64,8 +63,8 @@ func (l *ledger) work(ctx context.Context, c *client, name string) {
 	}
 }
 
-// create sends one response, whose marker nobody may use again. The answer
-// counts from its first line on: that already is a promise.
+// create sends one response with a unique marker. The HTTP response counts from its status line on, which already
+// acknowledges the creation.
 func (l *ledger) create(ctx context.Context, c *client, marker string) (uuid string, ok bool) {
 	l.note(func() { l.intents[marker] = true })
 	begun := false
@@ -98,7 +97,7 @@ func (l *ledger) create(ctx context.Context, c *client, marker string) (uuid str
 	return uuid, true
 }
 
-// complete sets the status of a response that nobody else changes.
+// complete sets the status of a response that no other client changes.
 func (l *ledger) complete(ctx context.Context, c *client, uuid string) bool {
 	l.note(func() { l.completing[uuid] = true })
 	a, err := c.do(ctx, http.MethodPatch, responsePath(l.campaign, uuid), map[string]string{"status": "completed"})
@@ -111,9 +110,8 @@ func (l *ledger) complete(ctx context.Context, c *client, uuid string) bool {
 	return err == nil
 }
 
-// check compares the ledger with what the service has stored and returns what
-// has happened, as events tell it, and the marker of each response. Requests
-// that were not answered may have been carried out, once.
+// check compares the ledger with the stored responses. It returns the expected events and the marker of each response.
+// Requests without a response may have been carried out once.
 func (l *ledger) check(t testing.TB, c *client) (happened []happening, markers map[string]string) {
 	t.Helper()
 	stored := c.list(t, l.campaign)
@@ -151,8 +149,7 @@ func (l *ledger) check(t testing.TB, c *client) (happened []happening, markers m
 	return happened, markers
 }
 
-// checkStatus checks the status of a stored response and reports whether it is
-// completed.
+// checkStatus checks the status of a stored response and reports whether it is completed.
 func (l *ledger) checkStatus(t testing.TB, r *response) bool {
 	t.Helper()
 	switch {

@@ -18,18 +18,18 @@ import (
 type listenCmd struct {
 	inAccount
 	output
-	Secret   []string `sep:"none" help:"The webhook's secret; repeatable while it is being changed. Needed without --events, which generates one."`
-	Addr     string   `default:"127.0.0.1:8081" help:"Where to listen."`
-	Forward  string   `placeholder:"URL" help:"Send verified deliveries on to this address, unchanged, and answer as it does."`
-	Events   []string `help:"Make a webhook for these events, comma-separated types or all, and delete it at the end. Needs the data of the server, as \"formsvc webhooks\" does. Defaults to a webhook that you make."`
+	Secret   []string `sep:"none" help:"Secret of the webhook; repeatable during a rotation. Required without --events, which generates one."`
+	Addr     string   `default:"127.0.0.1:8081" help:"Address to listen on."`
+	Forward  string   `placeholder:"URL" help:"Forward verified deliveries unchanged to this URL, and return its response."`
+	Events   []string `help:"Create a webhook for these events (comma-separated types, or all) and delete it at the end. Needs access to the server's database, like \"formsvc webhooks\". Defaults to a webhook that you create."`
 	Campaign string   `placeholder:"UUID" help:"With --events, only events of this campaign. Defaults to all."`
 }
 
-// How long a delivery may take. The service gives up after 30 seconds.
+// Limits of a delivery. The service times out after 30 seconds.
 const (
 	forwardTimeout = 29 * time.Second
 	listenTimeout  = 35 * time.Second
-	maxForwarded   = 64 << 10 // bytes of an answer that are passed back
+	maxForwarded   = 64 << 10 // bytes of a response that are passed back
 )
 
 // Run receives deliveries until ctx ends.
@@ -52,7 +52,7 @@ func (c *listenCmd) Run(ctx context.Context, g *global, std streams) (err error)
 		if len(secrets) == 0 {
 			secrets = []string{hook.Secret}
 		}
-		_, _ = fmt.Fprintf(std.err, "Webhook %s sends events here until this ends; \"formsvc webhooks test\" tries it.\nIts secret is %s\n",
+		_, _ = fmt.Fprintf(std.err, "Created webhook %s, which is deleted when this command ends. Try it with \"formsvc webhooks test\".\nIts secret is %s\n",
 			hook.ID, hook.Secret)
 	}
 	verifier, err := webhook.NewVerifier(secrets, nil)
@@ -60,18 +60,18 @@ func (c *listenCmd) Run(ctx context.Context, g *global, std streams) (err error)
 		return usageError{fmt.Errorf("--secret: %w", err)}
 	}
 	l := &listener{verifier: verifier, secrets: len(secrets), forwardTo: c.Forward, out: std.out, json: c.JSON}
-	_, _ = fmt.Fprintf(std.err, "Listening on http://%s/. \"formsvc serve\" and \"formsvc webhooks create\" reach it with "+
-		"--webhook-allow 127.0.0.0/8. Ctrl-C ends.\n", socket.Addr())
+	_, _ = fmt.Fprintf(std.err, "Listening on http://%s/. \"formsvc serve\" and \"formsvc webhooks create\" need "+
+		"--webhook-allow 127.0.0.0/8 to reach it. Press Ctrl-C to stop.\n", socket.Addr())
 	return l.serve(ctx, socket)
 }
 
-// check refuses flags that can't be used, before anything is made.
+// check rejects unusable flags before anything is created.
 func (c *listenCmd) check() error {
 	if len(c.Secret) == 0 && len(c.Events) == 0 {
-		return usageError{errors.New("--secret of a webhook is needed, or --events to make one")}
+		return usageError{errors.New("--secret: name the secret of a webhook, or use --events to create a webhook")}
 	}
 	if c.Campaign != "" && len(c.Events) == 0 {
-		return usageError{errors.New("--campaign is for the webhook that --events makes")}
+		return usageError{errors.New("--campaign: needs --events")}
 	}
 	if len(c.Secret) > 0 {
 		if _, err := webhook.NewVerifier(c.Secret, nil); err != nil {
@@ -81,13 +81,13 @@ func (c *listenCmd) check() error {
 	if c.Forward != "" {
 		u, err := url.Parse(c.Forward)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return usageError{errors.New("--forward: want an absolute http or https URL")}
+			return usageError{errors.New("--forward: must be an absolute http or https URL")}
 		}
 	}
 	return nil
 }
 
-// A listener verifies deliveries, prints them and passes them on.
+// A listener verifies, prints and forwards deliveries.
 type listener struct {
 	verifier  *webhook.Verifier
 	secrets   int    // how many there are
@@ -95,15 +95,15 @@ type listener struct {
 	client    *http.Client
 	json      bool
 
-	mu  sync.Mutex // deliveries are printed one after the other
+	mu  sync.Mutex // serializes printing
 	out io.Writer
 }
 
-// serve takes deliveries until ctx ends.
+// serve receives deliveries until ctx ends.
 func (l *listener) serve(ctx context.Context, socket net.Listener) error {
 	transport := &http.Transport{
-		DisableCompression: true, // what is forwarded stays as it is
-		DisableKeepAlives:  true, // who develops restarts the program that is forwarded to
+		DisableCompression: true, // forwarded bodies stay unchanged
+		DisableKeepAlives:  true, // developers often restart the program that receives them
 	}
 	l.client = &http.Client{
 		Transport: transport, Timeout: forwardTimeout,
@@ -129,7 +129,7 @@ func (l *listener) serve(ctx context.Context, socket net.Listener) error {
 	return <-stopped
 }
 
-// ServeHTTP takes one delivery.
+// ServeHTTP receives one delivery.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seen := arrival{At: stamp{time.Now()}}
 	d, err := l.verifier.VerifyRequest(w, r)
@@ -149,7 +149,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		seen.forwardFailed(err)
 		l.print(&seen)
-		http.Error(w, "the address that \"formsvc listen\" forwards to does not answer", http.StatusBadGateway)
+		http.Error(w, "the URL of \"formsvc listen --forward\" does not respond", http.StatusBadGateway)
 		return
 	}
 	seen.forwarded(&answer, time.Since(begun))
@@ -167,7 +167,7 @@ type forwardAnswer struct {
 	body        []byte // its beginning
 }
 
-// forward sends a verified delivery on, with the headers and bytes that came.
+// forward sends a verified delivery to --forward with its original headers and bytes.
 func (l *listener) forward(r *http.Request, body []byte) (forwardAnswer, error) {
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, l.forwardTo, bytes.NewReader(body))
 	if err != nil {

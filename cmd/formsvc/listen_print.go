@@ -16,60 +16,58 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// maxPrinted is how much is shown to people of a text that nothing else bounds, in
-// bytes.
+// maxPrinted limits how many bytes of an otherwise unlimited text are shown.
 const maxPrinted = 1024
 
-// An arrival is a request that a listener got, as it is printed.
+// An arrival is a received request in the form in which it is printed.
 type arrival struct {
 	At           stamp           `json:"receivedAt"`
 	Verified     bool            `json:"verified"`
-	Error        *string         `json:"error"` // why it was refused
+	Error        *string         `json:"error"` // why it was rejected
 	Event        string          `json:"event"`
 	EventUUID    string          `json:"eventUuid"`
 	DeliveryUUID string          `json:"deliveryUuid"`
 	Attempt      int             `json:"attempt"`
 	SecretIndex  int             `json:"secretIndex"`  // which of the secrets verified it, from 0
-	Forwarded    *int            `json:"forwarded"`    // the status of the answer
-	ForwardError *string         `json:"forwardError"` // why there was none
+	Forwarded    *int            `json:"forwarded"`    // the status of the response
+	ForwardError *string         `json:"forwardError"` // why there was no response
 	DurationMS   *float64        `json:"durationMs"`   // of forwarding
 	Body         json.RawMessage `json:"body"`         // null if it is not JSON or was not read
 
-	text    []byte // the body as it came
-	answer  []byte // the beginning of what the address answered, unless it is 2xx
+	text    []byte // the body as received
+	answer  []byte // the beginning of the forwarded response, unless it is 2xx
 	secrets int    // how many there are
-	hint    string // what may be behind Error
+	hint    string // a likely cause of Error
 }
 
-// verified notes what a delivery says, verified with one of so many secrets.
+// verified records a delivery that was verified with one of this many secrets.
 func (a *arrival) verified(d *webhook.Delivery, secrets int) {
 	a.SecretIndex, a.secrets = d.SecretIndex, secrets
 	a.Verified, a.Event, a.EventUUID, a.DeliveryUUID, a.Attempt = true, string(d.Event), d.EventID, d.ID, d.Attempt
 	a.setBody(d.Body)
 }
 
-// refused notes what a request says that did not verify. Anybody may have sent
-// it.
+// refused records a request that didn't verify. Anyone may have sent it.
 func (a *arrival) refused(r *http.Request, err error) {
 	a.Error = orNull(err.Error())
 	switch {
 	case errors.Is(err, webhook.ErrMismatch):
-		a.hint = "it is signed with another secret than that of --secret, or the body was changed on its way"
+		a.hint = "it was signed with a secret other than --secret, or the body was changed on its way"
 	case errors.Is(err, webhook.ErrNoSignature):
-		a.hint = "it does not come from the service, or a proxy has removed the header"
+		a.hint = "it does not come from the service, or a proxy removed the header"
 	}
 	a.Event, a.DeliveryUUID = r.Header.Get(webhook.EventHeader), r.Header.Get(webhook.DeliveryHeader)
 	if errors.Is(err, webhook.ErrTooLarge) || errors.Is(err, webhook.ErrBody) {
 		return
 	}
-	// What was read already is there again; what was not is bounded like it.
+	// VerifyRequest restores what it read; the rest has the same limit.
 	body, err := io.ReadAll(io.LimitReader(r.Body, webhook.DefaultMaxBody+1))
 	if err == nil && len(body) <= webhook.DefaultMaxBody {
 		a.setBody(body)
 	}
 }
 
-// forwarded notes what the address that a delivery was sent on to answered.
+// forwarded records the response of the forwarding URL.
 func (a *arrival) forwarded(answer *forwardAnswer, took time.Duration) {
 	ms := milliseconds(took)
 	a.Forwarded, a.DurationMS = &answer.status, &ms
@@ -78,8 +76,7 @@ func (a *arrival) forwarded(answer *forwardAnswer, took time.Duration) {
 	}
 }
 
-// forwardFailed notes why there is no answer, without the address and its
-// password, if it has one.
+// forwardFailed records why there is no response, without the URL, which may contain a password.
 func (a *arrival) forwardFailed(err error) {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -94,13 +91,13 @@ func (a *arrival) setBody(body []byte) {
 	}
 }
 
-// print prints one arrival, whole.
+// print prints one arrival without interleaving.
 func (l *listener) print(a *arrival) {
 	var b bytes.Buffer
 	if l.json {
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
-		_ = enc.Encode(a) // its body is valid, so there is nothing that could fail
+		_ = enc.Encode(a) // can't fail: its body is valid
 	} else {
 		a.write(&b)
 	}
@@ -121,9 +118,9 @@ func (a *arrival) write(b *bytes.Buffer) {
 	case a.ForwardError != nil:
 		fmt.Fprintf(b, "%s, not forwarded: %s\n", a.how(), *a.ForwardError)
 	case a.Forwarded != nil:
-		fmt.Fprintf(b, "%s, forwarded and answered with %d in %.1fms\n", a.how(), *a.Forwarded, *a.DurationMS)
+		fmt.Fprintf(b, "%s, forwarded: status %d in %.1fms\n", a.how(), *a.Forwarded, *a.DurationMS)
 		if len(a.answer) > 0 {
-			fmt.Fprintf(b, "the answer: %s\n", bytes.TrimSpace(a.answer))
+			fmt.Fprintf(b, "response: %s\n", bytes.TrimSpace(a.answer))
 		}
 	default:
 		b.WriteString(a.how() + "\n")
@@ -136,7 +133,7 @@ func (a *arrival) write(b *bytes.Buffer) {
 	b.WriteString("\n\n")
 }
 
-// how says how a delivery was verified.
+// how describes how a delivery was verified.
 func (a *arrival) how() string {
 	if a.secrets > 1 {
 		return fmt.Sprintf("verified with secret %d of %d", a.SecretIndex+1, a.secrets)
@@ -144,8 +141,7 @@ func (a *arrival) how() string {
 	return "verified"
 }
 
-// printable escapes what would control a terminal or turn its text around.
-// Within JSON the result means the same.
+// printable escapes characters that control a terminal or reverse its text. Within JSON the result means the same.
 func printable(s string) string {
 	control := func(r rune) bool { return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) }
 	if strings.IndexFunc(s, control) < 0 {

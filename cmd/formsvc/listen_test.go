@@ -25,7 +25,7 @@ type listening struct {
 
 var listenPattern = regexp.MustCompile(`Listening on (http://\S+/)`)
 
-// listen starts "formsvc listen" for what is signed with secret.
+// listen starts "formsvc listen" for deliveries that are signed with secret.
 func listen(t testing.TB, flags ...string) *listening {
 	t.Helper()
 	return startListening(t, append([]string{"--addr", "127.0.0.1:0", "--secret", secret}, flags...)...)
@@ -57,7 +57,7 @@ func startListening(t testing.TB, flags ...string) *listening {
 	return l
 }
 
-// interrupt ends it as Ctrl-C does and returns its status.
+// interrupt ends it like Ctrl-C and returns its exit status.
 func (l *listening) interrupt(t testing.TB) int {
 	t.Helper()
 	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -74,7 +74,7 @@ func (l *listening) interrupt(t testing.TB) int {
 	return l.cmd.ProcessState.ExitCode()
 }
 
-// post sends a body with headers and returns the answer.
+// post sends a body with headers and returns the response.
 func post(t testing.TB, url string, header http.Header, body []byte) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
@@ -94,7 +94,7 @@ func post(t testing.TB, url string, header http.Header, body []byte) (status int
 	return resp.StatusCode, string(text)
 }
 
-// received is a delivery as "listen --json" prints it.
+// received is a delivery in the output of "listen --json".
 type received struct {
 	Verified                              bool
 	Error, Event, EventUUID, DeliveryUUID string
@@ -104,7 +104,7 @@ type received struct {
 	Body                                  map[string]any
 }
 
-// A server's deliveries are verified and printed, and a signal ends it.
+// "formsvc listen" verifies and prints a server's deliveries, and a signal ends it.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
@@ -132,9 +132,9 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// What does not verify is printed with the reason and not forwarded, and nothing
-// that anybody sends can control the terminal or fill the memory.
-func TestListenRefuses(t *testing.T) {
+// Requests that don't verify are printed with the reason and not forwarded. No request can control the terminal or fill the
+// memory.
+func TestListenRejectsUnverifiedRequests(t *testing.T) {
 	t.Parallel()
 	var forwarded atomic.Int64
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { forwarded.Add(1) }))
@@ -179,8 +179,7 @@ func TestListenRefuses(t *testing.T) {
 	}
 }
 
-// Verified deliveries are passed on as they came and answered as their receiver
-// does, and with 502 when there is none.
+// Verified deliveries are forwarded unchanged. The response is the receiver's, or 502 if there is none.
 func TestListenForwards(t *testing.T) {
 	t.Parallel()
 	var got []*http.Request

@@ -11,18 +11,17 @@ import (
 	"github.com/formsvc/toolkit/webhook/egress"
 )
 
-// listenPath tells the webhooks of "formsvc listen" from others with the same
-// host and port. It listens on every path.
+// listenPath distinguishes webhooks of "formsvc listen" from others with the same host and port. The command listens on
+// every path.
 const listenPath = "/formsvc-listen"
 
-// unsubscribeTimeout bounds how long the end of "formsvc listen" may take.
+// unsubscribeTimeout limits how long deleting the webhook at the end may take.
 const unsubscribeTimeout = 10 * time.Second
 
-// subscribe makes a webhook for what listens at addr, in place of one that a
-// listener has left there which was killed.
+// subscribe creates a webhook for the listener at addr. It replaces one that a killed listener left behind.
 func (c *listenCmd) subscribe(ctx context.Context, g *global, addr netip.AddrPort) (hook formsvc.Webhook, err error) {
 	ip := addr.Addr().Unmap()
-	if ip.IsUnspecified() { // everywhere, here too
+	if ip.IsUnspecified() { // all addresses, including this one
 		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	create := webhookCreateCmd{
@@ -36,7 +35,7 @@ func (c *listenCmd) subscribe(ctx context.Context, g *global, addr netip.AddrPor
 	if err != nil {
 		return hook, err
 	}
-	// Whether the server may send there is the server's to say.
+	// The server decides by its own flags whether it may send there.
 	policy, err := egress.New(&egress.Options{Allow: []netip.Prefix{netip.PrefixFrom(ip, ip.BitLen())}})
 	if err != nil {
 		return hook, err
@@ -64,13 +63,13 @@ func (c *listenCmd) subscribe(ctx context.Context, g *global, addr netip.AddrPor
 	return hook, err
 }
 
-// unsubscribe deletes the webhook, although ctx has ended.
+// unsubscribe deletes the webhook, even if ctx has ended.
 func (c *listenCmd) unsubscribe(ctx context.Context, g *global, hook *formsvc.Webhook) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTimeout)
 	defer cancel()
 	err := g.withService(ctx, func(svc *formsvc.Service) error { return svc.Webhooks.Delete(ctx, keyOf(hook)) })
 	if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
-		return fmt.Errorf("webhook %s is still there: %w", hook.ID, err)
+		return fmt.Errorf("webhook %s was not deleted; run \"formsvc webhooks delete\": %w", hook.ID, err)
 	}
 	return nil
 }

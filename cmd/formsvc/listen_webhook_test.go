@@ -10,8 +10,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// With --events it makes its own webhook, and deletes it when it ends.
-func TestListenMakesAWebhook(t *testing.T) {
+// With --events, "formsvc listen" creates a webhook, and deletes it when it ends.
+func TestListenCreatesAndDeletesWebhook(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
 		c := newClient(t, s.url, s.firstKey(t))
@@ -38,7 +38,7 @@ func TestListenMakesAWebhook(t *testing.T) {
 		}
 		c.submit(t, campaign, "x")
 		eventually(t, "it prints the delivery", func() bool { return strings.HasSuffix(l.out.String(), "\n\n") })
-		for _, want := range []string{"response.created", "\nverified, forwarded and answered with 500 in ", "\nthe answer: no such table\n"} {
+		for _, want := range []string{"response.created", "\nverified, forwarded: status 500 in ", "\nresponse: no such table\n"} {
 			if !strings.Contains(l.out.String(), want) {
 				t.Errorf("it does not print %q:\n%s", want, l.out.String())
 			}
@@ -55,9 +55,9 @@ func TestListenMakesAWebhook(t *testing.T) {
 	})
 }
 
-// What a killed one has left is replaced by the next one there, whatever it
-// listened to, and a secret can be chosen.
-func TestListenReplacesWhatIsLeft(t *testing.T) {
+// The webhook that a killed command left behind is replaced by the next command, even with other events. The secret can be
+// chosen.
+func TestListenReplacesLeftoverWebhook(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
 	flags := on(t, dsn, []string{"--addr", freeAddrs(t, 1)[0]})
@@ -87,7 +87,7 @@ func TestListenReplacesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// Flags that can't be used make nothing.
+// Unusable flags create nothing.
 func TestListenFlags(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
@@ -103,7 +103,7 @@ func TestListenFlags(t *testing.T) {
 		{[]string{"--secret", ""}, 2, "--secret"},
 		{[]string{"--events", "all", "--secret", ""}, 2, "--secret"},
 		{[]string{"--events", "all", "--secret", strings.Repeat("x", 257)}, 1, "secret"},
-		{[]string{"--events", "response.deleted"}, 1, "/events/0"},
+		{[]string{"--events", "response.removed"}, 1, "/events/0"},
 		{[]string{"--events", "all", "--campaign", "x"}, 2, "--campaign"},
 		{[]string{"--secret", secret, "--campaign", "0193bb79-f340-7000-8000-000000000001"}, 2, "--campaign"},
 		{[]string{"--events", "all", "--forward", "localhost:3000"}, 2, "--forward"},

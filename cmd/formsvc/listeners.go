@@ -11,10 +11,10 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// maxStreams is how many requests one connection of HTTP/2 may have under way.
+// maxStreams limits the concurrent requests of one HTTP/2 connection.
 const maxStreams = 100
 
-// listeners are where a server listens.
+// listeners are the open sockets of a server.
 type listeners struct {
 	api       net.Listener
 	redirects net.Listener // nil without --redirect-addr
@@ -45,8 +45,7 @@ func (c *serveCmd) listen(ctx context.Context) (l listeners, err error) {
 	return l, nil
 }
 
-// bounded returns the listeners with a bound for the connections that the public may
-// have open at each.
+// bounded limits the connections that the public may have open at each listener.
 func (l listeners) bounded(n int) listeners {
 	l.api = netutil.LimitListener(l.api, n)
 	if l.redirects != nil {
@@ -55,7 +54,7 @@ func (l listeners) bounded(n int) listeners {
 	return l
 }
 
-// close closes what is open.
+// close closes the open listeners.
 func (l listeners) close() {
 	for _, x := range []net.Listener{l.api, l.redirects, l.scrapes} {
 		if x != nil {
@@ -64,7 +63,7 @@ func (l listeners) close() {
 	}
 }
 
-// server returns a server that lets no client take longer than it may.
+// server returns a server with time limits for clients.
 func (n *node) server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
@@ -73,7 +72,7 @@ func (n *node) server(h http.Handler) *http.Server {
 	}
 }
 
-// serve answers requests until the server is shut down, and then returns nil.
+// serve handles requests until the server is shut down, and then returns nil.
 func (n *node) serve(server *http.Server, l net.Listener) error {
 	var err error
 	if n.certs != nil {
@@ -88,7 +87,7 @@ func (n *node) serve(server *http.Server, l net.Listener) error {
 	return err
 }
 
-// serveUntil answers requests until ctx ends, and then returns nil.
+// serveUntil handles requests until ctx ends, and then returns nil.
 func serveUntil(ctx context.Context, server *http.Server, l net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(l); ctx.Err() == nil {

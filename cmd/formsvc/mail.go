@@ -15,12 +15,10 @@ import (
 	"github.com/wneessen/go-mail"
 )
 
-// mailTimeout bounds everything that one mail takes: a server that hangs must
-// not hold up the others for longer.
+// mailTimeout limits the whole sending of one mail, so that a hanging server doesn't delay others for longer.
 const mailTimeout = 15 * time.Second
 
-// A mailer sends mail through one SMTP server, with a connection for each. It is
-// safe for concurrent use.
+// A mailer sends mail through one SMTP server, with one connection per mail. It is safe for concurrent use.
 type mailer struct {
 	host           string
 	port           int
@@ -29,17 +27,16 @@ type mailer struct {
 	user, password string
 	from           string
 	timeout        time.Duration
-	roots          *x509.CertPool // whom to trust; nil means the system's
+	roots          *x509.CertPool // trusted authorities; nil means the system's
 }
 
-// newMailer reads the address of a server, smtp://USER:PASSWORD@HOST:PORT or
-// smtps://…, and the sender. Its errors do not repeat the address, which has a
-// password in it.
+// newMailer parses the address of a server, smtp://USER:PASSWORD@HOST:PORT or smtps://…, and the sender. Its errors don't
+// repeat the address, which contains a password.
 func newMailer(address, from string) (*mailer, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || (u.Path != "" && u.Path != "/") || u.Fragment != "" {
-		return nil, errors.New("--smtp: want smtp://USER:PASSWORD@HOST:PORT or smtps://…; " +
-			"special characters of the password are written as in URLs (%40 for @)")
+		return nil, errors.New("--smtp: must be smtp://USER:PASSWORD@HOST:PORT or smtps://…; " +
+			"percent-encode special characters in the password (%40 for @)")
 	}
 	m := &mailer{host: u.Hostname(), from: from, timeout: mailTimeout}
 	switch u.Scheme {
@@ -58,23 +55,23 @@ func newMailer(address, from string) (*mailer, error) {
 	if u.User != nil {
 		m.user = u.User.Username()
 		if m.password, _ = u.User.Password(); m.user == "" || m.password == "" {
-			return nil, errors.New("--smtp: a user name needs a password, and a password a user name")
+			return nil, errors.New("--smtp: set both a user name and a password, or neither")
 		}
 	}
 	if m.startTLS, err = startTLS(u.Query(), m.tls); err != nil {
 		return nil, err
 	}
 	if _, err := netmail.ParseAddress(from); err != nil {
-		return nil, fmt.Errorf("--mail-from: %q is not an e-mail address; --smtp needs one to send from", from)
+		return nil, fmt.Errorf("--mail-from: %q is not an e-mail address; --smtp needs a sender", from)
 	}
 	return m, nil
 }
 
-// startTLS reads the parameter of that name.
+// startTLS parses the parameter starttls.
 func startTLS(query url.Values, implicit bool) (mail.TLSPolicy, error) {
 	for name := range query {
 		if name != "starttls" || implicit {
-			return 0, fmt.Errorf("--smtp: the parameter %q is not known; smtp:// takes starttls", name)
+			return 0, fmt.Errorf("--smtp: unknown parameter %q; smtp:// takes starttls", name)
 		}
 	}
 	switch query.Get("starttls") {
@@ -88,7 +85,7 @@ func startTLS(query url.Values, implicit bool) (mail.TLSPolicy, error) {
 	return 0, errors.New("--smtp: starttls must be required, optional or off")
 }
 
-// send sends a text. It returns nil as soon as the server has taken it.
+// send sends a text. It returns nil once the server has accepted it.
 func (m *mailer) send(ctx context.Context, to, subject, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel() // also closes the connection, see dial
@@ -106,7 +103,7 @@ func (m *mailer) send(ctx context.Context, to, subject, text string) error {
 	if err != nil {
 		return err
 	}
-	// A server that takes the mail and then fails to say goodbye has taken it.
+	// A failure after the server accepted the mail, such as on QUIT, doesn't matter.
 	if err = client.DialAndSendWithContext(ctx, msg); err != nil && !msg.IsDelivered() {
 		return err
 	}
@@ -123,7 +120,7 @@ func (m *mailer) client(ctx context.Context) (*mail.Client, error) {
 		}),
 	}
 	if m.tls {
-		options = append(options, mail.WithSSL()) // it is there already: no STARTTLS
+		options = append(options, mail.WithSSL()) // the connection has TLS already: no STARTTLS
 	}
 	if m.user != "" {
 		// PLAIN and LOGIN send nothing without TLS, except to this machine.
@@ -137,8 +134,8 @@ func (m *mailer) config() *tls.Config {
 	return &tls.Config{ServerName: m.host, RootCAs: m.roots, MinVersion: tls.VersionTLS12}
 }
 
-// dial connects. The connection is closed when ctx ends: the library leaves it
-// open when the server refuses, and does not look at ctx once it is connected.
+// dial connects. The connection is closed when ctx ends: the library leaves it open if the server refuses, and ignores ctx
+// once it is connected.
 func (m *mailer) dial(ctx, dialing context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(dialing, network, address)

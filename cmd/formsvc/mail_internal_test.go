@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/internal/smtptest"
 )
 
-// A mailTo returns a mailer for a server, with its login.
+// mailTo returns a mailer for a server with a login.
 func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *mailer {
 	t.Helper()
 	m, err := newMailer(scheme+"://"+login+s.Addr()+query, "Forms <forms@example.com>")
@@ -22,8 +22,7 @@ func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *mail
 	return m
 }
 
-// Mail arrives over each kind of connection, and a required one is not done
-// without.
+// Mail arrives over each kind of connection, and required TLS is enforced.
 func TestMailArrives(t *testing.T) {
 	t.Parallel()
 	login := smtptest.Options{User: "forms", Password: "p@ss:word"}
@@ -66,7 +65,7 @@ func TestMailArrives(t *testing.T) {
 	}
 }
 
-// checkMail checks the headers of a mail that was to have one too many.
+// checkMail checks the headers of a mail whose subject tried to inject one.
 func checkMail(t testing.TB, text string) {
 	t.Helper()
 	msg, err := mail.ReadMessage(strings.NewReader(text))
@@ -101,8 +100,7 @@ func closed(t testing.TB, s *smtptest.Server) {
 	}
 }
 
-// A server that refuses, lies or hangs is an error in good time, no mail and no
-// connection that stays open.
+// A server that refuses, lies or hangs causes an error in time, sends no mail and leaves no connection open.
 func TestMailFails(t *testing.T) {
 	t.Parallel()
 	login := smtptest.Options{User: "forms", Password: "right", StartTLS: true}
@@ -146,12 +144,12 @@ func TestMailFails(t *testing.T) {
 	}
 }
 
-// A password is not sent in the clear to what may be another machine.
+// A password is not sent unencrypted to another machine.
 func TestMailKeepsPasswordWithoutTLS(t *testing.T) {
 	t.Parallel()
 	s := smtptest.New(t, smtptest.Options{User: "forms", Password: "right"})
 	m := mailTo(t, s, "smtp", "forms:right@", "?starttls=off")
-	m.host = "::ffff:127.0.0.1" // this machine, but not by a name that says so
+	m.host = "::ffff:127.0.0.1" // this machine, but not recognizable as such
 	err := m.send(t.Context(), "ada@example.com", "Subject", "Text")
 	if err == nil || !strings.Contains(err.Error(), "unencrypted") || len(s.Mails()) != 0 {
 		t.Errorf("error %v, %d mails", err, len(s.Mails()))
@@ -179,17 +177,17 @@ func TestMailEndsWithContext(t *testing.T) {
 func TestMailAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"":                                   "want smtp://",
-		"mail.example.com":                   "want smtp://",
-		"mail.example.com:25":                "want smtp://",
+		"":                                   "must be smtp://",
+		"mail.example.com":                   "must be smtp://",
+		"mail.example.com:25":                "must be smtp://",
 		"http://mail.example.com":            "the scheme",
-		"smtp://":                            "want smtp://",
+		"smtp://":                            "must be smtp://",
 		"smtp://mail.example.com:0":          "the port",
 		"smtp://mail.example.com:70000":      "the port",
-		"smtp://secret@mail.example.com":     "needs a password",
+		"smtp://secret@mail.example.com":     "set both a user name and a password",
 		"smtp://:secret@mail.example.com":    "a user name",
-		"smtp://mail.example.com/secret":     "want smtp://",
-		"smtp://u:secret%zz@mail.example":    "want smtp://",
+		"smtp://mail.example.com/secret":     "must be smtp://",
+		"smtp://u:secret%zz@mail.example":    "must be smtp://",
 		"smtp://mail.example.com?tls=secret": `"tls"`,
 		"smtp://mail.example.com?starttls=x": "starttls must be",
 		"smtps://mail.example.com?starttls=": `"starttls"`,

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -21,29 +22,26 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the next one ends the program at once.
+	// After the first signal, the next one ends the program at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// streams are where a command reads and writes. Standard output carries only
-// what a script would want to read.
+// streams are the standard streams of a command. Standard output carries only what a script would read.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// errSilent ends a command with status 1 when it has said why.
+// errSilent ends a command with status 1 after it has printed why.
 var errSilent = errors.New("")
 
-// usageError ends a command with status 2: the value of a flag or an argument
-// can't be used.
+// usageError ends a command with status 2: a flag or an argument is invalid.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// run runs one command and returns its exit status: 0, 1 when it failed, 2 when
-// it was not understood.
+// run runs one command and returns its exit status: 0, 1 if it failed, 2 if the command line is invalid.
 func run(ctx context.Context, args []string, std streams) int {
 	var commands cli
 	status := -1
@@ -62,8 +60,8 @@ func run(ctx context.Context, args []string, std streams) int {
 		return 2
 	}
 	if err := command.Run(&commands.global); err != nil {
-		if !errors.Is(err, errSilent) {
-			_, _ = fmt.Fprintln(std.err, "formsvc:", err)
+		if !errors.Is(err, errSilent) { // errors of package formsvc have the prefix already
+			_, _ = fmt.Fprintln(std.err, "formsvc:", strings.TrimPrefix(err.Error(), "formsvc: "))
 		}
 		if _, ok := errors.AsType[usageError](err); ok {
 			return 2
@@ -73,7 +71,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	return 0
 }
 
-// newParser returns what reads command lines.
+// newParser returns the parser of command lines.
 func newParser(commands *cli, opts ...kong.Option) (*kong.Kong, error) {
 	return kong.New(commands, append(opts, kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
 		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), failpointsCommand())...)
@@ -87,24 +85,25 @@ type cli struct {
 	Serve        serveCmd        `cmd:"" help:"Serve the API and deliver webhooks."`
 	Accounts     accountsCmd     `cmd:"" help:"Create and list accounts."`
 	Keys         keysCmd         `cmd:"" help:"Create, list and revoke API keys."`
-	SettingsLink settingsLinkCmd `cmd:"" name:"settings-link" help:"Print a link that signs in to the settings of an account, once."`
-	Webhooks     webhooksCmd     `cmd:"" help:"Manage webhooks, and see and repeat what was sent to them."`
-	Files        filesCmd        `cmd:"" help:"Find files that are damaged, and remove stored bytes that belong to no file."`
-	Export       exportCmd       `cmd:"" help:"Write the responses of a campaign, as CSV or NDJSON."`
-	Erase        eraseCmd        `cmd:"" help:"Remove what an account has of a person; with --dry-run, say what there is."`
-	Retention    retentionCmd    `cmd:"" help:"Remove responses that are old."`
-	Audit        auditCmd        `cmd:"" help:"Show who did what: keys, webhooks, erasures."`
-	Backup       backupCmd       `cmd:"" help:"Copy the database, the uploaded files and the keys of the secrets, while servers go on."`
-	Restore      restoreCmd      `cmd:"" help:"Bring a backup back."`
+	SettingsLink settingsLinkCmd `cmd:"" name:"settings-link" help:"Print a link that signs in once to the settings of an account."`
+	Webhooks     webhooksCmd     `cmd:"" help:"Manage webhooks, list their deliveries, and send them again."`
+	Files        filesCmd        `cmd:"" help:"Find damaged files, and remove stored bytes that belong to no file."`
+	Export       exportCmd       `cmd:"" help:"Write the responses of a campaign as CSV or NDJSON."`
+	Erase        eraseCmd        `cmd:"" help:"Remove a person's data from an account; --dry-run shows what there is."`
+	Person       personCmd       `cmd:"" help:"Export a person's data from an account."`
+	Retention    retentionCmd    `cmd:"" help:"Remove old responses."`
+	Audit        auditCmd        `cmd:"" help:"Show the audit trail: who changed keys and webhooks, and erased data."`
+	Backup       backupCmd       `cmd:"" help:"Back up the database, the uploaded files and the encryption keys while servers keep running."`
+	Restore      restoreCmd      `cmd:"" help:"Restore a backup."`
 	Copy         copyCmd         `cmd:"" help:"Move all data to another database: from SQLite to Postgres, or back."`
-	Doctor       doctorCmd       `cmd:"" help:"Look at everything that a server needs, and say what is wrong and what to do about it."`
-	Secrets      secretsCmd      `cmd:"" help:"Exchange the key that secrets in the database are encrypted under."`
-	Migrate      migrateCmd      `cmd:"" help:"Bring the database schema up to date, or show how far it is."`
+	Doctor       doctorCmd       `cmd:"" help:"Check everything that a server needs, and say what is wrong and how to fix it."`
+	Secrets      secretsCmd      `cmd:"" help:"Rotate the key that encrypts the secrets in the database."`
+	Migrate      migrateCmd      `cmd:"" help:"Update the database schema, or list its migrations."`
 	Sign         signCmd         `cmd:"" help:"Print the webhook signature of standard input."`
 	Verify       verifyCmd       `cmd:"" help:"Check the webhook signature of standard input; exit status 1 if it is wrong."`
 	Listen       listenCmd       `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
-	Health       healthCmd       `cmd:"" help:"Ask the server on this machine whether it is ready; exit status 1 if it is not."`
-	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision, and the Go that built it."`
-	Completion   completionCmd   `cmd:"" help:"Print a script that makes a shell complete command lines."`
-	Complete     completeCmd     `cmd:"" hidden:"" help:"Print what the last word may be, for the scripts of completion."`
+	Health       healthCmd       `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
+	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision and its Go version."`
+	Completion   completionCmd   `cmd:"" help:"Print a completion script for a shell."`
+	Complete     completeCmd     `cmd:"" hidden:"" help:"Print candidates for the last word, for the completion scripts."`
 }

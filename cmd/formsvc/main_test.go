@@ -1,10 +1,8 @@
-// The tests of this folder run the real program: they build it once, start it
-// on a free port and use it as its users do, over HTTP, by its commands and by
-// signals. Each runs on every database of databases.
+// The tests of this directory run the real program. They build it once, start it on a free port and use it over HTTP, by
+// its commands and by signals. Each test runs on every database of databases.
 //
-// FORMSVC_TEST_POSTGRES names the Postgres server to test on; ".ci/with-postgres
-// COMMAND" starts one and sets it. What kills the program and breaks what it stands on
-// is in torture, a module of its own.
+// FORMSVC_TEST_POSTGRES names the Postgres server to test on; ".ci/with-postgres COMMAND" starts one and sets the variable.
+// Tests that kill the program or break its environment are in torture, a separate module.
 package main_test
 
 import (
@@ -23,12 +21,12 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// patience bounds every wait for something that should happen soon, also on a busy
-// machine. Only a failing test takes as long.
+// patience limits every wait for something that should happen soon, even on a busy machine. Only a failing test takes as
+// long.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
-	// Most of these tests wait for most of their time.
+	// Most of these tests spend most of their time waiting.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
 		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0)))
@@ -40,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// buildDir is where the program is built.
+// buildDir returns the directory in which the program is built.
 var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "formsvc-test-") })
 
 // build builds the program, the first time it is called.
@@ -73,10 +71,10 @@ func program(t testing.TB) string {
 // A database is one kind of database that the program works on.
 type database struct {
 	name string
-	dsn  func(t testing.TB) string // makes an empty database for one test
+	dsn  func(t testing.TB) string // creates an empty database for one test
 }
 
-// databases are all kinds of databases. Every promise holds on each of them.
+// databases returns all kinds of databases. Tests run on each.
 func databases() []database {
 	return []database{
 		{"sqlite", func(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "formsvc.db") }},
@@ -84,8 +82,7 @@ func databases() []database {
 	}
 }
 
-// onEachDatabase runs a test on an empty database of each kind, beside other
-// tests.
+// onEachDatabase runs a test on an empty database of each kind, in parallel with other tests.
 func onEachDatabase(t *testing.T, test func(t *testing.T, dsn string)) {
 	t.Helper()
 	t.Parallel()
@@ -97,8 +94,8 @@ func onEachDatabase(t *testing.T, test func(t *testing.T, dsn string)) {
 	}
 }
 
-// environment returns the environment of the program: that of the tests, without
-// flags from outside, and the variables given, as NAME=VALUE.
+// environment returns the environment of the program: the tests' environment without FORMSVC_ flags, plus the given
+// variables, as NAME=VALUE.
 func environment(variables ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -109,8 +106,7 @@ func environment(variables ...string) []string {
 	return append(env, variables...)
 }
 
-// lookFor returns the path of a program that a test needs, by the first of its names
-// or paths that there is.
+// lookFor returns the path of a program that a test needs: the first of the names or paths that exists.
 func lookFor(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -122,7 +118,16 @@ func lookFor(t testing.TB, names ...string) string {
 	return ""
 }
 
-// missing skips a test for want of something, except in CI, where it fails.
+// skipShort skips a test in short mode, in which the tests run with the race detector. What it says tells the detector
+// nothing that other tests don't.
+func skipShort(t testing.TB, what string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("short mode: " + what)
+	}
+}
+
+// missing skips a test that lacks a requirement. In CI it fails the test.
 func missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -131,8 +136,7 @@ func missing(t testing.TB, what string) {
 	t.Skip("SKIPPED: " + what)
 }
 
-// eventually waits until done, which is asked again and again, and fails the
-// test when it does not become true. It returns how long it took.
+// eventually polls done until it returns true, and fails the test on timeout. It returns how long that took.
 func eventually(t testing.TB, what string, done func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()

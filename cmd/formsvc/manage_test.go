@@ -10,8 +10,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// A key made while the server runs works at once, has the permissions it was
-// given and no others, and stops working soon after it is revoked.
+// A key that is created while the server runs works at once, has exactly its permissions, and stops working soon after it
+// is revoked.
 func TestKeysBesideARunningServer(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -32,7 +32,7 @@ func TestKeysBesideARunningServer(t *testing.T) {
 		}
 
 		uuid := findKey(t, dsn, "reader")
-		manage(t, dsn, "keys", "revoke", strings.ToUpper(uuid)) // as people may write it
+		manage(t, dsn, "keys", "revoke", strings.ToUpper(uuid)) // in upper case
 		took := eventually(t, "the revoked key is refused", func() bool {
 			a, err := c.do(t.Context(), http.MethodGet, "/v1/campaigns", nil)
 			if err != nil {
@@ -41,14 +41,14 @@ func TestKeysBesideARunningServer(t *testing.T) {
 			return a.status == http.StatusUnauthorized
 		})
 		t.Logf("the revoked key was refused after %v (the contract says 2s)", took)
-		// A cache must not let it in again.
+		// A cache must not accept it again.
 		for range 3 {
 			c.want(t, http.StatusUnauthorized, http.MethodGet, "/v1/campaigns", nil, nil)
 		}
 	})
 }
 
-// A key with a limited life stops working by itself.
+// An expired key stops working.
 func TestKeyExpires(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -95,8 +95,7 @@ func findKey(t testing.TB, dsn, name string) string {
 	return uuid
 }
 
-// Records are printed as JSON on demand, and the secret parts of them only when
-// they are made.
+// --json prints records as JSON, and their secrets only on creation.
 func TestManagementPrintsJSON(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		manage(t, dsn, "accounts", "create", "Acme")
@@ -136,9 +135,8 @@ func TestManagementPrintsJSON(t *testing.T) {
 	})
 }
 
-// What belongs to one account does not exist for the keys and webhooks of
-// another.
-func TestAccountsAreApart(t *testing.T) {
+// The keys and webhooks of one account see no data of another.
+func TestAccountsAreIsolated(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
 		mine := newClient(t, s.url, s.firstKey(t))
@@ -180,8 +178,7 @@ func TestAccountsAreApart(t *testing.T) {
 	})
 }
 
-// A deleted webhook gets nothing more, neither what waits for a retry nor what
-// happens later.
+// A deleted webhook gets no more requests, neither retries nor new events.
 func TestDeletedWebhookGetsNothingMore(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "4s,100ms,100ms")
@@ -210,8 +207,7 @@ func TestDeletedWebhookGetsNothingMore(t *testing.T) {
 	})
 }
 
-// What a deleted webhook leaves behind goes when the server next tidies up, which
-// is at its start for one.
+// The rows of a deleted webhook are removed when the server next prunes, for example at its start.
 func TestDeletedWebhookIsPruned(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -233,7 +229,7 @@ func TestDeletedWebhookIsPruned(t *testing.T) {
 }
 
 // A webhook with a campaign or with fewer events gets only those.
-func TestWebhookGetsOnlyWhatItListensTo(t *testing.T) {
+func TestWebhookGetsOnlyItsEvents(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
 		c := newClient(t, s.url, s.firstKey(t))

@@ -14,15 +14,15 @@ import (
 
 const (
 	meterEvery = 200 * time.Millisecond
-	meterAfter = 400 * time.Millisecond // what is over sooner needs none
+	meterAfter = 400 * time.Millisecond // shorter work shows no meter
 	meterCells = 24
 )
 
-// A meter shows on a terminal how far a long command has come, and about how long it
-// will take. All methods of a nil meter do nothing; it is safe for concurrent use.
+// A meter shows the progress of a long command on a terminal, with an estimate of the remaining time. All methods of a nil
+// meter do nothing; it is safe for concurrent use.
 type meter struct {
 	out   io.Writer
-	count func(n int64) string // how amounts are written
+	count func(n int64) string // formats amounts
 
 	mu        sync.Mutex
 	what      string
@@ -34,8 +34,7 @@ type meter struct {
 	work sync.WaitGroup
 }
 
-// meter returns a running meter, or nil when standard error is not a terminal, or for
-// output that a program reads. Whoever gets it calls end.
+// meter returns a running meter, or nil if standard error is not a terminal or the output is JSON. The caller calls end.
 func (s streams) meter(o output, what string, count func(n int64) string) *meter {
 	f, ok := s.err.(*os.File)
 	if !ok || o.JSON || os.Getenv("TERM") == "dumb" || !isatty.IsTerminal(f.Fd()) {
@@ -69,10 +68,10 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// clearLine goes back to the beginning of the line and empties it.
+// clearLine returns to the beginning of the line and clears it.
 const clearLine = "\r\x1b[K"
 
-// line is what is shown: less than the 80 characters that the narrowest terminals have.
+// line returns the text to show, which is shorter than 80 characters.
 func (m *meter) line(now time.Time) string {
 	took := now.Sub(m.began)
 	if m.all <= 0 {
@@ -92,7 +91,7 @@ func (m *meter) line(now time.Time) string {
 	return text
 }
 
-// clock writes a duration as 1:05 or 2:00:09.
+// clock formats a duration as 1:05 or 2:00:09.
 func clock(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	if s < 3600 {
@@ -101,7 +100,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// begin starts with something else, of which there is so much.
+// begin starts a new stage with this total.
 func (m *meter) begin(what string, all int64) {
 	if m == nil {
 		return
@@ -111,7 +110,7 @@ func (m *meter) begin(what string, all int64) {
 	m.what, m.done, m.all, m.began = what, 0, all, time.Now()
 }
 
-// beginCounting is begin with something that is counted in another way.
+// beginCounting is begin with another format of amounts.
 func (m *meter) beginCounting(what string, all int64, count func(n int64) string) {
 	m.mu.Lock()
 	m.count = count
@@ -119,7 +118,7 @@ func (m *meter) beginCounting(what string, all int64, count func(n int64) string
 	m.begin(what, all)
 }
 
-// set says how much is done.
+// set sets how much is done.
 func (m *meter) set(done int64) {
 	if m == nil {
 		return
@@ -129,7 +128,7 @@ func (m *meter) set(done int64) {
 	m.done = done
 }
 
-// add says how much more is done.
+// add increases how much is done.
 func (m *meter) add(n int64) {
 	if m == nil {
 		return
@@ -139,7 +138,7 @@ func (m *meter) add(n int64) {
 	m.done += n
 }
 
-// clear makes room for output. The next look brings the meter back.
+// clear removes the line to make room for output. The next tick shows it again.
 func (m *meter) clear() {
 	if m == nil {
 		return
@@ -162,7 +161,7 @@ func (m *meter) end() {
 	m.clear()
 }
 
-// inBytes writes a number of bytes for people.
+// inBytes formats a number of bytes for people.
 func inBytes(n int64) string {
 	const units = "kMGTP"
 	if n < 1000 {
@@ -178,7 +177,7 @@ func inBytes(n int64) string {
 	return fmt.Sprintf("%.0f %cB", v, units[unit])
 }
 
-// inPieces returns how a number of things is written.
+// inPieces returns a format for a number of things.
 func inPieces(things string) func(int64) string {
 	return func(n int64) string { return fmt.Sprintf("%d %s", n, things) }
 }

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A meter ends when it is told to, also one whose command was over before it began to
-// run, and may be told so again.
+// end stops a meter, even if its command ended before it began to run, and may be called again.
 func TestMeterEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 1000 {

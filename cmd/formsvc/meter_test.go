@@ -16,15 +16,14 @@ import (
 	"github.com/creack/pty"
 )
 
-// A screen is a terminal that a command runs on.
+// A screen is the terminal of a command.
 type screen struct {
 	shown output
 	cmd   *exec.Cmd
 	done  chan error
 }
 
-// onTerminal starts a command with a terminal for its standard error, and for its standard
-// output too unless out is given.
+// onTerminal starts a command with a terminal as its standard error, and as its standard output unless out is given.
 func onTerminal(t testing.TB, out io.Writer, env []string, args ...string) *screen {
 	t.Helper()
 	ours, theirs, err := pty.Open()
@@ -42,14 +41,14 @@ func onTerminal(t testing.TB, out io.Writer, env []string, args ...string) *scre
 	}
 	_ = theirs.Close() // so that reading ends with the command
 	go func() {
-		_, _ = io.Copy(&s.shown, ours) // on Linux it ends with an error of its own
+		_, _ = io.Copy(&s.shown, ours) // on Linux it ends with an error
 		_ = ours.Close()
 		s.done <- s.cmd.Wait()
 	}()
 	return s
 }
 
-// ends waits until the command has ended well, and returns what it left on the screen.
+// ends waits until the command has succeeded, and returns what it left on the screen.
 func (s *screen) ends(t testing.TB) string {
 	t.Helper()
 	if err := <-s.done; err != nil {
@@ -64,8 +63,7 @@ func (s *screen) ends(t testing.TB) string {
 	return parts[len(parts)-1]
 }
 
-// Long commands show on a terminal what they do and how far they are, and leave nothing of
-// it behind. Each is held up until its meter is seen.
+// Long commands show their progress on a terminal, and clear it at the end. Each command is held up until its meter shows.
 func TestMeters(t *testing.T) {
 	t.Parallel()
 	w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
@@ -86,8 +84,8 @@ func TestMeters(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "backup")
 	for _, c := range []struct{ name, args, want, left string }{
 		{"verify", "files verify", `reading +\[-+\]   0%  0 B of 1.0 kB`, "1 files checked, 0 damaged"},
-		{"sweep", "files sweep", `looking +0 files  \d+:\d\d`, "WITHOUT FILE"},
-		{"backup", "backup --to " + saved, `database +\[#+\] 100%  \d+ kB of \d+ kB|looking +0 B  \d+:\d\d`, saved},
+		{"sweep", "files sweep", `checking +0 files  \d+:\d\d`, "WITHOUT FILE"},
+		{"backup", "backup --to " + saved, `database +\[#+\] 100%  \d+ kB of \d+ kB|checking +0 B  \d+:\d\d`, saved},
 	} {
 		w.place.server.Suspend()
 		s := run(strings.Fields(c.args)...)
@@ -98,7 +96,7 @@ func TestMeters(t *testing.T) {
 		}
 	}
 
-	// The database of the backup comes through a pipe, when its meter is seen.
+	// The database of the backup comes through a pipe that is filled when the meter shows.
 	copied := filepath.Join(saved, "formsvc.db")
 	content, err := os.ReadFile(copied)
 	if err != nil {
@@ -108,11 +106,11 @@ func TestMeters(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := onTerminal(t, nil, nil, "restore", "--from", saved, "--data", filepath.Join(t.TempDir(), "data"))
-	seen(s, "restore", `looking +0 B  \d+:\d\d`)
+	seen(s, "restore", `checking +0 B  \d+:\d\d`)
 	if err := os.WriteFile(copied, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if left := s.ends(t); !strings.Contains(left, "is back: the database, with 1 files") {
+	if left := s.ends(t); !strings.Contains(left, "the database and 1 files") {
 		t.Errorf("restore leaves %q", left)
 	}
 
@@ -126,7 +124,7 @@ func TestMeters(t *testing.T) {
 		{"retention", "retention run --older-than 1d --campaign " + campaign, `erasing +0 records  \d+:\d\d`, "0 removed"},
 		{"redeliver", "webhooks redeliver --since 1h " + hookID, `redeliver +0 deliveries  \d+:\d\d`, "sent again"},
 	} {
-		manage(t, w.dsn, "migrate", "up") // nothing to do when the lock is held
+		manage(t, w.dsn, "migrate", "up") // so that nothing is to do while the lock is held
 		tx, err := db.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -142,8 +140,8 @@ func TestMeters(t *testing.T) {
 	}
 }
 
-// An export goes to a file or a pipe while its meter is on the terminal.
-func TestMeterOfAnExport(t *testing.T) {
+// An export goes to a pipe while its meter is on the terminal.
+func TestExportShowsMeter(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)
 	s := start(t, dsn)
@@ -175,8 +173,8 @@ func TestMeterOfAnExport(t *testing.T) {
 	}
 }
 
-// What a program reads has no meter in it, nor has a terminal that can't move its cursor.
-func TestNoMeters(t *testing.T) {
+// Output for programs has no meter, nor has a terminal that can't move its cursor.
+func TestNoMeterWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	w := &filing{dsn: databases()[0].dsn(t), place: places()["s3"](t)}
 	w.serve(t)
@@ -189,7 +187,7 @@ func TestNoMeters(t *testing.T) {
 	go func() { done <- w.manage(t, "files", "verify") }()
 	inJSON := run(nil, "files", "verify", "--json")
 	dumb := run([]string{"TERM=dumb"}, "files", "verify")
-	// These have no meter although they take as long as one that has.
+	// These show no meter although they take as long as one that does.
 	other := run(nil, "files", "verify")
 	eventually(t, "a meter is shown beside", func() bool { return strings.Contains(other.shown.String(), "%") })
 	w.place.server.Resume()

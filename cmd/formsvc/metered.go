@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 )
 
-// meteredBlobs tells a meter what is read, listed and deleted.
+// meteredBlobs reports reads, listed keys and deletions to a meter.
 type meteredBlobs struct {
 	blobs
 
@@ -61,7 +61,7 @@ func (b *meteredBlobs) Delete(ctx context.Context, key string) error {
 	return b.blobs.Delete(ctx, key)
 }
 
-// Clean implements blobstore.Cleaner for stores that do.
+// Clean implements blobstore.Cleaner if the wrapped store does.
 func (b *meteredBlobs) Clean(ctx context.Context, before time.Time) (int, error) {
 	if c, ok := b.blobs.(blobstore.Cleaner); ok {
 		return c.Clean(ctx, before)
@@ -69,7 +69,7 @@ func (b *meteredBlobs) Clean(ctx context.Context, before time.Time) (int, error)
 	return 0, nil
 }
 
-// meteredStore tells a meter how many deliveries are sent again.
+// meteredStore reports the number of redelivered deliveries to a meter.
 func meteredStore(s backend, m *meter) backend {
 	return around(s, func(ctx context.Context, method string, next func(context.Context) (int, error)) error {
 		n, err := next(ctx)

@@ -15,11 +15,11 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// classDelivered is the class of an attempt that did not fail.
+// classDelivered is the class of a successful attempt.
 const classDelivered = "delivered"
 
-// metrics are the figures of one server. They are kept in a registry of their
-// own. It implements delivery.Metrics and is safe for concurrent use.
+// metrics are the metrics of one server, in their own registry. It implements delivery.Metrics and is safe for concurrent
+// use.
 type metrics struct {
 	registry *prometheus.Registry
 	attempts *prometheus.CounterVec   // by class
@@ -36,20 +36,20 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "formsvc_webhook_attempts_total", Help: "Attempts to deliver, by what came of them.",
+			Name: "formsvc_webhook_attempts_total", Help: "Delivery attempts, by result.",
 		}, []string{"class"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "formsvc_webhook_attempt_seconds", Help: "How long attempts to deliver took, by what came of them.",
+			Name: "formsvc_webhook_attempt_seconds", Help: "Duration of delivery attempts in seconds, by result.",
 			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"class"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "formsvc_webhook_in_flight", Help: "Deliveries in flight here, by lane.",
+			Name: "formsvc_webhook_in_flight", Help: "Deliveries in flight on this server, by lane.",
 		}, []string{"lane"}),
 		blocked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "formsvc_webhook_blocked", Help: "Webhooks with deliveries due that can't be sent to, for example because their secret can't be read.",
+			Name: "formsvc_webhook_blocked", Help: "Webhooks whose due deliveries can't be sent, for example because their secret can't be decrypted.",
 		}),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "formsvc_webhook_failures_total", Help: "Deliveries that failed for the last time, of which this server gave notice.",
+			Name: "formsvc_webhook_failures_total", Help: "Deliveries that failed permanently, as reported by this server.",
 		}),
 		requests: newRequestMetrics(),
 	}
@@ -61,13 +61,13 @@ func newMetrics() *metrics {
 	return m
 }
 
-// watch shows when the first certificate ends, if the server has any.
+// watch adds the expiry of the first certificate, if the server has any.
 func (m *metrics) watch(certs certificates) {
 	if certs == nil {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "formsvc_tls_certificate_expiry_timestamp_seconds", Help: "When the first certificate of the server ends; 0 while it has none.",
+		Name: "formsvc_tls_certificate_expiry_timestamp_seconds", Help: "Unix time when the first certificate of the server expires; 0 while there is none.",
 	}, func() float64 {
 		if t := certs.expiry(); !t.IsZero() {
 			return float64(t.Unix())
@@ -93,14 +93,14 @@ func (m *metrics) InFlight(lane string, delta int) {
 // Blocked changes the number of webhooks that can't be sent to.
 func (m *metrics) Blocked(delta int) { m.blocked.Add(float64(delta)) }
 
-// handler answers scrapes.
+// handler serves scrapes.
 func (m *metrics) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	return mux
 }
 
-// serve answers scrapes until ctx ends, and then returns nil.
+// serve serves scrapes until ctx ends, and then returns nil.
 func (m *metrics) serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: m.handler(), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout,
@@ -109,15 +109,13 @@ func (m *metrics) serve(ctx context.Context, l net.Listener) error {
 	return serveUntil(ctx, server, l)
 }
 
-// How the queue is asked for its figures: it must not be scraped to a halt.
+// Limits of queries for queue metrics, so that scrapes can't overload the database.
 const (
 	statsKept    = 5 * time.Second
 	statsTimeout = 5 * time.Second
 )
 
-// queueMetrics asks the queue how much is waiting, when that is scraped. While
-// the queue does not answer there are no such figures. It is safe for concurrent
-// use.
+// queueMetrics queries the backlog when scraped. While queries fail, it has no values. It is safe for concurrent use.
 type queueMetrics struct {
 	stats           func(context.Context) (formsvc.QueueStats, error)
 	now             func() time.Time
@@ -133,11 +131,11 @@ func newQueueMetrics(stats func(context.Context) (formsvc.QueueStats, error)) *q
 	return &queueMetrics{
 		stats: stats, now: time.Now,
 		pending: prometheus.NewDesc("formsvc_webhook_pending",
-			"Deliveries that wait for an attempt or are in one, on all servers; counted up to a million.", nil, nil),
+			"Pending deliveries of all servers, including those in an attempt; counted up to a million.", nil, nil),
 		oldest: prometheus.NewDesc("formsvc_webhook_oldest_due_seconds",
-			"For how long the longest waiting delivery has been due; 0 if none is.", nil, nil),
+			"Seconds for which the oldest pending delivery has been due; 0 if none is due.", nil, nil),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "formsvc_webhook_stats_errors_total", Help: "How often the queue could not be asked how much is waiting.",
+			Name: "formsvc_webhook_stats_errors_total", Help: "Failed queries for the size of the queue.",
 		}),
 	}
 }
@@ -164,7 +162,7 @@ func (q *queueMetrics) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(q.oldest, prometheus.GaugeValue, age)
 }
 
-// ask returns what the queue last said, unless that is too old.
+// ask returns the last result of the query, and repeats the query if that is too old.
 func (q *queueMetrics) ask() (formsvc.QueueStats, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,12 +13,11 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// labelOther stands for every route and method that the API does not have, so
-// that clients can't make new series.
+// labelOther replaces routes and methods that the API doesn't have, so that clients can't create new series.
 const labelOther = "other"
 
-// routeNames says what requests are called in metrics and logs: by the pattern of their
-// route, never by their path, which clients make up and which may have a secret in it.
+// routeNames names requests in metrics and logs by the pattern of their route, never by their path, which clients choose
+// and which may contain a secret.
 type routeNames struct {
 	routes  map[string]string // by path with "{}" for each identifier: the route's pattern
 	methods []string
@@ -37,14 +36,14 @@ func newRequestMetrics() requestMetrics {
 	return requestMetrics{
 		routeNames: newRouteNames(),
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "formsvc_http_requests_total", Help: "Requests to the API; those that got no answer have the code 0.",
+			Name: "formsvc_http_requests_total", Help: "Requests to the API; code 0 means that no response was sent.",
 		}, []string{"route", "method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "formsvc_http_request_seconds", Help: "How long requests to the API took.",
+			Name: "formsvc_http_request_seconds", Help: "Duration of requests to the API in seconds.",
 			Buckets: []float64{.001, .005, .025, .1, .5, 2.5, 10},
 		}, []string{"route"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "formsvc_http_in_flight", Help: "Requests to the API that are under way here, those that wait for their turn included.",
+			Name: "formsvc_http_in_flight", Help: "Requests to the API in progress on this server, including those that wait for a slot.",
 		}),
 	}
 }
@@ -74,8 +73,7 @@ func (m *routeNames) method(name string) string {
 	return name
 }
 
-// route returns the pattern of the route at a path. All pages for account settings are
-// one.
+// route returns the pattern of the route at a path. All settings pages count as one route.
 func (m *routeNames) route(path string) string {
 	if strings.HasPrefix(path, settingsPath+"/") {
 		return settingsPath + "/"
@@ -106,12 +104,12 @@ func (m *routeNames) route(path string) string {
 	return labelOther
 }
 
-// count returns a handler that counts what goes through it.
+// count returns a handler that counts requests.
 func (m *requestMetrics) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin, counted := time.Now(), &countedWriter{ResponseWriter: w}
 		m.inFlight.Inc()
-		defer func() { // also when the handler panics to cut its answer off
+		defer func() { // also when the handler panics to cut off its response
 			m.inFlight.Dec()
 			route := m.route(r.URL.Path)
 			m.total.WithLabelValues(route, m.method(r.Method), strconv.Itoa(counted.status)).Inc()
@@ -122,12 +120,12 @@ func (m *requestMetrics) count(next http.Handler) http.Handler {
 	})
 }
 
-// A countedWriter notes the status of an answer and the size of its body.
+// A countedWriter records the status of a response and the size of its body.
 type countedWriter struct {
 	http.ResponseWriter
 
 	status int   // 0 until there is one
-	bytes  int64 // of the body, as far as it was written
+	bytes  int64 // of the body that were written
 }
 
 // end is called when the handler returned.
@@ -137,7 +135,7 @@ func (w *countedWriter) end() {
 	}
 }
 
-// WriteHeader notes the status, unless it is an interim one.
+// WriteHeader records the status, unless it is an interim one.
 func (w *countedWriter) WriteHeader(status int) {
 	if w.status == 0 && status >= http.StatusOK {
 		w.status = status

@@ -17,8 +17,7 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// series returns the value of every series but those of histograms, as
-// name{label=value,…}.
+// series returns the value of every series except those of histograms, as name{label=value,…}.
 func series(t testing.TB, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
@@ -51,8 +50,7 @@ func labels(m *dto.Metric) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-// The queue is asked at most every 5 seconds, however often it is scraped, and
-// says nothing while it can't be asked.
+// The queue is queried at most every 5 seconds, however often it is scraped. While the query fails, there are no values.
 func TestQueueMetrics(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -61,7 +59,7 @@ func TestQueueMetrics(t *testing.T) {
 	var failing error
 	q := newQueueMetrics(func(ctx context.Context) (formsvc.QueueStats, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
-			t.Error("the queue may take for ever")
+			t.Error("the queue has no time limit")
 		}
 		asked++
 		return stats, failing
@@ -85,13 +83,13 @@ func TestQueueMetrics(t *testing.T) {
 			map[string]float64{pending: 3, oldest: 60, failed: 0},
 		},
 		{
-			2 * time.Second, formsvc.QueueStats{}, nil, 2, // older by what passed since it was asked
+			2 * time.Second, formsvc.QueueStats{}, nil, 2, // older by the time since the query
 			map[string]float64{pending: 3, oldest: 62, failed: 0},
 		},
 		{4 * time.Second, formsvc.QueueStats{}, errors.New("no"), 3, map[string]float64{failed: 1}},
 		{time.Second, formsvc.QueueStats{}, nil, 3, map[string]float64{failed: 1}},
 		{
-			5 * time.Second, formsvc.QueueStats{Pending: 1, OldestDue: now.Add(time.Hour)}, nil, 4, // another clock
+			5 * time.Second, formsvc.QueueStats{Pending: 1, OldestDue: now.Add(time.Hour)}, nil, 4, // by a clock that is ahead
 			map[string]float64{pending: 1, oldest: 0, failed: 1},
 		},
 	} {
@@ -109,7 +107,7 @@ func TestQueueMetrics(t *testing.T) {
 	}
 }
 
-// Every route has a series under its pattern, and clients can't make others.
+// Every route has a series under its pattern, and clients can't create others.
 func TestRequestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newRequestMetrics()
@@ -135,7 +133,7 @@ func TestRequestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// An answer is counted with its status, whichever way it is sent.
+// A response is counted with its status, however it is sent.
 func TestRequestMetricsCount(t *testing.T) {
 	t.Parallel()
 	m := newRequestMetrics()

@@ -6,11 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// pooled is a store whose connections may run out: Postgres. Reads of SQLite wait for
-// nobody, and its writes share one connection by design.
+// pooled is a store with a limited pool of connections: Postgres. SQLite reads never wait, and its writes share one
+// connection by design.
 type pooled interface{ PoolStats() sql.DBStats }
 
-// poolMetrics show the connections to the database. It is safe for concurrent use.
+// poolMetrics collects metrics of the connection pool. It is safe for concurrent use.
 type poolMetrics struct {
 	stats                         func() sql.DBStats
 	connections, max, wait, waits *prometheus.Desc
@@ -19,10 +19,10 @@ type poolMetrics struct {
 func newPoolMetrics(stats func() sql.DBStats) *poolMetrics {
 	return &poolMetrics{
 		stats:       stats,
-		connections: prometheus.NewDesc("formsvc_db_connections", "Connections to the database that are open, by whether they are in use.", []string{"state"}, nil),
-		max:         prometheus.NewDesc("formsvc_db_connections_max", "How many connections to the database may be open.", nil, nil),
-		wait:        prometheus.NewDesc("formsvc_db_wait_seconds_total", "For how long was waited for a connection to the database, by all together.", nil, nil),
-		waits:       prometheus.NewDesc("formsvc_db_waits_total", "How often was waited for a connection to the database.", nil, nil),
+		connections: prometheus.NewDesc("formsvc_db_connections", "Open connections to the database, by state.", []string{"state"}, nil),
+		max:         prometheus.NewDesc("formsvc_db_connections_max", "Maximum number of open connections to the database.", nil, nil),
+		wait:        prometheus.NewDesc("formsvc_db_wait_seconds_total", "Total time spent waiting for a connection to the database, in seconds.", nil, nil),
+		waits:       prometheus.NewDesc("formsvc_db_waits_total", "Number of waits for a connection to the database.", nil, nil),
 	}
 }
 

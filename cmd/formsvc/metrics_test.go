@@ -19,7 +19,7 @@ import (
 
 var metricsAddrPattern = regexp.MustCompile(`"metricsAddr":"([^"]+)"`)
 
-// scrape reads the metrics of a server as Prometheus does.
+// scrape reads the metrics of a server like Prometheus.
 func scrape(t testing.TB, s *server) (map[string]*dto.MetricFamily, []byte) {
 	t.Helper()
 	m := metricsAddrPattern.FindStringSubmatch(s.log.String())
@@ -59,8 +59,7 @@ func value(f *dto.MetricFamily, labels ...string) (sum float64) {
 	return sum
 }
 
-// The metrics say what happened, are as Prometheus wants them, and have nothing
-// secret and nothing of clients in their labels.
+// The metrics have the right values, follow Prometheus's conventions, and have no secrets or client data in their labels.
 func TestMetrics(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--metrics-addr", "127.0.0.1:0", "--webhook-retries", "100ms,1h")
@@ -79,7 +78,7 @@ func TestMetrics(t *testing.T) {
 
 		var families map[string]*dto.MetricFamily
 		var body []byte
-		eventually(t, "the metrics show six failed attempts and what waits", func() bool {
+		eventually(t, "the metrics show six failed attempts and the backlog", func() bool {
 			families, body = scrape(t, s)
 			return value(families["formsvc_webhook_attempts_total"], "class=status") == 6 &&
 				value(families["formsvc_webhook_in_flight"]) == 0 && value(families["formsvc_webhook_pending"]) == 3
@@ -114,8 +113,7 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// checkScrape checks that a scrape follows the conventions of Prometheus and has
-// none of the texts in it.
+// checkScrape checks that a scrape follows the conventions of Prometheus and contains none of the texts.
 func checkScrape(t testing.TB, body []byte, texts ...string) {
 	t.Helper()
 	problems, err := promlint.New(bytes.NewReader(body)).Lint()
@@ -134,7 +132,7 @@ func checkScrape(t testing.TB, body []byte, texts ...string) {
 	}
 }
 
-// Without --metrics-addr there are none, also not at the API's address.
+// Without --metrics-addr there are no metrics, not even at the API's address.
 func TestMetricsAreOffByDefault(t *testing.T) {
 	t.Parallel()
 	s := start(t, databases()[0].dsn(t))

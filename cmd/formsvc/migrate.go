@@ -13,8 +13,8 @@ import (
 )
 
 type migrateCmd struct {
-	Up     migrateUpCmd     `cmd:"" help:"Bring the schema up to date. \"serve\" does so too."`
-	Status migrateStatusCmd `cmd:"" help:"List the steps of the schema."`
+	Up     migrateUpCmd     `cmd:"" help:"Update the schema. \"serve\" does so too."`
+	Status migrateStatusCmd `cmd:"" help:"List the migrations of the schema."`
 }
 
 type migrateUpCmd struct{}
@@ -36,12 +36,11 @@ type migrationRecord struct {
 	Name      string `json:"name"`
 	AppliedAt stamp  `json:"appliedAt"`
 	SHA256    string `json:"sha256"`
-	// Other says how what was applied differs from the step of this build.
+	// Other says how the applied migration differs from this build's.
 	Other string `json:"other,omitempty"`
 }
 
-// Run lists the migrations and changes nothing. It fails when none was applied: then that
-// is likely another database than the one that was meant.
+// Run lists the migrations and changes nothing. It fails if none was applied, since that is probably the wrong database.
 func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) error {
 	list, err := g.migrations(ctx)
 	if err != nil {
@@ -64,13 +63,13 @@ func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) erro
 	return err
 }
 
-// applied reports whether any step of the schema has been done.
+// applied reports whether any migration was applied.
 func applied(steps []sqlite.Migration) bool {
 	return slices.ContainsFunc(steps, func(m sqlite.Migration) bool { return !m.AppliedAt.IsZero() })
 }
 
-// migrations lists the steps of the schema. A SQLite file that does not exist is
-// not made: a new one elsewhere has the same steps before it.
+// migrations lists the migrations of the schema. It doesn't create a missing SQLite file: a temporary one has the same
+// pending migrations.
 func (g *global) migrations(ctx context.Context) (list []sqlite.Migration, err error) {
 	scheme, path, err := g.scheme()
 	if err != nil {

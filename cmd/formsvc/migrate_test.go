@@ -11,8 +11,8 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite" with database/sql
 )
 
-// "migrate status" on an empty database lists every step as not applied and
-// makes none of the tables; "migrate up" makes them, and again does nothing.
+// "migrate status" on an empty database lists every migration as not applied and creates no tables. "migrate up" creates
+// them, and does nothing the second time.
 func TestMigrateStatusChangesNothing(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		steps := migrations(t, dsn)
@@ -54,8 +54,8 @@ func TestMigrateStatusChangesNothing(t *testing.T) {
 	})
 }
 
-// Several servers that start at once on an empty database migrate it once, make
-// one account, and one of them shows one key, which works on all.
+// Several servers that start at once on an empty database migrate it once and create one account. One of them prints the
+// key, which works on all.
 func TestServersThatStartAtOnceShareOneFirstKey(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		servers := make([]*server, 3)
@@ -91,7 +91,7 @@ func TestServersThatStartAtOnceShareOneFirstKey(t *testing.T) {
 	})
 }
 
-// migration is a step as "migrate status" lists it.
+// migration is a migration in the output of "migrate status".
 type migration struct {
 	Version   int
 	Name      string
@@ -100,7 +100,7 @@ type migration struct {
 	Other     string // how another build's differs
 }
 
-// migrations returns what "migrate status" lists.
+// migrations returns the output of "migrate status".
 func migrations(t testing.TB, dsn string) []migration {
 	t.Helper()
 	var list []migration

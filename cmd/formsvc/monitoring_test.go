@@ -22,10 +22,10 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// monitoringDir has the files that operators begin to monitor with.
+// monitoringDir has the example files for monitoring.
 const monitoringDir = "../../examples/monitoring"
 
-// queries returns the queries of the dashboard and of the alerts, by what they are for.
+// queries returns the queries of the dashboard and of the alerts, by name.
 func queries(t testing.TB) (panels, alerts map[string]string) {
 	t.Helper()
 	read := func(name string, v any, decode func([]byte, any) error) {
@@ -68,8 +68,8 @@ func queries(t testing.TB) (panels, alerts map[string]string) {
 	return panels, alerts
 }
 
-// watched starts a server that has something to show everywhere: on Postgres, with TLS,
-// with requests of every kind and deliveries that come and that fail.
+// watched starts a server with data for every panel: on Postgres, with TLS, with requests of every kind, and with
+// deliveries that succeed and that fail.
 func watched(t testing.TB) *secured {
 	t.Helper()
 	s := &secured{ca: newAuthority(t), cert: filepath.Join(t.TempDir(), "cert.pem"), key: filepath.Join(t.TempDir(), "key.pem")}
@@ -90,7 +90,7 @@ func (s *secured) load(ctx context.Context, t testing.TB) {
 	c := s.client(t)
 	campaign := c.campaign(t, "Watched")
 	wrong := trusting(newClient(t, s.url, "wrong"), s.config())
-	pause := time.NewTicker(50 * time.Millisecond) // enough for every second of a scrape
+	pause := time.NewTicker(50 * time.Millisecond) // several in every scrape interval
 	defer pause.Stop()
 	for ctx.Err() == nil {
 		<-pause.C
@@ -109,8 +109,7 @@ var (
 	routeIs    = regexp.MustCompile(`route(!?[=~]~?)"([^"]*)"`)
 )
 
-// What the dashboard and the alerts ask for is what the program has: the names of
-// metrics, their labels, and the routes.
+// The dashboard and the alerts use existing metrics, labels and routes.
 func TestMonitoringNamesMetrics(t *testing.T) {
 	t.Parallel()
 	s := watched(t)
@@ -181,9 +180,10 @@ func checkQuery(t testing.TB, families map[string]*dto.MetricFamily, what, query
 	}
 }
 
-// The alerts do what alerts_test.yml says, in the words of Prometheus's own tool.
+// The alerts pass alerts_test.yml in Prometheus's own tool.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
+	skipShort(t, "promtool reads files")
 	tool := lookFor(t, "promtool")
 	_, alerts := queries(t)
 	text, err := os.ReadFile(filepath.Join(monitoringDir, "alerts_test.yml"))
@@ -204,10 +204,11 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// A real Prometheus with the configuration of the example has an answer to every query
-// of the dashboard, and evaluates every alert.
-func TestDashboardShowsSomething(t *testing.T) {
+// A real Prometheus with the example's configuration returns data for every query of the dashboard, and evaluates every
+// alert.
+func TestDashboardQueriesReturnData(t *testing.T) {
 	t.Parallel()
+	skipShort(t, "Prometheus reads metrics")
 	program := lookFor(t, "prometheus")
 	s := watched(t)
 	dir, addr := t.TempDir(), freeAddrs(t, 1)[0]

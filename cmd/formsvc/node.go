@@ -20,22 +20,22 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// How long clients may take. A slow client must not keep a connection, and a
-// shutdown must end before process managers lose their patience.
+// Time limits. A slow client must not hold a connection forever, and a shutdown must end before process managers kill the
+// process.
 const (
 	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 60 * time.Second // header and body; a handler that takes long bodies extends it
+	readTimeout       = 60 * time.Second // header and body; handlers of long bodies extend it
 	writeTimeout      = 90 * time.Second // from the end of the header; likewise
 	idleTimeout       = 120 * time.Second
 	maxHeaderBytes    = 64 << 10
 	shutdownTimeout   = 20 * time.Second
 )
 
-// A node is everything that a server does over its store.
+// A node runs everything that a server does on its store.
 type node struct {
 	svc     *formsvc.Service
 	handler http.Handler
-	// What answers at --redirect-addr.
+	// Serves --redirect-addr.
 	redirects http.Handler
 	certs     certificates // nil: plain HTTP
 	engine    *delivery.Engine
@@ -43,14 +43,15 @@ type node struct {
 	metrics   *metrics  // nil without --metrics-addr
 	logger    *slog.Logger
 	sending   func(context.Context) context.Context // makes the context that the engine runs in
-	ping      func(context.Context) error           // whether the database may be used
+	ping      func(context.Context) error           // whether the database is usable
+	required  []string                              // the components without which the node isn't ready
+	full      func() error                          // whether a disk is full; nil: unknown
 
 	drainDelay time.Duration
-	leaving    atomic.Bool // whether it serves only until proxies have seen that it ends
+	leaving    atomic.Bool // whether it is draining before a shutdown
 }
 
-// errLeaving is why a node that ends is not ready. It is no failure that the log
-// should have.
+// errLeaving is why a stopping node is not ready. It isn't logged as a failure.
 var errLeaving = fmt.Errorf("the server is stopping: %w", http.ErrServerClosed)
 
 // backend is the part of a store that a node works on.
@@ -59,7 +60,7 @@ type backend interface {
 	delivery.Queue
 }
 
-// around returns a store that calls a function in the place of each method.
+// around returns a store that calls a function around each method.
 func around(s backend, do storage.Func) backend {
 	return struct {
 		formsvc.Store
@@ -67,8 +68,7 @@ func around(s backend, do storage.Func) backend {
 	}{storage.Around(s, do), storage.AroundQueue(s, do)}
 }
 
-// check refuses flags that can't be used, by putting a node together over an
-// empty store in memory.
+// check rejects unusable flags by building a node on an empty store in memory.
 func (c *serveCmd) check(g *global) error {
 	if _, _, err := g.blobURL(); err != nil {
 		return err
@@ -83,19 +83,20 @@ func (c *serveCmd) check(g *global) error {
 	return errors.Join(err, s.Close())
 }
 
-// node puts a node together. Its errors name the flags at fault.
+// node builds a node. Its errors name the invalid flags.
 func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger *slog.Logger) (*node, error) {
 	policy, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{logger: logger, certs: certs, drainDelay: c.DrainDelay}
+	n := &node{logger: logger, certs: certs, drainDelay: c.DrainDelay, required: c.Ready}
 	if err := errors.Join(c.checkRetention(), c.checkQuota(), c.checkLimits(), c.checkDrain(), c.checkScheme()); err != nil {
 		return nil, err
 	}
 	opts := formsvc.Options{
 		Blobs: b, MaxFile: int64(c.MaxUpload), HashDownloads: c.HashDownloads, CheckURL: checkURL(policy), Retention: &c.Retention, Logger: logger,
 		Quota: &c.Quota, QuotaWindow: c.QuotaWindow, QuotaPerAccount: c.QuotaPerAccount,
+		MaxKeys: &c.MaxKeys, MaxCampaigns: &c.MaxCampaigns,
 	}
 	pool, _ := s.(pooled)
 	if db, ok := s.(store); ok {
@@ -110,7 +111,8 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	handler, err := httpx.New(n.svc, &httpx.Options{
 		BaseURL: c.BaseURL, Logger: logger, Rate: c.Rate, Burst: c.Burst, Ready: n.ready, ClientAddress: c.clientAddress(),
 		Links:       []httpx.Link{{Title: "Account settings", Path: settingsPath}},
-		MaxRequests: c.MaxRequests, MaxWait: c.MaxWait, MaxWaiting: c.MaxConnections, // so that whoever is connected may wait
+		MaxRequests: c.MaxRequests, MaxWait: c.MaxWait, MaxWaiting: c.MaxConnections, // so that every connected client may wait
+		Timeout: c.RequestTimeout,
 	})
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
@@ -154,7 +156,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	return n, nil
 }
 
-// checkRetention makes sure that no event goes while it is still to be sent.
+// checkRetention makes sure that no event is removed while it may still be sent.
 func (c *serveCmd) checkRetention() error {
 	var schedule time.Duration
 	for _, d := range c.WebhookRetries {
@@ -162,15 +164,14 @@ func (c *serveCmd) checkRetention() error {
 	}
 	switch {
 	case c.Retention < 0:
-		return usageError{errors.New("--retention: must not be negative; 0 keeps events for ever")}
+		return usageError{errors.New("--retention: must not be negative; 0 keeps events forever")}
 	case c.Retention > 0 && c.Retention <= schedule:
-		return usageError{fmt.Errorf("--retention: must be longer than --webhook-retries take, which is %v", schedule)}
+		return usageError{fmt.Errorf("--retention: must be longer than the sum of --webhook-retries, which is %v", schedule)}
 	}
 	return nil
 }
 
-// checkQuota refuses what the options would take for their defaults or refuse
-// without naming the flag.
+// checkQuota rejects values that the options would treat as defaults, or reject without naming the flag.
 func (c *serveCmd) checkQuota() error {
 	switch {
 	case c.Quota < 0:
@@ -179,7 +180,7 @@ func (c *serveCmd) checkQuota() error {
 		return usageError{errors.New("--quota-window: must be whole seconds, and at least one")}
 	case c.Quota > math.MaxInt32:
 		return usageError{fmt.Errorf("--quota: must be at most %d; 0 allows any number of requests", math.MaxInt32)}
-	case !(c.Rate >= 0 && c.Rate <= httpx.MaxRate): // also refuses what is no number
+	case !(c.Rate >= 0 && c.Rate <= httpx.MaxRate): // also rejects NaN
 		return usageError{fmt.Errorf("--rate: must be from 0 to %d", httpx.MaxRate)}
 	case c.Burst < 0:
 		return usageError{errors.New("--burst: must not be negative")}
@@ -189,20 +190,26 @@ func (c *serveCmd) checkQuota() error {
 	return nil
 }
 
-// checkLimits refuses what the options would take for their defaults.
+// checkLimits rejects values that the options would treat as defaults.
 func (c *serveCmd) checkLimits() error {
 	switch {
 	case c.MaxRequests < 1:
 		return usageError{errors.New("--max-requests: must be at least 1")}
 	case c.MaxWait <= 0:
 		return usageError{errors.New("--max-wait: must be positive")}
+	case c.MaxKeys < 0:
+		return usageError{errors.New("--max-keys: must not be negative; 0 allows any number")}
+	case c.MaxCampaigns < 0:
+		return usageError{errors.New("--max-campaigns: must not be negative; 0 allows any number")}
+	case c.RequestTimeout <= 0:
+		return usageError{errors.New("--request-timeout: must be positive")}
 	case c.MaxConnections < 1:
 		return usageError{errors.New("--max-connections: must be at least 1")}
 	}
 	return nil
 }
 
-// checkDrain refuses a delay that is none.
+// checkDrain rejects a negative delay.
 func (c *serveCmd) checkDrain() error {
 	if c.DrainDelay < 0 {
 		return usageError{errors.New("--drain-delay: must not be negative")}
@@ -210,7 +217,7 @@ func (c *serveCmd) checkDrain() error {
 	return nil
 }
 
-// checkScheme refuses an address that would make browsers send cookies in the clear.
+// checkScheme rejects a base URL that would make browsers send cookies unencrypted.
 func (c *serveCmd) checkScheme() error {
 	if c.encrypted() && c.BaseURL != "" && !strings.HasPrefix(c.BaseURL, "https://") {
 		return usageError{errors.New("--base-url: must begin with https:// when the server speaks HTTPS")}
@@ -218,22 +225,8 @@ func (c *serveCmd) checkScheme() error {
 	return nil
 }
 
-// ready says whether GET /readyz answers 200.
-func (n *node) ready(ctx context.Context) error {
-	if n.leaving.Load() {
-		return errLeaving
-	}
-	if n.ping != nil {
-		if err := n.ping(ctx); errors.Is(err, formsvc.ErrMoved) {
-			return err
-		}
-	}
-	return n.svc.Ready(ctx)
-}
-
-// partingFrom has clients of a node that ends close their connections behind the
-// answer. A connection that the node closed while it was idle could be the one that
-// a request is just being sent on, which then fails without an answer.
+// partingFrom closes connections after each response while the node is draining. If the node closed an idle connection
+// instead, a request that is being sent on it would fail without a response.
 func (n *node) partingFrom(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.leaving.Load() {
@@ -243,8 +236,8 @@ func (n *node) partingFrom(h http.Handler) http.Handler {
 	})
 }
 
-// leave goes on serving until proxies that ask /readyz have sent their requests
-// elsewhere, and clients have parted. A second signal ends the program meanwhile.
+// leave keeps serving for the drain delay, so that proxies that poll /readyz send requests elsewhere and clients
+// disconnect. A second signal ends the program meanwhile.
 func (n *node) leave() {
 	if n.drainDelay > 0 {
 		n.leaving.Store(true)
@@ -252,9 +245,9 @@ func (n *node) leave() {
 	}
 }
 
-// failed gives notice of a delivery that failed for the last time.
+// failed logs and counts a delivery that failed permanently, and wakes the digester.
 func (n *node) failed(ctx context.Context, f delivery.Failure) error {
-	n.logger.LogAttrs(ctx, slog.LevelWarn, "webhook delivery failed for the last time",
+	n.logger.LogAttrs(ctx, slog.LevelWarn, "webhook delivery failed permanently",
 		slog.String("delivery", f.Delivery), slog.String("event", f.Event), slog.String("eventUuid", f.EventID),
 		slog.String("webhook", f.Endpoint), slog.String("account", f.Account), slog.String("host", f.Host),
 		slog.Int("attempts", f.Attempts), slog.Int("status", f.Status), slog.String("error", f.Error))
@@ -265,8 +258,8 @@ func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 	return nil
 }
 
-// run serves HTTP, delivers webhooks and does the regular work until asked ends or
-// one of them fails. Requests end first, since they make deliveries.
+// run serves HTTP, delivers webhooks and does the periodic work until asked ends or one of them fails. Requests end first,
+// since they create deliveries.
 func (n *node) run(asked context.Context, on listeners) error {
 	server := n.server(n.handler)
 	ctx, cancel := context.WithCancel(asked)
@@ -305,7 +298,7 @@ func (n *node) run(asked context.Context, on listeners) error {
 	return errors.Join(err, serving.wait(), work.wait())
 }
 
-// tasks are functions that run beside each other.
+// tasks are functions that run concurrently.
 type tasks struct {
 	group sync.WaitGroup
 	mu    sync.Mutex
@@ -323,7 +316,7 @@ func (t *tasks) start(ended func(), do func() error) {
 	})
 }
 
-// wait returns when all have ended, with their errors.
+// wait waits until all have ended, and returns their errors.
 func (t *tasks) wait() error {
 	t.group.Wait()
 	return errors.Join(t.errs...)

@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// F5: two accounts have a hundred endpoints that never answer, with more queued for
-// each than they will ever take. A third account's deliveries go out beside them:
-// no attempt at a hanging endpoint ends while the test lasts, so whoever waited for
-// one would get nothing.
-func TestNoisyAccounts(t *testing.T) {
+// F5: two accounts have a hundred endpoints that never respond, each with a large backlog. A third account's deliveries
+// still arrive. No attempt at a hanging endpoint ends during the test, so a delivery that waited for one would never
+// arrive.
+func TestHangingEndpointsDontDelayOtherAccounts(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-timeout", "10m")
 		quiet := newClient(t, s.url, s.firstKey(t))

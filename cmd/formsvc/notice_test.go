@@ -14,11 +14,10 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// The schedule in real time, shortened: four attempts with at least the delays
-// that were asked for, then a line in the log for each delivery and one mail for
-// each webhook, however many of its deliveries failed. An account without a
-// contact gets a line instead.
-func TestFinalFailureIsTold(t *testing.T) {
+// With a shortened schedule in real time, there are four attempts with at least the configured delays. Then there is a log
+// line for each delivery and one mail for each webhook, however many deliveries failed. For an account without a contact,
+// there is a log line instead.
+func TestPermanentFailureIsLoggedAndMailed(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		mails := smtptest.New(t, smtptest.Options{User: "forms", Password: "mail-password", StartTLS: true})
 		variables := []string{
@@ -42,13 +41,13 @@ func TestFinalFailureIsTold(t *testing.T) {
 		}
 		eventually(t, "a mail arrives", func() bool { return len(mails.Mails()) > 0 })
 
-		// What comes after the mail of another webhook does not come at all.
+		// A mail that hasn't come before the mail of another webhook doesn't come at all.
 		manage(t, dsn, "accounts", "create", "Other")
 		key := strings.TrimSpace(manage(t, dsn, "keys", "create", "--name", "o", "--permissions", "all", "--account", "Other"))
 		other := newClient(t, s.url, key)
 		hook(t, dsn, "http://"+closedPort(t), "response.created", "--account", "Other")
 		other.submit(t, other.campaign(t, "Other"), "x")
-		eventually(t, "the log tells of a webhook without contact", func() bool { return strings.Contains(s.log.String(), "no contact") })
+		eventually(t, "the log reports a webhook without contact", func() bool { return strings.Contains(s.log.String(), "no contact") })
 
 		got := mails.Mails()
 		if len(got) != 1 || got[0].To[0] != "ops@example.com" || !got[0].TLS || got[0].User != "forms" {
@@ -57,7 +56,7 @@ func TestFinalFailureIsTold(t *testing.T) {
 		for _, want := range []string{
 			"failed", "status 503", "webhooks deliveries " + uuid, "webhooks redeliver " + uuid, strings.TrimPrefix(r.URL(), "http://"),
 		} {
-			// Lines may be broken by the encoding.
+			// The encoding may break lines.
 			if !strings.Contains(strings.ReplaceAll(got[0].Text, "=\r\n", ""), want) {
 				t.Errorf("the mail does not have %q:\n%s", want, got[0].Text)
 			}
@@ -70,7 +69,7 @@ func TestFinalFailureIsTold(t *testing.T) {
 	})
 }
 
-// checkSchedule checks when a delivery that failed was attempted.
+// checkSchedule checks the times of the attempts of a failed delivery.
 func checkSchedule(t testing.TB, d *delivery, delays ...time.Duration) {
 	t.Helper()
 	if d.State != "failed" || len(d.Attempts) != len(delays)+1 {
@@ -87,12 +86,11 @@ func checkSchedule(t testing.TB, d *delivery, delays ...time.Duration) {
 	}
 }
 
-// Notices survive: what failed for the last time and was not told of before the
-// server was killed is told of after the restart. Here the log is what takes no
-// more, until then.
+// Notices survive a kill: permanent failures that were not reported before are reported after the restart. Here a full pipe
+// blocks the log until then.
 func TestKillLosesNoNotice(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
-		const hooks, events = 20, 20 // about twice of what a pipe holds
+		const hooks, events = 20, 20 // about twice the capacity of a pipe
 		flags := append(allowLoopback, "--webhook-retries", "1ms", "--webhook-timeout", "2s", "--webhook-lease", "7s")
 		log, writer, err := os.Pipe()
 		if err != nil {
@@ -100,7 +98,7 @@ func TestKillLosesNoNotice(t *testing.T) {
 		}
 		s := &server{dsn: dsn, done: make(chan struct{})}
 		s.run(t, writer, nil, flags)
-		_ = writer.Close() // the server has its own
+		_ = writer.Close() // the server has its own copy
 		for !s.serving() {
 			if _, err := io.CopyN(&s.log, log, 1); err != nil {
 				t.Fatalf("%v\n%s", err, s.log.String())
@@ -133,8 +131,7 @@ func TestKillLosesNoNotice(t *testing.T) {
 		}
 		s = start(t, dsn, flags...)
 		c.url = s.url
-		// What the killed server had leased is free again some time later, and looked for
-		// when something fails, otherwise once a minute.
+		// The leases of the killed server end later. The server looks for them on a failure, otherwise once a minute.
 		more, looks, before := 0, 0, 0
 		eventually(t, "every delivery is told of", func() bool {
 			readNotices(t, s, told)
@@ -150,8 +147,7 @@ func TestKillLosesNoNotice(t *testing.T) {
 	})
 }
 
-// readNotices notes of which deliveries a server's log tells that they failed for
-// the last time.
+// readNotices records which deliveries a server's log reports as permanently failed.
 func readNotices(t testing.TB, s *server, told map[string]int) {
 	t.Helper()
 	for line := range strings.Lines(s.log.String()) {

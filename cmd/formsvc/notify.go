@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// notify tells the process manager how far we are, if it wants to know: systemd, for
-// units with Type=notify (sd_notify(3)). That it can't be told is no reason to stop.
+// notify reports the state to systemd, for units with Type=notify (sd_notify(3)). Errors are ignored: they are no reason
+// to stop.
 func notify(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

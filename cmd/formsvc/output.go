@@ -11,12 +11,12 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// output is embedded in commands that print records.
+// output is the --json flag of commands that print records.
 type output struct {
 	JSON bool `name:"json" help:"Print JSON, one record a line."`
 }
 
-// records prints each record, as JSON or as the rows that row makes of it.
+// records prints each record as JSON, or as a table with the rows that row returns.
 func records[T any](o output, w io.Writer, header string, list []T, row func(T) string) error {
 	if o.JSON {
 		enc := json.NewEncoder(w)
@@ -36,13 +36,13 @@ func records[T any](o output, w io.Writer, header string, list []T, row func(T) 
 	return t.Flush()
 }
 
-// stamp is a time in a record: null when it is zero.
+// stamp is a time in a record: null if it is zero.
 type stamp struct{ time.Time }
 
-// MarshalJSON writes the time as the API does.
+// MarshalJSON formats the time like the API.
 func (s stamp) MarshalJSON() ([]byte, error) { return formsvc.AppendTime(nil, s.Time), nil }
 
-// String writes the time for a table.
+// String formats the time for a table.
 func (s stamp) String() string {
 	if s.IsZero() {
 		return "-"
@@ -50,7 +50,7 @@ func (s stamp) String() string {
 	return s.UTC().Format(time.RFC3339)
 }
 
-// orDash writes an empty text for a table.
+// orDash returns "-" for an empty text, for a table.
 func orDash[S ~string](s S) string {
 	if s == "" {
 		return "-"
@@ -58,7 +58,7 @@ func orDash[S ~string](s S) string {
 	return string(s)
 }
 
-// orNull is a pointer to v, or nil when v is the zero value.
+// orNull returns a pointer to v, or nil if v is the zero value.
 func orNull[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -79,7 +79,7 @@ func joined[S ~string](list []S) string {
 	return strings.Join(mapped(list, func(s S) string { return string(s) }), ",")
 }
 
-// parseID reads an argument that names a record.
+// parseID parses the UUID of a record.
 func parseID(s string) (formsvc.ID, error) {
 	id, ok := formsvc.ParseID(s)
 	if !ok {
@@ -88,5 +88,5 @@ func parseID(s string) (formsvc.ID, error) {
 	return id, nil
 }
 
-// milliseconds writes a duration as the API does.
+// milliseconds returns a duration in the API's unit.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -16,20 +16,18 @@ import (
 	"time"
 )
 
-// slowClients is how many connections of each kind attack.
+// slowClients is the number of attacking connections of each kind.
 const slowClients = 600
 
-// Hundreds of clients that send their header slowly, as many that send a body slowly
-// and as many that read slowly, the latter two with a key, keep nobody from being
-// served and take little memory. Who sends no header in time is cut off, and nothing is
-// left of any of them.
-func TestSlowClients(t *testing.T) {
+// Hundreds of clients that send headers slowly, send bodies slowly or read slowly, the latter two with a key, don't block
+// other clients and take little memory. Clients that send no header in time are disconnected, and nothing of them remains.
+func TestSlowClientsDontBlockOthers(t *testing.T) {
 	t.Parallel()
 	path := lookFor(t, "slowhttptest")
 	s := start(t, "sqlite:"+filepath.Join(t.TempDir(), "formsvc.db"))
 	c := newClient(t, s.url, s.firstKey(t))
 	campaign := c.campaign(t, "Besieged")
-	for range 100 { // for slow readers, who need something to read
+	for range 100 { // data for slow readers
 		c.submit(t, campaign, strings.Repeat("x", 2_500))
 	}
 	list := s.url + responsesPath(campaign)
@@ -66,7 +64,7 @@ func TestSlowClients(t *testing.T) {
 			}
 		})
 	}
-	said := <-headers // which ends when its last connection was closed
+	said := <-headers // ends when its last connection was closed
 	eventually(t, "others are served", func() bool { return served.Load() > 100 || t.Failed() })
 	close(over)
 	clients.Wait()
@@ -83,7 +81,7 @@ func TestSlowClients(t *testing.T) {
 	peak := (&filing{server: s}).peak(t) >> 10
 	t.Logf("%d creates, slowest %v; %d descriptors, %d before; VmHWM %d kB, %d before",
 		served.Load(), time.Duration(slowest.Load()), s.descriptors(t), open, peak, idle)
-	if peak > idle+300_000 && !raceDetector { // which needs memory of its own
+	if peak > idle+300_000 && !raceDetector { // which needs more memory
 		t.Errorf("VmHWM is %d kB, and was %d", peak, idle)
 	}
 	end()
@@ -92,8 +90,7 @@ func TestSlowClients(t *testing.T) {
 	eventually(t, "nothing is left of slow clients", func() bool { return s.descriptors(t) < open+50 })
 }
 
-// attack runs slowhttptest until ctx ends or its last connection is closed, then gives
-// what it printed.
+// attack runs slowhttptest until ctx ends or its last connection is closed, then returns its output.
 func attack(ctx context.Context, t *testing.T, path, url, mode string, more ...string) <-chan string {
 	t.Helper()
 	n := fmt.Sprint(slowClients)
@@ -108,14 +105,14 @@ func attack(ctx context.Context, t *testing.T, path, url, mode string, more ...s
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = cmd.Wait() // what it printed says how it ended
+		_ = cmd.Wait() // its output says how it ended
 		ended <- out.String()
 	}()
 	t.Cleanup(func() { <-done })
 	return ended
 }
 
-// descriptors returns how many files and connections the server has open.
+// descriptors returns the number of open file descriptors of the server.
 func (s *server) descriptors(t testing.TB) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.cmd.Process.Pid))
@@ -125,7 +122,7 @@ func (s *server) descriptors(t testing.TB) int {
 	return len(list)
 }
 
-// connections returns how many of the descriptors are sockets.
+// connections returns the number of open sockets of the server.
 func (s *server) connections(t testing.TB) (n int) {
 	t.Helper()
 	list, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.cmd.Process.Pid))
@@ -140,7 +137,7 @@ func (s *server) connections(t testing.TB) (n int) {
 	return n
 }
 
-// Limits that would let nobody in are usage errors.
+// Limits that would reject every client are usage errors.
 func TestServeRefusesUnusableLimits(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--max-requests=0", "--max-wait=0s", "--max-connections=0"} {
@@ -151,7 +148,7 @@ func TestServeRefusesUnusableLimits(t *testing.T) {
 	}
 }
 
-// Beyond --max-connections clients wait in the system's queue until another one leaves.
+// Beyond --max-connections, clients wait in the system's queue until another one disconnects.
 func TestMaxConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t, "sqlite:"+filepath.Join(t.TempDir(), "formsvc.db"), "--max-connections", "1")

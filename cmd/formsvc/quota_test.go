@@ -19,23 +19,22 @@ import (
 const (
 	// quotaLimit is the quota of the servers of these tests.
 	quotaLimit = 100
-	// quotaSpare is the most that a server holds of it beyond what it uses.
+	// quotaSpare is the most of it that a server reserves beyond its use.
 	quotaSpare = quotaLimit / formsvc.QuotaShare
-	// quotaRounds is how often two servers meet at the limit.
+	// quotaRounds is how often two servers reach the limit.
 	quotaRounds = 200 / raceShare
-	// quotaWindow is so long that no test meets its end.
+	// quotaWindow doesn't end during a test.
 	quotaWindow = "438000h"
 )
 
 // limited starts a server with the quota.
 func limited(t testing.TB, dsn string) *server {
 	t.Helper()
-	// Hundreds of requests at once wait for their turn as long as it takes: what is counted is not how fast they are.
+	// Hundreds of requests at once may wait for a slot: the test doesn't measure speed.
 	return start(t, dsn, "--quota", strconv.Itoa(quotaLimit), "--quota-window", quotaWindow, "--max-wait", "10m")
 }
 
-// openedKeys returns a function that makes keys in a database that a server has
-// made, each with a quota of its own.
+// openedKeys returns a function that creates keys in an existing database, each with its own quota.
 func openedKeys(t testing.TB, dsn string) func() string {
 	t.Helper()
 	var (
@@ -54,7 +53,7 @@ func openedKeys(t testing.TB, dsn string) func() string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	svc, err := formsvc.New(store, nil)
+	svc, err := formsvc.New(store, &formsvc.Options{MaxKeys: new(int)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func openedKeys(t testing.TB, dsn string) func() string {
 	}
 }
 
-// A crowd makes requests at once, over connections that stay open.
+// A crowd makes concurrent requests over persistent connections.
 type crowd struct{ http *http.Client }
 
 func newCrowd(t testing.TB) *crowd {
@@ -82,7 +81,7 @@ func newCrowd(t testing.TB) *crowd {
 	return &crowd{http: &http.Client{Transport: transport, Timeout: patience}}
 }
 
-// ask makes one request and checks what a refusal says.
+// ask makes one request and checks the response if it is rejected.
 func (c *crowd) ask(t testing.TB, url, key string) (status int) {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/me", nil)
 	if err != nil {
@@ -105,8 +104,7 @@ func (c *crowd) ask(t testing.TB, url, key string) (status int) {
 	return a.status
 }
 
-// volley makes so many requests with the key to each server, all at once, and
-// counts the answers by their status.
+// volley makes this many requests with the key to each server, all at once, and counts the responses by status.
 func (c *crowd) volley(t testing.TB, key string, at map[*server]int) map[int]int {
 	t.Helper()
 	var (
@@ -131,8 +129,7 @@ func (c *crowd) volley(t testing.TB, key string, at map[*server]int) map[int]int
 	return statuses
 }
 
-// 200 requests at once to two servers, in each of many rounds: what is allowed is the
-// quota, exactly.
+// In each of many rounds, two servers get 200 requests at once and allow exactly the quota.
 func TestTwoServersAllowExactlyTheQuota(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		first, second := limited(t, dsn), limited(t, dsn)
@@ -148,9 +145,9 @@ func TestTwoServersAllowExactlyTheQuota(t *testing.T) {
 	})
 }
 
-// Where one server has less to do than it was granted, the other one gets the rest
-// when it is idle, and the two allow exactly the quota in the end.
-func TestQuotaIsSharedUnequally(t *testing.T) {
+// If one server uses less than its share, the other gets the rest when the first is idle. Together they allow exactly the
+// quota.
+func TestIdleServerReturnsQuota(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		first, second := limited(t, dsn), limited(t, dsn)
 		newKey, crowd := openedKeys(t, dsn), newCrowd(t)
@@ -180,8 +177,7 @@ func TestQuotaIsSharedUnequally(t *testing.T) {
 	})
 }
 
-// What a server held is free again when it has ended, and when it was killed all
-// but that.
+// A server that stops returns its unused share of the quota. A killed server loses only that share.
 func TestQuotaOverRestarts(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := limited(t, dsn)
@@ -208,8 +204,7 @@ func TestQuotaOverRestarts(t *testing.T) {
 	})
 }
 
-// Without flags a key may make 1000 requests an hour; 0 is any number, and a burst
-// can be smoothed.
+// Without flags, a key may make 1000 requests an hour. A quota of 0 is no limit, and --rate smooths bursts.
 func TestQuotaFlags(t *testing.T) {
 	t.Parallel()
 	dsn := databases()[0].dsn(t)

@@ -2,9 +2,8 @@
 
 package main_test
 
-// raceDetector says whether the program is built with the race detector, as the
-// tests are.
+// raceDetector reports whether the program and the tests are built with the race detector.
 const raceDetector = false
 
-// raceShare is by how much tests do less of what they do often under the race detector.
+// raceShare divides the number of rounds of tests under the race detector.
 const raceShare = 1

@@ -2,10 +2,9 @@
 
 package main_test
 
-// raceDetector says whether the program is built with the race detector, as the
-// tests are.
+// raceDetector reports whether the program and the tests are built with the race detector.
 const raceDetector = true
 
-// raceShare is by how much tests do less of what they do often: the detector makes the
-// program several times slower, and finds what it finds in fewer rounds.
+// raceShare divides the number of rounds of tests: the detector makes the program several times slower, and finds races in
+// fewer rounds.
 const raceShare = 5

@@ -13,12 +13,11 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// secret signs what the webhooks of the tests get.
+// secret signs the deliveries of the tests' webhooks.
 const secret = "a secret of the tests, äöü"
 
-// signedBySpec reports whether the signature is what the specification says: the
-// lowercase hexadecimal HMAC-SHA-256 of the raw body, keyed with the secret. It
-// shares no code with the program.
+// signedBySpec reports whether the signature follows the specification: the lowercase hexadecimal HMAC-SHA-256 of the raw
+// body, keyed with the secret. It shares no code with the program.
 func signedBySpec(secret string, body []byte, header http.Header) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
@@ -26,8 +25,7 @@ func signedBySpec(secret string, body []byte, header http.Header) bool {
 	return len(values) == 1 && values[0] == hex.EncodeToString(mac.Sum(nil))
 }
 
-// hook makes a webhook by the command, as an operator does while the server
-// runs, and returns its UUID.
+// hook creates a webhook with the command, like an operator while the server runs, and returns its UUID.
 func hook(t testing.TB, dsn, url, events string, flags ...string) string {
 	t.Helper()
 	args := slices.Concat([]string{"webhooks", "create", "--url", url, "--events", events, "--secret", secret, "--json"},
@@ -41,14 +39,14 @@ func hook(t testing.TB, dsn, url, events string, flags ...string) string {
 	return v.UUID
 }
 
-// receiver starts a receiver of what is signed with secret.
+// receiver starts a receiver of deliveries that are signed with secret.
 func receiver(t testing.TB) *webhooktest.Receiver {
 	t.Helper()
 	return webhooktest.NewReceiver(t, []string{secret}, nil)
 }
 
-// arrivals waits until the receiver got n requests and returns all it got, each
-// of which must be signed as the specification says.
+// arrivals waits until the receiver got n requests and returns all of them. Each must be signed according to the
+// specification.
 func arrivals(t testing.TB, r *webhooktest.Receiver, n int) []webhooktest.Received {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -68,7 +66,7 @@ func arrivals(t testing.TB, r *webhooktest.Receiver, n int) []webhooktest.Receiv
 	return got
 }
 
-// event has the members of a delivery that the tests look at.
+// event has the fields of a delivery that the tests check.
 type event struct {
 	ID        string `json:"id"`
 	Event     string `json:"event"`
@@ -89,7 +87,7 @@ func parsed(t testing.TB, body []byte) event {
 	return e
 }
 
-// object returns JSON as a value to compare.
+// object parses a JSON object.
 func object(t testing.TB, text []byte) map[string]any {
 	t.Helper()
 	var v map[string]any

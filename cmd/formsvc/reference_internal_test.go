@@ -11,24 +11,23 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-var update = flag.Bool("update", false, "write CONFIGURATION.md anew from the flags")
+var update = flag.Bool("update", false, "generate CONFIGURATION.md from the flags")
 
 const referenceIntro = `# Configuration
 
-Every command, flag and variable of formsvc. This file is made from the program's own flags, by
-` + "`go test ./cmd/formsvc -run Configuration -update`" + `, and a test fails when it is not what they are.
-[README.md](README.md) tells how to set a server up.
+Every command, flag and variable of formsvc. ` + "`go test ./cmd/formsvc -run Configuration -update`" + ` generates this file from
+the program's own flags, and a test fails when it is out of date. To set up a server, read [README.md](README.md).
 
-A flag wins over its variable, and a variable over the default. Repeatable flags take several values with commas between them as
-well, and so do their variables. Lengths of time are written like ` + "`90s`, `15m` or `1h30m`" + `. A value that can't be used ends
-the command with status 2 and the name of the flag, before anything is done; any other failure is status 1.
+A flag wins over its variable, and a variable over the default. Repeatable flags and their variables also take several values,
+separated by commas. Write a length of time as ` + "`90s`, `15m` or `1h30m`" + `. An invalid value ends the command at once, with status 2
+and the name of the flag. Any other failure is status 1.
 
-Some variables are not ours, and mean what they mean elsewhere: ` + "`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`," + `
+Some variables belong to other programs and mean what they mean there: ` + "`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`," + `
 ` + "`AWS_REGION` and others for `--blobs s3://…`; `PGPASSWORD`, `PGSSLROOTCERT` and others for `--db postgres://…`; `SSL_CERT_FILE` for" + `
-the certificates that we trust; ` + "`GOMEMLIMIT`, `GOMAXPROCS` and `GOGC` for the memory and the processors that we take (`GOGC` is 200 unless you set it)." + `
+the certificates to trust; ` + "`GOMEMLIMIT`, `GOMAXPROCS` and `GOGC` for the memory and the processors to use (`GOGC` is 200 unless you set it)." + `
 `
 
-// reference writes the reference of a command line.
+// reference returns the reference of a command line.
 func reference(app *kong.Application) string {
 	var b strings.Builder
 	b.WriteString(referenceIntro)
@@ -64,7 +63,8 @@ func referenceFlags(b *strings.Builder, flags []*kong.Flag) {
 		for _, e := range f.Envs {
 			variables += " `" + e + "`"
 		}
-		if f.HasDefault && f.Default != "" {
+		zero := (f.Default == "0" || f.Default == "0s") && strings.Contains(f.Help, "Defaults to ") // the help names the default
+		if f.HasDefault && f.Default != "" && !zero {
 			value = "`" + f.Default + "`"
 		}
 		if f.Required {
@@ -78,10 +78,10 @@ func referenceFlags(b *strings.Builder, flags []*kong.Flag) {
 	}
 }
 
-// cell is a text in a table of Markdown.
+// cell escapes a text for a Markdown table.
 func cell(s string) string { return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(s) }
 
-// CONFIGURATION.md is what the flags are.
+// CONFIGURATION.md matches the flags.
 func TestConfigurationIsCurrent(t *testing.T) {
 	t.Parallel()
 	parser, err := newParser(new(cli))
@@ -98,7 +98,7 @@ func TestConfigurationIsCurrent(t *testing.T) {
 	if err != nil || string(got) != want {
 		t.Errorf("%s is stale (%v): go test ./cmd/formsvc -run Configuration -update", path, err)
 	}
-	for _, n := range parser.Model.Leaves(true) { // nothing is told in two ways
+	for _, n := range parser.Model.Leaves(true) { // every help is a sentence
 		for _, f := range n.Flags {
 			if f.Help == "" || !strings.HasSuffix(f.Help, ".") {
 				t.Errorf("%s --%s: the help is no sentence: %q", n.FullPath(), f.Name, f.Help)
@@ -107,8 +107,7 @@ func TestConfigurationIsCurrent(t *testing.T) {
 	}
 }
 
-// What guides and examples name there is: variables wherever they are, and flags behind
-// "formsvc serve".
+// Guides and examples name only existing variables and, after "formsvc serve", existing flags.
 func TestGuidesNameFlags(t *testing.T) {
 	t.Parallel()
 	parser, err := newParser(new(cli))

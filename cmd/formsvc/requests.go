@@ -8,18 +8,18 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// reaching are the flags that say how clients reach the server.
+// reaching are the flags about clients and their requests.
 type reaching struct {
-	TrustedProxy prefixes `placeholder:"CIDR" help:"Address ranges of proxies that are believed what they say of clients in X-Forwarded-For; repeatable. Who is in a range can pretend to be anybody. Defaults to none: who connects is the client."`
-	LogRequests  bool     `help:"Log every request: its route, status, size, duration and the client's address, but no path, query or header. Defaults to failures alone."`
+	TrustedProxy prefixes `placeholder:"CIDR" help:"Address range of proxies whose X-Forwarded-For header is trusted; repeatable. Any host in it can claim any client address. Defaults to none: the connecting address is the client's."`
+	LogRequests  bool     `help:"Log every request: its route, status, size, duration and the client's address, but no path, query or header. Defaults to failures only."`
 }
 
-// clientAddress returns what finds out where a request came from.
+// clientAddress returns a function that determines the client address of a request.
 func (c *reaching) clientAddress() func(*http.Request) string {
 	return httpx.TrustedProxies(c.TrustedProxy)
 }
 
-// logRequests returns a handler that logs what goes through it, when it is over.
+// logRequests returns a handler that logs each request when it has ended.
 func logRequests(next http.Handler, logger *slog.Logger, clientAddress func(*http.Request) string) http.Handler {
 	names := newRouteNames()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A logged is a line of the log about a request.
+// A logged is a log line about a request.
 type logged struct {
 	Level, Msg, RequestID, Method, Route, Client, Protocol string
 	Status                                                 int
@@ -19,12 +19,12 @@ type logged struct {
 	DurationMs                                             float64
 }
 
-// requests returns what the log says of requests.
+// requests returns the log lines about requests.
 func (s *server) requests(t testing.TB) (list []logged) {
 	t.Helper()
 	for line := range strings.Lines(s.log.String()) {
 		if !strings.HasSuffix(line, "\n") {
-			break // it is not whole yet
+			break // the line is incomplete
 		}
 		var l logged
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
@@ -37,8 +37,7 @@ func (s *server) requests(t testing.TB) (list []logged) {
 	return list
 }
 
-// With --log-requests there is a line for each request, with nothing in it that is a
-// secret or a respondent's.
+// --log-requests logs a line for each request, without secrets and personal data.
 func TestRequestsAreLogged(t *testing.T) {
 	t.Parallel()
 	s := start(t, databases()[0].dsn(t), "--log-requests", "--trusted-proxy", "127.0.0.0/8,10.0.0.0/8")
@@ -84,7 +83,7 @@ func TestRequestsAreLogged(t *testing.T) {
 	}
 }
 
-// Without it there is none.
+// Without --log-requests, no requests are logged.
 func TestRequestsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	s := start(t, databases()[0].dsn(t))
@@ -96,7 +95,7 @@ func TestRequestsAreNotLogged(t *testing.T) {
 	}
 }
 
-// "formsvc health" asks as a container's manager does: over whatever the server speaks.
+// "formsvc health" works over HTTP and HTTPS, as a container's health check.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	addrs := freeAddrs(t, 2)
@@ -129,7 +128,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// A process manager that asks for it learns when the server serves and when it stops.
+// A process manager with NOTIFY_SOCKET is notified when the server serves and when it stops.
 func TestManagerIsNotified(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{filepath.Join(t.TempDir(), "notify"), fmt.Sprintf("@formsvc-%s", freeAddrs(t, 1)[0])} {
@@ -162,7 +161,7 @@ func TestManagerIsNotified(t *testing.T) {
 		if got := next(); got != "READY=1" {
 			t.Errorf("told %q first", got)
 		}
-		s.started(t) // the log may come later than the notice
+		s.started(t) // the log may come after the notification
 		newClient(t, s.url, s.firstKey(t)).want(t, http.StatusOK, http.MethodGet, "/readyz", nil, nil)
 		s.terminate(t)
 		if got := next(); got != "STOPPING=1" {

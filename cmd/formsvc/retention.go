@@ -10,18 +10,18 @@ import (
 )
 
 type retentionCmd struct {
-	Run retentionRunCmd `cmd:"" help:"Remove the responses of a campaign that are older than so long, with all that is about them. Made to be run regularly, as by cron."`
+	Run retentionRunCmd `cmd:"" help:"Remove the responses of a campaign that are older than --older-than, with everything that belongs to them. Run it regularly, for example with cron."`
 }
 
 type retentionRunCmd struct {
 	inAccount
 	output
-	OlderThan span   `required:"" placeholder:"DUR" help:"How long ago the responses were made, such as 365d or 720h."`
+	OlderThan span   `required:"" placeholder:"DUR" help:"Minimum age of the responses to remove, such as 365d or 720h."`
 	Campaign  string `required:"" placeholder:"UUID" help:"The campaign."`
-	DryRun    bool   `name:"dry-run" help:"Say what would be removed, and leave it."`
+	DryRun    bool   `name:"dry-run" help:"Print what would be removed, and remove nothing."`
 }
 
-// Run removes what is old and prints the receipt.
+// Run removes old responses and prints the receipt.
 func (c *retentionRunCmd) Run(ctx context.Context, g *global, std streams) error {
 	campaign, err := parseID(c.Campaign)
 	if err != nil {

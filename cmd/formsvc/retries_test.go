@@ -14,11 +14,9 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// A delivery is tried four times in all, with the same bytes, and then the log
-// says that it failed. Every status but 2xx is a failure, also a redirect, which is
-// not followed. The retries are as far apart as they were
-// asked to be, at least.
-func TestDeliveryFailsForGoodAfterFourAttempts(t *testing.T) {
+// A delivery is attempted four times with the same bytes, and then logged as failed. Every status except 2xx is a failure,
+// even a redirect, which is not followed. The retries have at least the configured delays.
+func TestDeliveryFailsPermanentlyAfterFourAttempts(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "200ms,400ms,600ms")
 		c := newClient(t, s.url, s.firstKey(t))
@@ -42,7 +40,7 @@ func TestDeliveryFailsForGoodAfterFourAttempts(t *testing.T) {
 			failures = finalFailures(s)
 			return len(failures) == len(cases)+1
 		})
-		// Whatever comes too often would come before another round of failures.
+		// An extra attempt would come before another round of failures.
 		s2 := c.submit(t, campaign, "y").UUID
 		eventually(t, "every webhook has failed for good again", func() bool {
 			return strings.Count(s.log.String(), finalFailure) == 2*len(failures)
@@ -67,7 +65,7 @@ func TestDeliveryFailsForGoodAfterFourAttempts(t *testing.T) {
 	})
 }
 
-// So is a receiver that does not answer in time.
+// A receiver that doesn't respond in time counts as failed.
 func TestDeliveryTimesOut(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "200ms,400ms,600ms", "--webhook-timeout", "2s")
@@ -85,7 +83,7 @@ func TestDeliveryTimesOut(t *testing.T) {
 	})
 }
 
-// After a failure the next attempt may succeed, and then there is no other.
+// If a retry succeeds, there are no further attempts.
 func TestDeliverySucceedsOnRetry(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "100ms,100ms,100ms")
@@ -96,7 +94,7 @@ func TestDeliverySucceedsOnRetry(t *testing.T) {
 		campaign := c.campaign(t, "Retries")
 		first := c.submit(t, campaign, "x").UUID
 		arrivals(t, r, 2)
-		// The next one fails for good, and takes longer than any retry of the first.
+		// The next delivery fails permanently, and takes longer than any retry of the first.
 		r.AnswerAlways(webhooktest.Reply{Status: 503})
 		second := c.submit(t, campaign, "y").UUID
 		eventually(t, "the second delivery fails for good", func() bool { return len(finalFailures(s)) == 1 })
@@ -110,17 +108,17 @@ func TestDeliverySucceedsOnRetry(t *testing.T) {
 	})
 }
 
-// failing is a receiver that never takes a delivery.
+// failing is a receiver that never accepts a delivery.
 type failing struct {
 	name     string
 	reply    webhooktest.Reply
-	status   int    // in the final failure
+	status   int    // in the logged failure
 	class    string // likewise
 	receiver *webhooktest.Receiver
 	hook     string
 }
 
-// listen starts the receiver and makes its webhook.
+// listen starts the receiver and creates its webhook.
 func (f *failing) listen(t *testing.T, dsn string) {
 	t.Helper()
 	f.receiver = receiver(t)
@@ -128,8 +126,7 @@ func (f *failing) listen(t *testing.T, dsn string) {
 	f.hook = hook(t, dsn, f.receiver.URL(), "response.created")
 }
 
-// check checks the attempts to deliver the event of a response, and the final
-// failure unless that is zero.
+// check checks the attempts to deliver the event of a response, and the logged failure unless that is zero.
 func (f *failing) check(t *testing.T, dsn, uuid string, final failure) {
 	t.Helper()
 	var got []webhooktest.Received
@@ -166,16 +163,16 @@ func (f *failing) check(t *testing.T, dsn, uuid string, final failure) {
 	}
 }
 
-// finalFailure is the message of the line that tells of one.
-const finalFailure = "webhook delivery failed for the last time"
+// finalFailure is the log message of a permanent failure.
+const finalFailure = "webhook delivery failed permanently"
 
-// failure is what the log says of a delivery that failed for good.
+// failure is a log line about a delivery that failed permanently.
 type failure struct {
 	Webhook, Delivery, Event, Error string
 	Attempts, Status                int
 }
 
-// finalFailures returns the first failure for good of each webhook in the log.
+// finalFailures returns the first permanent failure of each webhook in the log.
 func finalFailures(s *server) map[string]failure {
 	list := make(map[string]failure)
 	for line := range strings.Lines(s.log.String()) {
@@ -184,7 +181,7 @@ func finalFailures(s *server) map[string]failure {
 			failure
 		}
 		if json.Unmarshal([]byte(line), &v) != nil || v.Msg != finalFailure {
-			continue // also a line that is not whole yet
+			continue // also an incomplete line
 		}
 		if _, ok := list[v.Webhook]; !ok {
 			list[v.Webhook] = v.failure

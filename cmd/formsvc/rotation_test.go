@@ -19,8 +19,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// verifies reports whether a delivery is signed with the secret as Standard
-// Webhooks defines it, by that project's own library.
+// verifies reports whether the library of Standard Webhooks verifies a delivery with the secret.
 func verifies(t testing.TB, secret string, got *webhooktest.Received) bool {
 	t.Helper()
 	w, err := standardwebhooks.NewWebhookRaw([]byte(secret))
@@ -33,8 +32,7 @@ func verifies(t testing.TB, secret string, got *webhooktest.Received) bool {
 	return w.Verify(got.Delivery.Body, got.Header) == nil
 }
 
-// signedByOpenSSL reports whether a delivery has the signature of the
-// specification, as the openssl program computes it.
+// signedByOpenSSL reports whether a delivery has the specification's signature, computed by openssl.
 func signedByOpenSSL(t testing.TB, secret string, got *webhooktest.Received) bool {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), lookFor(t, "openssl"), "dgst", "-sha256", "-binary", "-hmac", secret)
@@ -46,10 +44,9 @@ func signedByOpenSSL(t testing.TB, secret string, got *webhooktest.Received) boo
 	return got.Header.Get(webhook.SignatureHeader) == hex.EncodeToString(sum)
 }
 
-// Secrets change without a delivery that nobody can verify: during the grace
-// period receivers that know the old one go on, and those that know the new one
-// can use the other header. A retry of what began before is signed like that
-// too. Without a grace period the old secret is gone at once.
+// Every delivery verifies during a rotation. In the grace period, receivers with the old secret keep working, and those
+// with the new one use the other header. Retries are signed in the same way. Without a grace period, the old secret stops
+// signing at once.
 func TestRotateSecret(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, "--webhook-retries", "10ms")
@@ -62,13 +59,13 @@ func TestRotateSecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The first attempt is not over until the secret is another one.
+		// The first attempt ends after the rotation.
 		rotates, slow := make(chan struct{}), httputil.NewSingleHostReverseProxy(target)
 		slow.ModifyResponse = func(*http.Response) error { <-rotates; return nil }
 		between := httptest.NewServer(slow)
 		t.Cleanup(between.Close)
 		over := sync.OnceFunc(func() { close(rotates) })
-		t.Cleanup(over) // before that waits for what it holds
+		t.Cleanup(over) // runs before Close, which waits for held requests
 		uuid := hook(t, dsn, between.URL, "response.created")
 		c.submit(t, campaign, "before")
 		before := arrivals(t, r, 1)[0]
@@ -108,7 +105,7 @@ func TestRotateSecret(t *testing.T) {
 	})
 }
 
-// The end of a grace period needs nobody: the old secret stops signing.
+// The old secret stops signing when the grace period ends.
 func TestGracePeriodEnds(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)

@@ -12,15 +12,13 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// keyFile is the file below --data with the keys that the secrets in the
-// database are encrypted under.
+// keyFile is the file under --data with the encryption keys of the secrets in the database.
 const keyFile = "secret.keys"
 
 func (g *global) keyPath() string { return filepath.Join(g.Data, keyFile) }
 
-// keys returns the keys that the secrets in the database are encrypted under:
-// those of --secret-keys, otherwise those of the file. When there is no file,
-// one is made if that is asked for; if not, there are no keys.
+// keys returns the encryption keys of the secrets in the database: those of --secret-keys, otherwise those of the file. If
+// there is no file, it is created with make; otherwise keys returns nil.
 func (g *global) keys(make bool) (*keyring.Keyring, error) {
 	if g.SecretKeys != "" {
 		list, err := keyring.Parse(g.SecretKeys)
@@ -35,7 +33,7 @@ func (g *global) keys(make bool) (*keyring.Keyring, error) {
 	}
 	if !make {
 		if _, err := os.Stat(g.keyPath()); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil //nolint:nilnil // a ring without keys
+			return nil, nil //nolint:nilnil // no keys
 		}
 	} else if err := os.MkdirAll(g.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("--data: %w", err)
@@ -43,37 +41,35 @@ func (g *global) keys(make bool) (*keyring.Keyring, error) {
 	return keyring.OpenFile(g.keyPath())
 }
 
-// explainKeys says what to do about a database that needs another key.
+// explainKeys adds to an error about a missing key what to do about it.
 func (g *global) explainKeys(err error) error {
 	if !errors.Is(err, keyring.ErrUnknownKey) {
 		return err
 	}
-	where := "FORMSVC_SECRET_KEYS has"
+	where := "FORMSVC_SECRET_KEYS doesn't have"
 	if g.SecretKeys == "" {
-		where = g.keyPath() + " has"
+		where = g.keyPath() + " doesn't have"
 		if _, statErr := os.Stat(g.keyPath()); statErr != nil {
 			where = "there is no " + g.keyPath() + " with"
 		}
 	}
-	return fmt.Errorf("%w\n\nThe secrets in this database are encrypted, and %s not the key for them.\n"+
-		"Copy the file %s from the data directory (--data) of the node that made it,\n"+
-		"or set FORMSVC_SECRET_KEYS to what that node has in it", err, where, keyFile)
+	return fmt.Errorf("%w\n\nThe secrets in this database are encrypted, and %s the key for them.\n"+
+		"Copy the file %s from the data directory (--data) of the node that created it,\n"+
+		"or set FORMSVC_SECRET_KEYS to the value on that node", err, where, keyFile)
 }
 
 type secretsCmd struct {
-	RotateKey rotateKeyCmd `cmd:"" name:"rotate-key" help:"Encrypt the secrets in the database under a new key, while servers run. Nodes that have a data directory of their own need a copy of its file secret.keys right away: until then their deliveries wait."`
+	RotateKey rotateKeyCmd `cmd:"" name:"rotate-key" help:"Encrypt the secrets in the database with a new key while servers keep running. Copy the file secret.keys to all nodes with their own data directory right away: until then their deliveries wait."`
 }
 
 type rotateKeyCmd struct {
-	DropOld bool `name:"drop-old" help:"Remove the old keys from the file afterwards. Backups of the database from before then can't be read with it, so keep a copy."`
+	DropOld bool `name:"drop-old" help:"Remove the old keys from the file afterwards. Keep a copy of the old file: older backups of the database need it."`
 }
 
-// keyGrace is how long running servers have to notice a new key in the file
-// before everything is encrypted under it. They look once a second.
+// keyGrace is how long running servers have to notice a new key in the file before it is used. They check once a second.
 const keyGrace = 2500 * time.Millisecond
 
-// Run adds a key to the file of keys and encrypts every secret under it. Keys
-// that come from the environment are not changed.
+// Run adds a key to the key file and encrypts every secret with it. It doesn't change keys in the environment.
 func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 	if g.SecretKeys != "" && c.DropOld {
 		return usageError{errors.New("--drop-old: remove the keys from FORMSVC_SECRET_KEYS yourself")}
@@ -86,7 +82,7 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 		return err
 	}
 	if ring == nil {
-		return fmt.Errorf("there is no %s: no key was in use here yet", g.keyPath())
+		return fmt.Errorf("there is no key file %s, so there is no key to rotate", g.keyPath())
 	}
 	s, err := g.openWith(ctx, ring, true)
 	if err != nil {
@@ -105,7 +101,7 @@ func (c *rotateKeyCmd) rotateFile(ctx context.Context, g *global, ring *keyring.
 		return err
 	}
 	id := fresh.Primary()
-	_, _ = fmt.Fprintf(std.err, "Key %s is the first one in %s now.\n", id, g.keyPath())
+	_, _ = fmt.Fprintf(std.err, "Added key %s as the first one in %s.\n", id, g.keyPath())
 	if !sleep(ctx, keyGrace, nil) {
 		return ctx.Err()
 	}
@@ -123,7 +119,7 @@ func (c *rotateKeyCmd) rotateFile(ctx context.Context, g *global, ring *keyring.
 		return err
 	}
 	if ring.Primary() != id {
-		return errors.New("another rotation is under way; no key was removed")
+		return errors.New("another rotation is running; no key was removed")
 	}
 	if _, err := keyring.RemoveKeys(g.keyPath(), id); err != nil {
 		return err
@@ -135,8 +131,8 @@ func (c *rotateKeyCmd) rotateFile(ctx context.Context, g *global, ring *keyring.
 func (c *rotateKeyCmd) reseal(ctx context.Context, s store, std streams, under string) error {
 	n, err := s.RotateSecrets(ctx)
 	if err != nil {
-		return fmt.Errorf("%d webhooks were encrypted under %s, then: %w", n, under, err)
+		return fmt.Errorf("the secrets of %d webhooks were encrypted with %s, then: %w", n, under, err)
 	}
-	_, _ = fmt.Fprintf(std.err, "%d webhooks were encrypted under %s.\n", n, under)
+	_, _ = fmt.Fprintf(std.err, "Encrypted the secrets of %d webhooks with %s.\n", n, under)
 	return nil
 }

@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// A database without the keys tells no secret and no header, and the keys are
-// for their owner only.
+// A database without its keys reveals no secret and no header value, and only the owner can read the key file.
 func TestSecretsAtRest(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -44,12 +43,12 @@ func TestSecretsAtRest(t *testing.T) {
 	})
 }
 
-// contents returns all bytes of a database: those of its files, or of a dump.
+// contents returns all bytes of a database: of its files, or of a dump.
 func contents(t testing.TB, dsn string) map[string][]byte {
 	t.Helper()
 	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		files, err := filepath.Glob(path + "*")
-		if err != nil || len(files) < 2 { // with the log
+		if err != nil || len(files) < 2 { // with the write-ahead log
 			t.Fatalf("the database has the files %v (%v)", files, err)
 		}
 		all := make(map[string][]byte)
@@ -70,7 +69,7 @@ func contents(t testing.TB, dsn string) map[string][]byte {
 	u.RawQuery = q.Encode()
 	dump, err := exec.CommandContext(t.Context(), "pg_dump", "--schema", schema, u.String()).Output()
 	if err != nil {
-		return tableContents(t, dsn) // another version than the server's
+		return tableContents(t, dsn) // pg_dump has another version than the server
 	}
 	return map[string][]byte{"pg_dump": dump}
 }
@@ -86,7 +85,7 @@ func tableContents(t testing.TB, dsn string) map[string][]byte {
 	return all
 }
 
-// keysIn returns how many keys the file of a data directory has.
+// keysIn returns the number of keys in the file of a data directory.
 func keysIn(t testing.TB, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "secret.keys"))
@@ -96,8 +95,8 @@ func keysIn(t testing.TB, dir string) int {
 	return len(regexp.MustCompile(`(?m)^[^#\s].*$`).FindAll(text, -1))
 }
 
-// The key can be exchanged while a server delivers: nothing stops, everything is
-// under the new key afterwards, and the old one is not needed any more.
+// The key can be rotated while a server delivers. Deliveries continue, everything is encrypted with the new key afterwards,
+// and the old one is no longer needed.
 func TestRotateKeyWhileServing(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -120,7 +119,7 @@ func TestRotateKeyWhileServing(t *testing.T) {
 			t.Errorf("rotate-key: status %d, %s, %d keys", out.status, out.err, keysIn(t, dir))
 		}
 		submit("after rotate-key")
-		// Made by the running server, under the key that it knows by then.
+		// Created by the running server, with the key that it knows by then.
 		var made struct{ UUID string }
 		c.want(t, 201, "POST", "/v1/webhooks", map[string]any{"url": r.URL(), "events": []string{"response.created"}, "campaignUuid": c.campaign(t, "Other")}, &made)
 		if out := attempt(t, dsn, "secrets", "rotate-key", "--drop-old"); out.status != 0 || !strings.Contains(out.err, "2 webhooks") || keysIn(t, dir) != 1 {
@@ -133,14 +132,13 @@ func TestRotateKeyWhileServing(t *testing.T) {
 		c.url = s.url
 		submit("after a restart")
 		if log := s.log.String(); strings.Contains(log, "cannot") {
-			t.Errorf("the log tells of trouble:\n%s", log)
+			t.Errorf("the log reports trouble:\n%s", log)
 		}
 	})
 }
 
-// A server without the key that the database needs says what to do and does not
-// start; it starts with the file of the other node, or its keys in the
-// environment.
+// A server without the key of the database doesn't start, and says what to do. It starts with the file of the other node,
+// or with that node's keys in the environment.
 func TestWrongKeyRefusesToStart(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		manage(t, dsn, "accounts", "create", "default")
@@ -159,7 +157,7 @@ func TestWrongKeyRefusesToStart(t *testing.T) {
 			want      string
 		}{
 			{"a file of its own", nil, []string{"--data", elsewhere}, filepath.Join(elsewhere, "secret.keys")},
-			{"other keys in the environment", []string{other}, nil, "FORMSVC_SECRET_KEYS has not the key"},
+			{"other keys in the environment", []string{other}, nil, "FORMSVC_SECRET_KEYS doesn't have the key"},
 		} {
 			s := execute(t, dsn, x.variables, x.flags...)
 			eventually(t, x.label+": formsvc ends", s.ended)
@@ -183,7 +181,7 @@ func TestWrongKeyRefusesToStart(t *testing.T) {
 	})
 }
 
-// Keys of the environment are not changed: rotate-key encrypts under the first.
+// With keys in the environment, rotate-key encrypts with the first one and adds none.
 func TestRotateKeysOfTheEnvironment(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		a, b := strings.Repeat("0a", 32), strings.Repeat("0b", 32)

@@ -13,46 +13,52 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// defaultAccount is the account that the first start makes.
+// defaultAccount is the account that the first start creates.
 const defaultAccount = "default"
 
-// defaultAddr is where servers listen.
+// defaultAddr is the default address of servers.
 const defaultAddr = "127.0.0.1:8080"
 
 type serveCmd struct {
 	allowing
 	encryption
 	reaching
-	Addr               string          `default:"127.0.0.1:8080" help:"Where to listen."`
-	BaseURL            string          `name:"base-url" placeholder:"URL" help:"The public address of the API. Defaults to http://ADDR, or https://ADDR or https://DOMAIN with TLS."`
-	Quota              int             `default:"1000" placeholder:"N" help:"How many requests a key may make in --quota-window, over all servers of a database; 0 for any number. Defaults to 1000."`
-	QuotaWindow        time.Duration   `default:"1h" help:"How long a window of the quota is, in whole seconds; windows begin at multiples of it in UTC, those of an hour at full hours."`
-	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to each key by itself."`
-	Rate               float64         `default:"0" placeholder:"N" help:"How many requests a second a key may make on this server in the long run, such as 50 or 0.5. Defaults to any number."`
-	Burst              int             `default:"0" placeholder:"N" help:"How many requests a key may make at once under --rate. Defaults to as many as it allows in a second."`
-	MaxRequests        int             `default:"256" placeholder:"N" help:"How many requests are worked on at once; further ones wait for their turn. Files on their way do not count."`
-	MaxWait            time.Duration   `default:"1s" help:"How long a request may wait for its turn before it is answered 503."`
-	MaxConnections     int             `default:"10000" placeholder:"N" help:"How many connections may be open at once; further ones wait in the system's queue. Each takes some 30 kB while it rests, and 150 kB while it works."`
-	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"How large an uploaded file may be: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
-	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file, which finds out whoever can write to the blob store and makes checksums fit; costs more processor time than all else. Defaults to checksums, which find every accident."`
-	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept; at least an hour, 0 for ever."`
-	WebhookTimeout     time.Duration   `default:"30s" help:"How long one attempt to deliver may take in all."`
-	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"The delays after each failed attempt; there is one attempt more."`
-	WebhookLease       time.Duration   `default:"0" help:"For how long a delivery under way is kept from other servers, and so how long it rests after a crash; 5 seconds more than --webhook-timeout at least. Defaults to a minute, or to 30 seconds more than --webhook-timeout."`
-	WebhookConcurrency int             `default:"0" help:"How many deliveries are begun at once. Defaults to 512."`
-	DrainDelay         time.Duration   `default:"0s" help:"How long to go on serving after SIGTERM, while /readyz answers 503 and connections are closed behind their answers: longer than a proxy in front takes to see that. Defaults to not at all."`
-	MetricsAddr        string          `placeholder:"ADDR" help:"Where Prometheus may scrape /metrics; not open to the public. Defaults to nowhere."`
-	SMTP               string          `name:"smtp" placeholder:"URL" help:"The server for mail about webhooks that fail, to the contacts of accounts: smtp://USER:PASSWORD@HOST:PORT (with STARTTLS; ?starttls=optional or off) or smtps://…. Better set in the environment. Defaults to no mail."`
-	MailFrom           string          `placeholder:"EMAIL" help:"Who mail is from; needed with --smtp."`
-	LogFormat          string          `enum:"text,json" default:"text" help:"How to log: ${enum}."`
+	Addr               string          `default:"127.0.0.1:8080" help:"Address to listen on."`
+	BaseURL            string          `name:"base-url" placeholder:"URL" help:"Public address of the API. Defaults to http://ADDR; with TLS to https://ADDR or https://DOMAIN."`
+	Quota              int             `default:"1000" placeholder:"N" help:"Number of requests that a key may make per --quota-window, over all servers of a database; 0 for no limit. Defaults to 1000."`
+	QuotaWindow        time.Duration   `default:"1h" help:"Length of a quota window, in whole seconds. Windows begin at multiples of it in UTC, hourly ones at full hours."`
+	QuotaPerAccount    bool            `help:"Count the requests of all keys of an account together. Defaults to counting each key by itself."`
+	Rate               float64         `default:"0" placeholder:"N" help:"Sustained number of requests per second that a key may make on this server, such as 50 or 0.5. Defaults to no limit."`
+	Burst              int             `default:"0" placeholder:"N" help:"Number of requests that a key may make at once under --rate. Defaults to the requests of one second."`
+	MaxRequests        int             `default:"256" placeholder:"N" help:"Number of requests that are handled at once; further ones wait for a slot. File transfers don't count."`
+	MaxWait            time.Duration   `default:"1s" help:"How long a request may wait for a slot before it gets a 503."`
+	RequestTimeout     time.Duration   `default:"30s" help:"How long the server may work on a request before it gets a 503. Uploads, downloads and exports have no such limit."`
+	MaxConnections     int             `default:"10000" placeholder:"N" help:"Number of connections that may be open at once; further ones wait in the system's queue. Each takes about 30 kB when idle, and 150 kB when busy."`
+	MaxKeys            int             `default:"100" placeholder:"N" help:"Number of keys that an account may have, without revoked and expired ones; 0 for no limit. Each key has its own quota. The command line has no limit."`
+	MaxCampaigns       int             `default:"10000" placeholder:"N" help:"Number of campaigns that an account may have; 0 for no limit."`
+	MaxUpload          byteSize        `default:"100MB" placeholder:"SIZE" help:"Largest size of an uploaded file: bytes, or with KB, MB, GB, KiB, MiB, GiB."`
+	HashDownloads      bool            `help:"Also compare downloads with the SHA-256 of the file. This detects deliberate changes in the blob store, and costs more processor time than everything else. Defaults to checksums, which detect accidental damage."`
+	Retention          time.Duration   `default:"720h" help:"How long events and deliveries are kept: at least an hour, or 0 for forever."`
+	WebhookTimeout     time.Duration   `default:"30s" help:"Time limit for one delivery attempt."`
+	WebhookRetries     []time.Duration `default:"1m,5m,30m" help:"Delays after failed attempts. There is one more attempt than delays."`
+	WebhookLease       time.Duration   `default:"0" help:"How long a delivery in progress is reserved for its server, and so how long it waits after a crash. At least 5 seconds more than --webhook-timeout. Defaults to a minute, or to 30 seconds more than --webhook-timeout."`
+	WebhookConcurrency int             `default:"0" help:"Number of deliveries in progress at once. Defaults to 512."`
+	DrainDelay         time.Duration   `default:"0s" help:"How long to keep serving after SIGTERM while /readyz returns 503 and each response closes its connection. Choose longer than your proxy needs to notice. Defaults to no delay."`
+	Ready              []string        `default:"database" enum:"database,files,disk" placeholder:"COMPONENT,…" help:"What must work for /readyz to return 200: database, files (their directory or bucket), disk (64 MiB free for SQLite and files). While another one of these fails, it returns 200 and says degraded. The database always counts. Defaults to database."`
+	MetricsAddr        string          `placeholder:"ADDR" help:"Address where Prometheus can scrape /metrics. Don't expose it to the public. Defaults to none."`
+	SMTP               string          `name:"smtp" placeholder:"URL" help:"Mail server for messages about failing webhooks to the contacts of accounts: smtp://USER:PASSWORD@HOST:PORT (with STARTTLS; ?starttls=optional or off) or smtps://…. Better set in the environment. Defaults to no mail."`
+	MailFrom           string          `placeholder:"EMAIL" help:"Sender of the mail; required with --smtp."`
+	LogFormat          string          `enum:"text,json" default:"text" help:"Log format: ${enum}."`
 }
 
-// gcPercent lets the heap grow to three times what is in use before it is
-// cleaned. Little is in use, some 8 MB, so that collecting at the usual double
-// costs a tenth of the throughput and saves 2 MB; five times saves nothing.
+// gcPercent lets the heap grow to three times the live data before a collection. Live data is small, about 8 MB:
+// collecting at the default of twice costs a tenth of the throughput and saves 2 MB; five times gains nothing.
 const gcPercent = 200
 
-// Run serves until ctx ends, then finishes what it accepted.
+// memoryLimit makes the collector run more often instead of letting the heap grow further. It is no hard limit.
+const memoryLimit = 384 << 20
+
+// Run serves until ctx ends, then finishes the accepted requests.
 func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 	logger := slog.New(slog.NewTextHandler(std.err, nil))
 	if c.LogFormat == "json" {
@@ -62,8 +68,11 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	// Before the database is made or changed, so that a flag that can't be used
-	// and a server that runs already leave it alone.
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	// Before the database is created or changed, so that an unusable flag or a server that is already running leaves it
+	// unchanged.
 	if err := c.check(g); err != nil {
 		return err
 	}
@@ -95,6 +104,7 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 	if err != nil {
 		return err
 	}
+	n.full = func() error { return g.diskFull(minFree) }
 	ready := g.claimFiles(ctx, n.svc)
 	if errors.Is(ready, formsvc.ErrOtherBlobs) {
 		return ready
@@ -106,11 +116,11 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 		ready = n.svc.Ready(ctx)
 	}
 	if ready != nil {
-		logger.WarnContext(ctx, "not ready yet; requests that need what is missing will fail until it is there", slog.Any("error", ready))
+		logger.WarnContext(ctx, "not ready yet; requests may fail until then", slog.Any("error", ready))
 	}
 	forget, err := g.noteServing(serving{c.BaseURL, on.api.Addr().String()})
 	if err != nil {
-		logger.WarnContext(ctx, "where it serves was not noted for \"formsvc settings-link\", which then needs --base-url", slog.Any("error", err))
+		logger.WarnContext(ctx, "serving.json not written; \"formsvc settings-link\" needs --base-url", slog.Any("error", err))
 	}
 	defer forget()
 	c.announce(ctx, g, logger, on)
@@ -120,14 +130,13 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 }
 
 const (
-	// openPatience is how long to wait for a database that can't be reached.
+	// openPatience limits how long to wait for an unreachable database.
 	openPatience = time.Minute
-	// openPause is between two tries.
+	// openPause is the pause between two tries.
 	openPause = time.Second
 )
 
-// openPatiently opens the database, and waits for one that can't be reached yet: it may
-// be starting too, or be on its way from one machine to another.
+// openPatiently opens the database, and waits for an unreachable one: it may be starting too, or failing over.
 func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, error) {
 	for deadline := time.Now().Add(openPatience); ; {
 		var s store
@@ -138,7 +147,7 @@ func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, 
 		if !errors.Is(err, formsvc.ErrUnavailable) || errors.Is(err, formsvc.ErrMoved) || time.Now().After(deadline) {
 			return s, err
 		}
-		logger.WarnContext(ctx, "the database can't be reached; trying again", slog.Any("error", err))
+		logger.WarnContext(ctx, "database unreachable; retrying", slog.Any("error", err))
 		select {
 		case <-ctx.Done():
 			return nil, err
@@ -147,19 +156,19 @@ func openPatiently(ctx context.Context, g *global, logger *slog.Logger) (store, 
 	}
 }
 
-// announce logs that the server serves, and what operators should know of it.
+// announce logs that the server serves, and what operators should know about its settings.
 func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger, on listeners) {
 	if len(c.WebhookAllow) > 0 {
-		logger.InfoContext(ctx, "webhooks may be in ranges that are not public", slog.String("ranges", c.WebhookAllow.String()))
+		logger.InfoContext(ctx, "webhooks may use addresses that aren't public", slog.String("ranges", c.WebhookAllow.String()))
 	}
 	if len(c.TrustedProxy) > 0 {
-		logger.InfoContext(ctx, "proxies are believed what they say of clients", slog.String("ranges", c.TrustedProxy.String()))
+		logger.InfoContext(ctx, "trusting X-Forwarded-For of proxies", slog.String("ranges", c.TrustedProxy.String()))
 		if !c.encrypted() && strings.HasPrefix(c.BaseURL, "http://") {
-			logger.WarnContext(ctx, "browsers send cookies in the clear; if the proxy speaks HTTPS, --base-url must begin with https://")
+			logger.WarnContext(ctx, "browsers send cookies unencrypted; if the proxy speaks HTTPS, --base-url must begin with https://")
 		}
 	}
 	if _, s3, _ := g.blobURL(); s3 == nil && strings.HasPrefix(g.DB, "postgres") {
-		logger.InfoContext(ctx, "uploaded files are kept in a directory; several nodes need the same one, or --blobs s3://…")
+		logger.InfoContext(ctx, "uploaded files are stored in a directory; several nodes must share it, or use --blobs s3://…")
 	}
 	if on.scrapes != nil {
 		logger.InfoContext(ctx, "serving metrics", slog.String("metricsAddr", on.scrapes.Addr().String()))
@@ -170,8 +179,8 @@ func (c *serveCmd) announce(ctx context.Context, g *global, logger *slog.Logger,
 	logger.InfoContext(ctx, "serving", slog.String("addr", on.api.Addr().String()), slog.String("baseUrl", c.BaseURL))
 }
 
-// welcome makes the first account on an empty store. Of several nodes that
-// start at once, one makes it and shows its key.
+// welcome creates the first account in an empty database. If several nodes start at once, one creates it and prints its
+// key.
 func (c *serveCmd) welcome(ctx context.Context, svc *formsvc.Service, std streams) error {
 	accounts, err := svc.Accounts.List(ctx)
 	if err != nil || len(accounts) > 0 {
@@ -190,8 +199,8 @@ func (c *serveCmd) welcome(ctx context.Context, svc *formsvc.Service, std stream
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(std.out, `This store is new: the account %q was made, with a key that may do everything.
-The key is shown only now:
+	_, err = fmt.Fprintf(std.out, `This is a new database. Created the account %q and an API key with all permissions.
+The key is shown only once:
 
   %s
 
@@ -200,10 +209,10 @@ Create a campaign with it:
   curl -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' \
     -d '{"title":"My first campaign"}' %s/v1/campaigns
 
-The API is at       %s
-Its documentation   %s/docs
+API                 %s
+Documentation       %s/docs
 Account settings    %s
-                    (this link works once, for 15 minutes; "formsvc settings-link" makes another)
+                    (this link works once, for 15 minutes; "formsvc settings-link" prints another)
 
 `, defaultAccount, key, key, c.BaseURL, c.BaseURL, c.BaseURL, signInLink(c.BaseURL, token))
 	return err

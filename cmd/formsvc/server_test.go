@@ -49,22 +49,20 @@ var (
 	addrPattern = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
 )
 
-// allowLoopback are the flags that let webhooks reach the receivers of tests.
+// allowLoopback are the flags that allow webhooks to the receivers of tests.
 var allowLoopback = []string{"--webhook-allow", "127.0.0.0/8", "--webhook-allow", "::1/128"}
 
-// unlimited are the flags that let tests make as many requests as they like.
+// unlimited are the flags for any number of requests.
 var unlimited = []string{"--quota", "0"}
 
-// launch starts a server on the database with further flags and does not wait
-// until it serves. It may send to this machine, and keys may make any number of
-// requests. It is killed when the test ends.
+// launch starts a server on the database with further flags and doesn't wait until it serves. It allows webhooks to this
+// machine and any number of requests. It is killed when the test ends.
 func launch(t testing.TB, dsn string, flags ...string) *server {
 	t.Helper()
 	return execute(t, dsn, nil, slices.Concat(allowLoopback, unlimited, flags)...)
 }
 
-// execute starts a server with these flags and variables and no others but those
-// that say which database it works on.
+// execute starts a server with only these flags and variables, and those for the database.
 func execute(t testing.TB, dsn string, variables []string, flags ...string) *server {
 	t.Helper()
 	s := &server{dsn: dsn, done: make(chan struct{})}
@@ -72,7 +70,7 @@ func execute(t testing.TB, dsn string, variables []string, flags ...string) *ser
 	return s
 }
 
-// run starts the server with a place for its log.
+// run starts the server and writes its log to log.
 func (s *server) run(t testing.TB, log io.Writer, variables, flags []string) {
 	t.Helper()
 	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, on(t, s.dsn, flags)...)
@@ -90,7 +88,7 @@ func (s *server) run(t testing.TB, log io.Writer, variables, flags []string) {
 		s.kill()
 		if strings.Contains(s.log.String(), "DATA RACE") || strings.Contains(s.log.String(), `"msg":"panic"`) {
 			t.Errorf("formsvc raced or panicked:\n%s", s.log.String())
-		} else if t.Failed() && strings.Count(s.log.String(), "\n") > 1 { // more than that it serves
+		} else if t.Failed() && strings.Count(s.log.String(), "\n") > 1 { // more than the first line
 			t.Logf("the log of formsvc, process %d:\n%s", s.cmd.Process.Pid, tail(s.log.String(), 40))
 		}
 	})
@@ -112,7 +110,7 @@ func (s *server) started(t testing.TB) *server {
 	return s
 }
 
-// serving reports whether the server has said where it listens, and notes it.
+// serving reports whether the server has logged its address, and records it.
 func (s *server) serving() bool {
 	if s.url == "" {
 		if m := addrPattern.FindStringSubmatch(s.log.String()); m != nil {
@@ -122,7 +120,7 @@ func (s *server) serving() bool {
 	return s.url != ""
 }
 
-// ended reports whether the process is gone.
+// ended reports whether the process has ended.
 func (s *server) ended() bool {
 	select {
 	case <-s.done:
@@ -132,7 +130,7 @@ func (s *server) ended() bool {
 	}
 }
 
-// firstKey returns the key that the first start on a new store printed.
+// firstKey returns the key that the first start on an empty database printed.
 func (s *server) firstKey(t testing.TB) string {
 	t.Helper()
 	var key string
@@ -143,13 +141,13 @@ func (s *server) firstKey(t testing.TB) string {
 	return key
 }
 
-// kill ends the process without any warning and waits until it is gone.
+// kill kills the process and waits until it has ended.
 func (s *server) kill() {
-	_ = s.cmd.Process.Kill() // fails when it is gone already
+	_ = s.cmd.Process.Kill() // fails if it has ended already
 	<-s.done
 }
 
-// terminate asks the process to end.
+// terminate sends SIGTERM to the process.
 func (s *server) terminate(t testing.TB) {
 	t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -157,8 +155,7 @@ func (s *server) terminate(t testing.TB) {
 	}
 }
 
-// stopped waits until the process ended by itself, checks that it did so with
-// status 0, and returns how long that took.
+// stopped waits until the process has ended, checks that its exit status is 0, and returns how long that took.
 func (s *server) stopped(t testing.TB) time.Duration {
 	t.Helper()
 	took := eventually(t, "formsvc ends", s.ended)
@@ -174,7 +171,7 @@ func tail(s string, lines int) string {
 	return strings.Join(list[max(0, len(list)-lines):], "\n")
 }
 
-// A result is what came of a command.
+// A result is the result of a command.
 type result struct {
 	out, err string
 	status   int
@@ -203,8 +200,7 @@ func (i invocation) run(t testing.TB) result {
 	return result{out: stdout.String(), err: stderr.String(), status: cmd.ProcessState.ExitCode()}
 }
 
-// on adds the flags to args that say which database a command works on. Unless
-// args has --data, all commands on one database share a directory for that.
+// on adds the flags for the database to args. Unless args has --data, all commands on one database share a data directory.
 func on(t testing.TB, dsn string, args []string) []string {
 	t.Helper()
 	args = append(slices.Clone(args), "--db", dsn)

@@ -10,22 +10,21 @@ import (
 	"time"
 )
 
-// servingFile is the file below --data that says where the server serves which uses that
-// directory. It is there while the server runs, and after one that was killed.
+// servingFile is the file under --data with the address of the server that uses the directory. It exists while the server
+// runs, and remains after a kill.
 const servingFile = "serving.json"
 
-// A serving is what that file has.
+// A serving is the content of that file.
 type serving struct {
 	BaseURL string `json:"baseUrl"`
-	Addr    string `json:"addr"` // where it listens
+	Addr    string `json:"addr"` // the address that it listens on
 }
 
-// noteServing notes where this server serves, for commands on this machine. A node without
-// a data directory notes nothing. Of several servers with one directory the last one is
-// noted.
+// noteServing writes the address of this server for commands on this machine. Without a data directory it does nothing. Of
+// several servers with one directory, the last one wins.
 func (g *global) noteServing(s serving) (forget func(), err error) {
 	if _, err := os.Stat(g.Data); err != nil {
-		return func() {}, nil //nolint:nilerr // there is no place for it
+		return func() {}, nil //nolint:nilerr // there is no directory
 	}
 	path := filepath.Join(g.Data, servingFile)
 	note, err := json.Marshal(s)
@@ -36,7 +35,7 @@ func (g *global) noteServing(s serving) (forget func(), err error) {
 	if err != nil {
 		return func() {}, err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // fails once it is renamed
+	defer func() { _ = os.Remove(f.Name()) }() // fails after the rename
 	if _, err = f.Write(note); err == nil {
 		err = f.Close()
 	}
@@ -50,7 +49,7 @@ func (g *global) noteServing(s serving) (forget func(), err error) {
 	}, err
 }
 
-// whereServing returns what the server noted that uses --data, and whether it is there.
+// whereServing returns the address of the server that uses --data, and whether that server is running.
 func (g *global) whereServing(ctx context.Context) (s serving, running bool) {
 	note, err := os.ReadFile(filepath.Join(g.Data, servingFile))
 	if err != nil || json.Unmarshal(note, &s) != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// What people do in account settings, done in a browser that can reach nothing but the
-// server, with hostile texts on every page.
+// Every task in the account settings works in a browser that can reach only the server, with hostile texts on every page.
 func TestSettingsInBrowser(t *testing.T) {
 	t.Parallel()
 	browser := launchBrowser(t)
@@ -55,13 +54,13 @@ func (p *person) link() string {
 	return strings.TrimSpace(manage(p.t, p.dsn, "settings-link", "--base-url", p.server.url))
 }
 
-// sees waits until the page has that heading.
+// sees waits until the page has the heading.
 func (p *person) sees(heading string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`document.readyState === "complete" && (document.querySelector("h1")?.textContent ?? "").includes(%q)`, heading))
 }
 
-// until waits for something to be so, also while one page follows another.
+// until waits until an expression is true, also across page loads.
 func (p *person) until(expression string) {
 	p.t.Helper()
 	deadline := time.Now().Add(3 * patience)
@@ -77,19 +76,19 @@ func (p *person) until(expression string) {
 	}
 }
 
-// clicks on what has that text.
+// clicks clicks on the element with the text.
 func (p *person) clicks(element, text string) {
 	p.t.Helper()
 	p.do(chromedp.Click(chromedp.Search(fmt.Sprintf(`//main//%s[normalize-space()=%q]|//header//%[1]s[normalize-space()=%[2]q]`, element, text))))
 }
 
-// types into a field, which is empty.
+// types types into an empty field.
 func (p *person) types(field, text string) {
 	p.t.Helper()
 	p.do(chromedp.SendKeys(chromedp.CSS(field), text))
 }
 
-// says waits until that can be read on the page.
+// says waits until the page shows the text.
 func (p *person) says(text string) {
 	p.t.Helper()
 	p.until(fmt.Sprintf(`document.readyState === "complete" && !!document.body?.innerText.includes(%q)`, text))
@@ -104,7 +103,7 @@ func (p *person) path() string {
 	return strings.TrimPrefix(path, "/settings")
 }
 
-// opens goes to a page by its address.
+// opens opens a page by its address.
 func (p *person) opens(path, heading string) {
 	p.t.Helper()
 	p.do(chromedp.Navigate(p.origin + "/settings" + path))
@@ -117,10 +116,10 @@ func (p *person) signsIn() {
 	p.do(chromedp.Navigate(p.link()))
 	p.clicks("button", "Sign in")
 	p.sees("Overview")
-	p.forgetConsole() // the page before was answered 401, which the browser notes
+	p.forgetConsole() // the previous page returned 401, which the browser logs
 }
 
-// generatesKey makes a key, and doesn't get to see it again.
+// generatesKey creates a key, and checks that it isn't shown again.
 func (p *person) generatesKey() (value string) {
 	p.t.Helper()
 	p.clicks("a", "API keys")
@@ -134,17 +133,17 @@ func (p *person) generatesKey() (value string) {
 	if err := json.Unmarshal([]byte(p.eval(`document.querySelector("pre.secret").textContent`)), &value); err != nil {
 		p.t.Fatal(err)
 	}
-	p.says("Copy it now")
+	p.says("Copy the key now")
 	newClient(p.t, p.server.url, value).want(p.t, http.StatusOK, http.MethodGet, "/v1/me", nil, nil)
 	gone := fmt.Sprintf(`!document.documentElement.outerHTML.includes(%q)`, value)
-	p.do(chromedp.Reload()) // sends the form again
-	p.sees("This was done already")
+	p.do(chromedp.Reload()) // resends the form
+	p.sees("Already done")
 	p.until(gone)
 	p.do(chromedp.NavigateBack())
 	p.sees("API keys")
 	p.until(gone)
 	p.says("Website")
-	p.forgetConsole() // of the form that was sent again
+	p.forgetConsole() // about the resent form
 	return value
 }
 
@@ -153,18 +152,18 @@ func (p *person) takesBack(c *client, hook string) {
 	p.t.Helper()
 	p.opens("/keys", "API keys")
 	p.clicks("summary", "Revoke Website")
-	p.clicks("button", "Revoke for good")
-	p.says("The key is revoked.")
+	p.clicks("button", "Revoke key")
+	p.says("Key revoked.")
 	c.want(p.t, http.StatusUnauthorized, http.MethodGet, "/v1/me", nil, nil)
 	p.opens(hook, "/hooks")
 	p.clicks("summary", "Delete")
-	p.clicks("button", "Delete for good")
-	p.says("The webhook is deleted.")
-	p.says("No webhook yet")
+	p.clicks("button", "Delete webhook")
+	p.says("Webhook deleted.")
+	p.says("No webhooks yet")
 }
 
-// hostileTexts makes records whose texts would do something if a page took them for its
-// own, and returns the campaign with one response.
+// hostileTexts creates records whose texts would run if a page didn't escape them, and returns the campaign with one
+// response.
 func (c *client) hostileTexts(t *testing.T) string {
 	t.Helper()
 	var campaign string
@@ -194,40 +193,40 @@ func hostileTexts() []string {
 	return append(list, `javascript:alert(1)`, `" onfocus="alert(1)" autofocus="`, "\u202egnp.exe", "{{.}}", strings.Repeat("W", 200))
 }
 
-// addsWebhook adds one to an address that answers, and tries it.
+// addsWebhook adds a webhook to a working receiver, and tests it.
 func (p *person) addsWebhook(campaign string) (path string) {
 	p.t.Helper()
 	p.clicks("a", "Webhooks")
 	p.sees("Webhooks")
 	p.clicks("a", "Add a webhook")
-	p.sees("Add a webhook")
+	p.sees("Add webhook")
 	p.types("#url", "http://127.0.0.1:1/nobody?<script>alert(1)</script>")
 	p.do(chromedp.Click(chromedp.CSS(`input[value="response.updated"]`)))
 	p.clicks("button", "Add webhook")
-	p.sees("The webhook is added")
+	p.sees("Webhook added")
 	var secret string
 	if err := json.Unmarshal([]byte(p.eval(`document.querySelector("pre.secret").textContent`)), &secret); err != nil || !strings.HasPrefix(secret, "whsec_") {
 		p.t.Fatalf("secret %q, %v", secret, err)
 	}
-	p.clicks("a", "Done: I have copied it")
+	p.clicks("a", "I've copied it")
 	p.sees("http://127.0.0.1:1/nobody")
 	p.until(fmt.Sprintf(`!document.documentElement.outerHTML.includes(%q)`, secret))
 	path = p.path()
 
-	p.clicks("a", "Change")
-	p.sees("Change the webhook")
+	p.clicks("a", "Edit")
+	p.sees("Edit webhook")
 	p.do(chromedp.SetValue(chromedp.CSS("#url"), receiver(p.t).URL()+"/hooks"))
 	p.do(chromedp.SetValue(chromedp.CSS("#secret"), secretOfTests()))
 	p.clicks("button", "Save")
 	p.sees("/hooks")
-	p.says("The webhook is saved.")
+	p.says("Webhook saved.")
 	return path
 }
 
-// secretOfTests is what the receiver of the tests verifies with.
+// secretOfTests returns the secret of the tests' receiver.
 func secretOfTests() string { return secret }
 
-// readsDeliveries looks at what was sent, and sends it again.
+// readsDeliveries opens the deliveries, and sends one again.
 func (p *person) readsDeliveries(c *client, hook string) {
 	p.t.Helper()
 	p.clicks("button", "Send a test event")
@@ -235,26 +234,26 @@ func (p *person) readsDeliveries(c *client, hook string) {
 	p.delivery = p.path()
 	p.reloadUntil("Answered 200")
 	p.says("x-service-signature")
-	p.clicks("button", "Send again")
+	p.clicks("button", "Resend")
 	p.sees("response.created (test)")
 	p.reloadUntil("2. Answered 200")
 	p.opens(hook, "/hooks")
 	p.says("delivered")
 	p.clicks("button", "Disable")
-	p.says("The webhook is disabled.")
+	p.says("Webhook disabled.")
 	p.clicks("button", "Enable")
-	p.says("The webhook is enabled.")
+	p.says("Webhook enabled.")
 	p.clicks("summary", "Rotate the secret")
-	p.clicks("button", "Make a new secret")
-	p.sees("The new secret")
+	p.clicks("button", "Generate a new secret")
+	p.sees("New secret")
 	p.says("the old secret still signs")
 	p.opens(hook, "/hooks")
-	p.clicks("summary", "Send failed deliveries again")
-	p.clicks("button", "Send them again")
-	p.says("nothing is sent again")
+	p.clicks("summary", "Resend failed deliveries")
+	p.clicks("button", "Resend")
+	p.says("No deliveries have failed since then")
 }
 
-// reloadUntil reloads the page until it says something.
+// reloadUntil reloads the page until it shows the text.
 func (p *person) reloadUntil(text string) {
 	p.t.Helper()
 	for began := time.Now(); time.Since(began) < 3*patience; {
@@ -268,7 +267,7 @@ func (p *person) reloadUntil(text string) {
 	p.t.Fatalf("the page never says %q: %s", text, p.eval(`document.body.innerText`))
 }
 
-// readsResponses browses, filters, and works on a response.
+// readsResponses browses and filters responses, and edits one.
 func (p *person) readsResponses(c *client, campaign string) {
 	p.t.Helper()
 	reference := c.list(p.t, campaign)[0].Reference
@@ -284,10 +283,10 @@ func (p *person) readsResponses(c *client, campaign string) {
 	p.says(hostileTexts()[0])
 	p.types("#status", "validated")
 	p.clicks("button", "Change")
-	p.says("The status is changed.")
+	p.says("Status changed.")
 	p.types("#body", "Called her. <script>alert(1)</script>")
 	p.clicks("button", "Add")
-	p.says("The comment is added.")
+	p.says("Comment added.")
 	p.says("Called her. <script>alert(1)</script>")
 	if got := c.list(p.t, campaign)[0].Status; got != "validated" {
 		p.t.Errorf("the status is %s", got)
@@ -298,7 +297,7 @@ func (p *person) readsResponses(c *client, campaign string) {
 	}
 }
 
-// lookAtAll checks every page in light, dark and on a phone, and keeps a picture of each.
+// lookAtAll checks every page in light and dark mode and on a phone, and keeps a screenshot of each.
 func (p *person) lookAtAll(t *testing.T, browser lonelyBrowser, paths []string) {
 	t.Helper()
 	for _, look := range []struct {
@@ -324,8 +323,7 @@ func (p *person) lookAtAll(t *testing.T, browser lonelyBrowser, paths []string) 
 	}
 }
 
-// audit has axe-core judge whether everybody can use the page, where it is
-// (.ci/judges/run fetches it).
+// audit checks the accessibility of the page with axe-core, if that is installed (.ci/judges/run downloads it).
 func (p *person) audit(path string) {
 	p.t.Helper()
 	script := os.Getenv("FORMSVC_TEST_AXE")

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// What people download from the pages is what programs get from the API, byte for
-// byte: files as they were uploaded, and exports.
+// Downloads from the settings pages are byte for byte those of the API: uploaded files and exports.
 func TestSettingsDownloads(t *testing.T) {
 	onEachPlace(t, func(t *testing.T, w *filing) {
 		w.serve(t)
@@ -61,10 +60,10 @@ func TestSettingsDownloads(t *testing.T) {
 	})
 }
 
-// An anchor is where a link leads, and what it says.
+// An anchor is the target and the text of a link.
 type anchor struct{ path, text string }
 
-// links returns the links of the page that was opened last, by where they lead.
+// links returns the links of the last page, by target.
 func (v *visitor) links() map[string]anchor {
 	list := map[string]anchor{}
 	for _, m := range regexp.MustCompile(`<a href="([^"]*)"[^>]*>([^<]*)</a>`).FindAllStringSubmatch(v.body, -1) {
@@ -74,8 +73,7 @@ func (v *visitor) links() map[string]anchor {
 	return list
 }
 
-// saves follows a link to what a browser saves, checks that it has the content, and
-// that it is sent as the API sends it, and returns under which name it is saved.
+// saves follows a link to a download. It checks the content and that the headers are the API's, and returns the file name.
 func (v *visitor) saves(t testing.TB, link anchor, content []byte, api answer) (disposition string) {
 	t.Helper()
 	if link.path == "" {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// settings-link prints a link to where the server is, however that was started, and says
-// when none runs.
+// settings-link prints a link to the running server, whatever its flags, and says if none runs.
 func TestSettingsLinkLeadsToTheServer(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		wants := func(base string, doubt bool, args ...string) {
@@ -56,7 +55,7 @@ func TestSettingsLinkLeadsToTheServer(t *testing.T) {
 	})
 }
 
-// anotherMachine returns a data directory that has nothing but the keys of the database.
+// anotherMachine returns a data directory with only the keys of the database.
 func anotherMachine(t *testing.T, dsn string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,7 +69,7 @@ func anotherMachine(t *testing.T, dsn string) string {
 	return dir
 }
 
-// A server with TLS is linked to with https.
+// The link to a server with TLS is https.
 func TestSettingsLinkWithTLS(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Without HTTPS, at a name that is not localhost, a browser sends no Sec-Fetch-Site: forms
-// of our own pages are taken there as well, and those of other sites are not.
+// Over plain HTTP, at a name other than localhost, browsers send no Sec-Fetch-Site. Even then, the server accepts forms of
+// its own pages and rejects those of other sites.
 func TestSettingsOverPlainHTTPInBrowser(t *testing.T) {
 	t.Parallel()
 	browser := launchBrowser(t)
@@ -41,8 +41,8 @@ func TestSettingsOverPlainHTTPInBrowser(t *testing.T) {
 	p.signsOut()
 }
 
-// forged has other sites, with whatever they tell browsers to say of them, send the forms of
-// the person's pages. His browser has his session, and they know a link to an account.
+// forged has other sites, with any referrer policy, send the forms of the settings pages from a signed-in browser. They
+// also know a sign-in link.
 func (p *person) forged(t *testing.T, browser lonelyBrowser) {
 	t.Helper()
 	var policy, body string
@@ -53,7 +53,7 @@ func (p *person) forged(t *testing.T, browser lonelyBrowser) {
 	}))
 	defer evil.Close()
 	for _, policy = range []string{"", "no-referrer", "same-origin", "unsafe-url"} {
-		for _, from := range []string{"evil.lan", "forms.lan"} { // another name, and another port of the same name
+		for _, from := range []string{"evil.lan", "forms.lan"} { // another name, and the same name with another port
 			for action, fields := range map[string]url.Values{
 				"/settings/keys":    {"name": {"forged"}, "permissions": {"campaigns:read"}},
 				"/settings/sign-in": {"link": {p.linkToken()}},

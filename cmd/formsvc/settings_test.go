@@ -29,13 +29,13 @@ func newVisitor(t testing.TB, site string) *visitor {
 	return &visitor{t: t, client: &http.Client{Jar: jar}, site: site}
 }
 
-// get opens a page, and returns the status of where that leads.
+// get opens a page, follows redirects and returns the status.
 func (v *visitor) get(path string) int {
 	v.t.Helper()
 	return v.answered(v.client.Get(v.site + "/settings" + path))
 }
 
-// post sends a form with the token of the page that was opened last.
+// post sends a form with the token of the last page.
 func (v *visitor) post(path string, form url.Values) int {
 	v.t.Helper()
 	if m := regexp.MustCompile(`name="token" value="([^"]*)"`).FindStringSubmatch(v.body); m != nil {
@@ -71,9 +71,9 @@ func (v *visitor) signIn(link string) int {
 	return v.post("/sign-in", url.Values{"link": {token}})
 }
 
-// Links: the one of the first start, those of the command, and those by mail. A session is
-// known to every server of a database, and so is its end.
-func TestSettingsLinks(t *testing.T) {
+// Sign-in links work from the first start, from the command and by mail. All servers of a database share sessions and their
+// end.
+func TestSignInLinks(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		mails := smtptest.New(t, smtptest.Options{User: "forms", Password: "mail-password", StartTLS: true})
 		variables := []string{
@@ -81,13 +81,13 @@ func TestSettingsLinks(t *testing.T) {
 			"SSL_CERT_FILE=" + mails.RootsFile(t),
 		}
 		s := execute(t, dsn, variables, "--quota", "3").started(t)
-		s.firstKey(t) // the link comes with it, but not in step with the log
+		s.firstKey(t) // the link is printed with it, independently of the log
 		first := regexp.MustCompile(`http://\S+/settings/sign-in/\S+`).FindString(s.out.String())
 		v := newVisitor(t, s.url)
 		if status := v.signIn(first); status != 200 || !strings.Contains(v.body, "Overview") {
 			t.Fatalf("the link of the first start: %d %s\n%s", status, v.body, s.out.String())
 		}
-		for range 5 { // pages take nothing from the quota
+		for range 5 { // pages don't count towards the quota
 			if status := v.get("/keys"); status != 200 {
 				t.Fatalf("keys: %d", status)
 			}
@@ -115,6 +115,7 @@ func TestSettingsLinks(t *testing.T) {
 		if status := mailed.post("/sign-in/mail", url.Values{"email": {"ops@example.com"}}); status != 200 {
 			t.Errorf("mail: %d", status)
 		}
+		eventually(t, "the link is mailed", func() bool { return len(mails.Mails()) > 0 })
 		got := mails.Mails()
 		if len(got) != 1 || got[0].To[0] != "ops@example.com" {
 			t.Fatalf("%d mails: %+v", len(got), got)

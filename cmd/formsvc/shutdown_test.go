@@ -19,16 +19,13 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// longLease has leases that no test sees the end of: what arrives after a restart was
-// given back to the queue and not just left to expire.
+// longLease sets leases that never end during a test: deliveries that arrive after a restart were returned to the queue.
 var longLease = []string{"--webhook-lease", "24h"}
 
-// SIGTERM under load cuts no request: every answer that began is whole and 201,
-// and what it says is there after a restart. A request that was on its way when
-// its connection was closed as idle gets no answer; that the server had not
-// accepted it shows in that it left nothing behind. Deliveries end or go back to
-// the queue.
-func TestTerminationCutsNoRequest(t *testing.T) {
+// SIGTERM under load interrupts no request: every response that began is complete and 201, and its data is there after a
+// restart. A request that is sent while its idle connection is closed gets no response and must leave nothing behind.
+// Deliveries end or return to the queue.
+func TestTerminationInterruptsNoRequest(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		const rounds, clients = 5, 8
 		box := newInbox(t, 50*time.Millisecond, false)
@@ -84,8 +81,8 @@ func (l *ledger) stored(t testing.TB, c *client, uuid string) (r response) {
 	return r
 }
 
-// A request that was accepted before SIGTERM is answered, although its body
-// comes later, while new connections are refused already.
+// A request that was accepted before SIGTERM gets its response even if its body comes later, while new connections are
+// already refused.
 func TestTerminationWaitsForSlowRequest(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)
@@ -109,7 +106,7 @@ func TestTerminationWaitsForSlowRequest(t *testing.T) {
 		write("POST " + responsesPath(l.campaign) + " HTTP/1.1\r\nHost: " + host + "\r\nAuthorization: Bearer " + key +
 			"\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n")
 		answers := bufio.NewReader(conn)
-		// This answer comes when the handler starts to read the body.
+		// This response comes when the handler starts to read the body.
 		if resp, err := http.ReadResponse(answers, nil); err != nil || resp.StatusCode != http.StatusContinue {
 			t.Fatalf("the server does not ask for the body: %v, %v", resp, err)
 		}
@@ -142,10 +139,9 @@ func TestTerminationWaitsForSlowRequest(t *testing.T) {
 	})
 }
 
-// A receiver that hangs delays the end of the server by its drain time and no
-// more. The delivery that was cut off is sent again after the restart, at once,
-// and does not count as an attempt.
-func TestTerminationGivesHangingDeliveryBack(t *testing.T) {
+// A hanging receiver delays the shutdown by at most the drain time. The interrupted delivery is sent again right after the
+// restart, and doesn't count as an attempt.
+func TestTerminationReturnsHangingDeliveryToQueue(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn, longLease...)
 		c := newClient(t, s.url, s.firstKey(t))
@@ -169,7 +165,7 @@ func TestTerminationGivesHangingDeliveryBack(t *testing.T) {
 	})
 }
 
-// The second signal ends a server that takes too long to end.
+// A second signal ends a server at once.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)

@@ -13,9 +13,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// hashers are programs that read a response as the API gives it and write the
-// SHA-256 of its canonical answers, following the documentation and with nothing of
-// ours.
+// hashers returns programs that read a response of the API and print the SHA-256 of its canonical answers. They follow the
+// documentation and share no code with the program.
 func hashers() map[string][]string {
 	return map[string][]string{
 		"python3": {"-c", `
@@ -31,7 +30,7 @@ console.log(require("crypto").createHash("sha256").update(text).digest("hex"))`}
 	}
 }
 
-// hashedElsewhere fails the test unless every hasher that is here agrees.
+// hashedElsewhere fails the test unless every available hasher agrees.
 func hashedElsewhere(t testing.TB, response []byte, want string) {
 	t.Helper()
 	ran := 0
@@ -52,8 +51,8 @@ func hashedElsewhere(t testing.TB, response []byte, want string) {
 	}
 }
 
-// A response is signed and commented on: who reads it can find the hash himself,
-// and a receiver is told the same as the API tells.
+// A response gets signatures and comments. A reader can compute the hash independently, and webhooks get the same data as
+// the API returns.
 func TestSignaturesAndComments(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := start(t, dsn)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// privateURLs are addresses inside, in forms that some programs understand.
+// privateURLs returns URLs of private addresses in many notations.
 func privateURLs() []string {
 	return []string{
 		"http://127.0.0.1:8080/", "http://localhost:8080/", "http://[::1]/", "http://[::ffff:127.0.0.1]/", "http://0.0.0.0/",
@@ -18,8 +18,7 @@ func privateURLs() []string {
 	}
 }
 
-// A webhook inside the network can't be saved, neither by the command nor over
-// the API, unless the operator allows it.
+// A webhook to a private address can't be saved by the command or the API unless the operator allows it.
 func TestPrivateAddressesAreNotSaved(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := execute(t, dsn, nil).started(t)
@@ -33,7 +32,7 @@ func TestPrivateAddressesAreNotSaved(t *testing.T) {
 			if len(p.Errors) != 1 || p.Errors[0].Pointer != "/url" {
 				t.Errorf("the API answers %s with %+v", url, p)
 			}
-			if i%5 != 0 { // a process each
+			if i%5 != 0 { // each needs a process
 				continue
 			}
 			r := attempt(t, dsn, "webhooks", "create", "--url", url, "--events", "all")
@@ -44,12 +43,11 @@ func TestPrivateAddressesAreNotSaved(t *testing.T) {
 		if out := manage(t, dsn, "webhooks", "list", "--json"); out != "" {
 			t.Errorf("there is a webhook: %s", out)
 		}
-		hook(t, dsn, "http://127.0.0.1:8080/", "all") // it allows that
+		hook(t, dsn, "http://127.0.0.1:8080/", "all") // hook allows loopback
 	})
 }
 
-// What was saved while it was allowed is not connected to when it is not any
-// more: the address is judged at each attempt.
+// A webhook that was saved while its address was allowed gets no connection once it isn't: each attempt checks the address.
 func TestPrivateAddressesAreNotConnectedTo(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		s := execute(t, dsn, []string{"FORMSVC_WEBHOOK_ALLOW=10.0.0.0/8,192.168.0.0/16"}, "--webhook-retries", "100ms").started(t)
@@ -78,8 +76,7 @@ func TestPrivateAddressesAreNotConnectedTo(t *testing.T) {
 	})
 }
 
-// newCanary returns an address on this machine, and how often something
-// connected to it.
+// newCanary returns an address on this machine, and the number of connections to it.
 func newCanary(t testing.TB) (url string, connections *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -17,7 +17,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// store is what the commands need of either database.
+// store is what commands need of a database.
 type store interface {
 	transfer.Store
 	delivery.Queue
@@ -29,32 +29,36 @@ type store interface {
 	Close() error
 }
 
-// global are the flags that say what data to work on.
+// global are the flags that choose the data.
 type global struct {
 	DB         string `name:"db" placeholder:"DSN" help:"The database: sqlite:PATH or postgres://…. Defaults to sqlite:DATA/formsvc.db."`
-	Blobs      string `placeholder:"URL" help:"Where uploaded files are kept: file:DIR, or s3://BUCKET[/PREFIX]?endpoint=…&region=… with the usual AWS variables. It belongs to one database, and that of another is refused: bytes that are a day old and that the database doesn't know are removed. Defaults to file:DATA/files."`
-	Data       string `name:"data" placeholder:"DIR" default:"./formsvc-data" help:"Where the server keeps its data. Made if missing."`
-	SecretKeys string `name:"secret-keys" placeholder:"KEYS" help:"The keys that secrets in the database are encrypted under, the first one for new secrets: 32 bytes each in hexadecimal or base64, separated by commas. Better set in the environment. Defaults to those in the file DATA/secret.keys, made if missing."`
+	Blobs      string `placeholder:"URL" help:"Where uploaded files are stored: file:DIR, or s3://BUCKET[/PREFIX]?endpoint=…&region=… with the usual AWS variables. Each database needs its own place, and the place of another one is refused. Files that are a day old and unknown to the database are removed. Defaults to file:DATA/files."`
+	Data       string `name:"data" placeholder:"DIR" default:"./formsvc-data" help:"Data directory of the server. Created if missing."`
+	SecretKeys string `name:"secret-keys" placeholder:"KEYS" help:"Keys that encrypt the secrets in the database, the first one for new secrets: 32 bytes each in hexadecimal or base64, separated by commas. Better set in the environment. Defaults to the file DATA/secret.keys, created if missing."`
 }
 
-// scheme splits the data source name of the flags, or the default one.
+// scheme splits the data source name of the flags, or of the default.
 func (g *global) scheme() (scheme, rest string, err error) {
 	if g.DB == "" {
 		return "sqlite", filepath.Join(g.Data, "formsvc.db"), nil
 	}
-	scheme, rest, _ = strings.Cut(g.DB, ":")
+	return schemeOf("--db", g.DB)
+}
+
+// schemeOf splits the data source name that a flag gives.
+func schemeOf(flag, dsn string) (scheme, rest string, err error) {
+	scheme, rest, _ = strings.Cut(dsn, ":")
 	switch {
 	case scheme == "sqlite" && rest == "":
-		return "", "", usageError{errors.New("--db: sqlite: needs a path, such as sqlite:forms.db")}
+		return "", "", usageError{fmt.Errorf("%s: sqlite: needs a path, such as sqlite:forms.db", flag)}
 	case scheme != "sqlite" && scheme != "postgres" && scheme != "postgresql":
-		return "", "", usageError{fmt.Errorf("--db: want sqlite:PATH or postgres://…, got the scheme %q", scheme)}
+		return "", "", usageError{fmt.Errorf("%s: unknown scheme %q; use sqlite:PATH or postgres://…", flag, scheme)}
 	}
 	return scheme, rest, nil
 }
 
-// open opens the database of the flags, with the keys for what is encrypted in
-// it, and brings its schema up to date. With makeKeys, a file of keys is made if
-// there is none.
+// open opens the database of the flags with its encryption keys, and migrates it. With makeKeys, a missing key file is
+// created.
 func (g *global) open(ctx context.Context, makeKeys bool) (store, error) {
 	if _, _, err := g.scheme(); err != nil {
 		return nil, err
@@ -93,9 +97,8 @@ func (g *global) openWith(ctx context.Context, ring *keyring.Keyring, migrate bo
 	return s, nil
 }
 
-// refuseLeftBehind makes sure that nobody begins anew on Postgres who means to go on there:
-// it fails when the database of the flags is an empty Postgres one, and the one that a
-// server without --db has is used. It leaves both as they are.
+// refuseLeftBehind prevents starting fresh on Postgres by mistake: it fails if the database of the flags is an empty
+// Postgres one, but the default SQLite database in --data has data. It changes neither.
 func (g *global) refuseLeftBehind(ctx context.Context) error {
 	scheme, _, err := g.scheme()
 	if err != nil || scheme == "sqlite" {
@@ -111,15 +114,15 @@ func (g *global) refuseLeftBehind(ctx context.Context) error {
 	case emptyErr != nil || !empty:
 		return emptyErr
 	case err != nil:
-		return fmt.Errorf("--db: the Postgres database is empty, and beside it is one that can't be read; name another --data to begin anew: %w", err)
+		return fmt.Errorf("--db: the Postgres database is empty, and the SQLite database in --data can't be read; set another --data to start fresh: %w", err)
 	}
-	return fmt.Errorf("--db: the Postgres database is empty, and what you have is in %s (campaigns: %d, responses: %d, files: %d).\n"+
+	return fmt.Errorf("--db: the Postgres database is empty, but your data is in %s (campaigns: %d, responses: %d, files: %d).\n"+
 		"  - To move it to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
-		"  - To begin anew: name another directory with --data", path, c.Campaigns, c.Responses, c.Files, path)
+		"  - To start fresh: set --data to another directory", path, c.Campaigns, c.Responses, c.Files, path)
 }
 
-// empty reports whether the database of the flags has no account. One with the schema of
-// an earlier release is in use.
+// empty reports whether the database of the flags has no account. A database with the schema of an earlier release counts
+// as used.
 func (g *global) empty(ctx context.Context) (_ bool, err error) {
 	s, err := g.openWith(ctx, nil, false)
 	if err != nil {
@@ -143,7 +146,7 @@ func (g *global) empty(ctx context.Context) (_ bool, err error) {
 	return len(accounts) == 0, err
 }
 
-// openExisting is open for a database that a server has made.
+// openExisting is open for a database that a server has created.
 func (g *global) openExisting(ctx context.Context, makeKeys bool) (store, error) {
 	if err := g.existing(ctx); err != nil {
 		return nil, err
@@ -151,8 +154,7 @@ func (g *global) openExisting(ctx context.Context, makeKeys bool) (store, error)
 	return g.open(ctx, makeKeys)
 }
 
-// withService runs a management command on the database of the flags, which there must
-// be, beside a server that may be running on it.
+// withService runs a management command on the database of the flags, which must exist. A server may be running on it.
 func (g *global) withService(ctx context.Context, do func(svc *formsvc.Service) error) error {
 	if err := g.existing(ctx); err != nil {
 		return err
@@ -168,7 +170,7 @@ func (g *global) withSecrets(ctx context.Context, opts *formsvc.Options, do func
 	return g.with(ctx, true, opts, do)
 }
 
-// with is for commands that may make the database.
+// with is for commands that may create the database.
 func (g *global) with(
 	ctx context.Context, makeKeys bool, opts *formsvc.Options, do func(svc *formsvc.Service) error,
 ) (err error) {
@@ -182,11 +184,16 @@ func (g *global) with(
 
 // onStore calls do with a service on the store.
 func onStore(s backend, opts *formsvc.Options, do func(svc *formsvc.Service) error) error {
-	worked, _, err := withFailpoints(s, opts)
+	var o formsvc.Options
+	if opts != nil {
+		o = *opts
+	}
+	o.MaxKeys, o.MaxCampaigns = new(int), new(int) // the limits are for clients of the server
+	worked, _, err := withFailpoints(s, &o)
 	if err != nil {
 		return err
 	}
-	svc, err := formsvc.New(worked, opts)
+	svc, err := formsvc.New(worked, &o)
 	if err != nil {
 		return err
 	}

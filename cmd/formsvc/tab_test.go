@@ -22,8 +22,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A lonelyBrowser is one for which no other host has an address; names in ".lan" are names
-// of this machine.
+// A lonelyBrowser is a browser that can resolve no other host. Names in ".lan" are this machine.
 type lonelyBrowser struct{ ctx context.Context }
 
 func launchBrowser(t *testing.T) lonelyBrowser {
@@ -34,25 +33,24 @@ func launchBrowser(t *testing.T) lonelyBrowser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil { // without a deadline, which would be the browser's
+	if err := chromedp.Do(ctx); err != nil { // a deadline would apply to the browser
 		t.Fatal(err)
 	}
 	return lonelyBrowser{ctx}
 }
 
-// A tab shows a page, in a browser that can reach nothing but one server.
+// A tab shows a page in a browser that can reach only one server.
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
 	origin string
 
 	mu       sync.Mutex
-	problems []string // what was asked of others, and errors on the console
-	asked    int      // how many requests there were
+	problems []string // requests to other hosts, and console errors
+	asked    int      // number of requests
 }
 
-// open opens a page, and notes from the beginning what must not be. A width makes it a
-// phone.
+// open opens a page, and records problems from the beginning. A width makes it a phone.
 func (b lonelyBrowser) open(t *testing.T, origin, path, scheme string, width int64) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
@@ -80,8 +78,7 @@ func (b lonelyBrowser) open(t *testing.T, origin, path, scheme string, width int
 	return d
 }
 
-// watch notes what the browser tells of the page. It is called in order with what the
-// test does.
+// watch records the browser's events about the page. It is called in order with the steps of the test.
 func (d *tab) watch(event any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +94,7 @@ func (d *tab) watch(event any) {
 		}
 	case *runtime.EventConsoleAPICalled:
 		if event.Type == runtime.ConsoleAPICalledTypeError || event.Type == runtime.ConsoleAPICalledTypeWarning {
-			d.problems = append(d.problems, fmt.Sprintf("the page says: %s", event.Args[0].Value))
+			d.problems = append(d.problems, fmt.Sprintf("the page says: %s %s", event.Args[0].Value, event.Args[0].Description))
 		}
 	case *cdppage.EventJavascriptDialogOpening:
 		d.problems = append(d.problems, "a dialog: "+event.Message)
@@ -114,7 +111,7 @@ func called[P, R any](d *tab, command cdp.Command[P, R], params P) {
 	}
 }
 
-// do takes steps, each of which waits for what it is about.
+// do takes steps, each of which waits for its element.
 func (d *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.ctx, 3*patience) // a browser is slow beside other tests
@@ -122,7 +119,7 @@ func (d *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	for i, step := range steps {
 		err := chromedp.Do(ctx, step)
 		for range 600 {
-			// One page was giving way to the next; nothing was done yet.
+			// The page was being replaced; nothing was done yet.
 			if err == nil || !strings.Contains(err.Error(), "Not attached to an active page") && !strings.Contains(err.Error(), "net::ERR_ABORTED") {
 				break
 			}
@@ -136,7 +133,7 @@ func (d *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// eval returns what an expression is, as JSON.
+// eval returns the value of an expression as JSON.
 func (d *tab) eval(expression string) string {
 	d.t.Helper()
 	v, err := chromedp.Run(d.ctx, chromedp.Evaluate[string](`JSON.stringify(`+expression+`)`))
@@ -146,14 +143,13 @@ func (d *tab) eval(expression string) string {
 	return v
 }
 
-// wait waits until there is an element to be seen.
+// wait waits until an element is visible.
 func (d *tab) wait(selector string) {
 	d.t.Helper()
 	d.do(chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
-// clickFor clicks on what makes an element come, as a person does: again when nothing
-// came of it, because the page moved under the mouse.
+// clickFor clicks until an element appears. Like a person, it clicks again if the page moved under the mouse.
 func (d *tab) clickFor(selector, wanted string) {
 	d.t.Helper()
 	for range 6 {
@@ -175,8 +171,7 @@ func (d *tab) press(keys string) {
 	d.do(chromedp.KeyEvent(keys))
 }
 
-// tabTo presses Tab until an element has the focus, and shows all the way where the
-// focus is.
+// tabTo presses Tab until an element has the focus, and checks that the focus is always visible.
 func (d *tab) tabTo(selector string) *tab {
 	d.t.Helper()
 	for range 300 {
@@ -208,13 +203,13 @@ func (d *tab) fits(page string, width int) {
 	}
 }
 
-// screenshot keeps a picture of the page where "go test -artifacts" wants it.
+// screenshot saves a picture of the page in the directory of "go test -artifacts".
 func (d *tab) screenshot() {
 	d.t.Helper()
 	d.keep("docs.png")
 }
 
-// keep keeps a picture under a name.
+// keep saves a picture under a name.
 func (d *tab) keep(name string) {
 	d.t.Helper()
 	picture, err := chromedp.Run(d.ctx, chromedp.FullScreenshot(100))
@@ -226,15 +221,14 @@ func (d *tab) keep(name string) {
 	}
 }
 
-// forgetConsole forgets what the browser said so far, which was meant to happen.
+// forgetConsole drops the expected console messages so far.
 func (d *tab) forgetConsole() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.problems = slices.DeleteFunc(d.problems, func(p string) bool { return strings.HasPrefix(p, "the browser says: Failed to load resource") })
 }
 
-// finish checks that nothing happened meanwhile that must not, and that the key is kept
-// nowhere.
+// finish checks that there were no problems, and that the browser stored no key.
 func (d *tab) finish() {
 	d.t.Helper()
 	if got := d.eval(`violations`); got != "[]" {
@@ -248,7 +242,7 @@ func (d *tab) finish() {
 	for _, problem := range d.problems {
 		d.t.Error(problem)
 	}
-	if d.asked < 3 { // the page and what it uses
+	if d.asked < 3 { // the page and its assets
 		d.t.Errorf("only %d requests were noticed", d.asked)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// An authority gives out certificates.
+// An authority issues certificates.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -78,15 +78,14 @@ func writePEM(t testing.TB, path, kind string, der []byte) {
 	}
 }
 
-// trusting makes a client of one that trusts the authority, and speaks HTTP/2 where the
-// server does.
+// trusting returns the client with a TLS configuration and HTTP/2.
 func trusting(c *client, config *tls.Config) *client {
 	transport := c.http.Transport.(*http.Transport)
 	transport.TLSClientConfig, transport.ForceAttemptHTTP2 = config, true
 	return c
 }
 
-// shake makes a TLS connection and returns what came of it.
+// shake opens a TLS connection and returns its state.
 func shake(addr string, config *tls.Config) (*tls.ConnectionState, error) {
 	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", addr, config)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 
 var redirectAddrPattern = regexp.MustCompile(`"redirectAddr":"([^"]+)"`)
 
-// A secured is a server of HTTPS.
+// A secured is an HTTPS server.
 type secured struct {
 	*server
 
@@ -45,7 +45,7 @@ func (s *secured) client(t testing.TB) *client {
 	return trusting(newClient(t, s.url, s.firstKey(t)), s.config())
 }
 
-// serial returns the number of the certificate that new connections get.
+// serial returns the serial number of the certificate of new connections.
 func (s *secured) serial(t testing.TB) int64 {
 	t.Helper()
 	state, err := shake(s.addr, s.config())
@@ -55,8 +55,8 @@ func (s *secured) serial(t testing.TB) int64 {
 	return state.PeerCertificates[0].SerialNumber.Int64()
 }
 
-// With a certificate everything is served over TLS, by HTTP/2 for clients that speak it,
-// and browsers that come without are sent there.
+// With a certificate, everything is served over TLS, with HTTP/2 for clients that support it. Browsers that use plain HTTP
+// are redirected.
 func TestServesHTTPS(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t, "--redirect-addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0")
@@ -104,7 +104,7 @@ func TestServesHTTPS(t *testing.T) {
 	s.redirects(t)
 }
 
-// redirects checks what comes to the listener of plain HTTP.
+// redirects checks the listener of plain HTTP.
 func (s *secured) redirects(t *testing.T) {
 	m := redirectAddrPattern.FindStringSubmatch(s.log.String())
 	if m == nil {
@@ -134,14 +134,13 @@ func (s *secured) redirects(t *testing.T) {
 	}
 }
 
-// A new certificate is used without a restart, for new connections; what can't be used
-// is not, and the log says so.
+// A new certificate is used for new connections without a restart. An unusable one is ignored and logged.
 func TestCertificateIsReloaded(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t)
 	c := s.client(t)
 	campaign := c.campaign(t, "Reload")
-	body, end := io.Pipe() // a request that is under way all the time
+	body, end := io.Pipe() // a request in progress during the whole test
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+responsesPath(campaign), body)
 	if err != nil {
 		t.Fatal(err)
@@ -174,12 +173,12 @@ func TestCertificateIsReloaded(t *testing.T) {
 	}
 	hangUp()
 	eventually(t, "the log says that the file can't be used", func() bool {
-		return strings.Contains(s.log.String(), "the new certificate can't be used; the old one stays")
+		return strings.Contains(s.log.String(), "new certificate unusable; keeping the old one")
 	})
 	if n := s.serial(t); n != 2 {
 		t.Errorf("certificate %d is used, want the one from before", n)
 	}
-	// As tools that renew certificates do it: a new file takes the place of the old one.
+	// Like tools that renew certificates: rename a new file over the old one.
 	next := filepath.Join(filepath.Dir(s.cert), "next.pem")
 	s.ca.issue(t, next, s.key, 3, time.Now().Add(time.Hour))
 	if err := os.Rename(next, s.cert); err != nil {
@@ -194,8 +193,7 @@ func TestCertificateIsReloaded(t *testing.T) {
 	}
 }
 
-// Over HTTP/2 as over HTTP/1.1: a request that was accepted is answered although the
-// server was told to end meanwhile, and clients part from a server that drains.
+// Over HTTP/2 too, an accepted request gets its response after SIGTERM, and clients disconnect from a draining server.
 func TestTerminationOverHTTP2(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t, "--drain-delay", "10s") // enough for a few requests on any machine
@@ -226,7 +224,7 @@ func TestTerminationOverHTTP2(t *testing.T) {
 		return err == nil && a.status == http.StatusServiceUnavailable
 	})
 	other := s.client(t)
-	for range 3 { // a connection is good for one answer, and each request gets one
+	for range 3 { // each connection serves one request
 		if a, err := other.do(t.Context(), http.MethodGet, "/v1/campaigns", nil); err != nil || a.status != http.StatusOK {
 			t.Errorf("a request while the server drains: %d, %v", a.status, err)
 		}
@@ -243,8 +241,7 @@ func TestTerminationOverHTTP2(t *testing.T) {
 	}
 }
 
-// Flags of TLS that can't be used together, or files that can't be read, end the
-// program before it does anything.
+// Conflicting TLS flags or unreadable files end the program before it does anything.
 func TestUnusableTLS(t *testing.T) {
 	t.Parallel()
 	ca, dir := newAuthority(t), t.TempDir()
@@ -253,19 +250,19 @@ func TestUnusableTLS(t *testing.T) {
 	ca.issue(t, cert, key, 1, time.Now().Add(time.Hour))
 	pair := []string{"--tls-cert", cert, "--tls-key", key}
 	for want, args := range map[string][]string{
-		"--tls-key":             {"--tls-cert", cert},
-		"--tls-cert":            {"--tls-key", key},
-		"does not match":        {"--tls-cert", cert, "--tls-key", other},
-		"no such file":          {"--tls-cert", filepath.Join(dir, "missing"), "--tls-key", key},
-		"--autocert-domain: is": append([]string{"--autocert-domain", "example.com"}, pair...),
-		`"localhost"`:           {"--autocert-domain", "localhost"},
-		`"*.example.com"`:       {"--autocert-domain", "*.example.com"},
-		`"192.0.2.1"`:           {"--autocert-domain", "192.0.2.1"},
-		"--autocert-email":      {"--autocert-email", "a@example.com"},
-		"--autocert-directory":  {"--autocert-domain", "example.com", "--autocert-directory", "http://example.com/dir"},
-		"--redirect-addr":       {"--redirect-addr", "127.0.0.1:0"},
-		"--base-url":            append([]string{"--base-url", "http://example.com"}, pair...),
-		"--trusted-proxy":       {"--trusted-proxy", "10.0.0.1"},
+		"--tls-key":                {"--tls-cert", cert},
+		"--tls-cert":               {"--tls-key", key},
+		"does not match":           {"--tls-cert", cert, "--tls-key", other},
+		"no such file":             {"--tls-cert", filepath.Join(dir, "missing"), "--tls-key", key},
+		"--autocert-domain: can't": append([]string{"--autocert-domain", "example.com"}, pair...),
+		`"localhost"`:              {"--autocert-domain", "localhost"},
+		`"*.example.com"`:          {"--autocert-domain", "*.example.com"},
+		`"192.0.2.1"`:              {"--autocert-domain", "192.0.2.1"},
+		"--autocert-email":         {"--autocert-email", "a@example.com"},
+		"--autocert-directory":     {"--autocert-domain", "example.com", "--autocert-directory", "http://example.com/dir"},
+		"--redirect-addr":          {"--redirect-addr", "127.0.0.1:0"},
+		"--base-url":               append([]string{"--base-url", "http://example.com"}, pair...),
+		"--trusted-proxy":          {"--trusted-proxy", "10.0.0.1"},
 	} {
 		empty := t.TempDir()
 		r := invocation{args: append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), dir: empty}.run(t)

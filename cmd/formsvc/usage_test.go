@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// What is not understood ends with status 2 and a message that names the flag
-// at fault, and nothing is done.
+// An invalid command line ends with status 2 and a message that names the flag, and does nothing.
 func TestUsageErrorsNameTheFlag(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -48,8 +47,7 @@ func TestUsageErrorsNameTheFlag(t *testing.T) {
 	}
 }
 
-// What only turns out to be wrong when the server is put together is a usage
-// error as well.
+// Values that fail only when the server is built are usage errors too.
 func TestServeRefusesUnusableOptions(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct{ flag, args string }{
@@ -81,7 +79,7 @@ func TestServeRefusesUnusableOptions(t *testing.T) {
 	}
 }
 
-// A second server at the same address ends before it touches its database.
+// A second server at the same address exits before it touches the database.
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,7 +97,7 @@ func TestAddressInUse(t *testing.T) {
 	}
 }
 
-// --help is an answer, on standard output.
+// --help prints to standard output with status 0.
 func TestHelpListsTheCommands(t *testing.T) {
 	t.Parallel()
 	r := invocation{args: []string{"--help"}}.run(t)
@@ -116,7 +114,7 @@ func TestHelpListsTheCommands(t *testing.T) {
 	}
 }
 
-// Flags come from the environment as well, and the command line wins.
+// Flags can be set in the environment, and the command line wins.
 func TestFlagsFromTheEnvironment(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		env := []string{"FORMSVC_DB=" + dsn, "FORMSVC_JSON=true", "FORMSVC_ACCOUNT=nobody"}
@@ -139,8 +137,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	})
 }
 
-// Without --db everything is kept below --data, which is made if missing and
-// not open to others.
+// Without --db, everything is stored under --data, which is created if missing and accessible only to its owner.
 func TestDataDirectoryIsMadeForItsOwner(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -166,7 +163,7 @@ func TestDataDirectoryIsMadeForItsOwner(t *testing.T) {
 	}
 }
 
-// The signature is that of OpenSSL. The constants were made with
+// The signatures match OpenSSL's. The constants were made with
 //
 //	openssl dgst -sha256 -hmac 'a secret of the tests, äöü'
 func TestSignAndVerifyAgreeWithOpenSSL(t *testing.T) {

@@ -10,17 +10,17 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A build is what this program was made of.
+// A build describes how this program was built.
 type build struct {
 	Version  string `json:"version"`  // of the module, or "devel"
-	Revision string `json:"revision"` // "" when it was built without version control
+	Revision string `json:"revision"` // "" if it was built without version control
 	Time     string `json:"time"`     // of the revision
 	Modified bool   `json:"modified"` // whether the checkout had changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// thisBuild returns what the Go toolchain noted in the program.
+// thisBuild returns the build information in the program.
 func thisBuild() build {
 	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -43,7 +43,7 @@ func thisBuild() build {
 	return b
 }
 
-// release returns the version of this program, or "" for one without.
+// release returns the version of this program, or "" for a development build.
 func release() string {
 	if b := thisBuild(); b.Version != "devel" {
 		return b.Version
@@ -51,7 +51,7 @@ func release() string {
 	return ""
 }
 
-// String returns the build in a line for people.
+// String returns the build as one line for people.
 func (b build) String() string {
 	parts := []string{"formsvc " + b.Version}
 	if b.Revision != "" {
@@ -71,7 +71,7 @@ func (b build) LogValue() slog.Value {
 
 type versionCmd struct{ output }
 
-// Run prints what this program was made of.
+// Run prints the build.
 func (c *versionCmd) Run(std streams) error {
 	if c.JSON {
 		return records(c.output, std.out, "", []build{thisBuild()}, nil)
@@ -80,7 +80,7 @@ func (c *versionCmd) Run(std streams) error {
 	return err
 }
 
-// versionFlag is the command as a flag.
+// versionFlag is the version command as a flag.
 type versionFlag bool
 
 // BeforeReset prints the build and ends the program.

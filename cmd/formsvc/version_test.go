@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The program says what it was built of, however it is asked, and first of all in its log.
+// The program shows its build with every command for it, and in its first log line.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	line := invocation{args: []string{"version"}}.run(t).out
@@ -30,10 +30,10 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// A program that was built from a checkout says which revision that was, and whether
-// somebody had changed it.
+// A program that was built from a checkout shows the revision, and whether the checkout was modified.
 func TestVersionOfCheckout(t *testing.T) {
 	t.Parallel()
+	skipShort(t, "the program is built twice more")
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "formsvc")
 	command := func(name string, args ...string) string {
 		t.Helper()

@@ -12,19 +12,19 @@ import (
 )
 
 type webhooksCmd struct {
-	Create     webhookCreateCmd     `cmd:"" help:"Create a webhook and print its secret, which is shown only here."`
+	Create     webhookCreateCmd     `cmd:"" help:"Create a webhook and print its secret, which is shown only once."`
 	List       webhookListCmd       `cmd:"" help:"List the webhooks."`
 	Get        webhookGetCmd        `cmd:"" help:"Print one webhook."`
-	Delete     webhookDeleteCmd     `cmd:"" help:"Delete a webhook. What still waits for it is not sent."`
-	Disable    webhookDisableCmd    `cmd:"" help:"Disable a webhook: what waits for it rests, events make no deliveries."`
+	Delete     webhookDeleteCmd     `cmd:"" help:"Delete a webhook. Its pending deliveries are not sent."`
+	Disable    webhookDisableCmd    `cmd:"" help:"Disable a webhook: its pending deliveries pause, and events create no new ones."`
 	Enable     webhookEnableCmd     `cmd:"" help:"Enable a webhook again."`
-	Rotate     webhookRotateCmd     `cmd:"" help:"Give a webhook a new secret and print it, alone, on standard output."`
-	Test       webhookTestCmd       `cmd:"" help:"Send a test event and print what came of it."`
-	Deliveries webhookDeliveriesCmd `cmd:"" help:"List what was sent to a webhook, newest first."`
-	Redeliver  webhookRedeliverCmd  `cmd:"" help:"Send a delivery again, or all of a webhook that failed."`
+	Rotate     webhookRotateCmd     `cmd:"" help:"Replace the secret of a webhook and print the new one, alone, on standard output."`
+	Test       webhookTestCmd       `cmd:"" help:"Send a test event and print the result."`
+	Deliveries webhookDeliveriesCmd `cmd:"" help:"List the deliveries of a webhook, newest first."`
+	Redeliver  webhookRedeliverCmd  `cmd:"" help:"Send a delivery again, or all failed ones of a webhook."`
 }
 
-// webhookRecord is a webhook without its secrets, as the API shows it.
+// webhookRecord is a webhook in the API's form, without its secrets.
 type webhookRecord struct {
 	UUID                    formsvc.ID          `json:"uuid"`
 	URL                     string              `json:"url"`
@@ -73,14 +73,14 @@ type webhookCreateCmd struct {
 	inAccount
 	output
 	allowing
-	URL      string   `name:"url" required:"" help:"Where to send events."`
+	URL      string   `name:"url" required:"" help:"URL that receives the events."`
 	Events   []string `required:"" help:"Comma-separated event types, or all."`
-	Secret   string   `help:"Signs every request; 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
+	Secret   string   `help:"Secret that signs every request: 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
 	Campaign string   `placeholder:"UUID" help:"Only events of this campaign. Defaults to all."`
-	Headers  []string `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"A header to send with every request, such as a token; repeatable."`
+	Headers  []string `name:"header" sep:"none" placeholder:"NAME: VALUE" help:"Header to send with every request, such as a token; repeatable."`
 }
 
-// Run creates a webhook, or finds the one that is subscribed to the same.
+// Run creates a webhook, or finds the one with the same subscription.
 func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) error {
 	in, err := c.input()
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *webhookCreateCmd) Run(ctx context.Context, g *global, std streams) erro
 	})
 }
 
-// input reads the flags.
+// input returns the webhook of the flags.
 func (c *webhookCreateCmd) input() (in formsvc.WebhookInput, err error) {
 	in = formsvc.WebhookInput{URL: c.URL, Secret: c.Secret}
 	for _, e := range c.Events {
@@ -122,22 +122,22 @@ func (c *webhookCreateCmd) input() (in formsvc.WebhookInput, err error) {
 	for _, h := range c.Headers {
 		name, value, ok := strings.Cut(h, ":")
 		if !ok { // it may be a token: not repeated
-			return in, usageError{errors.New("--header: want 'Name: value'")}
+			return in, usageError{errors.New("--header: must be 'Name: value'")}
 		}
 		in.Headers = append(in.Headers, formsvc.HeaderInput{Name: strings.TrimSpace(name), Value: strings.TrimSpace(value)})
 	}
 	return in, nil
 }
 
-// explain says what a failed creation means.
+// explain adds advice to the error of a failed creation.
 func (c *webhookCreateCmd) explain(err error) error {
 	if errors.Is(err, formsvc.ErrLimit) {
-		return fmt.Errorf("account %q has %d webhooks already, which is the limit", c.Account, formsvc.MaxWebhooks)
+		return fmt.Errorf("account %q already has %d webhooks, which is the limit", c.Account, formsvc.MaxWebhooks)
 	}
 	if invalid, ok := errors.AsType[*formsvc.ValidationError](err); ok {
 		for _, f := range invalid.Fields {
 			if f.Code == "url_refused" {
-				return fmt.Errorf("%w (--webhook-allow, on this command and on \"formsvc serve\", allows ranges)", err)
+				return fmt.Errorf("%w; to allow it, use --webhook-allow with this command and with \"formsvc serve\"", err)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (c *webhookCreateCmd) explain(err error) error {
 
 func (c *webhookCreateCmd) print(std streams, hook *formsvc.Webhook, created bool) error {
 	if !created {
-		_, _ = fmt.Fprintf(std.err, "Webhook %s has this URL, these events and this campaign already; nothing was created.\n", hook.ID)
+		_, _ = fmt.Fprintf(std.err, "Webhook %s already has this URL, these events and this campaign; nothing was created.\n", hook.ID)
 	}
 	if c.JSON {
 		record := newWebhookRecord(*hook)
@@ -157,7 +157,7 @@ func (c *webhookCreateCmd) print(std streams, hook *formsvc.Webhook, created boo
 	}
 	_, err := fmt.Fprintf(std.out, "uuid    %s\nurl     %s\nevents  %s\n", hook.ID, hook.URL, joined(hook.Events))
 	if created && err == nil {
-		_, _ = fmt.Fprintln(std.err, "The secret is shown only now.")
+		_, _ = fmt.Fprintln(std.err, "The secret is shown only once.")
 		_, err = fmt.Fprintf(std.out, "secret  %s\n", hook.Secret)
 	}
 	return err
@@ -179,7 +179,7 @@ func (c *webhookListCmd) Run(ctx context.Context, g *global, std streams) error 
 	})
 }
 
-// oneWebhook is embedded in commands that work on one webhook.
+// oneWebhook is the argument of commands that work on one webhook.
 type oneWebhook struct {
 	inAccount
 	UUID string `arg:"" name:"uuid" help:"The webhook."`
@@ -196,7 +196,7 @@ func (c *oneWebhook) hook(ctx context.Context, g *global, do func(*formsvc.Servi
 	})
 }
 
-// explain says which webhook the account does not have.
+// explain names the missing webhook.
 func (c *oneWebhook) explain(err error, uuid formsvc.ID) error {
 	if errors.Is(err, formsvc.ErrNotFound) {
 		return fmt.Errorf("account %q has no webhook %s", c.Account, uuid)
@@ -266,11 +266,11 @@ func (c *oneWebhook) setDisabled(ctx context.Context, g *global, std streams, o 
 type webhookRotateCmd struct {
 	oneWebhook
 	output
-	Secret string        `help:"The new secret; 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
-	Grace  time.Duration `default:"24h" help:"For how long the old secret goes on signing beside the new one; 0 if it leaked."`
+	Secret string        `help:"New secret: 1 to 256 bytes, better 16 or more. Defaults to a generated one."`
+	Grace  time.Duration `default:"24h" help:"How long the old secret keeps signing beside the new one; 0 if it leaked."`
 }
 
-// Run changes a webhook's secret.
+// Run replaces a webhook's secret.
 func (c *webhookRotateCmd) Run(ctx context.Context, g *global, std streams) error {
 	uuid, err := parseID(c.UUID)
 	if err != nil {
@@ -291,7 +291,7 @@ func (c *webhookRotateCmd) Run(ctx context.Context, g *global, std streams) erro
 	})
 }
 
-// warn says of a secret that was given that it is weak.
+// warn prints a warning if a secret is weak.
 func warn(std streams, secret string) {
 	if warning := formsvc.SecretWarning(secret); warning != "" {
 		_, _ = fmt.Fprintln(std.err, warning)
@@ -306,10 +306,10 @@ func (c *webhookRotateCmd) print(std streams, hook *formsvc.Webhook) error {
 		return records(c.output, std.out, "", []webhookRecord{record}, nil)
 	}
 	if hook.Previous != "" {
-		_, _ = fmt.Fprintf(std.err, "Until %s the old secret makes %s, and both make %s.\n",
+		_, _ = fmt.Fprintf(std.err, "Until %s, %s is signed with the old secret, and %s with both.\n",
 			stamp{hook.PreviousUntil}, webhook.SignatureHeader, webhook.StandardSignatureHeader)
 	}
-	_, _ = fmt.Fprintln(std.err, "The new secret is shown only now:")
+	_, _ = fmt.Fprintln(std.err, "The new secret is shown only once:")
 	_, err := fmt.Fprintln(std.out, hook.Secret)
 	return err
 }

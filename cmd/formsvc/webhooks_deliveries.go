@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// deliveryRecord is a delivery as the API shows it.
+// deliveryRecord is a delivery in the API's form.
 type deliveryRecord struct {
 	UUID         formsvc.ID            `json:"uuid"`
 	WebhookUUID  formsvc.ID            `json:"webhookUuid"`
@@ -57,7 +57,7 @@ func newAttemptRecord(a formsvc.Attempt) attemptRecord {
 
 const deliveryHeader = "DELIVERY\tEVENT\tSTATE\tATTEMPT\tSTARTED\tDURATION\tSTATUS\tERROR"
 
-// deliveryLine makes a row of each attempt, or one of a delivery without any.
+// deliveryLine returns one row for each attempt, or one row for a delivery without attempts.
 func deliveryLine(d deliveryRecord) string {
 	event := string(d.Event)
 	if d.Test {
@@ -94,7 +94,7 @@ type webhookDeliveriesCmd struct {
 	oneWebhook
 	output
 	State string `enum:",pending,delivered,failed" default:"" help:"Only deliveries in this state: pending, delivered or failed."`
-	Limit int    `default:"50" help:"How many to list at most, 1 to 1000."`
+	Limit int    `default:"50" help:"List at most this many deliveries, 1 to 1000."`
 }
 
 // Run lists deliveries with their attempts.
@@ -111,7 +111,7 @@ func (c *webhookDeliveriesCmd) Run(ctx context.Context, g *global, std streams) 
 			return err
 		}
 		if page.More {
-			_, _ = fmt.Fprintf(std.err, "The newest %d of %d.\n", len(page.Items), page.Total)
+			_, _ = fmt.Fprintf(std.err, "Showing the newest %d of %d.\n", len(page.Items), page.Total)
 		}
 		return c.printDeliveries(std, page.Items...)
 	})
@@ -120,11 +120,11 @@ func (c *webhookDeliveriesCmd) Run(ctx context.Context, g *global, std streams) 
 type webhookRedeliverCmd struct {
 	inAccount
 	output
-	UUID  string `arg:"" name:"uuid" help:"A delivery; or, with --since, a webhook."`
-	Since string `placeholder:"T" help:"Send every delivery of the webhook again that failed for the last time since then: a time such as 2026-11-21T08:30:00Z, or how long ago, such as 2h."`
+	UUID  string `arg:"" name:"uuid" help:"UUID of a delivery; with --since, of a webhook."`
+	Since string `placeholder:"T" help:"Send every delivery of the webhook again that has permanently failed since then: a time such as 2026-11-21T08:30:00Z, or how long ago, such as 2h."`
 }
 
-// Run sends one delivery again, or those of a webhook that failed.
+// Run sends one delivery again, or the failed ones of a webhook.
 func (c *webhookRedeliverCmd) Run(ctx context.Context, g *global, std streams) error {
 	uuid, err := parseID(c.UUID)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *webhookRedeliverCmd) Run(ctx context.Context, g *global, std streams) e
 	return c.failed(ctx, g, std, uuid, since)
 }
 
-// parseSince reads a time, or how long ago one was.
+// parseSince parses a time, or a duration before now.
 func parseSince(s string, now time.Time) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if ago, durationErr := time.ParseDuration(s); durationErr == nil {
@@ -160,10 +160,10 @@ func (c *webhookRedeliverCmd) one(ctx context.Context, g *global, std streams, u
 		d, err := svc.Deliveries.Redeliver(ctx, formsvc.DeliveryKey{AccountID: id, ID: uuid})
 		switch {
 		case errors.Is(err, formsvc.ErrConflict):
-			return fmt.Errorf("an attempt of delivery %s is under way", uuid)
+			return fmt.Errorf("an attempt of delivery %s is in progress; try again when it has ended", uuid)
 		case errors.Is(err, formsvc.ErrNotFound):
 			if _, err := svc.Webhooks.Get(ctx, formsvc.WebhookKey{AccountID: id, ID: uuid}); err == nil {
-				return usageError{fmt.Errorf("%s is a webhook: say since when with --since", uuid)}
+				return usageError{fmt.Errorf("%s is a webhook; add --since to send its failed deliveries again", uuid)}
 			}
 			return fmt.Errorf("account %q has no delivery %s", c.Account, uuid)
 		case err != nil:
@@ -191,11 +191,11 @@ func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams
 		switch {
 		case errors.Is(err, formsvc.ErrNotFound):
 			if _, err := svc.Deliveries.Get(ctx, formsvc.DeliveryKey{AccountID: id, ID: uuid}); err == nil {
-				return usageError{fmt.Errorf("%s is a delivery: --since is for a webhook", uuid)}
+				return usageError{fmt.Errorf("%s is a delivery; --since needs a webhook", uuid)}
 			}
 			return fmt.Errorf("account %q has no webhook %s", c.Account, uuid)
 		case err != nil && n > 0:
-			return fmt.Errorf("%d deliveries are sent again, then: %w", n, err)
+			return fmt.Errorf("%d deliveries are sent again, but not all: %w", n, err)
 		case err != nil:
 			return err
 		}
@@ -206,7 +206,7 @@ func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams
 			return records(c.output, std.out, "", []redelivered{{n}}, nil)
 		}
 		_, err = fmt.Fprintf(std.out, "%d\n", n)
-		_, _ = fmt.Fprintln(std.err, "Deliveries that are sent again, 50 a second.")
+		_, _ = fmt.Fprintln(std.err, "Deliveries are sent again, 50 per second.")
 		return err
 	})
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// How long "webhooks test" waits.
+// Time limits of "webhooks test".
 const (
 	testPatience = 35 * time.Second // an attempt takes 30 by default
-	testTaken    = 10 * time.Second // a server that is idle takes a delivery within a second
+	testTaken    = 10 * time.Second // an idle server takes a delivery within a second
 	testPoll     = 200 * time.Millisecond
 )
 
 type webhookTestCmd struct {
 	oneWebhook
 	output
-	Wait bool `default:"true" negatable:"" help:"Wait for the result, for at most 35 seconds, or 10 if no server takes it; exit status 1 unless it arrived."`
+	Wait bool `default:"true" negatable:"" help:"Wait for the result, up to 35 seconds, or 10 if no server takes it. The exit status is 1 unless the test event arrived."`
 }
 
-// Run sends a test event by way of the server that runs on the database.
+// Run sends a test event through a server that runs on the database.
 func (c *webhookTestCmd) Run(ctx context.Context, g *global, std streams) error {
 	return c.hook(ctx, g, func(svc *formsvc.Service, key formsvc.WebhookKey) error {
 		sent, err := svc.Webhooks.Test(ctx, key)
@@ -42,8 +42,7 @@ func (c *webhookTestCmd) Run(ctx context.Context, g *global, std streams) error 
 	})
 }
 
-// await returns the delivery when it is done, or as it is when there is nothing
-// to wait for.
+// await waits until the delivery is done or waiting is pointless, and returns its current state.
 func await(ctx context.Context, svc *formsvc.Service, sent formsvc.Delivery) (formsvc.Delivery, error) {
 	begin, d := time.Now(), sent
 	for d.State == formsvc.DeliveryPending {
@@ -62,13 +61,12 @@ func await(ctx context.Context, svc *formsvc.Service, sent formsvc.Delivery) (fo
 	return d, nil
 }
 
-// taken reports whether a server has begun with a delivery: that moves its due
-// time to when the attempt counts as lost.
+// taken reports whether a server has begun with a delivery: that moves its due time to the end of the lease.
 func taken(sent, now *formsvc.Delivery) bool {
 	return now.Attempts > sent.Attempts || !now.DueAt.Equal(sent.DueAt)
 }
 
-// judge says what came of the test. Everything but an arrival is exit status 1.
+// judge prints the result of the test. It returns nil only if the event arrived.
 func judge(sent, d *formsvc.Delivery, std streams) error {
 	switch {
 	case d.State == formsvc.DeliveryDelivered:
@@ -77,24 +75,24 @@ func judge(sent, d *formsvc.Delivery, std streams) error {
 	case d.State == formsvc.DeliveryFailed:
 		_, _ = fmt.Fprintln(std.err, "The test event did not arrive:", outcome(d))
 	case taken(sent, d):
-		_, _ = fmt.Fprintln(std.err, "The attempt is still under way; \"formsvc webhooks deliveries\" shows its result.")
+		_, _ = fmt.Fprintln(std.err, "The attempt is still in progress; \"formsvc webhooks deliveries\" shows its result.")
 	default:
-		_, _ = fmt.Fprintf(std.err, "No server has taken the test event within %v: none seems to run on this database, or all are "+
-			"busy. It is sent when one takes it.\n", testTaken)
+		_, _ = fmt.Fprintf(std.err, "No server took the test event within %v: none seems to run on this database, or all are "+
+			"busy. It is sent when a server takes it.\n", testTaken)
 	}
 	return errSilent
 }
 
-// outcome describes the last attempt with the beginning of its answer.
+// outcome describes the last attempt and the beginning of its response.
 func outcome(d *formsvc.Delivery) string {
 	if len(d.Log) == 0 {
-		return "no attempt is on record"
+		return "no attempt is recorded"
 	}
 	last := d.Log[len(d.Log)-1]
 	if last.Status == 0 {
 		return last.Error
 	}
-	text := fmt.Sprintf("the receiver answered with status %d", last.Status)
+	text := fmt.Sprintf("the receiver returned status %d", last.Status)
 	if n := min(len(last.Answer), 200); n > 0 {
 		text += fmt.Sprintf(" and %q", last.Answer[:n])
 	}

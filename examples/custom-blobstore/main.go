@@ -1,5 +1,5 @@
-// Command custom-blobstore keeps the files of responses encrypted: a blob store of its
-// own, made of another one (sealed.go), that passes blobtest.
+// Command custom-blobstore encrypts uploaded files. Its blob store (sealed.go) wraps
+// another one and passes blobtest.
 //
 //	FILES_KEY=$(openssl rand -hex 32) go run ./examples/custom-blobstore
 package main

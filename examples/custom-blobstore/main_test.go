@@ -53,8 +53,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestNothingIsReadable looks for the content of an upload in what lies on the disk.
-func TestNothingIsReadable(t *testing.T) {
+// TestDiskHasNoPlaintext looks for the content of an upload in the files on the disk.
+func TestDiskHasNoPlaintext(t *testing.T) {
 	dir := t.TempDir()
 	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "forms.db"), nil)
 	if err != nil {

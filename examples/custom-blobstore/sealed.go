@@ -15,9 +15,9 @@ import (
 	"github.com/formsvc/toolkit/blobstore/fileblob"
 )
 
-// A sealed store encrypts with AES-CTR. That hides what the bytes are; that they are the
-// ones that were stored is checked by formsvc. What it embeds does all the rest, also what
-// is not part of the contract, as Clean.
+// A sealed store encrypts with AES-CTR. That hides the content; formsvc checks its
+// integrity. The embedded store does the rest, including methods outside of the contract,
+// such as Clean.
 type sealed struct {
 	*fileblob.Store
 	block cipher.Block
@@ -40,8 +40,8 @@ type opened struct {
 	io.Closer
 }
 
-// stream returns what turns the bytes of a blob into those that are stored, and back,
-// from an offset on. Each blob has a key of its own that is never used again.
+// stream returns the cipher stream of a blob from an offset on, which encrypts and
+// decrypts. Each blob has a key of its own that is never used again.
 func (s *sealed) stream(key string, offset int64) cipher.Stream {
 	iv := sha256.Sum256([]byte(key))
 	blocks, rest := uint64(offset)/aes.BlockSize, offset%aes.BlockSize //nolint:gosec // offset is not negative

@@ -1,5 +1,5 @@
-// Command custom-store measures how long responses take to be stored: a store of its own,
-// made of another one, that passes storagetest. GET /stats shows the numbers.
+// Command custom-store measures how long it takes to store a response. Its store wraps
+// another one and passes storagetest. GET /stats shows the numbers.
 package main
 
 import (
@@ -47,8 +47,8 @@ func newServer(store *metered) (http.Handler, error) {
 	return mux, nil
 }
 
-// A metered store has every method of the one that it embeds, those of the delivery
-// queue included, and measures two of them.
+// A metered store has every method of the embedded one, those of the delivery queue
+// included, and measures two of them.
 type metered struct {
 	*sqlite.Store
 	stats expvar.Map

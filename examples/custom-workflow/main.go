@@ -29,7 +29,7 @@ func main() {
 func newForms(store formsvc.Store) (*formsvc.Service, error) {
 	return formsvc.New(store, &formsvc.Options{
 		Workflow: &formsvc.Workflow{
-			Statuses: []string{"in_review", "granted", "refused"}, // beside pending, which new ones are
+			Statuses: []string{"in_review", "granted", "refused"}, // beside pending, the status of new responses
 			Transitions: map[string][]string{
 				"pending":   {"in_review"},
 				"in_review": {"granted", "refused"},
@@ -37,7 +37,7 @@ func newForms(store formsvc.Store) (*formsvc.Service, error) {
 			},
 			Final: []string{"granted", "refused"}, // raise response.completed
 		},
-		NewReference: newReference, // asked again when one is taken
+		NewReference: newReference, // called again when a reference is taken
 	})
 }
 

@@ -1,6 +1,6 @@
-// Command embed-postgres-tx submits a form response inside the host program's own
-// transaction: the order and the response are both there afterwards, with the event and
-// the webhooks on their way, or none of it is.
+// Command embed-postgres-tx submits a form response inside the host application's own
+// transaction: the order, the response, its event and its webhooks commit together, or
+// none of them does.
 //
 //	DATABASE_URL=postgres://localhost/shop go run ./examples/embed-postgres-tx
 package main
@@ -13,7 +13,7 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the host's database
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the host application's database
 )
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 	log.Println("order stored with response", r.Reference)
 }
 
-// setUp puts the service on the host's database, beside the host's tables.
+// setUp creates the service on the host application's database, beside its tables.
 func setUp(ctx context.Context, db *sql.DB) (forms *formsvc.Service, c formsvc.Campaign, err error) {
 	if _, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (response uuid PRIMARY KEY, what text NOT NULL)"); err != nil {
 		return nil, c, err
@@ -53,14 +53,14 @@ func setUp(ctx context.Context, db *sql.DB) (forms *formsvc.Service, c formsvc.C
 	return forms, c, err
 }
 
-// order writes the host's row and the response in one transaction.
+// order writes the host application's row and the response in one transaction.
 func order(ctx context.Context, db *sql.DB, forms *formsvc.Service, c formsvc.Campaign, what string) (r formsvc.Response, err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return r, err
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	bound, err := postgres.Bind(tx, nil) // a bun.Tx will do as well
+	bound, err := postgres.Bind(tx, nil) // a bun.Tx works too
 	if err != nil {
 		return r, err
 	}
@@ -74,6 +74,6 @@ func order(ctx context.Context, db *sql.DB, forms *formsvc.Service, c formsvc.Ca
 		return r, err
 	}
 	err = tx.Commit()
-	forms.Notify() // whoever waits for events need not wait until he next looks
+	forms.Notify() // wakes the engine and followers of events, which would wait for their next poll
 	return r, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-func TestBothOrNeither(t *testing.T) {
+func TestOrderAndResponseCommitTogether(t *testing.T) {
 	db, err := sql.Open("pgx", postgrestest.DSN(t))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// orderWithPgx is order for a host whose database is a pool of pgx, as with sqlc or River.
+// orderWithPgx does the same on a pool of pgx, as sqlc and River use it.
 func orderWithPgx(ctx context.Context, pool *pgxpool.Pool, forms *formsvc.Service, c formsvc.Campaign, what string) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		bound, err := postgres.BindPgx(tx, nil)
@@ -29,7 +29,7 @@ func orderWithPgx(ctx context.Context, pool *pgxpool.Pool, forms *formsvc.Servic
 		_, err = tx.Exec(ctx, "INSERT INTO orders (response, what) VALUES ($1, $2)", string(r.ID), what)
 		return err
 	})
-	forms.Notify() // the same as above
+	forms.Notify() // as above
 	return err
 }
 

@@ -1,6 +1,6 @@
-// Command embed-sqlite mounts the forms API in a server of its own, under /forms, with
-// files, on SQLite. Interrupted, it answers the requests that are under way, lets the
-// webhooks that are on their way arrive, and ends.
+// Command embed-sqlite mounts the forms API under /forms in a server of its own, with
+// files, on SQLite. When interrupted, it shuts down gracefully: it finishes the requests
+// and deliveries in flight first.
 package main
 
 import (
@@ -66,7 +66,7 @@ func run(ctx context.Context, l net.Listener, dir string) (err error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()                                      // after the last request
 	background.Go(func() { _ = engine.Run(running) }) // delivers webhooks; its error is always nil
-	background.Go(func() { _ = forms.Run(running) })  // deletes what is old; the same
+	background.Go(func() { _ = forms.Run(running) })  // deletes old events; its error is always nil, too
 
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -74,6 +74,6 @@ func run(ctx context.Context, l net.Listener, dir string) (err error) {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
-		return server.Shutdown(context.WithoutCancel(ctx)) // waits for the requests under way
+		return server.Shutdown(context.WithoutCancel(ctx)) // waits for requests in flight
 	}
 }

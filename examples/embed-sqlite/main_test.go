@@ -47,7 +47,7 @@ func TestServesUnderItsPrefix(t *testing.T) {
 	}
 }
 
-// firstKey makes an account with a key, as "formsvc keys create" does.
+// firstKey creates an account with a key, as "formsvc keys create" does.
 func firstKey(t *testing.T, path string) string {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), path, nil)

@@ -1,5 +1,5 @@
 // Command embed is the smallest server with the forms API in it: under /forms, with
-// everything in the SQLite file forms.db, and with webhooks delivered by itself.
+// its data in the SQLite file forms.db, and webhooks delivered by the same process.
 package main
 
 import (
@@ -26,12 +26,12 @@ func main() {
 	printFirstKey(ctx, forms)
 	http.Handle("/forms/", http.StripPrefix("/forms", api))
 	go func() { log.Fatal(engine.Run(ctx)) }() // delivers webhooks
-	go func() { log.Fatal(forms.Run(ctx)) }()  // deletes what is older than 30 days
+	go func() { log.Fatal(forms.Run(ctx)) }()  // deletes events older than 30 days; never responses
 	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), ReadHeaderTimeout: 10 * time.Second}
 	log.Fatal(server.ListenAndServe())
 }
 
-// printFirstKey makes an account with a key, unless that was done at an earlier start.
+// printFirstKey creates an account with a key, unless an earlier start did.
 func printFirstKey(ctx context.Context, forms *formsvc.Service) {
 	_, key, err := forms.Accounts.CreateWithKey(ctx, "example", formsvc.KeyInput{
 		Name: "first", Permissions: formsvc.AllPermissions(),

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestTenLines counts what stands between the beginning of main and the line that serves.
-func TestTenLines(t *testing.T) {
+// TestMainHasTenLines counts the lines from the beginning of main to the one that serves.
+func TestMainHasTenLines(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestFirstHour(t *testing.T) {
 		go func() {
 			defer close(ended)
 			_, _ = io.Copy(os.Stderr, said)
-			_ = cmd.Wait() // it was killed, or the test sees that it ended
+			_ = cmd.Wait() // its error doesn't matter
 		}()
 		status, body := post(ctx, t, "http://"+address+"/forms/v1/campaigns", key, ended)
 		if status != http.StatusCreated {
@@ -71,8 +71,7 @@ func TestFirstHour(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address that nobody listens on. Its port is below those that
-// outgoing connections take, and the tests of other packages.
+// freeAddress returns an unused address. Its port is below the ephemeral ports and those of other packages' tests.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -86,7 +85,7 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// post makes a campaign as soon as the server is there, unless that ends.
+// post creates a campaign as soon as the server is up, unless it ends.
 func post(ctx context.Context, t *testing.T, url, key string, ended <-chan struct{}) (status int, body string) {
 	t.Helper()
 	for {

@@ -1,6 +1,6 @@
-// Command follow-events acts on events in Go, beside webhooks: for each new response, of
-// any tenant, it puts a task on the host's list. The task and the position in the feed
-// commit together, so that there is one task for each response, whatever dies when.
+// Command follow-events handles events in Go, beside webhooks. For each new response, of
+// any tenant, it inserts a task. The task and the position in the feed commit together, so
+// each response gets exactly one task, even after a crash.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	db, err := sql.Open("sqlite", sqlite.DSN("app.db")) // the host's own database
+	db, err := sql.Open("sqlite", sqlite.DSN("app.db")) // the host application's database
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -44,7 +44,7 @@ INSERT INTO followed VALUES ('tasks', '') ON CONFLICT DO NOTHING`)
 	return err
 }
 
-// follow makes tasks until ctx ends.
+// follow creates tasks until ctx ends.
 func follow(ctx context.Context, db *sql.DB, forms *formsvc.Service) error {
 	var at string
 	if err := db.QueryRowContext(ctx, "SELECT position FROM followed WHERE name = 'tasks'").Scan(&at); err != nil {
@@ -62,7 +62,7 @@ func follow(ctx context.Context, db *sql.DB, forms *formsvc.Service) error {
 		}
 		defer func() { _ = tx.Rollback() }() // does nothing after the commit
 		for _, e := range events {
-			event, err := webhook.ParseEvent(e.Payload) // what webhooks get
+			event, err := webhook.ParseEvent(e.Payload) // the body that webhooks receive
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// TestOneTaskForEachResponse ends the program again and again while responses come.
+// TestOneTaskForEachResponse stops the program repeatedly while responses come in.
 func TestOneTaskForEachResponse(t *testing.T) {
 	db, err := sql.Open("sqlite", sqlite.DSN(filepath.Join(t.TempDir(), "app.db")))
 	if err != nil {
@@ -57,8 +58,8 @@ func TestOneTaskForEachResponse(t *testing.T) {
 		for guard := time.Now().Add(2 * time.Minute); round == rounds-1 && count(t, db, "tasks") < rounds*each && time.Now().Before(guard); {
 			time.Sleep(time.Millisecond)
 		}
-		cancel() // in the middle of it, but for the last round
-		if err := <-done; err != nil {
+		cancel() // in the middle of it, or before it has begun, except in the last round
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	}

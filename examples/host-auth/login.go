@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// logins stand for the host's own way of signing in, whatever that is: sessions, tokens
-// that are signed, a proxy that has asked before.
+// logins stands for the host application's login: sessions, signed tokens, or a proxy
+// that authenticates.
 type logins struct {
 	mu       sync.Mutex
 	sessions map[string]user
@@ -23,7 +23,7 @@ func newLogins() *logins {
 	}}
 }
 
-// login begins a session. Every password is "secret".
+// login starts a session. Every password is "secret".
 func (l *logins) login(w http.ResponseWriter, r *http.Request) {
 	name, password, _ := r.BasicAuth()
 	u, known := l.users[name]
@@ -40,7 +40,7 @@ func (l *logins) login(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// user returns who is signed in.
+// user returns the signed-in user of a request.
 func (l *logins) user(r *http.Request) (user, bool) {
 	cookie, err := r.Cookie("session")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command host-auth is a server that had users, tenants and a Postgres before it got
-// forms: they go by its own login, each tenant has an account, roles say who may what,
-// and the tables lie in its database.
+// Command host-auth is a server with users, tenants and a Postgres of its own that embeds
+// the forms API: its login authenticates, each tenant is an account, roles become
+// permissions, and the tables are in its database.
 //
 //	DATABASE_URL=postgres://localhost/shop go run ./examples/host-auth
 package main
@@ -13,7 +13,7 @@ import (
 	"os"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the host's database
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver of the host application's database
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
@@ -34,8 +34,8 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// newServer returns the host's server, with the forms API under /forms, and pages for
-// people under /forms/settings.
+// newServer returns the host application's server, with the forms API under /forms and
+// the settings pages under /forms/settings.
 func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	store, err := postgres.OpenDB(ctx, db, nil)
 	if err != nil {
@@ -56,7 +56,7 @@ func newServer(ctx context.Context, db *sql.DB) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /login", members.logins.login)
-	// Browsers send the cookie along when another site makes them post something.
+	// Browsers send the session cookie with posts that another site triggers.
 	mux.Handle("/forms/", http.StripPrefix("/forms", http.NewCrossOriginProtection().Handler(api)))
 	mux.Handle("/forms/settings/", http.StripPrefix("/forms/settings", pages))
 	return mux, nil

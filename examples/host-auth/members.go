@@ -7,17 +7,17 @@ import (
 	"github.com/formsvc/toolkit/httpx/settings"
 )
 
-// A user is what the host knows of who is signed in.
+// A user is a signed-in user of the host application.
 type user struct{ Name, Tenant, Role string }
 
-// members tell the API and the pages who of the host's users asks.
+// members identifies the user of a request, for the API and for the pages.
 type members struct {
 	logins *logins
 	forms  *formsvc.Service
 }
 
-// principal is for the API. A request without the host's session may have an API key: what
-// is ErrUnauthenticated here is answered by that, or refused.
+// principal authenticates requests to the API. It returns ErrUnauthenticated for requests
+// without a session of the host application; the API then looks for an API key.
 func (m *members) principal(r *http.Request) (*formsvc.Principal, error) {
 	u, ok := m.logins.user(r)
 	if !ok {
@@ -27,7 +27,8 @@ func (m *members) principal(r *http.Request) (*formsvc.Principal, error) {
 	return &formsvc.Principal{AccountID: account, UserID: u.Name, KeyName: u.Name, Permissions: permissions(u.Role)}, err
 }
 
-// visitor is for the pages, where a visitor may do everything: administrators may.
+// visitor authenticates visitors of the settings pages. They can do everything there, so
+// only administrators get in.
 func (m *members) visitor(r *http.Request) (*settings.Visitor, error) {
 	u, ok := m.logins.user(r)
 	if !ok || u.Role != "admin" {
@@ -37,7 +38,7 @@ func (m *members) visitor(r *http.Request) (*settings.Visitor, error) {
 	return &settings.Visitor{AccountID: account, UserID: u.Name, Name: u.Name}, err
 }
 
-// account returns the account of the user's tenant, which is made at the first request.
+// account returns the account of the user's tenant, and creates it at the first request.
 func (m *members) account(r *http.Request, u user) (formsvc.ID, error) {
 	return m.forms.Accounts.Ensure(r.Context(), "tenant "+u.Tenant)
 }

@@ -1,5 +1,5 @@
-// Command opentelemetry submits a response, delivers the webhook that follows from it, and
-// prints the one trace that all this is in.
+// Command opentelemetry submits a response, delivers its webhook, and prints the trace
+// that holds both.
 package main
 
 import (
@@ -46,9 +46,9 @@ func run(ctx context.Context, path string, exporter sdktrace.SpanExporter, recei
 	tracing := otelformsvc.New(&otelformsvc.Options{TracerProvider: provider})
 	forms, formsErr := formsvc.New(tracing.Store(store, &otelformsvc.StoreOptions{System: "sqlite"}), &formsvc.Options{Tracer: tracing})
 	api, apiErr := httpx.New(forms, nil)
-	// The transport is for a receiver on this machine: without it, public addresses only are sent to.
+	// The transport allows a receiver on this machine; the default allows public addresses only.
 	engine, engineErr := delivery.New(store, &delivery.Options{Tracer: tracing, Transport: http.DefaultTransport})
-	quiet, quietErr := formsvc.New(store, nil) // for what is not to be in the trace
+	quiet, quietErr := formsvc.New(store, nil) // for calls that should not be traced
 	if err := errors.Join(formsErr, apiErr, engineErr, quietErr); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// One request leads to one trace: of the API, the service, the store and the delivery, which
-// the receiver can go on with.
+// One request makes one trace, of the API, the service, the store and the delivery. The
+// receiver can continue it.
 func TestOneTrace(t *testing.T) {
 	got := make(chan string, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

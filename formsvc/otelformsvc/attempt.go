@@ -20,7 +20,7 @@ import (
 func (t *Tracing) Attempt(
 	ctx context.Context, s delivery.Sending, header http.Header,
 ) (context.Context, func(delivery.Outcome)) {
-	// What ctx has is a span around the engine, if any: no parent of an event's.
+	// A span in ctx is around the engine and isn't the parent of an event's span.
 	parent := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(
 		context.Background(), propagation.MapCarrier{"traceparent": s.TraceParent}))
 	ctx, span := t.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, parent), "POST webhook",
@@ -69,7 +69,7 @@ func endAttempt(span trace.Span, o *delivery.Outcome) {
 		class = strconv.Itoa(a.Status)
 	}
 	span.SetAttributes(semconv.ErrorTypeKey.String(class))
-	if o.Result != delivery.Released { // what a shutdown cut off is sent again
+	if o.Result != delivery.Released { // an attempt that a shutdown canceled is sent again
 		span.SetStatus(codes.Error, "")
 	}
 }

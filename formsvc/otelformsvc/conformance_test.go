@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// traced is a store with a span of each call, together with its queue.
+// traced is a store with a span for each call, together with its queue.
 type traced struct {
 	formsvc.Store
 	delivery.Queue
@@ -38,6 +38,9 @@ func TestConformanceOfMemory(t *testing.T) {
 }
 
 func TestConformanceOfSQLite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short mode: the same calls go to the memory store")
+	}
 	t.Parallel()
 	open := func(t testing.TB, path string) storagetest.Store {
 		s, err := sqlite.Open(t.Context(), path, nil)

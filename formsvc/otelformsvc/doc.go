@@ -1,6 +1,6 @@
-// Package otelformsvc traces a forms service with OpenTelemetry: a request, the
-// operations and the database calls that it leads to, and every attempt to tell a webhook
-// of it, in one trace. Nothing else of the module imports OpenTelemetry.
+// Package otelformsvc traces a forms service with OpenTelemetry: a request, its operations and
+// database calls, and every webhook delivery attempt that follows, in one trace. No other package
+// of the module imports OpenTelemetry.
 //
 //	tracing := otelformsvc.New(nil) // with the global TracerProvider
 //	forms, err := formsvc.New(tracing.Store(store, &otelformsvc.StoreOptions{System: "sqlite"}),
@@ -11,43 +11,41 @@
 //
 // # The spans
 //
-//   - "POST /v1/campaigns/{uuid}/responses", kind server: a request, from [Tracing.Handler].
-//     It goes on with the trace that the request names in its header traceparent.
+//   - "POST /v1/campaigns/{uuid}/responses", kind server: a request, from [Tracing.Handler]. It
+//     continues the trace of the request's header traceparent.
 //   - "Responses.Create", kind internal: an operation of package formsvc.
-//   - "CreateResponse", kind client: a call of the store, from [Tracing.Store]. An export or
-//     an erasure of millions makes thousands of them.
-//   - "POST webhook", kind client: an attempt to deliver an event, also hours later and from
-//     another process. It is a child of the operation that raised the event. The receiver
-//     gets a header traceparent that names it, and tracestate if a sampler sets one. An event
-//     that nobody traced begins a trace of its own with each attempt.
+//   - "CreateResponse", kind client: a call of the store, from [Tracing.Store]. Exporting or
+//     erasing millions of records creates thousands of them.
+//   - "POST webhook", kind client: an attempt to deliver an event, possibly hours later and from
+//     another process. It is a child of the operation that raised the event. The receiver gets it
+//     in the header traceparent, and tracestate if a sampler sets one. If the operation wasn't
+//     traced, each attempt begins a new trace.
 //
 // Names and attributes follow OpenTelemetry's semantic conventions for HTTP and databases.
-// What they have no name for:
+// Attributes outside the conventions:
 //
 //   - formsvc.webhook.id, formsvc.delivery.id, formsvc.event.id, formsvc.event.type
 //   - formsvc.delivery.result: "delivered", "postponed", "failed" or "released"
 //
-// error.type is the class of an error, such as "not_found" for [formsvc.ErrNotFound], or
-// "timeout". A span has the status Error when it is not the caller's doing: what httpx
-// answers with 500 and above, and every attempt that failed.
+// error.type is the class of an error, such as "not_found" for [formsvc.ErrNotFound], or "timeout".
+// A span has the status Error if the caller isn't the cause: for HTTP statuses from 500, and for
+// every failed attempt.
 //
-// # What is in no span
+// # What spans never contain
 //
-// Data of respondents, keys, secrets, tokens and what might carry them: texts of errors,
-// paths and queries of requests (a sign-in link is a path), addresses of clients and
-// everything of a webhook's URL but its host. So url.path, url.full and client.address are
-// left out, although the conventions want them. So erasing a person leaves nothing to erase
-// in traces.
+// Data of respondents, keys, secrets and tokens, and texts that might contain them. These are error
+// texts, paths and queries of requests (a sign-in link is a path), addresses of clients, and
+// webhook URLs except the host. So url.path, url.full and client.address are left out, although the
+// conventions ask for them. When you erase a person, there is nothing to erase in traces.
 //
 // # Trust
 //
-// A client that sends traceparent decides which trace it is in, and with the sampler that
-// follows parents, whether it is recorded. Where clients are strangers, give the
-// TracerProvider a sampler that decides itself:
+// A client that sends traceparent chooses its trace and, with a parent-based sampler, whether it is
+// recorded. If you don't trust clients, give the TracerProvider a sampler that decides itself:
 //
 //	sdktrace.ParentBased(root, sdktrace.WithRemoteParentSampled(root))
 //
-// Events keep traceparent alone: neither tracestate nor baggage of a client is stored or
-// sent to webhooks. A receiver learns the identifiers of a trace and of a span, and whether
-// it is recorded. No signature covers the two headers.
+// Events keep only traceparent: a client's tracestate and baggage are neither stored nor sent to
+// webhooks. A receiver learns the identifiers of a trace and a span, and whether it is recorded.
+// The two headers aren't signed.
 package otelformsvc

@@ -11,8 +11,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// end ends a span with the class of an error. Its text stays out: that of a driver may
-// repeat what was to be stored.
+// end ends a span with the class of an error, without its text: a driver's text may contain stored
+// data.
 func end(span trace.Span, err error) {
 	defer span.End()
 	if err == nil || !span.IsRecording() {
@@ -25,8 +25,8 @@ func end(span trace.Span, err error) {
 	}
 }
 
-// classify returns the class of an error, and whether it is a fault rather than what the
-// caller is told for a good reason.
+// classify returns the class of an error, and whether it is a fault rather than an expected error
+// of the caller.
 func classify(err error) (class string, fault bool) {
 	for _, known := range faults() {
 		if errors.Is(err, known.err) {
@@ -46,7 +46,7 @@ type class struct {
 	class string
 }
 
-// faults come first: some wrap a refusal that led to them.
+// faults come first: some wrap an expected error that caused them.
 func faults() []class {
 	return []class{
 		{formsvc.ErrUnknownOutcome, "unknown_outcome"}, {formsvc.ErrNoSpace, "no_space"},

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// What a caller can be told of has a class of its own; faults, and what has none, are
-// errors. Texts are in neither.
+// Expected errors have their own class; faults and unclassified errors set the status Error. No
+// span has an error's text.
 func TestClassesOfErrors(t *testing.T) {
 	source, err := os.ReadFile("../errors.go")
 	if err != nil {

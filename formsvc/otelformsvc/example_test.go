@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// A service with tracing: each operation is a span, and the calls of the store that it
-// leads to are below it. Package examples/opentelemetry adds requests and webhooks.
+// Trace a service: each operation is a span, with its calls of the store as children. Package
+// examples/opentelemetry adds requests and webhooks.
 func Example() {
 	exporter := tracetest.NewInMemoryExporter() // yours sends to a collector
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))

@@ -13,13 +13,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Handler returns a handler that serves each request in a span, which is named after the
-// route: the Pattern that next sets of the request, as httpx.Handler and [http.ServeMux] do.
-// They set it of the request that they get, so nothing between them and this handler may
-// copy the request; [http.StripPrefix] belongs around it.
+// Handler returns a handler that serves each request in a span. The span is named after the route:
+// the Pattern that next sets in the request, as httpx.Handler and [http.ServeMux] do. Nothing
+// between them and this handler may copy the request; put [http.StripPrefix] around this handler.
 //
-// It adds nothing to the answer. What next can do with its [http.ResponseWriter] beyond
-// writing it does through [http.ResponseController].
+// It adds nothing to the response. For the optional methods of its [http.ResponseWriter], next must
+// use [http.ResponseController].
 func (t *Tracing) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := t.propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -28,7 +27,7 @@ func (t *Tracing) Handler(next http.Handler) http.Handler {
 		a := &answer{ResponseWriter: w}
 		r = r.WithContext(ctx)
 		served := false
-		defer func() { // also when the handler panics to cut its answer off
+		defer func() { // even if the handler panics to abort its response
 			endRequest(span, name, routeOf(r.Pattern), a.status, served)
 		}()
 		next.ServeHTTP(a, r)
@@ -43,7 +42,7 @@ func endRequest(span trace.Span, method, route string, status int, served bool) 
 		span.SetAttributes(semconv.HTTPRoute(route))
 	}
 	if status == 0 && served {
-		status = http.StatusOK // as net/http then does
+		status = http.StatusOK // the default of net/http
 	}
 	if status != 0 {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(status))
@@ -59,8 +58,8 @@ func endRequest(span trace.Span, method, route string, status int, served bool) 
 	span.SetStatus(codes.Error, "")
 }
 
-// methodOf returns the method of a request, and the name that its span begins with. A
-// method that there is none of would be a name that the client chose.
+// methodOf returns the method of a request, and the first word of its span's name. Unknown methods
+// are replaced, so that clients can't choose names.
 func methodOf(r *http.Request) (method attribute.KeyValue, name string) {
 	if slices.Contains([]string{
 		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -86,14 +85,14 @@ func routeOf(pattern string) string {
 	return ""
 }
 
-// An answer notes the status.
+// An answer records the status.
 type answer struct {
 	http.ResponseWriter
 
-	status int // 0 until there is one
+	status int // 0 before it is written
 }
 
-// WriteHeader notes the status, unless it is an interim one.
+// WriteHeader records the status, unless it is an interim one.
 func (a *answer) WriteHeader(status int) {
 	if a.status == 0 && status >= http.StatusOK {
 		a.status = status
@@ -101,7 +100,7 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Write sends a part of the body, with status 200 if there was none.
+// Write writes a part of the body, with status 200 if none was set.
 func (a *answer) Write(p []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK

@@ -58,7 +58,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// Where traces come in another form, or from nobody that is trusted, the propagator says so.
+// The propagator decides whether and in which form traces are read from requests.
 func TestPropagator(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracing := otelformsvc.New(&otelformsvc.Options{
@@ -73,7 +73,7 @@ func TestPropagator(t *testing.T) {
 	}
 }
 
-// A request joins the trace that it names; what is no name of one begins another.
+// A request continues the trace of its traceparent; an invalid one starts a new trace.
 func TestHandlerJoinsATrace(t *testing.T) {
 	const trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	good := "00-" + trace + "-" + parent + "-01"

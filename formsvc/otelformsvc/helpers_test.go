@@ -10,17 +10,17 @@ import (
 	"github.com/formsvc/toolkit/formsvc/otelformsvc"
 )
 
-// TestMain asserts that nothing is left running.
+// TestMain checks that no goroutines are left running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// record returns a Tracing and what gets its spans when they end.
+// record returns a Tracing and the recorder of its ended spans.
 func record(_ testing.TB) (*otelformsvc.Tracing, *tracetest.SpanRecorder) {
 	spans := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
 	return otelformsvc.New(&otelformsvc.Options{TracerProvider: provider}), spans
 }
 
-// named returns the one span of that name.
+// named returns the only span with that name.
 func named(t *testing.T, spans []sdktrace.ReadOnlySpan, name string) sdktrace.ReadOnlySpan {
 	t.Helper()
 	var found sdktrace.ReadOnlySpan

@@ -14,21 +14,20 @@ import (
 // StoreOptions are the optional settings of [Tracing.Store]. The zero value is ready for
 // use.
 type StoreOptions struct {
-	// System is what keeps the data, as the attribute db.system.name has it: "sqlite",
-	// "postgresql". Defaults to leaving the attribute out.
+	// System is the attribute db.system.name: "sqlite" or "postgresql". Defaults to leaving the
+	// attribute out.
 	System string
-	// Roots makes a span of a call that is in none, too, such as those of
-	// [formsvc.Service.Run] that have no operation of their own. Defaults to spans within
-	// others only.
+	// Roots also creates spans for calls outside of any span, such as some of
+	// [formsvc.Service.Run]. Defaults to creating them within other spans only.
 	Roots bool
 }
 
-// Store returns the store with a span of each call. A call that waits for others, which a
-// store may commit together, has that time in its span.
+// Store returns the store with a span for each call. The span includes the time that a call waits
+// for others that the store commits together.
 //
-// The result is no [delivery.Queue]: the engine gets the store itself, since each of its
-// calls is for many deliveries and belongs to no request. What [formsvc.Service.With] is
-// given has to be wrapped anew.
+// The result isn't a [delivery.Queue]: give the engine the store itself, since each of its calls is
+// for many deliveries and belongs to no request. Wrap each store that you pass to
+// [formsvc.Service.With].
 func (t *Tracing) Store(store formsvc.Store, opts *StoreOptions) formsvc.Store {
 	var o StoreOptions
 	if opts != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// Every method of the contract that asks the database has a span, also those that are
-// added to it.
+// Every method of the contract that calls the database has a span, including future ones.
 func TestEveryCallOfAStoreHasASpan(t *testing.T) {
 	tracing, spans := record(t)
 	store := reflect.ValueOf(tracing.Store(memory.New(), &otelformsvc.StoreOptions{System: "memory", Roots: true}))
@@ -27,7 +26,7 @@ func TestEveryCallOfAStoreHasASpan(t *testing.T) {
 		}
 		spans.Reset()
 		func() {
-			defer func() { _ = recover() }() // some can do nothing with nothing
+			defer func() { _ = recover() }() // some methods panic with zero arguments
 			args := []reflect.Value{reflect.ValueOf(t.Context())}
 			for j := 1; j < method.Type.NumIn(); j++ {
 				args = append(args, reflect.Zero(method.Type.In(j)))
@@ -44,8 +43,8 @@ func TestEveryCallOfAStoreHasASpan(t *testing.T) {
 	}
 }
 
-// Calls outside of a trace, as those of regular work, begin none unless that is asked for.
-func TestStoreOutsideOfATrace(t *testing.T) {
+// Calls outside a trace, such as those of Service.Run, start none by default.
+func TestStoreCallsOutsideATraceHaveNoSpan(t *testing.T) {
 	tracing, spans := record(t)
 	store := tracing.Store(memory.New(), nil)
 	_, _ = store.Accounts(t.Context())

@@ -68,7 +68,7 @@ func newNode(t *testing.T, store interface {
 	return &node{t: t, forms: forms, api: mux, engine: engine, spans: spans}
 }
 
-// tenant makes an account, with a key for the requests of do, and a campaign.
+// tenant creates an account, with a key for the requests of do, and a campaign.
 func (n *node) tenant() (formsvc.Account, formsvc.Campaign) {
 	n.t.Helper()
 	a, key, err := n.forms.Accounts.CreateWithKey(n.t.Context(), "default",
@@ -84,7 +84,7 @@ func (n *node) tenant() (formsvc.Account, formsvc.Campaign) {
 	return a, c
 }
 
-// do sends a request with headers, name and value in turn.
+// do sends a request with headers: names and values alternate.
 func (n *node) do(want int, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	n.t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -101,7 +101,7 @@ func (n *node) do(want int, method, path, body string, header ...string) *httpte
 	return w
 }
 
-// A receiver answers with its status and keeps the headers it got.
+// A receiver replies with its status and records the headers of requests.
 type receiver struct {
 	*httptest.Server
 	status int
@@ -123,8 +123,8 @@ func newReceiver(t *testing.T, status int) *receiver {
 	return r
 }
 
-// What one program takes in another one delivers, with a TracerProvider of its own: the
-// database carries the trace.
+// One program accepts a response and another one delivers it, with another TracerProvider: the
+// trace continues through the database.
 func TestTraceAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
@@ -179,7 +179,7 @@ func TestTraceAcrossProcesses(t *testing.T) {
 	}
 }
 
-// wantAttempt checks the attributes of an attempt that was answered 503.
+// wantAttempt checks the attributes of an attempt that got 503.
 func wantAttempt(t *testing.T, got map[string]string, hook *formsvc.Webhook, address string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -197,8 +197,7 @@ func wantAttempt(t *testing.T, got map[string]string, hook *formsvc.Webhook, add
 	}
 }
 
-// An event that nobody traced begins a trace of its own, not one with whatever is around
-// the engine.
+// An attempt for an untraced event starts a new trace, independent of spans around the engine.
 func TestAttemptWithoutATrace(t *testing.T) {
 	t.Parallel()
 	tracing, spans := record(t)
@@ -221,8 +220,8 @@ func TestAttemptWithoutATrace(t *testing.T) {
 	}
 }
 
-// Nothing of a person and no secret is in a span, whatever carries it into the service.
-func TestNothingPrivateIsInSpans(t *testing.T) {
+// No span contains personal data or secrets, however they entered the service.
+func TestSpansContainNothingPrivate(t *testing.T) {
 	t.Parallel()
 	store, r := memory.New(), newReceiver(t, http.StatusInternalServerError)
 	n := newNode(t, store, "")

@@ -11,22 +11,21 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// scope names what made the spans.
+// scope names the library that created the spans.
 const scope = "github.com/formsvc/toolkit/formsvc/otelformsvc"
 
 // Options changes how a [Tracing] works. The zero value is ready for use.
 type Options struct {
-	// TracerProvider makes the spans. Defaults to the global one, also when that is set
-	// later.
+	// TracerProvider creates the spans. Defaults to the global one, also when that is set later.
 	TracerProvider trace.TracerProvider
 	// Propagator reads the trace that a request belongs to from its headers. What events
 	// keep and webhooks get is W3C Trace Context in any case. Defaults to that, too.
 	Propagator propagation.TextMapPropagator
 }
 
-// Tracing makes spans. It is a [formsvc.Tracer] and a [delivery.Tracer], and wraps handlers
-// and stores. It is safe for concurrent use and needs no closing: whoever made the
-// TracerProvider shuts that down.
+// Tracing creates spans. It is a [formsvc.Tracer] and a [delivery.Tracer], and wraps handlers and
+// stores. It is safe for concurrent use and needn't be closed; shut down the TracerProvider
+// yourself.
 type Tracing struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator

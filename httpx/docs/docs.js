@@ -1,13 +1,13 @@
 "use strict";
 
-// The page is one segment below where the API is, whatever the server calls itself.
+// The API is one segment above the page, under any host and prefix.
 const base = location.origin + location.pathname.replace(/\/docs$/, "");
 
 for (const place of document.querySelectorAll("[data-base]")) {
   place.textContent = base;
 }
 
-// Browsers have a clipboard only where nobody between can change the page.
+// Browsers offer the clipboard only over TLS and on localhost.
 if (navigator.clipboard) {
   const status = document.getElementById("status");
   for (const pre of document.querySelectorAll("main pre")) {
@@ -35,10 +35,9 @@ if (navigator.clipboard) {
   }
 }
 
-// How the reference shows the document. Calls go to where the page came from: another
-// address of the same server would be another origin for the browser, which the page
-// may not call. Fields begin empty, since what is in them is sent, and an example of a
-// filter or an Idempotency-Key is not meant to be.
+// How the reference shows the document. Calls go to the page's own origin, since the
+// page's policy forbids others, even another address of the same server. Fields begin
+// empty: an example of a filter or an Idempotency-Key would be sent.
 const adapted = (doc) => {
   const parameters = {};
   for (const [name, parameter] of Object.entries(doc.components?.parameters ?? {})) {

@@ -21,8 +21,8 @@ import (
 
 var rows = flag.Int("settings.rows", 20_000, "how many responses, and as many deliveries, BenchmarkPages puts into the store")
 
-// BenchmarkPages shows every page over a store with as many responses and deliveries as
-// -settings.rows says: one in ten deliveries failed, one in ten waits.
+// BenchmarkPages shows every page over a store with -settings.rows responses and deliveries: one in ten deliveries
+// failed, and one in ten is pending.
 func BenchmarkPages(b *testing.B) {
 	for name, open := range map[string]func(b *testing.B) (backend, *sql.DB){"sqlite": openSQLite, "postgres": openPostgres} {
 		b.Run(name, func(b *testing.B) {
@@ -96,7 +96,7 @@ func openPostgres(b *testing.B) (backend, *sql.DB) {
 	return s, db
 }
 
-// A filling puts records into a store.
+// A filling fills a store with records.
 type filling struct {
 	b        *testing.B
 	svc      *formsvc.Service
@@ -116,8 +116,7 @@ func (f *filling) must(err error) {
 	}
 }
 
-// fill makes responses through the service, 64 at a time, and then has the database
-// say that most of the deliveries were made.
+// fill creates responses through the service, 64 at a time. Then it marks most deliveries as done in the database.
 func (f *filling) fill(n int) {
 	var err error
 	f.campaign, err = f.svc.Campaigns.Create(f.b.Context(), f.account, formsvc.CampaignInput{Title: "Bicycle survey"})
@@ -179,13 +178,13 @@ func (f *filling) once(r formsvc.Response) {
 
 func (f *filling) exec(statement string) {
 	f.b.Helper()
-	f.db.SetMaxOpenConns(1) // which has the temporary table
+	f.db.SetMaxOpenConns(1) // the temporary table belongs to one connection
 	if _, err := f.db.ExecContext(f.b.Context(), statement); err != nil {
 		f.b.Fatalf("%v: %s", err, statement)
 	}
 }
 
-// paths are the pages.
+// paths returns the addresses of the pages.
 func (f *filling) paths() map[string]string {
 	list, err := f.svc.Deliveries.List(f.b.Context(), formsvc.DeliveryQuery{
 		AccountID: f.account, WebhookID: f.hook.ID, Page: formsvc.PageQuery{Limit: 1}, NoTotal: true,

@@ -5,15 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// A budget is how many bytes of HTML the records of a page may still have, so that the
-// page has 150 KB at most, whatever is stored: a text is counted as html/template writes
-// it, which may be five times as long as the text itself.
+// A budget is the number of bytes of HTML left for the records of a page, so that the page has at most 150 KB, whatever
+// is stored. A text counts by its length after escaping by html/template, which may be five times its own.
 type budget struct {
 	left int
-	kept int // of these, for what comes later
+	kept int // part of it reserved for later records
 }
 
-// take takes so many bytes, or reports that there are fewer.
+// take takes n bytes, or reports that fewer are left.
 func (b *budget) take(n int) bool {
 	if n > b.left-b.kept {
 		return false
@@ -22,7 +21,7 @@ func (b *budget) take(n int) bool {
 	return true
 }
 
-// text takes as much of a text as there is room for, and reports whether that is all.
+// text takes as much of a text as fits, and reports whether all of it did.
 func (b *budget) text(s string) (shown string, all bool) {
 	for end := 0; end < len(s); {
 		_, size := utf8.DecodeRuneInString(s[end:])
@@ -34,8 +33,7 @@ func (b *budget) text(s string) (shown string, all bool) {
 	return s, true
 }
 
-// newest returns those of the records, which are newest first, that there is room for,
-// oldest first: as people read them.
+// newest returns the newest records that fit, oldest first, as people read them. list is newest first.
 func newest[T any](b *budget, list []T, cost func(*T) int) []T {
 	n := 0
 	for n < len(list) && b.take(cost(&list[n])) {
@@ -46,7 +44,7 @@ func newest[T any](b *budget, list []T, cost func(*T) int) []T {
 	return list
 }
 
-// escaped returns how many bytes texts have in a page.
+// escaped returns the number of bytes of texts in a page.
 func escaped(texts ...string) int {
 	n := 0
 	for _, s := range texts {

@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/httpx/settings"
 )
 
-// Texts are counted as html/template writes them.
+// Texts count by their length after escaping by html/template.
 func TestEscapedBytes(t *testing.T) {
 	page := template.Must(template.New("").Parse("{{.}}"))
 	for r := range rune(0x2100) {
@@ -35,14 +35,13 @@ func TestEscapedBytes(t *testing.T) {
 	}
 }
 
-// maxPage is how many bytes of HTML a page may have.
+// maxPage is the limit of a page's HTML in bytes.
 const maxPage = 150_000
 
-// A giant is an account with more of every kind of record than a page shows, with the
-// longest texts there can be.
+// A giant is an account with more of every kind of record than a page shows, with the longest possible texts.
 type giant struct {
 	*world
-	character string // of the texts; in HTML it is longer
+	character string // repeated in the texts; it is longer in HTML
 }
 
 func (g *giant) long(n int) string { return strings.Repeat(g.character, n) }
@@ -54,7 +53,7 @@ func (g *giant) must(err error) {
 	}
 }
 
-// fill makes the records and returns the pages.
+// fill creates the records and returns the pages.
 func (g *giant) fill() []string {
 	g.t.Helper()
 	ctx := g.t.Context()
@@ -92,8 +91,7 @@ func (g *giant) fill() []string {
 	}
 }
 
-// responses makes more responses than a page shows, the last few of them after a
-// function was called, and returns the last.
+// responses creates more responses than a page shows, and calls before ahead of the last few. It returns the last one.
 func (g *giant) responses(before func()) (last formsvc.Response) {
 	g.t.Helper()
 	campaign := formsvc.CampaignInput{Title: g.long(500), Description: g.long(10_000)}
@@ -117,7 +115,7 @@ func (g *giant) responses(before func()) (last formsvc.Response) {
 	return last
 }
 
-// records adds to a response what it can have.
+// records adds every kind of record to a response.
 func (g *giant) records(r *formsvc.Response) {
 	g.t.Helper()
 	ctx := g.t.Context()
@@ -135,7 +133,7 @@ func (g *giant) records(r *formsvc.Response) {
 	}
 }
 
-// No page has more than 150 KB, whatever is stored.
+// No page exceeds 150 KB, whatever is stored.
 func TestPagesAreBounded(t *testing.T) {
 	for _, character := range []string{"<", "&", `"`} {
 		t.Run(character, func(t *testing.T) {
@@ -145,15 +143,15 @@ func TestPagesAreBounded(t *testing.T) {
 					if len(a.body) > maxPage {
 						t.Errorf("%s: %d bytes", path, len(a.body))
 					}
-					// Nothing is without room because of what comes before it.
+					// Every part gets its reserved space, whatever comes before it.
 					switch {
 					case strings.HasPrefix(path, "/deliveries/"):
-						a.says("4 older attempts are not shown", "more of it than fits here", `{"id":"`, "The beginning of")
-						if n := strings.Count(a.body, `aria-label="The beginning of the answer"`); n != 10 {
+						a.says("4 older attempts aren't shown", "The reply is cut here", `{"id":"`, "First part of")
+						if n := strings.Count(a.body, `aria-label="Beginning of the reply"`); n != 10 {
 							t.Errorf("%d answers of 10 attempts", n)
 						}
 					case strings.Contains(path, "/responses/"):
-						a.says("older files are not shown", "older signatures are not shown", "older comments are not shown", "There is more than fits here").
+						a.says("older files aren't shown", "older signatures aren't shown", "older comments aren't shown", "The answers are cut here").
 							lacks("No files", "No comments", "no value")
 					}
 				}
@@ -162,8 +160,8 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 }
 
-// An answer that there is no room for is not shown as one without a value.
-func TestAnswersWithoutRoom(t *testing.T) {
+// An answer that doesn't fit isn't shown as one without a value.
+func TestAnswersBeyondTheLimitAreCut(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign("Long")
 		var answers []formsvc.Answer
@@ -171,11 +169,11 @@ func TestAnswersWithoutRoom(t *testing.T) {
 			answers = append(answers, formsvc.Answer{Name: fmt.Sprint("m-", i), Value: []string{strings.Repeat("&", 300)}})
 		}
 		r := w.response(&campaign, "Ada", answers...)
-		w.get("/campaigns/"+string(campaign.ID)+"/responses/"+string(r.ID)).is(200).says("m-0", "There is more than fits here").lacks("no value", "m-99")
+		w.get("/campaigns/"+string(campaign.ID)+"/responses/"+string(r.ID)).is(200).says("m-0", "The answers are cut here").lacks("no value", "m-99")
 	})
 }
 
-// Where there is more than fits, the newest is shown, and it is said how much is not.
+// If not everything fits, the page shows the newest records and the number of the others.
 func TestNewestIsShown(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		hook := w.hook(w.receiver(500, "no"))
@@ -184,7 +182,7 @@ func TestNewestIsShown(t *testing.T) {
 		w.drain()
 		key := formsvc.ResponseKey{AccountID: w.account.ID, CampaignID: campaign.ID, ID: r.ID}
 		one := "/campaigns/" + string(campaign.ID) + "/responses/" + string(r.ID)
-		w.get(one).lacks("older ", "later ")
+		w.get(one).lacks("older ", "Later ")
 		for i := range 101 {
 			_, err := w.svc.Files.Upload(t.Context(), key, formsvc.FileInput{Name: fmt.Sprint("f-", i, "."), Content: strings.NewReader("x")})
 			if err != nil {
@@ -205,8 +203,8 @@ func TestNewestIsShown(t *testing.T) {
 			}
 		}
 		a := w.get(one).is(200).says(
-			"One older file is not shown", "f-1 ", "f-100 ", "One older signature is not shown", "p-1.", "p-100.",
-			"10 older comments are not shown", "c-10.", "c-59.", "204 older events are not shown", "status s-100",
+			"1 older file isn't shown", "f-1 ", "f-100 ", "1 older signature isn't shown", "p-1.", "p-100.",
+			"10 older comments aren't shown", "c-10.", "c-59.", "204 older events aren't shown", "status s-100",
 		).lacks("f-0<", "p-0.", "c-9.", "response.created", ">status s-50<", "later ")
 		if strings.Index(a.text(), "c-10.") > strings.Index(a.text(), "c-59.") {
 			t.Errorf("not as people read: %s", a.text())
@@ -218,12 +216,11 @@ func TestNewestIsShown(t *testing.T) {
 			w.submit(w.get(delivery), delivery+"/redeliver", nil).is(303)
 			w.drain()
 		}
-		w.get(delivery).says("2 older attempts are not shown", "3. Answered", "12. Answered").lacks(">2. Answered")
+		w.get(delivery).says("2 older attempts aren't shown", "3. Answered", "12. Answered").lacks(">2. Answered")
 	})
 }
 
-// Of more events than can be asked for, or of large ones, it is said that there may be
-// later ones.
+// If the history is too long or its events are too large, the page says that later events may be missing.
 func TestLongHistory(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign("Long")
@@ -241,20 +238,20 @@ func TestLongHistory(t *testing.T) {
 			}
 		}
 		path := "/campaigns/" + string(campaign.ID) + "/responses/"
-		w.get(path+string(many.ID)).is(200).says("900 older events", "There may be later events", "status s-998")
-		w.get(path+string(large.ID)).is(200).says("There may be later events", "status s-2")
+		w.get(path+string(many.ID)).is(200).says("900 older events", "Later events may be missing", "status s-998")
+		w.get(path+string(large.ID)).is(200).says("Later events may be missing", "status s-2")
 	})
 }
 
-// What an answer is cut within is not the end of its being a text.
-func TestCutAnswerIsText(t *testing.T) {
+// A reply that was cut within a character is still shown as text.
+func TestReplyCutWithinACharacterIsText(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		for _, text := range []string{"x" + strings.Repeat("é", 3000), strings.Repeat("\U0001F6B2", 2000) + "x", "xx" + strings.Repeat("\U0001F6B2", 2000)} {
 			hook := w.hook(w.receiver(200, text))
 			campaign := w.campaign("Long")
 			w.response(&campaign, "Ada")
 			w.drain()
-			w.get(w.get("/webhooks/"+string(hook.ID)).linkTo("/deliveries/")).says(string([]rune(text)[:10])).lacks("no text", "\uFFFD")
+			w.get(w.get("/webhooks/"+string(hook.ID)).linkTo("/deliveries/")).says(string([]rune(text)[:10])).lacks("isn't text", "\uFFFD")
 		}
 	})
 }

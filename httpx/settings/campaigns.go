@@ -36,15 +36,15 @@ type campaignPage struct {
 	Campaign  formsvc.Campaign
 	Responses []formsvc.Response
 	Pager     pager
-	Further   string // where looking goes on, if not all responses were looked at
-	Looked    int64  // how many were
+	Further   string // where the search goes on, if it stopped before the end
+	Looked    int64  // how many responses were searched
 	Filter    filterForm
 	Filtered  bool
-	Export    string // the query of the filter
+	Export    string // the query of the export with this filter
 	APIURL    string
 }
 
-// A filterForm is what responses are filtered by, as it was typed.
+// A filterForm is the filter of responses as the visitor typed it.
 type filterForm struct{ Status, Email, Reference, After, Before string }
 
 // campaign shows a campaign and its responses, newest first.
@@ -58,10 +58,10 @@ func (v *visit) campaign() error {
 	p := campaignPage{Campaign: campaign, Filter: form, APIURL: v.apiURL()}
 	filter, export, ok := form.read()
 	if !ok {
-		v.wrong = map[string]string{"filter": "Dates are like 2026-11-21, or with a time like 2026-11-21T08:30, in UTC."}
+		v.wrong = map[string]string{"filter": "Enter a date such as 2026-11-21, or with a time such as 2026-11-21T08:30, in UTC."}
 	}
 	if err := formsvc.CheckText(form.Status, form.Email, form.Reference); err != nil {
-		return &refusal{http.StatusBadRequest, "The filter can't be read", "It has text that is not UTF-8, or a NUL character."}
+		return &refusal{http.StatusBadRequest, "The filter can't be read", "The text isn't valid UTF-8 or has a NUL character."}
 	}
 	p.Filtered, p.Export = !filter.IsZero(), export
 	further, err := v.narrow(key, &filter)
@@ -69,7 +69,7 @@ func (v *visit) campaign() error {
 		return err
 	}
 	list, err := v.svc.Responses.List(v.ctx(), formsvc.ResponseQuery{
-		AccountID: v.account(), CampaignID: campaign.ID, Filter: filter, Page: v.page(), NoTotal: true, MaxBytes: 1 << 20,
+		AccountID: v.account(), CampaignID: campaign.ID, Filter: filter, Page: v.page(), NoTotal: true,
 	})
 	if err != nil {
 		return err
@@ -84,15 +84,15 @@ func (v *visit) campaign() error {
 	return v.show(http.StatusOK, "campaign", campaign.Title, p)
 }
 
-// searched is how many responses a page looks at for those of a status or an address,
-// since not every store has an index of addresses.
+// searched is the limit of responses that a page searches for a status or an address, since not every store has an
+// index of addresses.
 const searched = 20_000
 
-// narrow has the filter look at so many responses only, from where the page begins, and
-// returns after which one to go on; "" when that is all there are.
+// narrow limits the filter to the next responses of the search. It returns the response to go on after, or "" if these
+// are the last.
 func (v *visit) narrow(key formsvc.CampaignKey, filter *formsvc.ResponseFilter) (further formsvc.ID, err error) {
 	if filter.Reference != "" || len(filter.Status) == 0 && filter.Email == "" {
-		return "", nil // there is an index, or nothing to look for
+		return "", nil // there is an index, or no filter
 	}
 	all := formsvc.ResponseQuery{
 		AccountID: key.AccountID, CampaignID: key.ID, Page: formsvc.PageQuery{Limit: 1, Offset: v.h.searched}, NoTotal: true,
@@ -107,19 +107,18 @@ func (v *visit) narrow(key formsvc.CampaignKey, filter *formsvc.ResponseFilter) 
 	if err != nil || len(list.Items) == 0 {
 		return "", err
 	}
-	// Those of the same moment are looked at twice rather than not at all.
+	// Include responses of the same millisecond, even if some are searched twice.
 	filter.CreatedAfter = list.Items[0].CreatedAt.Add(-time.Millisecond)
 	return list.Items[0].ID, nil
 }
 
-// madeAt returns the time in an identifier, to the millisecond (RFC 9562 §5.7).
+// madeAt returns the time in an identifier, in milliseconds (RFC 9562 §5.7).
 func madeAt(id formsvc.ID) time.Time {
-	n, _ := strconv.ParseInt(strings.Replace(string(id[:13]), "-", "", 1), 16, 64) // it is a UUID
+	n, _ := strconv.ParseInt(strings.Replace(string(id[:13]), "-", "", 1), 16, 64) // always a UUID
 	return time.UnixMilli(n)
 }
 
-// read returns the filter, and the query with which the API exports what it lets
-// through.
+// read returns the filter, and the query of the API's export with the same filter.
 func (f *filterForm) read() (filter formsvc.ResponseFilter, export string, ok bool) {
 	query := url.Values{}
 	filter.Email, filter.Reference = f.Email, f.Reference
@@ -154,7 +153,7 @@ func (f *filterForm) read() (filter formsvc.ResponseFilter, export string, ok bo
 	return filter, export, ok
 }
 
-// day reads a date, or a date and a time, in UTC.
+// day parses a date, or a date and a time, in UTC.
 func day(text string) (time.Time, bool) {
 	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
 		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1970 {
@@ -164,7 +163,7 @@ func day(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// export sends all responses of a campaign that the filter lets through.
+// export sends all responses of a campaign that match the filter.
 func (v *visit) export() error {
 	file := v.r.PathValue("file")
 	if !slices.Contains([]string{"responses.csv", "responses.ndjson"}, file) {
@@ -176,7 +175,7 @@ func (v *visit) export() error {
 // file sends a file.
 func (v *visit) file() error { return v.ask("/v1/files/"+string(v.id("file")), formsvc.FilesRead) }
 
-// ask has the API answer, for the visitor.
+// ask serves the request through the API, with the visitor as principal.
 func (v *visit) ask(path string, permission formsvc.Permission) error {
 	ctx := context.WithValue(v.ctx(), principalKey{}, &formsvc.Principal{AccountID: v.account(), Permissions: []formsvc.Permission{permission}})
 	r := v.r.Clone(ctx)

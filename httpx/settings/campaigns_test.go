@@ -12,14 +12,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Browsing, filtering, reading one, and what people do with it.
+// Visitors browse and filter responses, read one, and change it.
 func TestCampaignsAndResponses(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		w.get("/campaigns").is(200).says("No campaign yet", "curl")
+		w.get("/campaigns").is(200).says("No campaigns yet", "curl")
 		w.get("/").is(200).says("No responses yet", "First steps", "Generate an API key")
 		campaign := w.campaign("Bicycle survey")
 		path := "/campaigns/" + string(campaign.ID)
-		w.get("/campaigns").says("1 in all", "Bicycle survey", "open")
+		w.get("/campaigns").says("1 total", "Bicycle survey", "open")
 		w.get(path).is(200).says("No responses yet", "/v1/campaigns/"+string(campaign.ID)+"/responses")
 		r := w.response(&campaign, "Ada", formsvc.Answer{Name: "color", Value: []string{"red", "blue"}})
 		other := w.response(&campaign, "Grace")
@@ -33,10 +33,10 @@ func TestCampaignsAndResponses(t *testing.T) {
 		w.get(path).says("Ada", "Grace", "2 responses")
 		w.get(path+"?reference="+r.Reference).says("Ada", "Show all").lacks("Grace")
 		w.get(path+"?status=pending&email=ada%40example.com").says("Ada", "Grace")
-		w.get(path + "?status=done").says("No response is like that")
-		w.get(path + "?createdAfter=" + w.clock().Add(time.Hour).UTC().Format("2006-01-02T15:04")).says("No response is like that")
+		w.get(path + "?status=done").says("No matching responses.")
+		w.get(path + "?createdAfter=" + w.clock().Add(time.Hour).UTC().Format("2006-01-02T15:04")).says("No matching responses.")
 		w.get(path + "?createdBefore=" + w.clock().Add(24*time.Hour).UTC().Format("2006-01-02")).says("Ada")
-		w.get(path+"?createdAfter=soon").is(200).says("Dates are like", "Ada")
+		w.get(path+"?createdAfter=soon").is(200).says("Enter a date such as", "Ada")
 		w.get(path + "?email=%ff").is(400)
 
 		one := path + "/responses/" + string(r.ID)
@@ -44,16 +44,25 @@ func TestCampaignsAndResponses(t *testing.T) {
 		if a := w.get("/files/" + string(file.ID)).is(200); a.body != "the bytes of a file" || !strings.HasPrefix(a.header.Get("Content-Disposition"), "attachment") {
 			t.Errorf("file %v %s", a.header, a.body)
 		}
-		w.submit(w.get(one), one+"/status", url.Values{"status": {"validated"}}).is(303).leadsTo(one).says("status is changed", "validated", "response.status_changed")
+		w.submit(w.get(one), one+"/status", url.Values{"status": {"validated"}}).is(303).leadsTo(one).says("Status changed", "validated", "response.status_changed")
 		w.submit(w.get(one), one+"/status", url.Values{"status": {"not\ta status"}}).is(422)
 		page := w.get(one)
 		comment := url.Values{"body": {"Called her.\nAll <well>."}}
-		w.submit(page, one+"/comments", comment).is(303).leadsTo(one).says("is added", "Called her. All <well>.", "account settings")
+		w.submit(page, one+"/comments", comment).is(303).leadsTo(one).says("Comment added", "Called her. All <well>.", "account settings")
 		w.submit(page, one+"/comments", comment).is(303) // a double click
 		if n := strings.Count(w.get(one).body, "Called her."); n != 1 {
 			t.Errorf("the comment is there %d times", n)
 		}
 		w.submit(page, one+"/comments", url.Values{"body": {" "}, "once": {"other"}}).is(422)
+
+		doomed := w.response(&campaign, "Mary")
+		page = w.get(path + "/responses/" + string(doomed.ID)).says("This can't be undone")
+		w.submit(page, path+"/responses/"+string(doomed.ID)+"/delete", nil).is(303).leadsTo(path).says("Response deleted", "2 responses").lacks("Mary")
+		w.submit(page, path+"/responses/"+string(doomed.ID)+"/delete", nil).is(404)
+		audit, err := w.svc.Audits.List(t.Context(), formsvc.AuditQuery{AccountID: w.account.ID, Action: formsvc.AuditResponseDeleted})
+		if err != nil || len(audit.Items) != 1 || audit.Items[0].Target != doomed.ID || audit.Items[0].Actor != "account settings" {
+			t.Errorf("audit trail %+v, %v", audit.Items, err)
+		}
 
 		csv := w.get(path + "/export/responses.csv?reference=" + r.Reference).is(200)
 		if lines := strings.Count(csv.body, "\n"); lines != 2 || !strings.Contains(csv.body, "red; blue") || !strings.HasPrefix(csv.header.Get("Content-Disposition"), "attachment") {
@@ -69,8 +78,7 @@ func TestCampaignsAndResponses(t *testing.T) {
 	})
 }
 
-// What went wrong is not saved as if it were the export, and an export has the name
-// that the API gives it.
+// A failed export isn't saved as a file, and an export has the file name that the API gives it.
 func TestExportThatFails(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign("Export")
@@ -92,8 +100,8 @@ func TestExportThatFails(t *testing.T) {
 	})
 }
 
-// Where a workflow says what may follow, that is what can be chosen.
-func TestStatusesToChoose(t *testing.T) {
+// A workflow limits the statuses to choose from.
+func TestWorkflowLimitsStatuses(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Workflow: &formsvc.Workflow{
 			Statuses: []string{"review", "done"}, Transitions: map[string][]string{"pending": {"review"}, "review": {"done"}}, Final: []string{"done"},
@@ -107,16 +115,16 @@ func TestStatusesToChoose(t *testing.T) {
 		campaign := w.campaign("Review")
 		r := w.response(&campaign, "Ada")
 		one := "/campaigns/" + string(campaign.ID) + "/responses/" + string(r.ID)
-		page := w.get(one).is(200).says("No files") // there is no blob store
-		w.submit(page, one+"/status", url.Values{"status": {"done"}}).is(409).says("can't become done", "It can become review")
+		page := w.get(one).is(200).says("No files") // without a blob store
+		w.submit(page, one+"/status", url.Values{"status": {"done"}}).is(409).says("can't change from pending to done", "It can change to: review")
 		w.submit(page, one+"/status", nil).is(303)
 		w.submit(w.get(one), one+"/status", nil).is(303)
-		w.get(one).says("it is final")
-		w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(409).says("It is final")
+		w.get(one).says("the status is final")
+		w.submit(page, one+"/status", url.Values{"status": {"pending"}}).is(409).says("It's final")
 	})
 }
 
-// Lists go on, and a page is never long.
+// Long lists have several pages, each of limited length.
 func TestLongLists(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign("Long")
@@ -159,7 +167,7 @@ func TestLongLists(t *testing.T) {
 	})
 }
 
-// A response of any size makes no page larger than it should be.
+// A response of any size keeps its page within the limit.
 func TestLargeResponse(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(strings.Repeat("é", 500))
@@ -168,15 +176,15 @@ func TestLargeResponse(t *testing.T) {
 			answers = append(answers, formsvc.Answer{Name: fmt.Sprint("module-", i), Value: []string{strings.Repeat("é<", 1000), "x"}})
 		}
 		r := w.response(&campaign, strings.Repeat("N", 200), answers...)
-		a := w.get("/campaigns/" + string(campaign.ID) + "/responses/" + string(r.ID)).is(200).says("more than fits here")
+		a := w.get("/campaigns/" + string(campaign.ID) + "/responses/" + string(r.ID)).is(200).says("The answers are cut here")
 		if len(a.body) > 120_000 {
 			t.Errorf("%d bytes", len(a.body))
 		}
 	})
 }
 
-// A filter looks at so many responses at a time, and misses none.
-func TestFilterLooksFurtherBack(t *testing.T) {
+// A filter searches a limited number of responses at a time, and misses none.
+func TestFilterSearchesInSteps(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		w.pages.SetSearched(10)
 		campaign := w.campaign("Long")
@@ -211,7 +219,7 @@ func TestFilterLooksFurtherBack(t *testing.T) {
 		if !maps.Equal(seen, want) || pages < 9 {
 			t.Errorf("%d pages: %d of %d", pages, len(seen), len(want))
 		}
-		w.get(path+"?status=none").says("10 responses were looked at", "None of these is like that")
-		w.get(path + "?status=none&createdBefore=2020-01-01").says("No response is like that")
+		w.get(path+"?status=none").says("Searched 10 responses", "No matching responses so far")
+		w.get(path + "?status=none&createdBefore=2020-01-01").says("No matching responses.")
 	})
 }

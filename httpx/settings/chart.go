@@ -2,26 +2,25 @@ package settings
 
 import "fmt"
 
-// A chart is bars side by side, each of parts that stand on each other, drawn by the
-// server as SVG.
+// A chart has bars side by side, each a stack of parts. The server draws it as SVG.
 type chart struct {
-	Label string // what it says, for who can't see it
+	Label string // the text for screen readers
 	Bars  []bar
-	Top   string // what the height stands for
-	Empty bool   // whether no bar has a height
+	Top   string // the value at full height
+	Empty bool   // whether all bars are zero
 	Width int
 }
 
-// A bar is one of a chart.
+// A bar is one bar of a chart.
 type bar struct {
 	X, Width int
 	Parts    []part
 	Text     string // for the tooltip and the table
 }
 
-// A part is what a bar consists of, from its foot.
+// A part is one part of a bar. Parts are stacked from the bottom.
 type part struct {
-	Class     string // of the style sheet
+	Class     string // a class of the style sheet
 	Y, Height int
 }
 
@@ -32,13 +31,13 @@ const (
 	barGap      = 4
 )
 
-// A value is the height of a part before it is known how high the chart is.
+// A value is the height of a part before the scale of the chart is known.
 type value struct {
 	class  string
 	amount float64
 }
 
-// newChart draws bars. What is more than nothing is to be seen.
+// newChart draws bars. Any value above zero is visible.
 func newChart(label string, top float64, rows [][]value, texts []string) chart {
 	c := chart{Label: label, Empty: true, Width: len(rows) * (barWidth + barGap)}
 	for i, row := range rows {
@@ -58,8 +57,8 @@ func newChart(label string, top float64, rows [][]value, texts []string) chart {
 	return c
 }
 
-// Bottom is where bars stand.
+// Bottom returns the y coordinate of the baseline.
 func (chart) Bottom() int { return chartHeight }
 
-// ViewBox is the size of the drawing.
+// ViewBox returns the size of the drawing.
 func (c chart) ViewBox() string { return fmt.Sprintf("0 -4 %d %d", max(c.Width, 1), chartHeight+6) }

@@ -14,9 +14,9 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// Under the login of an embedding program, wherever that mounts pages and API, the keys
-// that the pages make open the API, and the commands that they show work as they are.
-func TestCommandsWork(t *testing.T) {
+// Under a login of the host application, wherever that mounts pages and API, keys created on the pages work, and so do
+// the commands that the pages show.
+func TestShownCommandsWork(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("SKIPPED: no curl here")
 	}
@@ -68,8 +68,8 @@ func TestCommandsWork(t *testing.T) {
 	}
 }
 
-// embed serves pages and an API below a prefix, under a login that is a cookie. The
-// pages are told where the API is; HOST in that is another server, whose host is returned.
+// embed serves pages and an API below a prefix, with a cookie as login. The pages get the API's address; HOST in it
+// stands for another server, whose host is returned.
 func (w *world) embed(prefix, pagesAt, apiAt, say string) (host string) {
 	w.t.Helper()
 	api, err := httpx.New(w.svc, &httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
@@ -106,7 +106,7 @@ func (w *world) embed(prefix, pagesAt, apiAt, say string) (host string) {
 	return host
 }
 
-// visitor returns who is signed in by a cookie.
+// visitor returns the visitor that a cookie names.
 func (w *world) visitor(r *http.Request) (*settings.Visitor, error) {
 	user, err := r.Cookie("user")
 	if err != nil {

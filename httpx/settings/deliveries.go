@@ -14,15 +14,14 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// Bounds of what a page shows of a delivery. All of a body can be downloaded, and the
-// API has every attempt.
+// Limits of a delivery's page. The whole body can be downloaded, and the API has every attempt.
 const (
-	shownBody     = 32 << 10 // bytes of the request's body
+	shownBody     = 32 << 10 // bytes of the request's body on the page
 	shownAttempts = 10
 )
 
-// Bytes of HTML that a delivery has: in all, but for its headers and what any page has,
-// and for certain, however much comes before. An attempt counts with what is around it.
+// Bytes of HTML for a delivery, without its headers and the layout: in all, and reserved for each part whatever comes
+// before it. An attempt counts with the markup around it.
 const (
 	deliveryBytes = 130_000
 	bodyBytes     = 60_000
@@ -35,34 +34,34 @@ type deliveryPage struct {
 	Webhook  formsvc.Webhook
 	Host     string
 	Attempts []attempt
-	Earlier  int64            // attempts that are not shown
-	Headers  []formsvc.Header // of the request
-	Body     string           // what is shown of it
-	Cut      bool             // whether that is not all
-	Size     int64            // of the whole
-	Pruned   bool             // whether the event is gone
-	Open     bool             // whether an attempt is still to come
+	Earlier  int64            // attempts that aren't shown
+	Headers  []formsvc.Header // of the request, as far as known
+	Body     string           // the part that is shown
+	Cut      bool             // whether Body is only a part
+	Size     int64            // of the whole body in bytes
+	Pruned   bool             // whether the event has been pruned
+	Open     bool             // whether another attempt will follow
 }
 
 type attempt struct {
 	formsvc.Attempt
-	What   string // what came of it
-	Answer string // what is shown of it
-	Cut    bool   // whether that is not all of what is kept
+	What   string // the outcome
+	Answer string // the part that is shown
+	Cut    bool   // whether Answer is only a part of what is stored
 	Binary bool
 }
 
-// classTexts say what each class of failure means.
+// classTexts describes each class of failure.
 var classTexts = map[string]string{ //nolint:gochecknoglobals // immutable
-	delivery.ClassTimeout: "The answer took too long", delivery.ClassDNS: "The host has no address", delivery.ClassConnect: "No connection: refused or unreachable",
-	delivery.ClassTLS: "No trusted TLS connection", delivery.ClassRefused: "The address is not allowed: it is in a private or local network",
-	delivery.ClassReset: "The connection broke before the answer ended", delivery.ClassTransport: "The answer was no HTTP",
-	delivery.ClassStatus: "The answer was not 2xx", delivery.ClassRedirect: "The answer was a redirect, which is not followed",
-	delivery.ClassURL: "Not sent: the URL can't be used", delivery.ClassSecret: "Not sent: there is no secret to sign with",
-	delivery.ClassPayload: "Not sent: the event is gone",
+	delivery.ClassTimeout: "Timed out", delivery.ClassDNS: "The host name doesn't resolve", delivery.ClassConnect: "Can't connect: refused or unreachable",
+	delivery.ClassTLS: "TLS failed or the certificate isn't trusted", delivery.ClassRefused: "The address isn't allowed: it's in a private or local network",
+	delivery.ClassReset: "The connection broke before the reply was complete", delivery.ClassTransport: "The reply isn't HTTP",
+	delivery.ClassStatus: "The status isn't 2xx", delivery.ClassRedirect: "Redirects aren't followed",
+	delivery.ClassURL: "Not sent: the URL can't be used", delivery.ClassSecret: "Not sent: no secret to sign with",
+	delivery.ClassPayload: "Not sent: the event has been deleted",
 }
 
-// failureText says what a failure was.
+// failureText describes a failure.
 func failureText(class string, status int) string {
 	if status != 0 {
 		return "Answered " + strconv.Itoa(status)
@@ -77,7 +76,7 @@ func (v *visit) deliveryKey() formsvc.DeliveryKey {
 	return formsvc.DeliveryKey{AccountID: v.account(), ID: v.id("delivery")}
 }
 
-// delivery shows what was sent, and what came back.
+// delivery shows the request that was sent and the replies.
 func (v *visit) delivery() error {
 	d, err := v.svc.Deliveries.Get(v.ctx(), v.deliveryKey())
 	if err != nil {
@@ -106,8 +105,7 @@ func (v *visit) delivery() error {
 	return v.show(http.StatusOK, "delivery", "Delivery", p)
 }
 
-// readAttempts chooses the attempts that are shown: the newest, of whose answers the
-// last ones have the most room.
+// readAttempts chooses the attempts to show: the newest first, and of their replies the last ones get the most space.
 func (p *deliveryPage) readAttempts(b *budget) {
 	first := max(len(p.Delivery.Log)-shownAttempts, 0)
 	p.Earlier = int64(first)
@@ -115,7 +113,7 @@ func (p *deliveryPage) readAttempts(b *budget) {
 	p.Attempts = make([]attempt, len(log))
 	for i, a := range slices.Backward(log) {
 		b.kept = bodyBytes + i*attemptBytes
-		b.take(attemptMarkup) // which was kept
+		b.take(attemptMarkup) // reserved above
 		row := newAttempt(a)
 		answer, all := b.text(row.Answer)
 		row.Answer, row.Cut = answer, !all
@@ -135,8 +133,7 @@ func newAttempt(a formsvc.Attempt) attempt {
 	return row
 }
 
-// unbroken returns an answer without the first bytes of a character that are its last:
-// of a longer answer only so many bytes are kept.
+// unbroken returns a reply without an incomplete character at its end: long replies are stored cut.
 func unbroken(b []byte) []byte {
 	for i := len(b) - 1; i >= 0 && i > len(b)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {
@@ -149,7 +146,7 @@ func unbroken(b []byte) []byte {
 	return b
 }
 
-// whole cuts a text to so many bytes, but not within a character.
+// whole cuts a text to at most most bytes, without splitting a character.
 func whole(b []byte, most int) string {
 	if len(b) <= most {
 		return string(b)
@@ -160,8 +157,8 @@ func whole(b []byte, most int) string {
 	return string(b[:most])
 }
 
-// requestHeaders are those of the last attempt that can be known: the ones that name
-// and sign the body, by the secrets of today, and the names of the webhook's own.
+// requestHeaders returns the headers of the last attempt as far as they are known. These are the headers that identify
+// and sign the body, with today's secrets, and the names of custom headers.
 func requestHeaders(hook *formsvc.Webhook, d *formsvc.Delivery, body []byte) []formsvc.Header {
 	secret := hook.Secret
 	if hook.Previous != "" {
@@ -184,7 +181,7 @@ func requestHeaders(hook *formsvc.Webhook, d *formsvc.Delivery, body []byte) []f
 	return list
 }
 
-// deliveryBody is the whole body of a request, to keep.
+// deliveryBody sends the whole body of a request as a download.
 func (v *visit) deliveryBody() error {
 	d, err := v.svc.Deliveries.Get(v.ctx(), v.deliveryKey())
 	if err != nil {
@@ -199,7 +196,7 @@ func (v *visit) deliveryBody() error {
 	header.Set("Content-Disposition", `attachment; filename="`+string(d.ID)+`.json"`)
 	header.Set("Content-Length", strconv.Itoa(len(event.Payload)))
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(event.Payload) // an error means that the browser is gone
+		_, _ = v.w.Write(event.Payload) // on an error the browser has disconnected
 	}
 	return nil
 }
@@ -208,7 +205,7 @@ func (v *visit) deliveryBody() error {
 func (v *visit) redeliver() error {
 	d, err := v.once().Deliveries.Redeliver(v.ctx(), v.deliveryKey())
 	if errors.Is(err, formsvc.ErrConflict) {
-		return &refusal{http.StatusConflict, "An attempt is under way", "Wait for its end, and then send it again if that is still needed."}
+		return &refusal{http.StatusConflict, "An attempt is in progress", "Wait until it ends, then resend if you still need to."}
 	}
 	if err != nil {
 		return err
@@ -228,7 +225,7 @@ type failure struct {
 	What    string
 }
 
-// failures lists the notices of deliveries that failed for the last time.
+// failures lists the notices of permanently failed deliveries.
 func (v *visit) failures() error {
 	list, err := v.svc.Notices.List(v.ctx(), formsvc.NoticeQuery{AccountID: v.account(), Page: v.page(), NoTotal: true})
 	if err != nil {
@@ -252,5 +249,5 @@ func (v *visit) failures() error {
 	return v.show(http.StatusOK, "failures", "Failures", p)
 }
 
-// Took is how long the attempt took, for people.
+// Took returns the duration of the attempt as text.
 func (a attempt) Took() string { return millis(a.Duration.Truncate(time.Millisecond)) }

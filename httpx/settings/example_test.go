@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// Pages under the login of the embedding program, which knows the account.
+// Serve the pages under your own login, which knows the account.
 func Example() {
 	svc, err := formsvc.New(memory.New(), nil)
 	if err != nil {
@@ -18,7 +18,7 @@ func Example() {
 	}
 	pages, err := settings.New(svc, "/forms", &settings.Options{
 		Authenticate: func(r *http.Request) (*settings.Visitor, error) {
-			user, _, ok := r.BasicAuth() // whatever the program has
+			user, _, ok := r.BasicAuth() // your own login
 			if !ok {
 				return nil, formsvc.ErrUnauthenticated
 			}

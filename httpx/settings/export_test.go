@@ -2,11 +2,14 @@ package settings
 
 import "time"
 
-// SetSearched sets how many responses a filter looks at.
+// SetSearched sets how many responses a filter searches.
 func (h *Handler) SetSearched(n int) { h.searched = n }
 
 // SetNow sets the clock.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 
-// Escaped returns how many bytes of a page a text is counted as.
+// Escaped returns the number of bytes of a text in a page.
 func Escaped(text string) int { return escaped(text) }
+
+// Mailed waits until the mail of all replies so far was sent.
+func (h *Handler) Mailed() { h.mailing.Wait() }

@@ -10,53 +10,53 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// Options changes how a [Handler] works. The zero value is ready for use.
+// Options configures a [Handler]. The zero value is ready for use.
 type Options struct {
-	// Authenticate says who is signed in, by a session of the embedding program's own.
-	// What is [formsvc.ErrUnauthenticated] is shown a page that says so, with the status
-	// 401. Defaults to one-time links and sessions in the store.
+	// Authenticate returns the signed-in visitor, by a session of the host application. For
+	// [formsvc.ErrUnauthenticated] the browser gets a page that asks to sign in, with the status 401. Defaults to
+	// one-time links and sessions in the store.
 	Authenticate func(*http.Request) (*Visitor, error)
-	// BaseURL is the public address of the pages, for example
-	// "https://forms.example.com/settings". Links begin with its path, those that are
-	// mailed with all of it, and with https the cookie is for TLS alone, whatever the
-	// last proxy speaks. Defaults to where the browser asked, and to no mail.
+	// BaseURL is the public address of the pages, for example "https://forms.example.com/settings". Links begin with
+	// its path, and mailed links with all of it. If its scheme is https, the cookie is sent over TLS alone, whatever
+	// the last proxy speaks. Defaults to the address that the browser requested, and to no mail.
 	BaseURL string
-	// SendLink mails a sign-in link to the contact of an account, which is to be used
-	// until the time. It is called while the browser waits, and its error is logged.
-	// Defaults to none, so that links come from [formsvc.Sessions.NewLink] alone.
+	// SendLink mails a sign-in link to the contact of an account; the link is valid until the given time. It is called in
+	// a goroutine after the reply, so that the time of a reply doesn't reveal which addresses are known, and must end with
+	// ctx, after a minute. Its error is logged. Defaults to none, so that only [formsvc.Sessions.NewLink] creates links.
 	SendLink func(ctx context.Context, to, link string, until time.Time) error
-	// Logger gets the errors that are not the visitor's. Defaults to [slog.Default].
+	// Logger gets the errors that the visitor didn't cause. Defaults to [slog.Default].
 	Logger *slog.Logger
 }
 
-// A Visitor is who looks at the pages.
+// A Visitor is the signed-in user of the pages.
 type Visitor struct {
 	AccountID formsvc.ID
-	// UserID and Name are those of the [formsvc.Principal] that the visitor is for the API,
-	// so that the overview shows how much of his quota is used. Name is also shown, is the
-	// author of comments, and is in the audit trail. Defaults to "account settings", and
-	// to no quota of his own.
+	// UserID and Name identify the visitor to the API, as in [formsvc.Principal], so that the overview shows the quota
+	// that they have used. Name is also shown on pages, is the author of comments, and is in the audit trail. Defaults
+	// to "account settings", without a quota.
 	UserID, Name string
 }
 
-// A Handler serves the pages. It is safe for concurrent use and runs nothing by
-// itself.
+// A Handler serves the pages. It is safe for concurrent use and starts no goroutines in the background, except to
+// call [Options].SendLink.
 type Handler struct {
 	svc          *formsvc.Service
-	authenticate func(*http.Request) (*Visitor, error) // nil: sessions of our own
-	baseURL      *url.URL                              // nil: where the browser asked
-	apiURL       *url.URL                              // without a host: that of the pages
+	mailing      sync.WaitGroup                        // calls of sendLink
+	authenticate func(*http.Request) (*Visitor, error) // nil: our own sessions
+	baseURL      *url.URL                              // nil: as the browser requested
+	apiURL       *url.URL                              // without a host: at the host of the pages
 	sendLink     func(ctx context.Context, to, link string, until time.Time) error
 	logger       *slog.Logger
 	origins      *http.CrossOriginProtection
 	pages        pages
-	api          http.Handler // for downloads, as the visitor
+	api          http.Handler // for downloads, with the visitor as principal
 	mux          *http.ServeMux
 	mails        *mailLimit
 	now          func() time.Time
@@ -70,12 +70,11 @@ var templates embed.FS
 //go:embed assets/settings.css assets/settings.js
 var assets embed.FS
 
-// New returns a Handler for the service, whose pages show commands that call the API at
-// api: a path at the host that the pages are asked for, such as "/forms" for an API at
-// "/forms/v1", or "/" for one at "/v1"; or all of a public address, such as
-// "https://api.example.com". It fails when that or an option can't be used.
+// New returns a Handler for the service. Its pages show commands that call the API at api. That is a path at the host
+// of the pages, such as "/forms" for an API at "/forms/v1" or "/" for one at "/v1". Or it is a public address, such as
+// "https://api.example.com". It fails if api or an option is invalid.
 //
-// The API must take keys, as every [httpx.Handler] does.
+// The API must accept keys, as every [httpx.Handler] does.
 func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	if svc == nil {
 		return nil, errors.New("settings: a service is required")
@@ -94,13 +93,13 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 		return nil, err
 	}
 	if o.SendLink != nil && (h.baseURL == nil || o.Authenticate != nil) {
-		return nil, errors.New("settings: options: SendLink needs BaseURL, and no Authenticate")
+		return nil, errors.New("settings: options: SendLink needs BaseURL and can't be combined with Authenticate")
 	}
 	var err error
 	if h.pages, err = parsePages(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	// Files and exports are those of the API, which knows how to send them.
+	// The API handler sends files and exports.
 	h.api, err = httpx.New(svc, &httpx.Options{Authenticate: principalOf, NoQuota: true, Logger: h.logger})
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
@@ -109,12 +108,12 @@ func New(svc *formsvc.Service, api string, opts *Options) (*Handler, error) {
 	return h, nil
 }
 
-// locate notes the public addresses of the pages and of the API.
+// locate stores the public addresses of the pages and of the API.
 func (h *Handler) locate(base, api string) error {
 	var err error
 	if h.apiURL, err = url.Parse(strings.TrimRight(api, "/")); err != nil || !isPlain(h.apiURL) ||
 		!isPublic(h.apiURL) && (h.apiURL.Scheme != "" || h.apiURL.Host != "" || !strings.HasPrefix(api, "/")) {
-		return errors.New("settings: the address of the API must be a path that begins with a slash, or an absolute http or https URL without query")
+		return errors.New("settings: the API's address must be a path that begins with a slash, or an absolute http or https URL without query")
 	}
 	if base == "" {
 		return nil
@@ -124,19 +123,19 @@ func (h *Handler) locate(base, api string) error {
 		return errors.New("settings: options: BaseURL must be an absolute http or https URL without query")
 	}
 	h.baseURL = u
-	// A proxy may ask us by another name than the one that browsers know.
+	// A proxy may use another host name for us than browsers do.
 	return h.origins.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 }
 
-// isPlain reports whether an address leads to a place and has nothing else in it.
+// isPlain reports whether an address has no query, fragment or user.
 func isPlain(u *url.URL) bool {
 	return u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == ""
 }
 
-// isPublic reports whether an address says how to get there from anywhere.
+// isPublic reports whether an address has a scheme and a host.
 func isPublic(u *url.URL) bool { return (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" }
 
-// routes are all pages. What is not in an account's session is in open.
+// routes returns the mux of all pages. Pages that need no session are in open.
 func (h *Handler) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	open := func(pattern string, serve func(*visit) error) {
@@ -184,14 +183,15 @@ func (h *Handler) routes() *http.ServeMux {
 	page("GET /campaigns/{campaign}/responses/{response}", (*visit).response)
 	page("POST /campaigns/{campaign}/responses/{response}/status", (*visit).changeStatus)
 	page("POST /campaigns/{campaign}/responses/{response}/comments", (*visit).comment)
+	page("POST /campaigns/{campaign}/responses/{response}/delete", (*visit).deleteResponse)
 	page("GET /files/{file}", (*visit).file)
 	open("/", func(*visit) error { return formsvc.ErrNotFound })
 	return mux
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// A ServeMux would lead from such a path to one without the prefix.
+	// A ServeMux would redirect such a path to one without the prefix.
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path || strings.HasPrefix(r.URL.Path, "//") {
 		h.serve(w, r, func(*visit) error { return formsvc.ErrNotFound })
 		return
@@ -199,29 +199,29 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// policy lets pages load our style sheet and script, send forms to us, and nothing
-// else: no inline script or style, no other host, no frame around them.
+// policy lets pages load our style sheet and script and send forms to us. It forbids inline scripts and styles, other
+// hosts and frames.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
-// serve answers with a page, or with one that says what is wrong.
+// serve runs a page, or shows the error page if it fails.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit) error) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
-	// With no-referrer, browsers say "Origin: null" of our own forms, and without TLS that
-	// is all they say of where a form is from.
+	// With no-referrer, browsers send "Origin: null" with our own forms. Without TLS there is no other sign of a form's
+	// origin.
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Cache-Control", "no-store") // pages show what only their visitor may see
+	header.Set("Cache-Control", "no-store") // pages show private data
 	v := &visit{h: h, w: w, r: r, svc: h.svc, base: basePath(r)}
 	if h.baseURL != nil {
-		v.base = h.baseURL.EscapedPath() // which a proxy may have taken off
+		v.base = h.baseURL.EscapedPath() // a proxy may have removed it from the request
 	}
 	err := h.origins.Check(r)
 	if err != nil {
-		err = &refusal{http.StatusForbidden, "This form was sent from another site", "Open the page here and send it again."}
+		err = &refusal{http.StatusForbidden, "This form was sent from another site", "Reload the page here and submit it again."}
 	} else {
 		err = page(v)
 	}
@@ -230,8 +230,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, page func(*visit
 	}
 }
 
-// basePath returns the path that this handler is mounted under, as the browser knows
-// it: what the path that was asked for has before the one that we are given.
+// basePath returns the path that the handler is mounted under, as the browser knows it: the requested path without the
+// path that we get.
 func basePath(r *http.Request) string {
 	asked, _, _ := strings.Cut(r.RequestURI, "?")
 	if path, ok := strings.CutSuffix(asked, r.URL.EscapedPath()); ok && strings.HasPrefix(asked, "/") && !strings.HasPrefix(asked, "//") {

@@ -28,14 +28,14 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A backend is a store that can also deliver.
+// A backend is a store that also delivers.
 type backend interface {
 	formsvc.Store
 	delivery.Queue
 	Close() error
 }
 
-// backends are the stores that pages are tried on.
+// backends has the stores that the tests run on.
 var backends = map[string]func(t *testing.T) backend{
 	"memory": func(t *testing.T) backend { return memory.New() },
 	"sqlite": func(t *testing.T) backend {
@@ -51,7 +51,7 @@ var backends = map[string]func(t *testing.T) backend{
 	},
 }
 
-// A world is pages over a store, as somebody sees them who is signed in.
+// A world is pages over a store, and a browser that is signed in.
 type world struct {
 	t       *testing.T
 	store   backend
@@ -83,7 +83,7 @@ func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
 func newWorld(t *testing.T, store backend, opts *settings.Options) *world {
 	t.Helper()
 	t.Cleanup(func() { _ = store.Close() })
-	w := &world{t: t, store: store, log: new(bytes.Buffer), now: time.Now()} // as the client keeps cookies by that
+	w := &world{t: t, store: store, log: new(bytes.Buffer), now: time.Now()} // the client's cookies expire by that clock
 	var err error
 	w.svc, err = formsvc.New(store, &formsvc.Options{Blobs: memblob.New(), Now: w.clock})
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *world) wait(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-// link makes a sign-in link for an account and returns its token.
+// link creates a sign-in link for an account and returns its token.
 func (w *world) link(account formsvc.ID) string {
 	w.t.Helper()
 	token, _, err := w.svc.Sessions.NewLink(context.Background(), account)
@@ -155,7 +155,7 @@ func (w *world) signIn() {
 	w.submit(page, "/sign-in", nil).is(303).leadsTo("/")
 }
 
-// An answer is a page, or where it leads.
+// An answer is a page or a redirect.
 type answer struct {
 	w      *world
 	what   string
@@ -203,8 +203,8 @@ func (w *world) get(path string) *answer {
 	return w.do("GET", path, nil)
 }
 
-// submit sends the form of a page that goes to a path, with fields changed: as a
-// browser, it sends what the form has.
+// submit sends the form on a page with the given path as its action, with fields changed. As a browser does, it sends
+// all fields of the form.
 func (w *world) submit(page *answer, path string, fields url.Values, edits ...func(*http.Request)) *answer {
 	w.t.Helper()
 	form := page.form(path)
@@ -218,7 +218,7 @@ func (w *world) submit(page *answer, path string, fields url.Values, edits ...fu
 	return w.do("POST", path, form, append(edits, func(r *http.Request) { r.Header.Set("Origin", w.server.URL) })...)
 }
 
-// form returns what the form to a path is filled with.
+// form returns the values of the form with that path as its action.
 func (a *answer) form(path string) url.Values {
 	a.w.t.Helper()
 	for n := range a.page.Descendants() {
@@ -281,7 +281,7 @@ func textOf(n *html.Node) string {
 	return b.String()
 }
 
-// is checks the status, and what every answer has.
+// is checks the status, and the invariants of every reply.
 func (a *answer) is(status int) *answer {
 	a.w.t.Helper()
 	if a.status != status {
@@ -290,7 +290,7 @@ func (a *answer) is(status int) *answer {
 	return a
 }
 
-// text returns what people read.
+// text returns the visible text.
 func (a *answer) text() string {
 	for n := range a.page.Descendants() {
 		if n.Data != "main" {
@@ -327,7 +327,7 @@ func (a *answer) lacks(texts ...string) *answer {
 	return a
 }
 
-// leadsTo checks where the answer leads, without its query, and follows.
+// leadsTo checks the path of a redirect, and follows it.
 func (a *answer) leadsTo(path string) *answer {
 	a.w.t.Helper()
 	u, err := url.Parse(a.header.Get("Location"))
@@ -337,7 +337,7 @@ func (a *answer) leadsTo(path string) *answer {
 	return a.w.get(strings.TrimPrefix(u.RequestURI(), "/admin/settings"))
 }
 
-// secret returns what a page shows once.
+// secret returns the value that a page shows once.
 func (a *answer) secret() string {
 	a.w.t.Helper()
 	for n := range a.page.Descendants() {
@@ -349,7 +349,7 @@ func (a *answer) secret() string {
 	return ""
 }
 
-// links returns where the links of the page lead, below the pages.
+// links returns the links of the page, relative to the pages' path.
 func (a *answer) links() []string {
 	var list []string
 	for n := range a.page.Descendants() {
@@ -362,7 +362,7 @@ func (a *answer) links() []string {
 	return list
 }
 
-// linkTo returns the first link of the page that begins like that.
+// linkTo returns the first link of the page with that prefix.
 func (a *answer) linkTo(prefix string) string {
 	a.w.t.Helper()
 	for _, link := range a.links() {
@@ -374,7 +374,7 @@ func (a *answer) linkTo(prefix string) string {
 	return ""
 }
 
-// campaign and the following make records.
+// campaign and the functions below create records.
 func (w *world) campaign(title string) formsvc.Campaign {
 	w.t.Helper()
 	c, err := w.svc.Campaigns.Create(w.t.Context(), w.account.ID, formsvc.CampaignInput{Title: title})
@@ -404,12 +404,12 @@ func (w *world) hook(address string) formsvc.Webhook {
 	return h
 }
 
-// deliver sends what is due to a receiver that answers with the status.
+// engine returns an engine that delivers by the world's clock.
 func (w *world) engine() *delivery.Engine {
 	w.t.Helper()
 	e, err := delivery.New(w.store, &delivery.Options{
 		Now: w.clock, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Retries: []time.Duration{time.Minute},
-		Control: func(string, string, syscall.RawConn) error { return nil }, // receivers are on this machine
+		Control: func(string, string, syscall.RawConn) error { return nil }, // receivers run on this machine
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -417,7 +417,7 @@ func (w *world) engine() *delivery.Engine {
 	return e
 }
 
-// receiver answers with a status and a body.
+// receiver starts a receiver that replies with a status and a body.
 func (w *world) receiver(status int, body string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -428,7 +428,7 @@ func (w *world) receiver(status int, body string) string {
 	return s.URL
 }
 
-// drain delivers until nothing is due, with retries.
+// drain delivers, with retries, until nothing is due.
 func (w *world) drain() {
 	w.t.Helper()
 	e := w.engine()

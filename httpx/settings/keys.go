@@ -1,6 +1,8 @@
 package settings
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,7 +24,7 @@ type keyRow struct {
 	State string
 }
 
-// A keyForm is what was typed, to be typed no second time.
+// A keyForm keeps what the visitor typed, for showing the form again.
 type keyForm struct{ Name, Expires string }
 
 type permissionChoice struct {
@@ -31,24 +33,24 @@ type permissionChoice struct {
 	Chosen bool
 }
 
-// permissionTexts say what each permission allows.
+// permissionTexts describes what each permission allows.
 var permissionTexts = map[formsvc.Permission]string{ //nolint:gochecknoglobals // immutable
 	formsvc.CampaignsRead: "Read campaigns", formsvc.CampaignsWrite: "Create and modify campaigns",
 	formsvc.ResponsesRead: "Read responses, comments, signatures and events", formsvc.ResponsesWrite: "Create and modify responses, upload files",
-	formsvc.FilesRead: "Download files", formsvc.WebhooksRead: "Read webhooks and their deliveries", formsvc.WebhooksWrite: "Manage webhooks, send deliveries again",
+	formsvc.FilesRead: "Download files", formsvc.WebhooksRead: "Read webhooks and their deliveries", formsvc.WebhooksWrite: "Manage webhooks, resend deliveries",
 }
 
 type expiry struct{ Value, Text string }
 
-// expiries are what a key may last.
+// expiries lists the lifetimes that a key may have.
 var expiries = []expiry{ //nolint:gochecknoglobals // immutable
 	{"", "Never"}, {"168h", "In 7 days"}, {"720h", "In 30 days"}, {"2160h", "In 90 days"}, {"8760h", "In a year"},
 }
 
-// keyInForce is the state of a key that opens something.
-const keyInForce = "in force"
+// keyInForce is the state of an active key.
+const keyInForce = "active"
 
-// keyState says whether a key opens anything.
+// keyState returns the state of a key.
 func keyState(k *formsvc.Key, now time.Time) string {
 	switch {
 	case !k.RevokedAt.IsZero():
@@ -59,7 +61,7 @@ func keyState(k *formsvc.Key, now time.Time) string {
 	return keyInForce
 }
 
-// keys lists the keys of the account, newest first, and what it takes to make one.
+// keys lists the keys of the account, newest first, with a form to create one.
 func (v *visit) keys() error { return v.showKeys(http.StatusOK, keyForm{}, nil) }
 
 func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) error {
@@ -79,11 +81,11 @@ func (v *visit) showKeys(status int, form keyForm, chosen []formsvc.Permission) 
 	return v.show(status, "keys", "API keys", p)
 }
 
-// keysOfPage returns those of all keys that the address asks for: an account has few,
-// but those that are revoked stay.
+// keysOfPage returns the page of keys that the address asks for. It cuts the page from all keys: an account has few,
+// although revoked ones stay.
 func (v *visit) keysOfPage(list []formsvc.Key) ([]formsvc.Key, pager) {
 	query := v.page()
-	// What is no key of the account is the beginning.
+	// An unknown key means the first page.
 	first := slices.IndexFunc(list, func(k formsvc.Key) bool { return k.ID == query.After }) + 1
 	list = list[first:]
 	more := len(list) > query.Limit
@@ -98,10 +100,10 @@ type keyMadePage struct {
 	Key    formsvc.Key
 	Value  string
 	APIURL string
-	Path   string // of a call that the key may make
+	Path   string // of an example call that the key may make
 }
 
-// createKey makes a key and shows its value, this once.
+// createKey creates a key and shows its value once.
 func (v *visit) createKey() error {
 	form := keyForm{Name: v.field("name"), Expires: v.field("expires")}
 	var chosen []formsvc.Permission
@@ -110,11 +112,14 @@ func (v *visit) createKey() error {
 	}
 	expires, err := time.ParseDuration(form.Expires)
 	if err != nil && form.Expires != "" || expires < 0 {
-		return &refusal{http.StatusBadRequest, "The form can't be read", "When the key expires is none of the choices."}
+		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed expiry times."}
 	}
 	key, value, err := v.once().Keys.Create(v.ctx(), v.account(), formsvc.KeyInput{Name: form.Name, Permissions: chosen, Expires: expires})
 	if v.invalid(err, firstSegment) {
 		return v.showKeys(http.StatusUnprocessableEntity, form, chosen)
+	}
+	if limit, ok := errors.AsType[*formsvc.LimitError](err); ok {
+		return &refusal{http.StatusConflict, "No more keys", fmt.Sprintf("This account has the maximum of %d keys. Revoke one first.", limit.Limit)}
 	}
 	if err != nil {
 		return err

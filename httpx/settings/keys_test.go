@@ -27,12 +27,12 @@ func (w *world) ask(path, key string) int {
 	return recorder.Code
 }
 
-// I5, I7: a key is made once, and shown once.
+// I5, I7: a form creates one key, and shows it once.
 func TestKeyIsShownOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
-		page := w.get("/keys").is(200).says("No key yet")
+		page := w.get("/keys").is(200).says("No keys yet")
 		fields := url.Values{"name": {"Website"}, "permissions": {"campaigns:read", "responses:write"}, "expires": {"168h"}}
-		made := w.submit(page, "/keys", fields).is(200).says("only this once", "Website", "campaigns:read", "/v1/campaigns")
+		made := w.submit(page, "/keys", fields).is(200).says("won't be shown again", "Website", "campaigns:read", "/v1/campaigns")
 		value := made.secret()
 		if status := w.ask("/v1/campaigns", value); status != 200 {
 			t.Errorf("the key opens nothing: %d", status)
@@ -44,8 +44,8 @@ func TestKeyIsShownOnce(t *testing.T) {
 		if made.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("header %v", made.header)
 		}
-		w.submit(page, "/keys", fields).is(409).says("done already").lacks(value)
-		list := w.get("/keys").is(200).says("Website", "in force").lacks(value)
+		w.submit(page, "/keys", fields).is(409).says("Already done").lacks(value)
+		list := w.get("/keys").is(200).says("Website", "active").lacks(value)
 		keys, err := w.svc.Keys.List(t.Context(), w.account.ID)
 		if err != nil || len(keys) != 1 {
 			t.Fatalf("%d keys, %v", len(keys), err)
@@ -55,7 +55,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 		}
 		list.says(keys[0].Prefix + "…")
 
-		w.submit(list, "/keys/"+string(keys[0].ID)+"/revoke", nil).is(303).leadsTo("/keys").is(200).says("is revoked", "revoked")
+		w.submit(list, "/keys/"+string(keys[0].ID)+"/revoke", nil).is(303).leadsTo("/keys").is(200).says("Key revoked", "revoked")
 		if status := w.ask("/v1/campaigns", value); status != 401 {
 			t.Errorf("the key still opens: %d", status)
 		}
@@ -63,8 +63,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	})
 }
 
-// What is wrong with the form is said beside its fields, and nothing has to be typed
-// again.
+// Errors of the form are shown beside its fields, which keep their values.
 func TestKeyForm(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		page := w.get("/keys")
@@ -76,7 +75,7 @@ func TestKeyForm(t *testing.T) {
 		if form := a.form("/keys"); form.Get("name") != strings.Repeat("é", 101) || form.Get("permissions") != "files:read" || form.Get("expires") != "720h" {
 			t.Errorf("filled with %v", form)
 		}
-		// The form is a new one, so that sending it counts.
+		// The form is a new one, so sending it takes effect.
 		w.submit(a, "/keys", url.Values{"name": {"shorter"}}).is(200).secret()
 		for _, expires := range []string{"x", "-1h", "1"} {
 			w.submit(page, "/keys", url.Values{"name": {"a"}, "expires": {expires}}).is(400)
@@ -102,8 +101,7 @@ func TestLastUseIsShown(t *testing.T) {
 	})
 }
 
-// An account may have had many keys: all of them are there, newest first, and one that
-// is revoked stays where it is.
+// An account may have many keys. The pages list all of them, newest first, and revoked ones stay in their position.
 func TestManyKeys(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		var want []string
@@ -145,7 +143,7 @@ func TestManyKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.get("/keys?after=" + string(keys[0].ID)).is(200).says("No older keys").lacks("No key yet")
+		w.get("/keys?after=" + string(keys[0].ID)).is(200).says("No older keys").lacks("No keys yet")
 		w.get("/keys?after=x").is(200).says("k-59")
 		second := w.get("/keys?after=" + string(keys[35].ID))
 		w.submit(second, "/keys/"+string(keys[20].ID)+"/revoke", nil).is(303)

@@ -13,15 +13,15 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// chartHours is how far back the charts go.
+// chartHours is how many hours the charts show.
 const chartHours = 24
 
-// maxKeysCounted bounds how many keys' windows an overview reads.
+// maxKeysCounted is the limit of keys whose quota windows an overview reads.
 const maxKeysCounted = 100
 
 type overviewPage struct {
 	Quota     quotaUse
-	Keys      int // that are in force
+	Keys      int // active keys
 	Hooks     []hookState
 	Waiting   int64
 	Failing   int
@@ -30,35 +30,35 @@ type overviewPage struct {
 	Campaigns int64
 }
 
-// A quotaUse is how much of the quota is used.
+// A quotaUse is the used part of the quota.
 type quotaUse struct {
-	Limit   int64 // 0: there is none
+	Limit   int64 // 0: no limit
 	Window  string
-	Used    int64     // of the window that is now, by the one that used most
-	By      string    // who that is
-	Until   time.Time // when the window ends
-	Account bool      // whether all that an account's keys and users do counts together
-	Others  bool      // whether there may be users whose requests are not known here
+	Used    int64     // by the key or user that used most, in the current window
+	By      string    // its name
+	Until   time.Time // the end of the window
+	Account bool      // whether all keys and users of the account share the quota
+	Others  bool      // whether there may be users that we can't count
 	Chart   chart
 }
 
-// A hookState is what an overview says of a webhook.
+// A hookState is the state of a webhook on the overview.
 type hookState struct {
 	Webhook  formsvc.Webhook
 	Waiting  int64
-	Failures int            // in the last day, as far as they are counted
-	More     bool           // whether there may be more
-	Last     formsvc.Notice // of these
+	Failures int            // in the last day, as far as counted
+	More     bool           // whether there may be more failures
+	Last     formsvc.Notice // the last of these failures
 }
 
-// A recent is a response that something happened to.
+// A recent is a recently changed response.
 type recent struct {
 	Event    formsvc.Event
 	Response formsvc.Response
 	Campaign formsvc.Campaign
 }
 
-// FailuresText is how many failures there were, as far as they are counted.
+// FailuresText returns the number of failures as far as they were counted.
 func (h hookState) FailuresText() string {
 	if h.More {
 		return strconv.Itoa(h.Failures) + " or more"
@@ -66,7 +66,7 @@ func (h hookState) FailuresText() string {
 	return strconv.Itoa(h.Failures)
 }
 
-// overview shows how the account is doing.
+// overview shows the state of the account.
 func (v *visit) overview() error {
 	p := overviewPage{APIURL: v.apiURL()}
 	keys, err := v.svc.Keys.List(v.ctx(), v.account())
@@ -132,18 +132,18 @@ func (v *visit) quotaUse(keys []formsvc.Key) (quotaUse, error) {
 	return u, nil
 }
 
-// subjects returns whose requests the overview counts, and what it calls them; "" for what
-// has made requests and will make no more.
+// subjects returns the keys and users whose requests the overview counts, with their names; the name is "" for one that
+// can't make requests any more.
 func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]string {
 	if perAccount {
-		return map[formsvc.ID]string{v.account(): "all together"}
+		return map[formsvc.ID]string{v.account(): "all keys and users"}
 	}
 	subjects := map[formsvc.ID]string{}
-	if v.h.authenticate != nil { // others of the program's users are known to it alone
+	if v.h.authenticate != nil { // only the host application knows its other users
 		subjects[v.principal.Subject()] = "you"
-		subjects[v.account()] = "users without a name, together"
+		subjects[v.account()] = "all users without a name"
 	}
-	for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // the newest
+	for _, k := range keys[max(len(keys)-maxKeysCounted, 0):] { // only the newest keys
 		subjects[k.ID] = "the key " + short(40, k.Name)
 		if keyState(&k, v.h.now()) != keyInForce {
 			subjects[k.ID] = ""
@@ -152,7 +152,7 @@ func (v *visit) subjects(keys []formsvc.Key, perAccount bool) map[formsvc.ID]str
 	return subjects
 }
 
-// hourChart draws how many requests there were in each hour.
+// hourChart draws the number of requests in each hour.
 func hourChart(first time.Time, hours []int) chart {
 	most, sum := max(slices.Max(hours), 1), 0
 	var rows [][]value
@@ -162,7 +162,7 @@ func hourChart(first time.Time, hours []int) chart {
 		rows = append(rows, []value{{"neutral", float64(n)}})
 		texts = append(texts, fmt.Sprintf("%s: %s requests", first.Add(time.Duration(i)*time.Hour).UTC().Format("15:04 UTC"), thousands(int64(n))))
 	}
-	c := newChart(fmt.Sprintf("Requests in each of the last %d hours, %s in all", len(hours), thousands(int64(sum))), float64(most), rows, texts)
+	c := newChart(fmt.Sprintf("Requests per hour in the last %d hours, %s total", len(hours), thousands(int64(sum))), float64(most), rows, texts)
 	c.Top = thousands(int64(most))
 	return c
 }
@@ -179,10 +179,10 @@ func windowName(d time.Duration) string {
 	return d.String()
 }
 
-// noticesLooked bounds how many notices an overview reads.
+// noticesLooked is the limit of notices that an overview reads.
 const noticesLooked = 200
 
-// hookStates looks at all webhooks of the account, of which there are 50 at most.
+// hookStates returns the state of all webhooks of the account; an account has at most 50.
 func (v *visit) hookStates() ([]hookState, error) {
 	hooks, err := v.svc.Webhooks.List(v.ctx(), v.account())
 	if err != nil {
@@ -218,7 +218,7 @@ func (v *visit) hookStates() ([]hookState, error) {
 	return list, nil
 }
 
-// recent returns the responses that something happened to last.
+// recent returns the most recently changed responses.
 func (v *visit) recent() ([]recent, error) {
 	const shown, looked = 10, 50
 	events, err := v.svc.Events.Recent(v.ctx(), formsvc.RecentQuery{AccountID: v.account(), Limit: looked})
@@ -235,7 +235,7 @@ func (v *visit) recent() ([]recent, error) {
 		seen[e.ResponseID] = true
 		r, err := v.svc.Responses.Get(v.ctx(), formsvc.ResponseKey{AccountID: v.account(), CampaignID: e.CampaignID, ID: e.ResponseID})
 		if errors.Is(err, formsvc.ErrNotFound) {
-			continue // erased since
+			continue // erased meanwhile
 		}
 		if err != nil {
 			return nil, err

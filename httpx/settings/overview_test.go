@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// How much of the quota is used: now, and hour by hour.
+// The used part of the quota, now and by hour.
 func TestQuotaOnOverview(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		w.get("/").is(200).says("0 of 1 000 this hour", "Nothing in the last 24 hours")
@@ -29,7 +29,7 @@ func TestQuotaOnOverview(t *testing.T) {
 		w.wait(time.Hour)
 		take(5, busy)
 		take(3, idle)
-		w.get("/").says("5 of 1 000 this hour", "By the key busy").bars("2 requests", "8 requests")
+		w.get("/").says("5 of 1 000 this hour", "Used by the key busy").bars("2 requests", "8 requests")
 		keys, err := w.svc.Keys.List(t.Context(), w.account.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestQuotaOnOverview(t *testing.T) {
 				w.submit(w.get("/keys"), "/keys/"+string(k.ID)+"/revoke", nil).is(303)
 			}
 		}
-		w.get("/").says("3 of 1 000 this hour", "By the key idle").bars("2 requests", "8 requests")
+		w.get("/").says("3 of 1 000 this hour", "Used by the key idle").bars("2 requests", "8 requests")
 		w.wait(25 * time.Hour)
 		w.signIn()
 		w.get("/").says("0 of 1 000 this hour", "Nothing in the last 24 hours")
@@ -51,11 +51,11 @@ func TestQuotaOnOverview(t *testing.T) {
 		w.svc = svc
 		w.serve(nil)
 		w.signIn()
-		w.get("/").says("There is no quota on this server")
+		w.get("/").says("This server has no quota")
 	})
 }
 
-// Under a login of the embedding program's own, whoever looks sees his own requests.
+// With a login of the host application, visitors see their own requests.
 func TestQuotaOfUsersOnOverview(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	w.embed("", "/settings", "", "/")
@@ -82,14 +82,14 @@ func TestQuotaOfUsersOnOverview(t *testing.T) {
 	}
 	api("ada", 4)
 	api("bob", 7)
-	w.get("/").is(200).says("4 of 1 000 this hour", "By you.", "Other users have a quota each").bars("4 requests")
+	w.get("/").is(200).says("4 of 1 000 this hour", "Used by you.", "Each other user has a quota").bars("4 requests")
 	w.cookie("user", "bob")
-	w.get("/").says("7 of 1 000 this hour", "By you.").bars("7 requests")
+	w.get("/").says("7 of 1 000 this hour", "Used by you.").bars("7 requests")
 	w.cookie("user", "carl")
 	w.get("/").says("0 of 1 000 this hour")
 }
 
-// bars checks what the bars of the page's chart say that are not empty.
+// bars checks the texts of all bars that aren't empty.
 func (a *answer) bars(want ...string) {
 	a.w.t.Helper()
 	var got []string

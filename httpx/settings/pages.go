@@ -14,10 +14,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// pages are the templates, by the name of the page.
+// pages has the templates, by the name of the page.
 type pages map[string]*template.Template
 
-// sections are the entries of the menu that pages belong to, by the name of the page.
+// sections maps pages to their entries in the menu.
 var sections = map[string]string{ //nolint:gochecknoglobals // immutable
 	"overview": "/", "keys": "/keys", "key-made": "/keys",
 	"webhooks": "/webhooks", "webhook": "/webhooks", "webhook-form": "/webhooks", "secret": "/webhooks", "delivery": "/webhooks",
@@ -25,19 +25,19 @@ var sections = map[string]string{ //nolint:gochecknoglobals // immutable
 	"sign-in": "", "refused": "",
 }
 
-// A page is what every template is given.
+// A page is the data of every template.
 type page struct {
 	Base, Name, Title, Section string
-	Who                        string // "" when nobody is signed in
+	Who                        string // "" if no visitor is signed in
 	SignsOut                   bool
-	Token, Once                string // of forms
-	Note                       string // what the last form did
+	Token, Once                string // hidden fields of forms
+	Note                       string // the result of the last form
 	Wrong                      map[string]string
 	Version                    string // of the style sheet and the script
 	Data                       any
 }
 
-// parsePages reads the templates: a page each, within the same layout.
+// parsePages parses the templates. Each page uses the same layout.
 func parsePages() (pages, error) {
 	layout, err := template.New("layout.html").Funcs(template.FuncMap{
 		"iso": isoTime, "utc": utcTime, "short": short, "thousands": thousands, "bytes": byteCount, "list": list, "pairs": pairs,
@@ -59,8 +59,7 @@ func parsePages() (pages, error) {
 	return parsed, nil
 }
 
-// assetVersion changes with the style sheet or the script, so that browsers may keep
-// them for good.
+// assetVersion returns a hash of the style sheet and the script, so that browsers may cache them for good.
 func assetVersion() string {
 	sum := crc32.NewIEEE()
 	for _, name := range []string{"settings.css", "settings.js"} {
@@ -70,7 +69,7 @@ func assetVersion() string {
 	return strconv.FormatUint(uint64(sum.Sum32()), 36)
 }
 
-// asset answers with the style sheet or the script.
+// asset sends the style sheet or the script.
 func (v *visit) asset() error {
 	name := v.r.PathValue("name")
 	b, err := assets.ReadFile(path.Join("assets", path.Base("/"+name)))
@@ -83,46 +82,46 @@ func (v *visit) asset() error {
 	header.Set("Content-Length", strconv.Itoa(len(b)))
 	v.w.WriteHeader(http.StatusOK)
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(b) // an error means that the browser is gone
+		_, _ = v.w.Write(b) // on an error the browser has disconnected
 	}
 	return nil
 }
 
-// notes are what pages say after a form, by the parameter "note" of their address.
+// notes has the messages after a form, by the parameter "note" of the address.
 var notes = map[string]string{ //nolint:gochecknoglobals // immutable
-	"revoked":     "The key is revoked. Requests with it are refused from now on.",
-	"saved":       "The webhook is saved.",
-	"saved-weak":  "The webhook is saved. " + formsvc.SecretWarning("x"),
-	"deleted":     "The webhook is deleted. Nothing is sent to it any more.",
-	"enabled":     "The webhook is enabled. Events are sent to it again.",
-	"disabled":    "The webhook is disabled. New events are not sent to it, and what was waiting rests.",
-	"test":        "A test event is on its way. Reload this page to see the answer.",
-	"redelivered": "It is sent again. Reload this page to see the answer.",
-	"status":      "The status is changed.",
-	"commented":   "The comment is added.",
+	"revoked":     "Key revoked. Requests with it now fail.",
+	"saved":       "Webhook saved.",
+	"saved-weak":  "Webhook saved. " + formsvc.SecretWarning("x"),
+	"deleted":     "Webhook deleted. It won't receive any more events.",
+	"enabled":     "Webhook enabled. It receives events again.",
+	"disabled":    "Webhook disabled. New events aren't sent to it, and pending deliveries are paused.",
+	"test":        "Test event sent. Reload this page to see the reply.",
+	"redelivered": "Resending. Reload this page to see the reply.",
+	"status":      "Status changed.",
+	"commented":   "Comment added.",
+	"gone":        "Response deleted.",
 }
 
-// note returns what the last form did. An address that somebody else made can make it
-// say nothing else.
+// note returns the result of the last form. A forged address can only select another of the fixed messages.
 func (v *visit) note() string {
 	name := v.query("note")
 	if name == "redelivered-all" {
 		n, _ := strconv.ParseUint(v.query("n"), 10, 32)
 		if n == 0 {
-			return "No delivery has failed since then, so nothing is sent again."
+			return "No deliveries have failed since then."
 		}
-		return fmt.Sprintf("%s failed deliveries are sent again, 50 a second.", thousands(int64(n)))
+		return fmt.Sprintf("Resending %s failed deliveries, 50 a second.", thousands(int64(n)))
 	}
 	return notes[name]
 }
 
-// isoTime is a time for scripts.
+// isoTime formats a time for scripts.
 func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// utcTime is a time for people, as it is shown until a script shows it in their zone.
+// utcTime formats a time for people. A script replaces it by local time.
 func utcTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// short cuts a text that is too long for its place.
+// short cuts a text that is too long.
 func short(most int, text any) string {
 	s := fmt.Sprint(text)
 	if utf8.RuneCountInString(s) <= most {
@@ -136,11 +135,11 @@ func short(most int, text any) string {
 	return s
 }
 
-// thousands writes a number so that people can read it.
+// thousands formats a number with separators.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "\u202f" + s[i:] // a narrow space that doesn't break
+		s = s[:i] + "\u202f" + s[i:] // a narrow no-break space
 	}
 	return s
 }
@@ -167,7 +166,7 @@ func millis(d time.Duration) string {
 // A link is an entry of a menu.
 type link struct{ Path, Text string }
 
-// pairs makes links of paths and texts in turn.
+// pairs builds links from alternating paths and texts.
 func pairs(values []any) []link {
 	var links []link
 	for i := 0; i+1 < len(values); i += 2 {
@@ -176,7 +175,7 @@ func pairs(values []any) []link {
 	return links
 }
 
-// outcome says what came of the last attempt of a delivery.
+// outcome describes the result of the last attempt of a delivery.
 func outcome(d formsvc.Delivery) string {
 	if len(d.Log) == 0 {
 		return ""
@@ -184,26 +183,28 @@ func outcome(d formsvc.Delivery) string {
 	return newAttempt(d.Log[len(d.Log)-1]).What
 }
 
-// list is a list for templates that give a part more than one value.
+// list returns its arguments, for templates that pass several values.
 func list(values ...any) []any { return values }
 
-// pageSize is how many records a list shows at once: few enough for a phone, and for
-// 150 KB with the longest texts.
+// pageSize is how many records a list shows at once: it suits a phone, and with the longest texts stays below 150 KB.
 const pageSize = 25
 
-// A pager leads to the older records of a list.
+// maxPage ends a list early, with the record that brings its bytes to this.
+const maxPage = 1 << 20
+
+// A pager has the links to the other pages of a list.
 type pager struct {
 	Older string // the address, "" on the last page
 	Newer bool   // whether this is not the first page
 }
 
-// page returns which part of a list the address asks for.
+// page returns the part of a list that the address asks for.
 func (v *visit) page() formsvc.PageQuery {
-	id, _ := formsvc.ParseID(v.query("after")) // what is none is the beginning
-	return formsvc.PageQuery{Limit: pageSize, After: id}
+	id, _ := formsvc.ParseID(v.query("after")) // an invalid one means the first page
+	return formsvc.PageQuery{Limit: pageSize, After: id, MaxBytes: maxPage}
 }
 
-// pager returns where the list goes on, with what else is in the address.
+// pager returns the links of a list, with the other parameters of the address kept.
 func (v *visit) pager(more bool, last formsvc.ID) pager {
 	p := pager{Newer: v.query("after") != ""}
 	if more {
@@ -215,7 +216,7 @@ func (v *visit) pager(more bool, last formsvc.ID) pager {
 	return p
 }
 
-// host returns what an address tells whom it leads to.
+// host returns the host of an address.
 func host(address string) string {
 	_, rest, ok := strings.Cut(address, "://")
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// hostiles are texts that would do something if a page took them for its own.
+// hostiles returns texts that would do harm if a page didn't escape them.
 func hostiles() []string {
 	return []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `'><svg/onload=alert(1)>`, `</textarea><script>alert(1)</script>`,
@@ -32,8 +32,7 @@ func hostiles() []string {
 	}
 }
 
-// fill makes a record of every kind with a text in every place that has room for it,
-// and returns the pages that show them.
+// fill creates a record of every kind with these texts in every field, and returns the pages that show them.
 func (w *world) fill(texts []string) []string {
 	w.t.Helper()
 	hook := w.hook(w.receiver(500, strings.Join(texts, "\n")))
@@ -84,9 +83,9 @@ func (w *world) fill(texts []string) []string {
 	return paths
 }
 
-// I4, I6: whatever is in the store, a page has the elements that it would have with any
-// other text, and says to browsers that they may run nothing else.
-func TestHostileTexts(t *testing.T) {
+// I4, I6: whatever the store contains, a page has the same elements as with any other text, and its policy forbids
+// everything else.
+func TestHostileTextsAreEscaped(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		for _, path := range w.fill(hostiles()) {
 			a := w.get(path).is(200)
@@ -105,7 +104,7 @@ func TestHostileTexts(t *testing.T) {
 	})
 }
 
-// ours are the elements that pages consist of.
+// ours lists the elements that pages consist of.
 var ours = strings.Fields(`html head meta title link script body a header p nav ul li form input button main h1 h2 h3 section div span small
 	table thead tbody tr th td code pre time figure figcaption svg g rect line details summary label select option textarea fieldset legend
 	dl dt dd ol article datalist`)
@@ -131,7 +130,7 @@ func checkElement(t *testing.T, path string, n *html.Node) {
 	}
 }
 
-// F1: another account's records are none, whatever is done with them.
+// F1: records of another account aren't found, whatever the request.
 func TestRecordsOfAnotherAccount(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		mine := w.account
@@ -189,8 +188,8 @@ func TestRecordsOfAnotherAccount(t *testing.T) {
 	})
 }
 
-// What isn't there is said on a page, and without a session nothing is said at all.
-func TestNothingHere(t *testing.T) {
+// Unknown pages get 404, and without a session 401.
+func TestUnknownPagesGet404(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		const none = "018f0000-0000-7000-8000-000000000000"
 		for _, path := range []string{
@@ -200,7 +199,7 @@ func TestNothingHere(t *testing.T) {
 			w.get(path).is(404)
 		}
 		w.do("PUT", "/keys", nil).is(404)
-		for _, path := range []string{"//keys", "/assets/..", "/webhooks/../keys", "/./keys", "/keys/."} { // whoever passes them on
+		for _, path := range []string{"//keys", "/assets/..", "/webhooks/../keys", "/./keys", "/keys/."} { // as some proxies pass them on
 			r := httptest.NewRequest("GET", "/", nil)
 			r.URL.Path, r.RequestURI = path, path
 			recorder := httptest.NewRecorder()
@@ -215,19 +214,19 @@ func TestNothingHere(t *testing.T) {
 	})
 }
 
-// A store that fails, and one that is not there, are told from each other.
+// A failing store is told from a missing record.
 func TestFailures(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	w.signIn()
 	_ = w.store.Close()
-	a := w.get("/keys").is(500).says("Something went wrong", "The log has more under")
+	a := w.get("/keys").is(500).says("Something went wrong", "The server's log has details under")
 	id := regexp.MustCompile(`under ([\w-]+)`).FindStringSubmatch(a.text())
 	if id == nil || !strings.Contains(w.log.String(), "requestId="+id[1]) || !strings.Contains(w.log.String(), "store is closed") {
 		t.Errorf("%s\n%s", a.text(), w.log)
 	}
 }
 
-// A link that could not be redeemed still works later, so the log must not have it.
+// A link that couldn't be redeemed stays valid, so the log must not contain it.
 func TestLinksAreNotLogged(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	token := w.link(w.account.ID)
@@ -241,8 +240,7 @@ func TestLinksAreNotLogged(t *testing.T) {
 	}
 }
 
-// Links and forms lead back to where the pages are, under any prefix, and to no other
-// host.
+// Links and forms stay below the pages' path, under any prefix, and on the same host.
 func TestPrefixes(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return &settings.Visitor{AccountID: w.account.ID}, nil }})
@@ -270,7 +268,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// The style sheet and the script may be kept for good; another one has another address.
+// The style sheet and the script are cached for good; a new version has a new address.
 func TestAssets(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	size := 0

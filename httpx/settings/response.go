@@ -10,18 +10,18 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// Bounds of what a page shows of a response: the API has the rest.
+// Limits of a response's page: the API has the rest.
 const (
 	shownAnswers  = 200
-	shownValue    = 500 // characters of a value
+	shownValue    = 500 // characters of one value
 	shownRecords  = 100 // files, and signatures
 	shownComments = 50
-	shownComment  = 4000 // characters of one
+	shownComment  = 4000 // characters of one comment
 	shownHistory  = 100
 )
 
-// Bytes of HTML that a response has: in all, but for its history and what any page has,
-// and for certain, however much comes before. One comment always fits.
+// Bytes of HTML for a response, without its history and the layout: in all, and reserved for each part whatever comes
+// before it. One comment always fits.
 const (
 	responseBytes  = 110_000
 	signatureBytes = 8_000
@@ -29,8 +29,7 @@ const (
 	commentBytes   = 28_000
 )
 
-// Bytes of HTML around the texts of one answer, and at most around those of another
-// record, but for the path that the pages are under.
+// Bytes of HTML around one answer, and at most around another record, without the path that the pages are under.
 const (
 	answerMarkup = len("\n<dt> <code></code></dt>\n")
 	recordMarkup = 300
@@ -40,18 +39,18 @@ type responsePage struct {
 	Campaign   formsvc.Campaign
 	Response   formsvc.Response
 	Answers    []shownAnswer
-	Cut        bool // whether there are more answers, or longer ones
+	Cut        bool // whether some answers are cut or left out
 	Files      []formsvc.File
 	Comments   []formsvc.Comment
 	Signatures []formsvc.Signature
 	Older      older
 	History    []happening
-	Later      bool     // whether there may be events after the last of the history
+	Later      bool     // whether later events may be missing from the history
 	Statuses   []string // that may follow
-	AnyStatus  bool     // whether others may follow, too
+	AnyStatus  bool     // whether any other status may follow too
 }
 
-// older says how many records there are that are not shown.
+// older counts the records that aren't shown.
 type older struct{ Files, Comments, Signatures, History int64 }
 
 type shownAnswer struct {
@@ -70,7 +69,7 @@ func (v *visit) responseKey() formsvc.ResponseKey {
 	return formsvc.ResponseKey{AccountID: v.account(), CampaignID: v.id("campaign"), ID: v.id("response")}
 }
 
-// response shows everything that is known of a response.
+// response shows all about a response.
 func (v *visit) response() error { return v.showResponse(http.StatusOK) }
 
 func (v *visit) showResponse(status int) error {
@@ -99,7 +98,7 @@ func (v *visit) showResponse(status int) error {
 	return v.show(status, "response", "Response "+p.Response.Reference, p)
 }
 
-// readAnswers chooses what is shown of the answers, in the order of the modules.
+// readAnswers chooses the answers to show, in the order of the modules.
 func (p *responsePage) readAnswers(b *budget) error {
 	labels := map[string]string{}
 	for _, m := range p.Campaign.Modules {
@@ -127,7 +126,7 @@ func (p *responsePage) readAnswers(b *budget) error {
 	})
 }
 
-// readFiles chooses the files that are shown.
+// readFiles chooses the files to show.
 func (v *visit) readFiles(b *budget, p *responsePage) error {
 	r := &p.Response
 	b.kept -= fileBytes
@@ -136,7 +135,7 @@ func (v *visit) readFiles(b *budget, p *responsePage) error {
 	})
 	if err != nil {
 		if errors.Is(err, errors.ErrUnsupported) {
-			return nil // there is no blob store, and so no file
+			return nil // without a blob store there are no files
 		}
 		return err
 	}
@@ -149,7 +148,7 @@ func (v *visit) readFiles(b *budget, p *responsePage) error {
 	return nil
 }
 
-// readSignatures chooses the signatures that are shown.
+// readSignatures chooses the signatures to show.
 func (v *visit) readSignatures(b *budget, p *responsePage) error {
 	r := &p.Response
 	b.kept -= signatureBytes
@@ -170,7 +169,7 @@ func (v *visit) readSignatures(b *budget, p *responsePage) error {
 	return nil
 }
 
-// readComments chooses the comments that are shown.
+// readComments chooses the comments to show.
 func (v *visit) readComments(b *budget, p *responsePage) error {
 	r := &p.Response
 	b.kept -= commentBytes
@@ -189,15 +188,15 @@ func (v *visit) readComments(b *budget, p *responsePage) error {
 	return nil
 }
 
-// readHistory reads the events that are shown. Those that a store gives are the oldest,
-// so that of a long history the newest may be missing.
+// readHistory reads the events to show. Stores return the oldest, so the newest events of a long history may be
+// missing.
 func (v *visit) readHistory(p *responsePage) error {
-	const most = 1000 // that can be asked for
+	const most = 1000 // the largest limit
 	events, err := v.svc.Events.About(v.ctx(), v.responseKey(), most)
 	if err != nil {
 		return err
 	}
-	size := formsvc.MaxPayload // of one more
+	size := formsvc.MaxPayload // for one more event
 	for _, e := range events {
 		size += len(e.Payload)
 	}
@@ -223,7 +222,7 @@ func (v *visit) changeStatus() error {
 	status := v.field("status")
 	_, err := v.svc.Responses.Update(v.ctx(), v.responseKey(), formsvc.ResponsePatch{Status: &status})
 	if transition, ok := errors.AsType[*formsvc.TransitionError](err); ok {
-		v.wrong = map[string]string{"status": "A response that is " + transition.From + " can't become " + transition.To + ". " + allowed(transition)}
+		v.wrong = map[string]string{"status": "The status can't change from " + transition.From + " to " + transition.To + ". " + allowed(transition)}
 		return v.showResponse(http.StatusConflict)
 	}
 	if v.invalid(err, firstSegment) {
@@ -237,12 +236,12 @@ func (v *visit) changeStatus() error {
 
 func allowed(e *formsvc.TransitionError) string {
 	if len(e.Allowed) == 0 {
-		return "It is final."
+		return "It's final."
 	}
-	return "It can become " + strings.Join(e.Allowed, ", ") + "."
+	return "It can change to: " + strings.Join(e.Allowed, ", ") + "."
 }
 
-// comment adds a comment to a response, in the visitor's name.
+// comment adds a comment to a response, with the visitor as author.
 func (v *visit) comment() error {
 	in := formsvc.CommentInput{Body: v.r.PostForm.Get("body"), Author: short(formsvc.MaxAuthor, v.who.Name)}
 	_, err := v.once().Comments.Create(v.ctx(), v.responseKey(), in)
@@ -253,4 +252,12 @@ func (v *visit) comment() error {
 		return err
 	}
 	return v.redirect(v.responsePath(), url.Values{"note": {"commented"}})
+}
+
+// deleteResponse removes a response.
+func (v *visit) deleteResponse() error {
+	if err := v.svc.Responses.Delete(v.ctx(), v.responseKey(), 0); err != nil {
+		return err
+	}
+	return v.redirect("/campaigns/"+string(v.id("campaign")), url.Values{"note": {"gone"}})
 }

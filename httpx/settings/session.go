@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -13,14 +14,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Names of the cookie. Browsers take one that begins with __Host- over TLS only, for
-// this host alone, and from no neighbour (RFC 6265bis §4.1.3.2).
+// Names of the cookie. Browsers accept one that begins with __Host- over TLS only, and neither from nor for
+// neighbouring hosts (RFC 6265bis §4.1.3.2).
 const (
 	cookieName       = "formsvc_session"
 	secureCookieName = "__Host-formsvc_session"
 )
 
-// authenticate returns who is signed in, or [formsvc.ErrUnauthenticated].
+// authenticate returns the signed-in visitor, or [formsvc.ErrUnauthenticated].
 func (v *visit) authenticate() (*Visitor, error) {
 	if v.h.authenticate != nil {
 		who, err := v.h.authenticate(v.r)
@@ -56,9 +57,9 @@ func (v *visit) cookieName() string {
 	return cookieName
 }
 
-// setCookie gives the browser a session until the time; "" takes it away.
+// setCookie sets the session cookie until the given time; "" deletes it.
 func (v *visit) setCookie(value string, until time.Time) {
-	cookie := &http.Cookie{ //nolint:gosec // without TLS there is no other way
+	cookie := &http.Cookie{ //nolint:gosec // without TLS the cookie can't be secure
 		Name: v.cookieName(), Value: value, Path: "/", Secure: v.secure(), HttpOnly: true, SameSite: http.SameSiteLaxMode, Expires: until,
 	}
 	if value == "" {
@@ -67,12 +68,12 @@ func (v *visit) setCookie(value string, until time.Time) {
 	http.SetCookie(v.w, cookie)
 }
 
-// A signInPage is for who has a link, or needs one.
+// A signInPage is for visitors with a link, and for those who need one.
 type signInPage struct {
 	Token  string // of the link
-	Mails  bool   // whether links are sent by mail
+	Mails  bool   // whether the page offers to mail links
 	Mailed bool
-	Own    bool // whether sessions are ours
+	Own    bool // whether sessions are our own
 	Wrong  string
 }
 
@@ -82,8 +83,8 @@ func (v *visit) showSignIn(status int, wrong string) error {
 	})
 }
 
-// signInPage shows the button that redeems a link. Opening a link alone does not:
-// programs that look into mail open links, too.
+// signInPage shows the button that redeems a link. Opening the link doesn't redeem it, since mail scanners open links
+// too.
 func (v *visit) signInPage() error {
 	if v.h.authenticate != nil {
 		return formsvc.ErrNotFound
@@ -91,7 +92,7 @@ func (v *visit) signInPage() error {
 	return v.showSignIn(http.StatusOK, "")
 }
 
-// signIn redeems a link. The session is a new one whatever the browser had before.
+// signIn redeems a link. It always begins a new session, and ends the browser's previous one.
 func (v *visit) signIn() error {
 	if v.h.authenticate != nil {
 		return formsvc.ErrNotFound
@@ -101,7 +102,7 @@ func (v *visit) signIn() error {
 	}
 	session, value, err := v.h.svc.Sessions.SignIn(v.ctx(), v.field("link"))
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
-		return v.showSignIn(http.StatusUnauthorized, "This link was used already, or is older than 15 minutes. Ask for a new one.")
+		return v.showSignIn(http.StatusUnauthorized, "This link has been used or is older than 15 minutes. Ask for a new one.")
 	}
 	if err != nil {
 		return err
@@ -131,20 +132,21 @@ func (v *visit) signOut() error {
 	return v.redirect("/sign-in", nil)
 }
 
-// A mailLimit bounds how many links are mailed: to each account, and in all.
+// A mailLimit limits how many links are mailed, to each account and in all.
 type mailLimit struct {
 	mu       sync.Mutex
 	all      *rate.Limiter
 	accounts map[formsvc.ID]time.Time
 }
 
-// How often links are mailed.
+// Limits of mailed links.
 const (
-	mailPause = time.Minute // between two to one account
-	mailBurst = 20          // in all, and then one every 3 seconds
+	mailPause = time.Minute // between two mails to one account
+	mailBurst = 20          // mails in all, then one every 3 seconds
+	mailTime  = time.Minute // to create a link and hand over its mail
 )
 
-// allow reports whether the account may be sent a link now.
+// allow reports whether a link may be mailed to the account now.
 func (l *mailLimit) allow(account formsvc.ID, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,8 +165,8 @@ func (l *mailLimit) allow(account formsvc.ID, now time.Time) bool {
 	return true
 }
 
-// mailLink mails a link to the contact of an account. What it answers does not depend
-// on whether there is such an account.
+// mailLink mails a link to the contact of an account. Its reply is the same whether or not the account exists, and comes as soon: the
+// mail is sent afterwards.
 func (v *visit) mailLink() error {
 	if v.h.sendLink == nil {
 		return formsvc.ErrNotFound
@@ -172,37 +174,38 @@ func (v *visit) mailLink() error {
 	if err := v.readForm(); err != nil {
 		return err
 	}
-	if err := v.mailTo(v.field("email")); err != nil {
-		return err
-	}
-	return v.redirect("/sign-in", url.Values{"mailed": {"1"}})
-}
-
-func (v *visit) mailTo(email string) error {
 	accounts, err := v.h.svc.Accounts.List(v.ctx())
 	if err != nil {
 		return err
 	}
-	for _, a := range accounts {
-		if a.Contact == "" || !formsvc.SameEmail(a.Contact, email) || !v.h.mails.allow(a.ID, v.h.now()) {
-			continue
+	h, email := v.h, v.field("email")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.ctx()), mailTime)
+	h.mailing.Go(func() {
+		defer cancel()
+		for _, a := range accounts {
+			if a.Contact == "" || !formsvc.SameEmail(a.Contact, email) || !h.mails.allow(a.ID, h.now()) {
+				continue
+			}
+			if err := h.mailTo(ctx, &a); err != nil {
+				h.logger.LogAttrs(ctx, slog.LevelError, "a sign-in link was not sent", slog.String("account", string(a.ID)), slog.String("error", err.Error()))
+			}
 		}
-		token, until, err := v.h.svc.As("mail to the contact").Sessions.NewLink(v.ctx(), a.ID)
-		if err != nil {
-			return err
-		}
-		link := v.h.baseURL.String() + "/sign-in/" + token
-		if err := v.h.sendLink(v.ctx(), a.Contact, link, until); err != nil {
-			v.h.logger.LogAttrs(v.ctx(), slog.LevelError, "a sign-in link was not sent", slog.String("account", string(a.ID)), slog.String("error", err.Error()))
-		}
-	}
-	return nil
+	})
+	return v.redirect("/sign-in", url.Values{"mailed": {"1"}})
 }
 
-// principalKey is where a request for the API carries who asks.
+func (h *Handler) mailTo(ctx context.Context, a *formsvc.Account) error {
+	token, until, err := h.svc.As("mail to the contact").Sessions.NewLink(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	return h.sendLink(ctx, a.Contact, h.baseURL.String()+"/sign-in/"+token, until)
+}
+
+// principalKey is the context key for the principal of a request to the API.
 type principalKey struct{}
 
-// principalOf returns who asks the API: a visitor may do there what the pages show.
+// principalOf returns the principal of a request to the API: visitors may read there what the pages show.
 func principalOf(r *http.Request) (*formsvc.Principal, error) {
 	who, ok := r.Context().Value(principalKey{}).(*formsvc.Principal)
 	if !ok {

@@ -15,14 +15,14 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// I2: a link works once; opening it is not using it; the session is a new one.
+// I2: a link works once; opening it doesn't redeem it; redeeming it begins a new session.
 func TestSignIn(t *testing.T) {
 	for name, open := range backends {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, open(t), nil)
 			w.get("/").is(401).says("Sign in", "formsvc settings-link")
 			link := "/sign-in/" + w.link(w.account.ID)
-			for range 3 { // programs that look into mail
+			for range 3 { // mail scanners
 				w.get(link).is(200)
 			}
 			page := w.get(link)
@@ -34,10 +34,10 @@ func TestSignIn(t *testing.T) {
 				t.Errorf("cookie %v", cookie)
 			}
 			a.leadsTo("/").is(200).says("Overview")
-			w.submit(page, "/sign-in", nil).is(401).says("used already")
+			w.submit(page, "/sign-in", nil).is(401).says("has been used")
 			w.get("/").is(200)
 
-			w.signIn() // whoever signs in again leaves the session before
+			w.signIn() // signing in again ends the session before
 			w.cookie("formsvc_session", cookie.Value)
 			w.get("/").is(401)
 		})
@@ -53,13 +53,13 @@ func onlyCookie(t *testing.T, a *answer) *http.Cookie {
 	return cookies[0]
 }
 
-// cookie gives the client a cookie.
+// cookie sets a cookie of the client.
 func (w *world) cookie(name, value string) {
 	u, _ := url.Parse(w.base + "/")
 	w.client.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: value, Path: "/"}})
 }
 
-func TestLinksThatAreNone(t *testing.T) {
+func TestInvalidLinksAreRefused(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	page := w.get("/sign-in/" + w.link(w.account.ID))
 	w.wait(15*time.Minute + time.Second)
@@ -69,7 +69,7 @@ func TestLinksThatAreNone(t *testing.T) {
 	}
 }
 
-// I3: what ends here is at an end everywhere, whoever else has the cookie.
+// I3: signing out ends the session on every node, for every copy of the cookie.
 func TestSignOut(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		u, _ := url.Parse(w.base + "/")
@@ -119,8 +119,8 @@ func TestSignOut(t *testing.T) {
 	})
 }
 
-// I1: forms are taken from our own pages only.
-func TestFormsOfOthers(t *testing.T) {
+// I1: only forms of our own pages are accepted.
+func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		page := w.get("/keys")
 		fields := url.Values{"name": {"forged"}, "permissions": {"campaigns:read"}}
@@ -147,7 +147,7 @@ func TestFormsOfOthers(t *testing.T) {
 		}
 		w.submit(page, "/keys", fields).is(200)
 
-		// The token is the session's.
+		// The token belongs to the session.
 		w.client = newClient(t)
 		w.signIn()
 		w.submit(page, "/keys", fields).is(403)
@@ -157,8 +157,8 @@ func TestFormsOfOthers(t *testing.T) {
 	})
 }
 
-// A form of somebody who isn't signed in any more does nothing.
-func TestFormsWithoutASession(t *testing.T) {
+// A form without a session has no effect.
+func TestFormsWithoutASessionDoNothing(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	w.signIn()
 	page := w.get("/keys")
@@ -169,7 +169,7 @@ func TestFormsWithoutASession(t *testing.T) {
 	}
 }
 
-// On TLS the cookie is for this host alone, and for TLS.
+// Over TLS the cookie is for this host and TLS alone.
 func TestCookieOnTLS(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	for what, serve := range map[string]func(r *http.Request){
@@ -205,7 +205,7 @@ func TestCookieOnTLS(t *testing.T) {
 	}
 }
 
-// The embedding program says who is signed in.
+// The host application decides who is signed in.
 func TestAuthenticate(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	var failure error
@@ -221,17 +221,16 @@ func TestAuthenticate(t *testing.T) {
 		t.Errorf("audit %+v, %v", page.Items, err)
 	}
 	failure = formsvc.ErrUnauthenticated
-	w.get("/").is(401).says("not signed in").lacks("settings-link")
+	w.get("/").is(401).says("aren't signed in").lacks("settings-link")
 	failure = errors.New("secret cause")
-	if a := w.get("/").is(500).says("not your fault"); strings.Contains(a.body, "secret") || !strings.Contains(w.log.String(), "secret cause") {
+	if a := w.get("/").is(500).says("a problem on the server"); strings.Contains(a.body, "secret") || !strings.Contains(w.log.String(), "secret cause") {
 		t.Errorf("%s\n%s", a.body, w.log)
 	}
 	failure, who = nil, nil
 	w.get("/").is(401)
 }
 
-// Links by mail: to the contact of an account, and the answer doesn't tell whether
-// there is one.
+// Links are mailed to the contact of an account, and the reply doesn't reveal whether the account exists.
 func TestMailedLinks(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	type mail struct {
@@ -245,7 +244,8 @@ func TestMailedLinks(t *testing.T) {
 	}
 	send := func(address string) {
 		t.Helper()
-		w.submit(w.get("/sign-in"), "/sign-in/mail", url.Values{"email": {address}}).is(303).leadsTo("/sign-in").is(200).says("on its way")
+		w.submit(w.get("/sign-in"), "/sign-in/mail", url.Values{"email": {address}}).is(303).leadsTo("/sign-in").is(200).says("sent it a link")
+		w.pages.Mailed()
 	}
 	const base = "http://forms.example.com/admin/settings"
 	w.serve(&settings.Options{BaseURL: base})
@@ -275,6 +275,26 @@ func TestMailedLinks(t *testing.T) {
 	send("ops@example.com")
 	if len(mails) != 2 || !strings.Contains(w.log.String(), "no server") || strings.Contains(w.log.String(), mails[1].link) {
 		t.Errorf("mails %v, log %s", mails, w.log)
+	}
+}
+
+// The reply doesn't wait for the mail, so its time is the same for known and unknown addresses.
+func TestReplyComesBeforeTheMail(t *testing.T) {
+	w := newWorld(t, memory.New(), nil)
+	if _, err := w.svc.Accounts.SetContact(t.Context(), w.account.ID, "ops@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	replied, mailed := make(chan struct{}), false
+	w.serve(&settings.Options{BaseURL: "http://forms.example.com/admin/settings", SendLink: func(ctx context.Context, _, _ string, _ time.Time) error {
+		<-replied
+		mailed = ctx.Err() == nil
+		return nil
+	}})
+	w.submit(w.get("/sign-in"), "/sign-in/mail", url.Values{"email": {"ops@example.com"}}).is(303)
+	close(replied)
+	w.pages.Mailed()
+	if !mailed {
+		t.Error("no mail was sent, or its context ended with the request")
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// What a receiver adds to the snippets: a body and a signature to look at, and an exit
-// status of 0 for what is authentic and 1 for what is not.
+// receivers has the code around the snippets: it passes a body and a signature, and exits with 0 if the snippet accepts
+// them and with 1 if not.
 var receivers = map[string]receiver{
 	"Go": {"go", "main.go", `package main
 import ("crypto/hmac"; "crypto/sha256"; "encoding/hex"; "net/http"; "net/http/httptest"; "os")
@@ -40,7 +40,7 @@ def receive():
 `, "\nsys.exit(1 if receive() == 401 else 0)\n"},
 }
 
-// The snippets that pages show, put into receivers, take what is signed and nothing else.
+// The snippets on the pages, put into receivers, accept signed bodies and nothing else.
 func TestSnippets(t *testing.T) {
 	w := newWorld(t, memory.New(), nil)
 	w.signIn()
@@ -82,11 +82,11 @@ func (a *answer) pre(label string) string {
 	return ""
 }
 
-// A receiver is what is around a snippet.
+// A receiver is the code around a snippet.
 type receiver struct{ program, file, before, after string }
 
-// start makes a program of a snippet. What it returns runs it, and reports whether the
-// program took what is in its environment.
+// start builds a program from a snippet. The function that it returns runs the program, and reports whether it accepted
+// its environment.
 func (r receiver) start(t *testing.T, snippet string) func(env ...string) bool {
 	t.Helper()
 	if r.program == "python3" {

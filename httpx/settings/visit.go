@@ -16,36 +16,34 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// maxForm is how many bytes a form may have: the largest comment and the longest
-// headers of a webhook, escaped.
+// maxForm is the limit of a form in bytes. It fits the longest comment and the longest headers of a webhook, escaped.
 const maxForm = 256 << 10
 
-// A visit is one request and its answer.
+// A visit is one request and its reply.
 type visit struct {
 	h    *Handler
 	w    http.ResponseWriter
 	r    *http.Request
-	svc  *formsvc.Service // as the visitor
+	svc  *formsvc.Service // with the visitor as actor
 	base string           // the path that the pages are under
-	who  *Visitor         // nil: nobody is signed in
-	// principal is who the visitor is for the API, where the embedding program signs in.
+	who  *Visitor         // nil: not signed in
+	// principal is the visitor's principal for the API, if the host application authenticates.
 	principal formsvc.Principal
-	// session is the value of the cookie, "" where the embedding program has sessions.
+	// session is the value of the cookie, "" if the host application has the sessions.
 	session string
-	// wrong is what was wrong with the form that was sent, by the name of its field.
+	// wrong has the errors of the form, by the name of the field.
 	wrong map[string]string
 }
 
 func (v *visit) ctx() context.Context { return v.r.Context() }
 
-// account returns whose pages these are.
+// account returns the account that the pages show.
 func (v *visit) account() formsvc.ID { return v.who.AccountID }
 
 // id returns an identifier in the path.
 func (v *visit) id(name string) formsvc.ID { return readID(v.r.PathValue(name)) }
 
-// readID reads an identifier in any case. What is none names nothing, which the
-// service says.
+// readID reads an identifier in any case. It returns an invalid one unchanged; the service then finds no such record.
 func readID(s string) formsvc.ID {
 	if id, ok := formsvc.ParseID(s); ok {
 		return id
@@ -53,8 +51,7 @@ func readID(s string) formsvc.ID {
 	return formsvc.ID(s)
 }
 
-// enter makes sure that somebody is signed in, and that a form is from one of our
-// pages.
+// enter checks that a visitor is signed in, and that a form comes from one of our pages.
 func (v *visit) enter() error {
 	who, err := v.authenticate()
 	if err != nil {
@@ -72,26 +69,25 @@ func (v *visit) enter() error {
 	return v.readForm()
 }
 
-// readForm reads the form that was sent. Browsers that don't tell where a form is
-// from are too old to keep cookies to their own site, so forms have a token besides.
+// readForm reads the form. Browsers that don't send a form's origin are too old for SameSite cookies, so forms have a
+// token too.
 func (v *visit) readForm() error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return &refusal{http.StatusBadRequest, "The form can't be read", "It is larger than it may be, or came in pieces. Try again."}
+		return &refusal{http.StatusBadRequest, "The form can't be read", "It's too large or incomplete. Try again."}
 	}
 	if !hmac.Equal([]byte(v.r.PostForm.Get("token")), []byte(v.token())) {
-		return &refusal{http.StatusForbidden, "The form has expired", "You may have signed in again since it was shown. Go back, reload the page and send it again."}
+		return &refusal{http.StatusForbidden, "The form has expired", "You may have signed in again since you opened it. Go back, reload the page and submit it again."}
 	}
 	for _, values := range v.r.PostForm {
 		if err := formsvc.CheckText(values...); err != nil {
-			return &refusal{http.StatusBadRequest, "The form can't be read", "It has text that is not UTF-8, or a NUL character."}
+			return &refusal{http.StatusBadRequest, "The form can't be read", "The text isn't valid UTF-8 or has a NUL character."}
 		}
 	}
 	return nil
 }
 
-// token returns what a form of this session must have, "" where sessions are the
-// embedding program's.
+// token returns the token that forms of this session must have, or "" if the host application has the sessions.
 func (v *visit) token() string {
 	if v.session == "" {
 		return ""
@@ -101,16 +97,15 @@ func (v *visit) token() string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// field returns a field of the form without the space around it.
+// field returns a field of the form without surrounding space.
 func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostForm.Get(name)) }
 
 // query returns a parameter of the address.
 func (v *visit) query(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
 
-// once returns the service for a form that must have its effect one time, however
-// often it is sent: by a double click, or by reloading what it was answered with.
+// once returns the service for a form that must take effect once, even if a double click or a reload sends it again.
 func (v *visit) once() *formsvc.Service {
-	// The forms of a page have the same field, and an effect each.
+	// Forms of one page share the field "once", but each must take effect.
 	form := sha256.Sum256([]byte(v.r.URL.Path + " " + v.r.PostForm.Get("once")))
 	key := "settings-" + base64.RawURLEncoding.EncodeToString(form[:])
 	return v.svc.Once(&formsvc.Once{AccountID: v.account(), Key: key, Reply: func(any) formsvc.Reply {
@@ -124,7 +119,7 @@ func newOnce() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// redirect answers with where to go on, which is always a page of ours.
+// redirect redirects to one of our pages.
 func (v *visit) redirect(path string, query url.Values) error {
 	location := v.base + path
 	if len(query) > 0 {
@@ -135,7 +130,7 @@ func (v *visit) redirect(path string, query url.Values) error {
 	return nil
 }
 
-// show answers with a page.
+// show sends a page.
 func (v *visit) show(status int, name, title string, data any) error {
 	p := page{
 		Base: v.base, Name: name, Title: title, Section: sections[name], Token: v.token(), Once: newOnce(), Note: v.note(),
@@ -151,12 +146,12 @@ func (v *visit) show(status int, name, title string, data any) error {
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.w.WriteHeader(status)
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(b.Bytes()) // an error means that the browser is gone
+		_, _ = v.w.Write(b.Bytes()) // on an error the browser has disconnected
 	}
 	return nil
 }
 
-// A refusal is a page that says what is wrong.
+// A refusal is a page that shows an error.
 type refusal struct {
 	status        int
 	title, detail string
@@ -164,7 +159,7 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.title }
 
-// kinds are the errors that visitors can do something about.
+// kinds lists the errors that visitors can do something about.
 //
 //nolint:gochecknoglobals // immutable
 var kinds = []struct {
@@ -172,18 +167,17 @@ var kinds = []struct {
 	status        int
 	title, detail string
 }{
-	{formsvc.ErrNotFound, http.StatusNotFound, "There is nothing here", "It was removed, or the address is wrong."},
-	{formsvc.ErrRepeated, http.StatusConflict, "This was done already", "The form was sent twice. What it did is done once; a value that is shown once can't be shown again."},
-	{formsvc.ErrStale, http.StatusConflict, "Somebody changed this meanwhile", "Go back, reload the page, and make your change again."},
-	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Tell whoever runs this server."},
-	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "It is not known whether this was done", "The connection to the database broke. Look whether it is there before you try again."},
-	{formsvc.ErrUnavailable, http.StatusServiceUnavailable, "The service can't answer now", "Nothing was changed. Try again in a moment."},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "The service can't answer now", "It took too long. Try again in a moment."},
+	{formsvc.ErrNotFound, http.StatusNotFound, "Page not found", "It was deleted, or the address is wrong."},
+	{formsvc.ErrRepeated, http.StatusConflict, "Already done", "The form was submitted twice, and took effect once. A key or secret that was shown once can't be shown again."},
+	{formsvc.ErrStale, http.StatusConflict, "Someone else changed this", "Go back, reload the page, and make your change again."},
+	{formsvc.ErrNoSpace, http.StatusInsufficientStorage, "The server's disk is full", "Nothing was changed. Contact the operator of this server."},
+	{formsvc.ErrUnknownOutcome, http.StatusServiceUnavailable, "This may or may not have been saved", "The connection to the database broke. Check before you try again."},
+	{formsvc.ErrUnavailable, http.StatusServiceUnavailable, "The service is unavailable", "Nothing was changed. Try again in a moment."},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "The service is unavailable", "It took too long. Try again in a moment."},
 }
 
-// fail answers with the page that err is. Of what is not the visitor's fault it shows
-// only an identifier, under which the log has the rest, but not the address: that of a
-// sign-in link is a secret.
+// fail shows the error page for err. If the visitor didn't cause the error, the page shows only an identifier, and the
+// log has the rest. The log doesn't have the address, since that of a sign-in link is a secret.
 func (v *visit) fail(err error) {
 	if errors.Is(err, formsvc.ErrUnauthenticated) {
 		v.who = nil
@@ -201,7 +195,7 @@ func (v *visit) fail(err error) {
 	id := ""
 	if !ok {
 		id = newOnce()
-		refused = &refusal{http.StatusInternalServerError, "Something went wrong", "It is not your fault."}
+		refused = &refusal{http.StatusInternalServerError, "Something went wrong", "This is a problem on the server."}
 	}
 	if refused.status >= http.StatusInternalServerError && v.ctx().Err() == nil {
 		v.h.logger.LogAttrs(v.ctx(), slog.LevelError, "settings page failed", slog.String("method", v.r.Method),
@@ -214,8 +208,8 @@ func (v *visit) fail(err error) {
 
 type refusedPage struct{ Detail, ID string }
 
-// invalid keeps what is wrong with a form, to be shown beside its fields, and reports
-// whether that is what err says. place names the field of a member of the input.
+// invalid keeps the errors of a form, to show them beside its fields, and reports whether err has any. place maps a
+// pointer in the input to a field of the form.
 func (v *visit) invalid(err error, place func(pointer string) string) bool {
 	invalid, ok := errors.AsType[*formsvc.ValidationError](err)
 	if !ok {
@@ -224,14 +218,17 @@ func (v *visit) invalid(err error, place func(pointer string) string) bool {
 	v.wrong = map[string]string{}
 	for _, f := range invalid.Fields {
 		name := place(f.Pointer)
-		if v.wrong[name] == "" {
+		switch {
+		case v.wrong[name] == "":
 			v.wrong[name] = f.Detail
+		case name == "headers": // each names its header
+			v.wrong[name] += "; " + f.Detail
 		}
 	}
 	return true
 }
 
-// firstSegment is the place of a member in a form whose fields are called like members.
+// firstSegment maps a pointer to the field of the same name.
 func firstSegment(pointer string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
 	return name

@@ -12,18 +12,18 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A hookForm is the form for a webhook, new or not. The secret that was typed is not in
-// it: what is in a page is in more places than what is sent.
+// A hookForm is the form of a new or existing webhook. It doesn't keep the secret that was typed: a page may be stored
+// in more places than a request.
 type hookForm struct {
-	ID         formsvc.ID // "" for a new one
+	ID         formsvc.ID // "" for a new webhook
 	URL        string
 	Events     []eventChoice
 	CampaignID formsvc.ID
-	Campaigns  []formsvc.Campaign // to choose from
-	Headers    string             // a line each
+	Campaigns  []formsvc.Campaign // the choices
+	Headers    string             // one a line
 	Disabled   bool
 	Version    int64
-	Problem    string // with the whole
+	Problem    string // an error of the whole form
 }
 
 type eventChoice struct {
@@ -32,14 +32,15 @@ type eventChoice struct {
 	Chosen bool
 }
 
-// eventTexts say when each event occurs (specification).
+// eventTexts describes when each event occurs (specification).
 var eventTexts = map[webhook.EventType]string{ //nolint:gochecknoglobals // immutable
 	webhook.ResponseCreated: "A new response is submitted", webhook.ResponseUpdated: "A response is modified",
 	webhook.ResponseStatusChanged: "The status of a response changes", webhook.ResponseCompleted: "A response is finalized",
 	webhook.SignatureCompleted: "A document is signed", webhook.FileUploaded: "A file is uploaded",
+	webhook.ResponseDeleted: "A response is deleted",
 }
 
-// kept stands for the value of a header, which is not shown again.
+// kept stands for the value of a header, which is never shown again.
 const kept = "(kept)"
 
 // newWebhook shows an empty form.
@@ -47,7 +48,7 @@ func (v *visit) newWebhook() error {
 	return v.showForm(http.StatusOK, hookForm{}, []formsvc.EventType{webhook.ResponseCreated})
 }
 
-// editWebhook shows a webhook to be changed.
+// editWebhook shows a webhook for editing.
 func (v *visit) editWebhook() error {
 	hook, err := v.svc.Webhooks.Get(v.ctx(), v.webhookKey())
 	if err != nil {
@@ -63,10 +64,10 @@ func (v *visit) editWebhook() error {
 }
 
 func (v *visit) showForm(status int, form hookForm, chosen []formsvc.EventType) error {
-	for _, t := range webhook.EventTypes() {
+	for _, t := range webhook.KnownEventTypes() {
 		form.Events = append(form.Events, eventChoice{t, eventTexts[t], slices.Contains(chosen, t)})
 	}
-	// More than a select can be used for are reached over the API.
+	// A select is unusable with more campaigns; the API reaches the others.
 	campaigns, err := v.svc.Campaigns.List(v.ctx(), formsvc.CampaignQuery{AccountID: v.account(), Page: formsvc.PageQuery{Limit: 100}})
 	if err != nil {
 		return err
@@ -80,15 +81,14 @@ func (v *visit) showForm(status int, form hookForm, chosen []formsvc.EventType) 
 			return err
 		}
 	}
-	title := "Change the webhook"
+	title := "Edit webhook"
 	if form.ID == "" {
-		title = "Add a webhook"
+		title = "Add webhook"
 	}
 	return v.show(status, "webhook-form", title, form)
 }
 
-// readWebhook reads the form. A field "secret" that is empty keeps the secret, or has
-// one made.
+// readWebhook reads the form. An empty field "secret" keeps the secret, or has one generated.
 func (v *visit) readWebhook() (form hookForm, in formsvc.WebhookInput) {
 	form = hookForm{
 		ID: v.id("webhook"), URL: v.field("url"), CampaignID: readID(v.field("campaign")),
@@ -113,7 +113,7 @@ func (v *visit) readWebhook() (form hookForm, in formsvc.WebhookInput) {
 	return form, in
 }
 
-// placeInHook names the field of the form for a member of the input.
+// placeInHook maps a pointer in the input to a field of the form.
 func placeInHook(pointer string) string {
 	if name := firstSegment(pointer); name != "campaignUuid" {
 		return name
@@ -121,19 +121,18 @@ func placeInHook(pointer string) string {
 	return "campaign"
 }
 
-// refused shows the form again, with what is wrong, unless the error is none of the
-// form's.
+// refused shows the form again with its errors. It returns err if that isn't an error of the form.
 func (v *visit) refused(err error, form hookForm, in *formsvc.WebhookInput) error {
 	status := http.StatusConflict
 	switch {
 	case v.invalid(err, placeInHook):
 		status = http.StatusUnprocessableEntity
 	case errors.Is(err, formsvc.ErrConflict):
-		form.Problem = "There is a webhook with this address, these events and this campaign already, with another secret or other headers."
+		form.Problem = "A webhook with this URL, these events and this campaign already exists, with another secret or other headers."
 	case errors.Is(err, formsvc.ErrLimit):
-		form.Problem = "An account may have " + strconv.Itoa(formsvc.MaxWebhooks) + " webhooks, and this one has as many. Delete one first."
+		form.Problem = "This account has the maximum of " + strconv.Itoa(formsvc.MaxWebhooks) + " webhooks. Delete one first."
 	case errors.Is(err, formsvc.ErrStale):
-		form.Problem = "Somebody changed this webhook meanwhile. Compare before you save again: the next time this form wins."
+		form.Problem = "Someone else changed this webhook. Compare before you save again: saving overwrites their changes."
 		hook, err := v.svc.Webhooks.Get(v.ctx(), v.webhookKey())
 		if err != nil {
 			return err
@@ -145,17 +144,17 @@ func (v *visit) refused(err error, form hookForm, in *formsvc.WebhookInput) erro
 	return v.showForm(status, form, in.Events)
 }
 
-// createWebhook makes a webhook and shows its secret, this once.
+// createWebhook creates a webhook and shows its secret once.
 func (v *visit) createWebhook() error {
 	form, in := v.readWebhook()
 	hook, created, err := v.once().Webhooks.Create(v.ctx(), v.account(), in)
 	if err != nil {
 		return v.refused(err, form, &in)
 	}
-	if !created { // its secret is nobody's business any more
+	if !created { // there is such a webhook: its secret was shown already
 		return v.redirect("/webhooks/"+string(hook.ID), nil)
 	}
-	return v.showSecret("The webhook is added", hook, true)
+	return v.showSecret("Webhook added", hook, true)
 }
 
 // updateWebhook changes a webhook.

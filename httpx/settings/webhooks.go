@@ -30,8 +30,8 @@ func (v *visit) webhookKey() formsvc.WebhookKey {
 	return formsvc.WebhookKey{AccountID: v.account(), ID: v.id("webhook")}
 }
 
-// Into how many parts the last day is cut for charts, and how many deliveries of each
-// are looked at, so that the page costs the same for any number.
+// The number of intervals in the charts of the last day, and the limit of deliveries read in each, so that the page
+// costs the same for any number.
 const (
 	chartParts  = 48
 	chartSample = 50
@@ -44,22 +44,22 @@ type webhookPage struct {
 	Waiting    int64
 	Deliveries []formsvc.Delivery
 	Pager      pager
-	State      formsvc.DeliveryState // that are shown; "" for all
-	Rate       string                // of success
+	State      formsvc.DeliveryState // of the deliveries shown; "" for all
+	Rate       string                // of successful deliveries
 	Outcomes   chart
 	Latency    chart
 	Sampled    bool
 	Header     string
-	Since      string // what redelivering begins with unless something else is chosen
+	Since      string // default start of redelivery
 	Grace      []expiry
 }
 
-// graces are for how long an old secret may go on signing.
+// graces lists how long an old secret may go on signing.
 var graces = []expiry{ //nolint:gochecknoglobals // immutable
-	{"86400", "for 24 hours more"}, {"3600", "for an hour more"}, {"604800", "for 7 days more"}, {"0", "no longer: it leaked"},
+	{"86400", "for 24 hours"}, {"3600", "for 1 hour"}, {"604800", "for 7 days"}, {"0", "not at all (it leaked)"},
 }
 
-// webhook shows a webhook and what was sent to it.
+// webhook shows a webhook and its deliveries.
 func (v *visit) webhook() error {
 	key := v.webhookKey()
 	hook, err := v.svc.Webhooks.Get(v.ctx(), key)
@@ -103,7 +103,7 @@ func (v *visit) webhook() error {
 	return v.show(http.StatusOK, "webhook", "Webhook", p)
 }
 
-// draw makes the charts of a webhook.
+// draw builds the charts of a webhook.
 func (p *webhookPage) draw(samples []formsvc.DeliverySample) {
 	var outcomes, latency [][]value
 	var outcomeTexts, latencyTexts []string
@@ -116,17 +116,17 @@ func (p *webhookPage) draw(samples []formsvc.DeliverySample) {
 	for _, s := range samples {
 		at := s.From.UTC().Format("15:04 UTC")
 		outcomes = append(outcomes, []value{{"good", float64(s.Delivered)}, {"bad", float64(s.Failed)}, {"neutral", float64(s.Pending)}})
-		outcomeTexts = append(outcomeTexts, fmt.Sprintf("%s: %d delivered, %d failed, %d waiting", at, s.Delivered, s.Failed, s.Pending))
+		outcomeTexts = append(outcomeTexts, fmt.Sprintf("%s: %d delivered, %d failed, %d pending", at, s.Delivered, s.Failed, s.Pending))
 		latency = append(latency, []value{{"neutral", float64(s.Median)}, {"light", float64(s.P95 - s.Median)}})
-		latencyTexts = append(latencyTexts, fmt.Sprintf("%s: half within %s, 95 %% within %s", at, millis(s.Median), millis(s.P95)))
+		latencyTexts = append(latencyTexts, fmt.Sprintf("%s: p50 %s, p95 %s", at, millis(s.Median), millis(s.P95)))
 	}
-	p.Rate = "nothing was sent"
+	p.Rate = "nothing sent"
 	if sent := delivered + failed; sent > 0 {
 		p.Rate = strconv.FormatFloat(100*float64(delivered)/float64(sent), 'f', 1, 64) + " % delivered"
 	}
-	p.Outcomes = newChart("Deliveries of the last 24 hours, by half hours: "+p.Rate, float64(most), outcomes, outcomeTexts)
+	p.Outcomes = newChart("Deliveries in the last 24 hours, per half hour: "+p.Rate, float64(most), outcomes, outcomeTexts)
 	p.Outcomes.Top = strconv.Itoa(most)
-	p.Latency = newChart("How long answers took in the last 24 hours, 95 % within "+millis(slowest)+" at worst", float64(slowest), latency, latencyTexts)
+	p.Latency = newChart("Response time in the last 24 hours, highest p95 "+millis(slowest), float64(slowest), latency, latencyTexts)
 	p.Latency.Top = millis(slowest)
 }
 
@@ -137,7 +137,7 @@ type secretPage struct {
 	Warning string
 }
 
-// showSecret shows a secret, this once.
+// showSecret shows a secret once.
 func (v *visit) showSecret(title string, hook formsvc.Webhook, created bool) error {
 	return v.show(http.StatusOK, "secret", title, secretPage{
 		Webhook: hook, Created: created, Header: webhook.SignatureHeader, Warning: formsvc.SecretWarning(hook.Secret),
@@ -166,23 +166,23 @@ func (v *visit) switchWebhook() error {
 	return v.redirect("/webhooks/"+string(hook.ID), url.Values{"note": {note}})
 }
 
-// rotateWebhook makes a new secret and shows it, this once.
+// rotateWebhook generates a new secret and shows it once.
 func (v *visit) rotateWebhook() error {
 	seconds, err := strconv.ParseUint(v.field("grace"), 10, 32)
 	if err != nil {
-		return &refusal{http.StatusBadRequest, "The form can't be read", "How long the old secret signs is none of the choices."}
+		return &refusal{http.StatusBadRequest, "The form can't be read", "Choose one of the listed periods for the old secret."}
 	}
 	hook, err := v.once().Webhooks.Rotate(v.ctx(), v.webhookKey(), formsvc.Rotation{Grace: time.Duration(seconds) * time.Second})
 	if v.invalid(err, firstSegment) {
-		return &refusal{http.StatusUnprocessableEntity, "The secret was not changed", "How long the old secret signs " + v.wrong["gracePeriodSeconds"] + "."}
+		return &refusal{http.StatusUnprocessableEntity, "The secret was not changed", "The period of the old secret " + v.wrong["gracePeriodSeconds"] + "."}
 	}
 	if err != nil {
 		return err
 	}
-	return v.showSecret("The new secret", hook, false)
+	return v.showSecret("New secret", hook, false)
 }
 
-// deleteWebhook removes a webhook.
+// deleteWebhook deletes a webhook.
 func (v *visit) deleteWebhook() error {
 	if err := v.svc.Webhooks.Delete(v.ctx(), v.webhookKey()); err != nil {
 		return err
@@ -190,14 +190,14 @@ func (v *visit) deleteWebhook() error {
 	return v.redirect("/webhooks", url.Values{"note": {"deleted"}})
 }
 
-// redeliverFailed sends everything again that failed since a time.
+// redeliverFailed sends again all deliveries that failed since a time.
 func (v *visit) redeliverFailed() error {
 	since, err := time.Parse("2006-01-02T15:04", v.field("since"))
 	if err != nil {
 		since, err = time.Parse("2006-01-02T15:04:05", v.field("since"))
 	}
 	if err != nil {
-		return &refusal{http.StatusUnprocessableEntity, "Since when?", "Give a date and a time, in UTC, such as 2026-11-21T08:30."}
+		return &refusal{http.StatusUnprocessableEntity, "Enter a start time", "Enter a date and a time in UTC, such as 2026-11-21T08:30."}
 	}
 	n, err := v.once().Deliveries.RedeliverFailed(v.ctx(), v.webhookKey(), since)
 	if err != nil {

@@ -21,17 +21,17 @@ func (w *world) hooks() []formsvc.Webhook {
 	return hooks
 }
 
-// The life of a webhook, as a person leads it.
+// A webhook from its creation to its deletion.
 func TestWebhook(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign("Bicycle survey")
-		w.get("/webhooks").is(200).says("No webhook yet")
+		w.get("/webhooks").is(200).says("No webhooks yet")
 		page := w.get("/webhooks/new").is(200)
 		fields := url.Values{
 			"url": {"https://example.com/hooks?token=x"}, "events": {"response.created", "file.uploaded"}, "campaign": {string(campaign.ID)},
 			"headers": {"X-Token: qqq\r\n\r\nx-other:d:e\r\n"},
 		}
-		made := w.submit(page, "/webhooks", fields).is(200).says("only this once", "x-service-signature", "Go", "Node", "Python")
+		made := w.submit(page, "/webhooks", fields).is(200).says("won't be shown again", "x-service-signature", "Go", "Node", "Python")
 		secret := made.secret()
 		w.submit(page, "/webhooks", fields).is(409).lacks(secret)
 		hook := w.hooks()[0]
@@ -43,17 +43,17 @@ func TestWebhook(t *testing.T) {
 		path := "/webhooks/" + string(hook.ID)
 		w.get("/webhooks/" + strings.ToUpper(string(hook.ID))).is(200).says("Bicycle survey")
 		w.get("/webhooks").is(200).says(hook.URL, "1 of 50", "enabled").lacks(secret)
-		w.get(path).is(200).says("Bicycle survey", "X-Token", "Nothing was sent yet").lacks(secret, "qqq", "d:e")
+		w.get(path).is(200).says("Bicycle survey", "X-Token", "No deliveries yet").lacks(secret, "qqq", "d:e")
 
 		edit := w.get(path+"/edit").is(200).lacks(secret, "qqq", "d:e")
-		w.submit(edit, path, url.Values{"url": {"https://example.com/other"}, "campaign": {""}, "disabled": {"true"}}).is(303).leadsTo(path).says("is saved", "disabled")
+		w.submit(edit, path, url.Values{"url": {"https://example.com/other"}, "campaign": {""}, "disabled": {"true"}}).is(303).leadsTo(path).says("Webhook saved", "disabled")
 		now := w.hooks()[0]
 		if now.URL != "https://example.com/other" || now.CampaignID != "" || !now.Disabled || now.Secret != secret || !slices.Equal(now.Headers, want) {
 			t.Errorf("now %+v", now)
 		}
-		w.submit(edit, path, url.Values{"url": {"https://example.com/late"}}).is(409).says("Somebody changed").lacks(secret)
-		w.submit(w.get(path), path+"/state", nil).is(303).leadsTo(path).says("is enabled")
-		w.submit(w.get(path), path+"/state", nil).is(303).leadsTo(path).says("is disabled")
+		w.submit(edit, path, url.Values{"url": {"https://example.com/late"}}).is(409).says("Someone else changed").lacks(secret)
+		w.submit(w.get(path), path+"/state", nil).is(303).leadsTo(path).says("Webhook enabled")
+		w.submit(w.get(path), path+"/state", nil).is(303).leadsTo(path).says("Webhook disabled")
 
 		page = w.get(path)
 		rotated := w.submit(page, path+"/rotate", url.Values{"grace": {"3600"}}).is(200).says("old secret still signs").lacks(secret)
@@ -61,24 +61,24 @@ func TestWebhook(t *testing.T) {
 			t.Errorf("rotated %+v", now)
 		}
 		w.submit(page, path+"/rotate", url.Values{"grace": {"3600"}}).is(409).lacks(now.Secret)
-		w.get(path).says("The secret before still signs").lacks(now.Secret, secret)
-		w.submit(w.get(path), path+"/rotate", url.Values{"grace": {"0"}}).is(200).says("signs nothing any more")
+		w.get(path).says("The previous secret still signs").lacks(now.Secret, secret)
+		w.submit(w.get(path), path+"/rotate", url.Values{"grace": {"0"}}).is(200).says("no longer signs anything")
 		w.submit(w.get(path), path+"/rotate", url.Values{"grace": {"99999999"}}).is(422)
 		w.submit(w.get(path), path+"/rotate", url.Values{"grace": {"x"}}).is(400)
 
-		w.submit(w.get(path), path+"/delete", nil).is(303).leadsTo("/webhooks").says("is deleted", "No webhook yet")
+		w.submit(w.get(path), path+"/delete", nil).is(303).leadsTo("/webhooks").says("Webhook deleted", "No webhooks yet")
 		w.get(path).is(404)
 	})
 }
 
-// A short secret is taken, and the page that shows it says that it is weak.
+// A short secret is accepted, and the page that shows it calls it weak.
 func TestShortSecretIsCalledWeak(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		fields := url.Values{"url": {"https://example.com/short"}, "events": {"response.created"}, "secret": {"fifteen letters"}}
 		w.submit(w.get("/webhooks/new"), "/webhooks", fields).is(200).says("The secret is weak")
 		path := "/webhooks/" + string(w.hooks()[0].ID)
-		w.submit(w.get(path+"/edit"), path, url.Values{"secret": {"short"}}).is(303).leadsTo(path).says("is saved", "The secret is weak")
-		w.submit(w.get(path+"/edit"), path, url.Values{"secret": {"sixteen letters!"}}).is(303).leadsTo(path).says("is saved").lacks("weak")
+		w.submit(w.get(path+"/edit"), path, url.Values{"secret": {"short"}}).is(303).leadsTo(path).says("Webhook saved", "The secret is weak")
+		w.submit(w.get(path+"/edit"), path, url.Values{"secret": {"sixteen letters!"}}).is(303).leadsTo(path).says("Webhook saved").lacks("weak")
 		if now := w.hooks()[0]; now.Secret != "sixteen letters!" {
 			t.Errorf("now %+v", now)
 		}
@@ -115,7 +115,7 @@ func TestWebhookForm(t *testing.T) {
 		}
 		w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/"}, "secret": {"a secret of my own"}}).is(200)
 		page = w.get("/webhooks/new")
-		w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/"}, "secret": {"another one of my own"}}).is(409).says("There is a webhook").lacks("another one")
+		w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/"}, "secret": {"another one of my own"}}).is(409).says("already exists").lacks("another one")
 		w.submit(page, "/webhooks", url.Values{"url": {"https://example.com/"}}).is(303).leadsTo("/webhooks/" + string(w.hooks()[0].ID))
 		for i := range formsvc.MaxWebhooks - 1 {
 			w.hook("https://example.com/" + strings.Repeat("x", i+1))
@@ -126,7 +126,7 @@ func TestWebhookForm(t *testing.T) {
 	})
 }
 
-// Deliveries: what was sent, what came back, and again.
+// The pages show what was sent and the replies, and send it again.
 func TestDeliveries(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign("Bicycle survey")
@@ -138,8 +138,8 @@ func TestDeliveries(t *testing.T) {
 		}
 		r := w.response(&campaign, "Ada")
 		path := "/webhooks/" + string(good.ID)
-		w.get(path).is(200).says("pending", "1 waiting")
-		w.get("/").says("2 deliveries waiting")
+		w.get(path).is(200).says("pending", "1 pending")
+		w.get("/").says("2 pending deliveries")
 		w.get(w.get(path).linkTo("/deliveries/")).says("next attempt").lacks("sending since")
 		now := w.clock()
 		if _, err := w.store.Claim(t.Context(), delivery.ClaimRequest{
@@ -158,7 +158,7 @@ func TestDeliveries(t *testing.T) {
 		if body := w.get(one + "/body").is(200); body.body != string(w.payload()) || !strings.HasPrefix(body.header.Get("Content-Disposition"), "attachment") {
 			t.Errorf("body %s", body.body)
 		}
-		w.submit(w.get(one), one+"/redeliver", nil).is(303).leadsTo(one).says("sent again", "pending")
+		w.submit(w.get(one), one+"/redeliver", nil).is(303).leadsTo(one).says("Resending", "pending")
 		w.drain()
 		w.get(one).says("2. Answered 200")
 
@@ -170,14 +170,14 @@ func TestDeliveries(t *testing.T) {
 		w.get("/").says("1 of 2 webhooks had failures")
 		w.get("/webhooks").says("1 failed in the last day", "failing")
 		w.get(path + "?state=failed").says("Answered 503")
-		w.get(path + "?state=delivered").says("No delivery is delivered")
+		w.get(path + "?state=delivered").says("No delivered deliveries")
 		w.get(path + "?state=x").says("Answered 503")
 		form := w.get(path)
 		w.submit(form, path+"/redeliver", url.Values{"since": {"yesterday"}}).is(422)
 		again := w.submit(form, path+"/redeliver", url.Values{"since": {w.clock().Add(-time.Hour).UTC().Format("2006-01-02T15:04")}}).is(303)
-		again.leadsTo(path).says("1 failed deliveries are sent again")
+		again.leadsTo(path).says("Resending 1 failed deliveries")
 		w.submit(w.get(path), path+"/redeliver", url.Values{"since": {w.clock().Add(time.Hour).UTC().Format("2006-01-02T15:04:05")}}).is(303).
-			leadsTo(path).says("nothing is sent again")
+			leadsTo(path).says("No deliveries have failed since then")
 
 		tested := w.submit(w.get(path), path+"/test", nil).is(303)
 		testPath, _, _ := strings.Cut(strings.TrimPrefix(tested.header.Get("Location"), "/admin/settings"), "?")
@@ -197,7 +197,7 @@ func (w *world) payload() []byte {
 	return events[0].Payload
 }
 
-// A body or an answer of any size and kind makes no page larger than it should be.
+// A body or a reply of any size and kind keeps its page within the limit.
 func TestLargeDelivery(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		campaign := w.campaign("Large")
@@ -205,7 +205,7 @@ func TestLargeDelivery(t *testing.T) {
 		w.response(&campaign, "Ada", formsvc.Answer{Name: "a", Value: []string{strings.Repeat("é", 400_000)}})
 		w.drain()
 		one := w.get("/webhooks/" + string(hook.ID)).linkTo("/deliveries/")
-		a := w.get(one).is(200).says("The answer was no text: 4096 bytes", "Download the body")
+		a := w.get(one).is(200).says("The reply isn't text: 4096 bytes", "Download the body")
 		if len(a.body) > 80_000 {
 			t.Errorf("%d bytes", len(a.body))
 		}

@@ -9,29 +9,27 @@ import (
 	"slices"
 )
 
-// AddKey makes a new random key the first one of a file and keeps the others. It
-// returns the Keyring of the file, as [OpenFile] does. The file must exist.
+// AddKey puts a new random key first in a file and keeps the other keys. It returns the
+// Keyring of the file, as [OpenFile] does. The file must exist.
 //
-// To exchange a key: call AddKey, wait until every process that seals has
-// noticed, which takes a second, seal every value again under the new key (see
-// [KeyID]), and then call [RemoveKeys].
+// To replace a key, call AddKey and wait until every process that seals has noticed,
+// which takes a second. Seal every value again under the new key (see [KeyID]), and then
+// call [RemoveKeys].
 //
-// Where several machines use one database, the others can't open what this one
-// seals from now on until they have the new file. To spare them that, put a key
-// into every file behind the first one by hand, and move it to the front later.
+// If several machines use one database, the other machines can't open values sealed under
+// the new key until they have the new file. To avoid that, first add a key to every file
+// by hand, after the first one, and move it to the front later.
 //
-// The file is replaced as a whole: a process or a machine that dies leaves the
-// old one or the new one, and perhaps a file beside it whose name ends in
-// ".tmp": it has keys in it, does no harm and can be deleted. Any number of
-// processes may change a file at the same time: they wait for each other. It
-// fails with
-// [errors.ErrUnsupported] on systems without flock, such as Windows: put a key
-// into the file by hand there.
+// The file is replaced as a whole: after a crash it is either the old or the new one. A
+// file whose name ends in ".tmp" may be left beside it. That file contains keys, is not
+// used and can be deleted. Any number of processes may change a file at once; they wait
+// for each other. AddKey fails with [errors.ErrUnsupported] on systems without flock,
+// such as Windows; edit the file by hand there.
 func AddKey(path string) (*Keyring, error) {
 	k, err := change(path, func(ring []Key) ([]Key, error) {
 		fresh := Generate()
 		for slices.ContainsFunc(ring, func(key Key) bool { return key.ID == fresh.ID }) {
-			fresh = Generate() // the id is short enough for this to happen to someone
+			fresh = Generate() // the id is short enough for collisions to happen
 		}
 		return slices.Insert(ring, 0, fresh), nil
 	})
@@ -41,12 +39,12 @@ func AddKey(path string) (*Keyring, error) {
 	return k, nil
 }
 
-// RemoveKeys removes all keys from a file but those whose ids are given, of
-// which there must be one at least. They stay in their order. What was sealed
-// under the others can't be opened any more. It returns the Keyring of the file.
+// RemoveKeys removes all keys from a file except those with the given ids, which must be
+// at least one. The order of the keys stays the same. Values sealed under a removed key
+// can't be opened any more. It returns the Keyring of the file.
 //
-// It fails with [ErrUnknownKey] when one of the ids is not in the file. It
-// changes the file as [AddKey] does.
+// It fails with [ErrUnknownKey] if an id isn't in the file. It changes the file as
+// [AddKey] does.
 func RemoveKeys(path string, keep ...string) (*Keyring, error) {
 	k, err := change(path, func(ring []Key) ([]Key, error) {
 		if len(keep) == 0 {
@@ -65,13 +63,13 @@ func RemoveKeys(path string, keep ...string) (*Keyring, error) {
 	return k, nil
 }
 
-// change replaces the keys of a file by what edit makes of them.
+// change replaces the keys of a file by what edit returns.
 func change(path string, edit func([]Key) ([]Key, error)) (*Keyring, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	// The file that a symbolic link leads to is replaced, not the link.
+	// Replace the target of a symbolic link, not the link.
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -98,8 +96,8 @@ func change(path string, edit func([]Key) ([]Key, error)) (*Keyring, error) {
 	return newFileKeyring(path, made), nil
 }
 
-// lock opens the file at path and waits until no other process has it locked.
-// The lock ends when the file is closed, at the latest with the process.
+// lock opens the file at path and waits until no other process has locked it. The lock
+// ends when the file is closed or the process ends.
 func lock(path string) (*os.File, error) {
 	for {
 		f, err := openRegular(path)
@@ -117,8 +115,8 @@ func lock(path string) (*os.File, error) {
 	}
 }
 
-// lockAndCompare locks f and reports whether it still is the file at path: the
-// one who had the lock before has replaced it.
+// lockAndCompare locks f and reports whether it still is the file at path: the previous
+// holder of the lock may have replaced it.
 func lockAndCompare(f *os.File, path string) (bool, error) {
 	if err := flock(f); err != nil {
 		return false, fmt.Errorf("lock %s: %w", path, err)
@@ -134,9 +132,9 @@ func lockAndCompare(f *os.File, path string) (bool, error) {
 	return os.SameFile(locked, current), nil
 }
 
-// replace puts a file with these keys in the place of one that is locked. No
-// more than one process at a time is here, so the new file can have the same
-// name each time, and what a process that died has left goes away.
+// replace replaces a locked file by one with these keys. Only one process at a time gets
+// here, so the temporary file always has the same name, which also cleans up after a
+// process that died.
 func replace(old *os.File, ring []Key) error {
 	info, err := old.Stat()
 	if err != nil {

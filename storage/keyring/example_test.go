@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// A store keeps a webhook's secret. Then the key is exchanged.
+// Seal the secret of a webhook, and replace the key while the process runs.
 func Example() {
 	dir, err := os.MkdirTemp("", "keyring-example-")
 	if err != nil {
@@ -17,7 +17,7 @@ func Example() {
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "keys")
 
-	ring, err := keyring.OpenFile(path) // makes the file
+	ring, err := keyring.OpenFile(path) // creates the file
 	if err != nil {
 		panic(err)
 	}
@@ -25,7 +25,7 @@ func Example() {
 	_, err = ring.Open(stored, "webhooks", "secret", "row 2")
 	fmt.Println("in another row:", err != nil)
 
-	// In another process, while the first one runs:
+	// In another process, while this one runs:
 	renewed, err := keyring.AddKey(path)
 	if err != nil {
 		panic(err)
@@ -39,7 +39,7 @@ func Example() {
 		panic(err)
 	}
 
-	// The first one reads the file again by itself.
+	// This process reads the file again by itself.
 	secret, err = ring.Open(stored, "webhooks", "secret", "row 1")
 	fmt.Println(secret, err, len(ring.IDs()))
 	// Output:
@@ -47,7 +47,7 @@ func Example() {
 	// whsec_0123 <nil> 1
 }
 
-// Keys can come from the environment, and be missing.
+// Read keys from the environment; without them values are plain text.
 func ExampleParse() {
 	var ring *keyring.Keyring // stores plain text
 	if text := os.Getenv("EXAMPLE_KEYS"); text != "" {

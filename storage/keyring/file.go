@@ -15,44 +15,43 @@ import (
 	"time"
 )
 
-// followEvery is how often a file is read again for one reason.
+// followEvery is the shortest time between two reads of a file for the same reason.
 const followEvery = time.Second
 
-// maxFile is the length of the longest file of keys in bytes.
+// maxFile is the maximum length of a key file in bytes.
 const maxFile = 1 << 20
 
-// A file is where the keys of a Keyring come from.
+// A file is the source of a Keyring's keys.
 type file struct {
 	path string // absolute
 	now  func() time.Time
 
-	mu     sync.Mutex // one reading at a time
-	opened attempt    // to find a key that is not known
-	sealed attempt    // to seal under the key that is the first now
+	mu     sync.Mutex // held while the file is read
+	opened attempt    // to find an unknown key
+	sealed attempt    // to seal under the current first key
 }
 
-// attempt is the last time that a file was read for one reason.
+// attempt is the last read of a file for one reason.
 type attempt struct {
 	at  time.Time
 	err error
 }
 
-// OpenFile returns a Keyring with the keys of a file; see [Parse] for what is in
-// it. When there is no file it makes one with one random key, readable and
-// writable by its owner only; the directory must exist. Several processes may do
-// this at the same time: all get the same key.
+// OpenFile returns a Keyring with the keys of a file; see [Parse] for the format. If the
+// file doesn't exist, it creates one with a random key that only its owner can read and
+// write; the directory must exist. If several processes do this at once, all get the same
+// key.
 //
-// It fails when others than the owner may read or write the file, when it is not
-// a regular file, or when it is empty, malformed or longer than 1 MiB. A symbolic
-// link must lead to a file that exists. The modes are not looked at on Windows,
-// where they say nothing. The file must be on a local disk.
+// It fails if others than the owner may read or write the file, if it isn't a regular
+// file, or if it is empty, malformed or longer than 1 MiB. A symbolic link must lead to
+// an existing file. On Windows modes aren't checked, because they mean nothing there. The
+// file must be on a local disk.
 //
-// The Keyring follows the file, so that a server notices within a second what
-// [AddKey] and [RemoveKeys] do in another process: it reads the file again, at
-// most once a second for each reason, when it is to open a value whose key it
-// does not know and when it is to seal. A key that was added less than a second
-// ago may therefore be unknown; the same call succeeds a second later. While the
-// file can't be read the keys stay as they are.
+// The Keyring follows the file, so that a server notices within a second what [AddKey]
+// and [RemoveKeys] do in another process. It reads the file again to seal, and to open a
+// value under an unknown key, each at most once a second. So a key added less than a
+// second ago may be unknown; the same call succeeds a second later. While the file can't
+// be read the keys stay as they are.
 func OpenFile(path string) (*Keyring, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -61,7 +60,7 @@ func OpenFile(path string) (*Keyring, error) {
 	k, err := openFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := create(path); err != nil {
-			return nil, fmt.Errorf("keyring: make the file: %w", err)
+			return nil, fmt.Errorf("keyring: create the file: %w", err)
 		}
 		k, err = openFile(path)
 	}
@@ -79,7 +78,7 @@ func openFile(path string) (*Keyring, error) {
 	return newFileKeyring(path, made), nil
 }
 
-// newFileKeyring returns a Keyring with the keys that the file at path has now.
+// newFileKeyring returns a Keyring with the current keys of the file at path.
 func newFileKeyring(path string, made *keys) *Keyring {
 	now := time.Now
 	k := &Keyring{file: &file{path: path, now: now, sealed: attempt{at: now()}}}
@@ -87,8 +86,8 @@ func newFileKeyring(path string, made *keys) *Keyring {
 	return k
 }
 
-// Reload reads the file of a Keyring again, whenever that was done last. When it
-// fails the keys stay as they are. For a Keyring without a file it does nothing.
+// Reload reads the file of a Keyring again, no matter when it was last read. If it fails,
+// the keys stay as they are. For a Keyring without a file it does nothing.
 func (k *Keyring) Reload() error {
 	if k == nil || k.file == nil {
 		return nil
@@ -101,8 +100,8 @@ func (k *Keyring) Reload() error {
 	return nil
 }
 
-// load reads the file. The caller holds the file's mutex, so that an older
-// content never replaces a newer one.
+// load reads the file. The caller holds the file's mutex, so that older content never
+// replaces newer.
 func (k *Keyring) load() error {
 	_, made, err := readFile(k.file.path)
 	if err != nil {
@@ -112,17 +111,17 @@ func (k *Keyring) load() error {
 	return nil
 }
 
-// follow makes the key seal that is the first one of the file now.
+// follow makes the current first key of the file the one that seals.
 func (k *Keyring) follow() {
 	if k == nil || k.file == nil {
 		return
 	}
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()
-	_ = k.try(&k.file.sealed) // the keys that are there still seal
+	_ = k.try(&k.file.sealed) // on failure the old first key still seals
 }
 
-// find returns the key of that id, from the file if need be.
+// find returns the key of that id, reading the file again if necessary.
 func (k *Keyring) find(id string) (cipher.AEAD, error) {
 	if aead := k.key(id); aead != nil {
 		return aead, nil
@@ -132,7 +131,7 @@ func (k *Keyring) find(id string) (cipher.AEAD, error) {
 	}
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()
-	if aead := k.key(id); aead != nil { // found while this call waited
+	if aead := k.key(id); aead != nil { // another call read it while this one waited
 		return aead, nil
 	}
 	err := k.try(&k.file.opened)
@@ -145,11 +144,11 @@ func (k *Keyring) find(id string) (cipher.AEAD, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownKey, id)
 }
 
-// try reads the file again unless that was last done less than a second ago. It
-// returns what came of the last time. The caller holds the file's mutex.
+// try reads the file again unless it was read for this reason less than a second ago. It
+// returns the result of the last read. The caller holds the file's mutex.
 func (k *Keyring) try(last *attempt) error {
 	now := k.file.now()
-	// A clock that was set back must not keep the file from being read.
+	// If the clock was set back, read the file anyway.
 	if since := now.Sub(last.at); since < 0 || since >= followEvery {
 		*last = attempt{at: now, err: k.load()}
 	}
@@ -166,8 +165,8 @@ func readFile(path string) ([]Key, *keys, error) {
 	return readKeys(f)
 }
 
-// openRegular opens a file for reading. It looks before it opens, because
-// opening a named pipe would wait for a writer.
+// openRegular opens a file for reading. It checks the file first, because opening a named
+// pipe would wait for a writer.
 func openRegular(path string) (*os.File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -179,8 +178,8 @@ func openRegular(path string) (*os.File, error) {
 	return os.Open(path) //nolint:gosec // the caller names the file
 }
 
-// readKeys reads the keys of an open file, for writing and for use. It checks
-// what was really opened.
+// readKeys reads the keys of an open file, both to write them and to use them. It checks
+// the file that was actually opened.
 func readKeys(f *os.File) ([]Key, *keys, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -215,14 +214,15 @@ func check(path string, info fs.FileInfo) error {
 		return fmt.Errorf("%s: not a regular file", path)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("%s: others than its owner may use it (mode %04o); change that with chmod 600", path, mode)
+		return fmt.Errorf("%s: other users than its owner may use it (mode %04o); run chmod 600 on it", path, mode)
 	}
 	return nil
 }
 
-// create makes the file with a new key, unless there is one by then.
+// create creates the file with a new key, unless it exists by then.
 func create(path string) error {
-	// A link that leads nowhere more likely misses its disk than its first key.
+	// A broken link more likely points to a disk that isn't mounted than to a file yet to
+	// be created.
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s: a symbolic link to a file that does not exist", path)
 	}
@@ -235,17 +235,17 @@ func create(path string) error {
 	if err := fill(f, format([]Key{Generate()}), nil); err != nil {
 		return err
 	}
-	// Unlike a rename, a link never replaces what another process has made.
+	// Unlike a rename, a link never replaces a file that another process has created.
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// Also when the other process was first: it may not have come this far, and
-	// the key must not be used before it is sure to stay.
+	// Also if another process was first: it may not have synced yet, and the key must not
+	// be used before it is durable.
 	return syncDir(dir)
 }
 
-// fill writes a new file, which becomes one like the one it will replace, if
-// any. It closes f. When it returns nil the text is on disk.
+// fill writes a new file with the mode and owner of the file it will replace, if any. It
+// closes f. When it returns nil, the text is on disk.
 func fill(f *os.File, text string, old fs.FileInfo) error {
 	mode := fs.FileMode(0o600)
 	if old != nil {
@@ -256,7 +256,7 @@ func fill(f *os.File, text string, old fs.FileInfo) error {
 		err = keepOwner(f, old)
 	}
 	if err == nil {
-		err = f.Chmod(mode) // the mode it was made with depends on the umask
+		err = f.Chmod(mode) // the mode at creation depends on the umask
 	}
 	if err == nil {
 		err = f.Sync()
@@ -264,7 +264,7 @@ func fill(f *os.File, text string, old fs.FileInfo) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDir makes the names in a directory durable, where that can be done.
+// syncDir makes the names in a directory durable, if the system supports that.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -274,14 +274,14 @@ func syncDir(dir string) error {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	// Some file systems don't know this for directories.
+	// Some file systems don't support this for directories.
 	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
 	return nil
 }
 
-// header starts every file that this package writes.
+// header is the start of every file that this package writes.
 const header = `# The keys under which formsvc encrypts secrets in its database. Without them
 # the secrets are lost: back this file up whenever you back the database up, as
 # "formsvc backup" does, and let nobody else read it or the copy.

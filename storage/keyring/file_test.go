@@ -15,7 +15,7 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// newFile makes a file of keys in a directory of its own.
+// newFile creates a key file in a new directory.
 func newFile(tb testing.TB) (string, *keyring.Keyring) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "keys")
@@ -56,7 +56,7 @@ func read(tb testing.TB, path string) string {
 	return string(text)
 }
 
-// wantNames expects these names in the directory of a file and no others.
+// wantNames checks that the directory of a file has exactly these names.
 func wantNames(tb testing.TB, path string, want ...string) {
 	tb.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -92,7 +92,7 @@ func TestOpenFile(t *testing.T) {
 	}
 }
 
-// A file that somebody made first is left alone, however late he comes.
+// create doesn't replace a file that another process has created.
 func TestCreateNeverReplaces(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
@@ -129,8 +129,8 @@ func TestAddKey(t *testing.T) {
 	wantNames(t, path, "keys")
 }
 
-// The file is replaced, not written to: who has it open reads all of the old
-// one, and a process that dies leaves no half of a new one.
+// The file is replaced, not overwritten: a process that has it open reads all of the old
+// one, and one that dies leaves no partial new one.
 func TestChangeReplaces(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
@@ -186,9 +186,9 @@ func TestRemoveKeys(t *testing.T) {
 	wantNames(t, path, "keys")
 }
 
-// What a process that died left beside the file is in nobody's way, and a
-// change writes to nothing but a new file.
-func TestLeftovers(t *testing.T) {
+// Files left by a process that died don't disturb, and a change writes only to a new
+// file.
+func TestLeftoverFilesDoNotDisturb(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys")
 	victim := path + "-victim"
@@ -224,11 +224,11 @@ func TestChangeThatFailsLeavesTheFile(t *testing.T) {
 	}
 }
 
-// A file is never made longer than what can be read.
+// No file is written that is too long to be read.
 func TestLongFile(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	taken := make(map[string]bool) // of so many keys, two may have the same identifier
+	taken := make(map[string]bool) // with so many keys, identifiers may collide
 	for b.Len() < keyring.MaxFile*19/20 {
 		key := keyring.Generate()
 		if !taken[key.ID] {
@@ -253,7 +253,7 @@ func TestLongFile(t *testing.T) {
 	}
 }
 
-// clock is a time that stands still until it is moved.
+// clock is a time that changes only when it is moved.
 type clock struct{ time.Time }
 
 func (c *clock) now() time.Time            { return c.Time }
@@ -262,7 +262,7 @@ func newClock() *clock                     { return &clock{time.Date(2026, 11, 2
 func unknown() string                      { return "s1.00000000.AAAA" }
 func chmod(path string, mode uint32) error { return os.Chmod(path, fs.FileMode(mode)) }
 
-// running returns the file of a server that runs, its ring and its clock.
+// running returns the file of a running server, its ring and its clock.
 func running(t *testing.T) (string, *keyring.Keyring, *clock) {
 	path, k := newFile(t)
 	c := newClock()
@@ -270,13 +270,13 @@ func running(t *testing.T) (string, *keyring.Keyring, *clock) {
 	return path, k, c
 }
 
-// A running server opens what was sealed under a key that another process has
-// added, and reads the file at most once a second for that.
+// A running server opens values sealed under a key that another process has added, and
+// reads the file at most once a second for that.
 func TestOpenFollowsTheFile(t *testing.T) {
 	t.Parallel()
 	path, server, c := running(t)
 	sealed := addKey(t, path).Seal("1")
-	wantOpen(t, server, "1", sealed) // at once: nothing was unknown before
+	wantOpen(t, server, "1", sealed) // at once: no key was unknown before
 
 	sealed = addKey(t, path).Seal("2")
 	wantClosed(t, server, keyring.ErrUnknownKey, sealed)
@@ -288,15 +288,15 @@ func TestOpenFollowsTheFile(t *testing.T) {
 	c.move(time.Second)
 	wantClosed(t, server, keyring.ErrUnknownKey, unknown())
 	sealed = addKey(t, path).Seal("3")
-	c.move(-time.Hour) // a clock that was set back
+	c.move(-time.Hour) // the clock is set back
 	wantOpen(t, server, "3", sealed)
 	if len(server.IDs()) != 4 {
 		t.Errorf("the server has %v", server)
 	}
 }
 
-// A running server seals under the file's first key a second later at most, even
-// when it has met nothing that it could not open.
+// A running server seals under the file's first key within a second, even if it has met
+// no unknown key.
 func TestSealFollowsTheFile(t *testing.T) {
 	t.Parallel()
 	path, server, c := running(t)
@@ -312,8 +312,8 @@ func TestSealFollowsTheFile(t *testing.T) {
 	c.move(1)
 	sealsUnder(renewed)
 
-	// A value under an unknown key brings the new first key along, too, and
-	// sealing does not use up the second for opening.
+	// Opening a value under an unknown key also updates the first key, and sealing
+	// doesn't delay the next read for opening.
 	newest := addKey(t, path)
 	wantOpen(t, server, "y", newest.Seal("y"))
 	sealsUnder(newest.Primary())
@@ -340,8 +340,8 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// A file that can't be read takes no key away, and the reason is told.
-func TestFileGoesBad(t *testing.T) {
+// If the file can't be read, the keys stay, and the error says why.
+func TestUnreadableFileKeepsKeys(t *testing.T) {
 	t.Parallel()
 	good := keyring.Format([]keyring.Key{keyring.Generate()})
 	for _, c := range []struct {
@@ -364,7 +364,7 @@ func TestFileGoesBad(t *testing.T) {
 			}
 			clock.move(time.Second)
 			wantOpen(t, server, "secret", server.Seal("secret"))
-			for range 2 { // the second time it is remembered
+			for range 2 { // the second time the error is remembered
 				_, err := server.Open(unknown())
 				if !errors.Is(err, keyring.ErrUnknownKey) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "00000000") {
 					t.Errorf("got %v", err)
@@ -382,7 +382,7 @@ func TestFileGoesBad(t *testing.T) {
 	}
 }
 
-// A ring goes on reading the same file when the working directory changes.
+// A ring keeps reading the same file after a change of the working directory.
 func TestRelativePath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	k := openFile(t, "keys")

@@ -34,12 +34,12 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// canary is a key whose bytes are known in every spelling: they are all 0xA7.
+// canary returns a key that is easy to find in any encoding: all its bytes are 0xA7.
 func canary() keyring.Key {
 	return keyring.Key{ID: "canary", Secret: [32]byte(bytes.Repeat([]byte{0xa7}, 32))}
 }
 
-// wantSecret expects none of the canary's bytes in a text, and its id.
+// wantSecret checks that a text has the canary's id and none of its bytes.
 func wantSecret(t *testing.T, label, text string) {
 	t.Helper()
 	for _, part := range []string{"a7a7", "a7 a7", "0xa7", `\xa7`, "\xa7", "167", "247", "10100111", "p6en", "§", `\u00a7`} {
@@ -59,8 +59,8 @@ func TestKeyIsNotShown(t *testing.T) {
 	type holder struct{ K keyring.Key }
 	for _, value := range []any{key, &key, []keyring.Key{key}, map[string]keyring.Key{"": key}, holder{key}, newRing(t, key)} {
 		for _, verb := range strings.Fields("%v %+v %#v %s %q %x %X %#x %d %o %b %c %U %e %t %z %10v %-50s") {
-			// A pointer inside a ring is a number, so the ring is printed by the
-			// verbs that a log uses.
+			// fmt prints a pointer inside a ring as a number, so the ring is checked with
+			// the verbs that a log uses.
 			if _, ring := value.(*keyring.Keyring); ring && !strings.Contains("%v %+v %s %q %x %X %10v %-50s", verb) {
 				continue
 			}
@@ -96,7 +96,7 @@ func TestKeyIsNotShown(t *testing.T) {
 	}
 }
 
-// Errors about a key show nothing of it.
+// Errors about a key don't contain it.
 func TestErrorsDoNotShowKeys(t *testing.T) {
 	t.Parallel()
 	key := canary()

@@ -12,16 +12,16 @@ import (
 	"sync/atomic"
 )
 
-// The reasons why a value does not open. Errors name the key, never its bytes
-// and nothing of the value.
+// Why a value can't be opened. Errors name the key, but never contain its bytes or any
+// part of the value.
 var (
-	// ErrUnknownKey means that the key is not in the ring. The text of the
-	// error says which one. It may be there a second later: see [OpenFile].
+	// ErrUnknownKey means that the key isn't in the ring. The error's text names the key.
+	// It may be found a second later: see [OpenFile].
 	ErrUnknownKey = errors.New("keyring: unknown key")
 
-	// ErrCorrupt means that the value was damaged, belongs to another place,
-	// was sealed under another key of the same name, or is no stored value at
-	// all. Trying again does not help.
+	// ErrCorrupt means that the value was damaged, belongs to another place, was sealed
+	// under another key with the same id, or isn't a stored value at all. A retry doesn't
+	// help.
 	ErrCorrupt = errors.New("keyring: corrupt value")
 )
 
@@ -31,29 +31,28 @@ const (
 	sealedLabel  = "formsvc keyring s1"
 )
 
-// encoding refuses unused bits that are not zero, so that a value has one
-// spelling only.
+// encoding rejects unused bits that aren't zero, so that a value has only one encoding.
 //
 //nolint:gochecknoglobals // immutable
 var encoding = base64.RawURLEncoding.Strict()
 
-// A Keyring seals values and opens them. Make it with [New] or [OpenFile]. A nil
-// Keyring and the zero one have no keys: they store plain text. It is safe for
+// A Keyring seals values and opens them. Create it with [New] or [OpenFile]. A nil
+// Keyring and the zero value have no keys: they store plain text. It is safe for
 // concurrent use and must not be copied.
 type Keyring struct {
 	keys atomic.Pointer[keys]
-	file *file // nil when the keys come from elsewhere
+	file *file // nil if the keys aren't from a file
 }
 
-// keys never changes once it is made. It does not hold the keys' bytes.
+// keys is immutable once created. It doesn't hold the keys' bytes.
 type keys struct {
 	ids   []string // the one that seals first
 	aeads map[string]cipher.AEAD
 }
 
-// New returns a Keyring with these keys, of which the first one seals. It fails
-// when there is no key, an id can't stand in a sealed value, a key is all zeros,
-// or two have the same id or the same bytes.
+// New returns a Keyring with these keys; the first one seals. It fails if there is no
+// key, an id can't be part of a sealed value, a key is all zeros, or two keys have the
+// same id or the same bytes.
 func New(ring ...Key) (*Keyring, error) {
 	made, err := makeKeys(ring)
 	if err != nil {
@@ -105,14 +104,14 @@ func newAEAD(secret *[32]byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Seal returns plain in the form that is stored, encrypted under the first key.
-// The context says where the value belongs, such as table, column and row; it is
-// not stored, and [Keyring.Open] needs the same. Without keys the value is plain
-// text, whatever the context.
+// Seal returns plain in its stored form, encrypted under the first key. The context says
+// where the value belongs, such as table, column and row. It isn't stored, and
+// [Keyring.Open] needs the same context. Without keys the value is plain text, whatever
+// the context.
 //
-// A Keyring of [OpenFile] looks into its file first, at most once a second, so
-// that it does not go on sealing under a key that another process has replaced.
-// When the file can't be read it seals under the first key it has.
+// A Keyring of [OpenFile] first reads its file again, at most once a second, so that it
+// doesn't keep sealing under a key that another process has replaced. If the file can't
+// be read, it seals under the first key it has.
 func (k *Keyring) Seal(plain string, context ...string) string {
 	k.follow()
 	current := k.current()
@@ -121,11 +120,11 @@ func (k *Keyring) Seal(plain string, context ...string) string {
 	}
 	id := current.ids[0]
 	var buf [additionalSize]byte
-	sealed := current.aeads[id].Seal(nil, nil, []byte(plain), appendAdditional(buf[:0], id, context)) //nolint:gosec // it makes its nonce itself
+	sealed := current.aeads[id].Seal(nil, nil, []byte(plain), appendAdditional(buf[:0], id, context)) //nolint:gosec // Seal creates the nonce
 	return sealedPrefix + id + "." + encoding.EncodeToString(sealed)
 }
 
-// Open returns the plain text of a value that [Keyring.Seal] made for the same
+// Open returns the plain text of a value that [Keyring.Seal] sealed with the same
 // context, with or without keys. It fails with [ErrUnknownKey] or [ErrCorrupt].
 func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 	if plain, ok := strings.CutPrefix(sealed, plainPrefix); ok {
@@ -140,7 +139,7 @@ func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 		return "", err
 	}
 	ciphertext, err := encoding.DecodeString(body)
-	// Decoding skips line ends.
+	// The length is checked because decoding skips line breaks.
 	if err != nil || len(body) != encoding.EncodedLen(len(ciphertext)) {
 		return "", fmt.Errorf("%w: not base64url", ErrCorrupt)
 	}
@@ -152,7 +151,7 @@ func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 	return string(plain), nil
 }
 
-// Primary returns the id of the key that seals, or "" when there is none.
+// Primary returns the id of the key that seals, or "" if there is none.
 func (k *Keyring) Primary() string {
 	if current := k.current(); current != nil {
 		return current.ids[0]
@@ -160,7 +159,7 @@ func (k *Keyring) Primary() string {
 	return ""
 }
 
-// IDs returns the ids of the keys, the one that seals first.
+// IDs returns the ids of the keys, that of the sealing key first.
 func (k *Keyring) IDs() []string {
 	if current := k.current(); current != nil {
 		return slices.Clone(current.ids)
@@ -168,14 +167,14 @@ func (k *Keyring) IDs() []string {
 	return nil
 }
 
-// String names the keys.
+// String returns the ids of the keys.
 func (k *Keyring) String() string {
 	return "keyring(" + strings.Join(k.IDs(), ", ") + ")"
 }
 
-// KeyID returns the id of the key that sealed a stored value, or "" when the
-// value is plain. It fails with [ErrCorrupt] when it is neither. It does not say
-// whether the value opens.
+// KeyID returns the id of the key that sealed a stored value, or "" if the value is plain
+// text. It fails with [ErrCorrupt] if it is neither. It doesn't check whether the value
+// can be opened.
 func KeyID(sealed string) (id string, err error) {
 	if strings.HasPrefix(sealed, plainPrefix) {
 		return "", nil
@@ -184,12 +183,12 @@ func KeyID(sealed string) (id string, err error) {
 	return id, err
 }
 
-// split takes a sealed value apart. An id that it returns can be shown: what is
-// not shaped like one might be anything, even a secret.
+// split splits a sealed value. The returned id is safe to show. Text without the form of
+// an id is never returned, because it might be a secret.
 func split(sealed string) (id, body string, err error) {
 	rest, ok := strings.CutPrefix(sealed, sealedPrefix)
 	if !ok {
-		return "", "", fmt.Errorf("%w: not in a form that is known", ErrCorrupt)
+		return "", "", fmt.Errorf("%w: in an unknown form", ErrCorrupt)
 	}
 	id, body, ok = strings.Cut(rest, ".")
 	if !ok || !validID(id) {
@@ -213,11 +212,11 @@ func (k *Keyring) key(id string) cipher.AEAD {
 	return nil
 }
 
-// additionalSize has room for the additional data of a store's values.
+// additionalSize is enough for the additional data of a store's values.
 const additionalSize = 192
 
-// appendAdditional appends what a sealed value is bound to. Lengths keep lists
-// apart whose texts are the same when put together.
+// appendAdditional appends the additional data of a sealed value. The lengths keep lists
+// apart whose concatenated texts are equal.
 func appendAdditional(dst []byte, id string, context []string) []byte {
 	dst = appendText(appendText(dst, sealedLabel), id)
 	for _, text := range context {

@@ -40,7 +40,7 @@ func wantOpen(tb testing.TB, k *keyring.Keyring, want, sealed string, context ..
 	}
 }
 
-// wantClosed expects that a value does not open, for a reason.
+// wantClosed checks that opening a value fails for that reason.
 func wantClosed(tb testing.TB, k *keyring.Keyring, reason error, sealed string, context ...string) {
 	tb.Helper()
 	got, err := k.Open(sealed, context...)
@@ -73,7 +73,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestSealIsNeverTheSameTwice(t *testing.T) {
+func TestSealsOfOneValueDiffer(t *testing.T) {
 	t.Parallel()
 	k := newRing(t, keyring.Generate())
 	nonces := make(map[string]bool)
@@ -86,8 +86,8 @@ func TestSealIsNeverTheSameTwice(t *testing.T) {
 	}
 }
 
-// Without keys values are plain; a ring opens them and seals them.
-func TestPlain(t *testing.T) {
+// Without keys values are plain text; a ring with keys opens them and seals them again.
+func TestPlainValuesOpenAndAreSealedAgain(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t, keyring.Generate())
 	for _, k := range []*keyring.Keyring{nil, {}} {
@@ -109,8 +109,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// A value opens only where it was sealed.
-func TestMoved(t *testing.T) {
+// A value opens only with the context it was sealed with.
+func TestMovedValueDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	k := newRing(t, keyring.Generate())
 	contexts := [][]string{
@@ -130,7 +130,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-func TestWrongRing(t *testing.T) {
+func TestValueDoesNotOpenWithOtherRing(t *testing.T) {
 	t.Parallel()
 	first, second := keyring.Generate(), keyring.Generate()
 	sealed := newRing(t, first).Seal("secret", "row")
@@ -144,15 +144,15 @@ func TestWrongRing(t *testing.T) {
 	second.ID = first.ID
 	wantClosed(t, newRing(t, second), keyring.ErrCorrupt, sealed, "row")
 
-	// The id is bound too: the same bytes under another name don't do.
+	// The id is bound, too: the same bytes with another id don't open it.
 	renamed := first
 	renamed.ID = "renamed"
 	_, body, _ := strings.Cut(sealed[len("s1."):], ".")
 	wantClosed(t, newRing(t, renamed), keyring.ErrCorrupt, "s1.renamed."+body, "row")
 }
 
-// No bit of a value can change, and nothing can be added or left out.
-func TestDamaged(t *testing.T) {
+// A value with any bit changed, or anything added or removed, doesn't open.
+func TestDamagedValueDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	k := newRing(t, keyring.Generate())
 	for _, plain := range []string{"", "a", "ab", "whsec_0123456789"} {
@@ -179,8 +179,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// What is in no known form is an error that shows nothing of it.
-func TestUnknownForm(t *testing.T) {
+// The error for a value in an unknown form contains nothing of it.
+func TestErrorOfUnknownFormShowsNothing(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t, keyring.Generate())
 	for _, value := range []string{
@@ -199,8 +199,8 @@ func TestUnknownForm(t *testing.T) {
 	}
 }
 
-// The values were made with Python's "cryptography" from the description in the
-// package's documentation: the stored form must never change.
+// The values were made with Python's "cryptography" from the package's documentation. The
+// stored form must never change.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	k := newRing(t, fixedKey())
@@ -213,7 +213,7 @@ func TestGolden(t *testing.T) {
 	wantOpen(t, k, "", "s1.f8399b52.oKGio6SlpqeoqaqrgX6PhnDzT7d7JJdNU-5e7w")
 }
 
-// What Seal makes opens by the description alone.
+// A sealed value can be opened with only what the documentation says.
 func TestSealAsDescribed(t *testing.T) {
 	t.Parallel()
 	key := fixedKey()
@@ -288,7 +288,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-func TestConcurrently(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	path, k := newFile(t)
 	var wg sync.WaitGroup

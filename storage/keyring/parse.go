@@ -8,14 +8,13 @@ import (
 	"unicode"
 )
 
-// Parse reads keys from the text of a file or of an environment variable. They
-// are separated by commas, white space or line ends; a "#" starts a comment that
-// goes to the end of the line. Each key is 32 bytes as 64 hexadecimal digits, or
-// in base64, of the standard or the URL alphabet, padded or not. Its id is
-// computed from the bytes, as that of [Generate] is.
+// Parse reads keys from the text of a file or an environment variable. They are separated
+// by commas, white space or line breaks; a "#" starts a comment that ends with the line.
+// Each key is 32 bytes as 64 hex digits, or in base64 with the standard or the URL
+// alphabet, padded or not. Its id is computed from the bytes, as by [Generate].
 //
-// It fails when there is no key or one is malformed. The error says which one
-// and in which line, counting from 1, and nothing of the text.
+// It fails if there is no key or one is malformed. The error names the key's number and
+// line, counting from 1, and contains nothing of the text.
 func Parse(text string) ([]Key, error) {
 	ring, err := parse(text)
 	if err != nil {
@@ -47,8 +46,8 @@ func parse(text string) ([]Key, error) {
 
 func separates(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
-// parseSecret tells hexadecimal from base64 by the length. The errors of the
-// decoders are not passed on, since they show what is wrong.
+// parseSecret tells hex from base64 by the length. It doesn't return the decoders'
+// errors, because they quote the text.
 func parseSecret(word string) (secret [32]byte, err error) {
 	var b []byte
 	switch len(word) {

@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 		{"commas and spaces", " ,\t" + hexed + " , ,\u00a0" + url + ",", two, ""},
 		{"lines", "\r\n" + hexed + "\r\n" + url + "\r\n", two, ""},
 		{"comments", "# head, " + url + "\n" + hexed + "# first\n#\n" + std + " # " + hexed, two, ""},
-		{"the same twice", hexed + "," + based, []string{hexed, hexed}, ""}, // New refuses them
+		{"the same twice", hexed + "," + based, []string{hexed, hexed}, ""}, // New rejects them
 
 		{"empty", "", nil, "there is no key"},
 		{"white space", " \n,\n", nil, "there is no key"},
@@ -111,7 +111,7 @@ func FuzzParse(f *testing.F) {
 
 func FuzzOpen(f *testing.F) {
 	k := newRing(f, fixedKey())
-	// Made elsewhere, since every process that fuzzes must have the same.
+	// A constant, since every process that fuzzes needs the same value.
 	const genuine = "s1.f8399b52.oKGio6SlpqeoqaqryrReFJjBdezMhaSr7cyjvtp2zwzZeg"
 	wantOpen(f, k, "secret", genuine, "row")
 	f.Add(genuine, "row")

@@ -20,8 +20,8 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// helperEnv makes the test binary do a piece of work instead of the tests:
-// "open" or "add", a number of times, the umask in octal, a path.
+// helperEnv makes the test binary run a helper instead of the tests: "open" or "add", the
+// number of times, the umask in octal, and a path.
 const helperEnv = "KEYRING_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// help waits until its standard input ends, so that several helpers start
-// together, and prints the first key after each piece of work.
+// help waits until its standard input is closed, so that several helpers start at once,
+// and prints the first key after each call.
 func help(work []string) error {
 	times, err := strconv.Atoi(work[1])
 	if err != nil {
@@ -61,7 +61,7 @@ func help(work []string) error {
 	return nil
 }
 
-// A helper is a process that works on a file of keys.
+// A helper is a process that works on a key file.
 type helper struct {
 	cmd  *exec.Cmd
 	in   io.Closer
@@ -72,7 +72,7 @@ type helper struct {
 func newHelper(t *testing.T, work string, times int, umask fs.FileMode, path string) *helper {
 	t.Helper()
 	h := &helper{cmd: exec.CommandContext(t.Context(), os.Args[0]), fail: new(strings.Builder)}
-	// The race detector would have each process sleep a second before it ends.
+	// With the race detector each process would sleep for a second at its end.
 	h.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", fmt.Sprintf("%s=%s %d %o %s", helperEnv, work, times, umask, path))
 	h.cmd.Stderr = h.fail
 	in, err := h.cmd.StdinPipe()
@@ -90,7 +90,7 @@ func newHelper(t *testing.T, work string, times int, umask fs.FileMode, path str
 	return h
 }
 
-// finish lets a helper work and returns what it printed.
+// finish starts a helper's work and returns what it prints.
 func (h *helper) finish(t *testing.T) []string {
 	t.Helper()
 	_ = h.in.Close()
@@ -104,8 +104,8 @@ func (h *helper) finish(t *testing.T) []string {
 	return ids
 }
 
-// together lets goroutines and processes do the same work at the same time and
-// returns the first keys that they saw.
+// together has goroutines and processes do the same work at once and returns the first
+// keys that they saw.
 func together(t *testing.T, path, work string, times int) []string {
 	t.Helper()
 	do := map[string]func(string) (*keyring.Keyring, error){"open": keyring.OpenFile, "add": keyring.AddKey}[work]
@@ -140,7 +140,7 @@ func together(t *testing.T, path, work string, times int) []string {
 	return ids
 }
 
-func TestCreateTogether(t *testing.T) {
+func TestConcurrentCreates(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		path := filepath.Join(t.TempDir(), "keys")
@@ -152,7 +152,7 @@ func TestCreateTogether(t *testing.T) {
 	}
 }
 
-func TestAddTogether(t *testing.T) {
+func TestConcurrentAdds(t *testing.T) {
 	t.Parallel()
 	path, first := newFile(t)
 	ids := together(t, path, "add", 5)
@@ -168,8 +168,8 @@ func TestAddTogether(t *testing.T) {
 	wantNames(t, path, "keys")
 }
 
-// A process that is killed while it adds keys leaves a file that is whole, with
-// every key that it has told of, and does not keep others from adding one.
+// A process killed while it adds keys leaves a complete file, with every key it has
+// reported. Others can still add keys.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	path, first := newFile(t)
@@ -201,15 +201,14 @@ func TestKilled(t *testing.T) {
 	wantNames(t, path, "keys")
 }
 
-// The file is its owner's alone whatever the umask, and stays as it is when a
-// key is added.
-func TestModes(t *testing.T) {
+// Only the owner can use the file, whatever the umask, and adding a key keeps its mode.
+func TestFileStaysPrivate(t *testing.T) {
 	t.Parallel()
 	for _, umask := range []fs.FileMode{0, 0o022, 0o077, 0o177, 0o777} {
 		path := filepath.Join(t.TempDir(), "keys")
 		newHelper(t, "open", 1, umask, path).finish(t)
 		for _, mode := range []fs.FileMode{0o600, 0o400, 0o700} {
-			if mode != 0o600 { // as OpenFile makes it
+			if mode != 0o600 { // as OpenFile creates it
 				if err := os.Chmod(path, mode); err != nil {
 					t.Fatal(err)
 				}
@@ -231,12 +230,12 @@ func wantMode(t *testing.T, path string, want fs.FileMode) {
 	}
 }
 
-// A key that root adds does not lock the owner of the file out.
-func TestOwnerStays(t *testing.T) {
+// If root adds a key, the owner of the file can still read it.
+func TestAddKeyKeepsOwner(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	uid, gid := os.Getuid(), os.Getgid()
-	if uid == 0 { // others can't give files away
+	if uid == 0 { // only root can change a file's owner
 		uid, gid = 12_345, 23_456
 	}
 	if err := os.Chown(path, uid, gid); err != nil {
@@ -252,7 +251,7 @@ func TestOwnerStays(t *testing.T) {
 	}
 }
 
-// A symbolic link goes on leading to the file.
+// A symbolic link still leads to the file.
 func TestSymlink(t *testing.T) {
 	t.Parallel()
 	path, first := newFile(t)
@@ -274,7 +273,7 @@ func TestSymlink(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestOpenFileRefuses(t *testing.T) {
 	t.Parallel()
 	good := keyring.Format([]keyring.Key{keyring.Generate()})
 	file := func(text string, mode fs.FileMode) func(*testing.T, string) {

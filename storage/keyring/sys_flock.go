@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// flock waits until no other open file has the lock, and takes it.
+// flock waits until no other open file has the lock, and acquires it.
 func flock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)

@@ -116,6 +116,16 @@ func (s *Store) Accounts(ctx context.Context) ([]formsvc.Account, error) {
 	return list(&s.accounts, func(a *account) formsvc.Account { return a.Account }), nil
 }
 
+// usableKeys counts the keys that are neither revoked nor expired.
+func (a *account) usableKeys(at time.Time) (n int) {
+	for _, k := range a.keys.rows {
+		if k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || k.ExpiresAt.After(at)) {
+			n++
+		}
+	}
+	return n
+}
+
 // CreateKey implements [formsvc.KeyStore].
 func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.Change) error {
 	if err := checkKey(&key); err != nil {
@@ -131,6 +141,9 @@ func (s *Store) CreateKey(ctx context.Context, key formsvc.Key, change formsvc.C
 	}
 	if s.keys[key.Hash] != nil {
 		return formsvc.ErrConflict
+	}
+	if change.Limit > 0 && a.usableKeys(key.CreatedAt) >= change.Limit {
+		return formsvc.ErrLimit
 	}
 	if err := s.admit(&change); err != nil {
 		return err

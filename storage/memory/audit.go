@@ -10,8 +10,8 @@ import (
 
 func (s *Store) append(a *formsvc.AuditEntry) {
 	s.audited[a.ID] = true
-	if row, ok := s.accounts.get(a.AccountID); ok { // it may be in the making
-		_ = row.audit.add(a.ID, new(copyAudit(a))) // it was looked for
+	if row, ok := s.accounts.get(a.AccountID); ok { // the account may be created in the same change
+		_ = row.audit.add(a.ID, new(copyAudit(a))) // admit has checked that the ID is new
 	}
 }
 
@@ -27,7 +27,7 @@ func (s *Store) Note(ctx context.Context, change formsvc.Change) error {
 		}
 	}
 	if len(change.Events) > 0 {
-		return fmt.Errorf("memory: events that belong to no record: %w", formsvc.ErrInvalid)
+		return fmt.Errorf("memory: the events belong to no record: %w", formsvc.ErrInvalid)
 	}
 	if err := s.admit(&change); err != nil {
 		return err

@@ -21,6 +21,9 @@ func (s *Store) CreateCampaign(ctx context.Context, c formsvc.Campaign, change f
 	if err != nil {
 		return err
 	}
+	if change.Limit > 0 && len(a.campaigns.ids) >= change.Limit {
+		return formsvc.ErrLimit
+	}
 	if err := s.admit(&change); err != nil {
 		return err
 	}
@@ -84,9 +87,10 @@ func (s *Store) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc
 	if finds := q.Finds(); finds != nil {
 		match = func(row *campaign) bool { return finds(row.Title) }
 	}
-	return page(&a.campaigns, q.Page, match, func(row *campaign) formsvc.Campaign {
+	list := page(&a.campaigns, q.Page, match, func(row *campaign) formsvc.Campaign {
 		return copyCampaign(&row.Campaign)
-	}), nil
+	})
+	return cutAt(list, q.Page, (*formsvc.Campaign).Size), nil
 }
 
 // campaign returns a campaign of an account. The caller holds s.mu.

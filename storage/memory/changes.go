@@ -4,8 +4,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// admit returns why the change can't commit, or nil: a unit asks before it changes
-// anything. That a key is taken comes before everything else. The caller holds s.mu.
+// admit returns why the change can't commit, or nil. Call it before changing anything.
+// That an idempotency key is taken comes before every other error. The caller holds s.mu.
 func (s *Store) admit(change *formsvc.Change) error {
 	if r := change.Idempotency; r != nil {
 		if err := checkRecord(r); err != nil {
@@ -26,7 +26,7 @@ func (s *Store) admit(change *formsvc.Change) error {
 	return s.checkEvents(change.Events)
 }
 
-// apply writes a change that was admitted. The caller holds s.mu.
+// apply writes an admitted change. The caller holds s.mu.
 func (s *Store) apply(change *formsvc.Change) {
 	if r := change.Idempotency; r != nil {
 		s.remember(r)
@@ -37,7 +37,7 @@ func (s *Store) apply(change *formsvc.Change) {
 	s.raise(change.Events)
 }
 
-// decided runs a function that decides a unit, nil for an empty change.
+// decided runs a decide function; nil returns an empty change.
 func decided[T any](of T, decide func(T) (formsvc.Change, error)) (formsvc.Change, error) {
 	if decide == nil {
 		return formsvc.Change{}, nil

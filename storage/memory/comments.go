@@ -44,7 +44,7 @@ func (s *Store) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.P
 	if err != nil {
 		return formsvc.Page[formsvc.Comment]{}, err
 	}
-	return page(&r.comments, q.Page, nil, copyComment), nil
+	return cutAt(page(&r.comments, q.Page, nil, copyComment), q.Page, (*formsvc.Comment).Size), nil
 }
 
 func copyComment(comment *formsvc.Comment) formsvc.Comment {

@@ -71,7 +71,7 @@ func (s *Store) Redeliver(
 	return copyDelivery(d), nil
 }
 
-// redeliver makes a delivery due at that time, one that is done as a replay.
+// redeliver makes a delivery due at that time. A finished one becomes a replay.
 func (e *endpoint) redeliver(d *queued, at time.Time) {
 	if d.State == formsvc.DeliveryPending {
 		e.unwait(d)
@@ -173,8 +173,7 @@ func (s *Store) QueueStats(ctx context.Context, q formsvc.QueueQuery) (formsvc.Q
 	return stats, nil
 }
 
-// delivery returns a delivery of an account and where it goes. The caller holds
-// s.mu.
+// delivery returns a delivery of an account and its webhook. The caller holds s.mu.
 func (s *Store) delivery(key formsvc.DeliveryKey) (*endpoint, *queued, error) {
 	a, err := s.account(key.AccountID)
 	if err != nil {
@@ -188,7 +187,7 @@ func (s *Store) delivery(key formsvc.DeliveryKey) (*endpoint, *queued, error) {
 	return nil, nil, formsvc.ErrNotFound
 }
 
-// put queues a delivery of the event, due when the event was made.
+// put queues a delivery of the event, due when the event was created.
 func (e *endpoint) put(event *event, kind delivery.Kind) *queued {
 	d := e.newDelivery(&event.Event)
 	d.kind = kind
@@ -205,7 +204,7 @@ func (e *endpoint) newDelivery(event *formsvc.Event) *queued {
 	}}
 }
 
-// wait puts a pending delivery where it belongs by its new due time.
+// wait files a pending delivery by its new due time.
 func (e *endpoint) wait(d *queued, due time.Time) {
 	d.DueAt = kept(due)
 	waiting := e.waiting[d.kind]

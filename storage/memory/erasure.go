@@ -34,7 +34,7 @@ func (s *Store) Erase(ctx context.Context, e formsvc.Erasing, change formsvc.Cha
 	return f.erased(), nil
 }
 
-// found is what an erasure finds, each record once.
+// found has the records that an erasure removes, each once.
 type found struct {
 	responses  []*response
 	signatures []*formsvc.Signature
@@ -44,7 +44,7 @@ type found struct {
 	records    []*formsvc.IdempotencyRecord
 }
 
-// find finds what is to go in an account. The caller holds s.mu.
+// find finds the records of an account to remove. The caller holds s.mu.
 func (s *Store) find(a *account, e *formsvc.Erasing) found {
 	f := found{deliveries: make(map[*event][]*queued)}
 	gone := make(map[formsvc.ResponseKey]bool)
@@ -78,17 +78,21 @@ func (s *Store) find(a *account, e *formsvc.Erasing) found {
 	}
 	text := formsvc.FoldEmail(e.AnswersWith)
 	for _, r := range s.records {
-		if r.AccountID != a.ID || r.ResponseID == "" || r.Status == http.StatusGone {
+		if r.AccountID != a.ID || r.Status == http.StatusGone {
 			continue
 		}
-		if about[r.ResponseID] || slices.Contains(e.AnswersOf, r.ResponseID) && strings.Contains(formsvc.FoldEmail(string(r.Body)), text) {
+		asked := e.Refusals && r.Status >= http.StatusBadRequest
+		if r.ResponseID != "" {
+			asked = slices.Contains(e.AnswersOf, r.ResponseID)
+		}
+		if about[r.ResponseID] || asked && strings.Contains(formsvc.FoldEmail(string(r.Body)), text) {
 			f.records = append(f.records, r)
 		}
 	}
 	return f
 }
 
-// removeFound removes what was found. The caller holds s.mu.
+// removeFound removes the records found. The caller holds s.mu.
 func (s *Store) removeFound(a *account, f *found) {
 	for _, r := range f.responses {
 		s.remove(r)
@@ -106,7 +110,7 @@ func (s *Store) removeFound(a *account, f *found) {
 	}
 }
 
-// erased counts what was found.
+// erased counts the records found.
 func (f *found) erased() formsvc.Erased {
 	var out formsvc.Erased
 	out.Responses, out.Signatures, out.Events = len(f.responses), len(f.signatures), len(f.events)

@@ -10,8 +10,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// checkEvents returns an error when the events can't be raised: a unit asks
-// before it changes anything. The caller holds s.mu.
+// checkEvents returns an error if the events can't be raised. Call it before changing
+// anything. The caller holds s.mu.
 func (s *Store) checkEvents(events []formsvc.Event) error {
 	seen := make(map[formsvc.ID]bool, len(events))
 	for i := range events {
@@ -32,8 +32,8 @@ func (s *Store) checkEvents(events []formsvc.Event) error {
 	return nil
 }
 
-// raise keeps the events and puts a delivery of each, due at once, in the queue
-// of every webhook that listens. The caller holds s.mu.
+// raise stores the events and queues a delivery of each, due at once, for every webhook
+// that listens. The caller holds s.mu.
 func (s *Store) raise(events []formsvc.Event) {
 	for i := range events {
 		e := s.keep(&events[i])
@@ -46,7 +46,7 @@ func (s *Store) raise(events []formsvc.Event) {
 	}
 }
 
-// keep adds an event to those of its account.
+// keep stores an event with its account.
 func (s *Store) keep(in *formsvc.Event) *event {
 	s.commits++
 	e := &event{Event: copyEvent(in), position: s.commits}
@@ -56,8 +56,8 @@ func (s *Store) keep(in *formsvc.Event) *event {
 	return e
 }
 
-// Events implements [formsvc.EventStore]. One mutex puts all units in an order:
-// a position is the number of an event in it.
+// Events implements [formsvc.EventStore]. One mutex orders all changes, and a position is
+// an event's number in that order.
 func (s *Store) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
 	if err := s.enter(ctx); err != nil {
 		return formsvc.EventPage{}, err
@@ -81,7 +81,7 @@ func (a *account) after(p formsvc.EventPosition) []*event {
 	return a.events[start:]
 }
 
-// pageOf returns what is asked for of the events after q.After.
+// pageOf returns the wanted events after q.After, up to the limits of q.
 func pageOf(events []*event, q formsvc.EventQuery) formsvc.EventPage {
 	q = q.Clamped()
 	page := formsvc.EventPage{Next: q.After}
@@ -100,8 +100,8 @@ func pageOf(events []*event, q formsvc.EventQuery) formsvc.EventPage {
 	return page
 }
 
-// wanted reports whether an event is of the campaign and of one of the types, where
-// nothing means all, and no test.
+// wanted reports whether an event is of the campaign and of one of the types, and isn't a
+// test. An empty campaign or list means all.
 func wanted(e *event, campaign formsvc.ID, types []formsvc.EventType) bool {
 	return !e.Test && (campaign == "" || campaign == e.CampaignID) && (len(types) == 0 || slices.Contains(types, e.Type))
 }
@@ -156,8 +156,8 @@ func (s *Store) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 	return b.events, nil
 }
 
-// bounded is a list of events with a bound for their number, and one for the bytes
-// of their payloads that the first may exceed.
+// bounded is a list of events with a limit for their number, and one for the bytes of
+// their payloads that the first event may exceed.
 type bounded struct {
 	limit, bytes int
 	events       []formsvc.Event
@@ -173,8 +173,8 @@ func (b *bounded) add(e *formsvc.Event) bool {
 	return true
 }
 
-// forget removes an event with all that belongs to it, and returns how many
-// rows that were.
+// forget removes an event with everything that belongs to it, and returns the number of
+// records removed.
 func (s *Store) forget(a *account, e *event) int {
 	delete(s.events, e.ID)
 	rows := 1

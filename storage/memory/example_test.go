@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
-// A service for tests: everything works, and nothing is left.
+// Run a service in a test: everything works, and nothing is left afterwards.
 func Example() {
 	ctx := context.Background()
 	store := memory.New()

@@ -99,8 +99,7 @@ func (s *Store) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, e
 	return unknown, nil
 }
 
-// unknown returns those of the identifiers that name no file. The caller holds
-// s.mu.
+// unknown returns the identifiers that no file has. The caller holds s.mu.
 func (s *Store) unknown(ids []formsvc.ID) []formsvc.ID {
 	var unknown []formsvc.ID
 	for _, id := range ids {

@@ -1,7 +1,6 @@
-// Package memory keeps everything of a service in memory. It is for tests, for
-// trying things out, and for reading: it says in plain maps and slices what
-// [formsvc.Store] and [delivery.Queue] ask of every store. What it keeps is gone
-// with the process.
+// Package memory keeps all data of a service in memory. It is for tests, for trials, and
+// as a reference: it implements in plain maps and slices what [formsvc.Store] and
+// [delivery.Queue] ask of every store. Its data is lost when the process ends.
 package memory
 
 import (
@@ -14,19 +13,18 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A Store is a [formsvc.Store] and a [delivery.Queue] without durability. Make
-// it with [New]. It is safe for concurrent use; one mutex makes every method
-// one unit. The functions that decide an update run while it is held, so they
-// must not call the store.
+// A Store is a [formsvc.Store] and a [delivery.Queue] without durability. Create it with
+// [New]. It is safe for concurrent use; one mutex makes every method atomic. Functions
+// that decide an update run while the mutex is held, so they must not call the store.
 type Store struct {
 	identity  formsvc.ID
 	mu        sync.Mutex
 	accounts  table[*account]
-	names     map[string]*account // the accounts by name
+	names     map[string]*account // accounts by name
 	keys      map[[sha256.Size]byte]*formsvc.Key
 	endpoints table[*endpoint] // the webhooks of all accounts
 	events    map[formsvc.ID]*event
-	commits   int64                   // the position of the newest event
+	commits   int64                   // position of the newest event
 	files     table[*formsvc.File]    // of all accounts
 	barred    map[formsvc.ID]bool     // identifiers that no file may have
 	comments  table[*formsvc.Comment] // of all accounts, like the next
@@ -38,7 +36,7 @@ type Store struct {
 	sessions  table[*formsvc.Session]
 
 	closed chan struct{}
-	wake   chan struct{} // holds one token while there may be new work
+	wake   chan struct{} // holds one token while there may be new work for Wait
 }
 
 var (
@@ -46,14 +44,14 @@ var (
 	_ delivery.Queue = (*Store)(nil)
 )
 
-// An account holds what belongs to it, so that whoever looks inside one account
-// can't find anything of another.
+// An account holds its records, so that a look-up in one account can't find anything of
+// another.
 type account struct {
 	formsvc.Account
 	keys       table[*formsvc.Key]
 	campaigns  table[*campaign]
 	webhooks   table[*endpoint]
-	references map[string]bool // those that are taken
+	references map[string]bool // references that are taken
 	events     []*event        // in the order of their positions
 	notices    table[*notice]  // by delivery
 	audit      table[*formsvc.AuditEntry]
@@ -71,7 +69,7 @@ type response struct {
 	signatures table[*formsvc.Signature]
 }
 
-// An event is kept with its place among all events.
+// An event is stored with its position among all events.
 type event struct {
 	formsvc.Event
 	position int64
@@ -81,15 +79,15 @@ type event struct {
 type endpoint struct {
 	formsvc.Webhook
 	deliveries table[*queued]
-	waiting    [kinds][]*queued // the pending ones by kind, those in an attempt included, by DueAt
+	waiting    [kinds][]*queued // pending deliveries by kind, including those in an attempt, by DueAt
 	digest     digest
 }
 
-// kinds is how many a [delivery.Kind] has.
+// kinds is the number of values of [delivery.Kind].
 const kinds = 3
 
-// A queued is a delivery with its claim. While it is claimed, DueAt is the end
-// of the lease: the next attempt may start then, unless this one is finished.
+// A queued is a delivery with its claim. While it is claimed, DueAt is the end of the
+// lease: unless the attempt is finished, the next one may start then.
 type queued struct {
 	formsvc.Delivery
 	kind  delivery.Kind
@@ -99,20 +97,20 @@ type queued struct {
 
 func (d *queued) claimed() bool { return !d.SendingSince.IsZero() }
 
-// A notice also knows who is about to pass it on.
+// A notice is stored with the lease of its claim.
 type notice struct {
 	formsvc.Notice
 	noted bool
-	until time.Time // the end of the lease; zero when nobody ever had one
+	until time.Time // end of the lease; zero if it was never claimed
 }
 
-// A digest is what a webhook's owner was not told of yet.
+// A digest has the failures that a webhook's owner hasn't been told of.
 type digest struct {
-	untold   []formsvc.Notice // in the order in which they were recorded
+	untold   []formsvc.Notice // in the order they were recorded
 	claimed  bool
 	lease    int64
-	until    time.Time // the end of the lease
-	finished time.Time // when the last one was sent; zero when none was
+	until    time.Time // end of the lease
+	finished time.Time // when the last digest was sent; zero if none was
 }
 
 // New returns an empty store.
@@ -131,9 +129,8 @@ func New() *Store {
 	}
 }
 
-// Close ends the store's use: every other method fails with
-// [formsvc.ErrStoreClosed] from then on, and waits in progress end so. Closing
-// again does nothing. The error is always nil.
+// Close makes every other method fail with [formsvc.ErrStoreClosed], and ends Waits under
+// way with that error. Closing again does nothing. The error is always nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,10 +158,10 @@ func (s *Store) isClosed() bool {
 	}
 }
 
-// enter begins a unit. When it returns nil, the caller has to unlock s.mu.
+// enter begins a call. If it returns nil, the caller has to unlock s.mu.
 func (s *Store) enter(ctx context.Context) error {
 	s.mu.Lock()
-	err := ctx.Err() // asked with the lock held: it may have ended while the unit waited
+	err := ctx.Err() // with the lock held: ctx may have ended while the call waited
 	if s.isClosed() {
 		err = formsvc.ErrStoreClosed
 	}
@@ -174,7 +171,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return err
 }
 
-// kept returns t as it is kept: in UTC, cut to microseconds.
+// kept returns t as stored: in UTC, truncated to microseconds.
 func kept(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

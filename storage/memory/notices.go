@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// notice keeps that a delivery failed for the last time. The caller holds s.mu.
+// notice records that a delivery failed permanently. The caller holds s.mu.
 func (s *Store) notice(e *endpoint, d *queued) {
 	last := d.Log[len(d.Log)-1]
 	n := formsvc.Notice{
@@ -19,7 +19,7 @@ func (s *Store) notice(e *endpoint, d *queued) {
 		Attempts: d.Attempts, Status: last.Status, Error: last.Error, At: d.UpdatedAt,
 	}
 	e.digest.untold = append(e.digest.untold, n)
-	_ = s.accounts.rows[n.AccountID].notices.add(d.ID, &notice{Notice: n}) // there is none yet: it is no replay
+	_ = s.accounts.rows[n.AccountID].notices.add(d.ID, &notice{Notice: n}) // there is none yet: the delivery isn't a replay
 }
 
 // Notices implements [formsvc.EventStore].
@@ -69,8 +69,8 @@ func (s *Store) Failures(ctx context.Context, now, until time.Time, limit int) (
 	return failures, nil
 }
 
-// host returns the host and port of a webhook's URL, or nothing when the webhook
-// was deleted. The caller holds s.mu.
+// host returns the host and port of a webhook's URL, or "" if the webhook was deleted.
+// The caller holds s.mu.
 func (s *Store) host(webhook formsvc.ID) string {
 	e, ok := s.endpoints.get(webhook)
 	if !ok {
@@ -120,8 +120,8 @@ func (s *Store) ClaimDigests(
 	return digests, nil
 }
 
-// due reports whether there is something to tell, nobody is about to, and
-// nobody did for so long.
+// due reports whether there are failures to report, no lease is held, and the last digest
+// is long enough ago.
 func (d *digest) due(now time.Time, every time.Duration) bool {
 	if len(d.untold) == 0 || d.claimed && d.until.After(now) {
 		return false
@@ -129,7 +129,7 @@ func (d *digest) due(now time.Time, every time.Duration) bool {
 	return d.finished.IsZero() || !d.finished.Add(every).After(now)
 }
 
-// sumUp returns the digest of all failures that are not told yet.
+// sumUp returns the digest of all failures that no digest has reported.
 func (e *endpoint) sumUp(contact string) formsvc.Digest {
 	byTime := func(a, b formsvc.Notice) int { return a.At.Compare(b.At) }
 	last := slices.MaxFunc(e.digest.untold, byTime)
@@ -140,9 +140,8 @@ func (e *endpoint) sumUp(contact string) formsvc.Digest {
 	}
 }
 
-// FinishDigest implements [formsvc.EventStore]. What failed since the digest
-// was claimed is left for the next one. When the webhook was deleted, so was its
-// lease.
+// FinishDigest implements [formsvc.EventStore]. Failures since the claim are left to the
+// next digest. If the webhook was deleted, its lease was deleted with it.
 func (s *Store) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
 	if err := s.enter(ctx); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Prune implements [formsvc.MaintenanceStore]. Nothing is left of deleted webhooks
-// but notices, which go with their events.
+// Prune implements [formsvc.MaintenanceStore]. Of deleted webhooks only notices are left,
+// which are deleted with their events.
 func (s *Store) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
 	if err := s.enter(ctx); err != nil {
 		return 0, err
@@ -60,7 +60,7 @@ func (s *Store) pruneRecords(before time.Time, limit int) int {
 	return len(old)
 }
 
-// pruneMap deletes at most limit entries that are old, and returns how many.
+// pruneMap deletes up to limit old entries, and returns how many.
 func pruneMap[K comparable, V any](m map[K]V, limit int, old func(K, V) bool) (n int) {
 	for key, value := range m {
 		if n < limit && old(key, value) {
@@ -71,7 +71,7 @@ func pruneMap[K comparable, V any](m map[K]V, limit int, old func(K, V) bool) (n
 	return n
 }
 
-// pruneTable deletes at most limit rows that are old, and returns how many.
+// pruneTable deletes up to limit old rows, and returns how many.
 func pruneTable[R any](t *table[R], limit int, old func(R) bool) (n int) {
 	for id, row := range t.rows {
 		if n < limit && old(row) {
@@ -82,7 +82,8 @@ func pruneTable[R any](t *table[R], limit int, old func(R) bool) (n int) {
 	return n
 }
 
-// Scrub implements [formsvc.MaintenanceStore]. Nothing of what was removed is kept.
+// Scrub implements [formsvc.MaintenanceStore]. The store keeps nothing of removed
+// records.
 func (s *Store) Scrub(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err

@@ -25,7 +25,7 @@ func (s *Store) Ready(ctx context.Context, now time.Time) ([]delivery.Endpoint, 
 	return ready, nil
 }
 
-// address returns where and how to send at that time.
+// address returns where and how to send to the endpoint at that time.
 func (e *endpoint) address(now time.Time) delivery.Endpoint {
 	to := delivery.Endpoint{ID: string(e.ID), Account: string(e.AccountID), URL: e.URL, Secret: e.Secret}
 	if now.Before(e.PreviousUntil) {
@@ -63,8 +63,8 @@ func (s *Store) Claim(ctx context.Context, req delivery.ClaimRequest) ([]deliver
 	return claims, nil
 }
 
-// next returns the delivery whose turn it is, or nil when none is due. The end
-// of a lease makes one due again.
+// next returns the next delivery to attempt, or nil if none is due. A delivery is due
+// again when its lease ends.
 func (e *endpoint) next(now time.Time, lateFirst bool) *queued {
 	order := [kinds]delivery.Kind{delivery.First, delivery.Retry, delivery.Replay}
 	if lateFirst {
@@ -121,7 +121,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool
 	return accepted, nil
 }
 
-// finish records one outcome, unless the claim is no longer the caller's.
+// finish records one outcome, unless its claim is no longer current.
 func (s *Store) finish(o *delivery.Outcome) bool {
 	e, ok := s.endpoints.get(formsvc.ID(o.Endpoint))
 	if !ok {
@@ -183,10 +183,10 @@ func (s *Store) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// wakeUp ends a Wait: the one in progress, or else the next.
+// wakeUp ends the Wait under way, or else the next one.
 func (s *Store) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // the token is there already
+	default: // there is a token already
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A quotaWindow names the window of a subject that begins at start, in microseconds.
+// A quotaWindow identifies the window of a subject that begins at start, in microseconds.
 type quotaWindow struct {
 	subject formsvc.ID
 	start   int64

@@ -98,7 +98,7 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	if err != nil {
 		return formsvc.Page[formsvc.Response]{}, err
 	}
-	var match func(*response) bool // without one the total is known without looking at the responses
+	var match func(*response) bool // without a filter the total is a counter
 	if !q.Filter.IsZero() {
 		match = func(row *response) bool { return q.Filter.Match(&row.Response) }
 	}
@@ -109,25 +109,13 @@ func (s *Store) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc
 	} else {
 		list = page(&c.responses, q.Page, match, out)
 	}
-	if q.MaxBytes > 0 {
-		cutAt(&list, q.MaxBytes)
-	}
-	return list, nil
-}
-
-// cutAt ends the page with the response that brings their sizes to so much.
-func cutAt(page *formsvc.Page[formsvc.Response], bytes int) {
-	for i := range page.Items {
-		if bytes <= 0 {
-			page.Items, page.More = page.Items[:i], true
-			return
-		}
-		bytes -= page.Items[i].Size()
-	}
+	return cutAt(list, q.Page, (*formsvc.Response).Size), nil
 }
 
 // DeleteResponse implements [formsvc.ResponseStore].
-func (s *Store) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]formsvc.ID, error) {
+func (s *Store) DeleteResponse(
+	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
+) ([]formsvc.ID, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -136,12 +124,21 @@ func (s *Store) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]
 	if err != nil {
 		return nil, err
 	}
+	r := row.Response
+	change, err := decided(&r, decide)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.admit(&change); err != nil {
+		return nil, err
+	}
 	s.remove(row)
+	s.apply(&change)
 	return row.files.ids, nil
 }
 
-// remove removes a response with its files, comments and signatures, and counts it
-// no more. The caller holds s.mu.
+// remove removes a response with its files, comments and signatures, and updates the
+// counters. The caller holds s.mu.
 func (s *Store) remove(row *response) {
 	for _, id := range row.files.ids {
 		s.files.remove(id)

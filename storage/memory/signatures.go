@@ -65,7 +65,7 @@ func (s *Store) Signatures(ctx context.Context, q formsvc.SignatureQuery) (forms
 
 func checkSignature(sig *formsvc.Signature) error {
 	if sig.FileID != "" && !sig.FileID.Valid() {
-		return fmt.Errorf("memory: a file's identifier that is no canonical UUID: %w", formsvc.ErrInvalid)
+		return fmt.Errorf("memory: a file's identifier is not a canonical UUID: %w", formsvc.ErrInvalid)
 	}
 	return formsvc.CheckText(
 		string(sig.ID), string(sig.AccountID), string(sig.CampaignID), string(sig.ResponseID),

@@ -6,8 +6,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A table keeps rows by ID and in the order of their IDs. Its zero value is
-// empty.
+// A table keeps rows in the order of their IDs. Its zero value is empty.
 type table[R any] struct {
 	rows map[formsvc.ID]R
 	ids  []formsvc.ID // ascending
@@ -18,7 +17,7 @@ func (t *table[R]) get(id formsvc.ID) (R, bool) {
 	return row, ok
 }
 
-// add adds a row, or returns ErrConflict when there is one with that ID.
+// add adds a row, or returns ErrConflict if the ID is taken.
 func (t *table[R]) add(id formsvc.ID, row R) error {
 	at, taken := slices.BinarySearch(t.ids, id)
 	if taken {
@@ -39,7 +38,7 @@ func (t *table[R]) remove(id formsvc.ID) {
 	}
 }
 
-// list returns all rows by ID, as out copies them.
+// list returns copies of all rows, made by out, in the order of their IDs.
 func list[R, T any](t *table[R], out func(R) T) []T {
 	items := make([]T, 0, len(t.ids))
 	for _, id := range t.ids {
@@ -48,8 +47,8 @@ func list[R, T any](t *table[R], out func(R) T) []T {
 	return items
 }
 
-// page returns the part of the table that q chooses, as out copies it. Only
-// rows that match count; nil matches all.
+// page returns copies of the rows on the page of q, made by out. Only rows that match are
+// counted; a nil match accepts all.
 func page[R, T any](t *table[R], q formsvc.PageQuery, match func(R) bool, out func(R) T) formsvc.Page[T] {
 	q = q.Clamped()
 	ids := t.ids
@@ -83,4 +82,20 @@ func page[R, T any](t *table[R], q formsvc.PageQuery, match func(R) bool, out fu
 		items = append(items, out(t.rows[id]))
 	}
 	return formsvc.Page[T]{Items: items, Total: int64(len(ids)), More: end < len(ids)}
+}
+
+// cutAt ends the page with the item that brings the sum of the sizes to q.MaxBytes.
+func cutAt[T any](page formsvc.Page[T], q formsvc.PageQuery, size func(*T) int) formsvc.Page[T] {
+	if q.MaxBytes <= 0 {
+		return page
+	}
+	sum := 0
+	for i := range page.Items {
+		if sum >= q.MaxBytes {
+			page.Items, page.More = page.Items[:i], true
+			break
+		}
+		sum += size(&page.Items[i])
+	}
+	return page
 }

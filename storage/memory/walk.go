@@ -6,8 +6,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// walk is page without the total: it looks at no row before the page but those to
-// skip, nor at any after it.
+// walk is page without the total. It reads only the rows to skip and those of the page.
 func walk[R, T any](t *table[R], q formsvc.PageQuery, match func(R) bool, out func(R) T) formsvc.Page[T] {
 	q = q.Clamped()
 	at, step := len(t.ids)-1, -1

@@ -31,7 +31,7 @@ func (s *Store) CreateWebhook(
 	if err != nil {
 		return formsvc.Webhook{}, false, err
 	}
-	for _, id := range a.webhooks.ids { // the oldest first
+	for _, id := range a.webhooks.ids { // oldest first
 		if e := a.webhooks.rows[id]; sameSubscription(&e.Webhook, &w) {
 			also, err := change(copyWebhook(&e.Webhook), false)
 			if err != nil {
@@ -59,8 +59,8 @@ func (s *Store) CreateWebhook(
 	return copyWebhook(&row.Webhook), true, nil
 }
 
-// sameSubscription reports whether two webhooks of an account are told of the
-// same at the same address. The events are sets, whatever their order.
+// sameSubscription reports whether two webhooks of an account have the same address and
+// the same events, in any order.
 func sameSubscription(a, b *formsvc.Webhook) bool {
 	return a.URL == b.URL && a.CampaignID == b.CampaignID && slices.Equal(
 		slices.Sorted(slices.Values(a.Events)), slices.Sorted(slices.Values(b.Events)))
@@ -136,7 +136,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, chang
 	}
 	s.apply(&change)
 	s.accounts.rows[key.AccountID].webhooks.remove(key.ID)
-	s.endpoints.remove(key.ID) // its deliveries and digest go with it, its notices with their events
+	s.endpoints.remove(key.ID) // deliveries and the digest are deleted with it, its notices with their events
 	return nil
 }
 

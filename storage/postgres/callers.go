@@ -14,16 +14,16 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// OpenDB is [Open] on a database that the caller has opened, with the driver of
-// github.com/jackc/pgx/v5/stdlib, and goes on owning: it checks the same, brings the schema
-// up to date, and Close leaves the database open. A program that uses bun hands over the
-// *sql.DB inside its *bun.DB. The tables lie beside the caller's, in the first schema of
-// its search_path; their names begin with formsvc_.
+// OpenDB is like [Open] for a database that the caller has opened with the driver of
+// github.com/jackc/pgx/v5/stdlib and still owns. It makes the same checks and migrates the
+// schema; Close leaves the database open. With bun, pass the *sql.DB inside the *bun.DB.
+// The tables are beside the caller's, in the first schema of its search_path; their names
+// begin with formsvc_.
 //
-// It does not listen for the work of other processes, but tells them of its own: what they
-// queue is found when a Wait is over. The pool is the caller's: while all of its
-// connections are in transactions of the caller's, the store waits. Behind a pooler that
-// can't keep prepared statements set [Options.Unprepared].
+// It doesn't listen for work of other processes but notifies them of its own. What they
+// queue is found at the next poll. The store uses the caller's pool: if all connections are
+// in transactions of the caller, the store waits. Behind a pooler that can't keep prepared
+// statements, set [Options.Unprepared].
 func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, fmt.Errorf("postgres: open: a database is required")
@@ -42,19 +42,21 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// New returns a store on a database like that of [OpenDB], and does nothing with it: it
-// is for programs that choose when to migrate. Migrate brings the schema up to date; then
-// call CheckKeys. Nobody checks the connection: standard_conforming_strings must be on.
-// Hooks of db see the queries that bun builds, which are the rare ones.
+// New returns a store on a database like that of [OpenDB] without using it, for programs
+// that choose when to migrate. Call Migrate to migrate the schema, then CheckKeys. New
+// doesn't check the connection; standard_conforming_strings must be on. Hooks of db see
+// only the queries that bun builds, which are the rare ones.
 func New(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
-	// Where plans are not fixed, those of the queue are made for the tables as
-	// they are at the time.
-	return newStore(db, &o, unplanned{db.DB})
+	// If plans aren't fixed, plan each statement of the queue for the tables as they are
+	// now.
+	s := new(Store)
+	s.assemble(db, &o, unplanned{db.DB})
+	return s
 }
 
-// A Tx is a transaction: a *sql.Tx, a bun.Tx or something around one, such as the
-// ConnPool of a transaction of gorm.
+// A Tx is a transaction: a *sql.Tx, a bun.Tx or a wrapper, such as the ConnPool of a
+// transaction of gorm.
 type Tx interface {
 	bun.IConn
 	Commit() error
@@ -62,11 +64,11 @@ type Tx interface {
 }
 
 // Bind returns a store that works inside tx, a transaction of the caller; [BindPgx] takes
-// a pgx.Tx. What the store writes commits or rolls back with tx, which the store never
-// commits. Like tx it
-// must not be used by two goroutines at once. After the commit, call
-// [formsvc.Service.Notify], or leave deliveries and followers to their next poll. Of opts
-// it uses the keyring, which must be that of the other stores on the database.
+// a pgx.Tx. The store's writes commit or roll back with tx, which the store never
+// commits. Like tx, the store must not be used by two goroutines at once. After the
+// commit, call [formsvc.Service.Notify]; otherwise deliveries and followers wait for
+// their next poll. Of opts it uses only the keyring, which must be the same as that of
+// other stores on the database.
 func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 	build, c, err := bunstore.CallersTx(tx, pgdialect.New())
 	if err != nil {
@@ -76,13 +78,13 @@ func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 }
 
 func bindTo(build bunstore.Builder, c bun.IConn, opts *Options) formsvc.Store {
-	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // no secret
+	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // not a secret
 	o := opts.withDefaults()
 	return bunstore.New(bunstore.Config{Backend: b, Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(build, c)
 }
 
-// checkDriver makes sure that the driver takes what only pgx takes, be it pgx itself or
-// something around it that measures or traces.
+// checkDriver checks that the driver accepts what only pgx accepts: it is pgx, or a
+// wrapper that measures or traces it.
 func checkDriver(ctx context.Context, db *sql.DB) error {
 	var n int
 	err := db.QueryRowContext(ctx, "SELECT cardinality($1::text[])", pgx.QueryExecModeExec, []string{"a", "b"}).Scan(&n)
@@ -92,7 +94,7 @@ func checkDriver(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// checkServer makes sure that the promises of this package can be kept.
+// checkServer checks that the server's settings allow what this package promises.
 func (s *Store) checkServer(ctx context.Context) error {
 	for _, setting := range []struct{ name, bad, good string }{
 		{"synchronous_commit", "off", ""},

@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// TestOpenDBRefuses what would break a promise later.
+// OpenDB refuses settings that would break a promise later.
 func TestOpenDBRefuses(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
@@ -43,7 +43,7 @@ func TestOpenDBRefuses(t *testing.T) {
 	}
 }
 
-// A strangeDriver takes what every driver takes.
+// A strangeDriver accepts only what every driver accepts.
 type strangeDriver struct{}
 
 func (strangeDriver) Connect(context.Context) (driver.Conn, error) { return strangeConn{}, nil }
@@ -68,15 +68,15 @@ func TestOpenDBRefusesAnotherDriver(t *testing.T) {
 	}
 }
 
-// TestOpenDBAsItIs has a host whose pool is as sql.Open makes it, and stays open.
-func TestOpenDBAsItIs(t *testing.T) {
+// OpenDB works on a pool as sql.Open creates it, and leaves it open.
+func TestOpenDBWorksOnDefaultPool(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("pgx", postgrestest.DSN(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	for range 2 { // the second time there is a schema
+	for range 2 { // the second time, the schema exists
 		s, err := postgres.OpenDB(t.Context(), db, nil)
 		if err != nil {
 			t.Fatal(err)

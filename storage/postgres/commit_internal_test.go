@@ -11,9 +11,9 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// TestAnAbortedTransactionIsNoSuccess commits after a statement failed whose error nobody
-// looked at: the server rolls back and takes that for no error.
-func TestAnAbortedTransactionIsNoSuccess(t *testing.T) {
+// After a statement failed and its error was ignored, the server rolls back at the commit
+// without an error.
+func TestCommitOfAbortedTransactionFails(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), postgrestest.DSN(t), nil)
 	if err != nil {

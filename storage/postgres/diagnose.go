@@ -14,13 +14,13 @@ import (
 
 // DiagnoseOptions are the optional settings of [Diagnose].
 type DiagnoseOptions struct {
-	// Nodes is how many stores of [Open] use the database at once, each with MaxConns
-	// connections and two more. Defaults to 1.
+	// Nodes is the number of stores of [Open] that use the database at once, each with
+	// MaxConns connections and two more. Defaults to 1.
 	Nodes int
-	// MaxConns is that of [Options]. Defaults to 16.
+	// MaxConns is [Options.MaxConns] of these stores. Defaults to 16.
 	MaxConns int
-	// LongTransaction is after how long an open transaction is worth a warning. Defaults
-	// to a minute.
+	// LongTransaction is how long a transaction may be open before a warning. Defaults to
+	// a minute.
 	LongTransaction time.Duration
 	// Now returns the time. Defaults to [time.Now].
 	Now func() time.Time
@@ -49,21 +49,21 @@ func (o *DiagnoseOptions) withDefaults() DiagnoseOptions {
 // minVersion is the oldest server that this package works with.
 const minVersion = 14
 
-// Diagnose looks at the database that dsn names, and at its server, without changing
-// anything, and says what it found: settings that would lose data, room for connections,
-// transactions that hold up the feed, what fills the server's disk, poolers, the clock,
-// the schema. Whatever fails is a finding. What the role may not see is left out: one
-// that is a member of pg_monitor sees all.
+// Diagnose checks the database that dsn names, and its server, without changing anything.
+// It reports settings that can lose data, free connections, transactions that hold up the
+// feed, what fills the server's disk, poolers, the clock and the schema. A check that
+// fails is a finding, too. It leaves out what the role may not see; a member of
+// pg_monitor sees everything.
 func Diagnose(ctx context.Context, dsn string, opts *DiagnoseOptions) []finding.Finding {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil { // the error may repeat the password
 		return []finding.Finding{finding.Bad("database", "Write it as postgres://USER:PASSWORD@HOST:5432/NAME", "the data source name is not valid")}
 	}
 	exec := cfg.DefaultQueryExecMode == pgx.QueryExecModeExec
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // through any pooler
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // works through any pooler
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return []finding.Finding{finding.Bad("database", "See that the server runs, that the name and the password are right, and that pg_hba.conf lets this machine in.",
+		return []finding.Finding{finding.Bad("database", "See that the server runs, that the name and the password are right, and that pg_hba.conf admits this machine.",
 			"%s:%d can't be reached: %v", cfg.Host, cfg.Port, err)}
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
@@ -82,7 +82,7 @@ type diagnosis struct {
 	DiagnoseOptions
 
 	conn *pgx.Conn
-	exec bool // the data source name is made for poolers
+	exec bool // the data source name is set up for poolers
 	list []finding.Finding
 }
 
@@ -105,16 +105,16 @@ func versionFinding(text string, number int) finding.Finding {
 	return finding.Good("database", "Postgres %s answers", text)
 }
 
-// setting is what a setting must not be, or must be.
+// setting is a value that a setting must not have, or must have.
 type setting struct{ name, bad, good, level, advice string }
 
 func settings() []setting {
 	return []setting{
-		{"fsync", "off", "", "problem", "Set fsync = on: what was acknowledged is lost, or the database, when the machine loses its power."},
-		{"synchronous_commit", "off", "", "problem", "Set synchronous_commit = on, for the role and the database too: the server refuses to start without."},
-		{"full_page_writes", "off", "", "warning", "Set full_page_writes = on, unless the file system never writes half a page, as ZFS."},
+		{"fsync", "off", "", "problem", "Set fsync = on: without it acknowledged writes, or the whole database, are lost when the machine loses its power."},
+		{"synchronous_commit", "off", "", "problem", "Set synchronous_commit = on, also for the role and the database: the server refuses to start without it."},
+		{"full_page_writes", "off", "", "warning", "Set full_page_writes = on, unless the file system never writes partial pages (ZFS)."},
 		{"standard_conforming_strings", "off", "", "warning", "Set it on for the role and the database; connections of the server set it for themselves."},
-		{"server_encoding", "", "UTF8", "problem", "Make the database anew with ENCODING 'UTF8' TEMPLATE template0."},
+		{"server_encoding", "", "UTF8", "problem", "Create a new database with ENCODING 'UTF8' TEMPLATE template0."},
 	}
 }
 
@@ -140,7 +140,7 @@ SELECT least(
     nullif((SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), -1)),
   (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' OR backend_type IS NULL AND datid IS NOT NULL)`
 
-// connections compares what there may be with what the nodes use.
+// connections compares the number of connections allowed with that which the nodes use.
 func (d *diagnosis) connections(ctx context.Context) error {
 	var room, used int
 	if err := d.conn.QueryRow(ctx, connectionRoom).Scan(&room, &used); err != nil {
@@ -165,8 +165,8 @@ SELECT pid, coalesce(datname, ''), coalesce(application_name, ''), coalesce(stat
 FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND xact_start < clock_timestamp() - $1::float8 * interval '1 second'
 ORDER BY xact_start LIMIT 1`
 
-// transactions looks for those that hold up the feed: any that has written something, in
-// any database of the server.
+// transactions looks for transactions that hold up the feed: any that has written
+// something, in any database of the server.
 func (d *diagnosis) transactions(ctx context.Context) error {
 	const advice = "Commit or end it (SELECT pg_terminate_backend(PID)): GET /v1/events shows nothing newer while it is open. " +
 		"Set idle_in_transaction_session_timeout."
@@ -175,13 +175,13 @@ func (d *diagnosis) transactions(ctx context.Context) error {
 	var age float64
 	err := d.conn.QueryRow(ctx, openTransactions, d.LongTransaction.Seconds()).Scan(&pid, &database, &program, &state, &age)
 	if errors.Is(err, pgx.ErrNoRows) {
-		d.found(finding.Good("transactions", "none that wrote is open for longer than %v", d.LongTransaction))
+		d.found(finding.Good("transactions", "no writing transaction is open for longer than %v", d.LongTransaction))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	d.found(finding.Warn("transactions", advice, "one that wrote is open for %v: process %d (%s, %s), database %s",
+	d.found(finding.Warn("transactions", advice, "a writing transaction is open for %v: process %d (%s, %s), database %s",
 		time.Duration(age*float64(time.Second)).Round(time.Millisecond), pid, program, state, database))
 	return nil
 }
@@ -193,7 +193,7 @@ func (d *diagnosis) prepared(ctx context.Context) error {
 		"WHERE prepared < clock_timestamp() - $1::float8 * interval '1 second' ORDER BY prepared LIMIT 1",
 		d.LongTransaction.Seconds()).Scan(&id, &database)
 	if errors.Is(err, pgx.ErrNoRows) {
-		d.found(finding.Good("prepared transactions", "none is left over"))
+		d.found(finding.Good("prepared transactions", "no old prepared transaction"))
 		return nil
 	}
 	if err != nil {
@@ -204,14 +204,14 @@ func (d *diagnosis) prepared(ctx context.Context) error {
 	return nil
 }
 
-// slots looks for replication slots that nobody reads.
+// slots looks for replication slots without a reader.
 func (d *diagnosis) slots(ctx context.Context) error {
 	var name string
 	var kept *int64
 	err := d.conn.QueryRow(ctx, "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint FROM pg_replication_slots "+
 		"WHERE NOT active AND restart_lsn IS NOT NULL AND NOT pg_is_in_recovery() ORDER BY 2 DESC LIMIT 1").Scan(&name, &kept)
 	if errors.Is(err, pgx.ErrNoRows) {
-		d.found(finding.Good("replication slots", "none is without a reader"))
+		d.found(finding.Good("replication slots", "every slot has a reader"))
 		return nil
 	}
 	if err != nil {
@@ -222,12 +222,12 @@ func (d *diagnosis) slots(ctx context.Context) error {
 		mb = *kept >> 20
 	}
 	d.found(finding.Warn("replication slots", "Start its reader, or drop it (SELECT pg_drop_replication_slot(NAME)): the server keeps its log for it until the disk is full.",
-		"nobody reads %q, for which %d MB of the log are kept", name, mb))
+		"%q has no reader; the server keeps %d MB of log for it", name, mb))
 	return nil
 }
 
-// pooler finds out whether somebody is in between: one that pools tells clients another
-// process than the one that works for them.
+// pooler detects a pooler: behind one, a client is told another process than the one that
+// serves it.
 func (d *diagnosis) pooler(ctx context.Context) error {
 	var pid uint32
 	if err := d.conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
@@ -237,7 +237,7 @@ func (d *diagnosis) pooler(ctx context.Context) error {
 	case told == pid:
 		d.found(finding.Good("pooler", "none in between"))
 	case d.exec:
-		d.found(finding.Good("pooler", "there is one in between, and default_query_exec_mode=exec is set for it"))
+		d.found(finding.Good("pooler", "there is one in between, and default_query_exec_mode=exec is set"))
 	default:
 		d.found(finding.Warn("pooler", "If it pools transactions, add default_query_exec_mode=exec to the data source name: "+
 			"LISTEN doesn't work through it, and prepared statements only with PgBouncer 1.21 and max_prepared_statements.",
@@ -293,7 +293,8 @@ SELECT min(e.created_at) FROM formsvc_feed AS feed, formsvc_accounts AS a CROSS 
   ORDER BY e.xact, e.seq LIMIT 1
 ) AS e WHERE feed.id = 1`
 
-// feed looks at what the feed doesn't show yet. It needs no right to see who is at fault.
+// feed looks for events that the feed doesn't show yet. Unlike transactions, it needs no
+// privileges.
 func (d *diagnosis) feed(ctx context.Context) error {
 	var oldest *int64
 	if err := d.conn.QueryRow(ctx, heldBack).Scan(&oldest); err != nil {
@@ -302,10 +303,10 @@ func (d *diagnosis) feed(ctx context.Context) error {
 	if oldest != nil {
 		if since := time.UnixMicro(*oldest); d.Now().Sub(since) > d.LongTransaction {
 			d.found(finding.Warn("feed", "Find the transaction that is open in any database of the server: SELECT * FROM pg_stat_activity WHERE backend_xid IS NOT NULL, "+
-				"or in pg_prepared_xacts.", "GET /v1/events holds back what happened since %s", since.UTC().Format(time.RFC3339)))
+				"or in pg_prepared_xacts.", "GET /v1/events holds back events since %s", since.UTC().Format(time.RFC3339)))
 			return nil
 		}
 	}
-	d.found(finding.Good("feed", "it shows everything that happened"))
+	d.found(finding.Good("feed", "it shows every event"))
 	return nil
 }

@@ -35,7 +35,7 @@ func found(t *testing.T, dsn string, opts *postgres.DiagnoseOptions) (levels map
 	return levels, advice
 }
 
-// with returns a data source name with another parameter.
+// with returns a data source name with another value of a parameter.
 func with(t *testing.T, dsn, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -56,7 +56,7 @@ func TestDiagnose(t *testing.T) {
 	levels, _ := found(t, dsn, &postgres.DiagnoseOptions{LongTransaction: time.Hour})
 	for check, level := range levels {
 		want := finding.OK
-		if check == "fsync" && setting(t, dsn, "fsync") == "off" { // as for tests it is
+		if check == "fsync" && setting(t, dsn, "fsync") == "off" { // the test server runs without it
 			want = finding.Problem
 		}
 		if level != want {
@@ -107,8 +107,8 @@ func setting(t *testing.T, dsn, name string) (value string) {
 	return value
 }
 
-// What holds up the feed is found: who wrote and does not commit, by the list of
-// processes and by what the feed doesn't show, and what waits for a second phase.
+// Diagnose finds transactions that hold up the feed: one that wrote and doesn't commit,
+// both by the list of processes and by what the feed hides, and a prepared one.
 func TestDiagnoseHeldUpFeed(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t)
@@ -187,7 +187,7 @@ func TestDiagnoseOtherDatabases(t *testing.T) {
 	}
 }
 
-// Whoever had read more of the feed than was brought back sees what comes next.
+// A reader that had read more of the feed than was restored sees later events.
 func TestRestoredFeed(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t)
@@ -197,7 +197,7 @@ func TestRestoredFeed(t *testing.T) {
 		t.Fatalf("read %v", got)
 	}
 	lost := end
-	lost.Commit += 1_000_000 // of a server that went on after the dump
+	lost.Commit += 1_000_000 // a position of a server that ran on after the dump
 	if err := f.store.Restored(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestRestoredFeed(t *testing.T) {
 	}
 }
 
-// readSoon reads on when there is something: the feed waits for transactions of other tests.
+// readSoon polls until there is something: transactions of other tests can hold up the feed.
 func (f *feed) readSoon(after *formsvc.EventPosition) (ids []formsvc.ID) {
 	f.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); len(ids) == 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {

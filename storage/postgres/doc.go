@@ -1,81 +1,70 @@
-// Package postgres keeps campaigns, responses, what is known of files, webhooks
-// and the delivery queue in one Postgres database (14 or later), which any number
-// of nodes may share.
+// Package postgres keeps accounts, campaigns, responses, records of files, webhooks and the delivery
+// queue in one Postgres database (14 or later), which any number of nodes may share.
 //
 //	store, err := postgres.Open(ctx, "postgres://localhost/forms", nil)
 //
 // # Durability
 //
-// [Open] refuses a server that does not wait for its log (synchronous_commit):
-// when a call returns nil, what it wrote survives the loss of the node. It
-// survives the loss of the server only with synchronous replication.
+// [Open] refuses a server that doesn't wait for its log (synchronous_commit). When a call returns
+// nil, its write survives the loss of the node. Only with synchronous replication does it survive
+// the loss of the server.
 //
 // # Concurrency
 //
-// New responses that arrive together are written by one statement, which is one
-// transaction (group commit); a response that can't be written is left out of it
-// and fails alone. Other writes have transactions of their own.
+// New responses that arrive at the same time are written by one statement, which is one transaction
+// (group commit). A response that can't be written is left out and fails alone. Other writes have
+// their own transactions.
 //
 // # Deliveries
 //
-// The cost of asking what is due, of claiming it and of recording what became of
-// it depends on how many endpoints have work and on how much is claimed, not on
-// how much is waiting. [Open] sets up its connections so that plans are made once
-// and go by indexes; on the pool of the caller of [New] these statements are
-// planned each time. Deliveries of a deleted webhook stay until Prune removes
-// them.
+// The cost of finding due deliveries, claiming them and recording outcomes depends on the number of
+// endpoints with work and on how much is claimed, not on the backlog. [Open] configures its
+// connections so that plans are made once and use indexes. On a pool passed to [New] these statements
+// are planned each time. Deliveries of a deleted webhook stay until Prune removes them.
 //
-// A Wait ends at once when any process queues deliveries, by LISTEN and NOTIFY,
-// on one connection beside the pool. A process that has waited within the last 2
-// seconds does not notify others: it has an engine of its own. Both are only to
-// save time; whatever fails there is silent, and work is found when the time of a
-// Wait is over.
+// A Wait ends at once when any process queues deliveries, through LISTEN and NOTIFY on one connection
+// outside the pool. A process that has waited within the last 2 seconds doesn't notify others,
+// because it has an engine of its own. Both only save time: failures are ignored, and work is found
+// when the time of a Wait is over.
 //
-// # The feed of events
+// # The event feed
 //
-// Events are in the order in which they were committed. Those about one response are in
-// the order of its changes, also when many clients and transactions of hosts change it at
-// once; of two changes of different responses that overlap in time either may be first.
-// Only events older than every transaction still running are shown, so that none is
-// missed that commits late. Therefore a transaction that has written something and stays open, in any
-// database of the server, holds up the feed for as long: what others write
-// meanwhile is stored and delivered, but listed only after it ends. A host that
-// uses [Bind] should commit soon, and idle_in_transaction_session_timeout is worth
-// setting.
+// Events are in commit order. Those about one response are in the order of its changes, even if many
+// clients and transactions of the host application change it at once. If changes of different
+// responses overlap in time, either may come first. The feed shows only events older than every
+// transaction still running, so that a late commit isn't missed. Therefore a transaction that has
+// written something and stays open, in any database of the server, holds up the feed. Meanwhile other
+// events are stored and delivered, but not listed until it ends. If you use [Bind], commit soon, and
+// set idle_in_transaction_session_timeout.
 //
-// A dump that is restored on another server keeps its feed and the positions that
-// readers have: Migrate, which Open calls, sees to it that new events come after
-// the old ones. Nothing must write events between restoring and that. Call Restored too:
-// then those who read events since the dump miss none that come afterwards. [Diagnose]
-// says what is wrong with a database and its server.
+// A dump restored on another server keeps its feed and the positions of readers. Migrate, which Open
+// calls, makes new events follow the old ones. Don't write events between the restore and that call.
+// Call Restored, too: it keeps readers that have read beyond the dump from missing new events.
+// [Diagnose] reports what is wrong with a database and its server.
 //
 // # Secrets
 //
-// With [Options.Keyring] the secrets of webhooks and the values of their headers
-// are encrypted. The database knows which keys it needs: [Open] and CheckKeys
-// fail without them. To change keys, put a new one in front of the keyring's
-// others, in every process that uses the database, and call RotateSecrets; then
-// the others can be removed. A value that does not open, because its key was lost
-// or the value damaged, is shown as empty, and nothing is sent to the webhook
-// until it has another.
+// With [Options.Keyring] the secrets of webhooks and the values of their headers are encrypted. The
+// database records which keys it needs, and [Open] and CheckKeys fail without them. To rotate keys,
+// put a new one first in the keyring of every process that uses the database, and call RotateSecrets.
+// Then you can remove the others. If a value can't be opened, because its key was lost or the value
+// is damaged, it is shown as empty. Nothing is sent to the webhook until it gets another value.
 //
 // # Poolers
 //
-// The package needs no extension, and keeps in a session only prepared
-// statements, settings of the planner and, on the connection of Wait, LISTEN. For
-// a pooler that can't keep prepared statements (PgBouncer in transaction mode
-// before 1.21), add default_query_exec_mode=exec to the data source name; behind
-// any pooler in transaction mode, set [Options.NoListen], which that does too.
+// The package needs no extension. In a session it keeps only prepared statements, settings of the
+// planner and, on the connection of Wait, LISTEN. If a pooler can't keep prepared statements
+// (PgBouncer in transaction mode before 1.21), add default_query_exec_mode=exec to the data source
+// name. Behind any other pooler in transaction mode set [Options.NoListen], which that parameter
+// sets, too.
 //
 // # The caller's transaction
 //
-// [OpenDB] works on a database that the program has opened for itself. [Bind] gives a
-// store inside a transaction of the caller's, so that a response and the caller's own
-// rows commit together or not at all; [BindPgx] does for a transaction of pgx itself, as
-// sqlc and River use it. In a transaction that is REPEATABLE READ or
-// SERIALIZABLE a response that was changed, or that a file or signature was added to, since
-// the transaction began can't be changed anymore: the server undoes it (SQLSTATE 40001),
-// and the caller begins again.
+// [OpenDB] works on a database that your program has opened. [Bind] returns a store inside your
+// transaction, so that a response and your own rows commit together or not at all. [BindPgx] does the
+// same for a transaction of pgx, as sqlc and River use it. A REPEATABLE READ or SERIALIZABLE
+// transaction can't change a response that was changed, or got a file or signature, after the
+// transaction began. The server rolls it back (SQLSTATE 40001), and you have to retry it.
 //
-// The driver is pgx. It is linked by this package and by no other.
+// The driver is pgx. No other package links it in.
 package postgres

@@ -14,9 +14,9 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// Classify implements bunstore.Backend. It looks at SQLSTATE codes only
-// (https://www.postgresql.org/docs/current/errcodes-appendix.html); the texts
-// are translated.
+// Classify implements bunstore.Backend. It looks only at SQLSTATE codes
+// (https://www.postgresql.org/docs/current/errcodes-appendix.html), because servers
+// translate the texts.
 func (*backend) Classify(err error) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -26,7 +26,7 @@ func (*backend) Classify(err error) error {
 				return bunstore.Classified(formsvc.ErrRepeated, err)
 			}
 			return bunstore.Classified(formsvc.ErrConflict, err)
-		case "23503", "22P02": // foreign_key_violation; text that is no UUID names nothing
+		case "23503", "22P02": // foreign_key_violation; text that isn't a UUID identifies nothing
 			return bunstore.Classified(formsvc.ErrNotFound, err)
 		case "22021": // character_not_in_repertoire
 			return bunstore.Classified(formsvc.ErrInvalid, err)
@@ -49,12 +49,12 @@ func (*backend) Classify(err error) error {
 	return err
 }
 
-// unavailable reports whether the server says that it can't serve now.
+// unavailable reports whether the server can't serve now.
 func unavailable(e *pgconn.PgError) bool {
 	switch e.Code[:2] {
 	case "08", // connection exception
 		"53", // insufficient resources: connections, memory
-		"57", // operator intervention: shutdown, cancelled by a time limit
+		"57", // operator intervention: shutdown, statement timeout
 		"58": // system error: I/O
 		return true
 	}
@@ -62,7 +62,7 @@ func unavailable(e *pgconn.PgError) bool {
 		e.Code == "55P03" // lock_not_available
 }
 
-// retryable reports whether the server undid a transaction because of others.
+// retryable reports whether the server rolled back a transaction because of others.
 func retryable(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // serialization failure, deadlock
@@ -79,10 +79,10 @@ func broken(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// undone reports whether the server certainly did nothing of what failed: it
-// said so itself while staying up, or was never asked. pgx 5.12 also says
-// [pgconn.ErrConnClosed], and that it is safe to try again, when the connection of a
-// statement without arguments, as a commit is, broke while the answer was awaited.
+// undone reports whether the failed operation certainly changed nothing: the server
+// reported the failure and stayed up, or never got the request. [pgconn.ErrConnClosed] isn't
+// certain: pgx 5.12 returns it, and says that a retry is safe, also if the connection of a
+// statement without arguments, such as a commit, breaks before the reply.
 func undone(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -92,7 +92,7 @@ func undone(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// isLockTimeout reports whether a lock was not to be had in time.
+// isLockTimeout reports whether a lock wasn't acquired in time.
 func isLockTimeout(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "55P03" // lock_not_available

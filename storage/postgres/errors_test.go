@@ -10,8 +10,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// TestClassify has the codes that tests can't make a server give, beside some
-// that it does give.
+// These include codes that a test can't make a server return.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	kinds := []error{
@@ -24,7 +23,7 @@ func TestClassify(t *testing.T) {
 		"57P01": formsvc.ErrUnavailable, // admin_shutdown
 		"40P01": formsvc.ErrUnavailable, // deadlock_detected
 		"23505": formsvc.ErrConflict,    // unique_violation
-		"42601": nil,                    // syntax_error: a fault of ours
+		"42601": nil,                    // syntax_error: a bug in this package
 	} {
 		cause := &pgconn.PgError{Code: code, Severity: "ERROR"}
 		err := (*backend)(nil).Classify(fmt.Errorf("a unit: %w", cause))
@@ -39,8 +38,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestConnectionClosed holds pgx's "conn closed" for what it is at a commit: the
-// connection broke, and nobody knows what the server did.
+// At a commit, pgx's "conn closed" means that the connection broke and the outcome is
+// unknown.
 func TestConnectionClosed(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("commit: %w", pgconn.ErrConnClosed)

@@ -12,13 +12,13 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
 )
 
-// TestEventPlans holds what people's pages live on to a cost that does not depend on
-// how much there is, in our sessions and in those of a caller. It is not run beside
-// other tests, like TestPlans.
+// The cost of the settings pages doesn't depend on the number of events, in the store's
+// sessions and in those of a caller. It doesn't run in parallel with other tests, like
+// TestPlans.
 func TestEventPlans(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after string // run on the empty tables, and on the full ones
+		before, after string // run on the empty tables and on the full ones
 		callers       bool
 	}{
 		{name: "never analyzed"},
@@ -67,7 +67,7 @@ func TestEventPlans(t *testing.T) {
 				fmt.Sprintf("'%s', '%s', '%s', '%s', 20", e.Account, e.Campaign, e.Response, e.MadeWith))
 			p.prepare("use keys", b.Statements().UseKeys, "'["+strings.Join(uses, ",")+"]'")
 			look("look at one response", p.explain("look at one response"))
-			if !c.callers || c.after != "" { // else the server takes an account for a small part of a small table
+			if !c.callers || c.after != "" { // otherwise the server expects an account to be a small part of a small table
 				look("look back", p.explain("look back"))
 				look("look at the whole feed", p.explain("look at the whole feed"))
 				look("read the whole feed", p.explain("read the whole feed"))

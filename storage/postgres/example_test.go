@@ -11,13 +11,13 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres"
 )
 
-// A service on Postgres, as one of any number of nodes.
+// Run a service on Postgres, as one of any number of nodes.
 func Example() {
 	r, err := submit(context.Background(), "postgres://forms@localhost/forms")
 	fmt.Println(r.Status, err)
 }
 
-// submit opens the database, which makes its tables the first time, and takes a
+// submit opens the database, which creates its tables the first time, and submits a
 // response.
 func submit(ctx context.Context, dsn string) (formsvc.Response, error) {
 	store, err := postgres.Open(ctx, dsn, nil)
@@ -42,8 +42,8 @@ func submit(ctx context.Context, dsn string) (formsvc.Response, error) {
 	})
 }
 
-// orderForm writes the host's own row and a response in one transaction of pgx: with the
-// queries that sqlc generates it is q.WithTx(tx), and a job of River is inserted with
+// orderForm writes the host's own row and a response in one transaction of pgx. With the
+// queries that sqlc generates use q.WithTx(tx); insert a job of River with
 // client.InsertTx(ctx, tx, …).
 func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, account, campaign formsvc.ID) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
@@ -61,12 +61,12 @@ func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, ac
 		return err
 	})
 	if err == nil {
-		svc.Notify() // webhooks and followers need not wait for their next poll
+		svc.Notify() // webhooks and followers don't wait for their next poll
 	}
 	return err
 }
 
-// A host on pgx, with sqlc or River: both commit, or neither.
+// Commit a row of the host and a response together, with pgx, sqlc or River.
 func ExampleBindPgx() {
 	var (
 		ctx               = context.Background()
@@ -77,7 +77,7 @@ func ExampleBindPgx() {
 	fmt.Println(orderForm(ctx, pool, svc, account, campaign))
 }
 
-// A host on gorm, with or without PrepareStmt:
+// Do the same with gorm, with or without PrepareStmt:
 //
 //	db.Transaction(func(tx *gorm.DB) error {
 //		err := order(ctx, tx.Statement.ConnPool.(postgres.Tx), svc)

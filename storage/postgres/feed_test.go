@@ -48,8 +48,7 @@ func newFeed(t testing.TB) *feed {
 	return f
 }
 
-// add makes a response, which raises one event, and returns the response's
-// identifier.
+// add creates a response, which raises one event, and returns the response's identifier.
 func (f *feed) add(svc *formsvc.Service) formsvc.ID {
 	f.Helper()
 	r, err := svc.Responses.Create(f.Context(), formsvc.CampaignKey{AccountID: f.account, ID: f.campaign}, formsvc.ResponseInput{
@@ -61,7 +60,7 @@ func (f *feed) add(svc *formsvc.Service) formsvc.ID {
 	return r.ID
 }
 
-// begin starts a transaction of a host, with the service in it.
+// begin starts a transaction of a host and returns a service inside it.
 func (f *feed) begin() (bun.Tx, *formsvc.Service) {
 	f.Helper()
 	tx, err := f.db.BeginTx(f.Context(), nil)
@@ -75,7 +74,7 @@ func (f *feed) begin() (bun.Tx, *formsvc.Service) {
 	return tx, f.svc.With(bound)
 }
 
-// read returns what follows a position, by the responses of the events.
+// read returns the responses of the events after a position.
 func (f *feed) read(after *formsvc.EventPosition, limit int) (ids []formsvc.ID) {
 	f.Helper()
 	page, err := f.svc.Events.List(f.Context(), formsvc.EventQuery{AccountID: f.account, After: *after, Limit: limit})
@@ -89,7 +88,7 @@ func (f *feed) read(after *formsvc.EventPosition, limit int) (ids []formsvc.ID) 
 	return ids
 }
 
-// readWhole returns what the feed of all accounts shows.
+// readWhole returns the responses in the feed of all accounts.
 func (f *feed) readWhole() (ids []formsvc.ID) {
 	f.Helper()
 	page, err := f.store.Events(f.Context(), formsvc.EventQuery{AllAccounts: true})
@@ -102,8 +101,8 @@ func (f *feed) readWhole() (ids []formsvc.ID) {
 	return ids
 }
 
-// readAll goes on until it has seen so many events: transactions of other tests
-// on the server may hold up the feed for a while.
+// readAll polls until it has seen want events: transactions of other tests on the server
+// can hold up the feed.
 func (f *feed) readAll(after formsvc.EventPosition, want int) (ids []formsvc.ID) {
 	f.Helper()
 	for guard := time.Now().Add(time.Minute); len(ids) < want; {
@@ -115,9 +114,8 @@ func (f *feed) readAll(after formsvc.EventPosition, want int) (ids []formsvc.ID)
 	return ids
 }
 
-// TestFeedMissesNothing has many write at once, some in transactions that stay
-// open for a while, and follows the feed meanwhile: it sees every event that was
-// committed, once, and no other.
+// While many transactions write at once, some of them staying open, a reader of the feed
+// sees every committed event once, and no other.
 func TestFeedMissesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t)
@@ -178,7 +176,7 @@ func TestFeedMissesNothing(t *testing.T) {
 			follow()
 		}
 	}
-	// The end of the feed comes after all of them.
+	// This event is the last one in the feed.
 	last := f.add(f.svc)
 	commit(last)
 	for !seen[last] {
@@ -201,7 +199,7 @@ func TestFeedWaitsForOlderTransactions(t *testing.T) {
 	first := f.add(f.svc)
 	tx, svc := f.begin()
 	second := f.add(svc)
-	third := f.add(f.svc) // is committed before the second
+	third := f.add(f.svc) // commits before the second
 	var after formsvc.EventPosition
 	for len(f.read(&after, 1)) == 0 {
 		continue
@@ -226,9 +224,9 @@ func TestFeedWaitsForOlderTransactions(t *testing.T) {
 	}
 }
 
-// TestFeedAfterMoving has events from a server that has counted far more
-// transactions than this one, as a dump that is restored brings them.
-func TestFeedAfterMoving(t *testing.T) {
+// The events are from a server with a far higher transaction count than this one, as
+// after restoring a dump.
+func TestFeedContinuesAfterMoving(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t)
 	ids := []formsvc.ID{f.add(f.svc), f.add(f.svc), f.add(f.svc)}
@@ -238,14 +236,14 @@ func TestFeedAfterMoving(t *testing.T) {
 		Scan(t.Context(), &position.Commit, &position.Row); err != nil {
 		t.Fatal(err)
 	}
-	tx, svc := f.begin() // began before, writes after
+	tx, svc := f.begin() // begins before the move, writes after it
 	if err := tx.QueryRowContext(t.Context(), "SELECT pg_current_xact_id()::text").Scan(new(string)); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // others begin later
+	for range 20 { // other transactions begin later
 		f.exec("SELECT pg_current_xact_id()")
 	}
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second time, nothing changes
 		if err := f.store.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -269,8 +267,8 @@ func TestFeedAfterMoving(t *testing.T) {
 	}
 }
 
-// TestFeedStaysWhereItIs migrates while others write: the offset is not touched.
-func TestFeedStaysWhereItIs(t *testing.T) {
+// A migration while others write doesn't change the offset.
+func TestMigrateKeepsFeedOffset(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t)
 	ctx, stop := context.WithCancel(t.Context())

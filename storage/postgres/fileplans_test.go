@@ -11,13 +11,13 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
 )
 
-// TestFilePlans holds the statements about files to a cost that does not depend
-// on how many files others have, in our sessions and in those of a caller. It is
-// not run beside other tests, like TestPlans.
+// The cost of statements about files doesn't depend on how many files others have, in the
+// store's sessions and in those of a caller. It doesn't run in parallel with other tests,
+// like TestPlans.
 func TestFilePlans(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after string // run on the empty tables, and on the full ones
+		before, after string // run on the empty tables and on the full ones
 		callers       bool
 	}{
 		{name: "never analyzed"},

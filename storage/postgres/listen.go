@@ -10,12 +10,12 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// channel is the expression for what processes with the same tables notify each
-// other on: other schemas of the database may have such tables too.
+// channel is the expression for the channel of processes with the same tables. It names
+// the schema, since others of the same database may have such tables, too.
 const channel = `'formsvc_' || (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = 'formsvc_deliveries'::regclass)`
 
-// Wait implements delivery.Queue. It also returns when another process queued
-// deliveries, as far as it can learn of that: see [Options.NoListen].
+// Wait implements delivery.Queue. It also returns when another process has queued
+// deliveries, if it can learn of that: see [Options.NoListen].
 func (s *Store) Wait(ctx context.Context, d time.Duration) error {
 	if err := s.records.Usable(ctx); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (s *Store) Wait(ctx context.Context, d time.Duration) error {
 	s.notifier.waitBegins()
 	defer s.notifier.waitEnds()
 	l := s.listener
-	if l == nil || d <= 0 || !l.turn.TryLock() { // one listens for all
+	if l == nil || d <= 0 || !l.turn.TryLock() { // one call listens for all
 		return s.records.Wait(ctx, d)
 	}
 	defer l.turn.Unlock()
@@ -31,36 +31,35 @@ func (s *Store) Wait(ctx context.Context, d time.Duration) error {
 }
 
 const (
-	// connectPause is how long to leave a server alone after connecting failed,
-	// or was given up because there was work to do.
+	// connectPause is the pause before connecting again after that failed, or was
+	// abandoned because there was work to do.
 	connectPause = 3 * time.Second
-	// connectTimeout bounds connecting, and closing the connection.
+	// connectTimeout limits connecting, and closing the connection.
 	connectTimeout = 5 * time.Second
-	// drainTimeout is how long to look for more of the notifications that piled
-	// up while nobody waited.
+	// drainTimeout limits the search for more notifications that arrived while no Wait
+	// was under way.
 	drainTimeout = 200 * time.Microsecond
 )
 
-// A listener hears of deliveries that other processes queued. Whatever fails is
-// not told: who waits looks into the queue from time to time anyway. It has no
-// goroutine between calls.
+// A listener receives notifications of deliveries that other processes queued. It ignores
+// failures, because its callers poll the queue anyway. It has no goroutine between calls.
 type listener struct {
 	config *pgx.ConnConfig
 
-	turn    sync.Mutex // held by who uses what is below
+	turn    sync.Mutex // guards the fields below
 	conn    *pgx.Conn  // nil: to be opened
 	retryAt time.Time
-	pending bool // something was heard that nobody was told of
-	drain   bool // more may have piled up
+	pending bool // a notification was received and no Wait has returned for it
+	drain   bool // more notifications may be there
 }
 
-// wait returns when something is heard or woken, when the store closes, when ctx
-// ends, or after d. The caller holds the turn.
+// wait returns when a notification arrives, woken is signalled, the store closes, ctx
+// ends, or after d. The caller holds turn.
 func (l *listener) wait(ctx context.Context, d time.Duration, woken, closed <-chan struct{}) (err error) {
 	limit, cancel := context.WithTimeout(ctx, d)
 	heard := make(chan bool, 1)
 	go func() { heard <- l.listen(limit) }()
-	open := true // heard has something to come
+	open := true // heard may still deliver a value
 	defer func() {
 		cancel()
 		if open && <-heard && err != nil {
@@ -73,7 +72,7 @@ func (l *listener) wait(ctx context.Context, d time.Duration, woken, closed <-ch
 			if open = false; something {
 				return nil
 			}
-			heard = nil // the rest of the time passes without it
+			heard = nil // wait without it for the rest of the time
 		case <-woken:
 			return nil
 		case <-closed:
@@ -84,15 +83,14 @@ func (l *listener) wait(ctx context.Context, d time.Duration, woken, closed <-ch
 	}
 }
 
-// listen returns true when it heard something, false when ctx ends or the
-// connection fails.
+// listen returns true after a notification, false when ctx ends or the connection fails.
 func (l *listener) listen(ctx context.Context) bool {
 	if l.pending {
 		l.pending = false
 		return true
 	}
 	if l.conn == nil {
-		// What was queued while there was no connection is not known.
+		// Deliveries may have been queued while there was no connection.
 		return l.connect(ctx)
 	}
 	if l.drain {
@@ -112,8 +110,8 @@ func (l *listener) listen(ctx context.Context) bool {
 	return l.drain
 }
 
-// next waits for one notification. It drops a connection that fails; one that is
-// just quiet until ctx ends can be used again.
+// next waits for one notification. It drops a connection that fails, and keeps one that
+// is only silent until ctx ends.
 func (l *listener) next(ctx context.Context, d time.Duration) bool {
 	if l.conn == nil {
 		return false
@@ -163,7 +161,7 @@ func (l *listener) drop() {
 	l.conn = nil
 }
 
-// close waits for the Wait that is in progress, if any. There must be none after.
+// close waits for the Wait under way, if any. There must be none afterwards.
 func (l *listener) close() {
 	l.turn.Lock()
 	defer l.turn.Unlock()

@@ -25,7 +25,7 @@ func openStore(t testing.TB, dsn string, opts *Options) *Store {
 	return s
 }
 
-// queue makes deliveries.
+// queue creates deliveries.
 type queue struct {
 	svc      *formsvc.Service
 	campaign formsvc.Campaign
@@ -62,7 +62,7 @@ func (q *queue) add(t testing.TB) {
 	}
 }
 
-// wait waits as if for ever, until a guard ends it.
+// wait calls Wait without a practical limit and fails after a safety timeout.
 func wait(t testing.TB, s *Store) {
 	t.Helper()
 	guard, stop := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -76,13 +76,12 @@ func wait(t testing.TB, s *Store) {
 func openListening(t testing.TB, dsn string) *Store {
 	t.Helper()
 	s := openStore(t, dsn, nil)
-	wait(t, s) // returns when it listens: something may have been queued before
+	wait(t, s) // returns once it listens, in case something was queued before
 	return s
 }
 
-// TestAnotherProcessWakes has one store queue deliveries and another wait for
-// them.
-func TestAnotherProcessWakes(t *testing.T) {
+// One store queues deliveries while another waits for them.
+func TestWorkOfAnotherProcessEndsWait(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t testing.TB, dsn string) *Store{
 		"opened":     func(t testing.TB, dsn string) *Store { return openStore(t, dsn, nil) },
@@ -103,7 +102,7 @@ func TestAnotherProcessWakes(t *testing.T) {
 			dsn := postgrestest.DSN(t)
 			engine := openListening(t, dsn)
 			q := newQueue(t, open(t, dsn))
-			for range 3 { // before the call, and likely during it
+			for range 3 { // before the call, and probably during it
 				q.add(t)
 				wait(t, engine)
 				done := make(chan struct{})
@@ -119,8 +118,8 @@ func TestAnotherProcessWakes(t *testing.T) {
 	}
 }
 
-// TestNotifyAfterTheCallersCommit queues a delivery in a transaction of the
-// caller's: it is told of when the caller says that it committed.
+// A delivery is queued in a transaction of the caller, and notified when the caller says
+// that it committed.
 func TestNotifyAfterTheCallersCommit(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
@@ -142,9 +141,8 @@ func TestNotifyAfterTheCallersCommit(t *testing.T) {
 	wait(t, engine)
 }
 
-// TestOtherSchemasAreOthers has a store queue deliveries in another schema of the
-// same database.
-func TestOtherSchemasAreOthers(t *testing.T) {
+// A store queues deliveries in another schema of the same database.
+func TestWaitIgnoresOtherSchemas(t *testing.T) {
 	t.Parallel()
 	engine := openListening(t, postgrestest.DSN(t))
 	other := postgrestest.DSN(t)
@@ -156,7 +154,7 @@ func TestOtherSchemasAreOthers(t *testing.T) {
 	}
 }
 
-// hear returns how often something is heard until nothing is for so long.
+// hear returns the number of notifications until none has arrived for d.
 func (l *listener) hear(t testing.TB, d time.Duration) (times int) {
 	t.Helper()
 	for {
@@ -170,8 +168,8 @@ func (l *listener) hear(t testing.TB, d time.Duration) (times int) {
 	}
 }
 
-// TestPiledUpNotificationsAreOne queues many deliveries while nobody waits.
-func TestPiledUpNotificationsAreOne(t *testing.T) {
+// Many deliveries are queued while no Wait is under way.
+func TestQueuedNotificationsWakeOnce(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
 	engine := openListening(t, dsn)
@@ -182,18 +180,17 @@ func TestPiledUpNotificationsAreOne(t *testing.T) {
 		q.add(t)
 		time.Sleep(notifyPause + time.Millisecond)
 	}
-	if err := s.Close(); err != nil { // everything is sent
+	if err := s.Close(); err != nil { // sends everything
 		t.Fatal(err)
 	}
-	wait(t, engine) // for the first, however late
+	wait(t, engine) // for the first, even if it is late
 	// Under load some may still arrive.
 	if n := 1 + engine.listener.hear(t, 200*time.Millisecond); n > notifications/2 {
 		t.Errorf("woken %d times by %d notifications", n, notifications)
 	}
 }
 
-// TestWaitKeepsItsConnection ends many calls early: the connection survives, and
-// hears what comes afterwards.
+// Many calls are ended early; the connection survives, and receives later notifications.
 func TestWaitKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
@@ -225,9 +222,8 @@ func TestWaitKeepsItsConnection(t *testing.T) {
 	wait(t, engine)
 }
 
-// TestListenAgain cuts the connection: Wait goes on without it, and gets another
-// one later.
-func TestListenAgain(t *testing.T) {
+// The connection is cut: Wait works without it, and gets a new one later.
+func TestWaitReconnects(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
 	engine := openListening(t, dsn)
@@ -255,8 +251,8 @@ func TestListenAgain(t *testing.T) {
 	wait(t, engine)
 }
 
-// TestOneListens has two wait at once: the second does not wait for the first.
-func TestOneListens(t *testing.T) {
+// Two calls wait at once: the second doesn't wait for the first.
+func TestSecondWaitDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	s := openListening(t, postgrestest.DSN(t))
 	first := make(chan error, 1)
@@ -284,7 +280,7 @@ func TestCloseEndsWait(t *testing.T) {
 			result := make(chan error, 1)
 			go func() {
 				var err error
-				for err == nil { // the first call returns when it listens
+				for err == nil { // the first call returns once it listens
 					err = s.Wait(t.Context(), time.Hour)
 				}
 				result <- err
@@ -303,7 +299,7 @@ func TestCloseEndsWait(t *testing.T) {
 	}
 }
 
-func TestWhoListens(t *testing.T) {
+func TestListeningFollowsOptions(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
 	for _, c := range []struct {

@@ -6,8 +6,9 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
 )
 
-// A step that was released is in databases: another text under its number is refused there.
-func TestReleasedMigrationsAreNotEdited(t *testing.T) {
+// Databases have recorded the checksum of each released step, and refuse another text under
+// its number.
+func TestReleasedMigrationsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	sqltest.Released(t, "migrations")
 }

@@ -7,34 +7,33 @@ import (
 )
 
 const (
-	// notifyPause is how long after one notification the next is sent at the
-	// earliest: they all say the same.
+	// notifyPause is the shortest time between two notifications, which all say the same.
 	notifyPause = 5 * time.Millisecond
-	// notifyTimeout bounds sending one.
+	// notifyTimeout limits sending a notification.
 	notifyTimeout = 5 * time.Second
-	// ownEngine is how long after a Wait this process is taken to have an engine
-	// that sees to its own deliveries, so that nobody else needs to know.
+	// ownEngine is how long after a Wait this process is assumed to have an engine for
+	// its own deliveries, so that other processes aren't notified.
 	ownEngine = 2 * time.Second
 )
 
-// A notifier tells other processes that deliveries were queued, never in the
-// transaction that queued them: the server makes those wait for each other. It
-// has a goroutine only while there is something to send.
+// A notifier tells other processes that deliveries were queued. It never does so in the
+// transaction that queued them, because the server serializes such transactions. It has a
+// goroutine only while there is something to send.
 type notifier struct {
 	send func(ctx context.Context)
 
 	mu       sync.Mutex
-	waits    int // in progress
+	waits    int // calls under way
 	lastWait time.Time
-	busy     bool // the goroutine is there
-	again    bool // and has one more to send
+	busy     bool // the goroutine runs
+	again    bool // and has one more notification to send
 	closed   bool
 	sending  sync.WaitGroup
 }
 
 func newNotifier(s *Store) *notifier {
 	return &notifier{send: func(ctx context.Context) {
-		// When it fails, others find the work when they next look.
+		// If it fails, other processes find the work at their next poll.
 		_, _ = s.db.ExecContext(ctx, "SELECT pg_notify("+channel+", '')")
 	}}
 }
@@ -52,7 +51,7 @@ func (n *notifier) waitEnds() {
 	n.lastWait = time.Now()
 }
 
-// tell has a notification sent. It does not wait for that.
+// tell sends a notification without waiting for it.
 func (n *notifier) tell() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,7 +78,7 @@ func (n *notifier) run() {
 	}
 }
 
-// close sends what is to be sent, and no more after that.
+// close sends what is queued, and nothing after that.
 func (n *notifier) close() {
 	n.mu.Lock()
 	n.closed = true

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sent is a notifier that notes when it sends.
+// sent returns a notifier that records when it sends.
 func sent(times *[]time.Duration, takes time.Duration) *notifier {
 	start := time.Now()
 	return &notifier{send: func(context.Context) {
@@ -27,7 +27,7 @@ func TestNotificationsAreSpaced(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		n.close()
-		want := []time.Duration{0, notifyPause, 2 * notifyPause, 3 * notifyPause} // the last after what was told last
+		want := []time.Duration{0, notifyPause, 2 * notifyPause, 3 * notifyPause} // the last one after the last call of tell
 		if !slices.Equal(times, want) {
 			t.Errorf("sent at %v, want %v", times, want)
 		}
@@ -56,8 +56,8 @@ func TestALoneNotificationIsSentOnce(t *testing.T) {
 	})
 }
 
-// TestTellDoesNotWait sends slowly: callers go on, and one notification more is
-// enough for all of them.
+// Sending is slow: callers don't wait, and one more notification is enough for all of
+// them.
 func TestTellDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestTellDoesNotWait(t *testing.T) {
 		if waited := time.Since(start); waited != 0 {
 			t.Errorf("callers waited for %v", waited)
 		}
-		n.close() // waits for what is to be sent
+		n.close() // waits for the notification to be sent
 		if want := []time.Duration{0, time.Second + notifyPause}; !slices.Equal(times, want) {
 			t.Errorf("sent at %v, want %v", times, want)
 		}

@@ -14,9 +14,8 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// TestUnknownOutcome has the connection break after the server has made a response
-// and before it could say so. It is not tried again, which could make it twice, and
-// the caller is told that nobody knows.
+// The connection breaks after the server has created a response and before the reply. The
+// write isn't retried, which could repeat it, and the caller gets ErrUnknownOutcome.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	c, svc, campaign := behindCutter(t)
@@ -32,8 +31,8 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestUnknownCommit has the connection break after a transaction of several
-// statements was committed and before the server could say so.
+// The connection breaks after a transaction of several statements has committed and
+// before the reply.
 func TestUnknownCommit(t *testing.T) {
 	t.Parallel()
 	c, svc, campaign := behindCutter(t)
@@ -58,7 +57,7 @@ func TestUnknownCommit(t *testing.T) {
 const lostEmail = "lost@example.com"
 
 // behindCutter returns a service that reaches its database through a cutter, and a
-// campaign of it.
+// campaign.
 func behindCutter(t *testing.T) (*cutter, *formsvc.Service, formsvc.Campaign) {
 	t.Helper()
 	dsn, err := url.Parse(postgrestest.DSN(t))
@@ -82,12 +81,12 @@ func behindCutter(t *testing.T) (*cutter, *formsvc.Service, formsvc.Campaign) {
 	return c, svc, campaign
 }
 
-// A cutter passes connections on to a server. It loses what the server answers to
-// one message, and cuts the connection instead.
+// A cutter forwards connections to a server. It drops the reply to one message and cuts
+// the connection instead.
 type cutter struct {
 	addr   string
 	target string
-	text   atomic.Pointer[string] // in the message whose answer is lost; nil: in none
+	text   atomic.Pointer[string] // in the message whose reply is dropped; nil: in none
 }
 
 func newCutter(t testing.TB, target string) *cutter {
@@ -110,10 +109,10 @@ func newCutter(t testing.TB, target string) *cutter {
 	return c
 }
 
-// after has the answer to the next message with the text in it be lost.
+// after drops the reply to the next message that contains text.
 func (c *cutter) after(text string) { c.text.Store(&text) }
 
-// wantCut fails the test unless an answer was lost since after.
+// wantCut fails the test unless a reply was dropped since after.
 func (c *cutter) wantCut(t *testing.T) {
 	t.Helper()
 	if c.text.Load() != nil {
@@ -154,8 +153,7 @@ func (c *cutter) pass(client net.Conn) {
 	}
 }
 
-// TestOpenRefusesServers opens a database whose server answers before its log is
-// on disk.
+// Open refuses a server that replies before its log is on disk.
 func TestOpenRefusesServers(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)

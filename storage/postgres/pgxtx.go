@@ -19,9 +19,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// BindPgx is [Bind] for a transaction of pgx itself, of a *pgx.Conn or a *pgxpool.Pool, as
-// programs have it that use sqlc or River. It works with every way of running queries that
-// the connection may be set to, and leaves no prepared statements behind.
+// BindPgx is like [Bind] for a transaction of pgx, from a *pgx.Conn or a *pgxpool.Pool, as
+// programs with sqlc or River use it. It works with every query execution mode of the
+// connection, and leaves no prepared statements behind.
 func BindPgx(tx pgx.Tx, opts *Options) (formsvc.Store, error) {
 	if tx == nil {
 		return nil, errors.New("postgres: bind: a transaction is required")
@@ -38,9 +38,9 @@ func BindPgx(tx pgx.Tx, opts *Options) (formsvc.Store, error) {
 	return bindTo(bun.NewDB(nil, pgdialect.New()), c, opts), nil
 }
 
-// pgxTx runs queries in a transaction of pgx and gives results of database/sql, which only
-// a *sql.DB can make. It has one for each call, since that has a goroutine until it is
-// closed. Closing it early lets the query that it runs go on.
+// pgxTx runs queries in a transaction of pgx and returns results of database/sql, which
+// only a *sql.DB can create. It creates one for each call, because a *sql.DB has a
+// goroutine until it is closed. Closing it early doesn't end its query.
 type pgxTx struct {
 	tx   pgx.Tx
 	mode pgx.QueryExecMode
@@ -75,7 +75,7 @@ func (t pgxTx) Connect(context.Context) (driver.Conn, error) { return pgxConn{t}
 // Driver implements driver.Connector.
 func (pgxTx) Driver() driver.Driver { return nil }
 
-// A pgxConn is the connection of a transaction of pgx. It only queries.
+// A pgxConn is a connection of a transaction of pgx that can only query.
 type pgxConn struct{ pgxTx }
 
 // Prepare implements driver.Conn.
@@ -84,10 +84,11 @@ func (pgxConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsu
 // Begin implements driver.Conn.
 func (pgxConn) Begin() (driver.Tx, error) { return nil, errors.ErrUnsupported }
 
-// Close implements driver.Conn. The transaction is its owner's.
+// Close implements driver.Conn. The transaction belongs to the caller.
 func (pgxConn) Close() error { return nil }
 
-// CheckNamedValue implements driver.NamedValueChecker: pgx takes more than database/sql.
+// CheckNamedValue implements driver.NamedValueChecker: pgx accepts more types than
+// database/sql.
 func (pgxConn) CheckNamedValue(*driver.NamedValue) error { return nil }
 
 // QueryContext implements driver.QueryerContext.
@@ -100,7 +101,7 @@ func (c pgxConn) QueryContext(ctx context.Context, query string, named []driver.
 	if err != nil {
 		return nil, err
 	}
-	// An error of the query itself comes with the first row; database/sql wants it now.
+	// pgx returns an error of the query with the first row; database/sql expects it now.
 	r := &pgxRows{rows: rows, ahead: rows.Next()}
 	if err := rows.Err(); err != nil {
 		rows.Close()
@@ -112,7 +113,7 @@ func (c pgxConn) QueryContext(ctx context.Context, query string, named []driver.
 // pgxRows are rows of pgx, with values as text.
 type pgxRows struct {
 	rows  pgx.Rows
-	ahead bool // there is a row that Next has not returned
+	ahead bool // there is a row that Next hasn't returned
 }
 
 // Columns implements driver.Rows.
@@ -151,7 +152,7 @@ func (r *pgxRows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// valueOf returns what a text stands for, as the driver of database/sql does.
+// valueOf parses a value as the driver for database/sql does.
 func valueOf(oid uint32, text []byte) (driver.Value, error) {
 	if text == nil {
 		return nil, nil //nolint:nilnil // NULL

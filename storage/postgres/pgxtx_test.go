@@ -17,7 +17,8 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres"
 )
 
-// A hostsQueries is what sqlc generates for pgx: it works on a pool and in a transaction.
+// hostsQueries is like what sqlc generates for pgx: it works on a pool and in a
+// transaction.
 type hostsQueries struct {
 	db interface {
 		Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
@@ -34,8 +35,8 @@ func (q hostsQueries) countOrders(ctx context.Context) (n int, err error) {
 	return n, q.db.QueryRow(ctx, "SELECT count(*) FROM orders WHERE quantity = $1", 3).Scan(&n)
 }
 
-// TestBindPgx binds to transactions of pools and connections that run queries in every
-// way that pgx knows.
+// BindPgx works in transactions of pools and connections in every query execution mode of
+// pgx.
 func TestBindPgx(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
@@ -77,8 +78,8 @@ func (f *feed) bindPgx(tx pgx.Tx) *formsvc.Service {
 	return f.svc.With(bound)
 }
 
-// hostOrders has a host write its own row with a response: both are there after a commit,
-// and none after a rollback. A unit that fails leaves the transaction usable.
+// hostOrders writes a host's row and a response together: both exist after a commit, and
+// neither after a rollback. A write that fails leaves the transaction usable.
 func (f *feed) hostOrders(pool *pgxpool.Pool) {
 	f.Helper()
 	ctx := f.Context()
@@ -117,7 +118,7 @@ func (f *feed) hostOrders(pool *pgxpool.Pool) {
 }
 
 // doEverything makes calls with every type of column in a transaction, and compares what
-// it reads there with what the store reads after the commit.
+// it reads there with what it reads after the commit.
 func (f *feed) doEverything(tx pgx.Tx) {
 	f.Helper()
 	ctx, must := f.Context(), func(err error) {
@@ -142,7 +143,7 @@ func (f *feed) doEverything(tx pgx.Tx) {
 	must(f.move(svc, key, "completed"))
 	must(svc.Remember(ctx, f.account, "again", formsvc.Reply{Status: 201, Body: []byte("\x00\xff{}")}))
 	gone := f.key(f.add(svc))
-	must(svc.Responses.Delete(ctx, gone))
+	must(svc.Responses.Delete(ctx, gone, 0))
 	read := func(svc *formsvc.Service) []any {
 		r, err := svc.Responses.Get(ctx, key)
 		must(err)
@@ -179,7 +180,7 @@ func (f *feed) doEverything(tx pgx.Tx) {
 	}
 }
 
-// TestBindPgxRefuses what is no transaction, or would change what is stored.
+// BindPgx refuses what isn't a transaction, and settings that would change stored values.
 func TestBindPgxRefuses(t *testing.T) {
 	t.Parallel()
 	if _, err := postgres.BindPgx(nil, nil); err == nil {
@@ -200,7 +201,7 @@ func TestBindPgxRefuses(t *testing.T) {
 	}
 }
 
-// A preparedTx prepares every query first, as a transaction of gorm with PrepareStmt does.
+// A preparedTx prepares every query first, like a transaction of gorm with PrepareStmt.
 type preparedTx struct{ *sql.Tx }
 
 func (p preparedTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -227,10 +228,10 @@ func (p preparedTx) QueryRowContext(ctx context.Context, query string, args ...a
 	return s.QueryRowContext(ctx, args...)
 }
 
-func TestBindToATransactionInSomething(t *testing.T) {
+func TestBindAcceptsWrappedTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t)
-	db, err := sql.Open("pgx", f.store.dsn) // prepares, as hosts' pools do
+	db, err := sql.Open("pgx", f.store.dsn) // prepares statements, as hosts' pools do
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,25 +13,25 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// backlog is how many deliveries one endpoint has that should not matter to the
+// backlog is the number of deliveries of one endpoint, which must not matter to the
 // statements of the queue.
 const backlog = 40_000
 
-// mostRows is how many rows of deliveries a statement may look at: it is asked
-// for 4 of each of 30 endpoints.
+// mostRows is up to how many rows of deliveries a statement may read: it is asked for 4
+// of each of 30 endpoints.
 const mostRows = 500
 
-// TestPlans holds the statements of the queue to a cost that does not depend on
-// the backlog of one endpoint, whatever the server knows of the tables. It is not
-// run beside other tests: where much is created and dropped, the server forgets
-// its plans and makes better ones.
+// The cost of the queue's statements doesn't depend on the backlog of one endpoint,
+// whatever statistics the server has. It doesn't run in parallel with other tests: if
+// many tables are created and dropped, the server discards its plans and makes better
+// ones.
 func TestPlans(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		before   string // run on the empty tables
 		analyzed bool   // and VACUUM ANALYZE after it
-		planned  bool   // the statements are planned then, and never again
-		callers  bool   // in a session that is not ours, without prepared statements
+		planned  bool   // plan the statements then, and never again
+		callers  bool   // in a caller's session, without prepared statements
 	}{
 		{name: "never analyzed"},
 		{name: "analyzed when empty", before: analyze},
@@ -76,18 +76,18 @@ func TestPlans(t *testing.T) {
 const (
 	analyze = "; ANALYZE formsvc_deliveries, formsvc_webhooks, formsvc_events, formsvc_notices, formsvc_failing"
 
-	// endpoint is the identifier of the nth endpoint; the first has the backlog.
+	// endpoint is the identifier of the eth endpoint; the first one has the backlog.
 	endpoint = "md5('endpoint ' || e)::uuid"
 
 	few = `INSERT INTO formsvc_deliveries SELECT ` + endpoint + `, md5('few ' || e)::uuid, md5('event')::uuid,
   1, 1000, 0, 0, -62135596800000000, 100, 0, 0, 0 FROM generate_series(1, 30) AS e`
 
-	// done are deliveries that were made, most of them of the first endpoint.
+	// done are finished deliveries, most of them of the first endpoint.
 	done = `INSERT INTO formsvc_deliveries
 SELECT ` + endpoint + `, md5('done ' || e || ' ' || n)::uuid, md5('event')::uuid, 1, 0, 2, 0, 0, 100, 0, 1, 1
 FROM generate_series(1, 30) AS e CROSS JOIN LATERAL generate_series(1, CASE WHEN e = 1 THEN BACKLOG ELSE 20 END) AS n`
 
-	// drained is a backlog that has been done.
+	// drained is a backlog that was delivered.
 	drained = fill + `; UPDATE formsvc_deliveries SET id = md5(id::text)::uuid, state = 1`
 
 	// emptied is a backlog that was deleted, and not vacuumed yet.
@@ -107,7 +107,7 @@ type plans struct {
 	*testing.T
 	dsn        string
 	conn       *pgx.Conn
-	statements map[string]string // by name, their arguments as SQL
+	statements map[string]string // by name, with their arguments as SQL
 }
 
 func newPlans(t *testing.T, callers bool) *plans {
@@ -130,7 +130,7 @@ func newPlans(t *testing.T, callers bool) *plans {
 		t.Fatal(err)
 	}
 	for _, table := range []string{"deliveries", "webhooks", "events", "attempts", "notices", "failing", "accounts"} {
-		// Nobody analyzes behind the test's back.
+		// The server must not analyze during the test.
 		p.exec("ALTER TABLE formsvc_" + table + " SET (autovacuum_enabled = off)")
 	}
 	p.exec(`INSERT INTO formsvc_accounts VALUES (md5('account')::uuid, 'a', '', 0, 0)`)
@@ -149,7 +149,7 @@ SELECT md5('event ' || n)::uuid, md5('account')::uuid, md5('')::uuid, md5('')::u
 	p.prepare("Claim", claimDue, "endpoints(), array_fill(4, ARRAY[30]), array_fill(false, ARRAY[30]), 500000, 900000")
 	p.prepare("Claim with the late ones first", claimDue,
 		"endpoints(), array_fill(4, ARRAY[30]), array_fill(true, ARRAY[30]), 500000, 900000")
-	// Every endpoint has one delivery that fails, which writes to all tables.
+	// Every endpoint has one delivery that fails permanently, which writes to all tables.
 	p.prepare("Finish", finishDeliveries, `endpoints(), deliveries(), array_fill(0::bigint, ARRAY[30]),
   array_fill(2, ARRAY[30]), array_fill(1, ARRAY[30]), array_fill(0::bigint, ARRAY[30]), array_fill(5::bigint, ARRAY[30]),
   array_fill(5::bigint, ARRAY[30]), array_fill(5::bigint, ARRAY[30]), array_fill(500, ARRAY[30]), array_fill(''::text, ARRAY[30]),
@@ -172,13 +172,13 @@ func (p *plans) prepare(name, sql, args string) {
 	p.statements[name] = args
 }
 
-// explain runs a statement, undoes what it did, and returns how it was run.
+// explain runs a statement, rolls it back, and returns the plan with actual rows.
 func (p *plans) explain(name string) *plan {
 	p.Helper()
 	return p.explainText(name, "EXECUTE "+pgx.Identifier{name}.Sanitize()+"("+p.statements[name]+")")
 }
 
-// explainText is explain for a statement that is not prepared.
+// explainText is explain for a statement that isn't prepared.
 func (p *plans) explainText(name, statement string) *plan {
 	p.Helper()
 	p.exec("BEGIN")
@@ -195,7 +195,7 @@ func (p *plans) explainText(name, statement string) *plan {
 	return &result[0].Plan
 }
 
-// A plan is a node of what EXPLAIN says.
+// A plan is a node of the output of EXPLAIN.
 type plan struct {
 	NodeType string  `json:"Node Type"`
 	Relation string  `json:"Relation Name"`
@@ -206,7 +206,7 @@ type plan struct {
 	Plans    []plan
 }
 
-// rows returns how many rows of a table were looked at.
+// rows returns the number of rows of a table that were read.
 func (p *plan) rows(relation string) (rows float64) {
 	if p.Relation == relation {
 		rows = (p.Rows + p.Filtered) * p.Loops

@@ -23,7 +23,7 @@ func (s *Store) Portable() bunstore.Portable { return portable{s} }
 
 type portable struct{ s *Store }
 
-// placeOf is the address of a database as people write it, without a password.
+// placeOf returns the address of a database without a password.
 func placeOf(cfg *pgx.ConnConfig) string {
 	u := url.URL{
 		Scheme: "postgres", User: url.User(cfg.User), Path: "/" + cfg.Database,
@@ -48,7 +48,7 @@ func (portable) TablesFrom(string) []bunstore.Table { return bunstore.Tables() }
 func (p portable) Classify(err error) error         { return p.s.backend.Classify(err) }
 func (portable) Rebind(query string) string         { return bunstore.Rebinder()(query) }
 
-// Param is a placeholder of a type that an index of the column knows.
+// Param returns a placeholder cast to a type that indexes of the column use.
 func (portable) Param(k bunstore.Kind) string {
 	return "?" + map[bunstore.Kind]string{
 		bunstore.UUID: "::text::uuid", bunstore.Text: "::text", bunstore.Int: "::bigint", bunstore.Bool: "::boolean", bunstore.Bytes: "::bytea",
@@ -64,11 +64,11 @@ func (p portable) Versions(ctx context.Context) (has, knows int, err error) {
 	return has, len(list), err
 }
 
-// Read lets the server read tables from end to end, which it must not for requests.
+// Read allows sequential scans, which are disabled for requests.
 func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) error {
 	tx := *p.s.tx
 	tx.Begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	return tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
+	return unlimited(ctx, &tx, func(ctx context.Context, c bun.IConn) error {
 		if _, err := c.ExecContext(ctx, "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on"); err != nil {
 			return err
 		}
@@ -76,18 +76,18 @@ func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) error {
 	})
 }
 
-// Write has the connection of its transaction, for COPY.
+// Write runs do on the connection of its transaction, for COPY.
 func (p portable) Write(ctx context.Context, do func(c bun.IConn) error) error {
 	return p.s.tx.Retried(func() error {
-		return p.s.tx.Run(ctx, func(_ context.Context, c bun.IConn) error { return do(c) })
+		return unlimited(ctx, p.s.tx, func(_ context.Context, c bun.IConn) error { return do(c) })
 	})
 }
 
-// Insert sends all rows with one COPY, which takes the numbers of events as they are.
+// Insert sends all rows with one COPY, which keeps the numbers of events.
 func (portable) Insert(ctx context.Context, c bun.IConn, t *bunstore.Table, rows [][]any) error {
 	conn, ok := c.(*sql.Conn)
 	if !ok {
-		return fmt.Errorf("postgres: no connection to copy on, but a %T", c)
+		return fmt.Errorf("postgres: a %T can't copy", c)
 	}
 	names := make([]string, len(t.Columns))
 	for i := range t.Columns {
@@ -153,21 +153,22 @@ func appendText(data []byte, text string) []byte {
 	}
 }
 
-// LastPosition is of a transaction that has not begun yet, and not before any event.
+// LastPosition returns a position of a transaction that hasn't begun yet, not before any
+// event.
 func (portable) LastPosition(ctx context.Context, c bun.IConn) (last int64, err error) {
 	err = c.QueryRowContext(ctx, `SELECT greatest(newest.xact, pg_snapshot_xmax(pg_current_snapshot())::text::bigint + feed."offset")
 FROM `+newestEvent+`, formsvc_feed AS feed WHERE feed.id = 1`).Scan(&last)
 	return last, err
 }
 
-// fenced is the SQLSTATE of what a fence refuses.
+// fenced is the SQLSTATE of writes that a fence rejects.
 const fenced = "MV001"
 
-// fenceWait is for how long a fence waits for transactions under way.
+// fenceWait limits how long a fence waits for transactions under way.
 const fenceWait = "10s"
 
-// Fence locks every table, and so waits for those who are writing, before it adds
-// triggers. Whoever has begun a transaction but not written yet meets them later.
+// Fence locks every table, which waits for writers, before it adds triggers. A
+// transaction that has begun but not written yet meets them later.
 func (portable) Fence(ctx context.Context, c bun.IConn) error {
 	_, err := c.ExecContext(ctx, `SET LOCAL lock_timeout = '`+fenceWait+`';
 CREATE OR REPLACE FUNCTION formsvc_fence() RETURNS trigger LANGUAGE plpgsql AS $fence$
@@ -187,14 +188,14 @@ END $do$`)
 	return waited(err)
 }
 
-// eachTable begins a loop over all tables of ours but the one with the state.
+// eachTable begins a loop over all formsvc tables except the one with the state.
 const eachTable = `
   FOR t IN SELECT c.oid::regclass FROM pg_class AS c
     WHERE c.relnamespace = (SELECT i.relnamespace FROM pg_class AS i WHERE i.oid = 'formsvc_identity'::regclass)
       AND c.relkind IN ('r', 'p') AND c.relname LIKE 'formsvc\_%' AND c.relname <> 'formsvc_identity' ORDER BY c.relname
   LOOP`
 
-// Unfence waits for those who read, since triggers can't be taken away beside them.
+// Unfence waits for readers, because triggers can't be dropped while others read.
 func (portable) Unfence(ctx context.Context, c bun.IConn) error {
 	_, err := c.ExecContext(ctx, `SET LOCAL lock_timeout = '`+fenceWait+`';
 DO $do$
@@ -207,7 +208,7 @@ DROP FUNCTION IF EXISTS formsvc_fence()`)
 	return waited(err)
 }
 
-// waited says what to do about transactions that don't end.
+// waited adds what to do about transactions that don't end.
 func waited(err error) error {
 	if isLockTimeout(err) {
 		return fmt.Errorf("transactions under way on the tables did not end within %s; end them, or stop the programs that use the database: %w",
@@ -216,7 +217,7 @@ func waited(err error) error {
 	return err
 }
 
-// Empty also stops the counting of new responses until Finish does it.
+// Empty also disables the counting of new responses until Finish enables it.
 func (portable) Empty(ctx context.Context, c bun.IConn) error {
 	_, err := c.ExecContext(ctx, `SET LOCAL lock_timeout = '`+fenceWait+`';
 DO $do$
@@ -232,7 +233,7 @@ ALTER TABLE formsvc_responses DISABLE TRIGGER formsvc_responses_made`)
 	return waited(err)
 }
 
-// Finish moves the feed so that the oldest transaction that still runs is after last.
+// Finish moves the feed so that the oldest running transaction is after last.
 func (portable) Finish(ctx context.Context, c bun.IConn, last int64) error {
 	_, err := c.ExecContext(ctx, fmt.Sprintf(`
 DELETE FROM formsvc_counters;

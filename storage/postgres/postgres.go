@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,30 +26,36 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// Options changes how a store works. The zero value is ready for use.
+// Options configures a store. The zero value is ready for use.
 type Options struct {
-	// GroupLimit is how many concurrent new responses may share one statement;
-	// 1 gives each its own. Defaults to 256.
+	// GroupLimit is the most concurrent new responses that share one statement; 1 gives
+	// each its own. Defaults to 256.
 	GroupLimit int
-	// MaxConns is how many connections Open keeps at most. Defaults to 16.
+	// MaxConns is the most connections that Open keeps. Defaults to 16.
 	MaxConns int
-	// UnitTimeout bounds one write once it is under way. Defaults to 30 seconds.
+	// UnitTimeout limits how long one write may take once it is under way. Defaults to 30
+	// seconds.
 	UnitTimeout time.Duration
-	// Unprepared sends every statement anew instead of preparing the frequent
-	// ones, for poolers that can't keep prepared statements. Defaults to false;
-	// a data source name with default_query_exec_mode=exec sets it.
+	// StatementTimeout limits how long one statement of a store from Open may take. The
+	// server ends a longer one, and the call fails with formsvc.ErrUnavailable. If the
+	// server is silent, the connection is closed 2 seconds later. Migrations and copies
+	// have no limit. A statement_timeout in the data source name is for the server alone.
+	// Negative means no limit. Defaults to 20 seconds.
+	StatementTimeout time.Duration
+	// Unprepared sends every statement in full instead of preparing the frequent ones,
+	// for poolers that can't keep prepared statements. Defaults to false; a data source
+	// name with default_query_exec_mode=exec sets it.
 	Unprepared bool
-	// NoListen makes Wait return for work that other processes queued only when
-	// its time is over, instead of listening for it (LISTEN) on a connection of
-	// its own beside MaxConns. Defaults to false; a data source name with
-	// default_query_exec_mode=exec sets it, since poolers can't keep what LISTEN
-	// leaves in a session.
+	// NoListen makes Wait find work of other processes only when its time is over,
+	// instead of listening for it (LISTEN) on a connection beside MaxConns. Defaults to
+	// false; a data source name with default_query_exec_mode=exec sets it, because
+	// poolers don't keep the LISTEN of a session.
 	NoListen bool
-	// Keyring encrypts the secrets of webhooks and the values of their headers.
-	// Defaults to none: they are stored readable.
+	// Keyring encrypts the secrets of webhooks and the values of their headers. Defaults
+	// to none: they are stored in plain text.
 	Keyring *keyring.Keyring
-	// SkipMigrations makes Open leave the schema as it is, for looking at it or
-	// migrating later, and not check whether it may be used. Defaults to false.
+	// SkipMigrations makes Open leave the schema as it is, to inspect it or migrate it
+	// later. Open then doesn't check whether the database may be used. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -60,83 +67,104 @@ func (o *Options) withDefaults() Options {
 	d.GroupLimit = cmp.Or(max(d.GroupLimit, 0), 256)
 	d.MaxConns = cmp.Or(max(d.MaxConns, 0), 16)
 	d.UnitTimeout = cmp.Or(max(d.UnitTimeout, 0), 30*time.Second)
+	d.StatementTimeout = max(cmp.Or(d.StatementTimeout, 20*time.Second), 0)
 	return d
 }
 
 // A Migration is one step of the schema.
 type Migration = bunstore.Migration
 
-// A Store keeps everything in one Postgres database, which several nodes may
-// share. It implements formsvc.Store and delivery.Queue, and is safe for
-// concurrent use.
+// A Store keeps everything in one Postgres database, which several nodes may share. It
+// implements formsvc.Store and delivery.Queue, and is safe for concurrent use.
 type Store struct {
 	formsvc.Store
 	delivery.Queue
 	storage.Database
 
-	records *bunstore.Store // what all three are
+	records *bunstore.Store // implements all three
 
-	db       *sql.DB
-	owned    bool
-	place    string // without a password; "" for a database that the caller opened
-	backend  *backend
-	tx       *bunstore.Transactions
-	listener *listener // nil when there is nothing to listen on
-	notifier *notifier
+	db         *sql.DB
+	owned      bool
+	maxConns   int          // that are kept idle, if owned
+	idleClosed atomic.Int64 // when idle connections were closed because one failed
+	place      string       // without a password; "" for a database that the caller opened
+	backend    *backend
+	tx         *bunstore.Transactions
+	listener   *listener // nil if the store doesn't listen
+	notifier   *notifier
 }
 
-// Open connects to the database that dsn names, as a URL or as key=value
-// pairs, and brings its schema up to date. It fails when the database is not
-// in UTF-8 or does not wait for its log to reach the disk, and with
-// keyring.ErrUnknownKey when secrets in it are sealed under keys that are not in
-// [Options.Keyring], and with formsvc.ErrMoved when its data is being copied to another
-// database, or was. Close disconnects.
+// Open connects to the database that dsn names, as a URL or as key=value pairs, and
+// migrates its schema. It fails if the database isn't in UTF-8 or doesn't wait for its
+// log to reach the disk. It fails with keyring.ErrUnknownKey if secrets in it are sealed
+// under keys that [Options.Keyring] doesn't have, and with formsvc.ErrMoved once a copy
+// of the data to another database has begun. Close disconnects.
 func Open(ctx context.Context, dsn string, opts *Options) (*Store, error) {
 	o := opts.withDefaults()
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		// The error of the driver repeats the data source name without its
-		// password only as far as it could parse it.
+		// The driver's error repeats the data source name, and removes the password only
+		// as far as it could parse it.
 		return nil, errors.New("postgres: open: the data source name is not valid")
 	}
 	if cfg.DefaultQueryExecMode == pgx.QueryExecModeExec {
 		o.Unprepared, o.NoListen = true, true
 	}
 	if cfg.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol {
-		// bun writes arguments into the text, so that each text is seen once and a
-		// statement cache only fills memory.
+		// bun writes arguments into the text. Each text is seen once, so a statement
+		// cache would only waste memory.
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	// bun's quoting is safe only with it.
 	cfg.RuntimeParams["standard_conforming_strings"] = "on"
-	hooks := []stdlib.OptionOpenDB{stdlib.OptionShouldPing(isStale)}
-	if !o.Unprepared {
-		hooks = append(hooks, stdlib.OptionAfterConnect(planFixed))
-	}
-	db := stdlib.OpenDB(*cfg, hooks...)
-	db.SetMaxOpenConns(o.MaxConns)
-	db.SetMaxIdleConns(o.MaxConns)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-	s := newStore(bun.NewDB(db, pgdialect.New()), &o, nil)
-	s.owned = true
-	s.place = placeOf(cfg)
-	if !o.NoListen {
-		s.listener = &listener{config: cfg}
-	}
+	s := connect(cfg, &o)
 	if err := s.start(ctx, &o); err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", errors.Join(err, s.Close()))
 	}
 	return s, nil
 }
 
-// planFixed makes the plans of prepared statements independent of what the server
-// happens to know when it makes them.
+// connect returns a store with a pool of connections, none of which is open yet.
+func connect(cfg *pgx.ConnConfig, o *Options) *Store {
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectLimit
+	}
+	cfg.DialFunc = newDialer().DialContext
+	listening := cfg.Copy() // which is silent for as long as nothing happens
+	s := &Store{owned: true, maxConns: o.MaxConns, place: placeOf(cfg)}
+	if o.StatementTimeout > 0 {
+		cfg.DialFunc = s.guard(cfg.DialFunc, o.StatementTimeout+silenceMargin)
+	}
+	hooks := []stdlib.OptionOpenDB{stdlib.OptionShouldPing(isStale)}
+	if !o.Unprepared {
+		_, given := cfg.RuntimeParams["statement_timeout"]
+		hooks = append(hooks, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+			if err := planFixed(ctx, conn); err != nil || given || o.StatementTimeout == 0 {
+				return err
+			}
+			_, err := conn.Exec(ctx, fmt.Sprintf("SELECT set_config('statement_timeout', '%d', false)", o.StatementTimeout.Milliseconds()))
+			return err
+		}))
+	}
+	db := stdlib.OpenDB(*cfg, hooks...)
+	db.SetMaxOpenConns(o.MaxConns)
+	db.SetMaxIdleConns(o.MaxConns)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	s.assemble(bun.NewDB(db, pgdialect.New()), o, nil)
+	if !o.NoListen {
+		s.listener = &listener{config: listening}
+	}
+	return s
+}
+
+// planFixed makes the plans of prepared statements independent of the server's
+// statistics.
 //
-// Left to itself it plans a page of a list anew for each set of arguments, since
-// it takes an unknown LIMIT for a tenth of the table; planning then takes three
-// times as long as running. And it plans to read a table that is nearly empty
-// from end to end, and keeps to that plan while the table grows to a million
-// rows. Every prepared statement has an index to go by.
+// By default the server plans a page of a list again for each set of arguments, because
+// it takes an unknown LIMIT for a tenth of the table. Planning then takes three times as
+// long as running. And it plans a sequential scan for a table that is nearly empty, and
+// keeps that plan while the table grows to a million rows. Every prepared statement has
+// an index to use.
 func planFixed(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), "+
 		"set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false)")
@@ -159,35 +187,40 @@ func (s *Store) start(ctx context.Context, o *Options) error {
 	return s.CheckKeys(ctx)
 }
 
-// newStore returns a store that runs the statements of the queue on queue, or
-// nil for where it runs all others.
-func newStore(db *bun.DB, o *Options, queue bun.IConn) *Store {
-	// Counter rows 0 to 7 are for stores, 8 to 15 for bound ones, whose
-	// transactions may stay open for as long as their owner likes.
-	s := &Store{db: db.DB, backend: &backend{shard: rand.IntN(8)}} //nolint:gosec // no secret
+// assemble makes a store that runs the statements of the queue on queue; if queue is nil,
+// where it runs all others.
+func (s *Store) assemble(db *bun.DB, o *Options, queue bun.IConn) {
+	s.db = db.DB
+	// Counter rows 0 to 7 are for stores, and 8 to 15 for bound stores, whose
+	// transactions may stay open as long as their owner likes.
+	s.backend = &backend{shard: rand.IntN(8)} //nolint:gosec // not a secret
 	s.tx = &bunstore.Transactions{
 		Conn: func(ctx context.Context) (bun.IConn, func(bool), error) { return bunstore.Borrow(ctx, s.db) },
-		// The server answers the commit of a transaction in which a statement failed by
-		// rolling it back, without an error; the first statement here fails then.
+		// If a statement of a transaction failed, the server answers the commit by
+		// rolling back, without an error. In that case the first statement here fails.
 		Begin: "begin", Commit: "select 1; commit", Undone: undone, Retryable: retryable,
 	}
-	hot := bun.IConn(db.DB) // for statements that are a transaction by themselves
+	hot := bun.IConn(db.DB) // for statements that are transactions by themselves
 	if !o.Unprepared {
 		hot = bunstore.NewPrepared(db.DB)
+	}
+	limit := o.StatementTimeout // of reads in groups
+	if s.owned {
+		limit = 0 // its connections have it
 	}
 	s.notifier = newNotifier(s)
 	s.records = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: db, Read: hot, Queue: queue, Keys: o.Keyring, Rebind: bunstore.Rebinder(),
 		ReadTogether: readTogether, Queued: s.notifier.tell,
-		// Postgres has as many writers as connections, and shares the flush of its log among them.
-		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout,
+		// Postgres has as many writers as connections, and flushes its log once for several of
+		// them.
+		Transactions: s.tx, GroupLimit: o.GroupLimit, ManyWriters: true, UnitTimeout: o.UnitTimeout, ReadTimeout: limit,
 	})
 	s.Store, s.Queue, s.Database = s.records, s.records, s.records
-	return s
 }
 
-// Close refuses new calls, waits for the writes that are under way and
-// disconnects what Open connected.
+// Close refuses new calls, waits for the writes under way and closes the connections that
+// Open made.
 func (s *Store) Close() error {
 	s.records.SetClosed()
 	s.notifier.close()
@@ -200,20 +233,20 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// migrationLock is the key of the advisory lock that migrating processes take
-// turns with: the bytes of "formsvc" as a number.
+// migrationLock is the key of the advisory lock that serializes migrations: the bytes of
+// "formsvc" as a number.
 const migrationLock = 0x666f726d737663
 
-// isStale reports whether a connection is to be tried before it is used. A little
-// more than the driver's second: the poll of an idle delivery engine would
-// otherwise be two queries each time.
+// isStale reports whether to ping a connection before using it. The limit is a little
+// more than the driver's second; otherwise each poll of an idle delivery engine would be
+// two queries.
 func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration > 2*time.Second
 }
 
-// Migrate brings the schema up to date, and gives the database its identity. Several
-// nodes may do so at once. It refuses a schema that is newer than this release,
-// or made by another build.
+// Migrate migrates the schema, and gives the database its identity. Several nodes may
+// call it at once. It refuses a schema that is newer than this release or was made by
+// another build.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
@@ -241,14 +274,14 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 	return list, s.backend.Classify(err)
 }
 
-// PoolStats returns how many connections the store has open and how long was waited for
-// one, for metrics. The one that listens for notifications is not among them.
+// PoolStats returns, for metrics, the number of open connections and how long calls
+// waited for one. The connection that listens for notifications isn't counted.
 func (s *Store) PoolStats() sql.DBStats { return s.db.Stats() }
 
-// inTx runs a step of a migration. The lock ends with the transaction, so it
-// works through a pooler and no crash leaves it behind.
+// inTx runs a migration. Its lock ends with the transaction, so it works through a
+// pooler, and a crash releases it.
 func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) error) error {
-	return s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
+	return unlimited(ctx, s.tx, func(ctx context.Context, c bun.IConn) error {
 		if _, err := c.ExecContext(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", migrationLock)); err != nil {
 			return err
 		}

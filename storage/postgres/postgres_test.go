@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/storage/storagetest"
 )
 
-// handle is a store together with where its data is, to open it again.
+// handle is a store with the location of its data, to open it again.
 type handle struct {
 	*postgres.Store
 	dsn string
@@ -27,8 +27,9 @@ func open(t testing.TB, dsn string, opts *postgres.Options) handle {
 }
 
 func conformance(t *testing.T, opts *postgres.Options, except map[storagetest.Category]string) {
+	schemas := &pool{t: t}
 	storagetest.Run(t,
-		func(t testing.TB) storagetest.Store { return open(t, postgrestest.DSN(t), opts) },
+		func(t testing.TB) storagetest.Store { return open(t, schemas.dsn(t), opts) },
 		storagetest.Options{Except: except, Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {
 			h, ok := s.(handle)
 			if !ok {
@@ -45,7 +46,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceWithoutGroupCommit(t *testing.T) {
 	t.Parallel()
-	// Only new responses are written in groups.
+	// Only new responses form groups.
 	except := make(map[storagetest.Category]string)
 	for _, c := range []storagetest.Category{
 		storagetest.Comments, storagetest.Signatures, storagetest.Webhooks, storagetest.Ready, storagetest.Claims,
@@ -58,6 +59,9 @@ func TestConformanceWithoutGroupCommit(t *testing.T) {
 }
 
 func TestConformanceUnprepared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short mode: the same calls with prepared statements are enough for the race detector")
+	}
 	t.Parallel()
 	conformance(t, &postgres.Options{MaxConns: 4, Unprepared: true}, nil)
 }
@@ -78,8 +82,9 @@ func TestConformanceOnTheCallersDatabase(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		return handle{s, dsn}
 	}
+	schemas := &pool{t: t}
 	storagetest.Run(t,
-		func(t testing.TB) storagetest.Store { return onCallers(t, postgrestest.DSN(t)) },
+		func(t testing.TB) storagetest.Store { return onCallers(t, schemas.dsn(t)) },
 		storagetest.Options{Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {
 			h, ok := s.(handle)
 			if !ok {

@@ -16,7 +16,7 @@ func (*backend) ClaimDue(
 ) ([]bunstore.Leased, error) {
 	endpoints, counts, late := texts(len(shares)), make([]int32, len(shares)), make([]bool, len(shares))
 	for i, s := range shares {
-		endpoints[i], counts[i], late[i] = s.Endpoint, int32(min(s.N, 1<<20)), s.LateFirst //nolint:gosec // bounded on this line
+		endpoints[i], counts[i], late[i] = s.Endpoint, int32(min(s.N, 1<<20)), s.LateFirst //nolint:gosec // limited on this line
 	}
 	rows, err := c.QueryContext(ctx, claimDue, endpoints, counts, late, now, until) //nolint:rowserrcheck // ScanLeased does
 	if err != nil {
@@ -43,7 +43,7 @@ func (*backend) FinishDeliveries(ctx context.Context, c bun.IConn, done []bunsto
 	return accepted, rows.Err()
 }
 
-// doneArgs are the columns of outcomes.
+// doneArgs returns the columns of outcomes.
 func doneArgs(done []bunstore.Done) []any {
 	n := len(done)
 	var (

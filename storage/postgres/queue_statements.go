@@ -2,14 +2,13 @@ package postgres
 
 import "github.com/formsvc/toolkit/storage/internal/bunstore"
 
-// The statements of the queue are written so that they have one good plan and no
-// other: the server may know nothing of the tables, or what was true when they
-// were empty. LIMIT in LATERAL makes a join a look-up for each row, ARRAY a list
-// of rows that are read one by one.
+// The statements of the queue allow only one plan, a good one, because the server may
+// have no statistics, or those of empty tables. LIMIT in LATERAL makes a join a look-up
+// for each row; ARRAY makes a list of rows that are read one by one.
 
-// ready finds the endpoints with due deliveries by jumping from one endpoint to
-// the next in the index of pending deliveries, so that its cost is the number of
-// endpoints with work, whatever the backlog of each.
+// ready finds the endpoints with due deliveries by jumping from one endpoint to the next
+// in the index of pending deliveries. Its cost is the number of endpoints with work,
+// whatever their backlogs.
 const ready = `
 WITH RECURSIVE pending(webhook_id) AS (
   SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d WHERE d.state = 0 ` + indexOrder + `)
@@ -26,7 +25,8 @@ WHERE NOT w.disabled AND ($1 >= ` + firstDue + `0` + endDue + ` OR $1 >= ` + fir
 ORDER BY w.id`
 
 const (
-	// indexOrder is what only the index of pending deliveries has without sorting.
+	// indexOrder is an order that only the index of pending deliveries provides without
+	// sorting.
 	indexOrder = `ORDER BY d.webhook_id, d.kind, d.due_at LIMIT 1`
 
 	firstDue = `(SELECT d.due_at FROM formsvc_deliveries AS d
@@ -34,10 +34,10 @@ const (
 	endDue = ` ORDER BY d.due_at LIMIT 1)`
 )
 
-// claimDue picks each share in the index of what is due, kind by kind until
-// there are enough, and skips what another node is claiming. The rows are
-// addressed by where they lie, since they are locked: nobody moves them. The token
-// has the time in it, see bunstore.claimedAt.
+// claimDue picks each share in the index of due deliveries, kind by kind until there are
+// enough, and skips rows that another node is claiming. It addresses the rows by ctid:
+// they are locked, so they don't move. The token contains the time, see
+// bunstore.claimedAt.
 const claimDue = `
 UPDATE formsvc_deliveries AS d SET lease = greatest((d.lease + 1) | 1, $4::bigint * 16 + 1), due_at = $5
 WHERE d.ctid = ANY (ARRAY (
@@ -59,9 +59,9 @@ const (
       ORDER BY q.due_at LIMIT s.n FOR UPDATE SKIP LOCKED) AS f`
 )
 
-// finishDeliveries finds the rows of the outcomes by their key. It does not ask
-// for the state: only a pending row has an odd lease, and without it no index but
-// that of the key can be taken.
+// finishDeliveries finds the rows of the outcomes by their key. It doesn't compare the
+// state, since only a pending row has an odd lease; so no index but that of the key can
+// be used.
 const finishDeliveries = `
 WITH outcome AS MATERIALIZED (
   SELECT * FROM unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::bigint[], $4::integer[], $5::integer[], $6::bigint[],
@@ -110,8 +110,8 @@ const (
 	selectPayloads = "SELECT id, payload, coalesce(traceparent, '') FROM formsvc_events WHERE id = ANY ($1::text[]::uuid[])"
 )
 
-// lookAtEventsAbout finds events by the two things that are indexed, and looks at
-// what else is asked for in what it has found: OFFSET keeps that apart.
+// lookAtEventsAbout finds events by the two indexed columns, and applies the other
+// conditions to the result. OFFSET keeps the planner from merging the two.
 const lookAtEventsAbout = `
 SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM (
   SELECT m.* FROM unnest(string_to_array($4::text, ',')::uuid[]) AS made(id)
@@ -122,13 +122,13 @@ SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM 
 WHERE e.account_id = $1::text::uuid AND e.campaign_id = $2::text::uuid AND e.response_id = $3::text::uuid
   AND e.type & 65536 = 0 ORDER BY e.xact, e.seq LIMIT $5`
 
-// settled is the transaction before which the feed cannot get company anymore: the
-// oldest that is still running.
+// settled is the oldest running transaction. No event can still appear before it in the
+// feed.
 const settled = `(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
 
-// lookAtAllEvents and inOrder find the next events of each account by the one index
-// that the feed has, and keep the first of them all. An index over all accounts
-// would cost every new response something.
+// lookAtAllEvents and inOrder find the next events of each account by the only index of
+// the feed, and keep the first of them all. An index over all accounts would add cost to
+// every new response.
 const (
 	lookAtAllEvents = `
 SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM (
@@ -143,7 +143,7 @@ SELECT e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM (
 ) AS e ORDER BY e.xact, e.seq`
 )
 
-// readAllEvents has OFFSET so that it is done for each account.
+// readAllEvents has OFFSET so that it runs once for each account.
 const readAllEvents = `
 SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '')
 FROM formsvc_accounts AS a CROSS JOIN LATERAL (

@@ -8,8 +8,8 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// TestQuotaByTheServersClock has nodes take of one quota whose clocks are years
-// apart: they take of the window that is now by the server's clock.
+// Nodes whose clocks differ by years share one quota: they use the window that is current
+// by the server's clock.
 func TestQuotaByTheServersClock(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
@@ -18,7 +18,7 @@ func TestQuotaByTheServersClock(t *testing.T) {
 	if err := db.NewSelect().ColumnExpr("(extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(t.Context(), &now); err != nil {
 		t.Fatal(err)
 	}
-	// So long that only an accident of once in years has it end during the test.
+	// So long that a window practically never ends during the test.
 	const window = 10_007 * time.Hour
 	server := time.UnixMicro(now).UTC()
 	subject := formsvc.FloorID(server)

@@ -9,8 +9,8 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// selectResponses reads many responses. The subquery has one row at most and is made
-// for each key, whatever the statistics say, so that no plan reads the table.
+// selectResponses reads many responses. The subquery has at most one row and runs for
+// each key, whatever the statistics, so that no plan scans the table.
 const selectResponses = `
 SELECT ` + bunstore.ResponseColumns + `, k.n - 1
 FROM unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::text[]::uuid[]) WITH ORDINALITY AS k(campaign_id, id, account_id, n),

@@ -12,13 +12,13 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/sqltest"
 )
 
-// TestResponsePlans holds the pages of an export to a cost that does not depend on
-// how many responses there are, in our sessions and in those of a caller. It is
-// not run beside other tests, like TestPlans.
+// The cost of an export's pages doesn't depend on the number of responses, in the store's
+// sessions and in those of a caller. It doesn't run in parallel with other tests, like
+// TestPlans.
 func TestResponsePlans(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		before, after string // run on the empty tables, and on the full ones
+		before, after string // run on the empty tables and on the full ones
 		callers       bool
 	}{
 		{name: "never analyzed"},

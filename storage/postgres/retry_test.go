@@ -8,10 +8,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// TestRetries has the server undo a write, as it does with one of two that wait for
-// each other, for so many times: three times the write is tried again, then it is
-// refused as unavailable and has changed nothing. The count is a sequence, which
-// is not undone.
+// The server rolls back a write several times, as after a deadlock: the write is retried
+// three times, then it fails as unavailable and has changed nothing. A sequence counts
+// the attempts, because rollbacks don't undo it.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"40P01", "40001"} { // deadlock_detected, serialization_failure

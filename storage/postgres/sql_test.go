@@ -59,9 +59,9 @@ func raw(t testing.TB, dsn string) *bun.DB {
 	return bun.NewDB(db, pgdialect.New())
 }
 
-// TestAHostsLongTransactionDelaysNobody submits a response inside a host's
-// transaction that stays open: others go on submitting to the same campaign.
-func TestAHostsLongTransactionDelaysNobody(t *testing.T) {
+// A response is submitted inside a host's transaction that stays open: others can still
+// submit to the same campaign.
+func TestLongTransactionOfHostDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
 	dsn := postgrestest.DSN(t)
 	svc, err := formsvc.New(open(t, dsn, nil), nil)
@@ -104,8 +104,8 @@ func TestAHostsLongTransactionDelaysNobody(t *testing.T) {
 	}
 }
 
-// wantShards checks that hosts and stores count in rows of their own; which of
-// theirs is drawn by chance, so that two could share one for a while unnoticed.
+// wantShards checks that hosts and stores count in separate rows. Each picks its row at
+// random, so a test of locks alone could miss that two share one.
 func wantShards(t *testing.T, db *bun.DB, hosts, stores int) {
 	t.Helper()
 	var byHosts, byStores int
@@ -120,8 +120,8 @@ func wantShards(t *testing.T, db *bun.DB, hosts, stores int) {
 	}
 }
 
-// TestServerIsGone connects through a door that is then shut.
-func TestServerIsGone(t *testing.T) {
+// The store connects through a proxy that then stops.
+func TestLostServerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	dsn, err := url.Parse(postgrestest.DSN(t))
 	if err != nil {
@@ -172,14 +172,14 @@ func TestOpenErrorsKeepThePassword(t *testing.T) {
 	}
 }
 
-// A door passes connections on to a server while it is open.
+// A door forwards connections to a server while it is open.
 type door struct {
 	t      testing.TB
 	target string
 	l      net.Listener
 	conns  chan net.Conn
 	shutCh chan bool
-	ended  chan struct{} // closed when nobody minds the connections any more
+	ended  chan struct{} // closed when mind has returned
 }
 
 func newDoor(t testing.TB, target string) *door {
@@ -213,7 +213,7 @@ func (d *door) accept() {
 	}
 }
 
-// mind owns the connections: it passes new ones on or turns them away.
+// mind owns the connections: it forwards new ones, or closes them.
 func (d *door) mind() {
 	defer close(d.ended)
 	var through []net.Conn

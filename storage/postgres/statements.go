@@ -2,14 +2,15 @@ package postgres
 
 import "github.com/formsvc/toolkit/storage/internal/bunstore"
 
-// position is where an event is in the feed: at the number of its transaction, or at
-// that of the last one that had ended when the statement began, if that is higher; see
-// feed.go. Events with the same position are in the order of their sequence numbers.
+// position is the position of an event in the feed; see feed.go. It is the number of the
+// event's transaction, or of the last one that had ended when the statement began,
+// whichever is higher. Events with the same position are in the order of their sequence
+// numbers.
 const position = `(SELECT greatest(pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1)
   + f."offset" FROM formsvc_feed AS f WHERE f.id = 1)`
 
-// writeEvents and, for what is made with its response, writeCreated are the part of a
-// statement that writes the events of the CTE ev.
+// writeEvents is the part of a statement that writes the events of the CTE ev;
+// writeCreated is that for events of a response created by the same statement.
 const (
 	writeEvents  = insertEvent + `, e.response_id` + fromEvents
 	writeCreated = insertEvent + `, NULL::uuid` + fromEvents
@@ -34,8 +35,8 @@ const listening = `, queued AS (
   RETURNING event_id
 )`
 
-// Identifiers travel as text and become uuid in the server: the driver has no
-// type of ours to encode.
+// Identifiers are sent as text and cast to uuid by the server: the driver can't encode
+// our type.
 const eventColumns = `unnest($1::text[]::uuid[], $2::text[]::uuid[], $3::text[]::uuid[], $4::text[]::uuid[],
     $5::bigint[], $6::bytea[], $7::bigint[], $8::text[])
     AS e(id, account_id, campaign_id, response_id, type, payload, created_at, traceparent)`
@@ -45,10 +46,10 @@ SELECT EXISTS (SELECT FROM queued)`
 
 const insertOnlyEvents = `WITH ev AS (SELECT * FROM ` + eventColumns + `), ` + writeCreated + ` SELECT`
 
-// createResponses writes a whole group in one statement, which is a
-// transaction by itself: one round trip. A response whose campaign has another
-// version, or whose reference is taken, is left out with its events; the result
-// names those that are in.
+// createResponses writes a whole group in one statement, which is a transaction by
+// itself: one round trip. It leaves out a response, with its events, if its campaign has
+// another version or its reference is taken. The result has the identifiers of those
+// written.
 const createResponses = `
 WITH input AS (
   SELECT * FROM unnest($9::text[]::uuid[], $10::text[]::uuid[], $11::text[]::uuid[], $12::bigint[], $13::text[],
@@ -58,9 +59,9 @@ WITH input AS (
     answers, version, created_at, updated_at, completed_at, events)
 ), ` + insertResponses + selectInserted
 
-// createKeyedResponses is createResponses with idempotency records, NULL for those
-// that have none. What has a record already is left out, too; when another commits
-// one meanwhile, the statement fails.
+// createKeyedResponses is createResponses with idempotency records, NULL for responses
+// without one. It also leaves out responses whose record exists. If another transaction
+// commits such a record meanwhile, the statement fails.
 const createKeyedResponses = `
 WITH input AS (
   SELECT * FROM unnest($9::text[]::uuid[], $10::text[]::uuid[], $11::text[]::uuid[], $12::bigint[], $13::text[],
@@ -78,7 +79,7 @@ WITH input AS (
   FROM input AS i JOIN inserted AS r ON r.id = i.id WHERE i.record IS NOT NULL
 )` + selectInserted
 
-// insertResponses is what both do with the rows of the CTE input.
+// insertResponses is the part of both that writes the rows of the CTE input.
 const insertResponses = `inserted AS (
   INSERT INTO formsvc_responses (id, account_id, campaign_id, reference, status, email, first_name, last_name, answers,
     version, created_at, updated_at, completed_at, events)
@@ -98,9 +99,9 @@ const insertResponses = `inserted AS (
 
 const selectInserted = ` SELECT r.id, EXISTS (SELECT FROM queued) FROM inserted AS r`
 
-// touchResponse locks a response by writing it. A transaction that sees the database as it
-// was before (REPEATABLE READ) can't change the response then: its events would come
-// before those of the transaction that ran this.
+// touchResponse locks a response by writing it. A transaction with an older snapshot
+// (REPEATABLE READ) can then no longer change the response: its events would come before
+// those of the transaction that ran this.
 const touchResponse = `UPDATE formsvc_responses AS r SET version = r.version
 WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ? RETURNING ` + bunstore.ResponseColumns
 
@@ -110,12 +111,12 @@ ON CONFLICT (campaign_id, shard) DO UPDATE SET responses = n.responses + exclude
 
 const selectRecord = "SELECT EXISTS (SELECT FROM formsvc_idempotency WHERE id = $1)"
 
-// selectVersion says why a response was left out: its campaign's version, if
-// there is such a campaign.
+// selectVersion tells why a response was left out: it returns its campaign's version, if
+// the campaign exists.
 const selectVersion = "SELECT version FROM formsvc_campaigns WHERE id = $1 AND account_id = $2"
 
-// useKeys locks the keys in the order of their identifiers, so that nodes that write
-// what they noted at the same time don't wait for each other in a circle.
+// useKeys locks the keys in the order of their identifiers, so that nodes that write at
+// the same time don't deadlock.
 const useKeys = `
 WITH u AS MATERIALIZED (
   SELECT (j.use ->> 0)::uuid AS account_id, (j.use ->> 1)::uuid AS id, (j.use ->> 2)::bigint AS used_at
@@ -126,13 +127,13 @@ WITH u AS MATERIALIZED (
 )
 UPDATE formsvc_keys AS k SET used_at = held.used_at FROM held WHERE k.id = held.id AND k.used_at < held.used_at`
 
-// clockNow is the time of the server's clock now, not when the transaction began, in
+// clockNow is the server's current time, not that of the transaction's start, in
 // microseconds.
 const clockNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-// takeQuota goes by the clock of the server, which is one for all nodes. It may
-// have waited for another node that took of the same window, so that it looks at
-// the clock again for how long the window lasts.
+// takeQuota uses the server's clock, which is the same for all nodes. It may have waited
+// for another node that used the same window, so it reads the clock again to see how long
+// the window lasts.
 func takeQuota() string {
 	next := bunstore.Granted("$", "q.used")
 	return `

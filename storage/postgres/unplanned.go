@@ -7,8 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// unplanned sends every statement to be planned anew, whatever the pool's own
-// way of running queries is.
+// unplanned has every statement planned again, whatever execution mode the pool has.
 type unplanned struct{ db *sql.DB }
 
 // QueryContext is like that of database/sql.

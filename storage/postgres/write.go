@@ -11,21 +11,21 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// backend is what Postgres does in its own way: whole groups travel in arrays,
-// one statement each.
+// backend is what is specific to Postgres: whole groups are sent as arrays, one statement
+// each.
 type backend struct {
-	shard int // the counter row that it adds to
+	shard int // the counter row that it updates
 }
 
 func (*backend) ForUpdate() string { return "UPDATE" }
 
-// eventArgs are the columns of events, in the order of eventColumns.
+// eventArgs returns the columns of events, in the order of eventColumns.
 func eventArgs(events []*formsvc.Event) []any {
 	var (
 		ids, accounts, campaigns, responses = texts(len(events)), texts(len(events)), texts(len(events)), texts(len(events))
 		types, created                      = make([]int64, len(events)), make([]int64, len(events))
 		payloads                            = make([][]byte, len(events))
-		traces                              []string // the server takes what it lacks for NULL
+		traces                              []string // the server takes missing elements for NULL
 	)
 	for i, e := range events {
 		ids[i], accounts[i], campaigns[i] = string(e.ID), string(e.AccountID), string(e.CampaignID)
@@ -68,8 +68,8 @@ func (b *backend) AddCount(ctx context.Context, c bun.IConn, campaign formsvc.ID
 	return err
 }
 
-// CreateResponses implements bunstore.Backend. It needs no transaction around
-// it: it is one statement.
+// CreateResponses implements bunstore.Backend. It needs no transaction, because it is one
+// statement.
 func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bunstore.Unit) error {
 	inserted, err := b.insertResponses(ctx, c, group)
 	if err != nil || len(inserted) == len(group) {
@@ -86,8 +86,7 @@ func (b *backend) CreateResponses(ctx context.Context, c bun.IConn, group []*bun
 	return nil
 }
 
-// insertResponses writes the group and returns the identifiers of those that
-// could be written.
+// insertResponses writes the group and returns the identifiers of the responses written.
 func (b *backend) insertResponses(
 	ctx context.Context, c bun.IConn, group []*bunstore.Unit,
 ) (inserted map[string]bool, err error) {
@@ -164,7 +163,7 @@ func (b *backend) creationArgs(group []*bunstore.Unit) []any {
 		versions, created, updated, completed, with, b.shard)
 }
 
-// recordArgs are the columns of the idempotency records of a group, NULL where there
+// recordArgs returns the columns of the idempotency records of a group, NULL where there
 // is none.
 func recordArgs(group []*bunstore.Unit) []any {
 	n := len(group)

@@ -10,36 +10,43 @@ import (
 	"path/filepath"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"modernc.org/sqlite"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
 // BackupOptions are the optional settings of [Store.Backup].
 type BackupOptions struct {
-	// Progress is called now and then with how many bytes are copied and how many
-	// there are. Defaults to nothing.
+	// Progress is called now and then with the bytes copied and the bytes in total.
+	// Defaults to nothing.
 	Progress func(done, total int64)
+	// Snapshot is called before the first page is copied, with the store as it is in
+	// the copy. It may only read, and the store must not be used after it returns. An
+	// error ends the backup and is returned. Defaults to nothing.
+	Snapshot func(context.Context, formsvc.FileStore) error
 }
 
 const (
-	// backupPages is how many pages are copied between two looks at the context.
+	// backupPages is how many pages are copied between two checks of the context.
 	backupPages = 1024
-	// backupFlush is after how many pages the copy goes to the disk: all at once, at the
-	// end, would hold up for a third of a second whoever commits.
+	// backupFlush is after how many pages the copy is flushed to disk. A single flush at
+	// the end would delay commits by a third of a second.
 	backupFlush = 4 * backupPages
 )
 
-// Backup copies the database, as it is at one moment at the beginning of the call, to a
-// new file at path, readable by its owner only. Writers and readers go on meanwhile; the
-// log grows for as long, since the copy needs what is in it. When Backup returns nil the
-// copy is whole and on disk. Otherwise there is no file at path, unless the process
-// ended. A file that is there already is an error that is fs.ErrExist.
+// Backup copies the database, as it was at one moment at the beginning of the call, to a
+// new file at path, readable only by its owner. Writes and reads continue meanwhile. The
+// log grows until Backup returns, because the copy needs it. When Backup returns nil, the
+// copy is complete and on disk. After an error there is no file at path, unless the
+// process ended. If path exists, the error is fs.ErrExist.
 //
-// What is encrypted in the database is so in the copy: the keys are needed to use it.
+// Values encrypted in the database are encrypted in the copy: you need the keys to use
+// it.
 //
-// On a store of [New] it takes a connection of the caller's pool for as long as it
-// works. Several may run at once.
+// On a store of [New] it occupies a connection of the caller's pool. Several backups may
+// run at once.
 func (s *Store) Backup(ctx context.Context, path string, opts *BackupOptions) error {
 	var o BackupOptions
 	if opts != nil {
@@ -56,7 +63,7 @@ func (s *Store) Backup(ctx context.Context, path string, opts *BackupOptions) er
 	if err != nil {
 		return fmt.Errorf("sqlite: backup: %w", err)
 	}
-	if err = s.backup(ctx, f, o.Progress); err == nil {
+	if err = s.backup(ctx, f, &o); err == nil {
 		// The driver wrote it without waiting for the disk: only this counts.
 		err = f.Sync()
 	}
@@ -69,10 +76,10 @@ func (s *Store) Backup(ctx context.Context, path string, opts *BackupOptions) er
 	return nil
 }
 
-func (s *Store) backup(ctx context.Context, to *os.File, progress func(done, total int64)) (err error) {
+func (s *Store) backup(ctx context.Context, to *os.File, o *BackupOptions) (err error) {
 	pool := s.pool
 	if s.path != "" {
-		// Those of the store are for requests.
+		// The store's own connections are for requests.
 		if pool, err = sql.Open("sqlite", dsn(s.path, s.options)); err != nil {
 			return err
 		}
@@ -83,8 +90,8 @@ func (s *Store) backup(ctx context.Context, to *os.File, progress func(done, tot
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	// A copy in steps would begin anew whenever somebody writes between two of them,
-	// but not while its connection reads the database as it was.
+	// A copy in steps starts again whenever somebody writes between two steps, unless its
+	// connection is in a read transaction.
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}
@@ -96,10 +103,17 @@ func (s *Store) backup(ctx context.Context, to *os.File, progress func(done, tot
 	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return err
 	}
-	return conn.Raw(func(driver any) error { return copyPages(ctx, driver, to, progress) })
+	if o.Snapshot != nil {
+		build := bun.NewDB(nil, sqlitedialect.New())
+		bound := newStore(&poolWriter{}, nil, nil, s.options).records.Bound(build, conn)
+		if err := o.Snapshot(ctx, bound); err != nil {
+			return err
+		}
+	}
+	return conn.Raw(func(driver any) error { return copyPages(ctx, driver, to, o.Progress) })
 }
 
-// copyPages copies what the connection sees to the file.
+// copyPages copies the snapshot that the connection sees to the file.
 func copyPages(ctx context.Context, driver any, to *os.File, progress func(done, total int64)) (err error) {
 	source, ok := driver.(interface {
 		NewBackup(to string) (*sqlite.Backup, error)
@@ -141,10 +155,10 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Restored makes the feed of a database that was brought back from a backup go on behind
-// what anybody has read of it. Call it before anybody uses the database: whoever read the
-// feed since the backup has a position beyond what is in it, and would otherwise miss as
-// many new events as were lost. To call it again does no harm.
+// Restored makes the feed of a database that was restored from a backup continue after
+// anything that was read of it. Call it before the database is used. Readers of the feed
+// may have positions beyond the restored data; without this call they would miss as many
+// new events as were lost. Calling it again does no harm.
 func (s *Store) Restored(ctx context.Context) error {
 	err := s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
 		if _, err := c.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) SELECT 'formsvc_events', 0 "+

@@ -18,7 +18,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// stocked is a store with a campaign that responses can be made in.
+// stocked is a store with a campaign that accepts responses.
 type stocked struct {
 	handle
 
@@ -64,8 +64,8 @@ func (f *stocked) submit(t testing.TB) formsvc.ID {
 	return r.ID
 }
 
-// A copy that is made while others write has all that was acknowledged before it
-// began, nothing half, and is sound.
+// A copy made while others write is sound and has everything that was acknowledged before
+// it began, with no partial writes.
 func TestBackupBesideWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -148,11 +148,11 @@ func check(t *testing.T, db *bun.DB, promised []formsvc.ID) {
 	}
 }
 
-// A backup that is given up, or has nowhere to go, leaves no file behind.
-func TestBackupLeavesNothingHalf(t *testing.T) {
+// A cancelled backup, or one to a missing directory, leaves no file behind.
+func TestFailedBackupLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	f := stock(t, open(t, filepath.Join(dir, "forms.db"), nil), 6400) // some steps
+	f := stock(t, open(t, filepath.Join(dir, "forms.db"), nil), 6400) // several steps
 	ctx, cancel := context.WithCancel(t.Context())
 	path := filepath.Join(dir, "copy.db")
 	if err := f.Backup(ctx, path, &sqlite.BackupOptions{Progress: func(int64, int64) { cancel() }}); !errors.Is(err, context.Canceled) {
@@ -166,7 +166,7 @@ func TestBackupLeavesNothingHalf(t *testing.T) {
 	}
 }
 
-// Whoever has read more of the feed than was brought back sees what comes next.
+// A reader that had read more of the feed than was restored sees later events.
 func TestRestoredFeed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -175,7 +175,7 @@ func TestRestoredFeed(t *testing.T) {
 	if err := f.Backup(t.Context(), path, nil); err != nil {
 		t.Fatal(err)
 	}
-	f.submit(t) // lost, but read
+	f.submit(t) // lost, but already read
 	page, err := f.svc.Events.List(t.Context(), formsvc.EventQuery{AccountID: f.account, Limit: formsvc.MaxLimit})
 	if err != nil || len(page.Items) != 33 {
 		t.Fatalf("%d events, %v", len(page.Items), err)
@@ -194,7 +194,7 @@ func TestRestoredFeed(t *testing.T) {
 	}
 }
 
-// A database that the caller opened is copied on a connection of the caller's.
+// A backup of a caller's database uses a connection of the caller's pool.
 func TestBackupOfTheCallersDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -210,10 +210,10 @@ func TestBackupOfTheCallersDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, raw(t, path), nil)
-	f.submit(t) // the connection is given back, out of its transaction
+	f.submit(t) // the connection is back, and out of its transaction
 }
 
-// A damaged page is found.
+// CheckIntegrity finds a damaged page.
 func TestCheckIntegrity(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forms.db")

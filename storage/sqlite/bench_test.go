@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// BenchmarkCreateResponse writes responses with an event and a delivery each,
-// from 64 goroutines a processor, with and without group commit.
+// BenchmarkCreateResponse writes responses with an event and a delivery each, from 64
+// goroutines per processor, with and without group commit.
 func BenchmarkCreateResponse(b *testing.B) {
 	for name, limit := range map[string]int{"grouped": 0, "each": 1} {
 		b.Run(name, func(b *testing.B) {
@@ -60,8 +60,8 @@ func BenchmarkCreateResponse(b *testing.B) {
 	}
 }
 
-// BenchmarkDeliverySample shows a day of a webhook with 200,000 deliveries in 24 parts,
-// and in as many as there may be.
+// BenchmarkDeliverySample samples a day of a webhook with 200,000 deliveries in 24 parts,
+// and in the most parts allowed.
 func BenchmarkDeliverySample(b *testing.B) {
 	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "forms.db"), nil)
 	if err != nil {
@@ -88,7 +88,7 @@ func BenchmarkDeliverySample(b *testing.B) {
 	}
 }
 
-// deliverEvenly makes a webhook with 200,000 deliveries over that time.
+// deliverEvenly creates a webhook with 200,000 deliveries spread over that time.
 func deliverEvenly(b *testing.B, s *sqlite.Store, svc *formsvc.Service, from time.Time, length time.Duration) formsvc.WebhookKey {
 	b.Helper()
 	must := func(err error) {

@@ -7,14 +7,14 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// bulkRows is how many rows a bulk writes with one statement: enough to share
-// the cost of a call, few enough to fill from a small group.
+// bulkRows is how many rows a bulk writes with one statement: enough to share the cost of
+// a call, and few enough that a small group fills it.
 const bulkRows = 8
 
-// A bulk inserts rows with two statements of fixed shape, so that both can be
-// prepared: one for many rows and one for the rest.
+// A bulk inserts rows with two statements of fixed shape, so that both can be prepared:
+// one for many rows and one for a single row.
 type bulk struct {
-	columns   int // arguments of a row
+	columns   int // arguments per row
 	one, many string
 }
 
@@ -33,10 +33,10 @@ func cutValues(statement string) (head, row, tail string) {
 	return head, "(?" + row + ")", tail
 }
 
-// rows returns room for the arguments of n rows.
+// rows returns an empty slice with room for the arguments of n rows.
 func (b *bulk) rows(n int) []any { return make([]any, 0, n*b.columns) }
 
-// insert writes rows and returns how many were not left out.
+// insert writes rows and returns how many of them were inserted.
 func (b *bulk) insert(ctx context.Context, c bun.IConn, rows []any) (inserted int, err error) {
 	for len(rows) > 0 {
 		statement, n := b.one, b.columns
@@ -57,7 +57,7 @@ func (b *bulk) insert(ctx context.Context, c bun.IConn, rows []any) (inserted in
 	return inserted, nil
 }
 
-// notNull returns b, or empty bytes for nil, which the driver would store as NULL.
+// notNull returns b, or empty bytes instead of nil, which the driver would store as NULL.
 func notNull(b []byte) []byte {
 	if b == nil {
 		return []byte{}

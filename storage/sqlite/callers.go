@@ -17,14 +17,14 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// DSN returns the data source name under which a program opens a database file for its own
-// tables and for [OpenDB], with the driver "sqlite" of modernc.org/sqlite:
+// DSN returns the data source name with which to open a database file for your own tables
+// and for [OpenDB], with the driver "sqlite" of modernc.org/sqlite:
 //
 //	db, err := sql.Open("sqlite", sqlite.DSN("app.db"))
 //
-// Its connections wait up to 5 seconds for another writer, log ahead and flush at each
-// commit, hold to foreign keys and overwrite what is deleted; transactions take the lock
-// to write when they begin, since one that reads first may find that it can't have it.
+// Its connections wait up to 5 seconds for another writer, use a write-ahead log and flush
+// it at each commit, enforce foreign keys and overwrite deleted data. Transactions acquire
+// the write lock when they begin, because one that reads first may not get it later.
 func DSN(path string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), OmitHost: !filepath.IsAbs(path)}
 	u.RawQuery = url.Values{
@@ -34,14 +34,13 @@ func DSN(path string) string {
 	return u.String()
 }
 
-// OpenDB is [Open] on a database that the caller has opened, best with [DSN], and goes on
-// owning: it brings the schema up to date, and Close leaves the database open. A program
-// that uses bun hands over the *sql.DB inside its *bun.DB. The names of the tables begin
-// with formsvc_.
+// OpenDB is like [Open] for a database that the caller has opened, preferably with [DSN],
+// and still owns: it migrates the schema, and Close leaves the database open. With bun,
+// pass the *sql.DB inside the *bun.DB. The names of the tables begin with formsvc_.
 //
-// It fails when the driver is another than modernc.org/sqlite, and when connections lack
-// one of the pragmas of DSN, without which an answer would be no promise. Writes wait for
-// transactions of the caller's, and those for writes.
+// It fails if the driver isn't modernc.org/sqlite, or if connections lack one of the
+// pragmas of DSN, without which writes wouldn't be durable. The store's writes and the
+// caller's transactions wait for each other.
 func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("sqlite: open: a database is required")
@@ -57,10 +56,10 @@ func OpenDB(ctx context.Context, db *sql.DB, opts *Options) (*Store, error) {
 	return s, nil
 }
 
-// New returns a store on a database like that of [OpenDB], and does nothing with it: it is
-// for programs that choose when to migrate. Migrate brings the schema up to date; then call
-// CheckKeys. Nobody checks the pragmas. Hooks of db see the queries that bun builds, which
-// are the rare ones.
+// New returns a store on a database like that of [OpenDB] without using it, for programs
+// that choose when to migrate. Call Migrate to migrate the schema, then CheckKeys. New
+// doesn't check the pragmas. Hooks of db see only the queries that bun builds, which are
+// the rare ones.
 func New(db *bun.DB, opts *Options) *Store {
 	o := opts.withDefaults()
 	s := newStore(&poolWriter{db: db.DB}, bunstore.NewPrepared(db.DB), db, &o)
@@ -68,22 +67,22 @@ func New(db *bun.DB, opts *Options) *Store {
 	return s
 }
 
-// A Tx is a transaction: a *sql.Tx, a bun.Tx or something around one.
+// A Tx is a transaction: a *sql.Tx, a bun.Tx or a wrapper.
 type Tx interface {
 	bun.IConn
 	Commit() error
 	Rollback() error
 }
 
-// Bind returns a store that works inside tx, a transaction of the caller: what the store
-// writes commits or rolls back with it. The store never commits tx. Like tx it
-// must not be used by two goroutines at once. After the commit, call
-// [formsvc.Service.Notify], or leave deliveries and followers to their next poll. Of opts
-// it uses the keyring, which must be that of the other stores on the database.
+// Bind returns a store that works inside tx, a transaction of the caller: the store's
+// writes commit or roll back with it. The store never commits tx. Like tx, the store must
+// not be used by two goroutines at once. After the commit, call [formsvc.Service.Notify];
+// otherwise deliveries and followers wait for their next poll. Of opts it uses only the
+// keyring, which must be the same as that of other stores on the database.
 //
-// While tx is open nobody else can write; it should be short. On a connection without
-// _txlock=immediate ([DSN]), a transaction that has read something is refused the first
-// write, with [formsvc.ErrUnavailable], when somebody else has written meanwhile.
+// While tx is open, no other transaction can write, so keep it short. On a connection
+// without _txlock=immediate ([DSN]), a transaction that has read can fail at its first
+// write with [formsvc.ErrUnavailable], because another one has written meanwhile.
 func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 	build, c, err := bunstore.CallersTx(tx, sqlitedialect.New())
 	if err != nil {
@@ -93,8 +92,8 @@ func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 	return newStore(&poolWriter{}, nil, nil, &o).records.Bound(build, c), nil
 }
 
-// checkPool looks at two connections where the pool may have as many: a pragma that was
-// set by a statement, instead of in the data source name, is in force on one of them only.
+// checkPool checks two connections if the pool may have as many. A pragma set by a
+// statement, and not in the data source name, is in effect on one of them only.
 func checkPool(ctx context.Context, db *sql.DB) error {
 	one, err := db.Conn(ctx)
 	if err != nil {
@@ -115,7 +114,7 @@ func checkPool(ctx context.Context, db *sql.DB) error {
 	return checkCallers(ctx, other)
 }
 
-// checkDriver makes sure that errors are those that Classify knows.
+// checkDriver checks that the driver returns the errors that Classify knows.
 func checkDriver(ctx context.Context, db *sql.DB, c *sql.Conn) error {
 	var n int
 	err := c.QueryRowContext(ctx, "SELECT formsvc_no_such_function()").Scan(&n)
@@ -125,7 +124,7 @@ func checkDriver(ctx context.Context, db *sql.DB, c *sql.Conn) error {
 	return ctx.Err()
 }
 
-// checkCallers makes sure of the pragmas of DSN, or what is as good.
+// checkCallers checks that the pragmas of DSN, or equally strong values, are in effect.
 func checkCallers(ctx context.Context, c *sql.Conn) error {
 	for _, p := range []struct {
 		name, set string

@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// TestOpenDBRefuses what would break a promise later.
+// OpenDB refuses settings that would break a promise later.
 func TestOpenDBRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ dsn, exec, want string }{
@@ -51,7 +51,7 @@ func TestOpenDBRefuses(t *testing.T) {
 	}
 }
 
-// A strangeDriver is another one than ours.
+// A strangeDriver isn't ours.
 type strangeDriver struct{}
 
 func (strangeDriver) Connect(context.Context) (driver.Conn, error) { return strangeConn{}, nil }
@@ -74,7 +74,7 @@ func TestOpenDBRefusesAnotherDriver(t *testing.T) {
 	}
 }
 
-// TestDSN opens files with names that mean something in a URL, also relative ones.
+// DSN handles paths with characters that are special in a URL, and relative ones.
 func TestDSN(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

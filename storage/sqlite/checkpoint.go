@@ -10,38 +10,39 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// pageSize is that of the databases that Open makes, and of a frame of their logs.
+// pageSize is the page size of databases that Open creates, and of the frames of their
+// logs.
 const pageSize = 4096
 
-// logFrames is how long the log may get.
+// logFrames returns how many frames the log may have.
 func (o *Options) logFrames() int { return int(max(o.LogSize/pageSize, 1)) }
 
 const (
-	// muchLonger is how many times longer the log is when SQLite moves it inside a
-	// commit, should all else fail.
+	// muchLonger is how many times longer the log must be before SQLite checkpoints it
+	// inside a commit, as a last resort.
 	muchLonger = 16
 
 	lookAfter = 16  // commits
-	fewFrames = 256 // which hold up the writer for a millisecond or two
-	passes    = 4   // to come so near to a writer that goes on meanwhile
+	fewFrames = 256 // which delay the writer by a millisecond or two
+	passes    = 4   // to catch up with a writer that continues meanwhile
 )
 
-// A checkpointer moves the log into the database beside the writer, which SQLite by
-// itself would do inside of a commit: that one and all that wait for it would take
-// as long as copying all of it and flushing the disk twice. Only for the few pages that
-// were written meanwhile the writer waits, so that the log can begin anew.
+// A checkpointer copies the log into the database concurrently with the writer. By
+// default SQLite does that inside a commit, which, with all commits behind it, would wait
+// for the whole copy and two flushes of the disk. With the checkpointer, the writer waits
+// only for the few pages written meanwhile, so that the log can restart.
 type checkpointer struct {
-	db     *sql.DB // of one connection
+	db     *sql.DB // with one connection
 	writer writer
 	limit  int // frames
 
 	commits atomic.Int64
 	working atomic.Bool
 	work    sync.WaitGroup
-	next    int // frames; only who set working uses it
+	next    int // frames; used only by the goroutine that set working
 }
 
-// committed is called after each commit. It doesn't wait.
+// committed is called after each commit. It doesn't block.
 func (k *checkpointer) committed() {
 	if k == nil || k.commits.Add(1)%lookAfter != 0 || !k.working.CompareAndSwap(false, true) {
 		return
@@ -52,8 +53,8 @@ func (k *checkpointer) committed() {
 	})
 }
 
-// look moves the log if it is long. A failure leaves it as it is, for the next try, or for a
-// commit that finds it far too long, which then tells of it.
+// look copies the log into the database if it is long. After a failure the next call tries
+// again; at the latest, a commit that finds the log far too long reports the error.
 func (k *checkpointer) look(ctx context.Context) {
 	log, moved, err := checkpoint(ctx, k.db, "NOOP")
 	if err == nil && log < k.limit {
@@ -65,9 +66,9 @@ func (k *checkpointer) look(ctx context.Context) {
 	for n := 0; n < passes && err == nil && (n == 0 || log-moved > fewFrames); n++ {
 		log, moved, err = checkpoint(ctx, k.db, "PASSIVE")
 	}
-	k.next = log + k.limit/4 // where readers keep it from beginning anew
+	k.next = log + k.limit/4 // readers keep it from restarting
 	if err != nil || log-moved > k.limit {
-		return // readers need even what is in it
+		return // readers still need it
 	}
 	_ = alone(ctx, k.writer, func(c bun.IConn) error {
 		_, _, err := checkpoint(ctx, c, "PASSIVE")
@@ -75,7 +76,7 @@ func (k *checkpointer) look(ctx context.Context) {
 	})
 }
 
-// close waits for what is under way and closes the connection.
+// close waits for a checkpoint under way and closes the connection.
 func (k *checkpointer) close() error {
 	if k == nil {
 		return nil
@@ -84,10 +85,10 @@ func (k *checkpointer) close() error {
 	return k.db.Close()
 }
 
-// errBusy means that another connection moves the log.
+// errBusy means that another connection is checkpointing the log.
 var errBusy = errors.New("sqlite: a checkpoint is under way elsewhere")
 
-// checkpoint returns how long the log is and how much of it is in the database.
+// checkpoint returns the frames in the log and how many of them are in the database.
 func checkpoint(ctx context.Context, c interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, mode string,

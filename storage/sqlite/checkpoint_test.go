@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A logWorld is a store whose log is to be moved when it has so many frames.
+// A logWorld is a store that checkpoints its log at a given number of frames.
 type logWorld struct {
 	*testing.T
 
@@ -48,7 +48,7 @@ func newLogWorld(t *testing.T, frames int) *logWorld {
 	return w
 }
 
-// write makes n responses, four at once.
+// write creates n responses, four at once.
 func (w *logWorld) write(n int) {
 	w.Helper()
 	var all sync.WaitGroup
@@ -68,8 +68,8 @@ func (w *logWorld) write(n int) {
 	w.created += n / 4 * 4
 }
 
-// writeOn makes n responses, and lets a move of the log that began meanwhile come to its
-// end now and then, so that a busy machine doesn't keep it from catching up.
+// writeOn creates n responses. From time to time it lets a checkpoint under way finish,
+// so that it keeps up on a busy machine.
 func (w *logWorld) writeOn(n int) {
 	w.Helper()
 	for range n / 40 {
@@ -78,7 +78,7 @@ func (w *logWorld) writeOn(n int) {
 	}
 }
 
-// frames returns how long the log is.
+// frames returns the number of frames in the log.
 func (w *logWorld) frames() int {
 	w.Helper()
 	w.store.checkpoints.work.Wait()
@@ -89,7 +89,7 @@ func (w *logWorld) frames() int {
 	return log
 }
 
-// check fails unless everything is there and sound.
+// check fails unless everything is there and the database is sound.
 func (w *logWorld) check() {
 	w.Helper()
 	page, err := w.svc.Responses.List(w.Context(), formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign})
@@ -102,15 +102,15 @@ func (w *logWorld) check() {
 	}
 }
 
-// A raced writer has somebody commit just before the checkpointer is alone, so that there
-// is something in the log which it has not moved yet.
+// A racedWriter commits just before the checkpointer has the writer, so that the log has
+// a frame that isn't copied yet.
 type racedWriter struct {
 	writer
 
 	commit func()
 	alones int
-	left   int // frames that were not moved at the end of one
-	failed int // looks at that
+	left   int // frames left uncopied at the end of a checkpoint
+	failed int // failures to read the log
 }
 
 func (r *racedWriter) take(ctx context.Context) (bun.IConn, func(bool), error) {
@@ -127,7 +127,7 @@ func (r *racedWriter) take(ctx context.Context) (bun.IConn, func(bool), error) {
 	}, err
 }
 
-func TestTheLogBeginsAnewWhileOthersWrite(t *testing.T) {
+func TestLogRestartsDuringWrites(t *testing.T) {
 	t.Parallel()
 	const limit = 500
 	w := newLogWorld(t, limit)
@@ -151,8 +151,8 @@ func TestTheLogBeginsAnewWhileOthersWrite(t *testing.T) {
 	w.check()
 }
 
-// TestReadersKeepTheLog has a reader that still needs what the log has not moved.
-func TestReadersKeepTheLog(t *testing.T) {
+// A reader still needs frames that aren't copied.
+func TestLogStaysWhileReadersNeedIt(t *testing.T) {
 	t.Parallel()
 	const limit = 500
 	w := newLogWorld(t, limit)
@@ -172,7 +172,7 @@ func TestReadersKeepTheLog(t *testing.T) {
 	}
 	w.write(2_000)
 	if got := w.frames(); got < 2*limit {
-		t.Errorf("the log has %d frames: it began anew under a reader", got)
+		t.Errorf("the log has %d frames: it restarted under a reader", got)
 	}
 	if got := count(); got != 8 {
 		t.Errorf("the reader sees %d responses, want those at its beginning", got)
@@ -187,7 +187,7 @@ func TestReadersKeepTheLog(t *testing.T) {
 	w.check()
 }
 
-// TestCloseDuringACheckpoint closes the store while the log may be on its way.
+// The store closes while a checkpoint may be under way.
 func TestCloseDuringACheckpoint(t *testing.T) {
 	t.Parallel()
 	for range 10 {

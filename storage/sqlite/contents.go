@@ -8,16 +8,16 @@ import (
 	"os"
 )
 
-// Contents says how much is in a database.
+// Contents is the number of records in a database.
 type Contents struct {
 	Campaigns int64
 	Responses int64
 	Files     int64
 }
 
-// Look counts what is in the database file at path, without changing it, whichever
-// release made it. A server may be running on it. A file with other tables, or none, has
-// nothing. fs.ErrNotExist: there is no such file.
+// Look counts the records in the database file at path, of any release, without changing
+// it. A server may be using the file. A file with other tables, or none, has no records.
+// The error is fs.ErrNotExist if there is no file.
 func Look(ctx context.Context, path string) (_ Contents, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return Contents{}, err

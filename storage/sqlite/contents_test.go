@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// What is in a file is counted without changing it, of whichever release it is.
+// Look counts the records of a file of any release without changing it.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forms.db")
@@ -42,7 +42,7 @@ func TestLook(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.BarFiles(t.Context(), []formsvc.ID{formsvc.NewID(account.CreatedAt)}); err != nil { // is no file
+	if _, err := s.BarFiles(t.Context(), []formsvc.ID{formsvc.NewID(account.CreatedAt)}); err != nil { // not a file
 		t.Fatal(err)
 	}
 	want := sqlite.Contents{Campaigns: 2, Responses: 5}
@@ -50,7 +50,7 @@ func TestLook(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := statement("DROP TABLE formsvc_identity")(path); err != nil { // that earlier releases don't have
+	if err := statement("DROP TABLE formsvc_identity")(path); err != nil { // earlier releases don't have this table
 		t.Fatal(err)
 	}
 	before := content(t, path)

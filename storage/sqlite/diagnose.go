@@ -16,16 +16,16 @@ import (
 
 // DiagnoseOptions are the optional settings of [Diagnose].
 type DiagnoseOptions struct {
-	// Deep reads the whole database to see whether it is damaged, at some 200 MB a
-	// second. Defaults to looking at settings only.
+	// Deep reads the whole database to find damage, at about 200 MB per second. Defaults
+	// to checking settings only.
 	Deep bool
 	// Now returns the time. Defaults to [time.Now].
 	Now func() time.Time
 }
 
-// Diagnose looks at the database file at path, without changing it, and says what it
-// found: whether it can be used, its mode, its schema, its log, and whether the clock
-// runs behind what is in it. A server may be running on it. Whatever fails is a finding.
+// Diagnose checks the database file at path without changing it: whether it can be used,
+// its mode, its schema, its log, and whether the clock is behind the data. A server may
+// be using the file. A check that fails is a finding, too.
 func Diagnose(ctx context.Context, path string, opts *DiagnoseOptions) []finding.Finding {
 	var o DiagnoseOptions
 	if opts != nil {
@@ -37,21 +37,21 @@ func Diagnose(ctx context.Context, path string, opts *DiagnoseOptions) []finding
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []finding.Finding{finding.Warn("database", "Start the server, which makes it; or name the right place.", "there is no file %s yet", path)}
+		return []finding.Finding{finding.Warn("database", "Start the server, which creates it, or name the right file.", "there is no file %s yet", path)}
 	case err != nil:
-		return []finding.Finding{finding.Bad("database", "See that this user may read it.", "%v", err)}
+		return []finding.Finding{finding.Bad("database", "Check that this user may read it.", "%v", err)}
 	case !info.Mode().IsRegular():
 		return []finding.Finding{finding.Bad("database", "Name the file of the database.", "%s is not a file", path)}
 	}
 	var list []finding.Finding
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		list = append(list, finding.Warn("database file", "Run: chmod 600 "+path, "others than its owner may use %s (mode %04o)", path, mode))
+		list = append(list, finding.Warn("database file", "Run: chmod 600 "+path, "other users than its owner may use %s (mode %04o)", path, mode))
 	} else {
 		list = append(list, finding.Good("database file", "%s, mode %04o", path, mode))
 	}
 	d := &diagnosis{DiagnoseOptions: o}
 	if d.db, err = openReadOnly(path); err != nil {
-		return append(list, finding.Bad("database", "See that this user may read it.", "it can't be opened: %v", err))
+		return append(list, finding.Bad("database", "Check that this user may read it.", "it can't be opened: %v", err))
 	}
 	defer func() { _ = d.db.Close() }()
 	return append(list, d.look(ctx)...)
@@ -63,7 +63,7 @@ type diagnosis struct {
 	db *sql.DB
 }
 
-// openReadOnly opens a database file to look at it.
+// openReadOnly opens a database file read-only.
 func openReadOnly(path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,7 +74,7 @@ func openReadOnly(path string) (*sql.DB, error) {
 	return sql.Open("sqlite", u.String())
 }
 
-const restoreAdvice = "Stop the server, keep a copy of the file, and bring a backup back (formsvc restore)."
+const restoreAdvice = "Stop the server, keep a copy of the file, and restore a backup (formsvc restore)."
 
 func (d *diagnosis) look(ctx context.Context) []finding.Finding {
 	var version, mode string
@@ -84,15 +84,15 @@ func (d *diagnosis) look(ctx context.Context) []finding.Finding {
 	}
 	switch {
 	case isCorrupt(err):
-		return []finding.Finding{finding.Bad("database", restoreAdvice, "it is damaged, or no SQLite database: %v", err)}
+		return []finding.Finding{finding.Bad("database", restoreAdvice, "it is damaged, or not a SQLite database: %v", err)}
 	case err != nil:
-		return []finding.Finding{finding.Bad("database", "See that this user may read it and write beside it, and that the disk is well.", "it can't be read: %v", err)}
+		return []finding.Finding{finding.Bad("database", "Check that this user may read it and write to its directory, and that the disk works.", "it can't be read: %v", err)}
 	}
 	list := []finding.Finding{finding.Good("database", "SQLite %s answers", version)}
 	if mode == "wal" {
 		list = append(list, finding.Good("journal", "write-ahead log; every commit of a server waits for the disk (synchronous=FULL)"))
 	} else {
-		list = append(list, finding.Warn("journal", "Start the server again, which sets it; see that no other program changes the file, and that it is on a local disk.",
+		list = append(list, finding.Warn("journal", "Start the server again, which sets it. Check that no other program changes the file, and that it is on a local disk.",
 			"the journal mode is %s, not wal", mode))
 	}
 	schema, usable := d.schema(ctx)
@@ -106,7 +106,7 @@ func (d *diagnosis) look(ctx context.Context) []finding.Finding {
 	return list
 }
 
-// schema says how far the schema is, and whether this release can read it.
+// schema reports the version of the schema, and whether this release can use it.
 func (d *diagnosis) schema(ctx context.Context) (finding.Finding, bool) {
 	known, err := migrations()
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *diagnosis) schema(ctx context.Context) (finding.Finding, bool) {
 	return schema.Finding(known)
 }
 
-// clock compares the newest event with the time here: there is no other clock.
+// clock compares the newest event with the local time, as there is no other clock.
 func (d *diagnosis) clock(ctx context.Context) finding.Finding {
 	var newest int64
 	err := d.db.QueryRowContext(ctx, "SELECT created_at FROM formsvc_events ORDER BY seq DESC LIMIT 1").Scan(&newest)
@@ -131,7 +131,7 @@ func (d *diagnosis) clock(ctx context.Context) finding.Finding {
 		return finding.Bad("clock", restoreAdvice, "the newest event can't be read: %v", err)
 	}
 	if ahead := time.UnixMicro(newest).Sub(now); ahead > bunstore.ClockTolerance {
-		return finding.Bad("clock", "Set the clock, and keep it right with NTP: receivers refuse webhooks whose time is wrong.",
+		return finding.Bad("clock", "Set the clock, and keep it right with NTP: receivers reject webhooks with a wrong time.",
 			"the newest event is %v ahead of the clock", ahead.Round(time.Second))
 	}
 	return finding.Good("clock", "it is %s here, after the newest event", now.UTC().Format(time.RFC3339))
@@ -141,7 +141,7 @@ func (d *diagnosis) integrity(ctx context.Context) finding.Finding {
 	var verdict string
 	err := d.db.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict)
 	if err == nil && verdict == "ok" {
-		return finding.Good("integrity", "every page was read and hangs together")
+		return finding.Good("integrity", "every page was read and is consistent")
 	}
 	if err != nil {
 		verdict = err.Error()

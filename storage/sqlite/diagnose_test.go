@@ -12,8 +12,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// Everything that can be wrong with the file is found, with what to do about it, and
-// nothing is changed by looking.
+// Diagnose finds every kind of problem of a file, with advice, and changes nothing.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forms ?#%.db")
@@ -99,7 +98,7 @@ func content(t testing.TB, path string) string {
 	return string(b)
 }
 
-// look checks that the findings have these levels, and that what is not ok has the advice.
+// look checks the levels of findings, and that those that aren't ok have the advice.
 func look(t *testing.T, path string, opts *sqlite.DiagnoseOptions, want map[string]finding.Level, advice string) {
 	t.Helper()
 	found := make(map[string]finding.Level)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestCommitsAreFlushed looks at the connections that write. With a write-ahead log
-// and synchronous=FULL SQLite flushes the log before a commit returns, and the log and then
-// the database when it moves the one into the other.
+// These are the settings of the connections that write. With a write-ahead log and
+// synchronous=FULL SQLite flushes the log before a commit returns. A checkpoint flushes the
+// log and then the database.
 func TestCommitsAreFlushed(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
@@ -38,7 +38,7 @@ func TestCommitsAreFlushed(t *testing.T) {
 	}
 }
 
-// TestPragmasAreChecked has pragmas with another effect than they should have.
+// Open fails if a pragma has another effect than it should.
 func TestPragmasAreChecked(t *testing.T) {
 	t.Parallel()
 	good := []string{"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "secure_delete(1)"}

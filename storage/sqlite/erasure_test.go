@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// statements keeps what a database is sent by bun.
+// statements records the statements that bun sends.
 type statements struct{ list []string }
 
 func (*statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
@@ -25,11 +25,10 @@ func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
 	s.list = append(s.list, e.Query)
 }
 
-// searched matches the steps of plans whose cost depends on what is found only.
+// searched matches the steps of plans whose cost depends only on what is found.
 var searched = regexp.MustCompile(`^(SEARCH \w+ USING .*(\(|AND )(\w*id|about)(=|>)\?.*|MULTI-INDEX OR|INDEX \d+|USE TEMP B-TREE FOR ORDER BY)$`)
 
-// TestErasurePlans holds an erasure to look-ups, whatever SQLite knows of the
-// tables.
+// An erasure uses index look-ups, whatever statistics SQLite has.
 func TestErasurePlans(t *testing.T) {
 	t.Parallel()
 	for _, analyzed := range []bool{false, true} {
@@ -68,7 +67,7 @@ func TestErasurePlans(t *testing.T) {
 	}
 }
 
-// filled fills a store and returns what to erase of it.
+// filled fills a store and returns what to erase.
 func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {
 	t.Helper()
 	svc, err := formsvc.New(s, nil)
@@ -110,9 +109,9 @@ func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {
 	return e
 }
 
-// What was erased is in no file of the database afterwards, unless somebody who
-// still reads keeps the log; then the erasure succeeds all the same.
-func TestErasedIsOverwritten(t *testing.T) {
+// Erased text is in no file of the database afterwards. If a reader still needs the log,
+// the erasure succeeds all the same.
+func TestErasedTextIsOverwritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forms.db")
 	s := open(t, path, nil)

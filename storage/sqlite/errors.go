@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// Classify implements bunstore.Backend. It looks at result codes only
-// (https://sqlite.org/rescode.html); the texts may change.
+// Classify implements bunstore.Backend. It looks only at result codes
+// (https://sqlite.org/rescode.html), because texts may change.
 func (*backend) Classify(err error) error {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, errNoConnection) {
 		return bunstore.Classified(formsvc.ErrUnavailable, err)
@@ -28,7 +28,7 @@ func (*backend) Classify(err error) error {
 		return bunstore.Classified(formsvc.ErrConflict, err)
 	case lib.SQLITE_CONSTRAINT_FOREIGNKEY:
 		return bunstore.Classified(formsvc.ErrNotFound, err)
-	case lib.SQLITE_CONSTRAINT_TRIGGER: // of a fence; the others that raise are met by no statement of ours
+	case lib.SQLITE_CONSTRAINT_TRIGGER: // from a fence; no statement of ours meets the other triggers that raise
 		return bunstore.Classified(formsvc.ErrMoved, err)
 	}
 	switch primary(e) {
@@ -44,14 +44,13 @@ func (*backend) Classify(err error) error {
 // primary returns the primary code of an extended one.
 func primary(e *sqlite.Error) int { return e.Code() & 0xff }
 
-// isFull reports whether the disk has no room, or the database is as large as
-// it may be.
+// isFull reports whether the disk is full, or the database has its maximum size.
 func isFull(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && primary(e) == lib.SQLITE_FULL
 }
 
-// isCorrupt reports whether the file is not what SQLite writes.
+// isCorrupt reports whether the file is damaged or not a database.
 func isCorrupt(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && (primary(e) == lib.SQLITE_CORRUPT || primary(e) == lib.SQLITE_NOTADB)

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// TestEventPlans holds what people's pages live on to look-ups whose cost does not
-// depend on how much there is.
+// The settings pages use index look-ups whose cost doesn't depend on the number of
+// events.
 func TestEventPlans(t *testing.T) {
 	t.Parallel()
 	for name, analyze := range map[string]struct{ empty, full bool }{
@@ -51,7 +51,7 @@ func TestEventPlans(t *testing.T) {
 	}
 }
 
-// eventLookUp matches the steps that may be in a plan.
+// eventLookUp matches the steps allowed in a plan.
 var eventLookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SEARCH formsvc_events USING INDEX sqlite_autoindex_formsvc_events_1 \(id=\?\)`,
 	`SEARCH s USING INDEX sqlite_autoindex_formsvc_sessions_2 \(hash=\?\)`,

@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// What a service keeps is in one file, and there when it is opened again.
+// Store a record in a file, and read it after opening the file again.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "formsvc")

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// TestFilePlans holds the statements about files to look-ups whose cost does not
-// depend on how many files others have.
+// Statements about files use look-ups whose cost doesn't depend on how many files others
+// have.
 func TestFilePlans(t *testing.T) {
 	t.Parallel()
 	for name, analyze := range map[string]struct{ empty, full bool }{
@@ -50,8 +50,8 @@ func TestFilePlans(t *testing.T) {
 	}
 }
 
-// fileLookUp matches the steps that may be in a plan. The one scan is AllFiles
-// from the first file on.
+// fileLookUp matches the steps allowed in a plan. The only scan is AllFiles from the
+// first file on.
 var fileLookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SEARCH \w+ USING (COVERING )?INDEX formsvc_(files|comments|signatures)_response \(campaign_id=\? AND response_id=\?( AND id[<>]\?)?\)`,
 	`SEARCH f USING INDEX sqlite_autoindex_formsvc_files_1 \(id[=>]\?\)`,

@@ -13,10 +13,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// TestFull has a database that may not grow anymore, which is to SQLite what a
-// full disk is: what does not fit fails and leaves nothing, and when there is
-// room again all goes on.
-func TestFull(t *testing.T) {
+// The database may not grow, which is a full disk to SQLite. Writes that don't fit fail
+// and leave nothing, and work again when there is room.
+func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), nil)
 	if err != nil {
@@ -42,9 +41,9 @@ func TestFull(t *testing.T) {
 		})
 		return err
 	}
-	s.limitPages(t, "1") // not less than it has
+	s.limitPages(t, "1") // at least its current size
 	var all sync.WaitGroup
-	for range 8 { // together, and so in groups
+	for range 8 { // concurrently, and so in groups
 		all.Go(func() {
 			err := create()
 			if !errors.Is(err, formsvc.ErrNoSpace) || errors.Is(err, formsvc.ErrUnavailable) || errors.Is(err, formsvc.ErrUnknownOutcome) {
@@ -63,7 +62,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// limitPages sets how large the database may become.
+// limitPages sets the maximum size of the database.
 func (s *Store) limitPages(t *testing.T, pages string) {
 	t.Helper()
 	if err := s.tx.Run(t.Context(), func(_ context.Context, c bun.IConn) error {

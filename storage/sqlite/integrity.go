@@ -9,9 +9,9 @@ import (
 // ErrCorrupt means that the database file is damaged.
 var ErrCorrupt = errors.New("sqlite: the database is damaged")
 
-// CheckIntegrity reads the whole database and fails with [ErrCorrupt] when its pages
-// don't hang together, or when an index has another number of entries than its table.
-// Reads and writes go on meanwhile. A disk gives some 200 MB a second.
+// CheckIntegrity reads the whole database and fails with [ErrCorrupt] if its pages are
+// inconsistent, or if an index has another number of entries than its table. Reads and
+// writes continue meanwhile. It reads about 200 MB per second.
 func (s *Store) CheckIntegrity(ctx context.Context) error {
 	if err := s.records.Usable(ctx); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// TestPlans holds the statements of the queue to look-ups whose cost does not
-// depend on the backlog of an endpoint, whatever SQLite knows of the tables.
+// The queue's statements use look-ups whose cost doesn't depend on the backlog of an
+// endpoint, whatever statistics SQLite has.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	const (
@@ -42,8 +42,8 @@ func TestPlans(t *testing.T) {
 			}
 			for name, statement := range queueStatements(s.backend) {
 				for _, step := range explain(t, s, statement) {
-					// Ready orders the endpoints that it has found, EventsAbout the events that
-					// were made with one response.
+					// Ready sorts the endpoints it has found, and EventsAbout the events that a
+					// response was created with.
 					orders := step == "USE TEMP B-TREE FOR ORDER BY" && (name == "Ready" || name == "EventsAbout")
 					if !lookUp.MatchString(step) && !orders {
 						t.Errorf("%s: %s", name, step)
@@ -64,9 +64,9 @@ func queueStatements(b *backend) map[string]string {
 	}
 }
 
-// lookUp matches the steps that may be in a plan. What is scanned are rows that a
-// step before it has chosen, the start of the index of what is pending, and the
-// notices that nobody has noted.
+// lookUp matches the steps allowed in a plan. Scans are only of rows that an earlier step
+// has chosen, of the start of the index of pending deliveries, and of the notices that
+// aren't noted yet.
 var lookUp = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SEARCH (d|formsvc_deliveries) USING PRIMARY KEY \(webhook_id=\? AND id=\?\)`,
 	`SEARCH d USING COVERING INDEX formsvc_deliveries_due \(webhook_id=\? AND kind=\? AND due_at<\?\)`,

@@ -45,7 +45,7 @@ func (portable) TablesTo(kind string) []bunstore.Table {
 	return list
 }
 
-// TablesFrom has the positions that events had in the other database.
+// TablesFrom includes the positions that events had in the other database.
 func (p portable) TablesFrom(kind string) []bunstore.Table {
 	list := p.TablesTo(kind)
 	if kind == "sqlite" {
@@ -84,7 +84,7 @@ func (p portable) Read(ctx context.Context, do func(c bun.IConn) error) (err err
 		return err
 	}
 	err = do(tx)
-	_ = tx.Rollback() // nothing was written; the context may have done it
+	_ = tx.Rollback() // nothing was written; ctx may already have rolled back
 	return err
 }
 
@@ -92,7 +92,7 @@ func (p portable) Write(ctx context.Context, do func(c bun.IConn) error) error {
 	return p.s.tx.Run(ctx, func(_ context.Context, c bun.IConn) error { return do(c) })
 }
 
-// insertRows is how many rows one statement inserts.
+// insertRows is the number of rows that one statement inserts.
 const insertRows = 64
 
 func (p portable) Insert(ctx context.Context, c bun.IConn, t *bunstore.Table, rows [][]any) error {
@@ -133,9 +133,10 @@ func insertRowsInto(ctx context.Context, c bun.IConn, table string, names []stri
 	return nil
 }
 
-// insertEvents gives events the number of their position where that is a number, as here.
-// Elsewhere it has two, and there are many events with the same first one: those get
-// numbers in the same order, from the first one on, and their positions are noted.
+// insertEvents numbers events by their position if that is one number, as in SQLite.
+// Otherwise a position has two numbers, and many events share the first one. Those events
+// are numbered in the same order, starting at the first one's number, and their positions
+// are recorded.
 func insertEvents(ctx context.Context, c bun.IConn, t *bunstore.Table, rows [][]any) error {
 	var last int64
 	if err := c.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM formsvc_events").Scan(&last); err != nil {
@@ -179,7 +180,8 @@ func insertEvents(ctx context.Context, c bun.IConn, t *bunstore.Table, rows [][]
 	return insertRowsInto(ctx, c, "formsvc_positions", []string{"seq", "xact", "row"}, noted)
 }
 
-// LastPosition looks at what was ever given, since the last events may be deleted.
+// LastPosition returns the last position ever assigned, because the last events may be
+// deleted.
 func (p portable) LastPosition(ctx context.Context, c bun.IConn) (last int64, err error) {
 	err = c.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'formsvc_events'").Scan(&last)
 	return last, err
@@ -187,8 +189,8 @@ func (p portable) LastPosition(ctx context.Context, c bun.IConn) (last int64, er
 
 const fencePrefix = "formsvc_fence_"
 
-// Fence adds triggers: whoever writes from now on, in this process or another, with a
-// statement prepared before or after, meets them.
+// Fence adds triggers. They affect every later write, in any process, even by statements
+// prepared before.
 func (p portable) Fence(ctx context.Context, c bun.IConn) error {
 	tables, err := p.tables(ctx, c)
 	if err != nil {
@@ -229,7 +231,8 @@ func (portable) tables(ctx context.Context, c bun.IConn) ([]string, error) {
 		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'formsvc\\_%' ESCAPE '\\' ORDER BY name")
 }
 
-// Empty takes away the triggers while it deletes, since one keeps the audit trail whole.
+// Empty drops the triggers while it deletes, because one of them protects the audit
+// trail.
 func (p portable) Empty(ctx context.Context, c bun.IConn) error {
 	triggers, err := bunstore.Strings(ctx, c, "SELECT name || ' ' || sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'formsvc_audit'")
 	if err != nil {
@@ -277,7 +280,7 @@ func (p portable) Finish(ctx context.Context, c bun.IConn, last int64) error {
 			return err
 		}
 	}
-	// The row of a table without any number yet is missing.
+	// A table that never had a number has no row.
 	result, err := c.ExecContext(ctx, "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'formsvc_events'", last)
 	if err != nil {
 		return err

@@ -13,12 +13,11 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// INDEXED BY makes a statement an error rather than a scan: what SQLite knows of
-// the tables may be old.
+// With INDEXED BY a statement fails rather than scans: SQLite's statistics may be old.
 
-// ready finds the endpoints with due deliveries by jumping from one endpoint to
-// the next in the index of pending deliveries, so that its cost is the number of
-// endpoints with work, whatever the backlog of each.
+// ready finds the endpoints with due deliveries by jumping from one endpoint to the next
+// in the index of pending deliveries. Its cost is the number of endpoints with work,
+// whatever their backlogs.
 const ready = `
 WITH RECURSIVE pending(webhook_id) AS (
   SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d INDEXED BY formsvc_deliveries_due
@@ -41,9 +40,9 @@ const (
 	due2 = due + `2)`
 )
 
-// The parts of a claim: ?1 is the webhook, ?2 now, ?3 how many, ?4 until when.
-// The order in which they are put together is the order in which they are run,
-// until there are enough. The token has the time in it, see bunstore.claimedAt.
+// The parts of a claim: ?1 is the webhook, ?2 the current time, ?3 the number, ?4 the end
+// of the lease. They run in the order in which they are concatenated, until there are
+// enough deliveries. The token contains the time, see bunstore.claimedAt.
 const (
 	claimStart = `
 UPDATE formsvc_deliveries SET lease = max((lease + 1) | 1, ?2 * 16 + 1), due_at = ?4
@@ -87,8 +86,8 @@ func (*backend) ClaimDue(
 }
 
 const (
-	// Many outcomes in one statement of fixed shape: calling it costs more than what
-	// it does for each.
+	// One statement of fixed shape records many outcomes, because a call costs more than
+	// recording an outcome.
 	finishStart = `
 WITH o(webhook_id, id, lease, state, counted, due_at, ended_at) AS (VALUES `
 	finishRow = `(?, ?, ?, ?, ?, ?, ?)`
@@ -98,7 +97,7 @@ UPDATE formsvc_deliveries AS d SET state = o.state, kind = CASE WHEN o.state = 0
   updated_at = CASE WHEN o.counted > 0 THEN o.ended_at ELSE d.updated_at END
 FROM o WHERE d.webhook_id = o.webhook_id AND d.id = o.id AND d.lease = o.lease RETURNING webhook_id, id, lease - 1, attempts, kind`
 
-	// A notice has the event's account. The webhook may be deleted by now.
+	// A notice has the event's account, because the webhook may be deleted by now.
 	insertNotice = `
 INSERT INTO formsvc_notices (delivery_id, account_id, webhook_id, event_id, event_type, attempts, status, error, at,
   due_at, noted)
@@ -119,11 +118,11 @@ type claimKey struct {
 	lease        int64
 }
 
-// finishRows is how many outcomes a statement takes. What is missing is filled up
-// with outcomes of nothing.
+// finishRows is the number of outcomes per statement. A shorter list is padded with
+// outcomes that match no delivery.
 const finishRows = 32
 
-// finishColumns is how many arguments each of them has.
+// finishColumns is the number of arguments per outcome.
 const finishColumns = 7
 
 // newFinish returns the statement that records outcomes.
@@ -160,7 +159,7 @@ func (b *backend) FinishDeliveries(ctx context.Context, c bun.IConn, done []buns
 	return f.accepted, notice(ctx, c, f.failed)
 }
 
-// A finishing collects what follows from outcomes.
+// A finishing collects the consequences of outcomes.
 type finishing struct {
 	statement string
 	done      []bunstore.Done
@@ -199,8 +198,7 @@ func (f *finishing) finish(ctx context.Context, c bun.IConn, args []any) (err er
 	return rows.Err()
 }
 
-// notice writes the notices of final failures, which are in the order of their
-// endpoints.
+// notice writes the notices of permanent failures, which are sorted by endpoint.
 func notice(ctx context.Context, c bun.IConn, failed []*bunstore.Done) error {
 	for _, d := range failed {
 		if _, err := c.ExecContext(ctx, insertNotice, d.Endpoint, d.ID, d.Attempt.Status, d.Error, d.EndedAt); err != nil {
@@ -263,8 +261,8 @@ UPDATE formsvc_notices SET due_at = ?1 WHERE delivery_id IN (
   WHERE NOT n.noted AND n.due_at <= ?2 ORDER BY n.at, n.delivery_id LIMIT CAST(?3 AS BIGINT))
 RETURNING delivery_id, account_id, webhook_id, event_id, event_type, attempts, status, error, at,
   coalesce((SELECT w.url FROM formsvc_webhooks AS w WHERE w.id = formsvc_notices.webhook_id), '')`,
-		// There is one writer, so events commit in the order of their numbers; the
-		// second part of a position is not used.
+		// With one writer, events commit in the order of their numbers, so the second
+		// part of a position isn't used.
 		LookAtEvents:      lookAtEvents,
 		LookAtEarlyEvents: lookAtEvents,
 		ReadEvents: `
@@ -278,8 +276,8 @@ WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5
 SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '') FROM formsvc_events AS e
 WHERE e.seq > ?2 AND ?1 IS NOT NULL AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
   AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,
-		// Own positions have no second part. The last one that is noted is enough: copied
-		// events have their numbers in the order that they had.
+		// Positions of SQLite have no second part. The last recorded one is enough,
+		// because copied events are numbered in their old order.
 		OwnPosition: "SELECT coalesce((SELECT p.seq FROM formsvc_positions AS p WHERE (p.xact, p.row) <= (?1, ?2) " +
 			"ORDER BY p.xact DESC, p.row DESC LIMIT 1), (SELECT max(e.seq) FROM formsvc_events AS e WHERE e.seq <= ?1), 0)",
 		LookBackAtEvents: `
@@ -299,6 +297,6 @@ ORDER BY 2 LIMIT CAST(?5 AS BIGINT)`,
 UPDATE formsvc_keys AS k SET used_at = u.used_at
 FROM (SELECT value ->> 0 AS account_id, value ->> 1 AS id, value ->> 2 AS used_at FROM json_each(?1)) AS u
 WHERE k.id = u.id AND k.account_id = u.account_id AND k.used_at < u.used_at`,
-		FoldedEmail: "lower(r.email)", // which knows ASCII only
+		FoldedEmail: "lower(r.email)", // which folds only ASCII
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// BenchmarkQueue claims 128 deliveries, reads their payloads and records that 64
-// and 64 of them were made.
+// BenchmarkQueue claims 128 deliveries, reads their payloads and records them as
+// delivered in two batches of 64.
 func BenchmarkQueue(b *testing.B) {
 	const batch = 128
 	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "forms.db"), nil)
@@ -63,7 +63,7 @@ func BenchmarkQueue(b *testing.B) {
 	b.ReportMetric(float64(finishing.Nanoseconds())/each, "finish-ns")
 }
 
-// queueDeliveries makes a webhook with at least n deliveries that are due.
+// queueDeliveries creates a webhook with at least n due deliveries.
 func queueDeliveries(b *testing.B, s *sqlite.Store, n int) {
 	b.Helper()
 	must := func(err error) {

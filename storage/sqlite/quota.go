@@ -2,7 +2,7 @@ package sqlite
 
 import "github.com/formsvc/toolkit/storage/internal/bunstore"
 
-// takeQuota goes by the clock of whoever takes: all who share the file are on one
+// takeQuota uses the caller's clock: all processes that share the file are on one
 // machine.
 func takeQuota() string {
 	first, next := bunstore.Granted("?", "0"), bunstore.Granted("?", "q.used")

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// TestResponsePlans holds the pages of lists, filters and exports to walks along
-// indexes from where they begin.
+// Pages of lists, filters and exports are read by walking an index from the position
+// where they begin.
 func TestResponsePlans(t *testing.T) {
 	t.Parallel()
 	for name, analyze := range map[string]struct{ empty, full bool }{
@@ -50,9 +50,9 @@ func TestResponsePlans(t *testing.T) {
 	}
 }
 
-// walkAlong matches the steps that may be in a plan. What is scanned or sorted are rows
-// that a step before it has chosen. With statistics SQLite also skips from campaign to
-// campaign where hardly any identifier is so late.
+// walkAlong matches the steps allowed in a plan. Only rows that an earlier step has
+// chosen are scanned or sorted. With statistics SQLite also skips from campaign to
+// campaign if hardly any identifier is so late.
 var walkAlong = regexp.MustCompile(`^(` + strings.Join([]string{
 	`SEARCH r USING INDEX formsvc_responses_campaign \((campaign_id=\?|ANY\(campaign_id\))( AND id[<=>]\?){0,2}\)`,
 	`SEARCH r USING INDEX formsvc_responses_status \(campaign_id=\? AND \(status,id\)>\(\?,\?\) AND \(status,id\)<\(\?,\?\)\)`,

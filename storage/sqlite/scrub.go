@@ -9,21 +9,21 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// How Scrub tries: writers wait meanwhile, so it gives way soon and comes again.
+// Limits of Scrub's attempts. Writers wait during an attempt, so it gives up soon and
+// tries again.
 const (
 	scrubTries = 10
 	scrubWait  = 100 * time.Millisecond
 	scrubPause = 200 * time.Millisecond
 )
 
-// errLogInUse means that somebody reads what is only in the log.
+// errLogInUse means that a reader needs something that is only in the log.
 var errLogInUse = errors.New("sqlite: the log is in use")
 
-// Scrub empties the write-ahead log, which has copies of the pages as they were
-// before something was removed. A reader that goes on for seconds, such as an
-// export, keeps it from that: then it fails, and the log is written over later. In
-// the database itself Open has SQLite overwrite what is deleted; a database that
-// the caller opened needs PRAGMA secure_delete=ON for that.
+// Scrub empties the write-ahead log, which has copies of pages from before a deletion. It
+// fails if a reader, such as an export, needs the log for seconds; the log is then
+// overwritten later. In the database file, Open makes SQLite overwrite deleted data. A
+// database that the caller opened needs PRAGMA secure_delete=ON for that.
 func (s *Store) Scrub(ctx context.Context) error {
 	for try := 1; ; try++ {
 		if err := s.records.Usable(ctx); err != nil {
@@ -50,8 +50,8 @@ func (s *Store) Scrub(ctx context.Context) error {
 	}
 }
 
-// truncateLog moves the log into the database and empties it, unless somebody
-// still needs it.
+// truncateLog copies the log into the database and empties it, unless a reader still
+// needs it.
 func truncateLog(ctx context.Context, c bun.IConn) (busy bool, err error) {
 	var patience int
 	if err := c.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&patience); err != nil {

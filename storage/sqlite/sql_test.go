@@ -56,8 +56,8 @@ func raw(t testing.TB, path string) *bun.DB {
 	return bun.NewDB(db, sqlitedialect.New())
 }
 
-// TestBusy has another process hold the write lock for longer than the store
-// waits: a write is refused as unavailable, reads go on, nothing is half done.
+// Another process holds the write lock for longer than the store waits: a write fails as
+// unavailable and leaves nothing, and reads work.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "forms.db")
@@ -84,7 +84,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-func TestTheFileIsPrivate(t *testing.T) {
+func TestFileIsReadableByOwnerOnly(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no file modes")

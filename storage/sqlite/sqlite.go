@@ -30,25 +30,25 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// Options changes how a store works. The zero value is ready for use.
+// Options configures a store. The zero value is ready for use.
 type Options struct {
-	// GroupLimit is how many concurrent writes may share one commit; 1 gives
-	// each its own. Defaults to 256.
+	// GroupLimit is the most concurrent writes that share one commit; 1 gives each its
+	// own. Defaults to 256.
 	GroupLimit int
-	// BusyTimeout is how long to wait for another process that is writing.
-	// Defaults to 5 seconds.
+	// BusyTimeout is how long to wait for another process that writes. Defaults to 5
+	// seconds.
 	BusyTimeout time.Duration
-	// ReadConns is how many queries may run beside each other. Defaults to 8.
+	// ReadConns is the most queries that run at once. Defaults to 8.
 	ReadConns int
-	// LogSize is how many bytes the log may get before it is moved into the database
-	// file: a small one is moved more often, with the same pages again, a large one
-	// takes more disk, and more time to open after a crash. Defaults to 16 MB.
+	// LogSize is the size in bytes at which the log is copied into the database file. A
+	// small log is copied more often, with the same pages again. A large one takes more
+	// disk space, and more time to open after a crash. Defaults to 16 MB.
 	LogSize int64
-	// Keyring encrypts the secrets of webhooks and the values of their headers.
-	// Defaults to none: they are stored readable.
+	// Keyring encrypts the secrets of webhooks and the values of their headers. Defaults
+	// to none: they are stored in plain text.
 	Keyring *keyring.Keyring
-	// SkipMigrations makes Open leave the schema as it is, for looking at it or
-	// migrating later, and not check whether it may be used. Defaults to false.
+	// SkipMigrations makes Open leave the schema as it is, to inspect it or migrate it
+	// later. Open then doesn't check whether the database may be used. Defaults to false.
 	SkipMigrations bool
 }
 
@@ -74,24 +74,24 @@ type Store struct {
 	delivery.Queue
 	storage.Database
 
-	records *bunstore.Store // what all three are
+	records *bunstore.Store // implements all three
 
 	backend     *backend
 	writer      writer
-	tx          *bunstore.Transactions // on writer
-	checkpoints *checkpointer          // nil on a database that the caller opened
+	tx          *bunstore.Transactions // uses writer
+	checkpoints *checkpointer          // nil for a database that the caller opened
 	owned       []*sql.DB              // closed by Close, last first
 	path        string                 // "" for a database that the caller opened
 	options     *Options
-	pool        *sql.DB // for long reads: that of all reads, or the caller's
+	pool        *sql.DB // for long reads: the store's read pool, or the caller's
 	close       sync.Once
 }
 
-// Open opens the database file at path, makes it if there is none (readable by
-// its owner only), and brings its schema up to date. It fails with
-// keyring.ErrUnknownKey when secrets in it are sealed under keys that are not in
-// [Options.Keyring], and with formsvc.ErrMoved when its data is being copied to another
-// database, or was. Close closes it.
+// Open opens the database file at path and migrates its schema. If there is no file, Open
+// creates one that only its owner can read. It fails with keyring.ErrUnknownKey if
+// secrets in it are sealed under keys that [Options.Keyring] doesn't have, and with
+// formsvc.ErrMoved once a copy of the data to another database has begun. Close closes
+// it.
 //
 // Other processes may open the same file. The file must be on a local disk.
 func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
@@ -100,8 +100,8 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w", err)
 	}
-	// SQLite itself would make the file readable by all; its journal files get
-	// the mode of this one.
+	// SQLite would make the file readable by everyone; its journal files get the mode of
+	// this one.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the caller names the file
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w", err)
@@ -118,10 +118,10 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 
 func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	writeDB, err := sql.Open("sqlite", dsn(path, o, "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)",
-		// The checkpointer keeps it far from this.
+		// A last resort: the checkpointer keeps the log far shorter.
 		fmt.Sprintf("wal_autocheckpoint(%d)", o.logFrames()*muchLonger),
-		// What is deleted is overwritten with zeros in the file, so that an erasure is
-		// one. Pruning takes twice as long for it; new responses don't notice.
+		// Overwrite deleted data with zeros, so that erased data is gone from the file.
+		// Pruning takes twice as long; creating responses costs no more.
 		"secure_delete(1)"))
 	if err != nil {
 		return nil, err
@@ -159,8 +159,8 @@ func open(ctx context.Context, path string, o *Options) (_ *Store, err error) {
 	return s, s.ready(ctx)
 }
 
-// connect makes a connection. The first one of all turns the write-ahead log on, for which
-// SQLite doesn't wait by itself when another process does so, too.
+// connect opens a connection. The very first one turns on the write-ahead log; SQLite
+// doesn't wait by itself if another process is doing the same.
 func connect(ctx context.Context, db *sql.DB, patience time.Duration) (*sql.Conn, error) {
 	for end := time.Now().Add(patience); ; {
 		conn, err := db.Conn(ctx)
@@ -176,7 +176,7 @@ func connect(ctx context.Context, db *sql.DB, patience time.Duration) (*sql.Conn
 	}
 }
 
-// ready makes sure that the database can be used.
+// ready checks that the database can be used.
 func (s *Store) ready(ctx context.Context) error {
 	err := s.Migrate(ctx)
 	if err == nil {
@@ -197,25 +197,25 @@ func closeOnError(err *error, db *sql.DB) {
 func newStore(w writer, read bun.IConn, build bunstore.Builder, o *Options) *Store {
 	s := &Store{backend: newBackend(), writer: w}
 	s.tx = &bunstore.Transactions{
-		// It takes the write lock before it reads anything: a transaction that read
-		// first could not wait for the lock, SQLite would refuse it at once.
+		// Acquire the write lock before reading: SQLite would refuse it at once to a
+		// transaction that has read.
 		Conn: w.take, Begin: "BEGIN IMMEDIATE", Commit: "COMMIT",
-		// On a full disk the mark that commits, which is written last, is missing.
+		// On a full disk the commit mark, which is written last, is missing.
 		Undone:    isFull,
 		Committed: func() { s.checkpoints.committed() },
 	}
 	s.records = bunstore.New(bunstore.Config{
 		Backend: s.backend, Build: build, Read: read, Keys: o.Keyring, Rebind: func(q string) string { return q },
-		// A commit blocks its thread while the disk flushes, and with it, on one processor,
-		// whoever was about to write: they would miss each group, and make groups of one.
+		// A commit blocks its thread while the disk flushes. On one processor it also
+		// blocks the goroutines that are about to write, which would then miss every group,
+		// so that groups would have one member.
 		Transactions: s.tx, GroupLimit: o.GroupLimit, Gather: runtime.Gosched,
 	})
 	s.Store, s.Queue, s.Database = s.records, s.records, s.records
 	return s
 }
 
-// Close refuses new calls, commits the writes that are under way and closes
-// what Open opened.
+// Close refuses new calls, commits the writes under way and closes what Open opened.
 func (s *Store) Close() error {
 	var err error
 	s.close.Do(func() {
@@ -228,9 +228,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Migrate brings the schema up to date, and gives the database its identity. Two
-// processes may do so at once. It refuses a schema that is newer than this release,
-// or made by another build.
+// Migrate migrates the schema, and gives the database its identity. Two processes may
+// call it at once. It refuses a schema that is newer than this release or was made by
+// another build.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
@@ -267,8 +267,8 @@ func dsn(path string, o *Options, pragmas ...string) string {
 	return u.String()
 }
 
-// checkPragmas makes sure that the promise of durability can be kept: a
-// pragma that has no effect is no error to SQLite.
+// checkPragmas checks that the pragmas for durability are in effect: SQLite reports no
+// error for a pragma without effect.
 func checkPragmas(ctx context.Context, c *sql.Conn) error {
 	for _, p := range []struct{ name, want string }{{"journal_mode", "wal"}, {"synchronous", "2"}, {"foreign_keys", "1"}, {"secure_delete", "1"}} {
 		var got string

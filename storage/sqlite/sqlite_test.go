@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/storage/storagetest"
 )
 
-// handle is a store together with where its data is, to open it again.
+// handle is a store with the location of its data, to open it again.
 type handle struct {
 	*sqlite.Store
 	path string

@@ -8,9 +8,8 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// TestOpenTogether opens a file that doesn't exist yet many times at once, as processes
-// do that are started together.
-func TestOpenTogether(t *testing.T) {
+// Many calls create and open the same file at once, like processes that start together.
+func TestConcurrentOpensOfNewFile(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		path := filepath.Join(t.TempDir(), "forms.db")

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// backend is what SQLite does in its own way. There is one writer at a time, so
-// nothing needs locking, and statements are prepared once.
+// backend is what is specific to SQLite. There is one writer at a time, so nothing needs
+// locking, and statements are prepared once.
 type backend struct {
 	responses, events, deliveries, attempts, records bulk
 	finish                                           string // see newFinish
@@ -108,13 +108,13 @@ func (*backend) AddCount(ctx context.Context, c bun.IConn, campaign formsvc.ID, 
 	return err
 }
 
-// errSomeLeftOut fails a group in which a reference or an identifier is taken,
-// so that its units are tried alone and each learns whether it is the one. It
-// is rarer than a response in a million.
+// errSomeLeftOut fails a group in which a reference or an identifier is taken. Its units
+// are then tried alone, so that each gets its own outcome. It is rarer than once in a
+// million responses.
 var errSomeLeftOut = errors.New("sqlite: some responses of a group conflict")
 
-// insertResponses writes the responses of the units and returns the units whose
-// response is in.
+// insertResponses writes the responses of the units and returns the units whose response
+// was written.
 func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]*bunstore.Unit, error) {
 	rows := b.responses.rows(len(units))
 	for _, u := range units {
@@ -137,8 +137,8 @@ func (b *backend) insertResponses(ctx context.Context, c bun.IConn, units []*bun
 // findRecords looks for idempotency records, bulkRows at a time.
 const findRecords = "SELECT id FROM formsvc_idempotency WHERE id IN (?, ?, ?, ?, ?, ?, ?, ?)"
 
-// leaveRepeated returns the units whose idempotency key, if they have one, is not
-// taken, and tells the others so. Nobody else writes meanwhile.
+// leaveRepeated returns the units whose idempotency key is new, or that have none, and
+// sets the error of the others. No other transaction writes meanwhile.
 func leaveRepeated(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]*bunstore.Unit, error) {
 	if !bunstore.Keyed(units) {
 		return units, nil
@@ -172,14 +172,14 @@ func leaveRepeated(ctx context.Context, c bun.IConn, units []*bunstore.Unit) ([]
 				u.Err = formsvc.ErrRepeated
 				continue
 			}
-			taken[string(hash)] = true // another one in the group comes too late
+			taken[string(hash)] = true // a later one in the same group is a repetition
 		}
 		good = append(good, u)
 	}
 	return good, nil
 }
 
-// insertRecords writes the idempotency records of units, whose keys nobody has.
+// insertRecords writes the idempotency records of units, whose keys are new.
 func (b *backend) insertRecords(ctx context.Context, c bun.IConn, units []*bunstore.Unit) error {
 	if !bunstore.Keyed(units) {
 		return nil
@@ -192,12 +192,12 @@ func (b *backend) insertRecords(ctx context.Context, c bun.IConn, units []*bunst
 	}
 	n, err := b.records.insert(ctx, c, rows)
 	if err == nil && n*b.records.columns != len(rows) {
-		return errSomeLeftOut // a response without its record could be made again
+		return errSomeLeftOut // without its record, a retry could create the response again
 	}
 	return err
 }
 
-// campaignVersion returns a campaign's version, or 0 when there is none.
+// campaignVersion returns a campaign's version, or 0 if the campaign doesn't exist.
 func campaignVersion(
 	ctx context.Context, c bun.IConn, known map[formsvc.CampaignKey]int64, key formsvc.CampaignKey,
 ) (int64, error) {
@@ -239,14 +239,13 @@ func appendEvent(rows []any, e *formsvc.Event, about any) []any {
 		bunstore.TypeOf(e), e.CreatedAt.UnixMicro(), about, notNull(e.Payload), trace)
 }
 
-// eventWriter gathers events and their deliveries and writes them together. It
-// reads an account's webhooks once, so it must not outlive the group it is made
-// for.
+// eventWriter collects events and their deliveries and writes them together. It reads an
+// account's webhooks once, so it must not outlive the group it is created for.
 type eventWriter struct {
 	*backend
 
 	c                  bun.IConn
-	created            bool // whether the events are made with their responses
+	created            bool // whether the events are created with their responses
 	listeners          map[formsvc.ID][]listener
 	events, deliveries []any
 }
@@ -257,7 +256,7 @@ type listener struct {
 	campaign formsvc.ID
 }
 
-// add gathers events and reports whether anybody listens.
+// add collects events and reports whether any webhook listens.
 func (w *eventWriter) add(ctx context.Context, events []formsvc.Event) (wake bool, err error) {
 	for i := range events {
 		e := &events[i]

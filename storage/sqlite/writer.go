@@ -13,14 +13,14 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// A writer has the connection to write on, for one at a time.
+// A writer lends the connection for writes to one caller at a time.
 type writer interface {
 	// take is bunstore.Transactions.Conn.
 	take(ctx context.Context) (c bun.IConn, giveBack func(lost bool), err error)
 	close() error
 }
 
-// pinnedWriter writes on a connection of its own and keeps its statements.
+// pinnedWriter writes on its own connection and keeps the connection's statements.
 type pinnedWriter struct {
 	mu   sync.Mutex
 	conn *sql.Conn
@@ -37,11 +37,11 @@ func (w *pinnedWriter) close() error { return errors.Join(w.c.Close(), w.conn.Cl
 // poolWriter borrows a connection of the caller's pool for each transaction.
 type poolWriter struct{ db *sql.DB }
 
-// errNoConnection means that the caller's pool gave no connection in time.
+// errNoConnection means that the caller's pool had no free connection in time.
 var errNoConnection = errors.New("sqlite: no connection to write on")
 
-// connTimeout bounds the wait for one, so that a pool that the caller has used
-// up stops no request for ever.
+// connTimeout limits the wait for a connection, so that an exhausted pool of the caller
+// doesn't block requests forever.
 const connTimeout = 10 * time.Second
 
 func (w *poolWriter) take(ctx context.Context) (bun.IConn, func(bool), error) {
@@ -56,7 +56,7 @@ func (w *poolWriter) take(ctx context.Context) (bun.IConn, func(bool), error) {
 
 func (w *poolWriter) close() error { return nil }
 
-// alone runs a function on the connection to write on, without a transaction.
+// alone runs a function on the connection for writes, without a transaction.
 func alone(ctx context.Context, w writer, do func(c bun.IConn) error) error {
 	c, giveBack, err := w.take(ctx)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 
 func attemptTests() []test {
 	return []test{
-		{"what an attempt says", testAttemptContent},
-		{"answers byte by byte", testAttemptAnswers},
-		{"times", testAttemptTimes},
-		{"what is not recorded", testAttemptsNotRecorded},
-		{"any number of them, oldest first", testManyAttempts},
-		{"each delivery its own", testAttemptsApart},
-		{"what goes in and out is copied", testAttemptsCopied},
+		{"attempt has every field", testAttemptContent},
+		{"receiver replies are kept byte for byte", testAttemptAnswers},
+		{"times are kept to the microsecond", testAttemptTimes},
+		{"released and stale claims record no attempt", testAttemptsNotRecorded},
+		{"attempts are listed oldest first", testManyAttempts},
+		{"each delivery has its own attempts", testAttemptsApart},
+		{"arguments and results are copied", testAttemptsCopied},
 	}
 }
 
@@ -36,7 +36,7 @@ func (w *world) wantLog(what string, e *formsvc.Event, hook *formsvc.Webhook, wa
 	w.Errorf("%s: the delivery is not in the list", what)
 }
 
-// attemptAll gives one delivery those attempts, one after the other.
+// attemptAll makes these attempts at one delivery, one after the other.
 func (w *world) attemptAll(sc *scene, attempts []delivery.Attempt) (formsvc.Event, formsvc.Delivery) {
 	w.Helper()
 	_, e := w.addResponse(&sc.campaign)
@@ -70,7 +70,7 @@ func testAttemptContent(w *world) {
 	w.wantLog("attempts", &e, &sc.hook, want)
 	full := pending(&e, &sc.hook)
 	full.State, full.Attempts, full.UpdatedAt, full.Log = formsvc.DeliveryDelivered, 4, nextDay().Add(3*time.Hour), want
-	full.DueAt = d.DueAt // says nothing
+	full.DueAt = d.DueAt // not specified for a finished delivery
 	w.same("delivery", d, full)
 }
 
@@ -93,7 +93,7 @@ func testAttemptAnswers(w *world) {
 	}
 }
 
-// Times are kept to the microsecond and in UTC, what is finer is cut.
+// Times are in UTC and truncated to microseconds.
 func testAttemptTimes(w *world) {
 	sc := w.addScene()
 	a := delivery.Attempt{
@@ -123,7 +123,7 @@ func testAttemptsNotRecorded(w *world) {
 	w.wantLog("finished twice", &e, &sc.hook, []formsvc.Attempt{logged(o.Attempt)})
 }
 
-// testManyAttempts replays one delivery: its log goes on.
+// testManyAttempts sends one delivery again: its log continues.
 func testManyAttempts(w *world) {
 	sc := w.addScene()
 	_, e := w.addResponse(&sc.campaign)
@@ -145,8 +145,7 @@ func testManyAttempts(w *world) {
 	}
 }
 
-// testAttemptsApart has one event go to two webhooks, and a second event: each
-// delivery has other attempts.
+// testAttemptsApart sends one event to two webhooks, and a second event: each delivery has its own attempts.
 func testAttemptsApart(w *world) {
 	c, hooks := w.endpoints(2)
 	events := []formsvc.Event{w.addDue(&c, start()), w.addDue(&c, start().Add(time.Second))}

@@ -8,13 +8,13 @@ import (
 
 func auditTests() []test {
 	return []test{
-		{"members", testAuditMembers},
-		{"chosen by action, target and time", testAuditFilters},
+		{"entry has every field", testAuditMembers},
+		{"filters by action, target and time", testAuditFilters},
 		{"pages", testAuditPages},
 		{"texts", testAuditTexts},
-		{"taken identifiers", testAuditTaken},
-		{"with every unit that has one", testAuditUnits},
-		{"what goes in and comes out is copied", testAuditCopied},
+		{"taken identifiers are refused", testAuditTaken},
+		{"entries commit with their transaction", testAuditUnits},
+		{"arguments and results are copied", testAuditCopied},
 	}
 }
 
@@ -33,7 +33,7 @@ func (w *world) addAudit(account formsvc.ID) formsvc.AuditEntry {
 	return entry
 }
 
-// audit returns all entries that the query chooses, oldest first.
+// audit returns all entries that match the query, oldest first.
 func (w *world) audit(q formsvc.AuditQuery) []formsvc.AuditEntry {
 	w.Helper()
 	return all(w, "Audit", func(e *formsvc.AuditEntry) formsvc.ID { return e.ID },
@@ -89,7 +89,7 @@ func testAuditFilters(w *world) {
 	}
 }
 
-// Entries are listed as everything is: newest first, or the other way, in pages.
+// Entries are listed like all records: in pages, newest first or oldest first.
 func testAuditPages(w *world) {
 	a := w.addAccount()
 	var order []formsvc.ID
@@ -160,8 +160,8 @@ func testAuditTaken(w *world) {
 	w.same("audit trail", w.audit(formsvc.AuditQuery{AccountID: a.ID}), []formsvc.AuditEntry{first})
 }
 
-// testAuditUnits has units of several kinds succeed and fail: an entry is there
-// exactly when its unit is.
+// testAuditUnits runs transactions of several kinds that succeed and fail: an entry exists exactly if its transaction
+// succeeded.
 func testAuditUnits(w *world) {
 	sc := w.addScene()
 	account := sc.account.ID

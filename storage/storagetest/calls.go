@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A part is one of the identifiers that say what a call is about.
+// A part is one kind of identifier in a call.
 type part int
 
 const (
@@ -50,16 +50,15 @@ func (t *target) fileKey() formsvc.FileKey {
 	return formsvc.FileKey{AccountID: t[accountPart], ID: t[filePart]}
 }
 
-// A call is one method of the contract. With a target that exists, a live
-// context and an open store it succeeds.
+// A call is one method of the contract. It succeeds with an existing target, a live context and an open store.
 type call struct {
 	name string
-	uses []part // what it looks for; an unknown one is ErrNotFound
-	none bool   // an unknown one has nothing instead
+	uses []part // the records it looks up; for an unknown one it returns ErrNotFound
+	none bool   // for an unknown one it returns nothing instead
 	do   func(w *world, ctx context.Context, at *target) (items int, err error)
 }
 
-// calls are all methods of the contract.
+// calls returns all methods of the contract.
 func calls() []call {
 	account := []part{accountPart}
 	key := []part{accountPart, keyPart}
@@ -136,9 +135,8 @@ func calls() []call {
 	})
 }
 
-// addTarget adds one record of each kind: a delivery that failed, with its
-// notice and digest, one that is due, and events that are there to be read. The
-// file is of the response.
+// addTarget adds one record of each kind: a failed delivery with its notice and digest, a due one, and events to read.
+// The file belongs to the response.
 func (w *world) addTarget() *target {
 	w.Helper()
 	sc := w.addScene()

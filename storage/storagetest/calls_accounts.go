@@ -8,10 +8,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// The calls about what belongs to an account alone: sessions, quotas and idempotency
-// records.
+// Calls about records of an account: sessions, quotas and idempotency records.
 
-// sessionCalls are all calls of a SessionStore.
+// sessionCalls returns all calls of a SessionStore.
 func sessionCalls() []call {
 	account := []part{accountPart}
 	return []call{
@@ -24,11 +23,10 @@ func sessionCalls() []call {
 	}
 }
 
-// targetHash is the hash of a link, and of a session, of the account of every target.
+// targetHash returns the hash of a link and a session of each target's account.
 func targetHash(account formsvc.ID) [sha256.Size]byte { return keyHash("target of " + account) }
 
-// addTargetSession adds the session of a target, and another link with the hash of the
-// one that it was made of.
+// addTargetSession adds the session of a target, and another link with the hash of the link that it came from.
 func (w *world) addTargetSession(account formsvc.ID) {
 	w.Helper()
 	link, session := w.newLink(account), w.newSession(account)
@@ -69,7 +67,7 @@ func (w *world) callPruneSessions(ctx context.Context, _ *target) (int, error) {
 	return w.store.Prune(ctx, formsvc.PruneSessions, start(), 10)
 }
 
-// quotaCalls are all calls of a QuotaStore.
+// quotaCalls returns all calls of a QuotaStore.
 func quotaCalls() []call {
 	return []call{
 		{name: "TakeQuota", do: (*world).callTakeQuota},
@@ -105,7 +103,7 @@ func idempotencyCalls() []call {
 	}
 }
 
-// targetKey is the key of a record of the account of every target.
+// targetKey is the key of an idempotency record of each target's account.
 const targetKey = "target"
 
 func (w *world) callRemember(ctx context.Context, at *target) (int, error) {

@@ -6,8 +6,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// The calls about what belongs to a response: files, comments and signatures; about erasing
-// it, and about the audit trail.
+// Calls about a response: its files, comments, signatures and erasure, and the audit trail.
 
 func (w *world) callCreateFile(ctx context.Context, at *target) (int, error) {
 	r := formsvc.Response{AccountID: at[accountPart], CampaignID: at[campaignPart], ID: at[responsePart]}
@@ -44,7 +43,7 @@ func (w *world) callBarFiles(ctx context.Context, at *target) (int, error) {
 }
 
 func (w *world) callDeleteResponse(ctx context.Context, at *target) (int, error) {
-	files, err := w.store.DeleteResponse(ctx, at.responseKey())
+	files, err := w.store.DeleteResponse(ctx, at.responseKey(), nil)
 	return len(files), err
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// The calls about webhooks and what is sent to them.
+// Calls about webhooks and deliveries.
 
 func (w *world) callCreateWebhook(ctx context.Context, at *target) (int, error) {
 	_, _, err := w.store.CreateWebhook(ctx, w.newWebhook(at[accountPart]), formsvc.MaxWebhooks, nil)
@@ -115,7 +115,7 @@ func (w *world) callClaimDigests(ctx context.Context, _ *target) (int, error) {
 	return len(digests), err
 }
 
-// callFinishDigest finishes one that nobody claimed.
+// callFinishDigest finishes a digest that nobody claimed.
 func (w *world) callFinishDigest(ctx context.Context, at *target) (int, error) {
 	d := formsvc.Digest{AccountID: at[accountPart], WebhookID: at[webhookPart], Failures: 1, Lease: 1 << 40}
 	err := w.store.FinishDigest(ctx, d, nextDay())

@@ -12,10 +12,10 @@ import (
 
 func cancelTests() []test {
 	return []test{
-		{"ended before the call", testCancelledBefore},
-		{"ends during creates", testCancelDuringCreate},
-		{"ends during updates", testCancelDuringUpdate},
-		{"ends during calls about files", testCancelDuringFiles},
+		{"context ended before the call", testCancelledBefore},
+		{"context ends during creates", testCancelDuringCreate},
+		{"context ends during updates", testCancelDuringUpdate},
+		{"context ends during calls about files", testCancelDuringFiles},
 	}
 }
 
@@ -42,7 +42,7 @@ func testCancelledBefore(w *world) {
 	}
 }
 
-// cancelling runs a call whose context ends sometime: before, during or after.
+// cancelling runs a call whose context ends at a random time: before, during or after it.
 func (w *world) cancelling(random *rand.Rand, call func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -58,7 +58,7 @@ func (w *world) cancelling(random *rand.Rand, call func(ctx context.Context) err
 	return err
 }
 
-// many runs a number of workers, each with its own random source.
+// many runs several workers, each with its own random source.
 func many(worker func(random *rand.Rand)) {
 	var all sync.WaitGroup
 	for i := range uint64(16) {
@@ -67,9 +67,8 @@ func many(worker func(random *rand.Rand)) {
 	all.Wait()
 }
 
-// testCancelDuringCreate compares what calls returned with what is there: nil
-// means that the response exists, an error that it does not, unless the error
-// says that the outcome is unknown.
+// testCancelDuringCreate compares the results of calls with the store: nil means that the response exists, and an error
+// that it doesn't, unless the error says that the outcome is unknown.
 func testCancelDuringCreate(w *world) {
 	sc := w.addScene()
 	many(func(random *rand.Rand) {
@@ -126,8 +125,7 @@ func testCancelDuringUpdate(w *world) {
 	}
 }
 
-// testCancelDuringFiles compares what calls returned with what they did, like
-// testCancelDuringCreate.
+// testCancelDuringFiles compares the results of calls with their effects, like testCancelDuringCreate.
 func testCancelDuringFiles(w *world) {
 	sc := w.addScene()
 	many(func(random *rand.Rand) {
@@ -149,7 +147,7 @@ func testCancelDuringFiles(w *world) {
 				return err
 			}), func() bool { return errors.Is(w.createFile(barred), formsvc.ErrConflict) })
 			w.wantDone("DeleteResponse", w.cancelling(random, func(ctx context.Context) error {
-				_, err := w.store.DeleteResponse(ctx, keyOf(&r))
+				_, err := w.store.DeleteResponse(ctx, keyOf(&r), nil)
 				return err
 			}), func() bool {
 				_, err := w.store.Response(w.ctx, keyOf(&r))
@@ -163,8 +161,7 @@ func testCancelDuringFiles(w *world) {
 	})
 }
 
-// wantDone fails the test unless the call was done exactly if it returned nil, or
-// nobody knows.
+// wantDone fails the test unless the call took effect exactly if it returned nil. An unknown outcome allows both.
 func (w *world) wantDone(what string, err error, done func() bool) {
 	w.Helper()
 	if did := done(); did != (err == nil) && !errors.Is(err, formsvc.ErrUnknownOutcome) {

@@ -13,18 +13,18 @@ import (
 
 func claimTests() []test {
 	return []test{
-		{"what a claim says", testClaimContent},
-		{"due when the event was", testClaimDue},
-		{"nobody else while the lease lasts", testLease},
-		{"as many as each share says", testClaimShares},
-		{"shares of no endpoint", testClaimNobody},
-		{"sending since the claim, until it is finished", testSendingSince},
-		{"kinds in their order", testClaimKinds},
-		{"late kinds first", testClaimLateFirst},
-		{"what is not due is in nobody's way", testClaimSkips},
-		{"the oldest of a kind first", testClaimOldest},
-		{"deleted and disabled after Ready", testClaimGone},
-		{"one delivery, one claim", testClaimRace},
+		{"claim has every field", testClaimContent},
+		{"delivery is due when its event was", testClaimDue},
+		{"leased delivery is not claimed", testLease},
+		{"claims fill each share", testClaimShares},
+		{"unknown endpoints get nothing", testClaimNobody},
+		{"claimed deliveries show since when they are sent", testSendingSince},
+		{"kinds are claimed in order", testClaimKinds},
+		{"late deliveries can go first", testClaimLateFirst},
+		{"deliveries not yet due block no other", testClaimSkips},
+		{"oldest of a kind is claimed first", testClaimOldest},
+		{"deleted and disabled webhooks get nothing", testClaimGone},
+		{"each delivery is claimed once", testClaimRace},
 	}
 }
 
@@ -103,7 +103,7 @@ func testLease(w *world) {
 	w.claimOne(now.Add(3 * time.Hour))
 }
 
-// testSendingSince takes a delivery of each kind, and gives it each result.
+// testSendingSince claims a delivery of each kind and finishes it with each result.
 func testSendingSince(w *world) {
 	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
 		for _, result := range results() {
@@ -119,7 +119,7 @@ func (w *world) wantSendingSince(kind delivery.Kind, result delivery.Result, roo
 	sc := w.addScene()
 	want := w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{kind: {0, time.Hour}})[kind]
 	w.same("waiting", w.deliveries(&sc.hook), want)
-	w.take(nextDay().Add(time.Second), room(&sc.hook, 1)) // by a process that dies
+	w.take(nextDay().Add(time.Second), room(&sc.hook, 1)) // by a worker that dies
 	now := nextDay().Add(time.Second + lease)
 	claims := w.take(now, room(&sc.hook, 2))
 	if len(claims) != 1 {
@@ -190,7 +190,7 @@ func testClaimShares(w *world) {
 		{[]int{0, 3, 0, 9}, []int{0, 3, 0, 4}},
 		{[]int{2, 10, 11, 0}, []int{2, 10, 10, 0}},
 		{[]int{1_000, 1_000, 1_000, 1_000}, []int{10, 10, 10, 4}},
-		{[]int{7}, []int{7, 0, 0, 0}}, // the others are not asked for
+		{[]int{7}, []int{7, 0, 0, 0}}, // the other endpoints aren't asked for
 	} {
 		var shares []delivery.Share
 		for i, n := range x.n {
@@ -199,7 +199,7 @@ func testClaimShares(w *world) {
 		slices.Reverse(shares)
 		claims := w.take(nextDay(), shares...)
 		w.same("claims by endpoint", byEndpoint(claims, hooks), x.want)
-		again := w.take(nextDay(), shares...) // as many again, of what is left
+		again := w.take(nextDay(), shares...) // the same number again of the rest
 		for i := range x.want {
 			rest := []int{10, 10, 10, 4}[i] - x.want[i]
 			if n := byEndpoint(again, hooks)[i]; n != min(x.want[i], rest) {
@@ -228,11 +228,11 @@ func testClaimNobody(w *world) {
 	}
 }
 
-// A mix is what waits for a webhook, by kind.
+// A mix has a webhook's pending deliveries by kind.
 type mix map[delivery.Kind][]formsvc.Delivery
 
-// addMix has deliveries of each kind wait for the scene's webhook, due so much
-// after now. It takes a webhook that nothing waits for.
+// addMix adds pending deliveries of each kind to the scene's webhook, due at these times after now. The webhook must
+// have no pending deliveries.
 func (w *world) addMix(sc *scene, now time.Time, due map[delivery.Kind][]time.Duration) mix {
 	w.Helper()
 	m := mix{}
@@ -263,7 +263,7 @@ func (w *world) addMix(sc *scene, now time.Time, due map[delivery.Kind][]time.Du
 	return m
 }
 
-// late and early: each later kind has been due longer than the one before.
+// addLayers adds deliveries of each kind, late and early. Each later kind has been due for longer than the one before.
 func (w *world) addLayers(sc *scene) mix {
 	w.Helper()
 	return w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{
@@ -272,8 +272,8 @@ func (w *world) addLayers(sc *scene) mix {
 	})
 }
 
-// wantTurns claims with that room until nothing is left, and fails the test
-// unless the deliveries come in that order, as far as one claim follows another.
+// wantTurns claims with that room until nothing is left. It fails the test unless the deliveries come in that order, as
+// far as claims follow one another.
 func (w *world) wantTurns(room delivery.Share, want []formsvc.Delivery) {
 	w.Helper()
 	for len(want) > 0 {
@@ -313,7 +313,7 @@ func testClaimLateFirst(w *world) {
 	}
 }
 
-// testClaimSkips has whatever goes first wait for later.
+// testClaimSkips postpones the deliveries that would go first.
 func testClaimSkips(w *world) {
 	const later, due = time.Hour, -time.Minute
 	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
@@ -365,7 +365,7 @@ func testClaimGone(w *world) {
 	w.wantTurns(share(&disabled.hook, 10), append(m[delivery.First], m[delivery.Retry]...))
 }
 
-// testClaimRace has many claim at once until nothing is left.
+// testClaimRace has many workers claim concurrently until nothing is left.
 func testClaimRace(w *world) {
 	c, hooks := w.endpoints(8)
 	const events = 50
@@ -409,7 +409,7 @@ func (w *world) wantClaimedOnce(stores []Store, hooks []formsvc.Webhook, want in
 		workers.Go(func() { drain(stores[i%len(stores)], rand.New(rand.NewPCG(22, uint64(i)))) })
 	}
 	workers.Wait()
-	drain(stores[0], rand.New(rand.NewPCG(23, 0))) // what a worker did not wait for while another was at it
+	drain(stores[0], rand.New(rand.NewPCG(23, 0))) // workers skip deliveries that another worker is claiming
 	for id, n := range claimed {
 		if n != 1 {
 			w.Errorf("delivery %s was claimed %d times within its lease", id, n)

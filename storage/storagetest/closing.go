@@ -9,13 +9,12 @@ import (
 
 func closeTests() []test {
 	return []test{
-		{"every call fails afterwards", testUseAfterClose},
-		{"during calls", testCloseDuringCalls},
+		{"every call fails after Close", testUseAfterClose},
+		{"Close during calls", testCloseDuringCalls},
 	}
 }
 
-// closeStore closes the store, which must succeed, and once more, which must do
-// no harm.
+// closeStore closes the store, which must succeed. Closing it again must have no effect.
 func (w *world) closeStore() {
 	w.Helper()
 	w.must("Close", w.store.Close())

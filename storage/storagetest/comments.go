@@ -9,16 +9,16 @@ import (
 
 func commentTests() []test {
 	return []test{
-		{"every member", testCommentMembers},
-		{"times", testCommentTimes},
-		{"texts are kept byte by byte", testCommentTexts},
-		{"texts that are refused", testRefusedComments},
-		{"an ID that is taken", testCommentTaken},
+		{"every field is kept", testCommentMembers},
+		{"times are kept to the microsecond", testCommentTimes},
+		{"texts are kept byte for byte", testCommentTexts},
+		{"invalid texts are refused", testRefusedComments},
+		{"taken ID is refused", testCommentTaken},
 		{"the change commits with the comment", testCommentChange},
-		{"a key that is taken", testCommentRepeated},
-		{"of no response, with a change", testCommentOfNothing},
-		{"they go with the response", testDeletedComments},
-		{"none without a response", testNoStrayComments},
+		{"taken key is refused", testCommentRepeated},
+		{"unknown response is not found", testCommentOfNothing},
+		{"deleted with their response", testDeletedComments},
+		{"none is left without a response", testNoStrayComments},
 	}
 }
 
@@ -53,8 +53,7 @@ func (w *world) comments(r *formsvc.Response) []formsvc.Comment {
 		})
 }
 
-// commentLister lists the comments on a new response, beside one that has some
-// too.
+// commentLister lists the comments on a new response. Another response has comments too.
 func (w *world) commentLister(c *formsvc.Campaign) lister {
 	w.Helper()
 	r, _ := w.addResponse(c)
@@ -151,7 +150,7 @@ func testCommentTaken(w *world) {
 	w.unchanged("CreateComment with a taken ID", &before)
 }
 
-// newRecord returns what an account remembers of a call under a key.
+// newRecord returns an account's idempotency record for a key.
 func (w *world) newRecord(account formsvc.ID, key string) *formsvc.IdempotencyRecord {
 	_, at := w.next()
 	return &formsvc.IdempotencyRecord{
@@ -159,7 +158,7 @@ func (w *world) newRecord(account formsvc.ID, key string) *formsvc.IdempotencyRe
 	}
 }
 
-// wantRecalled fails the test unless the record is kept, or not kept.
+// wantRecalled fails the test unless the record is stored, or isn't, depending on want.
 func (w *world) wantRecalled(what string, record *formsvc.IdempotencyRecord, want error) {
 	w.Helper()
 	got, err := w.store.Recall(w.ctx, record.AccountID, record.Key, time.Unix(0, 0))
@@ -187,7 +186,7 @@ func testCommentRepeated(w *world) {
 	record := w.newRecord(sc.account.ID, "k")
 	w.must("Remember", remember(w.ctx, w.store, *record))
 	before := w.snapshot()
-	for _, id := range []formsvc.ID{w.nextID(), taken.ID} { // that the key is taken comes first
+	for _, id := range []formsvc.ID{w.nextID(), taken.ID} { // a taken key takes precedence over other errors
 		c, e := w.newComment(&r), w.newEvent(&r)
 		c.ID = id
 		change := formsvc.Change{Events: []formsvc.Event{e}, Idempotency: w.newRecord(sc.account.ID, "k")}
@@ -215,8 +214,8 @@ func testCommentOfNothing(w *world) {
 	w.unchanged("CreateComment that found no response", &before)
 }
 
-// testDeletedComments makes a response again under its identifier, which must have
-// nothing of the deleted one.
+// testDeletedComments creates a response again with a deleted one's identifier. It must have no comment of the deleted
+// one.
 func testDeletedComments(w *world) {
 	sc := w.addScene()
 	second := w.addCampaign(sc.account.ID)
@@ -225,7 +224,7 @@ func testDeletedComments(w *world) {
 	elsewhere, _ := w.addResponse(&second)
 	gone := []formsvc.Comment{w.addComment(&r), w.addComment(&r)}
 	kept, distant := w.addComment(&neighbour), w.addComment(&elsewhere)
-	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 	w.must("DeleteResponse", err)
 	_, err = w.store.Comments(w.ctx, formsvc.CommentQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID})
 	w.wantError("Comments of what was deleted", err, formsvc.ErrNotFound)
@@ -245,8 +244,8 @@ func testNoStrayComments(w *world) {
 	}, func(r *formsvc.Response) int { return len(w.comments(r)) })
 }
 
-// besideDeletion makes something of responses that are being deleted at the same
-// time: it must find none, or else go with it. left counts what a response has.
+// besideDeletion creates records of responses that are being deleted concurrently: creating must fail, or the deletion
+// must remove the record too. left returns how many records a response has.
 func (w *world) besideDeletion(create func(*formsvc.Response) error, left func(*formsvc.Response) int) {
 	w.Helper()
 	sc := w.addScene()
@@ -260,7 +259,7 @@ func (w *world) besideDeletion(create func(*formsvc.Response) error, left func(*
 				made[i] = create(&r)
 				return
 			}
-			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 			w.check("DeleteResponse", err)
 		})
 		events := 0

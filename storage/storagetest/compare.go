@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// must ends the test when err is not nil.
+// must ends the test if err isn't nil.
 func (w *world) must(what string, err error) {
 	w.Helper()
 	if err != nil {
@@ -29,9 +29,8 @@ func (w *world) wantError(what string, err, target error) {
 	}
 }
 
-// same fails the test unless got equals want, and names the first member that
-// differs. No elements and no slice or map at all are the same; times are the
-// same when they also have the same location.
+// same fails the test unless got equals want, and names the first field that differs. Nil and empty slices and maps are
+// equal; times are equal only in the same location.
 func (w *world) same(what string, got, want any) {
 	w.Helper()
 	if path, g, x := difference(what, reflect.ValueOf(got), reflect.ValueOf(want)); path != "" {
@@ -39,8 +38,7 @@ func (w *world) same(what string, got, want any) {
 	}
 }
 
-// difference returns where two values of one type differ and what they are
-// there, or nothing.
+// difference returns where two values of one type differ and the differing parts, or nothing.
 func difference(path string, got, want reflect.Value) (at, g, x string) {
 	switch got.Kind() {
 	case reflect.Struct:
@@ -54,7 +52,7 @@ func difference(path string, got, want reflect.Value) (at, g, x string) {
 			return "", "", ""
 		}
 	case reflect.Slice:
-		if got.Type().Elem().Kind() == reflect.Uint8 { // long payloads: not byte by byte
+		if got.Type().Elem().Kind() == reflect.Uint8 { // long payloads: don't compare byte by byte
 			return difference(path, reflect.ValueOf(string(got.Bytes())), reflect.ValueOf(string(want.Bytes())))
 		}
 		if got.Len() != want.Len() {
@@ -91,8 +89,7 @@ func mapDifference(path string, got, want reflect.Value) (at, g, x string) {
 	return "", "", ""
 }
 
-// show returns the value for a message: texts so that every byte can be seen,
-// long ones cut.
+// show formats the value for a message: it escapes texts and cuts long ones.
 func show(value any) string {
 	s := fmt.Sprintf("%+q", fmt.Sprint(value))
 	if t, ok := value.(time.Time); ok {
@@ -171,8 +168,8 @@ func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
 		})
 }
 
-// A snapshot is all that can be read of a store, events in their order apart: a
-// store may show these later. It shares nothing with what the store returned.
+// A snapshot is everything that can be read from a store, except the order of events: stores may show events later. It
+// shares no memory with the store.
 type snapshot struct {
 	Accounts   []formsvc.Account
 	Keys       map[formsvc.ID][]formsvc.Key
@@ -235,7 +232,7 @@ func (w *world) snapshot() snapshot {
 	return s
 }
 
-// separate replaces everything that the store could share with its caller.
+// separate copies everything that the store could share with its caller.
 func (s *snapshot) separate() {
 	for _, keys := range s.Keys {
 		for i := range keys {
@@ -275,7 +272,7 @@ func (s *snapshot) separate() {
 	}
 }
 
-// unchanged fails the test unless the store still holds what it held.
+// unchanged fails the test unless the store equals the snapshot.
 func (w *world) unchanged(what string, before *snapshot) {
 	w.Helper()
 	w.same("the store after "+what+": snapshot", w.snapshot(), *before)

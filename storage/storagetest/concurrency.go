@@ -8,14 +8,14 @@ import (
 
 func concurrencyTests() []test {
 	return []test{
-		{"many responses", testManyResponses},
+		{"concurrent creates succeed", testManyResponses},
 		{"each failure fails alone", testFailuresAmongGood},
-		{"many reads", testManyReads},
-		{"everything at once", testEverythingAtOnce},
+		{"concurrent reads get their own records", testManyReads},
+		{"all calls at once", testEverythingAtOnce},
 	}
 }
 
-// How many do what at once.
+// Numbers of concurrent workers and their calls.
 const (
 	writers = 64
 	writes  = 20
@@ -33,7 +33,7 @@ func (w *world) writeMany(write func(writer, n int)) {
 	all.Wait()
 }
 
-// together makes n calls at once and waits for them.
+// together makes n calls concurrently and waits for them.
 func (w *world) together(n int, call func(i int)) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})
@@ -68,8 +68,7 @@ func testManyResponses(w *world) {
 	}
 }
 
-// testManyReads reads what there is and what there isn't at once, so that stores
-// that read together must tell them apart.
+// testManyReads reads existing and unknown records concurrently, so that stores that batch reads must tell them apart.
 func testManyReads(w *world) {
 	scenes := []*scene{w.addScene(), w.addScene()}
 	responses := make([]formsvc.Response, writes)
@@ -106,7 +105,7 @@ type badUnit struct {
 	want    error
 }
 
-// badUnit returns one of the ways to be refused, or nil.
+// badUnit returns a response that is refused for one of the possible reasons, or nil.
 func (w *world) badUnit(c *formsvc.Campaign, taken string, n int) *badUnit {
 	b := badUnit{r: w.newResponse(c), version: 1}
 	switch n {
@@ -151,14 +150,13 @@ func testFailuresAmongGood(w *world) {
 	w.noEvents("CreateResponse that failed", failed...)
 }
 
-// testEverythingAtOnce makes every call of the contract from many goroutines:
-// none may fail or block another.
+// testEverythingAtOnce makes every call of the contract from many goroutines. None may fail or block another.
 func testEverythingAtOnce(w *world) {
 	var all sync.WaitGroup
 	for _, c := range calls() {
 		switch c.name {
 		case "Wait", "CreateWebhook", "DeleteWebhook", "DeleteResponse", "RedeemLink", "EndSession of one":
-			continue // these fail or end for reasons of their own
+			continue // these fail or end for other reasons
 		}
 		for range 2 {
 			at := w.addTarget()

@@ -4,17 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
 func conflictTests() []test {
 	return []test{
-		{"account name", testAccountConflict},
-		{"key hash", testKeyConflict},
-		{"reference", testReferenceConflict},
-		{"ID", testIDConflict},
-		{"only one of many wins", testConflictRace},
+		{"account name is unique", testAccountConflict},
+		{"key hash is unique", testKeyConflict},
+		{"reference is unique", testReferenceConflict},
+		{"ID is unique", testIDConflict},
+		{"one of many concurrent creates wins", testConflictRace},
+		{"keys and campaigns have limits", testAccountLimits},
+		{"concurrent creates keep the limits", testAccountLimitRace},
 	}
 }
 
@@ -38,6 +41,53 @@ func testAccountConflict(w *world) {
 	})
 	w.wantError("UpdateAccount with a taken name", err, formsvc.ErrConflict)
 	w.unchanged("UpdateAccount with a taken name", &before)
+}
+
+func testAccountLimits(w *world) {
+	mine, other := w.addAccount(), w.addAccount()
+	limit := formsvc.Change{Limit: 2}
+	first := w.newKey(mine.ID)
+	w.must("CreateKey", w.store.CreateKey(w.ctx, first, limit))
+	expired := w.newKey(mine.ID)
+	expired.ExpiresAt = expired.CreatedAt.Add(time.Millisecond)
+	w.must("CreateKey of a key that expires", w.store.CreateKey(w.ctx, expired, limit))
+	third := w.newKey(mine.ID)
+	third.CreatedAt = expired.ExpiresAt.Add(-time.Microsecond)
+	w.wantError("CreateKey over the limit", w.store.CreateKey(w.ctx, third, limit), formsvc.ErrLimit)
+	third.CreatedAt = expired.ExpiresAt
+	w.must("CreateKey after one has expired", w.store.CreateKey(w.ctx, third, limit))
+	fourth := w.newKey(mine.ID)
+	fourth.CreatedAt = third.CreatedAt
+	w.wantError("CreateKey over the limit", w.store.CreateKey(w.ctx, fourth, limit), formsvc.ErrLimit)
+	w.must("RevokeKey", w.store.RevokeKey(w.ctx, mine.ID, first.ID, third.CreatedAt, formsvc.Change{}))
+	w.must("CreateKey after one was revoked", w.store.CreateKey(w.ctx, fourth, limit))
+	w.must("CreateKey without a limit", w.store.CreateKey(w.ctx, w.newKey(mine.ID), formsvc.Change{}))
+	w.must("CreateKey of another account", w.store.CreateKey(w.ctx, w.newKey(other.ID), limit))
+	for range 2 {
+		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, w.newCampaign(mine.ID), limit))
+	}
+	before := w.snapshot()
+	w.wantError("CreateCampaign over the limit", w.store.CreateCampaign(w.ctx, w.newCampaign(mine.ID), limit), formsvc.ErrLimit)
+	w.unchanged("CreateCampaign over the limit", &before)
+	w.must("CreateCampaign of another account", w.store.CreateCampaign(w.ctx, w.newCampaign(other.ID), limit))
+	w.must("CreateCampaign without a limit", w.store.CreateCampaign(w.ctx, w.newCampaign(mine.ID), formsvc.Change{}))
+}
+
+func testAccountLimitRace(w *world) {
+	a := w.addAccount()
+	const limit, tries = 5, 12
+	won := w.race(tries, formsvc.ErrLimit, func() error { return w.store.CreateKey(w.ctx, w.newKey(a.ID), formsvc.Change{Limit: limit}) })
+	keys, err := w.store.Keys(w.ctx, a.ID)
+	if err != nil || won != limit || len(keys) != limit {
+		w.Errorf("%d of %d keys were added, %d exist (%v), want %d", won, tries, len(keys), err, limit)
+	}
+	won = w.race(tries, formsvc.ErrLimit, func() error {
+		return w.store.CreateCampaign(w.ctx, w.newCampaign(a.ID), formsvc.Change{Limit: limit})
+	})
+	page, err := w.store.Campaigns(w.ctx, formsvc.CampaignQuery{AccountID: a.ID, Page: formsvc.PageQuery{Limit: 100}})
+	if err != nil || won != limit || len(page.Items) != limit || page.Total != limit {
+		w.Errorf("%d of %d campaigns were added, %d exist (%v), want %d", won, tries, len(page.Items), err, limit)
+	}
 }
 
 func testKeyConflict(w *world) {
@@ -75,7 +125,7 @@ func testReferenceConflict(w *world) {
 	w.must("CreateResponse with another account's reference", w.create(free))
 }
 
-// Which error a taken ID gives is left open: it can't be by chance.
+// The error for a taken ID isn't specified, since IDs don't collide by chance.
 func testIDConflict(w *world) {
 	a := w.addAccount(w.newKey(""))
 	c := w.addCampaign(a.ID)
@@ -149,8 +199,7 @@ func testConflictRace(w *world) {
 	}
 }
 
-// race makes the call n times at once and returns how many succeeded. The others
-// must fail with that error.
+// race makes the call n times concurrently and returns how many succeeded. The others must fail with that error.
 func (w *world) race(n int, want error, call func() error) int {
 	w.Helper()
 	results := make([]error, n)

@@ -7,18 +7,21 @@ import (
 	"sync"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 func deletionTests() []test {
 	return []test{
-		{"the response and its files go", testDeleteResponse},
-		{"the reference is free again", testDeleteFreesReference},
-		{"its events stay", testDeleteKeepsEvents},
-		{"its files are unknown", testDeletedFilesUnknown},
-		{"only one of many deletes", testDeleteOnce},
-		{"counted beside new ones", testDeleteWhileAdding},
-		{"no file without a response", testDeleteWhileUploading},
-		{"no update of what is gone", testDeleteWhileUpdating},
+		{"response and files are deleted", testDeleteResponse},
+		{"reference can be used again", testDeleteFreesReference},
+		{"events are kept", testDeleteKeepsEvents},
+		{"change commits with the deletion", testDeleteWithChange},
+		{"failed change deletes nothing", testDeleteRefused},
+		{"deleted files are unknown", testDeletedFilesUnknown},
+		{"one of many concurrent deletions wins", testDeleteOnce},
+		{"count is right beside creates", testDeleteWhileAdding},
+		{"no file is left without a response", testDeleteWhileUploading},
+		{"deleted response can't be updated", testDeleteWhileUpdating},
 	}
 }
 
@@ -35,13 +38,13 @@ func testDeleteResponse(w *world) {
 	w.must("CreateFile", w.createFile(high))
 	w.must("CreateFile", w.createFile(low))
 
-	files, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+	files, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 	w.must("DeleteResponse", err)
 	slices.Sort(files)
 	w.same("files of the deleted response", files, []formsvc.ID{low.ID, high.ID})
 	w.wantGone(&r, low, high)
 	w.wantResponses(&sc.campaign, bare, neighbour)
-	files, err = w.store.DeleteResponse(w.ctx, keyOf(&bare))
+	files, err = w.store.DeleteResponse(w.ctx, keyOf(&bare), nil)
 	if err != nil || len(files) != 0 {
 		w.Errorf("DeleteResponse of one without files: %d files, %v", len(files), err)
 	}
@@ -51,13 +54,12 @@ func testDeleteResponse(w *world) {
 	w.same("files of a neighbour", w.files(&neighbour), withoutBlocks(kept[0]))
 }
 
-// wantGone fails the test when anything is left of a deleted response, or can be
-// made of it.
+// wantGone fails the test if a deleted response still has any records, or if new ones can be added to it.
 func (w *world) wantGone(r *formsvc.Response, files ...formsvc.File) {
 	w.Helper()
 	_, err := w.store.Response(w.ctx, keyOf(r))
 	w.wantError("Response that was deleted", err, formsvc.ErrNotFound)
-	_, err = w.store.DeleteResponse(w.ctx, keyOf(r))
+	_, err = w.store.DeleteResponse(w.ctx, keyOf(r), nil)
 	w.wantError("DeleteResponse, again", err, formsvc.ErrNotFound)
 	_, err = w.store.UpdateResponse(w.ctx, keyOf(r), func(*formsvc.Response) (formsvc.Change, error) {
 		w.Errorf("UpdateResponse had a function decide about what was deleted")
@@ -75,7 +77,7 @@ func (w *world) wantGone(r *formsvc.Response, files ...formsvc.File) {
 	}
 }
 
-// wantResponses fails the test unless the campaign has and counts exactly these.
+// wantResponses fails the test unless the campaign has exactly these responses, and counts them.
 func (w *world) wantResponses(c *formsvc.Campaign, want ...formsvc.Response) {
 	w.Helper()
 	w.same("responses", w.responses(c), want)
@@ -98,7 +100,7 @@ func testDeleteFreesReference(w *world) {
 	second := w.addCampaign(sc.account.ID)
 	r, _ := w.addResponse(&sc.campaign)
 	for range 2 {
-		_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+		_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 		w.must("DeleteResponse", err)
 		reference := r.Reference
 		r = w.newResponse(&second)
@@ -118,7 +120,7 @@ func testDeleteKeepsEvents(w *world) {
 	w.must("CreateFile", w.createFile(w.newFile(&r), uploaded))
 	q := formsvc.EventQuery{AccountID: sc.account.ID}
 	w.feed(q, &uploaded)
-	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 	w.must("DeleteResponse", err)
 	got, _ := w.feed(q, &uploaded)
 	w.same("events", got, []formsvc.Event{created, uploaded})
@@ -128,12 +130,63 @@ func testDeleteKeepsEvents(w *world) {
 	}
 }
 
+func testDeleteWithChange(w *world) {
+	sc := w.addScene()
+	named := w.newWebhook(sc.account.ID)
+	named.Events = []formsvc.EventType{webhook.ResponseDeleted}
+	w.must("CreateWebhook", w.subscribe(named, formsvc.MaxWebhooks))
+	r, created := w.addResponse(&sc.campaign)
+	f := w.addFile(&r)
+	deleted, entry := w.newEvent(&r), w.newAudit(sc.account.ID)
+	deleted.Type = webhook.ResponseDeleted
+	files, err := w.store.DeleteResponse(w.ctx, keyOf(&r), func(got *formsvc.Response) (formsvc.Change, error) {
+		w.same("what decide is given", *got, r)
+		return formsvc.Change{Events: []formsvc.Event{deleted}, Audit: &entry}, nil
+	})
+	w.must("DeleteResponse", err)
+	w.same("files of the deleted response", files, []formsvc.ID{f.ID})
+	w.wantGone(&r, f)
+	w.wantHeard([]formsvc.Webhook{sc.hook, named}, []formsvc.Event{created, deleted})
+	w.wantEvent(&deleted)
+	got, _ := w.feed(formsvc.EventQuery{AccountID: sc.account.ID}, &deleted)
+	w.same("events", got, []formsvc.Event{created, deleted})
+	got, _ = w.feed(formsvc.EventQuery{AccountID: sc.account.ID, Types: []formsvc.EventType{webhook.ResponseDeleted}}, &deleted)
+	w.same("events of that type", got, []formsvc.Event{deleted})
+	page, err := w.store.Audit(w.ctx, formsvc.AuditQuery{AccountID: sc.account.ID, Action: entry.Action})
+	w.must("Audit", err)
+	w.same("audit entries", page.Items, []formsvc.AuditEntry{entry})
+}
+
+func testDeleteRefused(w *world) {
+	sc := w.addScene()
+	r, created := w.addResponse(&sc.campaign)
+	f := w.addFile(&r)
+	unchanged := func() {
+		w.Helper()
+		w.wantResponses(&sc.campaign, r)
+		w.same("files", w.files(&r), withoutBlocks(f))
+		w.wantHeard([]formsvc.Webhook{sc.hook}, []formsvc.Event{created})
+	}
+	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), func(*formsvc.Response) (formsvc.Change, error) {
+		return formsvc.Change{Events: []formsvc.Event{w.newEvent(&r)}}, formsvc.ErrStale
+	})
+	w.wantError("DeleteResponse that decide refuses", err, formsvc.ErrStale)
+	unchanged()
+	_, err = w.store.DeleteResponse(w.ctx, keyOf(&r), func(*formsvc.Response) (formsvc.Change, error) {
+		return formsvc.Change{Events: []formsvc.Event{created}}, nil
+	})
+	if err == nil {
+		w.Errorf("DeleteResponse with an event that there is already succeeded")
+	}
+	unchanged()
+}
+
 func testDeletedFilesUnknown(w *world) {
 	sc := w.addScene()
 	r, _ := w.addResponse(&sc.campaign)
 	other, _ := w.addResponse(&sc.campaign)
 	f, kept := w.addFile(&r), w.addFile(&other)
-	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 	w.must("DeleteResponse", err)
 	both := []formsvc.ID{kept.ID, f.ID}
 	w.wantUnknown("a deleted file and another", both, both[1:])
@@ -151,7 +204,7 @@ func testDeleteOnce(w *world) {
 		var mu sync.Mutex
 		var files []formsvc.ID
 		won := w.race(8, formsvc.ErrNotFound, func() error {
-			got, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+			got, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 			mu.Lock()
 			defer mu.Unlock()
 			files = append(files, got...)
@@ -165,7 +218,7 @@ func testDeleteOnce(w *world) {
 	w.wantResponses(&sc.campaign, stays)
 }
 
-// testDeleteWhileAdding adds responses and deletes every other one at once.
+// testDeleteWhileAdding adds responses and deletes every other one concurrently.
 func testDeleteWhileAdding(w *world) {
 	sc := w.addScene()
 	var mu sync.Mutex
@@ -174,7 +227,7 @@ func testDeleteWhileAdding(w *world) {
 		r := w.newResponse(&sc.campaign)
 		w.check("CreateResponse", w.create(r))
 		if n%2 == 0 {
-			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 			w.check("DeleteResponse", err)
 			return
 		}
@@ -186,8 +239,8 @@ func testDeleteWhileAdding(w *world) {
 	w.wantResponses(&sc.campaign, want...)
 }
 
-// testDeleteWhileUploading adds files to a response that is being deleted: each
-// is either among those that the deletion names, or was refused.
+// testDeleteWhileUploading adds files to a response that is being deleted. Each file must be among those that the
+// deletion returns, or be refused.
 func testDeleteWhileUploading(w *world) { w.wantNoStrayFiles([]Store{w.store}) }
 
 func (w *world) wantNoStrayFiles(stores []Store) {
@@ -210,7 +263,7 @@ func (w *world) wantNoStrayFiles(stores []Store) {
 				return
 			}
 			var err error
-			deleted, err = store.DeleteResponse(w.ctx, keyOf(&r))
+			deleted, err = store.DeleteResponse(w.ctx, keyOf(&r), nil)
 			w.check("DeleteResponse", err)
 		})
 		named := set(deleted)
@@ -239,7 +292,7 @@ func testDeleteWhileUpdating(w *world) {
 				updated[i] = incrementResponse(w, w.store, &r)
 				return
 			}
-			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+			_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 			w.check("DeleteResponse", err)
 		})
 		changes := 0

@@ -12,7 +12,7 @@ func audit(ctx context.Context, s formsvc.Store, entry formsvc.AuditEntry) error
 	return s.Note(ctx, formsvc.Change{Audit: &entry})
 }
 
-// remember keeps an idempotency record.
+// remember stores an idempotency record.
 func remember(ctx context.Context, s formsvc.Store, record formsvc.IdempotencyRecord) error {
 	return s.Note(ctx, formsvc.Change{Idempotency: &record})
 }
@@ -23,13 +23,13 @@ func allEvents(ctx context.Context, s formsvc.Store, q formsvc.EventQuery) (form
 	return s.Events(ctx, q)
 }
 
-// allFiles returns files of all accounts, those after an identifier.
+// allFiles returns files of all accounts after an identifier.
 func allFiles(ctx context.Context, s formsvc.Store, after formsvc.ID, limit int) ([]formsvc.File, error) {
 	page, err := s.Files(ctx, formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{After: after, Limit: limit, Ascending: true}})
 	return page.Items, err
 }
 
-// signaturesBy returns what an account has of a signer, after an identifier.
+// signaturesBy returns an account's signatures by a signer, after an identifier.
 func signaturesBy(
 	ctx context.Context, s formsvc.Store, account formsvc.ID, email string, after formsvc.ID, limit int,
 ) ([]formsvc.Signature, error) {
@@ -44,13 +44,13 @@ func endSession(ctx context.Context, s formsvc.Store, account formsvc.ID, hash [
 	return s.EndSessions(ctx, formsvc.SessionQuery{AccountID: account, Hash: hash}, formsvc.Change{})
 }
 
-// countErasure returns what an erasure would remove.
+// countErasure returns the numbers of records that an erasure would remove.
 func countErasure(ctx context.Context, s formsvc.Store, e formsvc.Erasing) (formsvc.Erased, error) {
 	e.DryRun = true
 	return s.Erase(ctx, e, formsvc.Change{})
 }
 
-// countPending returns how many deliveries of a webhook wait.
+// countPending returns how many deliveries of a webhook are pending.
 func countPending(ctx context.Context, s formsvc.Store, key formsvc.WebhookKey, limit int) (int64, error) {
 	stats, err := s.QueueStats(ctx, formsvc.QueueQuery{Webhook: &key, Limit: int64(limit)})
 	return stats.Pending, err

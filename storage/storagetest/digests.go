@@ -11,19 +11,19 @@ import (
 
 func digestTests() []test {
 	return []test{
-		{"what a digest says", testDigestContent},
-		{"once in a while", testDigestEvery},
-		{"nobody else while the lease lasts", testDigestLease},
-		{"what failed meanwhile is not lost", testDigestMeanwhile},
-		{"what failed in a lease that was lost", testDigestLost},
-		{"each webhook in its turn", testDigestLimit},
-		{"not of a deleted webhook", testDigestDeleted},
-		{"another account's", testDigestForeign},
-		{"one digest, one lease", testDigestRace},
+		{"digest has every field", testDigestContent},
+		{"digests keep their interval", testDigestEvery},
+		{"leased digest is not claimed", testDigestLease},
+		{"failures during a lease are kept", testDigestMeanwhile},
+		{"failures of a lost lease are kept", testDigestLost},
+		{"every webhook gets its turn", testDigestLimit},
+		{"deleted webhook gets none", testDigestDeleted},
+		{"webhook of another account is refused", testDigestForeign},
+		{"each failure is in one digest", testDigestRace},
 	}
 }
 
-// every is how often a world has digests of one webhook.
+// every is the interval of a webhook's digests in a world.
 const every = time.Hour
 
 func (w *world) digests(now time.Time, limit int) []formsvc.Digest {
@@ -36,8 +36,7 @@ func (w *world) digests(now time.Time, limit int) []formsvc.Digest {
 	return list
 }
 
-// wantDigests claims all digests and fails the test unless they have so many
-// failures each.
+// wantDigests claims all digests and fails the test unless they have these numbers of failures.
 func (w *world) wantDigests(now time.Time, want ...int64) []formsvc.Digest {
 	w.Helper()
 	list := w.digests(now, 100)
@@ -49,8 +48,7 @@ func (w *world) wantDigests(now time.Time, want ...int64) []formsvc.Digest {
 	return list
 }
 
-// failOnce has a delivery fail for the last time, with an attempt that began
-// then, and returns what its notice says.
+// failOnce makes a delivery fail permanently with an attempt that began at that time. It returns the expected notice.
 func (w *world) failOnce(sc *scene, at time.Time, status int, class string) formsvc.Notice {
 	w.Helper()
 	w.addResponse(&sc.campaign)
@@ -83,7 +81,7 @@ func testDigestContent(w *world) {
 	})
 	w.must("FinishDigest", w.store.FinishDigest(w.ctx, list[0], now))
 
-	// One batch, in no order: the last failure is the one that ended last.
+	// One batch in no particular order: the last failure is the one that ended last.
 	var outcomes []delivery.Outcome
 	for range 3 {
 		w.addResponse(&sc.campaign)
@@ -107,7 +105,7 @@ func testDigestEvery(w *world) {
 	d := w.wantDigests(now, 1)[0]
 	sent := now.Add(30 * time.Second)
 	w.must("FinishDigest", w.store.FinishDigest(w.ctx, d, sent))
-	w.wantDigests(sent.Add(1000 * time.Hour)) // nothing to tell
+	w.wantDigests(sent.Add(1000 * time.Hour)) // no failures left
 	w.failOnce(sc, nextDay().Add(2*time.Minute), 500, "status")
 	w.failOnce(sc, nextDay().Add(3*time.Minute), 500, "status")
 	w.wantDigests(sent.Add(time.Minute))
@@ -128,7 +126,7 @@ func testDigestLease(w *world) {
 	held := w.wantDigests(now.Add(lease), 1)[0]
 	w.wantError("FinishDigest of a lost lease", w.store.FinishDigest(w.ctx, lost, now.Add(lease)), formsvc.ErrStale)
 	w.wantDigests(now.Add(2*lease - time.Microsecond))
-	// A lease that ended and that nobody took is still the caller's.
+	// A lease that has expired can still be used until another worker claims the digest.
 	w.must("FinishDigest", w.store.FinishDigest(w.ctx, held, now.Add(5*lease)))
 	w.wantError("FinishDigest, again", w.store.FinishDigest(w.ctx, held, now.Add(5*lease)), formsvc.ErrStale)
 	w.wantDigests(now.Add(1000 * time.Hour))
@@ -148,8 +146,7 @@ func testDigestMeanwhile(w *world) {
 	}
 }
 
-// testDigestLost has the process die that claimed a digest: the next one tells of
-// everything.
+// testDigestLost claims a digest and never finishes it: the next digest has all failures.
 func testDigestLost(w *world) {
 	sc := w.addScene()
 	first := w.failOnce(sc, nextDay(), 500, "status")
@@ -202,8 +199,7 @@ func testDigestDeleted(w *world) {
 	w.wantDigests(now.Add(1000 * time.Hour))
 }
 
-// wantRefused fails the test unless a digest was refused for one of the reasons
-// that there are.
+// wantRefused fails the test unless a digest was refused with an allowed error.
 func (w *world) wantRefused(what string, err error) {
 	w.Helper()
 	if !errors.Is(err, formsvc.ErrStale) && !errors.Is(err, formsvc.ErrNotFound) {
@@ -233,8 +229,7 @@ func testDigestForeign(w *world) {
 	w.wantDigests(now.Add(lease), 1) // nothing was finished
 }
 
-// testDigestRace has many claim digests while deliveries fail: each failure is
-// told of once.
+// testDigestRace claims digests concurrently while deliveries fail: each failure is reported once.
 func testDigestRace(w *world) {
 	c, hooks := w.endpoints(3)
 	const events = 30
@@ -271,7 +266,7 @@ func testDigestRace(w *world) {
 		})
 	}
 	workers.Wait()
-	for range len(hooks) { // what a worker did not wait for while another was at it
+	for range len(hooks) { // workers skip digests that another worker is claiming
 		tell(nextDay().Add(time.Minute))
 	}
 	for i := range hooks {

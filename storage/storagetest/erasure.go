@@ -13,22 +13,22 @@ import (
 
 func erasureTests() []test {
 	return []test{
-		{"a response with all that is about it", testEraseResponse},
-		{"of several campaigns at once", testEraseCampaigns},
+		{"response and all its records", testEraseResponse},
+		{"responses of several campaigns", testEraseCampaigns},
 		{"signatures alone", testEraseSignatures},
 		{"events alone", testEraseEvents},
-		{"an attempt under way", testEraseClaimed},
-		{"the log of a webhook that was deleted", testEraseDeletedWebhook},
-		{"answers to calls", testEraseAnswers},
-		{"what is others' or nobody's", testEraseOthers},
-		{"one unit with its change", testEraseChange},
-		{"the reference is free again", testEraseFreesReference},
-		{"many that erase the same", testEraseTogether},
-		{"beside everything else", testEraseBeside},
+		{"delivery in progress", testEraseClaimed},
+		{"deliveries of a deleted webhook", testEraseDeletedWebhook},
+		{"stored replies are emptied", testEraseAnswers},
+		{"records of others and unknown ones are kept", testEraseOthers},
+		{"change commits with the erasure", testEraseChange},
+		{"reference can be used again", testEraseFreesReference},
+		{"concurrent erasures count each record once", testEraseTogether},
+		{"nothing is left beside other calls", testEraseBeside},
 	}
 }
 
-// erase erases, after it has counted, which must say the same and change nothing.
+// erase erases after a dry run. The dry run must return the same numbers and change nothing.
 func (w *world) erase(e formsvc.Erasing) formsvc.Erased {
 	w.Helper()
 	before := w.snapshot()
@@ -44,8 +44,8 @@ func (w *world) erase(e formsvc.Erasing) formsvc.Erased {
 	return out
 }
 
-// addFull adds a response with two of each kind: files, comments, signatures and
-// events. The events are due at that time.
+// addFull adds a response with two records of each kind: files, comments, signatures and events. The events are due at
+// the given time.
 func (w *world) addFull(c *formsvc.Campaign, due time.Time) (r formsvc.Response, files []formsvc.ID, events []formsvc.Event) {
 	w.Helper()
 	r = w.newResponse(c)
@@ -106,7 +106,7 @@ func testEraseCampaigns(w *world) {
 	second := w.addCampaign(sc.account.ID)
 	before := w.snapshot()
 	e := formsvc.Erasing{AccountID: sc.account.ID}
-	const each = 150 // more than one statement names, together
+	const each = 150 // together more than fit one statement
 	for _, c := range []*formsvc.Campaign{&second, &sc.campaign} {
 		for range each {
 			r, _ := w.addResponse(c)
@@ -131,7 +131,7 @@ func testEraseSignatures(w *world) {
 	w.must("SignaturesBy", err)
 	w.same("signatures of that signer", by, w.signatures(&r))
 
-	// What goes with its response is counted once.
+	// A record that goes with its response is counted once.
 	signed := w.signatures(&r)
 	out = w.erase(formsvc.Erasing{
 		AccountID: sc.account.ID, Signatures: []formsvc.ID{signed[0].ID}, Responses: []formsvc.ResponseKey{keyOf(&r)},
@@ -160,7 +160,7 @@ func testEraseEvents(w *world) {
 	w.wantError("Redeliver of what was erased", err, formsvc.ErrNotFound)
 }
 
-// An attempt that is under way ends and leaves no trace.
+// An attempt in progress ends and leaves no record.
 func testEraseClaimed(w *world) {
 	sc := w.addScene()
 	r, e := w.addResponse(&sc.campaign)
@@ -198,7 +198,7 @@ func testEraseDeletedWebhook(w *world) {
 	w.wantResponses(&sc.campaign, kept)
 }
 
-// addAnswer keeps an answer to a call about a response.
+// addAnswer stores a reply to a call about a response.
 func (w *world) addAnswer(account, response formsvc.ID, key, body string) formsvc.IdempotencyRecord {
 	w.Helper()
 	_, at := w.next()
@@ -209,8 +209,18 @@ func (w *world) addAnswer(account, response formsvc.ID, key, body string) formsv
 	return record
 }
 
-// wantAnswer checks what is kept of a call; one that was emptied has nothing but
-// that it was made.
+// addRefusal stores a refusal, which is about no response.
+func (w *world) addRefusal(account formsvc.ID, key, body string) formsvc.IdempotencyRecord {
+	w.Helper()
+	_, at := w.next()
+	record := formsvc.IdempotencyRecord{AccountID: account, Key: key, CreatedAt: at, Reply: formsvc.Reply{
+		Request: sha256.Sum256([]byte(key)), Status: 422, Body: []byte(body),
+	}}
+	w.must("Remember", remember(w.ctx, w.store, record))
+	return record
+}
+
+// wantAnswer checks a stored reply. An emptied one has only the fact that the call was made.
 func (w *world) wantAnswer(record formsvc.IdempotencyRecord, emptied bool) {
 	w.Helper()
 	if emptied {
@@ -242,17 +252,35 @@ func testEraseAnswers(w *world) {
 	w.wantAnswer(unasked, false)
 	w.wantAnswer(elsewhere, false)
 	out = w.erase(formsvc.Erasing{AccountID: account, Responses: []formsvc.ResponseKey{keyOf(&neighbour)}})
-	if out.Answers != 1 { // one of its two has none anymore
+	if out.Answers != 1 { // one of its two has no stored reply any more
 		w.Errorf("%d answers erased with the response, want 1", out.Answers)
 	}
 	w.wantError("Remember with the key of an emptied record", remember(w.ctx, w.store, about), formsvc.ErrRepeated)
-	_, err := countErasure(w.ctx, w.store, formsvc.Erasing{AccountID: account, AnswersWith: "\x00"})
+	var refusals, others []formsvc.IdempotencyRecord
+	for i := range 50 {
+		refusals = append(refusals, w.addRefusal(account, fmt.Sprintf("refused %d", i), `{"pointer":"/responses/Eve@example.com"}`))
+		others = append(others, w.addRefusal(account, fmt.Sprintf("other %d", i), `{"pointer":"/responses/eva@example.com"}`))
+	}
+	others = append(others, unasked, elsewhere, w.addRefusal(other.account.ID, "refused", `{"pointer":"/responses/eve@example.com"}`))
+	e := formsvc.Erasing{AccountID: account, AnswersWith: "eve@Example.com", Refusals: true}
+	counted, err := countErasure(w.ctx, w.store, e)
+	w.must("CountErasure", err)
+	w.same("counted", counted.ErasedTotals, formsvc.ErasedTotals{Answers: len(refusals)})
+	w.same("erased", w.erase(e).ErasedTotals, counted.ErasedTotals)
+	w.same("erased again", w.erase(e).ErasedTotals, formsvc.ErasedTotals{})
+	for _, record := range refusals {
+		w.wantAnswer(record, true)
+	}
+	for _, record := range others {
+		w.wantAnswer(record, false)
+	}
+	_, err = countErasure(w.ctx, w.store, formsvc.Erasing{AccountID: account, AnswersWith: "\x00"})
 	w.wantError("CountErasure with a NUL", err, formsvc.ErrInvalid)
 	_, err = w.store.Erase(w.ctx, formsvc.Erasing{AccountID: account, AnswersWith: "\xff"}, formsvc.Change{})
 	w.wantError("Erase with what is no text", err, formsvc.ErrInvalid)
 }
 
-// everything names what there is of a response, as e of that account.
+// everything names all records of a response in an Erasing of that account.
 func (w *world) everything(account formsvc.ID, r *formsvc.Response, events []formsvc.Event) formsvc.Erasing {
 	e := formsvc.Erasing{AccountID: account, Responses: []formsvc.ResponseKey{keyOf(r)}, AnswersOf: []formsvc.ID{r.ID}}
 	for _, sig := range w.signatures(r) {
@@ -338,7 +366,7 @@ func testEraseFreesReference(w *world) {
 	w.must("CreateResponse with the reference", w.create(next))
 }
 
-// testEraseTogether has many erase the same responses: each is counted by one.
+// testEraseTogether erases the same responses concurrently: each is counted by one call.
 func testEraseTogether(w *world) {
 	sc := w.addScene()
 	const n = 60
@@ -367,8 +395,8 @@ func testEraseTogether(w *world) {
 	}
 }
 
-// testEraseBeside erases while the same responses get files, comments, signatures
-// and changes, and while their deliveries are made: nothing of them is left.
+// testEraseBeside erases responses while they get files, comments, signatures and changes, and while their deliveries
+// are sent: nothing of them must remain.
 func testEraseBeside(w *world) {
 	sc := w.addScene()
 	before := w.snapshot()
@@ -404,7 +432,7 @@ func testEraseBeside(w *world) {
 					w.check("Finish beside Erase", err)
 				}
 			default:
-				time.Sleep(time.Duration(round) * time.Millisecond) // so that the others have begun, more or less
+				time.Sleep(time.Duration(round) * time.Millisecond) // so that the other goroutines have begun
 				_, err := w.store.Erase(w.ctx, formsvc.Erasing{AccountID: sc.account.ID, Responses: keys}, formsvc.Change{})
 				w.check("Erase beside others", err)
 			}

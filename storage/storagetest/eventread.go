@@ -11,15 +11,15 @@ import (
 
 func eventTests() []test {
 	return []test{
-		{"one by its identifier", testEvent},
-		{"the newest", testRecentEvents},
-		{"the newest behind many tests", testRecentBehindTests},
-		{"the newest of some types and campaigns", testRecentChosen},
-		{"about a response", testEventsAbout},
-		{"about responses with the same identifier", testEventsAboutTwins},
-		{"about a response that goes", testEventsAboutGone},
-		{"bytes of payloads", testEventBytes},
-		{"what comes out is copied", testEventsCopied},
+		{"read by identifier", testEvent},
+		{"newest events", testRecentEvents},
+		{"newest events among test events", testRecentBehindTests},
+		{"newest events of types and campaigns", testRecentChosen},
+		{"events of a response", testEventsAbout},
+		{"events of responses with the same identifier", testEventsAboutTwins},
+		{"events of a deleted response", testEventsAboutGone},
+		{"pages end at a byte limit", testEventBytes},
+		{"results are copied", testEventsCopied},
 	}
 }
 
@@ -39,7 +39,7 @@ func (w *world) about(r *formsvc.Response, limit int) []formsvc.Event {
 	return events
 }
 
-// newestOf returns the last events of a list in reverse, at most limit.
+// newestOf returns at most limit events from the end of a list, in reverse.
 func newestOf(events []formsvc.Event, limit int) []formsvc.Event {
 	list := slices.Clone(events[max(len(events)-limit, 0):])
 	slices.Reverse(list)
@@ -63,7 +63,7 @@ func (w *world) addTest(hook *formsvc.Webhook) formsvc.Event {
 	return e
 }
 
-// raise updates a response and raises that many events, of all types in turn.
+// raise updates a response and raises n events, of all types in turn.
 func (w *world) raise(r *formsvc.Response, n int) []formsvc.Event {
 	w.Helper()
 	types := webhook.EventTypes()
@@ -103,8 +103,8 @@ func testEvent(w *world) {
 	}
 }
 
-// testRecentEvents has units of one and of several events, with tests and another
-// account's events between them; one names an earlier time than those before.
+// testRecentEvents has transactions with one and with several events, with test events and another account's events
+// between them. One event has an earlier time than those before.
 func testRecentEvents(w *world) {
 	sc, other := w.addScene(), w.addScene()
 	w.same("newest events of an account without any", w.recent(sc.account.ID, 10), []formsvc.Event{})
@@ -133,7 +133,7 @@ func testRecentEvents(w *world) {
 	w.same("newest events of an account without any", w.recent(w.addAccount().ID, 100), []formsvc.Event{})
 }
 
-// testRecentBehindTests has many test events before, between and after the others.
+// testRecentBehindTests adds many test events before, between and after the others.
 func testRecentBehindTests(w *world) {
 	sc := w.addScene()
 	var want []formsvc.Event
@@ -152,7 +152,7 @@ func testRecentBehindTests(w *world) {
 	}
 }
 
-// testRecentChosen has two campaigns with all types of events, and another account.
+// testRecentChosen filters the events of two campaigns and another account.
 func testRecentChosen(w *world) {
 	sc, other := w.addScene(), w.addScene()
 	second := w.addCampaign(sc.account.ID)
@@ -183,8 +183,8 @@ func testRecentChosen(w *world) {
 	}
 }
 
-// testEventsAbout has events that were made with the response, and by everything else
-// that makes some; others' lie between them.
+// testEventsAbout raises events with the creation of a response and with every other change. Events of other responses
+// lie between them.
 func testEventsAbout(w *world) {
 	sc := w.addScene()
 	neighbour, first := w.addResponse(&sc.campaign)
@@ -216,8 +216,8 @@ func testEventsAbout(w *world) {
 	w.same("events after the first one", w.raise(&silent, 1), w.about(&silent, 100))
 }
 
-// testEventsAboutTwins has responses with one identifier in several campaigns and
-// accounts, as the contract allows.
+// testEventsAboutTwins has responses with the same identifier in several campaigns and accounts, which the contract
+// allows.
 func testEventsAboutTwins(w *world) {
 	sc, other := w.addScene(), w.addScene()
 	second := w.addCampaign(sc.account.ID)
@@ -240,7 +240,7 @@ func testEventsAboutTwins(w *world) {
 	}
 }
 
-// testHandlesEvents has two stores raise events in turn.
+// testHandlesEvents raises events through two stores in turn.
 func testHandlesEvents(w *world) {
 	stores := []Store{w.store, w.reopen(w.T, w.store)}
 	sc := w.addScene()
@@ -265,7 +265,7 @@ func testEventsAboutGone(w *world) {
 	_, err := w.store.Erase(w.ctx, formsvc.Erasing{AccountID: sc.account.ID, Events: []formsvc.ID{old.ID}}, formsvc.Change{})
 	w.must("Erase", err)
 	w.same("events about a response after Erase", w.about(&r, 100), []formsvc.Event{e})
-	_, err = w.store.DeleteResponse(w.ctx, keyOf(&deleted))
+	_, err = w.store.DeleteResponse(w.ctx, keyOf(&deleted), nil)
 	w.must("DeleteResponse", err)
 	_, err = w.store.EventsAbout(w.ctx, keyOf(&deleted), 100)
 	w.wantError("EventsAbout a response that was deleted", err, formsvc.ErrNotFound)
@@ -276,7 +276,7 @@ func testEventsAboutGone(w *world) {
 	w.same("newest events after Prune", w.recent(sc.account.ID, 100), []formsvc.Event{})
 }
 
-// testEventBytes has payloads that don't all fit.
+// testEventBytes reads payloads that don't all fit.
 func testEventBytes(w *world) {
 	sc := w.addScene()
 	r := w.newResponse(&sc.campaign)

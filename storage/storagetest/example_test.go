@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/storage/storagetest"
 )
 
-// A counting store counts the responses that it has taken.
+// A counting store counts the responses that it has stored.
 type counting struct {
 	storagetest.Store
 	responses *atomic.Int64
@@ -24,8 +24,7 @@ func (c counting) CreateResponse(ctx context.Context, r formsvc.Response, versio
 	return err
 }
 
-// testCounting holds the store to the contract: who wraps a store keeps what it
-// promises. In a test file of yours it is called TestStore.
+// testCounting checks a wrapped store against the contract. In a test file of yours it is called TestStore.
 func testCounting(t *testing.T) {
 	open := func(t testing.TB) storagetest.Store {
 		s := memory.New()
@@ -41,6 +40,6 @@ func testCounting(t *testing.T) {
 }
 
 func ExampleRun() {
-	var t *testing.T // of go test
+	var t *testing.T // from go test
 	testCounting(t)
 }

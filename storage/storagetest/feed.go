@@ -14,22 +14,21 @@ import (
 
 func feedTests() []test {
 	return []test{
-		{"in the order of the commits", testFeedOrder},
-		{"without test events and those of others", testFeedApart},
-		{"page by page", testFeedPages},
-		{"of some types", testFeedTypes},
-		{"of some campaigns", testFeedCampaigns},
-		{"bytes of a page", testFeedBytes},
+		{"events come in commit order", testFeedOrder},
+		{"no test events and none of other accounts", testFeedApart},
+		{"pages are complete", testFeedPages},
+		{"filter by type", testFeedTypes},
+		{"filter by campaign", testFeedCampaigns},
+		{"pages end at a byte limit", testFeedBytes},
 		{"default and largest page", testFeedSizes},
-		{"nothing there yet", testFeedEmpty},
-		{"what comes out is copied", testFeedCopied},
-		{"followed while many write", testFeedRace},
+		{"empty feed", testFeedEmpty},
+		{"results are copied", testFeedCopied},
+		{"readers miss nothing while many write", testFeedRace},
 	}
 }
 
-// feed goes on from q.After until it comes to that event, and returns all events
-// up to there and the position. A store may show an event some time after it
-// was written, as when a transaction that began earlier is still under way.
+// feed reads on from q.After until it finds that event. It returns all events up to there and the position. A store may
+// show an event late, for example while an older transaction is open.
 func (w *world) feed(q formsvc.EventQuery, last *formsvc.Event) ([]formsvc.Event, formsvc.EventPosition) {
 	w.Helper()
 	guard, stop := context.WithTimeout(w.ctx, 2*time.Minute)
@@ -50,7 +49,7 @@ func (w *world) feed(q formsvc.EventQuery, last *formsvc.Event) ([]formsvc.Event
 	return nil, q.After
 }
 
-// events returns a page, which must lead on.
+// events returns a page, and checks that its position moves on.
 func (w *world) events(q formsvc.EventQuery) formsvc.EventPage {
 	w.Helper()
 	page, err := w.store.Events(w.ctx, q)
@@ -64,8 +63,8 @@ func (w *world) events(q formsvc.EventQuery) formsvc.EventPage {
 	return page
 }
 
-// rest returns the pages after a position that are there now, and the position.
-// Whoever reads all types is told that more follow only when some do.
+// rest returns the pages after a position, and the last position. A query for all types must report more only if more
+// events follow.
 func (w *world) rest(q formsvc.EventQuery) ([][]formsvc.Event, formsvc.EventPosition) {
 	w.Helper()
 	var pages [][]formsvc.Event
@@ -84,7 +83,7 @@ func (w *world) rest(q formsvc.EventQuery) ([][]formsvc.Event, formsvc.EventPosi
 	}
 }
 
-// addEvents raises events of those types, one after the other.
+// addEvents raises events of these types, one after the other.
 func (w *world) addEvents(c *formsvc.Campaign, types ...formsvc.EventType) []formsvc.Event {
 	w.Helper()
 	events := make([]formsvc.Event, len(types))
@@ -97,8 +96,8 @@ func (w *world) addEvents(c *formsvc.Campaign, types ...formsvc.EventType) []for
 	return events
 }
 
-// testFeedOrder has units of one and of several events, with and without a
-// webhook that listens, some of which name an earlier time than those before.
+// testFeedOrder has transactions with one and with several events, with and without a subscribed webhook. Some events
+// have an earlier time than those before.
 func testFeedOrder(w *world) {
 	sc := w.addScene()
 	var want []formsvc.Event
@@ -148,8 +147,7 @@ func testFeedApart(w *world) {
 	w.same("events of the other account", got, others)
 }
 
-// wantPages fails the test unless those of the events that q chooses come in
-// pages as they must.
+// wantPages fails the test unless the matching events come in the right pages.
 func (w *world) wantPages(q formsvc.EventQuery, events []formsvc.Event) formsvc.EventPosition {
 	w.Helper()
 	var want [][]string
@@ -192,7 +190,7 @@ func testFeedPages(w *world) {
 			w.Errorf("after the last event come %d more", len(page.Items))
 		}
 	}
-	// A position stays good, and is read any number of times.
+	// A position stays valid, and can be read any number of times.
 	first := w.events(formsvc.EventQuery{AccountID: sc.account.ID, Limit: 5})
 	more := w.addEvents(&sc.campaign, types...)
 	for range 2 {
@@ -201,8 +199,7 @@ func testFeedPages(w *world) {
 	}
 }
 
-// testFeedTypes also wants what is left out to be passed, so that nobody looks
-// at it again and again.
+// testFeedTypes also checks that positions move past events of other types, so that they aren't scanned again.
 func testFeedTypes(w *world) {
 	sc := w.addScene()
 	types := webhook.EventTypes()
@@ -219,20 +216,20 @@ func testFeedTypes(w *world) {
 		for _, limit := range []int{1, 3, 100} {
 			q := formsvc.EventQuery{AccountID: sc.account.ID, Types: filter, Limit: limit}
 			q.After = w.wantPages(q, events)
-			page := w.events(q) // finds nothing: it is as far as it looked
+			page := w.events(q) // no match: the position is where the scan ended
 			if page := w.events(formsvc.EventQuery{AccountID: sc.account.ID, After: page.Next}); len(page.Items) != 0 {
 				w.Errorf("types %v: %d events are not passed, though none of them is of these types", filter, len(page.Items))
 			}
 		}
 	}
-	// Whoever waits for one type misses none of it.
+	// A reader that waits for one type misses no event of it.
 	_, q := w.rest(formsvc.EventQuery{AccountID: sc.account.ID, Types: types[5:]})
 	more := w.addEvents(&sc.campaign, types[0], types[5], types[1], types[5])
 	got, _ := w.feed(formsvc.EventQuery{AccountID: sc.account.ID, Types: types[5:], After: q}, &more[3])
 	w.same("events of the type", got, []formsvc.Event{more[1], more[3]})
 }
 
-// testFeedCampaigns wants what is of other campaigns to be passed, too.
+// testFeedCampaigns checks that positions move past events of other campaigns too.
 func testFeedCampaigns(w *world) {
 	sc := w.addScene()
 	second, silent := w.addCampaign(sc.account.ID), w.addCampaign(sc.account.ID)
@@ -270,11 +267,10 @@ func testFeedBytes(w *world) {
 	w.must("CreateResponse", w.create(r, events...))
 	q := formsvc.EventQuery{AccountID: sc.account.ID, Limit: 100}
 	w.feed(q, &events[len(events)-1])
-	for _, filter := range [][]formsvc.EventType{nil, types[:1], types[1:2]} {
-		for _, most := range []int{-1, 0, 1, 30, 59, 60, 61, 100, 1_000_000, 2_000_001, 1 << 40} {
-			for _, limit := range []int{0, 1, 3} {
-				w.wantPages(formsvc.EventQuery{AccountID: sc.account.ID, Types: filter, Limit: limit, MaxBytes: most}, events)
-			}
+	for i, filter := range [][]formsvc.EventType{nil, types[:1], types[1:2]} {
+		for j, most := range []int{-1, 0, 1, 30, 59, 60, 61, 100, 1_000_000, 2_000_001, 1 << 40} {
+			limit := []int{3, 1, 0}[(i+j)%3]
+			w.wantPages(formsvc.EventQuery{AccountID: sc.account.ID, Types: filter, Limit: limit, MaxBytes: most}, events)
 		}
 	}
 }
@@ -326,8 +322,8 @@ func testFeedCopied(w *world) {
 
 func testFeedRace(w *world) { w.wantFollowed([]Store{w.store}) }
 
-// wantFollowed has a reader follow an account's events while many write: each
-// event comes once, and in the same order to whoever reads later.
+// wantFollowed follows an account's events while many goroutines write. Each event comes once, and later readers get
+// the same order.
 func (w *world) wantFollowed(stores []Store) {
 	w.Helper()
 	sc, other := w.addScene(), w.addScene()
@@ -379,8 +375,7 @@ func (w *world) wantFollowed(stores []Store) {
 	w.same("events, read once more", again, seen)
 }
 
-// follow reads events through the stores in turn, until the last one is known
-// and came.
+// follow reads events through the stores in turn, until the last one is known and read.
 func (w *world) follow(a *formsvc.Account, stores []Store, last <-chan formsvc.Event) []formsvc.Event {
 	w.Helper()
 	random := rand.New(rand.NewPCG(33, 0))

@@ -12,14 +12,14 @@ import (
 
 func wholeFeedTests() []test {
 	return []test{
-		{"of all accounts in the order of the commits", testWholeFeed},
-		{"of all accounts, of some types or of one campaign", testWholeFeedChosen},
-		{"of all accounts, followed while many write", testWholeFeedRace},
+		{"all accounts in commit order", testWholeFeed},
+		{"all accounts by type and campaign", testWholeFeedChosen},
+		{"readers of all accounts miss nothing", testWholeFeedRace},
 	}
 }
 
-// wholeFeed goes on from q.After, page by page, until it comes to that event, and
-// returns all events up to there and the position.
+// wholeFeed reads page by page from q.After until it finds that event. It returns all events up to there and the
+// position.
 func (w *world) wholeFeed(q formsvc.EventQuery, last formsvc.ID) ([]formsvc.Event, formsvc.EventPosition) {
 	w.Helper()
 	guard, stop := context.WithTimeout(w.ctx, 2*time.Minute)
@@ -74,7 +74,7 @@ func testWholeFeed(w *world) {
 			w.same("events of all accounts", got, want)
 		}
 	}
-	// Whoever goes on misses nothing, wherever he stopped.
+	// A reader that goes on from any position misses nothing.
 	page, err := allEvents(w.ctx, w.store, formsvc.EventQuery{Limit: 4})
 	w.must("AllEvents", err)
 	more := w.addMixed(scenes, 2)
@@ -108,8 +108,7 @@ func testWholeFeedChosen(w *world) {
 	}
 }
 
-// testWholeFeedRace has a reader follow while many write in several accounts: each
-// event comes once.
+// testWholeFeedRace follows the feed while many goroutines write in several accounts: each event comes once.
 func testWholeFeedRace(w *world) {
 	scenes := []*scene{w.addScene(), w.addScene(), w.addScene()}
 	var (

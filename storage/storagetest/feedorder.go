@@ -11,11 +11,11 @@ import (
 
 func feedOrderTests() []test {
 	return []test{
-		{"of one response in the order of its changes", testFeedOfOneResponse},
+		{"changes of a response come in order", testFeedOfOneResponse},
 	}
 }
 
-// How many clients change one response at once, and how often each.
+// The number of clients that change one response concurrently, and of changes by each.
 const (
 	changers = 50
 	changes  = 4
@@ -23,10 +23,9 @@ const (
 
 func testFeedOfOneResponse(w *world) { w.wantChangesInOrder([]Store{w.store}) }
 
-// wantChangesInOrder has many clients change one response in every way that raises
-// events, while somebody follows the feed. The payload of each event is the version of
-// the response at that moment. In every list of events the versions are in order, and
-// each event comes once.
+// wantChangesInOrder has many clients change one response in every way that raises events, while a reader follows the
+// feed. The payload of each event is the version of the response at that moment. In every list of events the versions
+// are in order, and each event comes once.
 func (w *world) wantChangesInOrder(stores []Store) {
 	w.Helper()
 	sc := w.addScene()
@@ -76,9 +75,8 @@ func (w *world) wantChangesInOrder(stores []Store) {
 	w.same("newest events", w.recent(sc.account.ID, len(seen)+1), newestOf(seen, len(seen)))
 }
 
-// wantVersionsInOrder fails the test unless all events of the clients are there, each
-// once, an update has the version after that of the event before, and all others have
-// the same one.
+// wantVersionsInOrder fails the test unless each event of the clients occurs once. An update has the version after that
+// of the event before, and any other event has the same one.
 func (w *world) wantVersionsInOrder(events []formsvc.Event) {
 	w.Helper()
 	known := make(map[formsvc.ID]bool)
@@ -112,7 +110,7 @@ func (w *world) versionEvent(r *formsvc.Response, t formsvc.EventType) formsvc.E
 	return e
 }
 
-// changeOnce changes a response through a store: a file, a signature or else an update.
+// changeOnce changes a response through a store: it adds a file or a signature, or updates it.
 func (w *world) changeOnce(store Store, r *formsvc.Response, way int) (e formsvc.Event, err error) {
 	raise := func(r *formsvc.Response, t formsvc.EventType) (formsvc.Change, error) {
 		e = w.versionEvent(r, t)

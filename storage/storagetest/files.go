@@ -14,24 +14,24 @@ import (
 
 func fileTests() []test {
 	return []test{
-		{"every member", testFileMembers},
-		{"times", testFileTimes},
-		{"texts are kept byte by byte", testFileTexts},
-		{"texts that are refused", testRefusedFiles},
-		{"what goes in and comes out is copied", testFilesCopied},
-		{"an ID that is taken", testFileTaken},
+		{"every field is kept", testFileMembers},
+		{"times are kept to the microsecond", testFileTimes},
+		{"texts are kept byte for byte", testFileTexts},
+		{"invalid texts are refused", testRefusedFiles},
+		{"arguments and results are copied", testFilesCopied},
+		{"taken ID is refused", testFileTaken},
 		{"events commit with the file", testFileEvents},
-		{"the function sees the response and does not change it", testFileDecideSees},
-		{"the function's error leaves nothing", testFileDecideFails},
+		{"decide gets a copy of the response", testFileDecideSees},
+		{"error of decide leaves nothing", testFileDecideFails},
 		{"files of all accounts", testAllFiles},
-		{"unknown ones", testUnknownFiles},
-		{"barred ones", testBarFiles},
-		{"many at once", testManyFileIDs},
-		{"a file or a bar", testFileOrBar},
+		{"unknown identifiers", testUnknownFiles},
+		{"barred identifiers", testBarFiles},
+		{"many identifiers at once", testManyFileIDs},
+		{"identifier is used or barred", testFileOrBar},
 	}
 }
 
-// withoutBlocks returns files as they are listed.
+// withoutBlocks returns files as lists show them.
 func withoutBlocks(files ...formsvc.File) []formsvc.File {
 	listed := make([]formsvc.File, len(files))
 	for i := range files {
@@ -41,7 +41,7 @@ func withoutBlocks(files ...formsvc.File) []formsvc.File {
 	return listed
 }
 
-// wantFile fails the test unless the file is kept like that.
+// wantFile fails the test unless the store has exactly that file.
 func (w *world) wantFile(want *formsvc.File) {
 	w.Helper()
 	got, err := w.store.File(w.ctx, fileKey(want))
@@ -49,8 +49,7 @@ func (w *world) wantFile(want *formsvc.File) {
 	w.same("file", got, *want)
 }
 
-// testFileMembers has empty Blocks come back as empty ones or as none: that is
-// left open.
+// testFileMembers allows empty Blocks to come back empty or nil: the contract leaves that open.
 func testFileMembers(w *world) {
 	c := w.addCampaign(w.addAccount().ID)
 	r, _ := w.addResponse(&c)
@@ -171,8 +170,7 @@ func testFileEvents(w *world) {
 	got, _ := w.feed(formsvc.EventQuery{AccountID: sc.account.ID, Types: []formsvc.EventType{last.Type}}, last)
 	w.same("events", got, []formsvc.Event{*last})
 
-	// A unit that breaks on the way leaves nothing, if an event that exists breaks
-	// it; if not, all of it.
+	// If an existing event breaks the transaction, nothing of it is left; if not, all of it is stored.
 	before := w.snapshot()
 	again, fresh := w.newFile(&r), w.newEvent(&r)
 	if err := w.createFile(again, fresh, first); err != nil {
@@ -183,8 +181,7 @@ func testFileEvents(w *world) {
 	}
 }
 
-// testFileDecideSees raises no event for a file that the function does not want
-// to tell of.
+// testFileDecideSees raises no event for a file that decide returns none for.
 func testFileDecideSees(w *world) {
 	sc := w.addScene()
 	r, _ := w.addResponse(&sc.campaign)
@@ -223,7 +220,7 @@ func testFileDecideFails(w *world) {
 	w.must("CreateFile with the ID of one that failed", w.createFile(f))
 }
 
-// testAllFiles adds files of two accounts and three responses in no order.
+// testAllFiles adds files of two accounts and three responses in random order.
 func testAllFiles(w *world) {
 	if files := w.allFiles(); len(files) != 0 {
 		w.Errorf("%d files of an empty store", len(files))
@@ -255,14 +252,14 @@ func testAllFiles(w *world) {
 			w.same(fmt.Sprintf("%d files after %d", limit, skip), got, want[skip:end])
 		}
 	}
-	for after, n := range map[formsvc.ID]int{formsvc.FloorID(start()): 12, formsvc.FloorID(nextDay()): 0} { // of no file
+	for after, n := range map[formsvc.ID]int{formsvc.FloorID(start()): 12, formsvc.FloorID(nextDay()): 0} { // belongs to no file
 		if got, err := allFiles(w.ctx, w.store, after, 100); err != nil || len(got) != n {
 			w.Errorf("AllFiles after %s: %d files, %v; want %d", after, len(got), err, n)
 		}
 	}
 }
 
-// wantUnknown fails the test unless UnknownFiles returns that.
+// wantUnknown fails the test unless UnknownFiles returns these.
 func (w *world) wantUnknown(what string, ids, want []formsvc.ID) {
 	w.Helper()
 	got, err := w.store.UnknownFiles(w.ctx, ids)
@@ -270,7 +267,7 @@ func (w *world) wantUnknown(what string, ids, want []formsvc.ID) {
 	w.same("of "+what+", unknown are", got, want)
 }
 
-// wantBarred fails the test unless BarFiles returns that.
+// wantBarred fails the test unless BarFiles returns these.
 func (w *world) wantBarred(what string, ids, want []formsvc.ID) {
 	w.Helper()
 	got, err := w.store.BarFiles(w.ctx, ids)
@@ -278,7 +275,7 @@ func (w *world) wantBarred(what string, ids, want []formsvc.ID) {
 	w.same("of "+what+", barred are", got, want)
 }
 
-// notIDs can name nothing, so they are always unknown and barred.
+// notIDs returns texts that are no identifiers, so they are always unknown and barred.
 func notIDs() []formsvc.ID {
 	return []formsvc.ID{"", "nope", "\x00", "\xff", "'", "{00000000-0000-7000-8000-000000000000}", "00000000000070008000000000000000"}
 }
@@ -326,8 +323,7 @@ func testBarFiles(w *world) {
 	w.addFile(&r)
 }
 
-// testManyFileIDs asks about more identifiers than fit one statement of some
-// databases.
+// testManyFileIDs passes more identifiers than fit one statement of some databases.
 func testManyFileIDs(w *world) {
 	sc := w.addScene()
 	r, _ := w.addResponse(&sc.campaign)
@@ -352,12 +348,11 @@ func testManyFileIDs(w *world) {
 	w.wantUnknown("many, a part of them barred", ids, free)
 }
 
-// testFileOrBar creates files and bars their identifiers at once.
+// testFileOrBar creates files and bars their identifiers concurrently.
 func testFileOrBar(w *world) { w.wantFileOrBar([]Store{w.store}) }
 
-// wantFileOrBar fails the test unless each identifier that is wanted for a file
-// and barred at once is either the one or the other, whoever is told what. The
-// stores are over the same data.
+// wantFileOrBar fails the test unless each identifier, wanted for a file and barred concurrently, ends as exactly one
+// of the two, and the callers are told so. The stores share the same data.
 func (w *world) wantFileOrBar(stores []Store) {
 	w.Helper()
 	sc := w.addScene()
@@ -372,8 +367,7 @@ func (w *world) wantFileOrBar(stores []Store) {
 	}
 }
 
-// fileOrBar has every file of a few made while two calls bar them all, and
-// returns how many exist afterwards.
+// fileOrBar creates a few files while two calls bar all of them, and returns how many exist afterwards.
 func (w *world) fileOrBar(stores []Store, r *formsvc.Response) (exist int) {
 	w.Helper()
 	const n = 12
@@ -397,7 +391,7 @@ func (w *world) fileOrBar(stores []Store, r *formsvc.Response) (exist int) {
 			return
 		}
 		asked := ids
-		if i > n { // in another order: they must not stop each other
+		if i > n { // in another order, to provoke deadlocks
 			slices.Reverse(asked[:])
 		}
 		got, err := store.BarFiles(w.ctx, asked[:])

@@ -9,14 +9,14 @@ import (
 
 func filterTests() []test {
 	return []test{
-		{"as Match decides", testFilters},
-		{"times at the limit", testFilterTimes},
-		{"after an update", testFilterAfterUpdate},
-		{"campaigns by a part of their title", testSearch},
+		{"same result as Match", testFilters},
+		{"times at the bounds", testFilterTimes},
+		{"filters match the current state", testFilterAfterUpdate},
+		{"campaigns by part of the title", testSearch},
 	}
 }
 
-// testSearch has titles that a search by the database's own means would find wrongly.
+// testSearch has titles that a database's own search functions would match wrongly.
 func testSearch(w *world) {
 	account, other := w.addAccount().ID, w.addAccount().ID
 	titles := []string{
@@ -62,7 +62,7 @@ func emails() []string {
 	return []string{"ada@example.com", "Ada@Example.com", "ÄDA@example.com", "äda@example.com", "none@example.com"}
 }
 
-// fillCampaign adds responses that share statuses, addresses and times.
+// fillCampaign adds responses with common statuses, addresses and times.
 func (w *world) fillCampaign(random *rand.Rand, c *formsvc.Campaign, n int) []formsvc.Response {
 	w.Helper()
 	rows := make([]formsvc.Response, n)
@@ -80,7 +80,7 @@ func (w *world) fillCampaign(random *rand.Rand, c *formsvc.Campaign, n int) []fo
 
 func randomFilter(random *rand.Rand, rows []formsvc.Response) formsvc.ResponseFilter {
 	var f formsvc.ResponseFilter
-	// Finer than what stores keep, so that they can't just cut it.
+	// Finer than stores keep, so that a store can't compare truncated times.
 	moment := func() time.Time { return start().Add(time.Duration(random.IntN(80)) * 500 * time.Nanosecond) }
 	if random.IntN(3) == 0 {
 		f.Status = []string{pick(random, statuses()...)}
@@ -125,8 +125,7 @@ func testFilters(w *world) {
 	}
 }
 
-// wantFiltered fails the test unless the store finds those of the rows that the
-// filter matches.
+// wantFiltered fails the test unless the store returns the rows that match the filter.
 func (w *world) wantFiltered(c *formsvc.Campaign, rows []formsvc.Response, f formsvc.ResponseFilter, q formsvc.PageQuery) {
 	w.Helper()
 	w.wantListed(rows, formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, Filter: f, Page: q})
@@ -159,7 +158,7 @@ func testFilterTimes(w *world) {
 	}
 }
 
-// Filters see a response as it is, not as it was made.
+// Filters match a response's current state, not its first one.
 func testFilterAfterUpdate(w *world) {
 	c := w.addCampaign(w.addAccount().ID)
 	random := rand.New(rand.NewPCG(12, 13))

@@ -14,17 +14,17 @@ import (
 
 func idempotencyTests() []test {
 	return []test{
-		{"record and change commit together", testRecordCommits},
-		{"a repeated unit changes nothing", testRepeatedChangesNothing},
-		{"a unit that fails leaves no record", testFailedLeavesNoRecord},
-		{"one key, many units at once", testOneKeyAtOnce},
-		{"keys among other creates", testKeysAmongCreates},
-		{"keys and accounts are apart", testKeysApart},
-		{"texts and times of a record", testRecordTexts},
-		{"what is remembered is copied", testRecordCopied},
-		{"recalled for a while", testRecallSince},
-		{"forgotten in order", testForget},
-		{"ends during keyed creates", testCancelDuringKeyed},
+		{"record commits with the change", testRecordCommits},
+		{"retry changes nothing", testRepeatedChangesNothing},
+		{"failed transaction leaves no record", testFailedLeavesNoRecord},
+		{"one of many concurrent transactions wins", testOneKeyAtOnce},
+		{"keys in grouped creates", testKeysAmongCreates},
+		{"keys belong to accounts", testKeysApart},
+		{"texts and times are kept", testRecordTexts},
+		{"arguments and results are copied", testRecordCopied},
+		{"records expire", testRecallSince},
+		{"expired records are deleted in order", testForget},
+		{"context ends during creates with a key", testCancelDuringKeyed},
 	}
 }
 
@@ -117,8 +117,8 @@ func testFailedLeavesNoRecord(w *world) {
 
 func testOneKeyAtOnce(w *world) { w.wantOneOfMany([]Store{w.store}) }
 
-// wantOneOfMany has a hundred units with one key at once, through the stores in turn,
-// of one method and then of several.
+// wantOneOfMany runs a hundred concurrent transactions with one key through the stores in turn, first of one method and
+// then of several.
 func (w *world) wantOneOfMany(stores []Store) {
 	w.Helper()
 	sc := w.addScene()
@@ -142,7 +142,7 @@ func (w *world) wantOneOfMany(stores []Store) {
 		if won := w.race(100, formsvc.ErrRepeated, func() error {
 			n := int(turn.Add(1))
 			through := &world{T: w.T, ctx: w.ctx, store: stores[n%len(stores)]}
-			through.count.Store(int64(n) << 20) // identifiers of its own
+			through.count.Store(int64(n) << 20) // its own identifiers
 			r := through.fullRecord(sc.account.ID, key)
 			return chosen[n/len(stores)%len(chosen)].do(through, at, formsvc.Change{Idempotency: &r})
 		}); won != 1 {
@@ -165,8 +165,8 @@ func (w *world) wantOneOfMany(stores []Store) {
 	try("several", "CreateResponse", "UpdateWebhook", "CreateKey")
 }
 
-// testKeysAmongCreates has keyed and unkeyed creates in the same groups, pairs of the
-// same key, and such that fail for another reason.
+// testKeysAmongCreates mixes creates with and without keys in the same groups, including pairs with the same key and
+// creates that fail for another reason.
 func testKeysAmongCreates(w *world) {
 	sc := w.addScene()
 	taken, _ := w.addResponse(&sc.campaign)
@@ -323,8 +323,7 @@ func testForget(w *world) {
 	gone(nextDay(), 100, 5, 10)
 }
 
-// testCancelDuringKeyed compares what calls returned with what is there: response and
-// record, or neither.
+// testCancelDuringKeyed compares the results of calls with the store: response and record exist both or not at all.
 func testCancelDuringKeyed(w *world) {
 	sc := w.addScene()
 	many(func(random *rand.Rand) {

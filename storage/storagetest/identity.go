@@ -8,8 +8,8 @@ import (
 
 func identityTests() []test {
 	return []test{
-		{"it stays the same", testIdentityStays},
-		{"each store has its own", testIdentityIsOwn},
+		{"identity is stable", testIdentityStays},
+		{"each store has its own identity", testIdentityIsOwn},
 	}
 }
 

@@ -13,18 +13,17 @@ import (
 
 func isolationTests() []test {
 	return []test{
-		{"another account's or no record", testIsolation},
-		{"an ID with a NUL", testNULID},
-		{"every call with what exists", testCallsSucceed},
+		{"foreign and unknown records are not found", testIsolation},
+		{"ID with a NUL", testNULID},
+		{"calls with existing records succeed", testCallsSucceed},
 		{"unknown names, hashes and deliveries", testUnknownOthers},
-		{"lists of several accounts", testListsApart},
-		{"of an empty store", testEmptyStore},
+		{"lists have only the account's rows", testListsApart},
+		{"lists of an empty store", testEmptyStore},
 	}
 }
 
-// testIsolation makes every call that looks for records with, in turn, each of
-// its identifiers replaced by another account's, by another campaign's, by one
-// that nothing has and by texts that are no canonical IDs.
+// testIsolation makes every call that looks up records, with each of its identifiers replaced in turn. The replacements
+// are identifiers of another account, of another campaign and of no record, and texts that are no canonical IDs.
 func testIsolation(w *world) {
 	mine, others := w.addTarget(), w.addTarget()
 	mine2 := *mine // another campaign of the same account
@@ -40,7 +39,7 @@ func testIsolation(w *world) {
 				"no": w.nextID(), "an empty": "", "a malformed": "nope", "an upper case": formsvc.ID(strings.ToUpper(string(mine[p]))),
 				"a braced": "{" + mine[p] + "}", "an undashed": formsvc.ID(strings.ReplaceAll(string(mine[p]), "-", "")),
 			}
-			if p != accountPart || len(c.uses) > 1 { // else it is that account's own call
+			if p != accountPart || len(c.uses) > 1 { // otherwise it is that account's own call
 				bad["another account's"] = others[p]
 			}
 			if p >= campaignPart && slices.Contains(c.uses, responsePart) {
@@ -69,8 +68,7 @@ func (w *world) notFound(what string, c *call, at *target) {
 	}
 }
 
-// Text with a NUL is invalid, and no record has it as its ID: a store may say
-// either, and nothing else.
+// Text with a NUL is invalid, and no record has it as its ID: a store may return either error, and nothing else.
 func testNULID(w *world) {
 	mine := w.addTarget()
 	before := w.snapshot()
@@ -88,7 +86,7 @@ func testNULID(w *world) {
 	w.unchanged("calls with a NUL", &before)
 }
 
-// testCallsSucceed proves that the other tests' calls fail for their reason.
+// testCallsSucceed shows that the calls in other tests fail for the tested reason.
 func testCallsSucceed(w *world) {
 	at := w.addTarget()
 	for _, c := range calls() {

@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// fullRecord returns a record with a value in every member.
+// fullRecord returns a record with all fields set.
 func (w *world) fullRecord(account formsvc.ID, key string) formsvc.IdempotencyRecord {
 	id, at := w.next()
 	return formsvc.IdempotencyRecord{
@@ -44,15 +44,14 @@ func (w *world) noRecord(what string, account formsvc.ID, key string) {
 	w.wantError(what+": Recall", err, formsvc.ErrNotFound)
 }
 
-// A keyed is a way to write with a record in the unit. It can be done again and again.
+// A keyed is a way to write with a record in the same transaction. It can be repeated.
 type keyed struct {
 	name string
-	uses []part // what must be there
+	uses []part // the records that must exist
 	do   func(w *world, at *target, change formsvc.Change) error
 }
 
-// keyedWrites are the methods of the contract whose units may have a record, but
-// Remember.
+// keyedWrites returns the methods whose transactions may include a record, except Remember.
 func keyedWrites() []keyed {
 	account := []part{accountPart}
 	campaign := []part{accountPart, campaignPart}
@@ -150,7 +149,7 @@ func (w *world) updateWebhook(at *target, by int64, change formsvc.Change) error
 	return err
 }
 
-// creating returns a call that creates a response of a campaign of version 1.
+// creating returns a call that creates a response of a campaign at version 1.
 func (w *world) creating(r formsvc.Response, change formsvc.Change) func(context.Context) error {
 	return func(ctx context.Context) error { return w.store.CreateResponse(ctx, r, 1, change) }
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// wantListed fails the test unless the store answers q with what it should of
-// the campaign's rows.
+// wantListed fails the test unless the store returns the right rows of the campaign for q.
 func (w *world) wantListed(rows []formsvc.Response, q formsvc.ResponseQuery) {
 	w.Helper()
 	matched := make(map[formsvc.ID]formsvc.Response)
@@ -26,7 +25,7 @@ func (w *world) wantListed(rows []formsvc.Response, q formsvc.ResponseQuery) {
 	want := make([]formsvc.Response, len(order))
 	size := 0
 	for i, id := range order {
-		if q.MaxBytes > 0 && size >= q.MaxBytes {
+		if q.Page.MaxBytes > 0 && size >= q.Page.MaxBytes {
 			want, more = want[:i], true
 			break
 		}
@@ -62,7 +61,7 @@ func testNoTotal(w *world) {
 		case 0:
 			q.Page.Offset = random.IntN(70)
 		case 1:
-			q.Page.After = w.nextID() // after all
+			q.Page.After = w.nextID() // after all rows
 		case 2:
 			q.Page.After = pick(random, rows...).ID
 		}
@@ -104,7 +103,7 @@ func testDeliveriesNoTotal(w *world) {
 		case 0:
 			q.Page.Offset = random.IntN(50)
 		case 1:
-			q.Page.After = w.nextID() // after all
+			q.Page.After = w.nextID() // after all rows
 		case 2:
 			q.Page.After = pick(random, every...).ID
 		}
@@ -125,8 +124,7 @@ func testDeliveriesNoTotal(w *world) {
 	}
 }
 
-// testManyPending lists what waits where that is so much that a store may look for it in
-// another way.
+// testManyPending lists so many pending deliveries that a store may use another query.
 func testManyPending(w *world) {
 	sc := w.addScene()
 	for i := range 1010 {
@@ -152,7 +150,7 @@ func testManyPending(w *world) {
 	}
 }
 
-// testMaxBytes reads pages that end where they are large enough.
+// testMaxBytes reads pages that end at a byte limit.
 func testMaxBytes(w *world) {
 	c := w.addCampaign(w.addAccount().ID)
 	random := rand.New(rand.NewPCG(16, 17))
@@ -165,8 +163,8 @@ func testMaxBytes(w *world) {
 	}
 	for _, bytes := range []int{1, rows[0].Size(), rows[29].Size(), rows[29].Size() + 1, 10_000, 20_000, 1 << 20} {
 		for i := range 16 {
-			q := formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, NoTotal: i&1 == 0, MaxBytes: bytes}
-			q.Page = formsvc.PageQuery{Limit: 1 + random.IntN(40), Ascending: i&2 == 0}
+			q := formsvc.ResponseQuery{AccountID: c.AccountID, CampaignID: c.ID, NoTotal: i&1 == 0}
+			q.Page = formsvc.PageQuery{Limit: 1 + random.IntN(40), Ascending: i&2 == 0, MaxBytes: bytes}
 			if i&4 == 0 {
 				q.Page.After = pick(random, rows...).ID
 			}

@@ -13,16 +13,16 @@ import (
 
 func noticeTests() []test {
 	return []test{
-		{"what a notice says", testNoticeContent},
-		{"of one webhook", testNoticesOfWebhook},
-		{"of several failures in one batch", testNoticeBatch},
-		{"of a final failure only", testNoNotice},
-		{"a deleted webhook's stay", testNoticesStay},
-		{"leased, oldest first", testFailureLease},
-		{"the host, without the rest", testFailureHost},
-		{"not after they were noted", testNoted},
-		{"noted are only those that are there", testNotedUnknown},
-		{"one notice, one lease", testFailureRace},
+		{"notice has every field", testNoticeContent},
+		{"notices of one webhook", testNoticesOfWebhook},
+		{"several failures in one batch", testNoticeBatch},
+		{"only permanent failures have notices", testNoNotice},
+		{"notices of a deleted webhook are kept", testNoticesStay},
+		{"leased oldest first", testFailureLease},
+		{"failure shows only the host", testFailureHost},
+		{"noted failures don't come again", testNoted},
+		{"unknown failures can't be noted", testNotedUnknown},
+		{"each notice is leased once", testFailureRace},
 	}
 }
 
@@ -34,8 +34,7 @@ func (w *world) failures(now, until time.Time, limit int) []delivery.Failure {
 	return list
 }
 
-// wantFailures leases all notices for good, and fails the test unless there are
-// so many.
+// wantFailures leases all notices for good, and fails the test unless there are want of them.
 func (w *world) wantFailures(now time.Time, want int) {
 	w.Helper()
 	if list := w.failures(now, now.Add(10_000*time.Hour), 1_000); len(list) != want {
@@ -43,7 +42,7 @@ func (w *world) wantFailures(now time.Time, want int) {
 	}
 }
 
-// failed is the notice of a claim that failed with an attempt.
+// failed returns the notice of a claim that failed with an attempt.
 func failed(c *delivery.Claim, hook *formsvc.Webhook, a *delivery.Attempt) formsvc.Notice {
 	return formsvc.Notice{
 		DeliveryID: formsvc.ID(c.ID), AccountID: hook.AccountID, WebhookID: hook.ID, EventID: formsvc.ID(c.EventID),
@@ -52,7 +51,7 @@ func failed(c *delivery.Claim, hook *formsvc.Webhook, a *delivery.Attempt) forms
 	}
 }
 
-// failure is what the queue tells of a notice.
+// failure returns the failure that the queue reports for a notice.
 func failure(n *formsvc.Notice, host string) delivery.Failure {
 	return delivery.Failure{
 		Delivery: string(n.DeliveryID), EventID: string(n.EventID), Event: string(n.Event), Endpoint: string(n.WebhookID),
@@ -122,8 +121,7 @@ func testNoticesOfWebhook(w *world) {
 	}
 }
 
-// testNoticeBatch has three failures of one webhook and one of another among
-// other results, and one whose claim was lost.
+// testNoticeBatch has three failures of one webhook and one of another among other results, and one with a lost claim.
 func testNoticeBatch(w *world) {
 	c, hooks := w.endpoints(2)
 	for range 6 {
@@ -173,7 +171,7 @@ func testNoNotice(w *world) {
 	}
 }
 
-// A notice goes with its event, not with its webhook.
+// A notice is deleted with its event, not with its webhook.
 func testNoticesStay(w *world) {
 	sc := w.addScene()
 	w.addResponse(&sc.campaign)
@@ -187,8 +185,8 @@ func testNoticesStay(w *world) {
 	}
 }
 
-// addFailures has n deliveries fail, a second after each other, and returns them
-// in that order. Their events and accounts are in another.
+// addFailures makes n deliveries fail, a second apart, and returns them in that order. Their events and accounts are in
+// another order.
 func (w *world) addFailures(n int) []string {
 	w.Helper()
 	scenes := []*scene{w.addScene(), w.addScene()}
@@ -253,7 +251,7 @@ func testNoted(w *world) {
 	ids := w.addFailures(5)
 	now := nextDay().Add(time.Hour)
 	w.failures(now, now.Add(lease), 3)
-	// Two that are leased, and one that nobody took.
+	// Two leased notices, and one that nobody leased.
 	w.must("Noted", w.store.Noted(w.ctx, []string{ids[1], ids[4], ids[0]}))
 	w.same("while leased", deliveriesOf(w.failures(now, now.Add(lease), 10)), ids[3:4])
 	now = now.Add(lease)
@@ -279,7 +277,7 @@ func testNotedUnknown(w *world) {
 	w.same("failures", deliveriesOf(w.failures(now.Add(lease), now.Add(2*lease), 10)), []string{waiting})
 }
 
-// testFailureRace has many take notices at once until none is left.
+// testFailureRace leases notices concurrently until none is left.
 func testFailureRace(w *world) {
 	w.wantLeasedOnce([]Store{w.store}, w.addFailures(100))
 }

@@ -13,17 +13,17 @@ import (
 
 func outboxTests() []test {
 	return []test{
-		{"a delivery for every webhook that listens", testListens},
-		{"webhooks added later hear nothing of it", testLateWebhook},
-		{"an event nobody listens to is kept", testUnheardEvent},
-		{"payloads are kept byte by byte", testPayloads},
-		{"the trace of an event comes with its payload", testTraces},
-		{"an event that exists already", testEventTwice},
-		{"failed units raise nothing", testFailedUnits},
+		{"every subscribed webhook gets a delivery", testListens},
+		{"later webhooks get no earlier event", testLateWebhook},
+		{"event without a subscriber is kept", testUnheardEvent},
+		{"payloads are kept byte for byte", testPayloads},
+		{"trace is kept with its event", testTraces},
+		{"existing event", testEventTwice},
+		{"failed transactions raise no event", testFailedUnits},
 	}
 }
 
-// payloadOf returns what the delivery engine gets of an event.
+// payloadOf returns the payload that the delivery engine gets for an event.
 func payloadOf(e *formsvc.Event) delivery.Payload {
 	return delivery.Payload{Body: e.Payload, TraceParent: e.TraceParent}
 }
@@ -32,7 +32,7 @@ func payloadsOf(e formsvc.Event) map[string]delivery.Payload {
 	return map[string]delivery.Payload{string(e.ID): payloadOf(&e)}
 }
 
-// noEvents fails the test when the store has one of the events.
+// noEvents fails the test if the store has one of the events.
 func (w *world) noEvents(what string, events ...formsvc.Event) {
 	w.Helper()
 	for _, e := range events {
@@ -52,8 +52,8 @@ func pending(e *formsvc.Event, hook *formsvc.Webhook) formsvc.Delivery {
 	}
 }
 
-// wantHeard fails the test unless each webhook has one delivery of each of the
-// events that it listens to, and no other.
+// wantHeard fails the test unless each webhook has exactly one delivery of each event that it subscribes to, and no
+// other.
 func (w *world) wantHeard(hooks []formsvc.Webhook, events []formsvc.Event) {
 	w.Helper()
 	for i := range hooks {
@@ -166,7 +166,7 @@ func testPayloads(w *world) {
 	w.same("payloads", got, want)
 }
 
-// testTraces has events with a trace, with another and with none in the same units.
+// testTraces raises events with different traces and without one in the same transactions.
 func testTraces(w *world) {
 	sc := w.addScene()
 	traced := func(r *formsvc.Response) []formsvc.Event {
@@ -206,9 +206,8 @@ func testTraces(w *world) {
 	w.same("feed", page, events)
 }
 
-// testEventTwice has a unit break on the way, if the store refuses events that
-// exist: then none of it must be left. If the store takes them, the rest must be
-// there.
+// testEventTwice raises an existing event again. If the store refuses existing events, nothing of the transaction may
+// be left; if it accepts them, the rest must be stored.
 func testEventTwice(w *world) {
 	sc := w.addScene()
 	stored, first := w.addResponse(&sc.campaign)

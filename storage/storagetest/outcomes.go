@@ -13,18 +13,18 @@ import (
 
 func outcomeTests() []test {
 	return []test{
-		{"delivered and failed end it", testDone},
-		{"postponed and released make it due again", testDueAgain},
-		{"a released one keeps its kind", testReleasedKind},
-		{"attempts are counted when their result is known", testAttempts},
-		{"a lost lease finishes nothing", testFencing},
-		{"an ended lease that nobody took still finishes", testLateFinish},
-		{"a claim is finished once", testFinishTwice},
-		{"a claim is finished once in one batch", testFinishTwiceAtOnce},
-		{"one outcome of many at once", testFinishRace},
-		{"a batch is accepted one by one", testFinishBatch},
+		{"delivered and failed are final", testDone},
+		{"postponed and released are due again", testDueAgain},
+		{"released delivery keeps its kind", testReleasedKind},
+		{"finishing counts the attempt", testAttempts},
+		{"lost lease can't finish", testFencing},
+		{"expired lease can finish until claimed again", testLateFinish},
+		{"claim finishes once", testFinishTwice},
+		{"claim finishes once in a batch", testFinishTwiceAtOnce},
+		{"one of many concurrent outcomes wins", testFinishRace},
+		{"outcomes of a batch are independent", testFinishBatch},
 		{"a large batch", testLargeBatch},
-		{"workers that die, give back and come late", testWorkers},
+		{"workers that die, release and come late", testWorkers},
 	}
 }
 
@@ -32,8 +32,8 @@ func results() []delivery.Result {
 	return []delivery.Result{delivery.Delivered, delivery.Postponed, delivery.Failed, delivery.Released}
 }
 
-// wantDelivery fails the test unless the webhook's one delivery is as wanted.
-// When a delivery is done, DueAt says nothing.
+// wantDelivery fails the test unless the webhook's one delivery is as wanted. DueAt isn't specified once a delivery is
+// done.
 func (w *world) wantDelivery(what string, hook *formsvc.Webhook, want formsvc.Delivery) {
 	w.Helper()
 	list := w.deliveries(hook)
@@ -43,7 +43,7 @@ func (w *world) wantDelivery(what string, hook *formsvc.Webhook, want formsvc.De
 	w.same(what+": deliveries", list, []formsvc.Delivery{want})
 }
 
-// attempted adds an attempt with a result to what is wanted.
+// attempted adds an attempt with its result to the wanted delivery.
 func attempted(d *formsvc.Delivery, o *delivery.Outcome) {
 	if o.Result == delivery.Released {
 		return
@@ -108,7 +108,7 @@ func testDueAgain(w *world) {
 	}
 }
 
-// testReleasedKind gives each kind back, and lets its lease end.
+// testReleasedKind releases deliveries of each kind, and lets their leases expire.
 func testReleasedKind(w *world) {
 	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
 		sc := w.addScene()
@@ -143,7 +143,7 @@ func testAttempts(w *world) {
 		if claim.Attempts != want.Attempts {
 			w.Errorf("claim says %d attempts, want %d", claim.Attempts, want.Attempts)
 		}
-		if result == 0 { // the claimer died: its lease ends
+		if result == 0 { // the worker died: its lease expires
 			now = now.Add(lease)
 			continue
 		}
@@ -162,7 +162,7 @@ func testAttempts(w *world) {
 	}
 }
 
-// testFencing has a claim pass to somebody else when its lease ended.
+// testFencing has another worker claim a delivery after its lease has expired.
 func testFencing(w *world) {
 	for _, result := range results() {
 		sc := w.addScene()
@@ -184,7 +184,7 @@ func testFencing(w *world) {
 		if claims := w.claim(now); len(claims) != 0 {
 			w.Errorf("result %d for a lost lease made the delivery due", result)
 		}
-		// Whoever holds the claim notices nothing.
+		// The worker that holds the claim isn't affected.
 		if !w.finish(outcome(&held, result, now)) {
 			w.Errorf("result %d for the lease that is held was not accepted", result)
 		}
@@ -206,7 +206,7 @@ func testLateFinish(w *world) {
 		w.addResponse(&sc.campaign)
 		claim := w.claimOne(nextDay())
 		later := nextDay().Add(time.Hour)
-		// A claim of others, at a time when the lease has ended, does not take it.
+		// A claim of other webhooks doesn't take the delivery after its lease has expired.
 		w.wantReady("the lease ended", later, &sc.hook)
 		if claims := w.take(later, share(&other.hook, 10), share(&sc.hook, 0)); len(claims) != 0 {
 			w.Errorf("claimed for an endpoint without room")
@@ -334,7 +334,7 @@ func testFinishBatch(w *world) {
 	}
 }
 
-// testLargeBatch records more outcomes than a statement may take at once.
+// testLargeBatch records more outcomes than fit one statement.
 func testLargeBatch(w *world) {
 	c, hooks := w.endpoints(2)
 	for range 50 {
@@ -376,9 +376,8 @@ func testLargeBatch(w *world) {
 	}
 }
 
-// testWorkers has many workers at one queue, with a clock that outruns the
-// leases of those who are slow. Whatever they do, each delivery is delivered
-// once, and its attempts are those whose outcome was accepted.
+// testWorkers has many workers at one queue, with a clock that lets the leases of slow workers expire. Each delivery is
+// delivered once, and its attempts are those whose outcome was accepted.
 func testWorkers(w *world) {
 	c, hooks := w.endpoints(5)
 	for range 12 {
@@ -404,7 +403,7 @@ func testWorkers(w *world) {
 			for _, claim := range claims {
 				idle = 0
 				o := outcome(&claim, pick(random, append(results()[:2:2], delivery.Released, 0)...), now)
-				if o.Result == 0 { // dies
+				if o.Result == 0 { // the worker dies
 					continue
 				}
 				accepted, err := w.store.Finish(w.ctx, []delivery.Outcome{o})

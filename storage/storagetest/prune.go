@@ -9,17 +9,16 @@ import (
 
 func pruneTests() []test {
 	return []test{
-		{"what is older goes, what is younger stays", testPruneAge},
-		{"all that belongs to an event", testPruneBelongings},
-		{"a claim whose event is gone", testPruneClaimed},
-		{"in small steps", testPruneSteps},
-		{"what is left of deleted webhooks", testPruneDeleted},
-		{"nothing else", testPruneNothingElse},
+		{"old events are deleted and new ones kept", testPruneAge},
+		{"deliveries go with their event", testPruneBelongings},
+		{"claim whose event was pruned", testPruneClaimed},
+		{"steps keep to the limit", testPruneSteps},
+		{"events of deleted webhooks", testPruneDeleted},
+		{"other records are kept", testPruneNothingElse},
 	}
 }
 
-// prune prunes until nothing is left to delete, and returns how many rows it
-// deleted.
+// prune prunes until nothing is left to delete, and returns the number of deleted rows.
 func (w *world) prune(before time.Time, limit int) int {
 	w.Helper()
 	total := 0
@@ -38,7 +37,7 @@ func (w *world) prune(before time.Time, limit int) int {
 	return 0
 }
 
-// eventAt adds an event made at that time; its ID is of that time, too.
+// eventAt adds an event made at that time, with an ID of that time.
 func (w *world) eventAt(c *formsvc.Campaign, at time.Time) formsvc.Event {
 	w.Helper()
 	r := w.newResponse(c)
@@ -48,8 +47,8 @@ func (w *world) eventAt(c *formsvc.Campaign, at time.Time) formsvc.Event {
 	return e
 }
 
-// hours returns the start of an hour: limits of age are whole milliseconds, like
-// the times in identifiers.
+// hours returns the start of an hour n hours after nextDay's. Limits of age are in whole milliseconds, like the times
+// in identifiers.
 func hours(n int) time.Time { return nextDay().Truncate(time.Hour).Add(time.Duration(n) * time.Hour) }
 
 func testPruneAge(w *world) {
@@ -85,8 +84,8 @@ func testPruneAge(w *world) {
 	w.wantHeard([]formsvc.Webhook{sc.hook}, nil)
 }
 
-// testPruneBelongings has an event of each kind of story: delivered, failed,
-// failed and noted, waiting, a replay, a test event, one that nobody heard.
+// testPruneBelongings has an event with each history: delivered, failed, failed and noted, pending, sent again, a test
+// event, and one without a subscriber.
 func testPruneBelongings(w *world) {
 	sc, silent := w.addScene(), w.addScene()
 	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&silent.hook), formsvc.Change{}))
@@ -156,8 +155,7 @@ func testPruneClaimed(w *world) {
 	}
 }
 
-// testPruneSteps wants a step to take about as much as the limit says: a store
-// may take a few rows more, but not everything.
+// testPruneSteps checks that a step deletes about as many rows as the limit: a few more are allowed, but not all.
 func testPruneSteps(w *world) {
 	c, hooks := w.endpoints(2)
 	const n = 40
@@ -178,7 +176,7 @@ func testPruneSteps(w *world) {
 	w.same("notices", w.notices(c.AccountID), []formsvc.Notice{})
 }
 
-// testPruneDeleted deletes webhooks whose events stay.
+// testPruneDeleted deletes webhooks and keeps their events.
 func testPruneDeleted(w *world) {
 	c, hooks := w.endpoints(3)
 	var events []formsvc.Event
@@ -191,7 +189,7 @@ func testPruneDeleted(w *world) {
 		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&hooks[i]), formsvc.Change{}))
 	}
 	w.prune(time.Time{}, 3)
-	w.wantStats("what waits for the webhook that is left", hours(2), 5, hours(2))
+	w.wantStats("the backlog of the remaining webhook", hours(2), 5, hours(2))
 	w.wantHeard(hooks[2:], events)
 	w.wantReady("the webhook that is left", hours(2), &hooks[2])
 	got, _ := w.feed(formsvc.EventQuery{AccountID: c.AccountID}, &events[4])
@@ -203,7 +201,7 @@ func testPruneDeleted(w *world) {
 	}
 }
 
-// testPruneNothingElse keeps everything that is no event.
+// testPruneNothingElse checks that pruning deletes only events and their records.
 func testPruneNothingElse(w *world) {
 	sc := w.addScene()
 	w.addKey(sc.account.ID)

@@ -9,20 +9,20 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// lease is for how long a world claims.
+// lease is how long claims in a world last.
 const lease = time.Minute
 
-// share is room for n deliveries of a webhook.
+// share returns a share with room for n deliveries of a webhook.
 func share(hook *formsvc.Webhook, n int) delivery.Share {
 	return delivery.Share{Endpoint: string(hook.ID), N: n}
 }
 
-// late is share, with what is late first.
+// late returns a share that prefers late deliveries.
 func late(hook *formsvc.Webhook, n int) delivery.Share {
 	return delivery.Share{Endpoint: string(hook.ID), N: n, LateFirst: true}
 }
 
-// take claims what is due at that time.
+// take claims the deliveries that are due at that time.
 func (w *world) take(now time.Time, shares ...delivery.Share) []delivery.Claim {
 	w.Helper()
 	claims, err := w.store.Claim(w.ctx, delivery.ClaimRequest{Now: now, Lease: lease, Shares: shares})
@@ -37,7 +37,7 @@ func (w *world) take(now time.Time, shares ...delivery.Share) []delivery.Claim {
 	return claims
 }
 
-// takeOne claims the one delivery that a webhook must have due.
+// takeOne claims the only due delivery of a webhook.
 func (w *world) takeOne(now time.Time, hook *formsvc.Webhook) delivery.Claim {
 	w.Helper()
 	claims := w.take(now, share(hook, 10_000))
@@ -47,7 +47,7 @@ func (w *world) takeOne(now time.Time, hook *formsvc.Webhook) delivery.Claim {
 	return claims[0]
 }
 
-// everyShare is room for everything of all webhooks that the world ever built.
+// everyShare returns a share with room for all deliveries of every webhook in the world.
 func (w *world) everyShare() []delivery.Share {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,8 +58,8 @@ func (w *world) everyShare() []delivery.Share {
 	return shares
 }
 
-// claim claims all that is due at that time, and holds Ready to it: it names
-// those endpoints that get something, and no other, in order.
+// claim claims all deliveries due at that time. It checks that Ready returns exactly the endpoints that get some, in
+// order.
 func (w *world) claim(now time.Time) []delivery.Claim {
 	w.Helper()
 	ready := w.ready(now)
@@ -82,7 +82,7 @@ func (w *world) claimOne(now time.Time) delivery.Claim {
 	return claims[0]
 }
 
-// ready returns the identifiers of the endpoints that have work.
+// ready returns the identifiers of the endpoints with work.
 func (w *world) ready(now time.Time) []string {
 	w.Helper()
 	endpoints, err := w.store.Ready(w.ctx, now)
@@ -94,29 +94,28 @@ func (w *world) ready(now time.Time) []string {
 	return ids
 }
 
-// outcome is what became of a claim: of an attempt that began at that time and
-// took a second.
+// outcome returns the outcome of a claim with an attempt that began at that time and took a second.
 func outcome(c *delivery.Claim, result delivery.Result, at time.Time) delivery.Outcome {
 	return delivery.Outcome{
 		ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: result, Due: at, Attempt: attempt(c.Attempts+1, at),
 	}
 }
 
-// attempt is one that began at that time and took a second.
+// attempt returns an attempt that began at that time and took a second.
 func attempt(number int, at time.Time) delivery.Attempt {
 	return delivery.Attempt{
 		Number: number, StartedAt: at, Duration: time.Second, Status: 500, Error: "status", Answer: []byte("\x00\xffanswer"),
 	}
 }
 
-// logged is an attempt as the log has it.
+// logged returns an attempt as the log shows it.
 func logged(a delivery.Attempt) formsvc.Attempt {
 	return formsvc.Attempt{
 		Number: a.Number, StartedAt: a.StartedAt, Duration: a.Duration, Status: a.Status, Error: a.Error, Answer: a.Answer,
 	}
 }
 
-// finish records one outcome and returns whether it was accepted.
+// finish records one outcome and reports whether it was accepted.
 func (w *world) finish(o delivery.Outcome) bool {
 	w.Helper()
 	return w.finishAll(o)[0]
@@ -132,8 +131,8 @@ func (w *world) finishAll(outcomes ...delivery.Outcome) []bool {
 	return accepted
 }
 
-// attend gives everything of a webhook that is due an attempt with that result,
-// which must be accepted. What fails for now is due again an hour later.
+// attend claims all due deliveries of a webhook and finishes them with that result, which must be accepted. Postponed
+// deliveries are due again an hour later.
 func (w *world) attend(hook *formsvc.Webhook, now time.Time, result delivery.Result) []delivery.Claim {
 	w.Helper()
 	claims := w.take(now, share(hook, 10_000))
@@ -148,8 +147,7 @@ func (w *world) attend(hook *formsvc.Webhook, now time.Time, result delivery.Res
 	return claims
 }
 
-// addDue adds a delivery to each webhook of the campaign that is due at that
-// time, and returns its event.
+// addDue adds a delivery to each webhook of the campaign, due at that time, and returns its event.
 func (w *world) addDue(c *formsvc.Campaign, due time.Time) formsvc.Event {
 	w.Helper()
 	r := w.newResponse(c)

@@ -11,28 +11,26 @@ import (
 
 func quotaTests() []test {
 	return []test{
-		{"what is granted", testQuotaGrants},
-		{"a limit that changes", testQuotaLimit},
+		{"grants in advance are limited", testQuotaGrants},
+		{"limit changes", testQuotaLimit},
 		{"subjects are counted apart", testQuotaSubjects},
-		{"windows", testQuotaWindows},
-		{"the next window", testQuotaNextWindow},
-		{"what is returned", testQuotaReturn},
-		{"what was used", testQuotaUse},
-		{"what is pruned", testQuotaPrune},
-		{"many at once", testQuotaTogether},
+		{"windows are aligned", testQuotaWindows},
+		{"next window starts afresh", testQuotaNextWindow},
+		{"returned requests are free again", testQuotaReturn},
+		{"use is counted by window", testQuotaUse},
+		{"old windows are pruned", testQuotaPrune},
+		{"concurrent grants don't overlap", testQuotaTogether},
 	}
 }
 
-// quotaWindow is so long that no test meets its end, by whatever clock. The one that
-// is now began in 2019.
+// quotaWindow is so long that no test reaches its end, by any clock. The current one began in 2019.
 const quotaWindow = 50 * 365 * 24 * time.Hour
 
 func take(subject formsvc.ID, limit, need, spare int) formsvc.QuotaQuery {
 	return formsvc.QuotaQuery{Subject: subject, Limit: limit, Window: quotaWindow, Need: need, Spare: spare, Now: nextDay()}
 }
 
-// taken asks for requests and fails the test unless so many are granted and so many
-// are left.
+// taken asks for requests and fails the test unless the store grants that many and has that many left.
 func (w *world) taken(q formsvc.QuotaQuery, granted, left int) formsvc.QuotaGrant {
 	w.Helper()
 	g, err := w.store.TakeQuota(w.ctx, q)
@@ -44,7 +42,7 @@ func (w *world) taken(q formsvc.QuotaQuery, granted, left int) formsvc.QuotaGran
 	return g
 }
 
-// wantUsed fails the test unless that is what is counted, over all windows.
+// wantUsed fails the test unless the store has counted that many requests over all windows.
 func (w *world) wantUsed(subject formsvc.ID, want int) {
 	w.Helper()
 	list, err := w.store.QuotaUse(w.ctx, subject, time.Time{})
@@ -58,8 +56,7 @@ func (w *world) wantUsed(subject formsvc.ID, want int) {
 	}
 }
 
-// testQuotaGrants has, of what is left after the need, at most a sixteenth granted
-// for requests to come.
+// testQuotaGrants checks that at most a sixteenth of the rest is granted in advance.
 func testQuotaGrants(w *world) {
 	for _, c := range []struct{ used, need, spare, granted, left int }{
 		{0, 1, 0, 1, 999},
@@ -113,8 +110,8 @@ func testQuotaSubjects(w *world) {
 	w.wantUsed(second, 4)
 }
 
-// windows are lengths none of which begins when another one does, but for an
-// accident of once in years; the longest one first, which began first.
+// windows returns lengths of windows that practically never begin at the same time, the longest one first, which began
+// first.
 func windows() []time.Duration {
 	return []time.Duration{quotaWindow, 10_007 * time.Hour, 101 * time.Hour}
 }
@@ -130,7 +127,7 @@ func testQuotaWindows(w *world) {
 		if g.Ends > length || length > time.Hour && g.Ends <= 0 {
 			w.Errorf("a window of %v ends in %v", length, g.Ends)
 		}
-		// Either is the store's clock.
+		// A store uses its own clock or the given time.
 		own, given := g.Start.Add(length-g.Ends), q.Now
 		if now := time.Now(); !own.Equal(given) && (own.Before(now.Add(-time.Hour)) || own.After(now.Add(time.Hour))) {
 			w.Errorf("the window of %v is about %v, which is neither now nor %v", length, own, given)
@@ -138,7 +135,7 @@ func testQuotaWindows(w *world) {
 	}
 }
 
-// testQuotaNextWindow takes all of a window until there is another one.
+// testQuotaNextWindow takes all requests of a window until the next one begins.
 func testQuotaNextWindow(w *world) {
 	subject := w.nextID()
 	var starts []time.Time
@@ -189,8 +186,7 @@ func testQuotaReturn(w *world) {
 	w.taken(take(subject, 10, 20, 0), 10, 0)
 }
 
-// use takes some requests of windows of several lengths, and returns what is then
-// counted.
+// use takes requests in windows of several lengths, and returns the resulting counts.
 func (w *world) use(subject formsvc.ID) []formsvc.QuotaUse {
 	w.Helper()
 	var list []formsvc.QuotaUse
@@ -249,8 +245,8 @@ func testQuotaTogether(w *world) { w.takeTogether([]Store{w.store}) }
 
 func testHandlesQuota(w *world) { w.takeTogether([]Store{w.store, w.reopen(w.T, w.store)}) }
 
-// takeTogether has many take and return until nothing is left, and checks that the
-// grants don't overlap: each says how much is left after it.
+// takeTogether takes and returns requests concurrently until none are left. It checks that the grants don't overlap:
+// each says how many are left after it.
 func (w *world) takeTogether(stores []Store) {
 	w.Helper()
 	const limit = 2_000
@@ -295,8 +291,7 @@ func (w *world) takeTogether(stores []Store) {
 	w.returnTogether(stores, subject, every)
 }
 
-// returnTogether returns all grants at once, in lists that name them in different
-// orders.
+// returnTogether returns all grants concurrently, in lists with different orders.
 func (w *world) returnTogether(stores []Store, subject formsvc.ID, grants []formsvc.QuotaGrant) {
 	w.Helper()
 	second := w.nextID()

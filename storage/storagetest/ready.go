@@ -12,18 +12,18 @@ import (
 
 func readyTests() []test {
 	return []test{
-		{"what an endpoint says", testReadyContent},
-		{"the previous secret for its time", testReadyPrevious},
-		{"due and not due", testReadyDue},
-		{"leased and lost", testReadyLeased},
-		{"each kind", testReadyKinds},
-		{"a disabled one with a replay only", testReadyDisabled},
-		{"a deleted one never", testReadyDeleted},
-		{"all accounts, by ID", testReadyOrder},
+		{"endpoint has every field", testReadyContent},
+		{"previous secret until its end", testReadyPrevious},
+		{"only endpoints with due deliveries", testReadyDue},
+		{"leased and expired deliveries", testReadyLeased},
+		{"due deliveries of each kind", testReadyKinds},
+		{"disabled webhook with a redelivery", testReadyDisabled},
+		{"deleted webhooks are left out", testReadyDeleted},
+		{"all accounts in order", testReadyOrder},
 	}
 }
 
-// wantReady fails the test unless these are the endpoints that have work then.
+// wantReady fails the test unless exactly these endpoints have work at that time.
 func (w *world) wantReady(what string, now time.Time, hooks ...*formsvc.Webhook) {
 	w.Helper()
 	want := make([]string, len(hooks))
@@ -53,7 +53,7 @@ func testReadyContent(w *world) {
 	w.same("endpoints", got, want)
 	got[1].Headers.Set("X-Token", "spoiled")
 
-	// What is sent is signed and addressed as the webhook is then.
+	// A delivery is signed and addressed as the webhook is when it is sent.
 	w.change(&sc.hook, func(hook *formsvc.Webhook) {
 		hook.URL, hook.Secret = "http://other.example/", "another secret"
 		hook.Headers = []formsvc.Header{{Name: "X-New", Value: "1"}}
@@ -110,7 +110,7 @@ func testReadyLeased(w *world) {
 	w.wantReady("given back", o.Due, &sc.hook)
 }
 
-// testReadyKinds has what is due of one kind behind what is not due of others.
+// testReadyKinds has due deliveries of one kind behind deliveries of others that aren't due.
 func testReadyKinds(w *world) {
 	now := nextDay()
 	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
@@ -178,7 +178,7 @@ func testReadyOrder(w *world) {
 			w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
 			want = append(want, string(hook.ID))
 		}
-		for range i + 1 { // each is named once, whatever waits for it
+		for range i + 1 { // each is returned once, however many deliveries it has
 			w.addResponse(&c)
 		}
 	}

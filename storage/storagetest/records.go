@@ -12,15 +12,15 @@ func recordTests() []test {
 		{"accounts", testAccounts},
 		{"keys", testKeys},
 		{"key is revoked once", testRevokeKey},
-		{"use of keys", testUseKeys},
-		{"use of many keys at once", testUseKeysTogether},
+		{"use of keys is recorded", testUseKeys},
+		{"concurrent use of keys is recorded", testUseKeysTogether},
 		{"campaigns", testCampaigns},
 		{"responses", testResponses},
 		{"responses are counted", testResponseCount},
 		{"webhooks", testWebhooks},
-		{"times", testTimes},
-		{"what goes in is copied", testInputsCopied},
-		{"what comes out is copied", testResultsCopied},
+		{"times are kept to the microsecond", testTimes},
+		{"arguments are copied", testInputsCopied},
+		{"results are copied", testResultsCopied},
 	}
 }
 
@@ -84,7 +84,7 @@ func testRevokeKey(w *world) {
 	w.same("key", byHash, key)
 }
 
-// fullCampaign has a value in every member.
+// fullCampaign returns a campaign with all fields set.
 func (w *world) fullCampaign(account formsvc.ID) formsvc.Campaign {
 	c := w.newCampaign(account)
 	c.CampaignInput = formsvc.CampaignInput{
@@ -95,7 +95,7 @@ func (w *world) fullCampaign(account formsvc.ID) formsvc.Campaign {
 			{Name: "alpha", Type: formsvc.ChoiceModule, Options: []string{"b", "a", ""}, Multiple: true},
 			{Name: "a b/c~d", Label: "", Type: formsvc.NumberModule},
 		},
-		Metadata: map[string]string{"b": "1", "a": "", "B": "2"},
+		Metadata: map[string]string{"b": "1", "a": "", "B": "2"}, EmailOptional: true,
 	}
 	return c
 }
@@ -111,7 +111,7 @@ func testCampaigns(w *world) {
 	}
 	w.same("campaigns", w.campaigns(a.ID), want)
 
-	// Every member can be set and returned to nothing.
+	// All fields can be set and cleared.
 	filled, empty := want[1].CampaignInput, want[0].CampaignInput
 	for _, in := range []formsvc.CampaignInput{filled, empty} {
 		at := w.newCampaign(a.ID).CreatedAt
@@ -166,8 +166,7 @@ func testResponses(w *world) {
 	}
 }
 
-// Counting a response is no change of the campaign: its version must go on
-// confirming what was decided on it.
+// Counting a response doesn't change the campaign's version, since decisions based on that version must stay valid.
 func testResponseCount(w *world) {
 	a := w.addAccount()
 	c, other := w.addCampaign(a.ID), w.addCampaign(a.ID)
@@ -219,7 +218,7 @@ func testTimes(w *world) {
 		{time.Unix(0, 1000).In(west), time.Date(1970, 1, 1, 0, 0, 0, 1000, time.UTC)},
 		{time.Date(2026, 7, 1, 1, 2, 3, 123_456_000, east), time.Date(2026, 6, 30, 19, 32, 3, 123_456_000, time.UTC)},
 		{time.Date(2026, 1, 1, 0, 0, 0, 100_000_000, west), time.Date(2026, 1, 1, 11, 0, 0, 100_000_000, time.UTC)},
-		// What is finer than a microsecond is cut, never rounded up.
+		// Times finer than a microsecond are truncated, never rounded up.
 		{time.Date(2026, 1, 1, 0, 0, 0, 999_999_999, time.UTC), time.Date(2026, 1, 1, 0, 0, 0, 999_999_000, time.UTC)},
 		{time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_000, time.UTC)},
 		{now, now.UTC().Truncate(time.Microsecond)},
@@ -316,7 +315,7 @@ func testResultsCopied(w *world) {
 	spoilCampaign(&campaign)
 	spoilCampaign(&w.campaigns(a.ID)[0])
 	updated, err := w.store.UpdateCampaign(w.ctx, campaignKey(&c), func(c *formsvc.Campaign) error {
-		spoilCampaign(c) // without a new version: not written
+		spoilCampaign(c) // without a new version: not stored
 		return nil
 	})
 	w.must("UpdateCampaign", err)
@@ -325,14 +324,14 @@ func testResultsCopied(w *world) {
 	w.unchanged("the caller changed what it had got", &before)
 }
 
-// spoilCampaign changes what a copy of a campaign could share with it.
+// spoilCampaign changes everything that a copy of a campaign could share with it.
 func spoilCampaign(c *formsvc.Campaign) {
 	c.Modules[1].Options[0] = "spoiled"
 	c.Modules[0].Name = "spoiled"
 	clear(c.Metadata)
 }
 
-// wantKeys fails the test unless the keys of the account are these.
+// wantKeys fails the test unless the account has exactly these keys.
 func (w *world) wantKeys(what string, account formsvc.ID, want ...formsvc.Key) {
 	w.Helper()
 	got, err := w.store.Keys(w.ctx, account)
@@ -362,7 +361,7 @@ func testUseKeys(w *world) {
 	w.wantKeys("UseKeys", a.ID, first, second, idle)
 	w.wantKeys("UseKeys of another account", b.ID, theirs)
 
-	// Only what is later counts, whatever the order.
+	// Only later times count, in any order.
 	w.must("UseKeys", w.store.UseKeys(w.ctx, []formsvc.KeyUse{
 		use(&first, at), use(&second, at.Add(time.Second)), use(&second, at.Add(time.Hour)), use(&second, at.Add(time.Minute)),
 	}))
@@ -373,7 +372,7 @@ func testUseKeys(w *world) {
 	w.wantKeys("RevokeKey", a.ID, first, second, idle)
 }
 
-// testUseKeysTogether has several write the uses of the same keys, in different orders.
+// testUseKeysTogether records uses of the same keys concurrently, in different orders.
 func testUseKeysTogether(w *world) {
 	a := w.addAccount()
 	keys := make([]formsvc.Key, 50)

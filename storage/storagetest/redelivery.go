@@ -12,23 +12,22 @@ import (
 
 func redeliveryTests() []test {
 	return []test{
-		{"what is done goes out once more", testRedeliverDone},
-		{"what waits keeps its kind", testRedeliverPending},
-		{"not while an attempt is under way", testRedeliverClaimed},
-		{"while the webhook is disabled", testRedeliverDisabled},
-		{"what is gone", testRedeliverGone},
-		{"a replay that fails leaves no notice", testReplayFails},
-		{"times", testRedeliverTimes},
-		{"asked for by many at once", testRedeliverRace},
-		{"failed ones within bounds", testRedeliverBounds},
-		{"failed ones in order, paced", testRedeliverPace},
-		{"failed ones only", testRedeliverFailedOnly},
-		{"failed ones by many at once", testRedeliverFailedRace},
+		{"finished delivery is sent again", testRedeliverDone},
+		{"pending delivery keeps its kind", testRedeliverPending},
+		{"delivery in progress is refused", testRedeliverClaimed},
+		{"disabled webhook", testRedeliverDisabled},
+		{"deleted webhooks and events", testRedeliverGone},
+		{"failed redelivery leaves no notice", testReplayFails},
+		{"times are kept to the microsecond", testRedeliverTimes},
+		{"concurrent redeliveries", testRedeliverRace},
+		{"failed ones within time bounds", testRedeliverBounds},
+		{"failed ones in order and in steps", testRedeliverPace},
+		{"only failed ones", testRedeliverFailedOnly},
+		{"failed ones concurrently", testRedeliverFailedRace},
 	}
 }
 
-// redeliver makes the delivery of an event due again, and returns it. What the
-// store returns must be what it has.
+// redeliver makes the delivery of an event due again, and returns it. The store must return what it stores.
 func (w *world) redeliver(e *formsvc.Event, hook *formsvc.Webhook, at time.Time) formsvc.Delivery {
 	w.Helper()
 	d := w.delivery(e, hook)
@@ -76,8 +75,8 @@ func testRedeliverDone(w *world) {
 	}
 }
 
-// testRedeliverPending has one wait for its first attempt, for a retry and for a
-// replay: it is due at another time, earlier or later, and nothing else changes.
+// testRedeliverPending redelivers deliveries that wait for their first attempt, a retry or a redelivery: only the due
+// time changes, to an earlier or later one.
 func testRedeliverPending(w *world) {
 	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
 		for _, by := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -115,7 +114,7 @@ func testRedeliverClaimed(w *world) {
 		}
 		w.redeliver(&formsvc.Event{ID: m[kind][0].EventID}, &sc.hook, nextDay())
 
-		lost := w.takeOne(nextDay(), &sc.hook) // its claimer dies
+		lost := w.takeOne(nextDay(), &sc.hook) // its worker dies
 		at := nextDay().Add(lease)
 		w.redeliver(&formsvc.Event{ID: m[kind][0].EventID}, &sc.hook, at)
 		held := w.takeOne(at, &sc.hook)
@@ -188,7 +187,7 @@ func testReplayFails(w *world) {
 	w.wantFailures(nextDay().Add(time.Hour), 0)
 	w.wantDigests(nextDay().Add(time.Hour))
 
-	// One that failed before keeps the notice it has.
+	// A delivery that failed before keeps its notice.
 	_, e = w.addResponse(&sc.campaign)
 	w.attend(&sc.hook, nextDay(), delivery.Failed)
 	before := w.notices(sc.account.ID)
@@ -224,7 +223,7 @@ func testRedeliverRace(w *world) {
 	w.wantReady("the replay is done", nextDay().Add(time.Hour))
 }
 
-// failAt has one delivery of the scene fail, so that its attempt ends then.
+// failAt makes one delivery of the scene fail with an attempt that ends at that time.
 func (w *world) failAt(sc *scene, at time.Time) formsvc.Event {
 	w.Helper()
 	_, e := w.addResponse(&sc.campaign)
@@ -275,7 +274,7 @@ func testRedeliverBounds(w *world) {
 	}
 }
 
-// testRedeliverPace takes five in two steps, whoever failed first first.
+// testRedeliverPace redelivers five in two steps, in the order of their failures.
 func testRedeliverPace(w *world) {
 	sc := w.addScene()
 	byTime := make([]formsvc.Event, 5)
@@ -332,8 +331,7 @@ func testRedeliverFailedOnly(w *world) {
 	w.wantReady("the other account", nextDay(), &sc.hook)
 }
 
-// testRedeliverFailedRace has many go on where others are at it: each failure is
-// counted once.
+// testRedeliverFailedRace redelivers failures concurrently: each is counted once.
 func testRedeliverFailedRace(w *world) {
 	sc := w.addScene()
 	const failed = 60

@@ -7,7 +7,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// refusedTexts can't be kept alike by every store.
+// refusedTexts returns texts that not every store can keep unchanged.
 func refusedTexts() []string {
 	return []string{
 		"\x00", "a\x00b", "a\x00", "\xff", "a\x80", "a\xc3",
@@ -15,8 +15,8 @@ func refusedTexts() []string {
 	}
 }
 
-// refuses fails the test unless each call, given each text that can't be kept,
-// fails with ErrInvalid and changes nothing.
+// refuses fails the test unless each call fails with ErrInvalid for each text that can't be stored, and changes
+// nothing.
 func (w *world) refuses(calls map[string]func(text string) error) {
 	w.Helper()
 	before := w.snapshot()

@@ -13,40 +13,40 @@ import (
 
 func durabilityTests() []test {
 	return []test{
-		{"everything is there after Close", testSurvivesClose},
-		{"claims are there after Close", testClaimsSurviveClose},
-		{"notices and digests are there after Close", testNoticesSurviveClose},
-		{"positions are good after Close", testFeedSurvivesClose},
-		{"files, bars and deletions are there after Close", testFilesSurviveClose},
-		{"what was acknowledged during Close is there", testAcknowledgedSurvives},
-		{"answers are there after Close", testRecordsSurviveClose},
-		{"links and sessions are there after Close", testSessionsSurviveClose},
-		{"the identity is the same after Close", testIdentitySurvivesClose},
+		{"records survive Close", testSurvivesClose},
+		{"claims survive Close", testClaimsSurviveClose},
+		{"notices and digests survive Close", testNoticesSurviveClose},
+		{"feed positions survive Close", testFeedSurvivesClose},
+		{"files, bars and deletions survive Close", testFilesSurviveClose},
+		{"acknowledged writes survive Close", testAcknowledgedSurvives},
+		{"idempotency records survive Close", testRecordsSurviveClose},
+		{"links and sessions survive Close", testSessionsSurviveClose},
+		{"identity survives Close", testIdentitySurvivesClose},
 	}
 }
 
 func handleTests() []test {
 	return []test{
-		{"one sees what the other wrote", testHandlesSee},
+		{"writes are visible through both", testHandlesSee},
 		{"no update is lost", testHandlesIncrement},
 		{"limits and unique values hold", testHandlesRace},
-		{"one delivery, one claim", testHandlesClaim},
-		{"a lost lease finishes nothing", testHandlesFence},
-		{"one notice, one lease", testHandlesNotices},
-		{"events followed through both", testHandlesFeed},
-		{"changes of one response through both", testHandlesFeedOrder},
-		{"events raised through both", testHandlesEvents},
-		{"what one redelivers the other claims", testHandlesRedeliver},
-		{"a file or a bar", testHandlesFileOrBar},
-		{"no file without a response", testHandlesDelete},
-		{"one key, one unit", testHandlesKey},
-		{"grants of a quota don't overlap", testHandlesQuota},
-		{"one link, one session", testHandlesRedeem},
-		{"both have one identity", testHandlesIdentity},
+		{"each delivery is claimed once", testHandlesClaim},
+		{"lost lease can't finish", testHandlesFence},
+		{"each notice is leased once", testHandlesNotices},
+		{"events are read through both", testHandlesFeed},
+		{"changes of a response come in order", testHandlesFeedOrder},
+		{"events are raised through both", testHandlesEvents},
+		{"redelivery is claimed through the other", testHandlesRedeliver},
+		{"identifier is used or barred", testHandlesFileOrBar},
+		{"no file is left without a response", testHandlesDelete},
+		{"one of many concurrent transactions wins", testHandlesKey},
+		{"quota grants don't overlap", testHandlesQuota},
+		{"link signs in once", testHandlesRedeem},
+		{"both have the same identity", testHandlesIdentity},
 	}
 }
 
-// closeAndReopen has the world go on with a second store over the same data.
+// closeAndReopen replaces the world's store by a second one over the same data.
 func (w *world) closeAndReopen() {
 	w.Helper()
 	w.closeStore()
@@ -156,7 +156,7 @@ func testFilesSurviveClose(w *world) {
 	gone, _ := w.addResponse(&sc.campaign)
 	w.addFile(&r)
 	lost := w.addFile(&gone)
-	_, err := w.store.DeleteResponse(w.ctx, keyOf(&gone))
+	_, err := w.store.DeleteResponse(w.ctx, keyOf(&gone), nil)
 	w.must("DeleteResponse", err)
 	barred := w.newFile(&r)
 	w.wantBarred("a free one", []formsvc.ID{barred.ID}, []formsvc.ID{barred.ID})
@@ -174,7 +174,7 @@ func testAcknowledgedSurvives(w *world) {
 		mu    sync.Mutex
 		acked []formsvc.Response
 		all   sync.WaitGroup
-		first sync.WaitGroup // done when every writer has written something
+		first sync.WaitGroup // done once every writer has written
 	)
 	defer all.Wait()
 	for range writers {

@@ -10,17 +10,17 @@ import (
 
 func sessionTests() []test {
 	return []test{
-		{"members", testSessionMembers},
-		{"a link is good once", testLinkOnce},
-		{"only one of many redeems", testRedeemRace},
-		{"what is decided", testRedeemDecides},
-		{"taken identifiers and hashes", testSessionConflicts},
-		{"no account", testLinkUnknown},
-		{"the end of one", testEndSession},
-		{"the end of all", testEndSessions},
-		{"the end of all beside a link that is redeemed", testEndBesideRedeem},
-		{"with every unit that has a change", testSessionUnits},
-		{"what is pruned", testPruneSessions},
+		{"every field is kept", testSessionMembers},
+		{"link signs in once", testLinkOnce},
+		{"one of many concurrent redemptions wins", testRedeemRace},
+		{"decide sets the session", testRedeemDecides},
+		{"taken identifiers and hashes are refused", testSessionConflicts},
+		{"unknown account is not found", testLinkUnknown},
+		{"one session ends", testEndSession},
+		{"all sessions end", testEndSessions},
+		{"no session is left beside redemptions", testEndBesideRedeem},
+		{"sessions commit with their change", testSessionUnits},
+		{"expired sessions and links are pruned", testPruneSessions},
 	}
 }
 
@@ -60,7 +60,7 @@ func (w *world) redeem(link *formsvc.Link, session formsvc.Session) (formsvc.Ses
 	})
 }
 
-// wantSessions fails the test unless these sessions are there.
+// wantSessions fails the test unless these sessions exist.
 func (w *world) wantSessions(what string, sessions ...formsvc.Session) {
 	w.Helper()
 	for _, want := range sessions {
@@ -70,7 +70,7 @@ func (w *world) wantSessions(what string, sessions ...formsvc.Session) {
 	}
 }
 
-// wantNoSessions fails the test unless none of the sessions is there.
+// wantNoSessions fails the test if one of the sessions exists.
 func (w *world) wantNoSessions(what string, sessions ...formsvc.Session) {
 	w.Helper()
 	for _, gone := range sessions {
@@ -79,8 +79,7 @@ func (w *world) wantNoSessions(what string, sessions ...formsvc.Session) {
 	}
 }
 
-// wantLinks fails the test unless each link can be redeemed, which it leaves undone,
-// and is what decide is given.
+// wantLinks fails the test unless each link could be redeemed and decide gets it. It rolls back.
 func (w *world) wantLinks(what string, links ...formsvc.Link) {
 	w.Helper()
 	stop := errors.New("only looking")
@@ -93,7 +92,7 @@ func (w *world) wantLinks(what string, links ...formsvc.Link) {
 	}
 }
 
-// wantNoLinks fails the test unless none of the links can be redeemed.
+// wantNoLinks fails the test if one of the links can be redeemed.
 func (w *world) wantNoLinks(what string, links ...formsvc.Link) {
 	w.Helper()
 	for _, gone := range links {
@@ -112,7 +111,7 @@ func testSessionMembers(w *world) {
 	link.CreatedAt, link.ExpiresAt = cut, cut.Add(time.Hour)
 	w.wantLinks("CreateLink", link)
 
-	// The account is the link's, not what the function says.
+	// The account comes from the link, not from the function.
 	session := w.newSession(other.ID)
 	session.CreatedAt, session.ExpiresAt = fine, fine.Add(time.Hour)
 	got, err := w.redeem(&link, session)
@@ -134,7 +133,7 @@ func testLinkOnce(w *world) {
 	w.wantLinks("RedeemLink of another", second)
 	w.wantSessions("RedeemLink, again", session)
 	w.wantNoLinks("nothing", w.newLink(a.ID))
-	// The hash of a session is none of a link, nor the other way round.
+	// The hash of a session isn't that of a link, nor the other way round.
 	_, err = w.redeem(&formsvc.Link{Hash: session.Hash}, w.newSession(a.ID))
 	w.wantError("RedeemLink with the hash of a session", err, formsvc.ErrNotFound)
 	_, err = w.store.SessionByHash(w.ctx, second.Hash)
@@ -146,7 +145,7 @@ func testRedeemRace(w *world) { w.redeemTogether([]Store{w.store}) }
 
 func testHandlesRedeem(w *world) { w.redeemTogether([]Store{w.store, w.reopen(w.T, w.store)}) }
 
-// redeemTogether has many redeem the same link.
+// redeemTogether redeems the same link concurrently.
 func (w *world) redeemTogether(stores []Store) {
 	w.Helper()
 	a := w.addAccount()
@@ -268,7 +267,7 @@ func testEndSessions(w *world) {
 	sessions := []formsvc.Session{w.addSession(a.ID), w.addSession(a.ID)}
 	links := []formsvc.Link{w.addLink(a.ID), w.addLink(a.ID)}
 	theirs, link := w.addSession(b.ID), w.addLink(b.ID)
-	for range 2 { // the second time there is nothing to end
+	for range 2 { // the second time no session is left to end
 		w.must("EndSessions", w.store.EndSessions(w.ctx, formsvc.SessionQuery{AccountID: a.ID}, formsvc.Change{}))
 		w.wantNoSessions("EndSessions", sessions...)
 		w.wantNoLinks("EndSessions", links...)
@@ -278,8 +277,7 @@ func testEndSessions(w *world) {
 	w.wantSessions("EndSessions before", w.addSession(a.ID))
 }
 
-// testEndBesideRedeem redeems links while all ends. Whichever is first, no session is
-// left.
+// testEndBesideRedeem redeems links while all sessions end. No session is left, whichever is first.
 func testEndBesideRedeem(w *world) {
 	a := w.addAccount()
 	for range 20 {
@@ -299,8 +297,7 @@ func testEndBesideRedeem(w *world) {
 	}
 }
 
-// testSessionUnits has units succeed and fail: what is in their change is there exactly
-// when they succeed.
+// testSessionUnits runs transactions that succeed and fail: their changes exist exactly if they succeed.
 func testSessionUnits(w *world) {
 	sc := w.addScene()
 	account := sc.account.ID
@@ -404,7 +401,7 @@ func testPruneSessions(w *world) {
 	w.wantNoSessions("PruneSessions of all", sessions...)
 }
 
-// testSessionsSurviveClose ends and redeems some, and has the others after it.
+// testSessionsSurviveClose ends and redeems some before closing, and finds the others after it.
 func testSessionsSurviveClose(w *world) {
 	a := w.addAccount()
 	link, used := w.addLink(a.ID), w.addLink(a.ID)

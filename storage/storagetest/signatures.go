@@ -12,19 +12,19 @@ import (
 
 func signatureTests() []test {
 	return []test{
-		{"every member", testSignatureMembers},
-		{"times", testSignatureTimes},
-		{"texts are kept byte by byte", testSignatureTexts},
-		{"texts that are refused", testRefusedSignatures},
-		{"an ID that is taken", testSignatureTaken},
+		{"every field is kept", testSignatureMembers},
+		{"times are kept to the microsecond", testSignatureTimes},
+		{"texts are kept byte for byte", testSignatureTexts},
+		{"invalid texts are refused", testRefusedSignatures},
+		{"taken ID is refused", testSignatureTaken},
 		{"the change commits with the signature", testSignatureChange},
-		{"a key that is taken", testSignatureRepeated},
-		{"the function sees the response and sets the hash", testSignatureDecideSees},
-		{"the function's error leaves nothing", testSignatureDecideFails},
-		{"they go with the response", testDeletedSignatures},
-		{"none without a response", testNoStraySignatures},
-		{"by address", testSignaturesBy},
-		{"by address, page by page", testPagesOfSignaturesBy},
+		{"taken key is refused", testSignatureRepeated},
+		{"decide gets the response and sets the hash", testSignatureDecideSees},
+		{"error of decide leaves nothing", testSignatureDecideFails},
+		{"deleted with their response", testDeletedSignatures},
+		{"none is left without a response", testNoStraySignatures},
+		{"signatures by address", testSignaturesBy},
+		{"pages of signatures by address", testPagesOfSignaturesBy},
 	}
 }
 
@@ -63,8 +63,7 @@ func (w *world) signatures(r *formsvc.Response) []formsvc.Signature {
 		})
 }
 
-// signatureLister lists the signatures of a new response, beside one that has some
-// too.
+// signatureLister lists the signatures of a new response. Another response has signatures too.
 func (w *world) signatureLister(c *formsvc.Campaign) lister {
 	w.Helper()
 	r, _ := w.addResponse(c)
@@ -217,7 +216,7 @@ func testSignatureChange(w *world) {
 		w.Errorf("%d claims, want %d", len(claims), len(events)+1)
 	}
 
-	// As with a file: a unit that breaks on the way leaves nothing.
+	// As with a file: a transaction that breaks leaves nothing.
 	before := w.snapshot()
 	again, fresh := w.newSignature(&r), w.newEvent(&r)
 	if err := w.createSignature(again, fresh, first); err != nil {
@@ -246,8 +245,7 @@ func testSignatureRepeated(w *world) {
 	w.wantRecalled("CreateSignature, again", record, nil)
 }
 
-// testSignatureDecideSees has the function change all that it is given, of which
-// only the hash is kept.
+// testSignatureDecideSees has decide change everything that it gets; the store keeps only the hash.
 func testSignatureDecideSees(w *world) {
 	sc := w.addScene()
 	r, _ := w.addResponse(&sc.campaign)
@@ -300,7 +298,7 @@ func testDeletedSignatures(w *world) {
 	elsewhere, _ := w.addResponse(&second)
 	gone := []formsvc.Signature{w.addSignature(&r), w.addSignature(&r)}
 	kept := []formsvc.Signature{w.addSignature(&neighbour), w.addSignature(&elsewhere)}
-	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r))
+	_, err := w.store.DeleteResponse(w.ctx, keyOf(&r), nil)
 	w.must("DeleteResponse", err)
 	_, err = w.store.Signatures(w.ctx, formsvc.SignatureQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID})
 	w.wantError("Signatures of what was deleted", err, formsvc.ErrNotFound)
@@ -356,7 +354,7 @@ func testSignaturesBy(w *world) {
 	}
 }
 
-// testPagesOfSignaturesBy adds signatures in no order.
+// testPagesOfSignaturesBy adds signatures in random order.
 func testPagesOfSignaturesBy(w *world) {
 	sc := w.addScene()
 	r, _ := w.addResponse(&sc.campaign)

@@ -9,9 +9,9 @@ import (
 
 func statsTests() []test {
 	return []test{
-		{"what waits and what is under way", testStatsPending},
-		{"the longest waiting", testStatsOldest},
-		{"what waits for one webhook", testCountPending},
+		{"pending and claimed deliveries are counted", testStatsPending},
+		{"oldest pending delivery", testStatsOldest},
+		{"pending deliveries of a webhook", testCountPending},
 	}
 }
 

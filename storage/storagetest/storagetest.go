@@ -1,5 +1,5 @@
-// Package storagetest holds stores to the contract of [formsvc.Store] and
-// [delivery.Queue]. Whoever writes a store, or wraps one, runs it from a test:
+// Package storagetest checks stores against the contract of [formsvc.Store] and [delivery.Queue]. If you write or wrap
+// a store, run it from a test:
 //
 //	func TestStore(t *testing.T) {
 //		storagetest.Run(t, func(t testing.TB) storagetest.Store {
@@ -14,8 +14,7 @@
 //		})
 //	}
 //
-// The suite never asks which store it tests, asserts nothing about how long
-// anything takes, and uses only the standard library.
+// The suite doesn't know which store it tests, checks no durations, and uses only the standard library.
 package storagetest
 
 import (
@@ -28,85 +27,80 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A Store is what the suite tests. Close may be called twice, and during other
-// calls.
+// A Store is a store that the suite tests. Close may be called twice, and during other calls.
 type Store interface {
 	formsvc.Store
 	delivery.Queue
 	Close() error
 }
 
-// A Category is a group of tests that a store can be excepted from. Its name is
-// also the name of the subtest.
+// A Category is a group of tests that can be excepted. It is also the name of the subtest.
 type Category string
 
 // The categories.
 const (
-	Records      Category = "records"      // what is written is read back, field by field
-	Texts        Category = "texts"        // any text is kept byte by byte, or refused
-	Isolation    Category = "isolation"    // unknown records and those of others are not found
+	Records      Category = "records"      // records are read back as they were written, field by field
+	Texts        Category = "texts"        // any text is stored byte for byte, or refused
+	Isolation    Category = "isolation"    // unknown records and those of other accounts are not found
 	Conflicts    Category = "conflicts"    // unique values
 	Lists        Category = "lists"        // order, pages and totals
 	Filters      Category = "filters"      // agreement with formsvc.ResponseFilter.Match
-	Updates      Category = "updates"      // reading, deciding and writing as one unit
-	Files        Category = "files"        // what is known of files, and identifiers that none may have
-	Comments     Category = "comments"     // what is noted about responses
-	Signatures   Category = "signatures"   // who signed responses, and what
-	Deletion     Category = "deletion"     // what goes with a response, and what stays
+	Updates      Category = "updates"      // a read, a decision and a write are atomic
+	Files        Category = "files"        // files, and identifiers barred from use
+	Comments     Category = "comments"     // comments on responses
+	Signatures   Category = "signatures"   // signatures of responses
+	Deletion     Category = "deletion"     // which records are deleted with a response
 	Outbox       Category = "outbox"       // events and deliveries commit with the change
-	Webhooks     Category = "webhooks"     // the limit, subscribing twice, and the end of deliveries with the webhook
-	Ready        Category = "ready"        // which endpoints have work, and what they say
+	Webhooks     Category = "webhooks"     // the limit, existing subscriptions, and the deletion of deliveries
+	Ready        Category = "ready"        // which endpoints have work, and their settings
 	Claims       Category = "claims"       // which deliveries are claimed
-	Outcomes     Category = "outcomes"     // what finishing a claim does, and when it is refused
+	Outcomes     Category = "outcomes"     // the effects of finishing a claim, and when it is refused
 	Attempts     Category = "attempts"     // the log of a delivery
-	Redelivery   Category = "redelivery"   // what is sent again by hand
-	TestEvents   Category = "test events"  // events that try a webhook
-	Notices      Category = "notices"      // what tells of final failures, once
-	Digests      Category = "digests"      // failures summed up, once in a while
-	Feed         Category = "feed"         // events in the order of their commits
-	Events       Category = "events"       // one event, the newest, and those about a response
-	Idempotency  Category = "idempotency"  // answers to calls that may be repeated
-	Pruning      Category = "pruning"      // what is deleted for its age
-	Stats        Category = "stats"        // how much is waiting
+	Redelivery   Category = "redelivery"   // deliveries sent again on request
+	TestEvents   Category = "test events"  // events for testing a webhook
+	Notices      Category = "notices"      // notices of permanent failures, each given once
+	Digests      Category = "digests"      // periodic summaries of failures
+	Feed         Category = "feed"         // events in commit order
+	Events       Category = "events"       // single events, the newest ones, and those about a response
+	Idempotency  Category = "idempotency"  // stored replies for idempotent retries
+	Pruning      Category = "pruning"      // deletion by age
+	Stats        Category = "stats"        // backlogs
 	Waiting      Category = "waiting"      // no wake-up is lost
-	Erasure      Category = "erasure"      // what goes of people, and what stays
-	Audit        Category = "audit"        // who did what, which only grows
-	Quota        Category = "quota"        // requests are counted, and granted once
-	Sessions     Category = "sessions"     // who is signed in, and the links that sign in
-	Identity     Category = "identity"     // what tells one store's data from another's
-	Concurrency  Category = "concurrency"  // many units at once; each fails alone
-	Cancellation Category = "cancellation" // what a context that ends does
+	Erasure      Category = "erasure"      // what erasing a person removes, and what it keeps
+	Audit        Category = "audit"        // the append-only audit trail
+	Quota        Category = "quota"        // requests are counted, and each is granted once
+	Sessions     Category = "sessions"     // sessions, and sign-in links
+	Identity     Category = "identity"     // the identity of a store's data
+	Concurrency  Category = "concurrency"  // many concurrent transactions; each fails alone
+	Cancellation Category = "cancellation" // the effects of a context that ends
 	Closing      Category = "closing"      // use after Close
 	Durability   Category = "durability"   // data outlives Close; needs Options.Reopen
 	Handles      Category = "handles"      // two stores over the same data; needs Options.Reopen
 )
 
-// Options are the optional settings of [Run].
+// Options configures [Run].
 type Options struct {
-	// Except names the categories that are not run, each with the reason, which
-	// is logged. Defaults to none.
+	// Except names the categories to skip, each with a reason, which is logged. Defaults to none.
 	Except map[Category]string
-	// Reopen opens the data of s a second time and registers its own cleanup. s
-	// is a store that open made for the same test; it may be closed by then.
-	// Without Reopen, Durability and Handles must be excepted.
+	// Reopen opens the data of s a second time and registers its own cleanup. s was opened for the same test, and may
+	// be closed by then. Without Reopen, you must except Durability and Handles.
 	Reopen func(t testing.TB, s Store) Store
 }
 
-// A group is the tests of a category.
+// A group has the tests of a category.
 type group struct {
 	category Category
 	tests    []test
 }
 
-// A test is given a world with an empty store.
+// A test gets a world with an empty store.
 type test struct {
 	name string
 	run  func(w *world)
 }
 
-// Run tests the stores that open makes. open returns an empty store and
-// registers its own cleanup; every test gets a store of its own, and tests run
-// in parallel.
+// Run tests the stores that open returns. open returns an empty store and registers its own cleanup. Every test gets
+// its own store, and tests run in parallel.
 func Run(t *testing.T, open func(t testing.TB) Store, opts Options) {
 	t.Helper()
 	if err := opts.check(); err != nil {
@@ -129,7 +123,7 @@ func Run(t *testing.T, open func(t testing.TB) Store, opts Options) {
 	}
 }
 
-// check returns an error when a category would be left out by mistake.
+// check returns an error if a category would be left out by mistake.
 func (o *Options) check() error {
 	known := make(map[Category]bool)
 	for _, g := range groups() {

@@ -28,9 +28,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Every method is called by the tests that make every call.
+// The tests that make every call include every method.
 func TestCalls(t *testing.T) {
-	known := map[string]bool{"Close": true, "Notify": true} // have tests of their own
+	known := map[string]bool{"Close": true, "Notify": true} // these have their own tests
 	for _, c := range calls() {
 		known[c.name] = true
 	}
@@ -42,7 +42,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The comparison that every test rests on sees what it has to see, and no more.
+// The comparison finds every difference that matters, and no other.
 func TestDifference(t *testing.T) {
 	type inner struct {
 		List []string

@@ -11,10 +11,10 @@ import (
 
 func testEventTests() []test {
 	return []test{
-		{"one delivery to that webhook", testTestEvent},
-		{"whatever the webhook listens to", testTestEventAnyway},
-		{"it fails like a replay", testTestEventFails},
-		{"one unit", testTestEventUnit},
+		{"only the tested webhook gets it", testTestEvent},
+		{"subscription and state don't matter", testTestEventAnyway},
+		{"failure leaves no notice", testTestEventFails},
+		{"event and delivery are atomic", testTestEventUnit},
 	}
 }
 
@@ -55,8 +55,8 @@ func testTestEvent(w *world) {
 	}
 }
 
-// testTestEventAnyway sends an event of a type and a campaign that the webhook
-// does not listen to, while it is disabled.
+// testTestEventAnyway sends a test event of a type and a campaign that the webhook doesn't subscribe to, while it is
+// disabled.
 func testTestEventAnyway(w *world) {
 	sc := w.addScene()
 	w.change(&sc.hook, func(hook *formsvc.Webhook) {

@@ -9,9 +9,9 @@ import (
 
 func textTests() []test {
 	return []test{
-		{"kept byte by byte", testExactTexts},
-		{"found by exactly the same text", testTextsFound},
-		{"long", testLongTexts},
+		{"texts are kept byte for byte", testExactTexts},
+		{"only equal texts match", testTextsFound},
+		{"long texts", testLongTexts},
 		{"refused in accounts and keys", testRefusedAccounts},
 		{"refused in campaigns", testRefusedCampaigns},
 		{"refused in responses", testRefusedResponses},
@@ -20,19 +20,19 @@ func textTests() []test {
 	}
 }
 
-// texts are hard to keep: each has been changed, refused or taken for something
-// else by some database, driver, encoder or collation. All are different.
+// texts returns texts that are hard to store: some database, driver, encoder or collation has changed, refused or
+// confused each. All are different.
 func texts() []string {
 	return []string{
 		// Code points.
 		"\uFFFE", "\uFFFF", "\U0001FFFE", "\U0010FFFF", "\uFFFD", "\uFEFFwith a mark", "\u200B", "a\u200Bb",
 		"\u202Ecba\u202C", "\u2066x\u2069", "\u2028\u2029", "\u00e9", "e\u0301", "\u212B", "\u00C5", "👩‍👩‍👧‍👦",
 		"🇫🇷", "\U00020000", "o" + strings.Repeat("\u0302", 50), "\uE000", "\u00AD", "\x01\x02\x1f\x7f", "\u0085",
-		// Letters of either case, and what folds to others.
+		// Letters of either case, and case folding.
 		"a", "A", "ä", "Ä", "ß", "ẞ", "ss", "SS", "i", "I", "ı", "İ", "ﬁ", "fi", "K", "\u212A",
 		// White space.
 		" a", "a ", "a  ", "\ta", "a\n", "a\r\n", "a\r", " ", "\u00A0a",
-		// What a query or its driver may take for its own.
+		// Texts that a query or its driver may interpret.
 		"?", "??", "?0", "?1", "?TableName", "$1", "$$", "$tag$ $tag$", ":name", "::text", "a::int", "@p1", "%", "_", "%s", "%d%!",
 		"--", "-- x\n", "/* x */", ";", "'; DROP TABLE responses; --", "'", "''", "\\'", `\`, `\\`,
 		"\"", "`", "[x]", "{a,b}", "E'\\''",

@@ -12,20 +12,20 @@ import (
 
 func updateTests() []test {
 	return []test{
-		{"the function sees the whole record", testDecideSees},
-		{"its error changes nothing", testDecideFails},
-		{"without a new version nothing is written", testDecideKeeps},
+		{"decide gets the whole record", testDecideSees},
+		{"error of decide changes nothing", testDecideFails},
+		{"same version writes nothing", testDecideKeeps},
 		{"no campaign update is lost", testCampaignIncrements},
 		{"no response update is lost", testResponseIncrements},
-		{"a response is decided on its campaign's version", testStale},
-		{"responses while their campaign changes", testCountWhileUpdating},
-		{"a webhook's function sees the whole record", testWebhookDecideSees},
-		{"an account's function sees the whole record", testAccountDecideSees},
-		{"the error of a webhook's function changes nothing", testWebhookDecideFails},
-		{"a webhook without a new version is not written", testWebhookDecideKeeps},
-		{"every member of a webhook", testUpdateWebhook},
-		{"events go to the webhook as it is then", testUpdateListens},
-		{"every member of an account", testUpdateAccount},
+		{"stale campaign version is refused", testStale},
+		{"campaign updates keep the count", testCountWhileUpdating},
+		{"decide gets the whole webhook", testWebhookDecideSees},
+		{"decide gets the whole account", testAccountDecideSees},
+		{"error of decide changes no webhook", testWebhookDecideFails},
+		{"same version writes no webhook", testWebhookDecideKeeps},
+		{"every field of a webhook", testUpdateWebhook},
+		{"current subscription gets the events", testUpdateListens},
+		{"every field of an account", testUpdateAccount},
 		{"no webhook update is lost", testWebhookIncrements},
 		{"no account update is lost", testAccountIncrements},
 	}
@@ -102,7 +102,7 @@ func testDecideKeeps(w *world) {
 	w.noEvents("UpdateResponse without a new version", event)
 }
 
-// What an increment test does at once.
+// Sizes of the increment tests.
 const (
 	incrementers = 8
 	increments   = 25
@@ -134,7 +134,7 @@ func testCampaignIncrements(w *world) {
 func incrementCampaign(w *world, store Store, c *formsvc.Campaign) error {
 	_, err := store.UpdateCampaign(w.ctx, campaignKey(c), func(c *formsvc.Campaign) error {
 		n, _ := strconv.Atoi(c.Description)
-		runtime.Gosched() // a store that lets others in here loses their updates
+		runtime.Gosched() // a store that interleaves here loses updates
 		c.Description = strconv.Itoa(n + 1)
 		c.Version++
 		return nil
@@ -172,8 +172,7 @@ func incrementResponse(w *world, store Store, r *formsvc.Response) error {
 	return err
 }
 
-// wantResponseIncrements also wants one event of each increment, the event of
-// the function's last run.
+// wantResponseIncrements also checks that each increment raised exactly the event of the function's last run.
 func (w *world) wantResponseIncrements(store Store, r *formsvc.Response, hook *formsvc.Webhook) {
 	w.Helper()
 	const n = incrementers * increments
@@ -227,8 +226,8 @@ func testStale(w *world) {
 	w.same("campaigns", w.campaigns(sc.account.ID), []formsvc.Campaign{sc.campaign})
 }
 
-// testCountWhileUpdating adds responses while their campaign gets new versions:
-// each is counted or stale, and no update loses the count.
+// testCountWhileUpdating adds responses while their campaign is updated: each is counted or stale, and no update loses
+// the count.
 func testCountWhileUpdating(w *world) {
 	sc := w.addScene()
 	var updates, creates sync.WaitGroup
@@ -269,8 +268,7 @@ func testCountWhileUpdating(w *world) {
 	w.wantCount(&sc.campaign, &sc.hook, want)
 }
 
-// wantCount fails the test unless the campaign has, counts and has told of n
-// responses.
+// wantCount fails the test unless the campaign has n responses, counts n, and has raised n events.
 func (w *world) wantCount(c *formsvc.Campaign, hook *formsvc.Webhook, n int64) {
 	w.Helper()
 	got, err := w.store.Campaign(w.ctx, campaignKey(c))

@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// fullWebhook has a value in every member.
+// fullWebhook returns a webhook with all fields set.
 func (w *world) fullWebhook(account, campaign formsvc.ID) formsvc.Webhook {
 	hook := w.newWebhook(account)
 	hook.Events, hook.CampaignID = webhook.EventTypes()[1:3], campaign
@@ -91,7 +91,7 @@ func testWebhookDecideKeeps(w *world) {
 	w.unchanged("updates without a new version", &before)
 }
 
-// Every member can be set and returned to nothing.
+// All fields can be set and cleared.
 func testUpdateWebhook(w *world) {
 	sc := w.addScene()
 	want := w.newWebhook(sc.account.ID)
@@ -153,7 +153,7 @@ func testUpdateListens(w *world) {
 	if len(want) != 4+2+2+1+2 {
 		w.Fatalf("the webhook listens to %d events", len(want))
 	}
-	all := sc.hook // listens to whatever is in want
+	all := sc.hook // subscribes to everything in want
 	w.wantHeard([]formsvc.Webhook{all}, want)
 }
 
@@ -186,7 +186,7 @@ func testUpdateAccount(w *world) {
 func incrementWebhook(w *world, store Store, hook *formsvc.Webhook) error {
 	_, err := store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
 		n, _ := strconv.Atoi(hook.Previous)
-		runtime.Gosched() // a store that lets others in here loses their updates
+		runtime.Gosched() // a store that interleaves here loses updates
 		hook.Previous = strconv.Itoa(n + 1)
 		hook.Version++
 		return formsvc.Change{}, nil

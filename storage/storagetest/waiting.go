@@ -11,16 +11,15 @@ import (
 
 func waitTests() []test {
 	return []test{
-		{"work that came before", testWaitAfterCommit},
-		{"work that was asked for by hand", testWaitAfterRedeliver},
-		{"work that comes meanwhile", testWaitDuringCommit},
-		{"nothing comes", testWaitEnds},
-		{"the context ends", testWaitCancelled},
+		{"earlier work ends the wait", testWaitAfterCommit},
+		{"redelivery ends the wait", testWaitAfterRedeliver},
+		{"concurrent work ends the wait", testWaitDuringCommit},
+		{"wait without work ends in time", testWaitEnds},
+		{"context ends the wait", testWaitCancelled},
 	}
 }
 
-// wait waits for work as if for ever. A store that loses a wake-up fails the
-// test by letting the guard end.
+// wait waits for work for a long time. If the store loses a wake-up, the guard ends the wait and the test fails.
 func (w *world) wait() error {
 	guard, stop := context.WithTimeout(w.ctx, 30*time.Second)
 	defer stop()
@@ -93,7 +92,7 @@ func testWaitCancelled(w *world) {
 	result := make(chan error)
 	go func() {
 		var err error
-		for err == nil { // a store may wake up for nothing
+		for err == nil { // a store may wake up without work
 			err = w.store.Wait(ctx, time.Hour)
 		}
 		result <- err

@@ -10,15 +10,15 @@ import (
 
 func webhookTests() []test {
 	return []test{
-		{"the limit is the account's", testWebhookLimit},
-		{"the limit holds when many are made at once", testWebhookLimitRace},
-		{"subscribing again changes nothing", testSubscribeAgain},
-		{"what makes another subscription", testOtherSubscriptions},
-		{"subscribing again at the limit", testSubscribeAtLimit},
-		{"the oldest of equal ones", testOldestSubscription},
-		{"equal ones made at once", testSubscribeRace},
-		{"a deleted one gets nothing more", testDeleteWebhook},
-		{"deleted while it is served", testDeleteClaimed},
+		{"limit is per account", testWebhookLimit},
+		{"limit holds for concurrent creates", testWebhookLimitRace},
+		{"equal subscription returns the existing webhook", testSubscribeAgain},
+		{"different subscriptions are created", testOtherSubscriptions},
+		{"equal subscription at the limit", testSubscribeAtLimit},
+		{"oldest of equal subscriptions is returned", testOldestSubscription},
+		{"concurrent equal subscriptions create one", testSubscribeRace},
+		{"deleted webhook gets no delivery", testDeleteWebhook},
+		{"webhook is deleted during a delivery", testDeleteClaimed},
 	}
 }
 
@@ -27,7 +27,7 @@ func testWebhookLimit(w *world) {
 	var hooks []formsvc.Webhook
 	for range 3 {
 		hook := w.newWebhook(mine.ID)
-		hook.Disabled = len(hooks) == 1 // counts, too
+		hook.Disabled = len(hooks) == 1 // disabled webhooks count too
 		w.must("CreateWebhook", w.subscribe(hook, 3))
 		hooks = append(hooks, hook)
 	}
@@ -57,8 +57,7 @@ func testWebhookLimitRace(w *world) {
 	}
 }
 
-// twin returns a webhook that subscribes to the same as another one, and differs
-// from it in everything else.
+// twin returns a webhook with the same subscription as another one, and different in everything else.
 func (w *world) twin(hook *formsvc.Webhook) formsvc.Webhook {
 	twin := w.newWebhook(hook.AccountID)
 	twin.URL, twin.CampaignID, twin.Events = hook.URL, hook.CampaignID, slices.Clone(hook.Events)
@@ -66,8 +65,7 @@ func (w *world) twin(hook *formsvc.Webhook) formsvc.Webhook {
 	return twin
 }
 
-// wantTwin fails the test unless subscribing again returns the webhook that
-// there is.
+// wantTwin fails the test unless subscribing again returns the existing webhook.
 func (w *world) wantTwin(what string, twin formsvc.Webhook, limit int, want *formsvc.Webhook) {
 	w.Helper()
 	got, created, err := w.store.CreateWebhook(w.ctx, twin, limit, nil)
@@ -92,7 +90,7 @@ func testSubscribeAgain(w *world) {
 	}
 	w.unchanged("subscribing again", &before)
 
-	// It is the subscription as it is now that counts, not as it was made.
+	// The current subscription counts, not the first one.
 	moved := w.change(&bound, func(hook *formsvc.Webhook) { hook.URL, hook.Disabled = "https://moved.example/", true })
 	w.wantTwin("after an update", w.twin(&moved), formsvc.MaxWebhooks, &moved)
 	w.must("what it was before", w.subscribe(w.twin(&bound), formsvc.MaxWebhooks))
@@ -135,7 +133,7 @@ func testSubscribeAtLimit(w *world) {
 	w.wantTwin("the one that is left", w.twin(&first), 1, &first)
 }
 
-// testOldestSubscription has updates make three webhooks equal.
+// testOldestSubscription updates three webhooks so that they are equal.
 func testOldestSubscription(w *world) {
 	_, hooks := w.endpoints(3)
 	for _, i := range []int{2, 0, 1} {
@@ -147,8 +145,8 @@ func testOldestSubscription(w *world) {
 	}
 }
 
-// subscribeTogether makes equal subscriptions at once, through the stores in
-// turn, and fails the test unless one is made and all get it.
+// subscribeTogether creates equal subscriptions concurrently, through the stores in turn. It fails the test unless one
+// is created and every call returns it.
 func (w *world) subscribeTogether(stores []Store, limit int) {
 	w.Helper()
 	a := w.addAccount()
@@ -214,14 +212,14 @@ func testDeleteWebhook(w *world) {
 	}
 }
 
-// An attempt in progress may end either way; there is none after it.
+// An attempt in progress may end either way, but no other follows.
 func testDeleteClaimed(w *world) {
 	for _, result := range append(results(), 0) {
 		sc := w.addScene()
 		_, e := w.addResponse(&sc.campaign)
 		claim := w.claimOne(nextDay())
 		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
-		if result != 0 { // else the lease just ends
+		if result != 0 { // otherwise the lease expires
 			w.finish(outcome(&claim, result, nextDay()))
 		}
 		if claims := w.claim(nextDay().Add(24 * time.Hour)); len(claims) != 0 {

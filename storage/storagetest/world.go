@@ -14,14 +14,13 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A world is a test with its store. Its new… methods build valid records, one
-// after the other in the order of their IDs and the same in every run; its add…
-// methods also store them.
+// A world is a test with its store. Its new… methods build valid records, in the order of their IDs and the same in
+// every run; its add… methods also store them.
 type world struct {
 	*testing.T
 	ctx    context.Context
 	store  Store
-	open   func(testing.TB) Store // another, empty one
+	open   func(testing.TB) Store // opens another empty store
 	reopen func(testing.TB, Store) Store
 	count  atomic.Int64
 	raised atomic.Int64 // events that newEvent built
@@ -34,7 +33,7 @@ func newWorld(t *testing.T, open func(testing.TB) Store, reopen func(testing.TB,
 	return &world{T: t, ctx: t.Context(), store: open(t), open: open, reopen: reopen}
 }
 
-// start is when a world's first record is made; everything is due a day later.
+// start returns the time of a world's first record; everything is due a day later.
 func start() time.Time   { return time.Date(2026, 2, 3, 4, 5, 6, 789_000, time.UTC) }
 func nextDay() time.Time { return start().Add(24 * time.Hour) }
 
@@ -109,7 +108,7 @@ func (w *world) newWebhook(account formsvc.ID) formsvc.Webhook {
 	}
 }
 
-// newEvent is of a request that was traced every other time.
+// newEvent returns an event; every other one has a trace.
 func (w *world) newEvent(r *formsvc.Response) formsvc.Event {
 	id, at := w.next()
 	e := formsvc.Event{
@@ -122,7 +121,7 @@ func (w *world) newEvent(r *formsvc.Response) formsvc.Event {
 	return e
 }
 
-// newTestEvent is about a campaign and a response that do not exist.
+// newTestEvent returns a test event about a campaign and a response that don't exist.
 func (w *world) newTestEvent(account formsvc.ID) formsvc.Event {
 	e := w.newEvent(&formsvc.Response{ID: w.nextID(), AccountID: account, CampaignID: w.nextID()})
 	e.Test = true
@@ -177,7 +176,7 @@ func (w *world) addWebhook(account formsvc.ID) formsvc.Webhook {
 	return hook
 }
 
-// subscribe stores a webhook that must be new.
+// subscribe stores a webhook, whose subscription must be new.
 func (w *world) subscribe(hook formsvc.Webhook, limit int) error {
 	stored, created, err := w.store.CreateWebhook(w.ctx, hook, limit, nil)
 	if err == nil {
@@ -204,7 +203,7 @@ func (w *world) change(hook *formsvc.Webhook, edit func(*formsvc.Webhook)) forms
 func disable(hook *formsvc.Webhook) { hook.Disabled = true }
 func enable(hook *formsvc.Webhook)  { hook.Disabled = false }
 
-// create stores a response of a campaign of version 1.
+// create stores a response of a campaign at version 1.
 func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
 	return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: events})
 }
@@ -216,7 +215,7 @@ func (w *world) createFile(f formsvc.File, events ...formsvc.Event) error {
 	})
 }
 
-// A scene is an account with a campaign and a webhook that listens to all.
+// A scene is an account with a campaign and a webhook that subscribes to everything.
 type scene struct {
 	account  formsvc.Account
 	campaign formsvc.Campaign

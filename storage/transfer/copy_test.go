@@ -16,8 +16,8 @@ import (
 	"github.com/formsvc/toolkit/storage/transfer"
 )
 
-// TestEveryColumn compares what a copy knows with the schemas, so that no table and no
-// column that a migration adds is forgotten.
+// TestEveryColumn compares the tables of a copy with the schemas, so that no table or
+// column of a new migration is forgotten.
 func TestEveryColumn(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"sqlite", "postgres"} {
@@ -41,7 +41,7 @@ func TestEveryColumn(t *testing.T) {
 		for _, table := range s.Portable().TablesTo(kind) {
 			var want []string
 			for _, c := range table.Columns {
-				if kind == "postgres" || table.Name != "formsvc_events" || c.Name != "xact" { // one number is a position
+				if kind == "postgres" || table.Name != "formsvc_events" || c.Name != "xact" { // SQLite's position is one number
 					want = append(want, c.Name)
 				}
 			}
@@ -59,7 +59,7 @@ func TestEveryColumn(t *testing.T) {
 	}
 }
 
-// TestRoundTrip has rows of all values in all tables and brings them there and back.
+// TestRoundTrip copies rows with all kinds of values in all tables there and back.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	first, second, third := newSQLite(t), newPostgres(t), newSQLite(t)
@@ -92,12 +92,12 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestOldAndNew has clients go on with what they had.
-func TestOldAndNew(t *testing.T) {
+// Clients continue after a move with everything they had: keys, cursors, positions.
+func TestClientsContinueAfterMove(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		w := newWorld(t, from)
-		// Positions further than any that the other database would give by itself.
+		// Make positions larger than any that the other database would assign.
 		if from.kind == "sqlite" {
 			from.exec(t, "UPDATE sqlite_sequence SET seq = seq + 1000000000 WHERE name = 'formsvc_events'")
 		} else {
@@ -106,7 +106,7 @@ func TestOldAndNew(t *testing.T) {
 		w.respond(t, from, 3)
 		w.follow(t, from)
 		positions, events := w.positions, w.events
-		// What was read and is deleted is behind nobody, and nothing comes before it.
+		// Events that were read and are then deleted must not move anybody's position.
 		gone := slices.Concat(events[3:4], events[len(events)-4:])
 		for _, id := range gone {
 			from.exec(t, fmt.Sprintf("DELETE FROM formsvc_events WHERE id = '%s'", id))
@@ -132,7 +132,7 @@ func TestOldAndNew(t *testing.T) {
 		w.respond(t, to, 4)
 		w.with(t, to, func(svc *formsvc.Service) {
 			fresh := w.page(t, svc, positions[len(positions)-1], formsvc.MaxLimit)
-			if len(fresh.Items) != 8 { // two of them completed, with two more each
+			if len(fresh.Items) != 8 { // two of them completed, with two more events each
 				t.Errorf("after all that was read are %d events, want 8", len(fresh.Items))
 			}
 			for i, at := range positions {
@@ -158,7 +158,7 @@ func TestOldAndNew(t *testing.T) {
 	})
 }
 
-// counted makes sure that what triggers count goes on being right.
+// counted checks that the counters maintained by triggers stay correct.
 func counted(t *testing.T, d database) {
 	t.Helper()
 	if n := d.number(t, "SELECT CAST(sum(responses) AS BIGINT) FROM formsvc_counters"); n != 19 {
@@ -174,8 +174,8 @@ func counted(t *testing.T, d database) {
 	}
 }
 
-// TestFence has a service go on beside a copy: whatever it acknowledged is copied.
-func TestFence(t *testing.T) {
+// A service keeps writing during a copy: everything it acknowledged is copied.
+func TestFencedCopyHasEveryAcknowledgedWrite(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		w := newWorld(t, from)
@@ -233,8 +233,8 @@ func TestFence(t *testing.T) {
 	})
 }
 
-// TestRefused has what must not be begun, and leaves the source in use.
-func TestRefused(t *testing.T) {
+// These copies must not begin, and leave the source in use.
+func TestCopyRefuses(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		newWorld(t, from)
@@ -265,7 +265,7 @@ func TestRefused(t *testing.T) {
 		ahead.exec(t, "DELETE FROM formsvc_schema WHERE version > 3")
 		refuse("from an older schema", transfer.ErrSchema, ahead, to, ring(t))
 
-		must(t, from.open(t, false).Close()) // it is in use as before
+		must(t, from.open(t, false).Close()) // still in use
 		_, err := moved(t, from, to, nil)
 		must(t, err)
 		refuse("moved already", formsvc.ErrMoved, from, to, ring(t))
@@ -273,8 +273,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestWithoutIdentity has databases whose first start was killed when their schema was
-// there, and the row of their identity was not.
+// The first start of these databases was killed between the schema and the identity.
 func TestWithoutIdentity(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
@@ -295,9 +294,9 @@ func TestWithoutIdentity(t *testing.T) {
 	})
 }
 
-// TestFails has a copy that fails amid its rows: the source is in use again, and the
-// next copy begins anew, with what was written since.
-func TestFails(t *testing.T) {
+// A copy fails in the middle of its rows: the source is in use again, and the next copy
+// starts over and includes later writes.
+func TestFailedCopyReleasesTheSource(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		w := newWorld(t, from)
@@ -327,8 +326,8 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// TestFull copies to a database that may not grow, which is to SQLite what a full disk is.
-func TestFull(t *testing.T) {
+// TestFullDisk copies to a database that may not grow, which is a full disk to SQLite.
+func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"sqlite", "postgres"} {
 		t.Run(kind, func(t *testing.T) {
@@ -346,14 +345,14 @@ func TestFull(t *testing.T) {
 				t.Errorf("to a full disk: %v", err)
 			}
 			must(t, from.open(t, false).Close())
-			_, err = moved(t, from, to, nil) // when there is room again
+			_, err = moved(t, from, to, nil) // after there is room again
 			must(t, err)
 		})
 	}
 }
 
-// TestDiffers changes one value, or one row, at a time.
-func TestDiffers(t *testing.T) {
+// Verify finds a change of one value, or of one row.
+func TestVerifyFindsEveryDifference(t *testing.T) {
 	t.Parallel()
 	from, to := newSQLite(t), newPostgres(t)
 	newWorld(t, from)

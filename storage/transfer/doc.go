@@ -1,21 +1,19 @@
-// Package transfer moves the data of a service from one database to another, SQLite or
-// Postgres, either way: accounts, keys, campaigns, responses, files, events, webhooks with
-// their secrets, deliveries, idempotency records, quotas and the audit trail. Who is
-// signed in to the settings signs in anew. It does what "formsvc copy" does.
+// Package transfer moves the data of a service from one database to another, SQLite or Postgres,
+// in either direction. It moves accounts, keys, campaigns, responses, files, events, webhooks
+// with their secrets, deliveries, idempotency records, quotas and the audit trail. Users of the
+// settings pages have to sign in again. The command "formsvc copy" uses this package.
 //
-// The database that the data comes from is fenced first: whoever writes to it from then on
-// fails with [formsvc.ErrMoved], so that nothing is acknowledged that is not copied. Rows go over
-// in batches, each in one transaction with the note of how far the copy is; a copy
-// that was killed goes on there when it is run again. At last all rows of both sides are
-// read and compared, and the old database is marked as moved before the new one may be
-// used: no store opens either of them in between, nor the old one afterwards, so that a
-// delivery that waits is sent by the new one only.
+// The source is fenced first: every later write to it fails with [formsvc.ErrMoved], so that
+// every acknowledged write is copied. Rows are copied in batches, each in one transaction with
+// the progress so far. A copy that was killed resumes there when you run it again. Finally all
+// rows of both sides are read and compared. The source is marked as moved before the target may
+// be used, so no store opens both. That way each pending delivery is sent by the new database
+// only.
 //
-// A copy that fails takes the fence away, and the old database is in use again as if nothing
-// had happened.
+// A copy that fails removes the fence, and the source is in use again as if nothing had happened.
 //
-// Everything keeps its identifiers, versions and positions: API keys, cursors, ETags and
-// idempotency keys go on being valid. So do positions in the feed of events, also those that
-// Postgres gave and that SQLite is asked for. One that Postgres gave before the data
-// went to SQLite and to Postgres again may repeat events.
+// All identifiers, versions and positions are kept: API keys, cursors, ETags and idempotency keys
+// stay valid. Positions in the event feed stay valid, too, including those that Postgres assigned
+// and SQLite is asked for. The exception: after a move from Postgres to SQLite and back to
+// Postgres, a position from the first Postgres may repeat events.
 package transfer

@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/storage/transfer"
 )
 
-// A database moves to another file; postgres.Open instead moves it to a server.
+// Move a database to another file; for a server use postgres.Open as the target.
 func Example() {
 	dir, err := os.MkdirTemp("", "transfer")
 	if err != nil {
@@ -47,7 +47,7 @@ func makeData(ctx context.Context, path string) (err error) {
 }
 
 func move(ctx context.Context, old, to string) (err error) {
-	asIs := &sqlite.Options{SkipMigrations: true} // and the keyring, if there is one
+	asIs := &sqlite.Options{SkipMigrations: true} // and the keyring, if you use one
 	from, err := sqlite.Open(ctx, old, asIs)
 	if err != nil {
 		return err

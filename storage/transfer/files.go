@@ -17,14 +17,14 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// A file is what is to be known of one here.
+// A file has what a copy needs to know of a file.
 type file struct {
 	id     formsvc.ID
 	size   int64
 	sha256 []byte
 }
 
-// checkBlobs makes sure that no blob store belongs to other data.
+// checkBlobs checks that no blob store belongs to other data.
 func (j *job) checkBlobs(ctx context.Context, identity string) error {
 	for _, b := range []blobstore.Store{j.FromBlobs, j.ToBlobs} {
 		if b == nil {
@@ -32,7 +32,7 @@ func (j *job) checkBlobs(ctx context.Context, identity string) error {
 		}
 		owner, err := formsvc.BlobOwner(ctx, b)
 		if err == nil && string(owner) != identity {
-			err = fmt.Errorf("%w: the files of one of the two places are not of this data", formsvc.ErrOtherBlobs)
+			err = fmt.Errorf("%w: one of the two blob stores belongs to other data", formsvc.ErrOtherBlobs)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -41,8 +41,8 @@ func (j *job) checkBlobs(ctx context.Context, identity string) error {
 	return nil
 }
 
-// claim makes the blob store that of the data, which has no file there yet: whatever is
-// there and not marked belongs to others.
+// claim makes the target blob store belong to the data. It must not have files yet:
+// unmarked files belong to somebody else.
 func (j *job) claim(ctx context.Context) error {
 	if j.ToBlobs == nil {
 		return nil
@@ -54,10 +54,10 @@ func (j *job) claim(ctx context.Context) error {
 	return svc.Files.Claim(ctx, nil)
 }
 
-// fileBatch is how many files are read at once from the database.
+// fileBatch is the number of files read from the database at once.
 const fileBatch = 500
 
-// eachFile calls do for every file that the new database knows.
+// eachFile calls do for every file of the new database.
 func (j *job) eachFile(ctx context.Context, do func(f *file) error) error {
 	for after := ""; ; {
 		var batch []file
@@ -110,7 +110,7 @@ func (j *job) nextFiles(ctx context.Context, c bun.IConn, after string) (list []
 	return list, nil
 }
 
-// files copies the bytes of the files that are not there yet.
+// files copies the bytes of files that aren't in the target yet.
 func (j *job) files(ctx context.Context) error {
 	if j.ToBlobs == nil {
 		return nil
@@ -138,7 +138,7 @@ func (j *job) files(ctx context.Context) error {
 	})
 }
 
-// file copies one file. Bytes that are not what was uploaded are never put there.
+// file copies one file. It never stores bytes that aren't what was uploaded.
 func (j *job) file(ctx context.Context, f *file) error {
 	key := formsvc.BlobKey(f.id)
 	info, err := j.ToBlobs.Stat(ctx, key)
@@ -146,7 +146,7 @@ func (j *job) file(ctx context.Context, f *file) error {
 	case err == nil && info.Size == f.size:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: there is another file %s already", ErrNotEmpty, f.id)
+		return fmt.Errorf("%w: another file %s already exists", ErrNotEmpty, f.id)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -159,7 +159,7 @@ func (j *job) file(ctx context.Context, f *file) error {
 	return damaged(f, err)
 }
 
-// compareFiles reads the bytes of all files where they were copied to.
+// compareFiles reads the bytes of all files from the target.
 func (j *job) compareFiles(ctx context.Context) error {
 	if j.ToBlobs == nil {
 		return nil
@@ -181,9 +181,9 @@ func (j *job) compareFiles(ctx context.Context) error {
 }
 
 // errOther means that bytes are not those that were uploaded.
-var errOther = errors.New("its SHA-256 is another")
+var errOther = errors.New("its SHA-256 differs")
 
-// damaged says so of a file whose bytes are missing, or others.
+// damaged returns the error for a file whose bytes are missing or wrong.
 func damaged(f *file, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errOther) {
 		return fmt.Errorf("file %s: %w: %w", f.id, formsvc.ErrCorrupt, err)
@@ -191,8 +191,8 @@ func damaged(f *file, err error) error {
 	return err
 }
 
-// checked fails at the end, instead of ending, when what was read is not what it should
-// be: so a store that gets it never has it.
+// checked returns an error instead of io.EOF if the bytes read aren't what they should
+// be, so that a store that reads from it doesn't keep them.
 type checked struct {
 	in   io.Reader
 	hash hash.Hash

@@ -16,9 +16,9 @@ import (
 
 var errStop = errors.New("stop here")
 
-// TestGoesOn stops a copy wherever it tells how far it is, as the end of the process
-// would, and goes on.
-func TestGoesOn(t *testing.T) {
+// A copy is interrupted at every report of progress, as by the end of the process, and
+// resumes.
+func TestInterruptedCopyResumes(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		newWorld(t, from)
@@ -46,8 +46,8 @@ func TestGoesOn(t *testing.T) {
 	})
 }
 
-// interrupted copies until the n-th time that something is told, and leaves everything as
-// it is then.
+// interrupted copies until the nth report of progress, and leaves everything in that
+// state.
 func interrupted(t *testing.T, from, to database, n int) (err error) {
 	t.Helper()
 	a, b := from.open(t, true), to.open(t, true)
@@ -62,7 +62,7 @@ func interrupted(t *testing.T, from, to database, n int) (err error) {
 			}
 			if told++; told == n {
 				close(stopped)
-				select {} // it is dead
+				select {} // a dead process does nothing more
 			}
 		}})
 		done <- err
@@ -75,14 +75,14 @@ func interrupted(t *testing.T, from, to database, n int) (err error) {
 	}
 }
 
-// TestLastStep ends between the two marks: nobody may use either database, and the next
-// run ends what was begun.
-func TestLastStep(t *testing.T) {
+// A copy ends between the two marks: neither database may be used, and the next run
+// finishes the copy.
+func TestUnfinishedMoveBlocksBothDatabases(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		newWorld(t, from)
 		scatter(t, from, 100)
-		if err := interrupted(t, from, to, 17); !errors.Is(err, errStop) { // the last table is next
+		if err := interrupted(t, from, to, 17); !errors.Is(err, errStop) { // the last table follows
 			t.Fatal(err)
 		}
 		if _, err := moved(t, from, newDatabase(t, from.kind), nil); !errors.Is(err, formsvc.ErrMoved) {
@@ -117,7 +117,8 @@ func TestLastStep(t *testing.T) {
 	})
 }
 
-// hooked is a store that calls before each write, which fails if that does.
+// hooked is a store that calls before ahead of each write; the write fails if before
+// does.
 type hooked struct {
 	store
 
@@ -139,8 +140,8 @@ func (p *hookedPortable) Write(ctx context.Context, do func(c bun.IConn) error) 
 	return p.Portable.Write(ctx, do)
 }
 
-// TestTwoAtOnce runs the same copy twice at the same time.
-func TestTwoAtOnce(t *testing.T) {
+// The same copy runs twice at once.
+func TestConcurrentCopies(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		newWorld(t, from)
@@ -161,7 +162,9 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 		work.Wait()
 		for i, err := range errs {
-			if err != nil && (!errors.Is(err, transfer.ErrUnderWay) || errs[1-i] != nil) {
+			// One that begins after the other has ended finds the data moved.
+			refused := errors.Is(err, transfer.ErrUnderWay) || errors.Is(err, formsvc.ErrMoved)
+			if err != nil && (!refused || errs[1-i] != nil) {
 				t.Errorf("copy %d of two: %v", i, err)
 			}
 		}
@@ -169,9 +172,9 @@ func TestTwoAtOnce(t *testing.T) {
 	})
 }
 
-// TestReplaced cancels a copy that still runs and begins another one: the first neither
-// finishes in the other's place nor takes its fence away.
-func TestReplaced(t *testing.T) {
+// A copy is cancelled while it runs, and another one begins: the first neither finishes
+// in place of the other nor removes its fence.
+func TestCancelledCopyLeavesTheNextAlone(t *testing.T) {
 	t.Parallel()
 	for name, goesOn := range map[string]bool{"goes on": true, "fails": false} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +185,7 @@ func TestReplaced(t *testing.T) {
 				defer cancel()
 				a, b, writes := from.open(t, true), to.open(t, true), 0
 				_, err := transfer.Copy(ctx, &hooked{a, func() error {
-					if writes++; writes != 2 { // the first is the fence, the second marks it as moved
+					if writes++; writes != 2 { // the first write is the fence, the second marks it as moved
 						return nil
 					}
 					s := from.open(t, true)
@@ -215,9 +218,9 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestCancel gives up a copy that was cut off; what was copied is never taken for a part
-// of the next one.
-func TestCancel(t *testing.T) {
+// An interrupted copy is cancelled; what it copied is never taken for a part of the next
+// copy.
+func TestCancelReleasesTheSource(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to database) {
 		w := newWorld(t, from)
@@ -236,7 +239,7 @@ func TestCancel(t *testing.T) {
 		}
 		must(t, s.Close())
 		w.respond(t, from, 3)
-		// One that ends before it has begun over there.
+		// A copy that ended before it began in the target.
 		from.exec(t, "UPDATE formsvc_identity SET state = 'moving', since = since + 1, peer = 'nowhere'")
 		to.exec(t, "UPDATE formsvc_identity SET peer = 'nowhere'")
 		if _, err := moved(t, from, to, nil); !errors.Is(err, formsvc.ErrMoved) {

@@ -14,7 +14,7 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// A batch is what is written in one transaction: so many rows, or bytes.
+// Limits of a batch, which is written in one transaction, in rows and bytes.
 const (
 	batchRows  = 4096
 	batchBytes = 4 << 20
@@ -57,14 +57,14 @@ func count(ctx context.Context, d bunstore.Portable, tables []bunstore.Table) (l
 	return list, err
 }
 
-// A mark is how far a table is copied.
+// A mark is the progress of copying a table.
 type mark struct {
 	copied int64
-	upto   string // the key of the last row
+	upto   string // key of the last row
 	done   bool
 }
 
-// table copies one table, from where it was left. It reads ahead of what it writes.
+// table copies one table from its mark on. It reads ahead while it writes.
 func (j *job) table(ctx context.Context, t *bunstore.Table, progress func(int64)) error {
 	at, err := j.mark(ctx, t)
 	if err != nil || at.done {
@@ -86,12 +86,12 @@ func (j *job) table(ctx context.Context, t *bunstore.Table, progress func(int64)
 	for rows := range batches {
 		if err == nil {
 			if err = j.batch(ctx, t, &at, rows); err != nil {
-				stop() // and take what is on its way
+				stop() // and drain what was read ahead
 			}
 			progress(at.copied)
 		}
 	}
-	if failed := <-read; err == nil { // otherwise it was told to stop
+	if failed := <-read; err == nil { // otherwise the reader was told to stop
 		err = failed
 	}
 	if err != nil {
@@ -114,8 +114,8 @@ func (j *job) mark(ctx context.Context, t *bunstore.Table) (m mark, err error) {
 	return m, err
 }
 
-// batch writes rows and how far the copy is then: both or neither. If it is elsewhere than
-// where this process left it, another one copies, too.
+// batch writes rows and the new mark in one transaction. If the stored mark isn't the one
+// this process wrote, another process copies, too, and batch fails.
 func (j *job) batch(ctx context.Context, t *bunstore.Table, at *mark, rows [][]any) error {
 	next := mark{copied: at.copied + int64(len(rows)), upto: encodeKey(t, rows[len(rows)-1])}
 	err := j.to.Write(ctx, func(c bun.IConn) error {
@@ -135,7 +135,7 @@ func (j *job) batch(ctx context.Context, t *bunstore.Table, at *mark, rows [][]a
 	return err
 }
 
-// readBatches sends the rows after a key, in the order of their keys.
+// readBatches sends the rows after a key, ordered by key.
 func readBatches(ctx context.Context, d bunstore.Portable, c bun.IConn, t *bunstore.Table, after []any, to chan<- [][]any) error {
 	query, args := t.Select(d, after, 0)
 	var (
@@ -164,7 +164,7 @@ func readBatches(ctx context.Context, d bunstore.Portable, c bun.IConn, t *bunst
 	return err
 }
 
-// each calls do with every row that a query finds, which is do's to keep.
+// each calls do with every row of a query. do may keep the row.
 func each(ctx context.Context, c bun.IConn, t *bunstore.Table, query string, args []any, do func(row []any) error) (err error) {
 	rows, err := c.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -187,7 +187,7 @@ func each(ctx context.Context, c bun.IConn, t *bunstore.Table, query string, arg
 	return rows.Err()
 }
 
-// scan brings what a driver returns into the one form of a column's kind.
+// scan converts the driver's values to the types of the columns' kinds.
 func scan(rows *sql.Rows, t *bunstore.Table, row, into []any) error {
 	if err := rows.Scan(into...); err != nil {
 		return err
@@ -209,13 +209,13 @@ func scan(rows *sql.Rows, t *bunstore.Table, row, into []any) error {
 				row[i] = string(v)
 			}
 		default:
-			return fmt.Errorf("%s.%s is a %T, which is not known here", t.Name, t.Columns[i].Name, v)
+			return fmt.Errorf("%s.%s has the unknown type %T", t.Name, t.Columns[i].Name, v)
 		}
 	}
 	return nil
 }
 
-// size is about how many bytes of memory a row takes.
+// size returns about how many bytes of memory a row takes.
 func size(row []any) int {
 	n := 16 * len(row)
 	for _, v := range row {
@@ -229,7 +229,7 @@ func size(row []any) int {
 	return n
 }
 
-// encodeKey writes the key of a row for the note of how far a copy is.
+// encodeKey encodes the key of a row for the stored mark.
 func encodeKey(t *bunstore.Table, row []any) string {
 	list := make([]string, len(t.Key))
 	for i, name := range t.Key {
@@ -244,7 +244,7 @@ func encodeKey(t *bunstore.Table, row []any) string {
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
-		panic(err) // texts always can be
+		panic(err) // texts can always be encoded
 	}
 	return string(text)
 }
@@ -255,7 +255,7 @@ func decodeKey(t *bunstore.Table, text string) (key []any, err error) {
 	}
 	var list []string
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != len(t.Key) {
-		return nil, fmt.Errorf("how far the copy is can't be read: %q", text)
+		return nil, fmt.Errorf("the progress of the copy can't be read: %q", text)
 	}
 	for i, name := range t.Key {
 		var v any = list[i]
@@ -267,7 +267,7 @@ func decodeKey(t *bunstore.Table, text string) (key []any, err error) {
 		default:
 		}
 		if err != nil {
-			return nil, fmt.Errorf("how far the copy is can't be read: %w", err)
+			return nil, fmt.Errorf("the progress of the copy can't be read: %w", err)
 		}
 		key = append(key, v)
 	}

@@ -21,7 +21,7 @@ func (j *job) state(ctx context.Context, d bunstore.Portable) (s bunstore.State,
 	return s, err
 }
 
-// locked calls do in a transaction, with the state, which nobody else changes meanwhile.
+// locked calls do in a transaction that has locked the state.
 func locked(ctx context.Context, d bunstore.Portable, do func(c bun.IConn, s bunstore.State) error) error {
 	return d.Write(ctx, func(c bun.IConn) error {
 		if _, err := c.ExecContext(ctx, "UPDATE formsvc_identity SET id = 1 WHERE id = 1"); err != nil {
@@ -41,7 +41,7 @@ func setState(ctx context.Context, d bunstore.Portable, c bun.IConn, s bunstore.
 	return err
 }
 
-// checkSchema makes sure that a database has the schema of this release.
+// checkSchema checks that a database has the schema of this release.
 func (j *job) checkSchema(ctx context.Context, d bunstore.Portable, older string) error {
 	has, knows, err := d.Versions(ctx)
 	switch {
@@ -51,15 +51,15 @@ func (j *job) checkSchema(ctx context.Context, d bunstore.Portable, older string
 		return fmt.Errorf("%w: that of %s is newer (%d) than this release knows (%d): use the release that runs on it",
 			bunstore.ErrSchemaNewer, d.Place(), has, knows)
 	case has == 0:
-		return fmt.Errorf("%w: %s has none: it is no database of formsvc, or a new one", ErrSchema, d.Place())
+		return fmt.Errorf("%w: %s has none: it is new, or not a database of formsvc", ErrSchema, d.Place())
 	case has < knows:
 		return fmt.Errorf("%w: that of %s is older (%d) than this release (%d): %s", ErrSchema, d.Place(), has, knows, older)
 	}
 	return nil
 }
 
-// begin looks at both databases, and fences the one that the data comes from, unless that
-// was done before. moved says that all was copied.
+// begin checks both databases, and fences the source unless that is done. moved says that
+// everything was copied already.
 func (j *job) begin(ctx context.Context) (moved bool, err error) {
 	if (j.FromBlobs == nil) != (j.ToBlobs == nil) {
 		return false, fmt.Errorf("transfer: one blob store is given, but not the other")
@@ -69,7 +69,7 @@ func (j *job) begin(ctx context.Context) (moved bool, err error) {
 	}
 	from, err := j.state(ctx, j.from)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, fmt.Errorf("%w: %s was never opened by this release: start it on it once", ErrSchema, j.from.Place())
+		return false, fmt.Errorf("%w: %s was never opened by this release; start this release on it once", ErrSchema, j.from.Place())
 	}
 	if err != nil {
 		return false, err
@@ -98,7 +98,8 @@ func (j *job) begin(ctx context.Context) (moved bool, err error) {
 	return false, j.fence(ctx, same)
 }
 
-// checkTarget migrates the other database, after a look at what is in it.
+// checkTarget checks that the target is empty or has a part of this copy, and migrates
+// it.
 func (j *job) checkTarget(ctx context.Context, from *bunstore.State) (to bunstore.State, err error) {
 	has, knows, err := j.to.Versions(ctx)
 	switch {
@@ -109,7 +110,7 @@ func (j *job) checkTarget(ctx context.Context, from *bunstore.State) (to bunstor
 	case has == knows:
 		to, err = j.state(ctx, j.to)
 		if errors.Is(err, sql.ErrNoRows) {
-			break // what made the schema was killed before the row: Migrate adds it
+			break // the process that created the schema was killed before it added the row: Migrate adds it
 		}
 		if err != nil {
 			return to, err
@@ -122,7 +123,7 @@ func (j *job) checkTarget(ctx context.Context, from *bunstore.State) (to bunstor
 		if to.Identity != from.Identity {
 			return to, fmt.Errorf("%w: %w", ErrNotEmpty, to.Refuse())
 		}
-		return to, nil // begun before; what is there is thrown away if it is of no use
+		return to, nil // begun before; start deletes the data if it is of no use
 	}
 	if from.State == bunstore.Moved {
 		return to, nil
@@ -136,14 +137,14 @@ func (j *job) checkTarget(ctx context.Context, from *bunstore.State) (to bunstor
 	return j.state(ctx, j.to)
 }
 
-// checkEmpty makes sure that there is no data yet, whatever version the schema has. The
-// key that secrets are sealed with may have been noted.
+// checkEmpty checks that the target has no data, whatever its schema version. The record
+// of the key that secrets are sealed with is allowed.
 func (j *job) checkEmpty(ctx context.Context, c bun.IConn, has, knows int) error {
 	if has == 0 {
 		return nil
 	}
 	for _, t := range j.to.TablesFrom(j.from.Kind()) {
-		if t.Name == "formsvc_secret_keys" || has < knows && t.Name != "formsvc_accounts" { // which is always there
+		if t.Name == "formsvc_secret_keys" || has < knows && t.Name != "formsvc_accounts" { // this table always exists
 			continue
 		}
 		var full bool
@@ -157,8 +158,8 @@ func (j *job) checkEmpty(ctx context.Context, c bun.IConn, has, knows int) error
 	return nil
 }
 
-// fence keeps everybody from writing. same says that the other database has a part of
-// this very copy.
+// fence blocks all writes to the source. same says that the target has a part of this
+// very copy.
 func (j *job) fence(ctx context.Context, same bool) error {
 	return locked(ctx, j.from, func(c bun.IConn, s bunstore.State) error {
 		switch s.State {
@@ -180,7 +181,7 @@ func (j *job) fence(ctx context.Context, same bool) error {
 	})
 }
 
-// release takes the fence away, if it is that of this copy.
+// release removes the fence, if it is that of this copy.
 func (j *job) release(ctx context.Context) error {
 	return locked(ctx, j.from, func(c bun.IConn, s bunstore.State) error {
 		if s.State == bunstore.Moved && s.Since == j.token {
@@ -197,8 +198,8 @@ func (j *job) release(ctx context.Context) error {
 	})
 }
 
-// start makes the other database the receiver of this copy, with nothing in it, unless it
-// is that already.
+// start makes the target the receiver of this copy, with no data, unless it is that
+// already.
 func (j *job) start(ctx context.Context) error {
 	from, err := j.state(ctx, j.from)
 	if err != nil {
@@ -232,7 +233,7 @@ func (j *job) start(ctx context.Context) error {
 	})
 }
 
-// finish makes of the rows a database that can be used.
+// finish makes the copied rows a usable database.
 func (j *job) finish(ctx context.Context) error {
 	var last int64
 	err := j.from.Read(ctx, func(c bun.IConn) (err error) {
@@ -245,7 +246,7 @@ func (j *job) finish(ctx context.Context) error {
 	return j.to.Write(ctx, func(c bun.IConn) error { return j.to.Finish(ctx, c, last) })
 }
 
-// leave marks the old database as moved, which nothing undoes.
+// leave marks the source as moved, which can't be undone.
 func (j *job) leave(ctx context.Context) error {
 	return locked(ctx, j.from, func(c bun.IConn, s bunstore.State) error {
 		if s.State == bunstore.Moved && s.Since == j.token {
@@ -259,11 +260,11 @@ func (j *job) leave(ctx context.Context) error {
 	})
 }
 
-// activate lets the new database be used.
+// activate makes the target usable.
 func (j *job) activate(ctx context.Context) error {
 	return locked(ctx, j.to, func(c bun.IConn, s bunstore.State) error {
 		if s.State != bunstore.Receiving || s.Since != j.token {
-			return nil // another process was faster
+			return nil // another process did it first
 		}
 		if _, err := c.ExecContext(ctx, "DROP TABLE formsvc_copy"); err != nil {
 			return err
@@ -273,7 +274,7 @@ func (j *job) activate(ctx context.Context) error {
 	})
 }
 
-// tables returns how each table is read on the one side, and on the other.
+// tables returns how each table is read from the source and from the target.
 func (j *job) tables() (from, to []bunstore.Table) {
 	from, to = j.from.TablesTo(j.to.Kind()), j.to.TablesFrom(j.from.Kind())
 	if len(from) != len(to) || !slices.EqualFunc(from, to, func(a, b bunstore.Table) bool { return a.Name == b.Name }) {

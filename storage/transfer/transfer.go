@@ -13,24 +13,24 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// The reasons why nothing is copied; ask with [errors.Is]. [formsvc.ErrMoved] is another: the
-// data was moved from there before. Their texts say what to do.
+// Reasons why nothing is copied; test for them with [errors.Is]. [formsvc.ErrMoved] is
+// another: the data was moved from the source before. Their texts say what to do.
 var (
-	// ErrSame means that both databases have the same data: they are one, or one is a
-	// copy of the other.
+	// ErrSame means that both databases have the same data: they are one database, or one
+	// is a copy of the other.
 	ErrSame = errors.New("transfer: both are the same data")
-	// ErrNotEmpty means that there is data in the database that is to get some.
+	// ErrNotEmpty means that the target has data.
 	ErrNotEmpty = errors.New("transfer: the database is not empty")
-	// ErrSchema means that a database does not have the schema of this release.
-	ErrSchema = errors.New("transfer: the schema is another")
-	// ErrDiffers means that the databases, or the files, are not the same.
+	// ErrSchema means that a database doesn't have the schema of this release.
+	ErrSchema = errors.New("transfer: the schema is not that of this release")
+	// ErrDiffers means that the databases, or the files, differ.
 	ErrDiffers = errors.New("transfer: the copy differs")
-	// ErrUnderWay means that another process copies the same.
+	// ErrUnderWay means that another process runs the same copy.
 	ErrUnderWay = errors.New("transfer: another copy is under way")
 )
 
-// A Store is a *sqlite.Store or a *postgres.Store, best opened with SkipMigrations, which
-// opens a database that must not be used, too, and changes nothing. Its keyring must have
+// A Store is a *sqlite.Store or a *postgres.Store. Open it with SkipMigrations, which
+// changes nothing and also opens a database that must not be used. Its keyring must have
 // the keys of the secrets.
 type Store interface {
 	formsvc.Store
@@ -39,25 +39,25 @@ type Store interface {
 	Portable() bunstore.Portable
 }
 
-// Progress says how far a copy is.
+// Progress is the progress of a copy.
 type Progress struct {
 	What      string // "rows", "files" (in bytes) or "checking" (rows)
 	Done, All int64
 }
 
-// Options changes what a copy does. The zero value is ready for use.
+// Options configures a copy. The zero value is ready for use.
 type Options struct {
-	// FromBlobs is where the bytes of files are, and ToBlobs where they go; both or none.
-	// Bytes that no file knows are left behind. Defaults to nil: they stay where they are.
+	// FromBlobs has the bytes of files, and ToBlobs receives them; set both or neither.
+	// Blobs of no file aren't copied. Defaults to nil: the bytes stay where they are.
 	FromBlobs, ToBlobs blobstore.Store
-	// SkipDamaged goes on when bytes of a file are missing, or not what was uploaded.
-	// Report names those files. Defaults to false: the copy fails.
+	// SkipDamaged continues if the bytes of a file are missing or not what was uploaded.
+	// Report names such files. Defaults to false: the copy fails.
 	SkipDamaged bool
 	// Progress is called now and then, from any goroutine. Defaults to nothing.
 	Progress func(Progress)
 }
 
-// A Report says what was copied, or compared.
+// A Report says what was copied or compared.
 type Report struct {
 	Tables  []Count      `json:"tables"`
 	Files   int          `json:"files"`
@@ -65,20 +65,20 @@ type Report struct {
 	Damaged []formsvc.ID `json:"damaged,omitempty"`
 }
 
-// A Count is how many rows a table has.
+// A Count is the number of rows of a table.
 type Count struct {
 	Table string `json:"table"`
 	Rows  int64  `json:"rows"`
 }
 
-// A job is one copy, or one comparison.
+// A job is a copy or a comparison.
 type job struct {
 	Options
 
 	from, to bunstore.Portable
-	keys     Store // whose keys are asked for: from
+	keys     Store // the store whose keyring is checked: from
 	target   Store
-	token    int64 // the mark of the copy on both sides
+	token    int64 // identifies the copy on both sides
 	report   Report
 }
 
@@ -93,12 +93,13 @@ func newJob(from, to Store, opts *Options) *job {
 	return j
 }
 
-// Copy moves all data from one database to another, which must be empty: afterwards the
-// first one can't be used anymore. If it was cut off, call it again with the same two.
+// Copy moves all data from one database to another, which must be empty. Afterwards the
+// source can't be used anymore. After an interruption, call it again with the same two
+// databases.
 func Copy(ctx context.Context, from, to Store, opts *Options) (Report, error) {
 	j := newJob(from, to, opts)
 	moved, err := j.begin(ctx)
-	if err = j.classify(err); err != nil && j.token != 0 { // whether the fence is there is not known
+	if err = j.classify(err); err != nil && j.token != 0 { // it is unknown whether the fence is there
 		err = j.giveUp(ctx, err)
 	}
 	if err != nil {
@@ -115,7 +116,7 @@ func Copy(ctx context.Context, from, to Store, opts *Options) (Report, error) {
 	return j.report, nil
 }
 
-// copy does all up to the mark that the old database must not be used.
+// copy does everything up to marking the source as moved.
 func (j *job) copy(ctx context.Context) error {
 	if err := j.start(ctx); err != nil {
 		return err
@@ -138,9 +139,9 @@ func (j *job) copy(ctx context.Context) error {
 	return j.leave(ctx)
 }
 
-// Cancel takes the fence of a copy that was cut off away from the database that it came
-// from, which then can be used as before. It fails with formsvc.ErrMoved when the data is in the
-// other one already, and when no copy is under way.
+// Cancel removes the fence of an interrupted copy from its source, which can then be used as
+// before. It fails with formsvc.ErrMoved if the data has moved already, and with another error
+// if no copy is under way.
 func Cancel(ctx context.Context, from Store) error {
 	j := &job{from: from.Portable(), to: from.Portable()}
 	if err := j.checkSchema(ctx, j.from, "migrate it first"); err != nil {
@@ -161,10 +162,10 @@ func Cancel(ctx context.Context, from Store) error {
 
 func (j *job) classify(err error) error { return j.to.Classify(j.from.Classify(err)) }
 
-// errLeft means that the old database is marked as moved.
+// errLeft means that the source is marked as moved.
 var errLeft = errors.New("transfer: all is copied")
 
-// giveUp makes the old database usable again, unless another process goes on copying.
+// giveUp makes the source usable again, unless another process still copies.
 func (j *job) giveUp(ctx context.Context, err error) error {
 	if errors.Is(err, ErrUnderWay) {
 		return err
@@ -182,7 +183,7 @@ func (j *job) giveUp(ctx context.Context, err error) error {
 	return fmt.Errorf("%w\n\nNothing is moved: %s is in use as before", err, j.from.Place())
 }
 
-// missing fails when the keyring lacks a key that secrets need.
+// missing fails if the keyring lacks a key that secrets need.
 func (j *job) missing(ctx context.Context) error {
 	ids, err := j.keys.MissingKeys(ctx)
 	if err == nil && len(ids) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A store is one of either database.
+// A store is a store on either database.
 type store interface {
 	transfer.Store
 	delivery.Queue
@@ -23,7 +23,7 @@ type store interface {
 	Close() error
 }
 
-// A database is a place that is opened now and then.
+// A database is a database that tests open and close.
 type database struct {
 	kind, dsn string
 }
@@ -48,7 +48,7 @@ func ring(t testing.TB) *keyring.Keyring {
 	return k
 }
 
-// try opens the database, as it is or as a server does.
+// try opens the database, either unchanged or as a server does.
 func (d database) try(ctx context.Context, k *keyring.Keyring, asIs bool) (store, error) {
 	if d.kind == "sqlite" {
 		s, err := sqlite.Open(ctx, d.dsn, &sqlite.Options{Keyring: k, SkipMigrations: asIs})
@@ -72,7 +72,7 @@ func (d database) open(t testing.TB, asIs bool) store {
 	return s
 }
 
-// db is for looking at it, and for changing what no store changes.
+// db returns a connection for reading the database, and for changes that no store makes.
 func (d database) db(t testing.TB) *sql.DB {
 	t.Helper()
 	driver, dsn := "pgx", d.dsn
@@ -116,7 +116,7 @@ func moved(t testing.TB, from, to database, opts *transfer.Options) (transfer.Re
 	return report, err
 }
 
-// kinds are the pairs of databases that data moves between.
+// kinds are the pairs of databases that data is moved between.
 var kinds = [][2]string{{"sqlite", "postgres"}, {"postgres", "sqlite"}, {"sqlite", "sqlite"}, {"postgres", "postgres"}}
 
 func eachPair(t *testing.T, do func(t *testing.T, from, to database)) {

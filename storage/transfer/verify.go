@@ -15,9 +15,9 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// Verify compares all rows of two databases, and with both blob stores all bytes of the
-// files. It changes nothing. It fails with [ErrDiffers], naming the tables; so it does when the
-// databases are in use meanwhile, or were since the copy.
+// Verify compares all rows of two databases and, if both blob stores are set, all bytes of the
+// files. It changes nothing. It fails with [ErrDiffers], naming the tables. It also does so if
+// the databases are in use, or were after the copy.
 func Verify(ctx context.Context, from, to Store, opts *Options) (Report, error) {
 	j := newJob(from, to, opts)
 	err := j.verify(ctx)
@@ -33,10 +33,10 @@ func (j *job) verify(ctx context.Context) error {
 	return errors.Join(j.compare(ctx), j.compareFiles(ctx))
 }
 
-// A sum is of the rows of a table, whatever their order.
+// A sum is a checksum of the rows of a table, in any order.
 type sum struct {
 	rows int64
-	hash [4]uint64 // the sum of the SHA-256 of all rows, as numbers
+	hash [4]uint64 // the sum of the SHA-256 of all rows, as four numbers
 }
 
 func (s *sum) add(row []any, buf []byte) []byte {
@@ -50,14 +50,14 @@ func (s *sum) add(row []any, buf []byte) []byte {
 	return buf
 }
 
-// appendRow appends the values of a row so that no two rows have the same bytes.
+// appendRow appends the values of a row. Different rows give different bytes.
 func appendRow(b []byte, row []any) []byte {
 	for _, v := range row {
 		switch v := v.(type) {
 		case nil:
 			b = append(b, 'n')
 		case int64:
-			b = binary.BigEndian.AppendUint64(append(b, 'i'), uint64(v)) //nolint:gosec // its bits
+			b = binary.BigEndian.AppendUint64(append(b, 'i'), uint64(v)) //nolint:gosec // keeps all 64 bits
 		case string:
 			b = append(binary.BigEndian.AppendUint64(append(b, 's'), uint64(len(v))), v...)
 		case []byte:
@@ -67,7 +67,7 @@ func appendRow(b []byte, row []any) []byte {
 	return b
 }
 
-// compare reads all rows of both databases, both at once, and looks at what is counted.
+// compare reads all rows of both databases concurrently, and checks the counters.
 func (j *job) compare(ctx context.Context) error {
 	from, to := j.tables()
 	all, err := count(ctx, j.from, from)
@@ -142,7 +142,7 @@ func sumAll(ctx context.Context, d bunstore.Portable, tables []bunstore.Table, t
 	return sums, err
 }
 
-// miscounted compares what is counted in the new database with its responses.
+// miscounted compares the counters in the new database with its responses.
 func (j *job) miscounted(ctx context.Context) (bad []string, err error) {
 	err = j.to.Read(ctx, func(c bun.IConn) error {
 		for _, q := range []struct{ table, by, where string }{

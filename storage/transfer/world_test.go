@@ -16,17 +16,17 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A world is what clients know of a service.
+// A world is what the clients of a service know.
 type world struct {
 	account, campaign formsvc.ID
 	key               string
-	positions         []formsvc.EventPosition // the first one, and those after each event
+	positions         []formsvc.EventPosition // the start, and the position after each event
 	events            []formsvc.ID
 }
 
 const nasty = "tab\tline\nback\\slash \\N 'quote' \"x\" €😀\r\v\f\b"
 
-// newWorld makes an account that uses the service.
+// newWorld creates an account that uses the service.
 func newWorld(t testing.TB, d database) *world {
 	t.Helper()
 	ctx, w := t.Context(), new(world)
@@ -57,7 +57,7 @@ func (w *world) with(t testing.TB, d database, do func(svc *formsvc.Service)) {
 	must(t, s.Close())
 }
 
-// respond makes responses, and completes every third of them.
+// respond creates responses, and completes every third of them.
 func (w *world) respond(t testing.TB, d database, n int) {
 	t.Helper()
 	w.with(t, d, func(svc *formsvc.Service) {
@@ -76,7 +76,7 @@ func (w *world) respond(t testing.TB, d database, n int) {
 	})
 }
 
-// follow reads the feed to its end, one event after the other, and remembers where each is.
+// follow reads the feed to its end one event at a time, and records each position.
 func (w *world) follow(t testing.TB, d database) {
 	t.Helper()
 	w.positions, w.events = []formsvc.EventPosition{{}}, nil
@@ -92,7 +92,7 @@ func (w *world) follow(t testing.TB, d database) {
 	})
 }
 
-// page waits for transactions of other tests, before which the feed of Postgres stops.
+// page retries while transactions of other tests hold up the feed of Postgres.
 func (w *world) page(t testing.TB, svc *formsvc.Service, after formsvc.EventPosition, limit int) formsvc.EventPage {
 	t.Helper()
 	for {
@@ -109,7 +109,7 @@ func (w *world) page(t testing.TB, svc *formsvc.Service, after formsvc.EventPosi
 	}
 }
 
-// checkFeed makes sure that who had read up to any place goes on at it.
+// checkFeed checks that a reader can continue from any position.
 func (w *world) checkFeed(t testing.TB, d database, positions []formsvc.EventPosition, events []formsvc.ID) {
 	t.Helper()
 	w.with(t, d, func(svc *formsvc.Service) {
@@ -128,7 +128,8 @@ func (w *world) checkFeed(t testing.TB, d database, positions []formsvc.EventPos
 	})
 }
 
-// scatter adds rows of any values to every table, some of them NULL where that is allowed.
+// scatter adds rows with arbitrary values to every table, including NULL where it is
+// allowed.
 func scatter(t testing.TB, d database, n int) {
 	t.Helper()
 	s := d.open(t, false)
@@ -140,7 +141,7 @@ func scatter(t testing.TB, d database, n int) {
 	}
 	var accounts []any
 	for _, table := range bunstore.Tables() {
-		if table.Name == "formsvc_secret_keys" { // a copy asks for each of them
+		if table.Name == "formsvc_secret_keys" { // a copy needs a key for each row of it
 			continue
 		}
 		rows := make([][]any, n)
@@ -198,7 +199,7 @@ func value(random *rand.Rand, table string, c *bunstore.Column, i int) any {
 	return random.Int64() - 1<<62
 }
 
-// compared fails unless both databases have the same rows, with counts that are right.
+// compared fails unless both databases have the same rows and correct counters.
 func compared(t testing.TB, from, to database) {
 	t.Helper()
 	a, b := from.open(t, true), to.open(t, true)

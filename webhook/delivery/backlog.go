@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// A backlog holds jobs whose outcomes were not recorded at the first try.
+// A backlog holds jobs whose outcomes could not be recorded at the first try.
 //
-// The error of a batch may come from a queue that is down or from one outcome
-// that the queue cannot take. So they are tried with ever longer pauses, and in
-// ever smaller batches, which finds that one. New outcomes are not mixed with
-// them and do not wait for them.
+// The error of a batch may come from a queue that is down or from one outcome that the queue
+// refuses. So jobs are retried with increasing pauses and in decreasing batches, which isolates
+// that outcome. New outcomes are not mixed with them and don't wait for them.
 type backlog struct {
 	jobs  []*job
 	size  int       // of the next batch
@@ -19,21 +18,21 @@ type backlog struct {
 	pause backoff
 }
 
-// join adds a batch that failed for the first time. It goes first.
+// join adds a batch that failed for the first time, before the others.
 func (b *backlog) join(batch []*job, alive bool) {
 	b.jobs = slices.Concat(batch, b.jobs)
 	b.postpone(len(batch), alive)
 }
 
-// rejoin puts a batch back that failed again, behind the others.
+// rejoin adds a batch that failed again, after the others.
 func (b *backlog) rejoin(batch []*job, alive bool) {
 	b.jobs = append(b.jobs, batch...)
 	b.postpone(len(batch), alive)
 }
 
-// postpone sets size and time of the next batch after one failed. alive tells
-// that the queue did something else since the last failure: then the outcomes
-// are to blame, and the neighbours of the bad one should not wait for long.
+// postpone sets size and time of the next batch after a failure. alive says that the queue has
+// worked since the last failure: then an outcome is the cause, and the others in its batch should
+// not wait for long.
 func (b *backlog) postpone(failed int, alive bool) {
 	if alive {
 		b.pause.reset()
@@ -42,13 +41,13 @@ func (b *backlog) postpone(failed int, alive bool) {
 	b.at = time.Now().Add(b.pause.next())
 }
 
-// progress tells that a batch was recorded: the next one need not wait.
+// progress notes that a batch was recorded, so the next one needn't wait.
 func (b *backlog) progress() {
 	b.size = min(2*b.size, maxBatch)
 	b.pause.reset()
 }
 
-// due returns the next batch when its time has come, or when ctx has ended.
+// due returns the next batch if it is due, or if ctx has ended.
 func (b *backlog) due(ctx context.Context) []*job {
 	if len(b.jobs) == 0 || ctx.Err() == nil && time.Now().Before(b.at) {
 		return nil
@@ -59,7 +58,7 @@ func (b *backlog) due(ctx context.Context) []*job {
 	return batch
 }
 
-// wait returns when a batch is due, or when there is something in more.
+// wait waits until a batch is due, or until more has a value.
 func (b *backlog) wait(ctx context.Context, more <-chan struct{}) {
 	if len(b.jobs) == 0 {
 		<-more

@@ -12,10 +12,9 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// TestABacklogOfOneEndpointNeverWaitsForThePoll has requests end while the next
-// claim is under way: the engine must notice the room that they leave, also
-// when it found the endpoint's room used up a moment before.
-func TestABacklogOfOneEndpointNeverWaitsForThePoll(t *testing.T) {
+// TestBacklogOfOneEndpointNeverWaitsForThePoll ends requests while the next claim is under way. The
+// engine must notice the free room, even if the endpoint had none a moment before.
+func TestBacklogOfOneEndpointNeverWaitsForThePoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1_000
 		q := newQueue()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The pauses after failed calls of the queue. The longest is also how long it
-// takes at most to notice that the queue is back.
+// The pauses after failed calls of the queue. The longest one is also the longest time until a
+// recovered queue is noticed.
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
@@ -17,8 +17,8 @@ const (
 // ready.
 type backoff struct{ last time.Duration }
 
-// next returns the next pause. A random half of it keeps processes that lost
-// the same store from coming back to it at the same time.
+// next returns the next pause. Half of it is random, so that processes don't all retry a recovered
+// store at the same time.
 func (b *backoff) next() time.Duration {
 	b.last = min(max(2*b.last, firstPause), maxPause)
 	half := b.last / 2
@@ -27,7 +27,7 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.last = 0 }
 
-// sleep returns after d, or when ctx ends, and reports whether ctx goes on.
+// sleep waits for d or the end of ctx, and reports whether ctx is still active.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A hose is a queue of n deliveries to the given endpoints that costs nothing.
+// A hose is a queue without cost of n deliveries to the given endpoints.
 type hose struct {
 	endpoints []delivery.Endpoint
 	payload   []byte
@@ -88,9 +88,9 @@ func (h *hose) Wait(ctx context.Context, _ time.Duration) error {
 	return ctx.Err()
 }
 
-// BenchmarkEngine drains b.N deliveries of 800 bytes over keep-alive
-// connections. The receiver shares the processor with the engine. "transport"
-// is the same requests without an engine, for comparison in the same run.
+// BenchmarkEngine drains b.N deliveries of 800 bytes over keep-alive connections. The receiver
+// shares the processor with the engine. "transport" sends the same requests without an engine, for
+// comparison in the same run.
 func BenchmarkEngine(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -12,8 +12,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// The deliveries of an endpoint that cannot be sent to wait and lose nothing.
-func TestBlockedEndpoint(t *testing.T) {
+// The deliveries of an endpoint with an Err wait without losing attempts.
+func TestBlockedEndpointLosesNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		q, m := newQueue(), newFigures()
@@ -50,8 +50,8 @@ func TestBlockedEndpoint(t *testing.T) {
 	})
 }
 
-// The end of a run takes its part out of the figures.
-func TestBlockedEndpointsAtTheEnd(t *testing.T) {
+// The end of a run subtracts its part from the metrics.
+func TestBlockedMetricIsResetAtTheEnd(t *testing.T) {
 	q, m := newQueue(), newFigures()
 	e := endpoint("a")
 	e.Err = errors.New("no key")

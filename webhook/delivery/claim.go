@@ -9,21 +9,20 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
-// readyTTL is how long the endpoints that were ready are taken for those that are,
-// while there is more to do than room for it. Asking the queue each time a
-// request ends would cost more than claiming.
+// readyTTL is how long the list of ready endpoints is reused while there is more work than room.
+// Asking the queue after each request would cost more than claiming.
 const readyTTL = 5 * time.Millisecond
 
-// Where at least lingerFrom deliveries come with a claim, the next one lingers, so
-// that it brings several, too: claims and outcomes of a few each would cost the
-// queue more than the deliveries. Those that come one by one are claimed at once.
+// After a claim of at least lingerFrom deliveries, the next claim is delayed so that it gets
+// several, too: many small claims and outcomes would cost the queue more than the deliveries.
+// Single deliveries are claimed at once.
 const (
 	linger     = 5 * time.Millisecond
 	lingerFrom = 4
 )
 
-// step claims once, after asking what is ready if need be, and reports whether
-// to claim again at once.
+// step claims once, after refreshing the ready endpoints if necessary, and reports whether to claim
+// again at once.
 func (r *run) step(ctx context.Context) (more bool, err error) {
 	if r.queues == nil || time.Since(r.refreshedAt) >= readyTTL {
 		if err := r.refresh(ctx); err != nil || ctx.Err() != nil {
@@ -41,7 +40,7 @@ func (r *run) step(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// refresh asks the queue what is ready.
+// refresh asks the queue for the ready endpoints.
 func (r *run) refresh(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, r.storeTimeout)
 	defer cancel()
@@ -65,10 +64,10 @@ func (r *run) refresh(ctx context.Context) error {
 	return nil
 }
 
-// claim leases what was planned and starts its way.
+// claim leases the planned deliveries and starts to send them.
 //
-// The call uses the run's context and not ctx: a claim that was cut off may
-// still have been made, and would rest until its lease ends.
+// The call uses the run's context, not ctx: a canceled claim may still have committed, and its
+// deliveries would wait until the lease ends.
 func (r *run) claim(ctx context.Context, shares []Share) error {
 	now := r.opts.Now()
 	r.claimedAt = time.Now()
@@ -96,16 +95,16 @@ func (r *run) claim(ctx context.Context, shares []Share) error {
 		}
 	}
 	if len(jobs) > 0 {
-		// The next claim need not wait for the payloads of this one.
+		// The next claim needn't wait for the payloads of this one.
 		r.sends.Go(func() { r.dispatch(ctx, jobs) })
 	}
 	return nil
 }
 
-// wait returns when another claim may bring something.
+// wait waits until another claim may get deliveries.
 func (r *run) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return nil // and perhaps there are no queues
+		return nil // r.queues may be nil
 	}
 	var some, soon bool
 	r.monitor.read(func(s *schedule.Scheduler) { some, soon = s.Remaining(r.queues) })
@@ -116,15 +115,14 @@ func (r *run) wait(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		case soon && !fruitless:
-			// Room comes sooner than anything else.
+			// Most likely, room becomes free first.
 			sleep(ctx, readyTTL)
 			return nil
 		case some && fruitless && !sleep(ctx, readyTTL):
-			// Without that pause, events for an endpoint that has no room would
-			// have the queue asked without end.
+			// Without this pause, events for an endpoint without room would cause endless queries.
 			return nil
 		}
-		r.queues = nil // Wait may swallow the news of what arrives meanwhile
+		r.queues = nil // Wait may consume the signal for new deliveries
 		err := r.queue.Wait(ctx, r.opts.PollInterval)
 		if ctx.Err() != nil {
 			return nil
@@ -136,16 +134,16 @@ func (r *run) wait(ctx context.Context) error {
 	})
 }
 
-// blocked is what is known of endpoints with an Err: when each was warned of.
+// blocked has the endpoints with an Err, and when each was last logged.
 type blocked struct {
 	count  int
 	warned map[string]time.Time
 }
 
-// warnAgain is the time between two warnings of the same endpoint.
+// warnAgain is the time between two warnings about the same endpoint.
 const warnAgain = time.Minute
 
-// checkBlocked warns of the endpoints that cannot be sent to, and counts them.
+// checkBlocked logs and counts the endpoints with an Err.
 func (r *run) checkBlocked(ctx context.Context, ready []Endpoint) {
 	b, now, count := &r.blocked, time.Now(), 0
 	for i := range ready {

@@ -15,16 +15,16 @@ import (
 // The classes of failures, in [Attempt.Error] and [Failure.Error]. More may be
 // added.
 const (
-	ClassTimeout   = "timeout"         // the exchange, or a step of it, took too long
-	ClassDNS       = "dns"             // the host's name was not resolved
+	ClassTimeout   = "timeout"         // the exchange or one of its steps took too long
+	ClassDNS       = "dns"             // the host name could not be resolved
 	ClassConnect   = "connect"         // no connection: refused or unreachable
 	ClassTLS       = "tls"             // no trusted TLS connection
 	ClassRefused   = "refused_address" // [Options.Control] did not allow the address
-	ClassReset     = "reset"           // the connection broke before the answer ended
-	ClassTransport = "transport"       // anything else, such as an answer that is not HTTP
-	ClassStatus    = "status"          // the answer is neither 2xx nor a redirect
-	ClassRedirect  = "redirect"        // the answer is 3xx
-	ClassCanceled  = "canceled"        // cut off by a shutdown; not recorded
+	ClassReset     = "reset"           // the connection broke before the response ended
+	ClassTransport = "transport"       // anything else, such as a response that isn't HTTP
+	ClassStatus    = "status"          // the status is neither 2xx nor 3xx
+	ClassRedirect  = "redirect"        // the status is 3xx
+	ClassCanceled  = "canceled"        // canceled by a shutdown; not recorded
 	ClassURL       = "url"             // not sent: the URL is not absolute http or https, or has a user name
 	ClassSecret    = "secret"          // not sent: there is no secret to sign with
 	ClassPayload   = "payload"         // not sent: the queue has no payload for the event
@@ -37,11 +37,11 @@ var (
 	errPayload = errors.New("delivery: no payload")
 )
 
-// classify returns the class of an attempt that ended with status, or with err
-// before the answer did, or "" for a success. ctx is the attempt's.
+// classify returns the class of an attempt that ended with status, or with err before the end of
+// the response; "" means success. ctx is the attempt's.
 //
-// The order matters: an error has several classes when, say, the deadline ends
-// a name resolution.
+// The order matters: an error may have several classes, for example if the deadline ends a name
+// resolution.
 func classify(ctx context.Context, status int, err error) string {
 	switch {
 	case err == nil:
@@ -119,8 +119,8 @@ func isTLS(err error) bool {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true
 	}
-	// crypto/tls sends and receives alerts as errors of these operations, whose
-	// type is not exported, and returns its other errors without any type.
+	// crypto/tls reports alerts as errors of these operations, whose type isn't exported, and
+	// returns its other errors without a type.
 	if e, ok := errors.AsType[*net.OpError](err); ok && (e.Op == "remote error" || e.Op == "local error") {
 		return true
 	}

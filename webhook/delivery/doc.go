@@ -1,13 +1,12 @@
-// Package delivery sends signed webhook requests: it takes deliveries that are
-// due from a [Queue], sends them, and records what came of them.
+// Package delivery sends signed webhook requests: it claims due deliveries from a [Queue], sends
+// them, and records their outcomes.
 //
 //	engine, err := delivery.New(queue, &delivery.Options{OnFailure: notify})
 //	// handle err
 //	err = engine.Run(ctx) // until ctx ends
 //
-// The stores of this module are queues. The package needs nothing else of the
-// module but the signature and the policy for addresses, so it delivers for any
-// other queue as well.
+// The stores of this module are queues. The package depends only on the signature and the address
+// policy of this module, so it works with any other queue as well.
 //
 // # What a receiver gets
 //
@@ -22,46 +21,43 @@
 //   - webhook-id: the event's identifier, the same on every attempt
 //   - webhook-timestamp: when the attempt was made, in seconds since 1970
 //   - webhook-signature: see [github.com/formsvc/toolkit/webhook.SignStandard]
-//   - Idempotency-Key: the delivery's identifier again
+//   - Idempotency-Key: the delivery's identifier, too
 //   - User-Agent: see [Options.UserAgent]
-//   - traceparent and tracestate, if [Options.Tracer] sets them; no signature covers them
+//   - traceparent and tracestate, if [Options.Tracer] sets them; they aren't signed
 //
-// and those of [Endpoint.Headers] that are not the engine's, do not say how the
-// message is framed or coded, and do not belong to the connection. While an
-// endpoint has a previous secret, x-service-signature is made with that one, and
-// webhook-signature has one signature of each, the newer first.
+// and those of [Endpoint.Headers], except headers that the engine sets, that describe the message's
+// framing or coding, or that belong to the connection. While an endpoint has a previous secret,
+// x-service-signature is signed with that one, and webhook-signature has a signature of each, the
+// newer first.
 //
-// An attempt succeeds when the receiver answers 2xx, and ends its answer or
-// exceeds [Options.MaxAnswer], within [Options.Timeout] for the whole exchange.
-// Everything else is a failure, a redirect too: none is followed, since it would
-// carry a signed payload to an address that nobody checked. After a failure it
-// is tried again after each of [Options.Retries], and after the last failure
-// [Options.OnFailure] is called. A [Replay] has one attempt and no notice.
+// An attempt succeeds if the receiver replies with 2xx, and the body ends or exceeds
+// [Options.MaxAnswer], within [Options.Timeout] for the whole exchange. Everything else is a
+// failure. Redirects are failures, too: following one would send a signed payload to an unchecked
+// address. A failed delivery is retried after the delays of [Options.Retries]; after the last
+// failure [Options.OnFailure] is called. A [Replay] has one attempt and no notice.
 //
 // # What the engine promises
 //
-// At least once: a delivery is done when the queue has recorded that it is. A
-// crash, a lost lease or an unreachable queue lead to repetition, never to loss.
-// Receivers tell repetitions by the event's identifier. No order is promised.
+// At least once: a delivery is done when the queue has recorded that. A crash, a lost lease or an
+// unreachable queue leads to duplicates, never to loss. Receivers detect duplicates by the event's
+// identifier. Deliveries may arrive in any order.
 //
-// Fencing: an outcome counts only as long as the claim does. A process that was
-// suspended for longer than its lease changes nothing for its successor.
+// Fencing: an outcome is recorded only if no other process has claimed the delivery since. So a
+// process that was suspended for longer than its lease can't overwrite its successor's outcome.
 //
-// Counting: an attempt counts when its result is known. Requests that a shutdown
-// cut off, and claims that were never sent, use up no retry.
+// Counting: an attempt counts when its result is known. Requests that a shutdown canceled, and
+// claims that were never sent, use no retry.
 //
-// Notices: of a delivery that failed for the last time, OnFailure is told at
-// least once, whatever dies in between.
+// Notices: OnFailure is called at least once for each permanently failed delivery, even if
+// processes die.
 //
-// Memory: payloads take at most [Options.MaxBytes]. A delivery in flight takes
-// the first 4 KiB of an answer, and less than 300 KiB while the headers of an
-// answer come that are as bad as they may be. A slot is free again only when the
-// queue accepted the outcome or the lease ended, so a queue that is down stops
-// the sending and does not fill the memory.
+// Memory: payloads take at most [Options.MaxBytes]. A delivery in flight keeps the first 4 KiB of a
+// response, and takes less than 300 KiB while the largest possible response headers arrive. A slot
+// is freed only after the queue accepted the outcome or the lease ended. So if the queue is down,
+// sending stops and memory doesn't fill up.
 //
-// Discretion: neither secrets nor payloads, nor the path and query of an URL,
-// are logged or part of an error.
+// Confidentiality: secrets, payloads, and the path and query of URLs are never logged or part of an
+// error.
 //
-// Isolation: a receiver that is slow, dead or hostile does not hurt those that work.
-// [Engine] says what keeps them apart.
+// Isolation: slow, dead or hostile receivers don't affect the others. [Engine] describes how.
 package delivery

@@ -11,59 +11,55 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
-// An Engine delivers what is due in a [Queue]. Make it with [New]. It is safe
-// for concurrent use, and any number of engines, in one process or in many, may
-// share a queue. Each call of Run or RunOnce has a scheduler of its own, which
-// learns by itself which endpoints work.
+// An Engine sends the due deliveries of a [Queue]. Create it with [New]. It is safe for concurrent
+// use, and any number of engines, in one process or in many, may share a queue. Each call of Run or
+// RunOnce has its own scheduler, which learns which endpoints work.
 //
 // # Isolation
 //
-// A receiver that is slow, dead or hostile does not hurt those that work. What
-// keeps them apart:
+// Slow, dead or hostile receivers don't affect the others, because of these mechanisms:
 //
-//   - Two bulkheads. A request that takes longer than [Options.SlowAfter] moves from
-//     the fast to the slow one. Until its endpoint answers within SlowAfter again,
-//     it gets room in the slow bulkhead only.
-//   - A concurrency window for each endpoint. It begins with one, grows by one with
-//     each success up to [Options.PerEndpoint], and is one again after a failure
-//     without an answer. An answer with another status than 2xx leaves it as it is.
-//   - A circuit breaker for each endpoint. After a failure without an answer, nothing
-//     is sent to it until the requests in flight have ended, and then one probe at a
-//     time until one succeeds. Probes, and new endpoints are probed too, have at most
-//     half of each bulkhead and of the memory together.
-//   - No endpoint may have more slots of a bulkhead than it leaves free, nor more
-//     than a small part of the memory. So others find room even when many that
-//     worked so far begin to hang at once: it is gone only when as many hang as there
-//     are slots, and for longer than SlowAfter only when they fill the slow bulkhead.
-//   - Deficit round robin. Room goes to the account that has least in flight in the
-//     bulkhead, and within it to such an endpoint; equals take turns.
+//   - Two bulkheads. A request that takes longer than [Options.SlowAfter] moves from the fast to
+//     the slow one. Until its endpoint responds within SlowAfter again, it gets room in the slow
+//     bulkhead only.
+//   - A concurrency window for each endpoint. It begins with one, grows by one with each success up
+//     to [Options.PerEndpoint], and is one again after a failure without a response. A response
+//     with a status other than 2xx doesn't change it.
+//   - A circuit breaker for each endpoint. After a failure without a response, nothing is sent to
+//     the endpoint until the requests in flight have ended. Then one probe is sent at a time until
+//     one succeeds. New endpoints are probed, too. All probes together have at most half of each
+//     bulkhead and of the memory.
+//   - A limit for each endpoint: it never has more slots of a bulkhead than are left free, nor more
+//     than a small part of the memory. So others find room even if many working endpoints begin to
+//     hang at once. The room is used up only if as many endpoints hang as there are slots, and for
+//     longer than SlowAfter only if they fill the slow bulkhead.
+//   - Deficit round robin. Room goes to the account with the fewest deliveries in flight in the
+//     bulkhead, and within it to the endpoint with the fewest; equals take turns.
 //
-// For each endpoint, first attempts go before retries and these before replays,
-// except that every fourth claim takes them the other way round, so that nothing
-// waits for ever. For one that works and answers fast, deliveries are prefetched,
-// some 50 ms before their requests have room and at most Concurrency in all. They go
-// back to the queue when it fails or becomes slow, and when the context ends.
+// For each endpoint, first attempts go before retries, and retries before replays. Every fourth
+// claim reverses that order, so that nothing waits forever. For a working, fast endpoint,
+// deliveries are prefetched about 50 ms before there is room to send them, at most Concurrency in
+// all. They return to the queue if the endpoint fails or becomes slow, and when the context ends.
 //
-// What a run learns is not stored. So there is one wait that nothing spares: new
-// endpoints share their half with all others that do not work, and after a start
-// beside hundreds that hang, the first request of one can wait for several times
-// [Options.Timeout]. A larger SlowConcurrency makes that shorter.
+// What a run learns isn't stored. New endpoints share their half of the room with all endpoints
+// that don't work. If hundreds hang at a start, the first request of a working one can wait for
+// several times [Options.Timeout]. A larger SlowConcurrency shortens that wait.
 //
 // # Clocks
 //
-// Times in the queue are those of [Options.Now]. Processes that share a queue
-// must agree on the time to within [Options.Lease] less [Options.Timeout]; if
-// they do not, deliveries are repeated more often, but none is lost.
+// Times in the queue come from [Options.Now]. The clocks of processes that share a queue must not
+// differ by more than [Options.Lease] minus [Options.Timeout]; if they do, more deliveries are
+// duplicated, but none is lost.
 type Engine struct {
 	queue        Queue
 	opts         Options // filled in
 	transport    http.RoundTripper
-	own          *http.Transport // nil when the transport was given
+	own          *http.Transport // nil if Options.Transport is set
 	storeTimeout time.Duration   // for one call of the queue
 }
 
-// New returns an engine that delivers from q. It starts nothing. It fails when
-// q is nil or an option is out of range.
+// New returns an engine that delivers from q. It doesn't start it: call Run. It fails if q is nil
+// or an option is out of range.
 func New(q Queue, opts *Options) (*Engine, error) {
 	if q == nil {
 		return nil, errors.New("delivery: no queue")
@@ -82,17 +78,15 @@ func New(q Queue, opts *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Run delivers until ctx ends, and then returns nil: that is the normal end.
-// Errors of the queue are logged and never end it; it tries again after a pause
-// of at most 5 seconds.
+// Run delivers until ctx ends, and then returns nil. It logs errors of the queue and retries after
+// a pause of at most 5 seconds; they never end it.
 //
-// When ctx ends, nothing more is claimed and no further notice is given. Requests
-// in flight may go on for [Options.DrainTimeout], then they are cut off and go
-// back to the queue. What came of them is recorded within another 10 seconds,
-// and that is also how long a call of [Options.OnFailure] may take then; what the
-// queue does not take by the end of it is given up and delivered again after its
-// lease. No goroutine of the engine survives Run, provided that queue, transport
-// and OnFailure heed their contexts.
+// When ctx ends, Run claims nothing more and gives no further notices. Requests in flight may
+// continue for [Options.DrainTimeout]; then they are canceled and return to the queue. Outcomes are
+// recorded within another 10 seconds, which is also the time limit for running calls of
+// [Options.OnFailure]. Deliveries whose outcome the queue hasn't accepted by then are sent again
+// after their lease. No goroutine of the engine survives Run, provided that queue, transport and
+// OnFailure respect their contexts.
 func (e *Engine) Run(ctx context.Context) error {
 	r := e.start(ctx)
 	defer r.stop()
@@ -129,15 +123,14 @@ func (r *run) rest(ctx context.Context, b *backoff, err error) {
 	sleep(ctx, pause)
 }
 
-// RunOnce delivers what is due until nothing more is, gives the notices that are
-// due, and returns how many attempts were recorded, successful or not. It is for
-// tests and for programs that are started on a schedule. Retries that are due
-// later stay in the queue.
+// RunOnce sends deliveries until nothing more is due, gives the notices that are due, and returns
+// the number of recorded attempts, successful or not. It is for tests and for programs that are
+// started on a schedule. Retries that are due later stay in the queue.
 //
-// It fails, after the requests in flight are done, with the first error of the
-// queue other than of Finish; with the error of ctx if that ends first, draining
-// like [Engine.Run]; and when an outcome was not recorded while its lease lasted,
-// or within 10 seconds after either of the other errors.
+// It fails with the first error of the queue, except of Finish, after the requests in flight are
+// done. If ctx ends first, it drains like [Engine.Run] and fails with the error of ctx. It also
+// fails if an outcome could not be recorded during its lease, or within 10 seconds after one of the
+// other errors.
 func (e *Engine) RunOnce(ctx context.Context) (attempts int, err error) {
 	r := e.start(ctx)
 	r.monitor.wakeIdle = true
@@ -157,7 +150,7 @@ func (r *run) once(ctx context.Context) error {
 		idle, before := false, r.claimed
 		r.monitor.read(func(s *schedule.Scheduler) { idle = s.IsIdle() })
 		if idle {
-			r.queues = nil // nothing is ready only if the queue says so now
+			r.queues = nil // ask the queue again before concluding that nothing is ready
 		}
 		for more := true; more; {
 			err := r.loadFailure()

@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/egress"
 )
 
-// A receiver that is down for a moment, and one that never answers well. The
-// queue of the example lives in memory; a program uses one of the stores.
+// Deliver to a receiver that is down for a moment, and to one that always fails. The queue of the
+// example is in memory; a program uses one of the stores.
 func Example() {
 	verifier, _ := webhook.NewVerifier([]string{"the webhook's secret"}, nil)
 	down := true

@@ -1,4 +1,4 @@
 package delivery
 
-// NewTransport makes the transport of an engine with these options.
+// NewTransport returns the transport of an engine with these options.
 var NewTransport = newTransport

@@ -13,8 +13,8 @@ import (
 // maxBatch is how many outcomes are recorded by one call.
 const maxBatch = 256
 
-// Results are jobs whose outcomes are to be recorded. They need no limit: each of
-// them holds a slot.
+// results are jobs whose outcomes must be recorded. They need no limit, since each of them holds a
+// slot.
 type results struct {
 	mu      sync.Mutex
 	waiting []*job
@@ -29,7 +29,7 @@ func (b *results) put(jobs ...*job) {
 	b.signal()
 }
 
-// close makes take return false once there are none.
+// close makes take report that no more jobs will be put.
 func (b *results) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -44,19 +44,18 @@ func (b *results) signal() {
 	}
 }
 
-// take returns what is there, at most n, and whether they are closed.
+// take returns up to n jobs, and whether the results are closed.
 func (b *results) take(n int) (batch []*job, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n = min(n, len(b.waiting))
 	batch = b.waiting[:n:n]
-	b.waiting = slices.Clone(b.waiting[n:]) // keeps nothing of batch alive
+	b.waiting = slices.Clone(b.waiting[n:]) // doesn't keep batch alive
 	return batch, b.closed
 }
 
-// record records outcomes until the results are closed and all are settled. What
-// gathers during one call makes the next batch, so that a lone outcome never
-// waits for others.
+// record records outcomes until the results are closed and all are settled. Outcomes that arrive
+// during one call form the next batch, so a single outcome never waits for others.
 func (r *run) record() {
 	late := backlog{size: maxBatch}
 	for {
@@ -82,7 +81,7 @@ func (r *run) record() {
 	}
 }
 
-// failed gives up what cannot be tried again, and logs.
+// failed drops outcomes that can't be retried, and logs.
 func (r *run) failed(late *backlog, outcomes int, err error) {
 	late.jobs = r.keep(late.jobs)
 	r.log(r.work, slog.LevelError, "webhook outcomes not recorded", slog.Any("error", err), slog.Int("outcomes", outcomes))
@@ -115,7 +114,7 @@ func (r *run) finish(batch []*job) error {
 	return nil
 }
 
-// settle does what follows from an outcome that was recorded.
+// settle applies the effects of a recorded outcome.
 func (r *run) settle(j *job) {
 	if j.outcome.Result != Released {
 		r.recorded.Add(1)
@@ -126,9 +125,8 @@ func (r *run) settle(j *job) {
 	r.free(j)
 }
 
-// keep returns those of jobs that are to be tried again, and gives up the
-// others: those whose lease ended, or all if the time for the shutdown is over.
-// The queue will give those to somebody else.
+// keep returns the jobs to retry, and drops the others: those whose lease ended, or all of them at
+// the end of the shutdown. The queue leases the dropped ones again.
 func (r *run) keep(jobs []*job) []*job {
 	var kept []*job
 	now := r.opts.Now()
@@ -152,7 +150,7 @@ func about(j *job) []slog.Attr {
 	}
 }
 
-// free gives the room of a job to others.
+// free frees the slot and bytes of a job.
 func (r *run) free(j *job) {
 	r.change(func(s *schedule.Scheduler) schedule.Effect { return s.Settle(j.scheduled) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// request returns the request of an attempt that is made at the time at.
+// request returns the request of an attempt at the time at.
 func (e *Engine) request(ctx context.Context, j *job, number int, at time.Time) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, j.endpoint.URL, bytes.NewReader(j.body))
 	if err != nil || !usable(req.URL) {
@@ -22,7 +22,7 @@ func (e *Engine) request(ctx context.Context, j *job, number int, at time.Time) 
 		return nil, errPayload
 	}
 	if j.endpoint.Secret == "" {
-		// Anybody could make that signature.
+		// Anyone could forge such a signature.
 		return nil, errSecret
 	}
 	addHeaders(req.Header, j.endpoint.Headers)
@@ -32,7 +32,7 @@ func (e *Engine) request(ctx context.Context, j *job, number int, at time.Time) 
 	return req, nil
 }
 
-// setHeaders sets the engine's own headers but for the signatures.
+// setHeaders sets the engine's headers, except the signatures.
 func (e *Engine) setHeaders(h http.Header, j *job, number int) {
 	// As http.Header.Set, but with one allocation for all values, and with the
 	// names in canonical form already.
@@ -42,13 +42,13 @@ func (e *Engine) setHeaders(h http.Header, j *job, number int) {
 	h["X-Service-Event"] = values[2:3:3]
 	h["X-Service-Delivery"] = values[3:4:4]
 	h["X-Service-Attempt"] = values[4:5:5]
-	// Receivers close idle connections when they like. net/http sends a request
-	// again that met such a connection, but a POST only with this header.
+	// Receivers close idle connections at any time. net/http retries a request on such a
+	// connection, but a POST only with this header.
 	h["Idempotency-Key"] = values[3:4:4]
 }
 
-// sign sets the signatures. While receivers change over to a new secret, the
-// service's own header, which has room for one, goes on with the old one.
+// sign sets the signatures. While receivers switch to a new secret, the service's own header, which
+// has room for one signature, keeps using the old secret.
 func sign(h http.Header, j *job, at time.Time) {
 	secret := []byte(j.endpoint.Secret)
 	if j.endpoint.Previous == "" {
@@ -65,8 +65,8 @@ func usable(u *url.URL) bool {
 	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil
 }
 
-// addHeaders adds an endpoint's own headers to those of a request, but for those
-// that are not its business. Names count in any spelling.
+// addHeaders adds an endpoint's custom headers to a request, except reserved ones. It ignores the
+// case of names.
 func addHeaders(h, own http.Header) {
 	for name, values := range own {
 		if webhook.IsReservedHeader(name) {

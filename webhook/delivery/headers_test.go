@@ -11,8 +11,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// Delivered while receivers change over: the service's header goes on with the
-// old secret, the standard one has both.
+// While receivers switch secrets, the service's header uses the old secret, and the standard one
+// has both.
 func TestBothSecretsSign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -53,7 +53,7 @@ func TestBothSecretsSign(t *testing.T) {
 	})
 }
 
-func TestOwnHeadersOfAnEndpoint(t *testing.T) {
+func TestCustomHeadersOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	own := map[string][]string{
 		"Authorization": {"Bearer token"},
@@ -103,9 +103,8 @@ func TestOwnHeadersOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// A header that HTTP cannot carry costs the delivery its attempts, and nothing
-// else.
-func TestImpossibleHeader(t *testing.T) {
+// A header that HTTP can't carry fails the attempts of the delivery, and nothing else.
+func TestInvalidHeaderFailsTheDelivery(t *testing.T) {
 	t.Parallel()
 	for _, h := range []http.Header{{"X-A": {"a\r\nX-Service-Attempt: 7"}}, {"a b": {"c"}}, {"": {"c"}}} {
 		q := newQueue()

@@ -33,7 +33,7 @@ func hook[T any](f func(T) error, arg T) error {
 	return f(arg)
 }
 
-// update changes the delivery behind the engine's back.
+// update changes a delivery without the engine's knowledge.
 func (q *memQueue) update(id string, change func(*row)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -47,7 +47,7 @@ func (q *memQueue) get(id string) (r row) {
 	return r
 }
 
-// move changes the endpoint behind the engine's back.
+// move changes an endpoint without the engine's knowledge.
 func (q *memQueue) move(id string, change func(*delivery.Endpoint)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +56,7 @@ func (q *memQueue) move(id string, change func(*delivery.Endpoint)) {
 	q.endpoints[id] = e
 }
 
-// count returns how many deliveries ended so.
+// count returns how many deliveries have that result.
 func (q *memQueue) count(result delivery.Result) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,14 +74,14 @@ func (q *memQueue) claims() int {
 	return len(q.requests)
 }
 
-// looked returns how often the queue was asked what is ready.
+// looked returns the number of calls of Ready.
 func (q *memQueue) looked() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.looks
 }
 
-// A roundTrip is a transport made of one function.
+// A roundTrip is a transport from a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -90,7 +90,7 @@ func answer(status int) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("answer"))}, nil
 }
 
-// hang answers when the request is cut off.
+// hang returns when the request is canceled.
 func hang(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
@@ -104,7 +104,7 @@ type call struct {
 	header   http.Header
 }
 
-// A recorder is a transport that remembers the requests and passes them on.
+// A recorder is a transport that records requests and passes them on.
 type recorder struct {
 	next roundTrip
 
@@ -129,14 +129,14 @@ func (rec *recorder) seen() []call {
 	return slices.Clone(rec.calls)
 }
 
-// sign is independent of the package that signs.
+// sign is independent of package webhook.
 func sign(secret, body string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// signStandard is independent of the package that signs, too.
+// signStandard is independent of package webhook, too.
 func signStandard(secret, id string, at time.Time, body string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
@@ -167,8 +167,7 @@ func newEngine(tb testing.TB, q delivery.Queue, opts delivery.Options) *delivery
 	return engine
 }
 
-// run runs an engine until the returned function is called, which waits for
-// the end of Run.
+// run runs an engine until stop is called, which waits for the end of Run.
 func run(tb testing.TB, q delivery.Queue, opts delivery.Options) (stop func()) {
 	tb.Helper()
 	engine := newEngine(tb, q, opts)

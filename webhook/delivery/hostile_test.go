@@ -17,8 +17,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// after returns a script that reads the request and then sends head, and part
-// again and again until that fails, pausing in between.
+// after returns a script that reads the request, sends head, and then sends part repeatedly with
+// pauses until that fails.
 func after(head, part string, pause time.Duration) script {
 	return func(conn net.Conn, r *bufio.Reader) {
 		if !readRequest(r) {
@@ -33,7 +33,7 @@ func after(head, part string, pause time.Duration) script {
 	}
 }
 
-// reset breaks the connection off after sending head.
+// reset resets the connection after sending head.
 func reset(head string) script {
 	return func(conn net.Conn, r *bufio.Reader) {
 		readRequest(r)
@@ -42,7 +42,7 @@ func reset(head string) script {
 	}
 }
 
-// silent reads nothing and says nothing.
+// silent neither reads nor writes.
 func silent(conn net.Conn, _ *bufio.Reader) {
 	for {
 		if _, err := conn.Write(nil); err != nil {
@@ -54,7 +54,7 @@ func silent(conn net.Conn, _ *bufio.Reader) {
 
 const good = "HTTP/1.1 200 OK\r\n"
 
-// hostile are receivers that mean no good, and what is to be recorded.
+// hostile has hostile receivers and the attempt to be recorded.
 var hostile = []struct {
 	name   string
 	do     script
@@ -92,8 +92,8 @@ var hostile = []struct {
 	{"resets in the body", reset(good + "Content-Length: 9\r\n\r\nanswer"), delivery.ClassReset, 200, -1},
 }
 
-// piped returns a transport like the engine's own, but for the connections, which lead to
-// the script within the process.
+// piped returns a transport like the engine's own, whose connections lead to the script within the
+// process.
 func piped(opts *delivery.Options, do script) http.RoundTripper {
 	transport := delivery.NewTransport(opts)
 	transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
@@ -118,12 +118,12 @@ func TestHostileReceivers(t *testing.T) {
 				a = deliver(t, scripted(t, tt.do), delivery.Options{})
 			case tt.status == 0:
 				a = deliver(t, scripted(t, tt.do), delivery.Options{Timeout: 300 * time.Millisecond})
-			default: // the beginning of the answer must come in time
+			default: // the response headers must arrive in time
 				synctest.Test(t, func(t *testing.T) {
 					opts := delivery.Options{Timeout: 300 * time.Millisecond}
 					opts.Transport = piped(&opts, tt.do)
 					a = deliver(t, "http://receiver.example", opts)
-					time.Sleep(time.Second) // then the script has ended
+					time.Sleep(time.Second) // until the script has ended
 				})
 			}
 			if a.Error != tt.class || a.Status != tt.status && tt.name != "resets in the body" {
@@ -136,7 +136,7 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// A payload that the receiver does not take ends in time, too.
+// An attempt whose payload the receiver doesn't read ends in time, too.
 func TestReceiverThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
@@ -150,9 +150,8 @@ func TestReceiverThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// No more of an answer is taken off the connection than MaxAnswer and what one
-// read brings.
-func TestAnswerIsNotReadBeyondItsLimit(t *testing.T) {
+// At most MaxAnswer bytes and one more read of a response are taken from the connection.
+func TestResponseIsNotReadBeyondItsLimit(t *testing.T) {
 	for _, limit := range []int64{1, 4 << 10, 64 << 10} {
 		synctest.Test(t, func(t *testing.T) {
 			var sent atomic.Int64
@@ -181,8 +180,8 @@ func TestAnswerIsNotReadBeyondItsLimit(t *testing.T) {
 	}
 }
 
-// All of them at once do not keep anything from healthy receivers.
-func TestHostileReceiversDelayNobody(t *testing.T) {
+// All of them at once don't delay healthy receivers.
+func TestHostileReceiversDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
 	healthy := scripted(t, func(conn net.Conn, r *bufio.Reader) {
@@ -212,8 +211,7 @@ func TestHostileReceiversDelayNobody(t *testing.T) {
 	stop()
 }
 
-// Receivers that send as many headers as they may, and then let the rest drip,
-// hold little memory.
+// Receivers that send as many headers as allowed, and then drip the rest, take little memory.
 func TestHeadersHoldLittleMemory(t *testing.T) {
 	var head strings.Builder
 	head.WriteString(good)

@@ -20,7 +20,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// deliver makes one attempt at a server and returns what was recorded.
+// deliver makes one attempt at a server and returns the recorded attempt.
 func deliver(t *testing.T, url string, opts delivery.Options) delivery.Attempt {
 	t.Helper()
 	q := newQueue()
@@ -36,7 +36,7 @@ func deliver(t *testing.T, url string, opts delivery.Options) delivery.Attempt {
 	return r.attempts[0]
 }
 
-// Authentication 5 of the documentation, with the receiver's own verifier.
+// Authentication 5 of the documentation, verified with the receiver kit.
 func TestRequestIsSigned(t *testing.T) {
 	const secret, body = "a secret of the webhook", "{\"event\": \"response.created\",\n \"id\": \"ev1\", \"x\": \"\\u00e9é\"}"
 	verifier, err := webhook.NewVerifier([]string{secret}, nil)
@@ -85,7 +85,7 @@ func TestRequestIsSigned(t *testing.T) {
 	}
 }
 
-func TestStatusDecides(t *testing.T) {
+func TestStatusDecidesTheOutcome(t *testing.T) {
 	var followed atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var status int
@@ -112,10 +112,10 @@ func TestStatusDecides(t *testing.T) {
 	}
 }
 
-func TestAnswerIsCapped(t *testing.T) {
+func TestKeptResponseIsLimited(t *testing.T) {
 	line := strings.Repeat("0123456789abcde\n", 64)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Endless: it ends only when the sender hangs up.
+		// Endless: it ends only when the sender closes the connection.
 		for {
 			if _, err := io.WriteString(w, line); err != nil {
 				return
@@ -132,7 +132,7 @@ func TestAnswerIsCapped(t *testing.T) {
 	}
 }
 
-func TestCompressedAnswerIsNotExpanded(t *testing.T) {
+func TestCompressedResponseIsNotExpanded(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(make([]byte, 1<<20))
@@ -161,7 +161,7 @@ func countConns(server *httptest.Server) *atomic.Int32 {
 	return &n
 }
 
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer int // bytes
 		conns  int32
@@ -192,7 +192,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// A receiver may close a connection just when it is used again.
+// A receiver may close a connection just when it is reused.
 func TestStaleConnectionCostsNoAttempt(t *testing.T) {
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -262,7 +262,7 @@ func TestNetworkFailures(t *testing.T) {
 	}
 }
 
-// Unless somebody says otherwise, only public addresses are sent to.
+// By default requests are sent only to public addresses.
 func TestAddressesAreCheckedByDefault(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	conns := countConns(server)
@@ -290,7 +290,7 @@ func TestAddressesAreCheckedByDefault(t *testing.T) {
 	}
 }
 
-// After 101 the connection is no answer that would end.
+// After 101 the connection isn't a response body that ends.
 func TestSwitchingProtocols(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -308,7 +308,7 @@ func TestSwitchingProtocols(t *testing.T) {
 	}
 }
 
-// Run closes the connections that it opened, and Run can be called again.
+// Run closes its connections, and can be called again.
 func TestRunLeavesNoConnections(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	conns := countConns(server)
@@ -331,6 +331,6 @@ func TestRunLeavesNoConnections(t *testing.T) {
 	if n := conns.Load(); n != 2 {
 		t.Errorf("%d connections for two runs", n)
 	}
-	// It waits until its connections are idle or closed.
+	// Close waits until the server's connections are idle or closed.
 	server.Close()
 }

@@ -39,7 +39,7 @@ func (g *gauge) add(key string, n int) {
 	g.peak[key] = max(g.peak[key], g.now[key])
 }
 
-// most returns how many requests to the host there were at once.
+// most returns the largest number of concurrent requests to the host.
 func (g *gauge) most(host string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,7 +77,7 @@ func newReceivers() *receivers {
 	return w
 }
 
-// addTo queues n deliveries to each of m endpoints of that name.
+// addTo queues n deliveries to each of m endpoints with that name.
 func (q *memQueue) addTo(name string, m, n int) {
 	for i := range n {
 		for e := range m {
@@ -87,7 +87,7 @@ func (q *memQueue) addTo(name string, m, n int) {
 	}
 }
 
-// delivered returns how many deliveries to endpoints of that name are done.
+// delivered returns how many deliveries to endpoints with that name are done.
 func (q *memQueue) delivered(name string) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +99,7 @@ func (q *memQueue) delivered(name string) (n int) {
 	return n
 }
 
-// warmUp lets the engine get to know endpoints of that name.
+// warmUp makes the engine learn endpoints with that name.
 func warmUp(t *testing.T, q *memQueue, name string, m int) {
 	t.Helper()
 	q.addTo(name, m, 10)
@@ -109,8 +109,8 @@ func warmUp(t *testing.T, q *memQueue, name string, m int) {
 	}
 }
 
-// Ten of twenty receivers begin to hang. The others get what arrives for them
-// at once, however much waits for those that hang.
+// Ten of twenty receivers begin to hang. The others get new deliveries at once, whatever the
+// backlog of those that hang.
 func TestHalfOfTheReceiversHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, w := newQueue(), newReceivers()
@@ -122,10 +122,10 @@ func TestHalfOfTheReceiversHang(t *testing.T) {
 		for i := range 50 {
 			before := q.delivered("healthy")
 			q.addTo("healthy", 10, 1)
-			// The request takes 10 ms, and it can take 5 until the queue is asked.
+			// The request takes 10 ms, and it can take 5 ms until the queue is asked.
 			rounds := 1
 			if i == 0 {
-				rounds = 2 // nobody knows yet, but at least five slots were left
+				rounds = 2 // not detected yet, but at least five slots were left
 			}
 			time.Sleep(time.Duration(rounds)*10*time.Millisecond + 5*time.Millisecond)
 			synctest.Wait()
@@ -140,8 +140,8 @@ func TestHalfOfTheReceiversHang(t *testing.T) {
 	})
 }
 
-// The throughput of the others suffers for the second in which nobody knows, and
-// not much even then.
+// The throughput of the others drops only until the hanging is detected after a second, and only a
+// little.
 func TestHalfOfTheReceiversHangUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, w := newQueue(), newReceivers()
@@ -163,7 +163,7 @@ func TestHalfOfTheReceiversHangUnderLoad(t *testing.T) {
 	})
 }
 
-// A hundred receivers that were never up do not delay ten that are known.
+// A hundred receivers that were never up don't delay ten known ones.
 func TestManyHangingReceivers(t *testing.T) {
 	for _, hanging := range []int{100, 1000} {
 		synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestManyHangingReceivers(t *testing.T) {
 			for range 40 {
 				before := q.delivered("healthy")
 				q.addTo("healthy", 10, 10)
-				// Two at a time at least, of ten for each.
+				// At least two at a time, of ten for each.
 				time.Sleep(55 * time.Millisecond)
 				synctest.Wait()
 				if got := q.delivered("healthy") - before; got != 100 {
@@ -191,7 +191,7 @@ func TestManyHangingReceivers(t *testing.T) {
 	}
 }
 
-// A receiver that needs its time gets as many requests at once as others.
+// A slow receiver gets as many concurrent requests as others.
 func TestSlowReceiverKeepsItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, w := newQueue(), newReceivers()
@@ -210,9 +210,8 @@ func TestSlowReceiverKeepsItsShare(t *testing.T) {
 	})
 }
 
-// An endpoint that failed is probed by one request at a time, and has its full
-// share again after as many successes.
-func TestRecoveringReceiver(t *testing.T) {
+// A failed endpoint is probed by one request at a time, and regains its window by successes.
+func TestRecoveringReceiverRegainsItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, w := newQueue(), newReceivers()
 		w.hang.Store(true)
@@ -262,7 +261,7 @@ func TestClaimsRotate(t *testing.T) {
 	})
 }
 
-// Only what there is room for is claimed.
+// Claims never exceed the room.
 func TestClaimsOnlyForFreeSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -294,12 +293,12 @@ func TestClaimsOnlyForFreeSlots(t *testing.T) {
 	})
 }
 
-// New work goes before late work, but not for ever.
-func TestLateWorkIsNotStarved(t *testing.T) {
+// First attempts go before retries, but not forever.
+func TestRetriesAreNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		rec := &recorder{next: func(*http.Request) (*http.Response, error) {
-			time.Sleep(100 * time.Millisecond) // so that nothing is prefetched
+			time.Sleep(100 * time.Millisecond) // prevents prefetching
 			return answer(200)
 		}}
 		for i := range 12 {

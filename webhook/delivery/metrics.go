@@ -8,20 +8,18 @@ const (
 	BulkheadSlow = "slow"
 )
 
-// Metrics gets the figures of an engine. Labels come from small, fixed sets, and
-// gauges change by differences, so that several engines can share one.
+// Metrics receives the metrics of an engine. Labels come from small, fixed sets, and gauges change
+// by differences, so that several engines can share one Metrics.
 //
-// Its methods are called by several goroutines at once, on the way of every
-// request and some with a lock held: they must return at once, and must not call
-// the engine.
+// Its methods are called concurrently during every request, some with a lock held: they must not
+// block, and must not call the engine.
 type Metrics interface {
-	// Attempt tells that an attempt ended after d: delivered when class is "",
-	// otherwise failed with one of the Class constants.
+	// Attempt reports that an attempt ended after d. class is "" for a success and one of the Class
+	// constants for a failure.
 	Attempt(class string, d time.Duration)
 	// InFlight changes the number of deliveries in flight in a bulkhead,
 	// BulkheadFast or BulkheadSlow. They are counted until their outcome is recorded.
 	InFlight(bulkhead string, delta int)
-	// Blocked changes the number of endpoints that have deliveries due but
-	// cannot be sent to, see [Endpoint.Err].
+	// Blocked changes the number of endpoints with due deliveries and an [Endpoint.Err].
 	Blocked(delta int)
 }

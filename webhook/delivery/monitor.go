@@ -12,12 +12,12 @@ import (
 // loop when another plan may give more than the last one.
 type monitor struct {
 	metrics  Metrics // or nil
-	wakeIdle bool    // also wake when nothing is in flight any more
+	wakeIdle bool    // also wake when nothing is in flight anymore
 
 	mu    sync.Mutex
 	s     *schedule.Scheduler
 	woken bool   // since the last plan
-	wake  func() // ends await; nil when nobody waits
+	wake  func() // ends await; nil if nothing waits
 }
 
 // do changes the schedule.
@@ -40,12 +40,12 @@ func (m *monitor) do(change func(s *schedule.Scheduler) schedule.Effect) schedul
 	return effect
 }
 
-// plan reserves what room there is. Room that comes later wakes.
+// plan reserves the available room. Room that becomes free later wakes.
 func (m *monitor) plan(q *schedule.Queues) []Share {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	planned := m.s.Plan(q)
-	// The last delivery may have left before.
+	// The last delivery may have ended before.
 	m.woken = m.wakeIdle && m.s.IsIdle()
 	shares := make([]Share, len(planned))
 	for i, share := range planned {
@@ -54,7 +54,7 @@ func (m *monitor) plan(q *schedule.Queues) []Share {
 	return shares
 }
 
-// read looks at the schedule.
+// read calls f with the scheduler.
 func (m *monitor) read(f func(s *schedule.Scheduler)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,9 +68,9 @@ func (m *monitor) signal() {
 	}
 }
 
-// await calls wait with a context that ends when the monitor wakes, or does not call
-// it if it woke since the last plan. full tells that a healthy endpoint could get
-// nothing. It is for one goroutine at a time.
+// await calls wait with a context that ends when the monitor wakes. If the monitor woke since the
+// last plan, it doesn't call wait. full says that a healthy endpoint got no room. One goroutine at
+// a time may call it.
 func (m *monitor) await(ctx context.Context, wait func(ctx context.Context, full bool) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,7 +89,7 @@ func (m *monitor) await(ctx context.Context, wait func(ctx context.Context, full
 		m.wake = nil
 	}()
 	err := wait(ctx, full)
-	// What ends at the same moment shares the next claim.
+	// Requests that end at the same moment share the next claim.
 	runtime.Gosched()
 	return err
 }

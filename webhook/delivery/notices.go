@@ -11,15 +11,14 @@ import (
 const (
 	// noticeBatch is how many notices are leased at once.
 	noticeBatch = 64
-	// noticeWorkers is how many are given at once.
+	// noticeWorkers is how many notices are given at once.
 	noticeWorkers = 8
-	// noticePoll is how often the queue is asked for notices that another
-	// process could not give.
+	// noticePoll is how often to look for notices that another process could not give.
 	noticePoll = time.Minute
 )
 
-// notify gives notices until ctx ends: those that there are, those of outcomes
-// that were just recorded, and once a minute those that were left over.
+// notify gives notices until ctx ends: existing ones, those of outcomes that were just recorded,
+// and once a minute those that were left over.
 func (r *run) notify(ctx context.Context) {
 	var failing backoff
 	for ctx.Err() == nil {
@@ -34,13 +33,13 @@ func (r *run) notify(ctx context.Context) {
 	}
 }
 
-// awaitFailures returns when notices may be due.
+// awaitFailures waits until notices may be due.
 func (r *run) awaitFailures(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	failures := r.failures
 	if pause < noticePoll {
-		failures = nil // after an error the pause counts
+		failures = nil // after an error, wait for the pause
 	}
 	select {
 	case <-ctx.Done():
@@ -49,7 +48,7 @@ func (r *run) awaitFailures(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// expectNotice tells that there is a notice to give.
+// expectNotice signals that there is a notice to give.
 func (r *run) expectNotice() {
 	select {
 	case r.failures <- struct{}{}:
@@ -57,8 +56,8 @@ func (r *run) expectNotice() {
 	}
 }
 
-// giveNotices gives the notices that are due until there are no more. A notice
-// whose process dies before it is noted is given again.
+// giveNotices gives the notices that are due until there are no more. If the process dies before a
+// notice is noted, the notice is given again.
 func (r *run) giveNotices(ctx context.Context) error {
 	for ctx.Err() == nil {
 		due, err := r.lease(ctx)
@@ -90,9 +89,9 @@ func (r *run) lease(ctx context.Context) ([]Failure, error) {
 	return due, nil
 }
 
-// giveBatch calls OnFailure for each notice and returns the deliveries of those
-// for which it worked. It begins none when ctx has ended, or when their lease
-// could end before they are noted; calls in progress then have to end soon.
+// giveBatch calls OnFailure for each notice and returns the deliveries for which it succeeded. It
+// starts no call after ctx has ended, or if the lease could end before the notice is noted; running
+// calls must then end soon.
 func (r *run) giveBatch(ctx context.Context, due []Failure) (given []string) {
 	call, cancel := context.WithTimeout(r.work, r.opts.Lease-2*r.storeTimeout)
 	var workers, watch sync.WaitGroup
@@ -128,7 +127,7 @@ func (r *run) giveBatch(ctx context.Context, due []Failure) (given []string) {
 	return given
 }
 
-// give gives one notice and reports whether that worked.
+// give gives one notice and reports whether that succeeded.
 func (r *run) give(ctx context.Context, f Failure) bool {
 	err := r.opts.OnFailure(ctx, f)
 	if err != nil {

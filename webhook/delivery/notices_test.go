@@ -15,7 +15,7 @@ import (
 
 func refuse(*http.Request) (*http.Response, error) { return answer(500) }
 
-// A diary is a record of the notices that were given, and when.
+// A diary records the given notices and their times.
 type diary struct {
 	mu    sync.Mutex
 	start time.Time
@@ -47,8 +47,8 @@ func (q *memQueue) unnoted() (n int) {
 	return n
 }
 
-// A notice whose OnFailure fails, or that is not noted, is given again when its
-// lease ends, or when the next engine starts after that.
+// A notice whose OnFailure fails, or that isn't noted, is given again after its lease, or when the
+// next engine starts after that.
 func TestNoticesAreDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, l := newQueue(), newDiary()
@@ -88,8 +88,8 @@ func TestNoticesAreDurable(t *testing.T) {
 	})
 }
 
-// What another process left over is given within a minute of its lease's end.
-func TestNoticesOfOtherProcesses(t *testing.T) {
+// Notices that another process left over are given within a minute after their lease.
+func TestLeftoverNoticesOfOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, l := newQueue(), newDiary()
 		run(t, q, delivery.Options{Transport: roundTrip(ok), OnFailure: func(_ context.Context, f delivery.Failure) error {
@@ -111,7 +111,7 @@ func TestNoticesOfOtherProcesses(t *testing.T) {
 }
 
 // Notices take no slots and are given eight at a time.
-func TestSlowNoticesDelayNobody(t *testing.T) {
+func TestSlowNoticesDelayNoDeliveries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, g := newQueue(), newGauge()
 		for i := range 100 {
@@ -144,9 +144,9 @@ func TestSlowNoticesDelayNobody(t *testing.T) {
 	})
 }
 
-// One that does not end in time is cut off, so that others get their turn and
-// its lease is not given to somebody else meanwhile.
-func TestHangingNotice(t *testing.T) {
+// A call that doesn't end in time is canceled, so that others get their turn and no other process
+// gets its lease meanwhile.
+func TestHangingNoticeIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, l := newQueue(), newDiary()
 		for i := range 3 {
@@ -171,7 +171,7 @@ func TestHangingNotice(t *testing.T) {
 	})
 }
 
-// Without OnFailure nobody touches the notices.
+// Without OnFailure notices stay untouched.
 func TestNoticesWithoutOnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -185,7 +185,7 @@ func TestNoticesWithoutOnFailure(t *testing.T) {
 	})
 }
 
-// A shutdown begins no notice, and waits for those in progress, but not for ever.
+// A shutdown starts no notice, and waits for running ones for a limited time.
 func TestShutdownDuringNotice(t *testing.T) {
 	for _, tt := range []struct {
 		takes, stops time.Duration
@@ -224,7 +224,7 @@ func TestShutdownDuringNotice(t *testing.T) {
 	}
 }
 
-// The same for RunOnce, which otherwise would wait for the end of the lease.
+// The same for RunOnce, which would otherwise wait for the end of the lease.
 func TestRunOnceEndsDuringNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -245,7 +245,7 @@ func TestRunOnceEndsDuringNotice(t *testing.T) {
 	})
 }
 
-// A replay is one attempt, whose failure nobody is told of: somebody looks on.
+// A replay has one attempt, and its failure causes no notice.
 func TestReplay(t *testing.T) {
 	for status, want := range map[int]delivery.Result{200: delivery.Delivered, 500: delivery.Failed} {
 		synctest.Test(t, func(t *testing.T) {

@@ -126,8 +126,8 @@ func TestRunOnceEndsWithContext(t *testing.T) {
 	})
 }
 
-// The last outcome may be recorded just while RunOnce asks what is ready.
-func TestRunOnceEndsWhileItAsks(t *testing.T) {
+// The last outcome may be recorded while RunOnce calls Ready.
+func TestRunOnceEndsDuringReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		q.onReady = func() error {

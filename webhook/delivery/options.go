@@ -16,163 +16,141 @@ import (
 
 // The defaults of [Options].
 const (
-	// DefaultTimeout is the webhook timeout of the service's documentation,
-	// under Limits.
+	// DefaultTimeout is the webhook timeout in the service's documentation, under Limits.
 	DefaultTimeout = 30 * time.Second
-	// DefaultConcurrency suits receivers that answer at once, and leaves room for
-	// the outcomes that are being recorded.
+	// DefaultConcurrency suits receivers that reply at once, and leaves room for outcomes that are
+	// being recorded.
 	DefaultConcurrency = 512
-	// DefaultPerEndpoint is earned one success at a time; fewer cannot keep a
-	// receiver busy while the queue commits.
+	// DefaultPerEndpoint is the largest concurrency window. A smaller one can't keep a receiver
+	// busy while the queue commits.
 	DefaultPerEndpoint = 64
-	// DefaultSlowAfter is long for a receiver that answers before it works.
+	// DefaultSlowAfter is long for a receiver that replies before it does its work.
 	DefaultSlowAfter = time.Second
 	// DefaultMaxBytes is in bytes: 67 payloads of the largest size.
 	DefaultMaxBytes = 64 << 20
-	// DefaultLease leaves half of it for the queue.
+	// DefaultLease leaves half of the time for the queue.
 	DefaultLease = time.Minute
-	// DefaultPollInterval is how late a retry can be.
+	// DefaultPollInterval is the longest delay of a retry.
 	DefaultPollInterval = time.Second
-	// DefaultMaxAnswer is in bytes. Reading this much is cheaper than a new
-	// connection.
+	// DefaultMaxAnswer is in bytes. Reading that much is cheaper than a new connection.
 	DefaultMaxAnswer = 64 << 10
-	// DefaultDrainTimeout fits the 30 seconds that process managers usually
-	// give, with the time to record the outcomes.
+	// DefaultDrainTimeout fits, with the time to record outcomes, into the 30 seconds that process
+	// managers usually allow.
 	DefaultDrainTimeout = 10 * time.Second
 	// DefaultUserAgent names the sender.
 	DefaultUserAgent = "formsvc-webhooks/1"
 )
 
-// DefaultRetries returns the delays of the service's documentation, under
-// Delivery rules: 1, 5 and 30 minutes.
+// DefaultRetries returns the delays in the service's documentation, under Delivery rules: 1, 5 and
+// 30 minutes.
 func DefaultRetries() []time.Duration {
 	return []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
 }
 
-// leaseMargin is the least that Lease must exceed Timeout by: time to load the
-// payload before the request, and to record the outcome after it.
+// leaseMargin is how much Lease must exceed Timeout: time to load the payload before the request,
+// and to record the outcome after it.
 const leaseMargin = 5 * time.Second
 
-// Options are the optional settings of an [Engine]. nil means all defaults, and
-// so does the zero value of a field.
+// Options are the optional settings of an [Engine]. nil means all defaults; the zero value of a
+// field means its default.
 type Options struct {
-	// Timeout limits the whole exchange of one attempt: name resolution,
-	// connection, TLS, request, and the answer with its body.
-	// Defaults to [DefaultTimeout].
+	// Timeout limits the whole exchange of one attempt: name resolution, connection, TLS, request,
+	// and the response with its body. Defaults to [DefaultTimeout].
 	Timeout time.Duration
 
-	// Retries are the delays between the failure of an attempt and the next
-	// attempt, so that there is one more attempt than delays. They are counted
-	// from when the failure is known, and are never shortened. An empty slice
-	// that is not nil means one attempt and no retry.
-	// Defaults to [DefaultRetries].
+	// Retries are the delays between the failure of an attempt and the next attempt, so there is
+	// one more attempt than delays. A delay begins when the failure is known, and is never
+	// shortened. An empty slice that isn't nil means one attempt and no retry. Defaults to
+	// [DefaultRetries].
 	Retries []time.Duration
 
-	// Concurrency is how many deliveries are in flight in the fast bulkhead, which is
-	// for requests in their first moments; see Isolation in the package's
-	// documentation. Each counts from its claim until its outcome is recorded.
-	// Endpoints that accepted nothing yet, or nothing since they last failed,
-	// have at most half of them together.
-	// Defaults to [DefaultConcurrency].
+	// Concurrency is the number of slots of the fast bulkhead, which is for requests in their first
+	// moments; see Isolation at [Engine]. A delivery has a slot from its claim until its outcome is
+	// recorded. Endpoints that haven't accepted anything yet, or since they last failed, have at
+	// most half of the slots together. Defaults to [DefaultConcurrency].
 	Concurrency int
 
-	// SlowConcurrency is how many deliveries are in flight in the slow bulkhead in
-	// addition: those whose request takes longer than SlowAfter, and those to
-	// endpoints that are known to be slow. Endpoints that accepted nothing yet,
-	// or nothing since they last failed, have at most half of them together.
-	// SlowConcurrency/PerEndpoint endpoints have to begin to hang within Timeout
-	// before others wait. A waiting request costs a connection and a few
-	// goroutines.
-	// Defaults to four times Concurrency.
+	// SlowConcurrency is the number of additional slots of the slow bulkhead, for requests that
+	// take longer than SlowAfter and for endpoints that are known to be slow. Endpoints that
+	// haven't accepted anything yet, or since they last failed, have at most half of the slots
+	// together. Others wait only if SlowConcurrency/PerEndpoint endpoints begin to hang within
+	// Timeout. A waiting request costs a connection and a few goroutines. Defaults to four times
+	// Concurrency.
 	SlowConcurrency int
 
 	// SlowAfter is how long a request stays in the fast bulkhead.
 	// Defaults to [DefaultSlowAfter].
 	SlowAfter time.Duration
 
-	// PerEndpoint is how many requests to one endpoint are in flight at most. An
-	// endpoint begins with one, and earns one more with each success; a failure
-	// without an answer takes it back to one.
+	// PerEndpoint is the largest concurrency window of an endpoint. The window begins with one
+	// request and grows by one with each success; a failure without a response resets it to one.
 	// Defaults to [DefaultPerEndpoint], but at most to half of Concurrency.
 	PerEndpoint int
 
-	// MaxBytes is how many bytes of payloads are in flight in both bulkheads. Until
-	// the size of a payload is known, it is taken to be 1 MB, which the service
-	// never exceeds; larger ones of other queues may exceed MaxBytes by what
-	// they are larger. One payload is always allowed. Slow endpoints, and those
-	// that accepted nothing yet or since they last failed, have at most half of
-	// it together, and any endpoint about MaxBytes*PerEndpoint/SlowConcurrency.
-	// Defaults to [DefaultMaxBytes].
+	// MaxBytes limits the payloads in flight in both bulkheads, in bytes. Until its size is known,
+	// a payload counts as 1 MB, which the service never exceeds. Larger payloads of other queues
+	// may exceed MaxBytes by the difference. One payload is always allowed. Slow endpoints, and
+	// those that haven't accepted anything yet or since they last failed, have at most half of it
+	// together. Any endpoint has about MaxBytes*PerEndpoint/SlowConcurrency at most. Defaults to
+	// [DefaultMaxBytes].
 	MaxBytes int64
 
-	// Lease is how long a claim keeps a delivery from other processes, and so
-	// how long a delivery rests after the death of its process. It must exceed
-	// Timeout by 5 seconds; a third of the difference, but at most 10 seconds,
-	// is the time limit for each call of the queue other than Wait.
-	// Defaults to [DefaultLease], or to 30 seconds over Timeout if that is more.
+	// Lease is how long a claim reserves a delivery, and so how long a delivery waits if its
+	// process dies. It must exceed Timeout by 5 seconds. The time limit for each call of the queue,
+	// except Wait, is a third of the difference, at most 10 seconds. Defaults to [DefaultLease], or
+	// to Timeout plus 30 seconds if that is more.
 	Lease time.Duration
 
-	// PollInterval is how often the queue is asked when it does not wake the
-	// engine by itself.
-	// Defaults to [DefaultPollInterval].
+	// PollInterval is how often the engine asks a queue that doesn't wake it. Defaults to
+	// [DefaultPollInterval].
 	PollInterval time.Duration
 
-	// MaxAnswer is how many bytes of an answer's body are read. A connection
-	// whose answer is longer is closed and not used again. The first 4 KiB are
-	// kept in [Attempt.Answer].
+	// MaxAnswer is how many bytes of a response's body are read. If the body is longer, the
+	// connection is closed instead of reused. The first 4 KiB are kept in [Attempt.Answer].
 	// Defaults to [DefaultMaxAnswer].
 	MaxAnswer int64
 
-	// DrainTimeout is how long the requests in flight may go on when the
-	// context ends. What is cut off then goes back to the queue and does not
-	// count as an attempt. A negative one cuts at once.
-	// Defaults to [DefaultDrainTimeout].
+	// DrainTimeout is how long requests in flight may continue after the context ended. Requests
+	// that are canceled then return to the queue and don't count as attempts. A negative value
+	// cancels at once. Defaults to [DefaultDrainTimeout].
 	DrainTimeout time.Duration
 
-	// OnFailure is called when a delivery other than a [Replay] failed for the
-	// last time, after the queue recorded that: at least once, by one of the
-	// processes that share the queue, and again when the process died or lost
-	// the queue before that was noted. When it returns an error, it is called
-	// again for the same delivery once Lease is over, and a minute later at most.
+	// OnFailure is called after the queue has recorded that a delivery, except a [Replay], failed
+	// permanently. One of the processes that share the queue calls it at least once, and again if
+	// the process dies or loses the queue before the call is noted. If it returns an error, it is
+	// called again for the same delivery after Lease, at most a minute later.
 	//
-	// It is called by up to eight goroutines at once and holds no slot. ctx ends
-	// after two thirds of Lease, or 10 seconds after the end of the context of
-	// Run; OnFailure has to return then.
-	// Defaults to none: the notices stay in the queue.
+	// It is called by up to eight goroutines at once and takes no slot. ctx ends after two thirds
+	// of Lease, or 10 seconds after the end of the context of Run; OnFailure must return then.
+	// Defaults to none: notices stay in the queue.
 	OnFailure func(ctx context.Context, f Failure) error
 
-	// Metrics gets the figures of the engine.
-	// Defaults to none.
+	// Metrics receives the engine's metrics. Defaults to none.
 	Metrics Metrics
 
-	// Tracer makes spans of attempts, and adds what names them to the requests.
-	// Defaults to none: no header of a trace is sent.
+	// Tracer creates spans for attempts, and adds trace headers to requests. Defaults to none: no
+	// trace headers are sent.
 	Tracer Tracer
 
-	// Transport sends the requests in place of the engine's own. It must not
-	// follow redirects, and must heed the request's context until the answer's
-	// body ends, as [net/http.Transport] does. Errors that wrap
-	// [ErrAddressRefused] are reported as [ClassRefused].
-	// Defaults to a transport of its own that uses no proxy, does not
-	// decompress, asks for TLS 1.2 or later and reads at most 16 KiB of headers.
+	// Transport sends the requests. It must not follow redirects, and must respect the request's
+	// context until the response's body ends, as [net/http.Transport] does. Errors that wrap
+	// [ErrAddressRefused] are reported as [ClassRefused]. Defaults to a transport without proxy and
+	// decompression that requires TLS 1.2 or later and reads at most 16 KiB of headers.
 	Transport http.RoundTripper
 
-	// Control is called by the default Transport before each connection, with
-	// the address after name resolution, like [net.Dialer.Control]. An error
-	// keeps it from connecting. It cannot be combined with Transport.
-	// Defaults to that of an [egress.Policy] without exceptions: public
-	// addresses only.
+	// Control is called by the default Transport before each connection, with the address after
+	// name resolution, like [net.Dialer.Control]. An error prevents the connection. It can't be
+	// combined with Transport. Defaults to the Control of an [egress.Policy] without exceptions:
+	// public addresses only.
 	Control func(network, address string, c syscall.RawConn) error
 
-	// Logger gets a line for each failed call of the queue, for each outcome
-	// that the queue did not accept or that was given up, for each notice that
-	// was not given, and once a minute for each endpoint with an Err.
+	// Logger gets a line for each failed call of the queue, each refused or dropped outcome, and
+	// each notice that was not given. Once a minute it gets a line for each endpoint with an Err.
 	// Defaults to [slog.Default] at the time of [New].
 	Logger *slog.Logger
 
-	// Now is the clock for due times, leases and durations. Time limits and
-	// waiting use the real clock.
-	// Defaults to [time.Now].
+	// Now is the clock for due times, leases and durations. Time limits and pauses use the real
+	// clock. Defaults to [time.Now].
 	Now func() time.Time
 
 	// UserAgent is the User-Agent header, printable ASCII.
@@ -180,7 +158,7 @@ type Options struct {
 	UserAgent string
 }
 
-// withDefaults returns the options filled in. It does not change opts.
+// withDefaults returns the options with defaults filled in. It doesn't change opts.
 func withDefaults(opts *Options) (Options, error) {
 	var o Options
 	if opts != nil {
@@ -228,7 +206,7 @@ func fill[T comparable](field *T, value T) {
 	}
 }
 
-// validate refuses what no default can repair.
+// validate refuses options that are out of range.
 func (o *Options) validate() error {
 	for _, option := range []struct {
 		name  string

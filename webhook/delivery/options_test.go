@@ -59,7 +59,7 @@ func TestNewAccepts(t *testing.T) {
 	}
 }
 
-// The options belong to the caller.
+// The caller may change the options afterwards.
 func TestNewCopiesOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := delivery.Options{Retries: []time.Duration{time.Hour}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
@@ -135,8 +135,8 @@ func TestUnusableURLs(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, the log has neither secrets nor payloads nor URLs.
-func TestLogIsDiscreet(t *testing.T) {
+// Whatever fails, the log has no secrets, payloads or URLs.
+func TestLogContainsNothingSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		q := newQueue()

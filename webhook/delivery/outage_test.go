@@ -16,7 +16,7 @@ import (
 
 func ok(*http.Request) (*http.Response, error) { return answer(http.StatusOK) }
 
-// perDelivery counts requests.
+// perDelivery counts the requests of each delivery.
 func perDelivery(calls []call) map[string]int {
 	n := make(map[string]int)
 	for _, c := range calls {
@@ -25,8 +25,7 @@ func perDelivery(calls []call) map[string]int {
 	return n
 }
 
-// Somebody else got the delivery while its request was in flight: what we know
-// of it no longer counts.
+// If another process claims a delivery while its request is in flight, the outcome is not recorded.
 func TestLostLeaseChangesNothing(t *testing.T) {
 	for _, status := range []int{200, 500} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,7 +52,7 @@ func TestLostLeaseChangesNothing(t *testing.T) {
 	}
 }
 
-// Nor is it counted.
+// A refused outcome isn't counted.
 func TestRefusedOutcomeIsNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -99,7 +98,7 @@ func TestFinishOutage(t *testing.T) {
 	})
 }
 
-// An outage that outlasts the lease costs a repetition and nothing else.
+// An outage longer than the lease causes a duplicate and nothing else.
 func TestFinishOutageLongerThanLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -121,15 +120,15 @@ func TestFinishOutageLongerThanLease(t *testing.T) {
 	})
 }
 
-// An outcome that the queue cannot take delays neither other endpoints nor, for
-// long, other outcomes: they are recorded while their lease lasts, so that nothing is
-// sent again. How long it takes is random, 20 to 40 seconds.
-func TestPoisonousOutcome(t *testing.T) {
+// An outcome that the queue refuses doesn't delay other endpoints, and other outcomes only briefly:
+// they are recorded during their lease, so nothing is sent again. The duration is random, 20 to 40
+// seconds.
+func TestRefusedOutcomeDelaysNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		poison := func(o delivery.Outcome) bool { return o.ID[0] == 'p' }
 		q.onFinish = func(outcomes []delivery.Outcome) error {
-			time.Sleep(10 * time.Millisecond) // so that batches gather
+			time.Sleep(10 * time.Millisecond) // lets batches form
 			if slices.ContainsFunc(outcomes, poison) {
 				return errOutage
 			}
@@ -171,7 +170,7 @@ func TestClaimOutage(t *testing.T) {
 	})
 }
 
-// A hangingQueue does not answer the first call of each kind.
+// A hangingQueue doesn't return from the first call of each kind.
 type hangingQueue struct {
 	*memQueue
 	claim, load, finish sync.Once
@@ -206,8 +205,8 @@ func (q *hangingQueue) Finish(ctx context.Context, outcomes []delivery.Outcome) 
 	return q.memQueue.Finish(ctx, outcomes)
 }
 
-// A call of the queue that gets no answer, as over a broken connection, ends
-// by itself: after 10 seconds with the default options.
+// A call of the queue without a reply, as over a broken connection, times out: after 10 seconds
+// with the default options.
 func TestHangingQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &hangingQueue{memQueue: newQueue()}
@@ -246,8 +245,7 @@ func TestPayloadOutage(t *testing.T) {
 	})
 }
 
-// A claim that took so long that its lease could end during the request is not
-// sent.
+// If a claim took so long that its lease could end during the request, it isn't sent.
 func TestLateClaimIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -271,9 +269,9 @@ func TestLateClaimIsNotSent(t *testing.T) {
 	})
 }
 
-// What cannot be sent goes through the schedule, so that it is neither lost
-// silently nor tried without pause.
-func TestNotSent(t *testing.T) {
+// A delivery that can't be sent follows the retry schedule, so it is neither lost silently nor
+// retried without pause.
+func TestUnsendableDeliveriesFollowTheSchedule(t *testing.T) {
 	tests := map[string]func(q *memQueue){
 		delivery.ClassPayload: func(q *memQueue) { delete(q.payloads, "event-d1") },
 		delivery.ClassSecret:  func(q *memQueue) { q.move("a", func(e *delivery.Endpoint) { e.Secret = "" }) },

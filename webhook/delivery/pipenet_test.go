@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A pipeNet is a server and a transport with no network between them, so that
-// they live in simulated time.
+// A pipeNet is a server and a transport without a network between them, so they work in simulated
+// time.
 type pipeNet struct {
 	transport *http.Transport
 	server    *http.Server

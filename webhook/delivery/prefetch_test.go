@@ -11,7 +11,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// checkOnce fails unless each delivery of the endpoint was sent once and recorded.
+// checkOnce fails the test unless each delivery of the endpoint was sent and recorded once.
 func checkOnce(t *testing.T, q *memQueue, rec *recorder, endpoint string, n int) {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -50,15 +50,14 @@ func TestBacklogIsDeliveredOnce(t *testing.T) {
 		if most.Load() != 8 {
 			t.Errorf("%d at once, want the window", most.Load())
 		}
-		// Eight at once take 1.875 s: there is nothing left to wait for.
+		// Eight at once take 1.875 s without any waiting.
 		if took := time.Since(begin); took > 1950*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
 	})
 }
 
-// What was prefetched is free again when the context ends, not when
-// the last request does.
+// Prefetched deliveries are released when the context ends, not when the last request does.
 func TestShutdownReleasesPrefetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -92,9 +91,9 @@ func TestShutdownReleasesPrefetched(t *testing.T) {
 	})
 }
 
-// Of an endpoint that begins to hang, everything but what is in flight is free
-// for other processes as soon as that shows, and costs no attempt.
-func TestHangingEndpointHoldsNothing(t *testing.T) {
+// If an endpoint begins to hang, all its deliveries except those in flight are released for other
+// processes, without losing an attempt.
+func TestHangingEndpointReturnsPrefetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		var hangs atomic.Bool
@@ -132,7 +131,7 @@ func TestHangingEndpointHoldsNothing(t *testing.T) {
 	})
 }
 
-// RunOnce also ends when what was prefetched has gone back.
+// RunOnce also ends after prefetched deliveries were released.
 func TestRunOnceSendsPrefetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

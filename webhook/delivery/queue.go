@@ -6,57 +6,53 @@ import (
 	"time"
 )
 
-// A Queue is where deliveries wait. The stores of this module implement it;
-// anything that keeps its promises can.
+// A Queue holds waiting deliveries. The stores of this module implement it; you can implement your
+// own.
 //
-// A claim is a lease with a fencing token: whoever holds a claim whose lease
-// ended, and was given to somebody else, can neither finish nor release it.
-// Times are those of the caller, so that they can be simulated.
+// A claim is a lease with a fencing token: after its lease has ended and the delivery was claimed
+// again, the earlier claim can't be finished or released. The caller passes all times, so that they
+// can be simulated.
 //
-// The queue only says what is due; how much of it is taken, and for whom, is the
-// engine's business.
+// The queue only says what is due; the engine decides how much to claim, and for which endpoints.
 type Queue interface {
-	// Ready returns the endpoints that have deliveries due at now, or whose lease
-	// ended by then, in the order of their identifiers. Its cost depends on how
-	// many endpoints have work, not on how much. A disabled endpoint is returned
-	// only while a [Replay] is due for it; a deleted one never is.
+	// Ready returns the endpoints with deliveries that are due at now or whose lease has ended by
+	// then, ordered by identifier. Its cost depends on the number of these endpoints, not of their
+	// deliveries. It returns a disabled endpoint only if a [Replay] is due for it, and a deleted
+	// one never.
 	Ready(ctx context.Context, now time.Time) ([]Endpoint, error)
-	// Claim leases deliveries that are due at req.Now, or whose lease ended by
-	// then, to the caller and to nobody else until req.Now+req.Lease: at most as
-	// many as each share says, those of one kind that are due longest first.
-	// Endpoints that do not exist get nothing, disabled ones only replays. Its
-	// cost depends on how many it returns.
+	// Claim leases deliveries that are due at req.Now, or whose lease has ended by then,
+	// exclusively to the caller until req.Now+req.Lease. It returns at most as many as each share
+	// allows; within a kind, those that have been due longest come first. Endpoints that don't
+	// exist get nothing, disabled ones only replays. Its cost depends on the number of returned
+	// claims.
 	Claim(ctx context.Context, req ClaimRequest) ([]Claim, error)
 	// Payloads returns the payloads of events by their identifiers.
 	Payloads(ctx context.Context, events []string) (map[string]Payload, error)
-	// Finish records the outcomes of claims in one unit, and tells for each
-	// whether it was accepted: a claim that meanwhile passed to somebody else,
-	// or whose delivery is gone, is not, and nothing changes for it.
-	// A claim whose lease ended without being taken over is accepted; a second
-	// outcome of the same claim never is. An accepted [Failed] of anything but a
-	// replay leaves a notice in the same unit, see Failures.
+	// Finish records the outcomes of claims in one atomic write, and reports for each whether it
+	// was accepted. If the delivery was claimed again or is gone, the outcome isn't accepted and
+	// changes nothing. If the lease has ended but the delivery was not claimed again, the outcome
+	// is accepted. A second outcome of a claim never is. An accepted [Failed], except of a replay,
+	// creates a notice in the same atomic write, see Failures.
 	Finish(ctx context.Context, outcomes []Outcome) (accepted []bool, err error)
-	// Wait returns when there may be new work, when the context ends, or after
-	// d, whichever comes first. Work that arrived since the last Wait returned
-	// ends the next one at once.
+	// Wait waits until there may be new work, until the context ends, or for d. If work arrived
+	// since the last Wait returned, it returns at once.
 	Wait(ctx context.Context, d time.Duration) error
-	// Failures leases at most limit notices of final failures that nobody has
-	// noted yet, oldest first, to the caller and to nobody else until the time
-	// until.
+	// Failures leases up to limit notices of permanent failures that have not been noted yet,
+	// oldest first, exclusively to the caller until the time until.
 	Failures(ctx context.Context, now, until time.Time, limit int) ([]Failure, error)
-	// Noted tells that the notices of these deliveries were given. It is not
-	// an error when one is noted or gone already.
+	// Noted records that the notices of these deliveries were given. Notices that are noted or gone
+	// already are ignored.
 	Noted(ctx context.Context, deliveries []string) error
 }
 
-// A ClaimRequest says what the caller has room for.
+// A ClaimRequest says how many deliveries the caller has room for.
 type ClaimRequest struct {
 	Now    time.Time
 	Lease  time.Duration
 	Shares []Share // one per endpoint at most
 }
 
-// A Share is room for deliveries of one endpoint.
+// A Share is the room for deliveries of one endpoint.
 type Share struct {
 	Endpoint string
 	N        int
@@ -65,21 +61,21 @@ type Share struct {
 	LateFirst bool
 }
 
-// An Endpoint is where deliveries go.
+// An Endpoint is the receiver of deliveries.
 type Endpoint struct {
 	ID      string
 	Account string
 	URL     string
 	// Secret signs the body.
 	Secret string
-	// Previous is the secret before Secret while receivers change over: it signs
-	// the service's own header, and the Standard Webhooks header carries a
-	// signature of each. "" means that there is none.
+	// Previous is the secret before Secret while receivers switch: it signs the service's own
+	// header, and the Standard Webhooks header has a signature of each. "" means that there is
+	// none.
 	Previous string
-	// Headers are sent in addition to the engine's own, which they cannot replace.
+	// Headers are custom headers. They can't replace the engine's headers.
 	Headers http.Header
-	// Err says why nothing can be sent to the endpoint at the moment, for example
-	// because its secret cannot be read. Its deliveries wait and lose no attempt.
+	// Err says why nothing can be sent to the endpoint now, for example because its secret can't be
+	// read. Its deliveries wait without losing attempts.
 	Err error
 }
 
@@ -90,10 +86,10 @@ type Kind int
 const (
 	First  Kind = iota // no attempt has a result yet
 	Retry              // an attempt failed
-	Replay             // asked for by hand: one attempt, whatever came before
+	Replay             // a manual redelivery: one attempt
 )
 
-// A Claim is one delivery, leased.
+// A Claim is a leased delivery.
 type Claim struct {
 	ID       string // the delivery's identifier, the same for every attempt
 	Lease    int64  // the fencing token: grows with every claim of the delivery
@@ -105,7 +101,7 @@ type Claim struct {
 	Size     int // of the payload in bytes
 }
 
-// A Payload is what is sent of an event.
+// A Payload is the body to send for an event.
 type Payload struct {
 	Body []byte
 	// TraceParent is the span that raised the event, in the form of the header
@@ -113,15 +109,15 @@ type Payload struct {
 	TraceParent string
 }
 
-// Result says what becomes of a delivery.
+// Result is the outcome of a claim.
 type Result int
 
 // The results.
 const (
-	Delivered Result = iota + 1 // answered 2xx: done
+	Delivered Result = iota + 1 // 2xx: done
 	Postponed                   // failed: due again at Outcome.Due, as a Retry
-	Failed                      // failed for the last time: done
-	Released                    // not attempted, or cut off by a shutdown: due again at Outcome.Due, not counted
+	Failed                      // failed permanently: done
+	Released                    // not attempted, or canceled by a shutdown: due again at Outcome.Due, not counted
 )
 
 // An Outcome is the result of one claim.
@@ -131,20 +127,20 @@ type Outcome struct {
 	Lease    int64
 	Result   Result
 	Due      time.Time // for Postponed and Released
-	Attempt  Attempt   // what happened; for Released it is not recorded
+	Attempt  Attempt   // not recorded for Released
 }
 
-// An Attempt is one request and what came of it.
+// An Attempt is one request and its result.
 type Attempt struct {
 	Number    int // 1 for the first
 	StartedAt time.Time
 	Duration  time.Duration
-	Status    int    // of the answer; 0 when there was none
-	Error     string // the class of the failure, such as "timeout"; "" when delivered
-	Answer    []byte // the first bytes of the answer's body, as they came
+	Status    int    // of the HTTP response; 0 if there was none
+	Error     string // the class of the failure, such as "timeout"; "" if delivered
+	Answer    []byte // the first bytes of the response's body, unchanged
 }
 
-// A Failure tells of a delivery that failed for the last time.
+// A Failure describes a delivery that failed permanently.
 type Failure struct {
 	Delivery string    // the delivery's identifier
 	EventID  string    // the event's identifier
@@ -152,8 +148,8 @@ type Failure struct {
 	Endpoint string    // the endpoint's identifier
 	Account  string    // the account's identifier
 	Host     string    // host and port of the endpoint's URL, without the rest; "" if there is none
-	Attempts int       // how many there were
-	Status   int       // of the last answer; 0 when there was none
+	Attempts int       // number of attempts
+	Status   int       // of the last HTTP response; 0 if there was none
 	Error    string    // the class of the last failure, such as [ClassTimeout]
 	At       time.Time // when the last attempt ended
 }

@@ -14,7 +14,7 @@ import (
 
 // A memQueue is a queue with leases and fencing, in memory.
 type memQueue struct {
-	onReady  func() error // an error stands for an outage
+	onReady  func() error // an error simulates an outage
 	onClaim  func(delivery.ClaimRequest) error
 	onLoad   func(events []string) error
 	onFinish func([]delivery.Outcome) error

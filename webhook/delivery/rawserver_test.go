@@ -12,12 +12,12 @@ import (
 
 var quiet = log.New(io.Discard, "", 0)
 
-// A script is what a receiver does with a connection. It may return at any time,
-// and must when writing fails; the connection is closed then.
+// A script is a receiver's handler of a connection. It may return at any time, and must return if
+// writing fails; then the connection is closed.
 type script func(conn net.Conn, r *bufio.Reader)
 
-// scripted starts a server that treats every connection as the script says, and
-// returns its URL. At the end of the test its connections are cut.
+// scripted starts a server that runs the script for every connection, and returns its URL. At the
+// end of the test its connections are closed.
 func scripted(t *testing.T, do script) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,13 +54,13 @@ func scripted(t *testing.T, do script) string {
 	return "http://" + l.Addr().String()
 }
 
-// rawServer answers every connection with the same bytes and closes it. It
-// returns the server's URL.
+// rawServer starts a server that sends the same bytes on every connection and closes it. It returns
+// the server's URL.
 func rawServer(t *testing.T, reply string) string {
 	t.Helper()
 	return scripted(t, func(conn net.Conn, r *bufio.Reader) {
-		// Reading the whole request first keeps the kernel from resetting the
-		// connection with the reply still on its way.
+		// Reading the whole request first prevents the kernel from resetting the connection before
+		// the reply has arrived.
 		if first, err := r.Peek(1); err == nil && first[0] != 'P' || readRequest(r) {
 			_, _ = io.WriteString(conn, reply)
 		}

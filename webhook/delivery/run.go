@@ -10,24 +10,24 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
-// flushTimeout is how long outcomes are offered to the queue after the last
-// request of a run ended, and how long a notice may take after a run was ended.
+// flushTimeout is how long outcomes are offered to the queue after the last request of a run, and
+// how long a notice may take after the end of a run.
 const flushTimeout = 10 * time.Second
 
-// A run is one call of Run or RunOnce. Its contexts outlive the caller's by the
-// time of the shutdown, and end with the run.
+// A run is one call of Run or RunOnce. Its contexts outlive the caller's for the time of the
+// shutdown, and end with the run.
 type run struct {
 	*Engine
 	monitor monitor
 	results results
 
 	// For the claim loop only.
-	queues        *schedule.Queues     // what is ready; nil when that is to be asked
+	queues        *schedule.Queues     // the ready endpoints; nil if they must be read
 	endpoints     map[string]*Endpoint // of the queues
-	refreshedAt   time.Time            // when it was asked
-	claimedAt     time.Time            // when something was claimed
-	batch         int                  // how many deliveries that brought
-	claimed       int                  // deliveries, in all
+	refreshedAt   time.Time            // when the queues were read
+	claimedAt     time.Time            // when deliveries were last claimed
+	batch         int                  // how many deliveries that claim returned
+	claimed       int                  // all deliveries so far
 	claimedBefore int                  // claimed when the queues were refreshed
 	blocked       blocked
 
@@ -36,18 +36,18 @@ type run struct {
 	sending context.Context // for requests; ends before work
 	cut     context.CancelFunc
 
-	sends   sync.WaitGroup // requests in flight, and what was prefetched
+	sends   sync.WaitGroup // requests in flight and prefetched deliveries
 	helpers sync.WaitGroup // everything else
 
 	failures  chan struct{}         // has a token when notices may be due
 	loadError atomic.Pointer[error] // of Payloads, until the claim loop sees it
-	loaded    atomic.Bool           // Payloads worked, until the claim loop sees it
-	alive     atomic.Bool           // the queue did something since the last failure to record
+	loaded    atomic.Bool           // Payloads succeeded, until the claim loop sees it
+	alive     atomic.Bool           // the queue has worked since the last failure to record
 	recorded  atomic.Int64          // attempts that the queue accepted
-	lost      atomic.Int64          // outcomes given up
+	lost      atomic.Int64          // dropped outcomes
 }
 
-// A job is one claim on its way.
+// A job is one claim that is being processed.
 type job struct {
 	claim     Claim
 	endpoint  Endpoint
@@ -55,9 +55,9 @@ type job struct {
 	until     time.Time   // the lease's end
 	body      []byte      // dropped once sent
 	trace     string      // see Payload.TraceParent
-	traced    http.Header // what the tracer adds to the request
+	traced    http.Header // headers that the tracer adds to the request
 	missing   bool        // the queue had no body
-	outcome   Outcome     // written before the job goes to the results
+	outcome   Outcome     // set before the job goes to the results
 }
 
 func (e *Engine) start(ctx context.Context) *run {
@@ -69,7 +69,7 @@ func (e *Engine) start(ctx context.Context) *run {
 	r.work, r.stopAll = context.WithCancel(context.WithoutCancel(ctx))
 	r.sending, r.cut = context.WithCancel(r.work)
 	r.helpers.Go(r.record)
-	// The drain time counts from the end of ctx, wherever the run is then.
+	// The drain time begins at the end of ctx, whatever the run is doing then.
 	r.helpers.Go(func() {
 		select {
 		case <-ctx.Done():
@@ -82,8 +82,7 @@ func (e *Engine) start(ctx context.Context) *run {
 	return r
 }
 
-// stop waits for the requests in flight and for their outcomes. Nothing may be
-// claimed any more.
+// stop waits for the requests in flight and for their outcomes. Nothing may be claimed anymore.
 func (r *run) stop() {
 	r.change((*schedule.Scheduler).Stop)
 	r.sends.Wait()

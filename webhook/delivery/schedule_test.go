@@ -190,7 +190,7 @@ func TestTimeoutIsExact(t *testing.T) {
 	})
 }
 
-// The deadline covers the answer's body, over the real transport.
+// The deadline includes the response's body, with the real transport.
 func TestTimeoutOfDrippingBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newPipeNet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,14 +11,14 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery/internal/schedule"
 )
 
-// keepAnswer is how much of an answer's body is kept, in bytes.
+// keepAnswer is how much of a response's body is kept, in bytes.
 const keepAnswer = 4 << 10
 
-// dispatch loads the payloads of claimed jobs and starts their requests, or
-// releases them when it cannot or ctx has ended.
+// dispatch loads the payloads of claimed jobs and starts their requests. If it can't, or if ctx has
+// ended, it releases the jobs.
 func (r *run) dispatch(ctx context.Context, jobs []*job) {
 	jobs = slices.DeleteFunc(jobs, func(j *job) bool {
-		unusable := j.scheduled.Refused() || j.endpoint.ID == "" // there is no room, or nothing was asked for it
+		unusable := j.scheduled.Refused() || j.endpoint.ID == "" // no room, or no share for this endpoint
 		if unusable {
 			r.release(j)
 		}
@@ -29,7 +29,7 @@ func (r *run) dispatch(ctx context.Context, jobs []*job) {
 	}
 	err := r.load(jobs)
 	if err != nil {
-		// Left for the claim loop: claiming has to pause as well.
+		// The claim loop handles the error, because claiming must pause as well.
 		r.loadError.Store(&err)
 		r.monitor.do(func(*schedule.Scheduler) schedule.Effect { return schedule.Effect{Wake: true} })
 	} else {
@@ -40,7 +40,7 @@ func (r *run) dispatch(ctx context.Context, jobs []*job) {
 		case err != nil || ctx.Err() != nil:
 			r.release(j)
 		case j.scheduled.Prefetched():
-			r.sends.Add(1) // until it has gone back
+			r.sends.Add(1) // until it is released
 			r.change(func(s *schedule.Scheduler) schedule.Effect { return s.Loaded(j.scheduled) })
 		default:
 			r.sends.Add(1)
@@ -49,7 +49,7 @@ func (r *run) dispatch(ctx context.Context, jobs []*job) {
 	}
 }
 
-// change changes the schedule and does what follows from that.
+// change changes the schedule and follows the effect.
 func (r *run) change(f func(s *schedule.Scheduler) schedule.Effect) { r.follow(r.monitor.do(f)) }
 
 // follow sends and releases prefetched jobs. They count in r.sends.
@@ -94,8 +94,7 @@ func (r *run) load(jobs []*job) error {
 	return nil
 }
 
-// deliver makes one attempt after the other, each of a job that counts in
-// r.sends.
+// deliver makes one attempt after the other. Each job counts in r.sends.
 func (r *run) deliver(j *job) {
 	for j != nil {
 		next := r.deliverOne(j)
@@ -104,12 +103,12 @@ func (r *run) deliver(j *job) {
 	}
 }
 
-// deliverOne makes one attempt, hands its outcome over, and returns the job that
-// is sent in its place, if any.
+// deliverOne makes one attempt, passes on its outcome, and returns the next job to send in its
+// slot, if any.
 func (r *run) deliverOne(j *job) *job {
 	if r.opts.Now().Add(r.opts.Timeout + r.storeTimeout).After(j.until) {
-		// The lease could end before the outcome is recorded, and the receiver
-		// would get it from the next claimer, too.
+		// The lease could end before the outcome is recorded, and another process would send the
+		// delivery, too.
 		r.release(j)
 		return nil
 	}
@@ -131,7 +130,7 @@ func (r *run) deliverOne(j *job) *job {
 	return next
 }
 
-// release gives a job back that was not attempted.
+// release returns a job to the queue that was not attempted.
 func (r *run) release(j *job) {
 	j.outcome = Outcome{
 		ID: j.claim.ID, Endpoint: j.claim.Endpoint, Lease: j.claim.Lease, Result: Released, Due: r.opts.Now(),
@@ -139,7 +138,7 @@ func (r *run) release(j *job) {
 	r.follow(r.done(j, schedule.Unsent))
 }
 
-// done hands a job with an outcome over to be recorded, and returns what follows.
+// done passes a job with its outcome to the results, and returns the effect.
 func (r *run) done(j *job, result schedule.Result) schedule.Effect {
 	j.body = nil
 	effect := r.monitor.do(func(s *schedule.Scheduler) schedule.Effect {
@@ -149,7 +148,7 @@ func (r *run) done(j *job, result schedule.Result) schedule.Effect {
 	return effect
 }
 
-// attempt makes one attempt and decides what follows from it.
+// attempt makes one attempt and returns its outcome.
 func (r *run) attempt(j *job) Outcome {
 	ctx, cancel := context.WithTimeout(r.sending, r.opts.Timeout)
 	defer cancel()
@@ -177,11 +176,11 @@ func (r *run) attempt(j *job) Outcome {
 	return o
 }
 
-// exchange sends the request and reads the answer. The status is that of the
-// answer's head, also when reading its body fails.
+// exchange sends the request and reads the response. It returns the response's status even if
+// reading the body fails.
 //
-// It calls the transport without an http.Client, which would follow redirects
-// and put the URL into its errors.
+// It calls the transport directly, since an http.Client would follow redirects and put the URL into
+// its errors.
 func (e *Engine) exchange(ctx context.Context, j *job, number int, at time.Time) (status int, answer []byte, err error) {
 	req, err := e.request(ctx, j, number, at)
 	if err != nil {
@@ -192,19 +191,19 @@ func (e *Engine) exchange(ctx context.Context, j *job, number int, at time.Time)
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	// Parsed headers can take many times the memory that they took on the wire,
-	// and a body can take its time.
+	// Parsed headers can take many times their size on the wire, and reading the body can take
+	// long.
 	resp.Header = nil
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		// The body is the bare connection, which nobody ends.
+		// The body is the bare connection, which never ends.
 		return resp.StatusCode, nil, nil
 	}
 	answer, err = readAnswer(resp.Body, e.opts.MaxAnswer)
 	return resp.StatusCode, answer, err
 }
 
-// readAnswer reads at most limit bytes and returns the first of them. Read to
-// its end, the answer leaves a connection that can be used again.
+// readAnswer reads at most limit bytes and returns the first of them. If the body ends within the
+// limit, the connection can be reused.
 func readAnswer(body io.Reader, limit int64) ([]byte, error) {
 	if body == http.NoBody {
 		return nil, nil

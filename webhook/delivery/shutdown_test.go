@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-func TestShutdownReleasesWhatHangs(t *testing.T) {
+func TestShutdownReleasesHangingDeliveries(t *testing.T) {
 	for _, tt := range []struct{ option, takes time.Duration }{
 		{0, 10 * time.Second},
 		{3 * time.Second, 3 * time.Second},
@@ -70,7 +70,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	})
 }
 
-// A run that ends while it asks what is ready claims nothing.
+// A run that ends during Ready claims nothing.
 func TestShutdownDuringReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -88,7 +88,7 @@ func TestShutdownDuringReady(t *testing.T) {
 	})
 }
 
-// A claim that was on its way when the context ended is given back.
+// A claim that is under way when the context ends is released.
 func TestShutdownDuringClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -108,7 +108,7 @@ func TestShutdownDuringClaim(t *testing.T) {
 	})
 }
 
-// No request starts after the end, also when its payload was on its way.
+// No request starts after the end, even if its payload is being loaded.
 func TestShutdownDuringPayloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -128,7 +128,7 @@ func TestShutdownDuringPayloads(t *testing.T) {
 	})
 }
 
-// A queue that is down does not keep Run from returning.
+// Run returns even if the queue is down.
 func TestShutdownDuringOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -149,7 +149,7 @@ func TestShutdownDuringOutage(t *testing.T) {
 	})
 }
 
-// Outcomes that the queue takes late, but in time, are not lost by a shutdown.
+// A shutdown doesn't lose outcomes that the queue accepts late but in time.
 func TestShutdownFlushesAfterOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()

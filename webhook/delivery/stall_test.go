@@ -11,8 +11,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A backlog needs no poll: whatever pauses the queue and the receiver make, the
-// engine goes on by itself until nothing is left.
+// A backlog needs no poll: whatever pauses the queue and the receiver make, the engine continues
+// until nothing is left.
 func TestBacklogNeedsNoPoll(t *testing.T) {
 	for seed := range uint64(16) {
 		synctest.Test(t, func(t *testing.T) {

@@ -6,31 +6,29 @@ import (
 	"net/url"
 )
 
-// A Tracer makes spans of attempts. Package otelformsvc has one for OpenTelemetry.
+// A Tracer creates spans for attempts. Package otelformsvc has one for OpenTelemetry.
 //
-// Its method is called by several goroutines at once, on the way of every request, so
-// it must return at once.
+// Its method is called concurrently and during every request, so it must not block.
 type Tracer interface {
-	// Attempt tells that an attempt begins. What it puts into header is sent with the
-	// request, in place of headers of that name which the endpoint has, but not of the
-	// engine's own; so the receiver can go on with the trace. No signature covers it.
-	// The request is sent with the context that it returns, which must be made from ctx.
-	// ended is called once, with what came of the attempt, also when it was cut off.
+	// Attempt is called when an attempt begins. It may add to header, so that the receiver can
+	// continue the trace. These headers replace the endpoint's custom headers but not the engine's,
+	// and aren't signed. The request is sent with the returned context, which must be derived from
+	// ctx. ended is called once, with the outcome of the attempt, even if it was canceled.
 	Attempt(ctx context.Context, s Sending, header http.Header) (sending context.Context, ended func(Outcome))
 }
 
-// A Sending is an attempt that begins.
+// A Sending describes an attempt that begins.
 type Sending struct {
 	Claim  Claim
 	Number int // 1 for the first attempt
-	// Host is host and port of the endpoint's URL, without the rest, which may have a
-	// secret; "" if there is none.
+	// Host is host and port of the endpoint's URL, without the rest, which may contain a secret; ""
+	// if there is none.
 	Host string
-	// TraceParent is that of the event, see [Payload].
+	// TraceParent is the event's, see [Payload].
 	TraceParent string
 }
 
-// trace tells the tracer, if there is one, that an attempt begins.
+// trace calls the tracer, if there is one, at the start of an attempt.
 func (e *Engine) trace(ctx context.Context, j *job, number int) (context.Context, func(Outcome)) {
 	if e.opts.Tracer == nil {
 		return ctx, nil

@@ -15,7 +15,7 @@ import (
 
 const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// attempts is a Tracer that remembers what it was told.
+// attempts is a Tracer that records its calls.
 type attempts struct {
 	mu    sync.Mutex
 	begun []delivery.Sending
@@ -54,7 +54,7 @@ func tracedQueue() *memQueue {
 func TestTracer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, tracer := tracedQueue(), new(attempts)
-		var seen []any // what the transport finds in the context
+		var seen []any // values that the transport finds in the context
 		rec := &recorder{next: func(r *http.Request) (*http.Response, error) {
 			seen = append(seen, r.Context().Value(attemptKey{}))
 			switch len(seen) {
@@ -100,8 +100,8 @@ func TestTracer(t *testing.T) {
 	})
 }
 
-// A request that a shutdown cuts off ends its span, too.
-func TestTracerOfACutAttempt(t *testing.T) {
+// A request that a shutdown cancels ends its span, too.
+func TestTracerOfACanceledAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer := new(attempts)
 		stop := run(t, tracedQueue(), delivery.Options{Transport: roundTrip(hang), Tracer: tracer, DrainTimeout: -1})

@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// ErrAddressRefused is wrapped by the error of a connection that
-// [Options.Control] refused. An [Options.Transport] that makes its own checks
-// should wrap it too.
+// ErrAddressRefused is wrapped by the error of a connection that [Options.Control] refused. An
+// [Options.Transport] with its own checks should wrap it, too.
 var ErrAddressRefused = errors.New("delivery: address refused")
 
-// newTransport returns the transport of an engine with options o, which are
-// filled in.
+// newTransport returns the transport of an engine with options o, which must have defaults filled
+// in.
 func newTransport(o *Options) *http.Transport {
 	step := min(10*time.Second, o.Timeout)
 	dialer := &net.Dialer{Timeout: step, KeepAlive: 30 * time.Second, Control: guard(o.Control)}
 	inFlight := o.Concurrency + o.SlowConcurrency
 	return &http.Transport{
-		// A proxy from the environment would get around Control.
+		// A proxy from the environment would bypass Control.
 		Proxy:       nil,
 		DialContext: dialer.DialContext,
 		TLSClientConfig: &tls.Config{
@@ -32,20 +31,20 @@ func newTransport(o *Options) *http.Transport {
 		TLSHandshakeTimeout: step,
 		ForceAttemptHTTP2:   true,
 		HTTP2: &http.HTTP2Config{
-			// A dead connection is otherwise used again after each timeout.
+			// Otherwise a dead connection would be reused after each timeout.
 			SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second,
-			// What a receiver may send before it is read is held in memory:
-			// otherwise 4 MiB for each request.
+			// This limits how much unread data of a receiver is held in memory; the default is 4
+			// MiB for each request.
 			MaxReceiveBufferPerStream: 64 << 10, MaxReceiveBufferPerConnection: 1 << 20,
 		},
-		// Endpoints may share a host, so that one host may need every slot.
+		// Endpoints may share a host, so one host may need every slot.
 		MaxIdleConns:        4 * inFlight,
 		MaxIdleConnsPerHost: max(o.Concurrency, o.PerEndpoint),
-		// Also bounds how long a connection outlives what Control would say now.
+		// Also limits how long a connection outlives a change of Control's decision.
 		IdleConnTimeout: 90 * time.Second,
-		// The length limit must hold for what is kept in memory.
+		// The size limit must hold for the bytes in memory.
 		DisableCompression: true,
-		// Parsed, they take up to sixteen times that for as long as they come.
+		// Parsed headers take up to sixteen times as much memory while they arrive.
 		MaxResponseHeaderBytes: 16 << 10,
 	}
 }

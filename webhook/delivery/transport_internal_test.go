@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// What cannot be seen from outside without a trusted certificate or a network.
-func TestOwnTransport(t *testing.T) {
+// It checks properties that need a trusted certificate or a network from outside.
+func TestDefaultTransport(t *testing.T) {
 	o, err := withDefaults(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestOwnTransport(t *testing.T) {
 		t.Error("TLS is weak")
 	}
 	if tr.MaxIdleConnsPerHost < o.PerEndpoint || tr.IdleConnTimeout <= 0 || tr.TLSHandshakeTimeout <= 0 {
-		t.Error("idle connections are too few or live for ever")
+		t.Error("idle connections are too few or never closed")
 	}
 }
 
@@ -48,7 +48,7 @@ func speakHTTP2(t *testing.T, handler http.HandlerFunc) (*httptest.Server, *Engi
 	return server, &Engine{opts: o, transport: tr}
 }
 
-func TestOwnTransportSpeaksHTTP2(t *testing.T) {
+func TestDefaultTransportSpeaksHTTP2(t *testing.T) {
 	server, e := speakHTTP2(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(r.Proto))
 	})
@@ -59,7 +59,7 @@ func TestOwnTransportSpeaksHTTP2(t *testing.T) {
 	}
 }
 
-// What an HTTP/2 receiver sends before anybody reads it is bounded.
+// The unread data of an HTTP/2 receiver is limited.
 func TestHTTP2ReceiverCannotFillMemory(t *testing.T) {
 	sent := make(chan int, 1)
 	server, e := speakHTTP2(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// Work that arrives is sent at once, whatever the poll interval is.
+// New deliveries are sent at once, whatever the poll interval.
 func TestWakesUpWithoutPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
@@ -26,8 +26,8 @@ func TestWakesUpWithoutPolling(t *testing.T) {
 			if calls := rec.seen(); len(calls) != i+1 || !calls[i].at.Equal(added) {
 				t.Fatalf("event %d: calls %v", i, calls)
 			}
-			// An endpoint whose share was filled may have more. Asking again after
-			// every outcome would be waste.
+			// An endpoint whose share was filled may have more. Asking again after every outcome
+			// would be wasteful.
 			claims, looks = q.claims()-claims, q.looked()-looks
 			if claims > 2 || looks > 2 || i > 0 && (claims != 1 || looks != 1) {
 				t.Errorf("event %d took %d claims and asked %d times", i, claims, looks)
@@ -50,9 +50,8 @@ func TestIdleEnginePolls(t *testing.T) {
 	})
 }
 
-// Events for an endpoint that has no room do not have the queue asked without
-// end.
-func TestBusyEndpointCostsLittle(t *testing.T) {
+// Events for an endpoint without room don't cause endless queries.
+func TestBusyEndpointNeedsFewQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		run(t, q, delivery.Options{Transport: roundTrip(hang)})
@@ -66,9 +65,8 @@ func TestBusyEndpointCostsLittle(t *testing.T) {
 	})
 }
 
-// While a backlog is worked off, the queue is asked every few milliseconds, and
-// claims are large.
-func TestBacklogCostsFewQuestions(t *testing.T) {
+// During a backlog the queue is asked every few milliseconds, and claims are large.
+func TestBacklogNeedsFewQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		run(t, q, delivery.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
@@ -83,8 +81,8 @@ func TestBacklogCostsFewQuestions(t *testing.T) {
 	})
 }
 
-// While a healthy endpoint could get nothing, the queue is not asked either.
-func TestFullBulkheadAsksNothing(t *testing.T) {
+// While a healthy endpoint has no room, the queue isn't asked.
+func TestFullBulkheadMakesNoQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		var busy atomic.Bool
@@ -110,8 +108,8 @@ func TestFullBulkheadAsksNothing(t *testing.T) {
 	})
 }
 
-// Room that appears while a claim is on its way is not overlooked.
-func TestRoomDuringClaim(t *testing.T) {
+// Room that becomes free during a claim is noticed.
+func TestRoomDuringAClaimIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		q.onClaim = func(delivery.ClaimRequest) error {

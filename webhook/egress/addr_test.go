@@ -106,8 +106,7 @@ func fromNumber(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
 }
 
-// embedded returns the IPv6 addresses that carry an IPv4 address, but the mapped
-// one.
+// embedded returns the IPv6 addresses that contain an IPv4 address, except the mapped one.
 func embedded(v4 netip.Addr, prefix uint64) []netip.Addr {
 	n := number(v4)
 	hi, lo := n>>16, n&0xffff
@@ -132,7 +131,7 @@ func embedded(v4 netip.Addr, prefix uint64) []netip.Addr {
 	return list
 }
 
-// texts returns hosts that some program reads as the IPv4 address.
+// texts returns host names that some program parses as the IPv4 address.
 func texts(v4 netip.Addr) []string {
 	b, n := v4.As4(), number(v4)
 	return []string{
@@ -147,8 +146,8 @@ func texts(v4 netip.Addr) []string {
 	}
 }
 
-// TestEncodings asks that a denied IPv4 address is denied however it is written,
-// and any IPv4 address within an IPv6 address, the mapped form aside.
+// TestEncodings checks that every notation of a denied IPv4 address is denied, and every IPv4
+// address within an IPv6 address, except the mapped form.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
 	p := newPolicy(t, fixed{err: errors.New("no answer")})
@@ -180,8 +179,8 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// TestAllowedEncodings asks that a range of Allow opens its addresses and their
-// mapped form on any port, and nothing else.
+// TestAllowedEncodings checks that a range of Allow allows its addresses and their mapped form on
+// any port, and nothing else.
 func TestAllowedEncodings(t *testing.T) {
 	t.Parallel()
 	for _, allow := range []string{"10.0.0.0/8", "10.1.2.3/8", "::ffff:10.0.0.0/104", "::ffff:10.9.8.7/104"} {

@@ -19,8 +19,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/egress"
 )
 
-// A canary listens on 127.0.0.1 and, where there is IPv6, on ::1 at the same
-// port, and counts connections.
+// A canary listens on 127.0.0.1 and, with IPv6, on ::1 at the same port, and counts connections.
 type canary struct {
 	t       *testing.T
 	port    string
@@ -67,9 +66,8 @@ func (c *canary) serve(l net.Listener) {
 	c.servers = append(c.servers, s)
 }
 
-// connections returns how many there were since the last call. It makes one of
-// its own on each listener: connections are accepted in the order they came, so
-// all earlier ones are counted then.
+// connections returns the number of connections since the last call. It makes a connection to each
+// listener itself: connections are accepted in order, so all earlier ones are counted by then.
 func (c *canary) connections() int {
 	c.t.Helper()
 	for _, s := range c.servers {
@@ -83,8 +81,8 @@ func (c *canary) connections() int {
 	return int(c.conns.Swap(0)) - len(c.servers)
 }
 
-// A sender sends real requests through net/http. Nothing leaves the machine:
-// what its Control lets through is noted, and only the canary is connected to.
+// A sender sends real requests through net/http. Nothing leaves the machine: addresses that its
+// Control allows are recorded, and all connections go to the canary.
 type sender struct {
 	client *http.Client
 	mu     sync.Mutex
@@ -130,8 +128,7 @@ func (s *sender) send(url string) ([]string, error) {
 	return passed, err
 }
 
-// A nameServer answers DNS queries over UDP on loopback. It can be told to
-// change its answers at any time.
+// A nameServer answers DNS queries over UDP on loopback. A test can change its answers at any time.
 type nameServer struct {
 	mu     sync.Mutex
 	answer func(name string) []netip.Addr
@@ -139,7 +136,7 @@ type nameServer struct {
 	addr   string
 }
 
-// newNameServer starts a server that answers with addrs, whatever the name is.
+// newNameServer starts a server that answers with addrs for every name.
 func newNameServer(t *testing.T, addrs ...netip.Addr) *nameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -219,8 +216,8 @@ func (s *nameServer) reply(query []byte) []byte {
 	return append(reply, answers...)
 }
 
-// A fixed resolver gives every name the same answer. It is used where what
-// matters comes after the answer.
+// A fixed resolver gives every name the same answer. It is for tests of what follows the name
+// resolution.
 type fixed struct {
 	addrs []netip.Addr
 	err   error

@@ -29,7 +29,7 @@ func Example() {
 	// Output: true
 }
 
-// The same policy tells people before a webhook is saved.
+// The same policy checks URLs before a webhook is saved.
 func ExamplePolicy_CheckURL() {
 	policy, err := egress.New(nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func ExamplePolicy_CheckURL() {
 	// egress: destination refused: the scheme is not http or https
 }
 
-// A range of the own network, for receivers that run there.
+// Allow a range of your own network, for receivers that run there.
 func ExampleOptions() {
 	policy, err := egress.New(&egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("10.20.0.0/16")}})
 	if err != nil {

@@ -13,10 +13,9 @@ import (
 	"testing"
 )
 
-// FuzzCheckURL asks of every URL that CheckURL accepts, where no name resolves:
-// net/http would connect to the host and port that were judged, an address among
-// them is allowed by CheckAddr, and inet_aton does not read a name as another
-// address.
+// FuzzCheckURL checks every URL that CheckURL accepts while no name resolves: net/http would
+// connect to the checked host and port, CheckAddr allows an address, and inet_aton doesn't parse a
+// name as an address.
 func FuzzCheckURL(f *testing.F) {
 	for _, s := range spellings {
 		for _, u := range s.urls {
@@ -52,7 +51,7 @@ func FuzzCheckURL(f *testing.F) {
 	})
 }
 
-// dialled returns what net/http would connect to for a URL.
+// dialled returns the host and port that net/http would connect to for a URL.
 func dialled(t *testing.T, raw string) (host string, port uint16) {
 	stop := errors.New("stop")
 	tr := &http.Transport{DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
@@ -77,9 +76,8 @@ func dialled(t *testing.T, raw string) (host string, port uint16) {
 	return host, port
 }
 
-// aton reads a host as inet_aton of C libraries does: one to four numbers in
-// decimal, octal or hexadecimal, the last of which fills the rest. A dot at the
-// end is passed over, as by browsers.
+// aton parses a host like inet_aton of C libraries: one to four numbers in decimal, octal or
+// hexadecimal, the last of which fills the rest. It ignores a dot at the end, like browsers.
 func aton(host string) (netip.Addr, bool) {
 	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
 	if len(parts) > 4 {
@@ -106,8 +104,7 @@ func aton(host string) (netip.Addr, bool) {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(value)))), true
 }
 
-// FuzzControl asks that Control never panics and lets through only what
-// CheckAddr does.
+// FuzzControl checks that Control never panics and allows only addresses that CheckAddr allows.
 func FuzzControl(f *testing.F) {
 	f.Add("tcp4", "8.8.8.8:443")
 	f.Add("tcp4", "127.0.0.1%lo:80")

@@ -12,10 +12,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrRefused is wrapped by every error of a [Policy]. The text after it names
-// the rule, never an address or a part of the URL, so it may be shown. All
-// addresses are refused in the same words: who reads them learns that a name
-// leads to something that is not public, but not what.
+// ErrRefused is wrapped by every error of a [Policy]. The text after it names the rule, never an
+// address or a part of the URL, so it may be shown. All addresses are refused with the same text:
+// it reveals that a name has an address that isn't public, but not which one.
 var ErrRefused = errors.New("egress: destination refused")
 
 // The rules. Those of URLs are in url.go.
@@ -30,23 +29,21 @@ const (
 
 func refuse(rule string) error { return fmt.Errorf("%w: %s", ErrRefused, rule) }
 
-// A Resolver finds the addresses of a name, as [net.Resolver] does. It must
-// heed ctx and be safe for concurrent use. The network is "ip".
+// A Resolver finds the addresses of a name, as [net.Resolver] does. It must respect ctx and be safe
+// for concurrent use. The network is "ip".
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Options are the optional settings of a [Policy]. nil means all defaults, and
-// so does the zero value of a field.
+// Options are the optional settings of a [Policy]. nil means all defaults; the zero value of a
+// field means its default.
 type Options struct {
-	// Allow are ranges that are allowed although they are not public, on any
-	// port but 0. A range of IPv4 addresses covers their IPv4-mapped form too,
-	// and no other IPv6 address. For the name localhost, which often has two
-	// addresses, allow 127.0.0.0/8 and ::1/128.
+	// Allow are ranges that are allowed although they aren't public, on any port except 0. A range
+	// of IPv4 addresses also covers their IPv4-mapped form, but no other IPv6 address. For the name
+	// localhost, which often has two addresses, allow 127.0.0.0/8 and ::1/128.
 	//
-	// 64:ff9b::/96 is for hosts that reach IPv4 through NAT64. Where it is
-	// allowed, an address in it is treated as the IPv4 address in it.
-	// Defaults to none.
+	// Allow 64:ff9b::/96 on hosts that reach IPv4 through NAT64. An address in it is then treated
+	// as the IPv4 address that it contains. Defaults to none.
 	Allow []netip.Prefix
 
 	// Resolver finds the addresses of names for [Policy.CheckURL].
@@ -54,27 +51,28 @@ type Options struct {
 	Resolver Resolver
 }
 
-// A Policy decides which addresses requests may go to. It does not change, and
-// is safe for concurrent use. Make it with [New]: the zero Policy and a nil one
-// refuse everything.
+// A Policy decides which addresses requests may go to. It is safe for concurrent use. Create it
+// with [New]: the zero Policy and a nil one refuse everything.
 type Policy struct {
 	guard    *ssrf.Guardian // knows which addresses are public
+	own      own            // knows those of this machine
 	allow    []netip.Prefix // none of them IPv4-mapped
 	resolver Resolver
 }
 
-// New returns a policy. It fails if a range of [Options.Allow] is invalid, or is
-// an IPv4-mapped one that covers more than mapped addresses.
+// New returns a policy. It fails if a range of [Options.Allow] is invalid, or if it is IPv4-mapped
+// and covers more than mapped addresses.
 func New(opts *Options) (*Policy, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
 	p := &Policy{
-		// Networks and ports are judged here, since they depend on Allow.
+		// This package checks networks and ports itself, since ports depend on Allow.
 		guard: ssrf.New(ssrf.WithAnyNetwork(), ssrf.WithAnyPort(),
 			ssrf.WithDeniedV4Prefixes(netip.MustParsePrefix("168.63.129.16/32"))), // Azure
 		resolver: opts.Resolver,
 	}
+	p.own.list = net.InterfaceAddrs
 	if p.resolver == nil {
 		p.resolver = net.DefaultResolver
 	}
@@ -93,9 +91,9 @@ func New(opts *Options) (*Policy, error) {
 	return p, nil
 }
 
-// Control is for [net.Dialer.Control], which calls it with each address that is
-// about to be connected to, after name resolution. It never waits and does not
-// use the connection. Every error wraps [ErrRefused].
+// Control is a [net.Dialer.Control], which is called with each address right before the connection,
+// after name resolution. It never blocks and doesn't use the connection. Every error wraps
+// [ErrRefused].
 func (p *Policy) Control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
 		return refuse(ruleNetwork)
@@ -107,17 +105,17 @@ func (p *Policy) Control(network, address string, _ syscall.RawConn) error {
 	return p.CheckAddr(to)
 }
 
-// CheckAddr tells whether requests may go to an address: nil if so, otherwise an
-// error that wraps [ErrRefused].
+// CheckAddr returns nil if requests may go to an address, otherwise an error that wraps
+// [ErrRefused].
 func (p *Policy) CheckAddr(to netip.AddrPort) error {
-	// A mapped address is connected to by IPv4.
+	// Connections to a mapped address use IPv4.
 	ip, port := to.Addr().Unmap(), to.Port()
 	switch {
 	case p == nil || p.guard == nil:
 		return refuse(ruleNew)
-	case !ip.IsValid(): // the guard would take it for a public IPv4 address
+	case !ip.IsValid(): // the guard would treat it as a public IPv4 address
 		return refuse(ruleParse)
-	case to.Addr().Zone() != "": // of the address as given: Unmap drops the zone
+	case to.Addr().Zone() != "": // check the given address: Unmap drops the zone
 		return refuse(ruleZone)
 	case port == 0:
 		return refuse(rulePort)
@@ -127,10 +125,10 @@ func (p *Policy) CheckAddr(to netip.AddrPort) error {
 			return p.CheckAddr(netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[12:])), port))
 		}
 		return nil
-	// Before the address, so that a bad port tells nothing of the address.
+	// Before the address, so that the error for a port reveals nothing about the address.
 	case !isPublicPort(port):
 		return refuse(rulePort)
-	case p.guard.SafeAddr(ip) != nil || isISATAP(ip):
+	case p.guard.SafeAddr(ip) != nil || isISATAP(ip) || p.own.has(ip):
 		return refuse(ruleAddress)
 	}
 	return nil
@@ -141,13 +139,12 @@ func (p *Policy) allows(ip netip.Addr) bool {
 	return slices.ContainsFunc(p.allow, func(r netip.Prefix) bool { return r.Contains(ip) })
 }
 
-// isPublicPort reports whether public addresses may be reached on a port. Below
-// 1024 are mail, remote shells and the like.
+// isPublicPort reports whether public addresses may be reached on a port. Ports below 1024 are for
+// mail, remote shells and the like.
 func isPublicPort(port uint16) bool { return port == 80 || port == 443 || port >= 1024 }
 
-// isISATAP reports whether the lower half of ip is an interface identifier of
-// RFC 5214, section 6.1: a host with an ISATAP interface sends to the IPv4
-// address in it, whatever the upper half is.
+// isISATAP reports whether the lower half of ip is an interface identifier of RFC 5214, section
+// 6.1. A host with an ISATAP interface sends to the IPv4 address in it, whatever the upper half is.
 func isISATAP(ip netip.Addr) bool {
 	b := ip.As16()
 	return ip.Is6() && b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe

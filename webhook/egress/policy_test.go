@@ -25,7 +25,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// A port that is refused must not tell what the address is.
+// The error for a port must reveal nothing about the address.
 func TestPortBeforeAddress(t *testing.T) {
 	t.Parallel()
 	p := newPolicy(t, nil)
@@ -78,7 +78,7 @@ func isRule(err error, rule string) bool {
 	return errors.Is(err, egress.ErrRefused) && err.Error() == egress.ErrRefused.Error()+": "+rule
 }
 
-// A policy that was not made by New, and an address that is none, are refused.
+// A policy that wasn't created by New refuses everything, and an invalid address is refused.
 func TestZeroValues(t *testing.T) {
 	t.Parallel()
 	var zero egress.Policy
@@ -128,7 +128,7 @@ func TestAllow(t *testing.T) {
 		{"::ffff:127.0.0.1/128", "127.0.0.2", false},
 		{"fe80::/10", "fe80::1", true},
 		{"fe80::/10", "fe80::1%lo", false},
-		// Behind NAT64, the address within decides.
+		// Behind NAT64, the contained address decides.
 		{"64:ff9b::/96", "64:ff9b::808:808", true},
 		{"64:ff9b::/96", "64:ff9b::7f00:1", false},
 		{"64:ff9b::/96", "64:ff9b::a9fe:a9fe", false},
@@ -162,7 +162,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// The policy does not change with the options it was made from.
+// Changing the options afterwards doesn't change the policy.
 func TestNewCopies(t *testing.T) {
 	t.Parallel()
 	opts := &egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}

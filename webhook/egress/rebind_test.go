@@ -9,8 +9,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/egress"
 )
 
-// TestRebinding saves a webhook while its name is public, and sends when it is
-// not any more, or not only. Names are resolved by a real server.
+// TestRebinding saves a webhook while its name has a public address, and sends when the name has
+// other addresses. A real server resolves the names.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	c := newCanary(t)
@@ -18,7 +18,7 @@ func TestRebinding(t *testing.T) {
 	for _, s := range []struct {
 		title string
 		send  []netip.Addr
-		pass  []string // what Control may let through
+		pass  []string // what Control may allow
 	}{
 		{"A loopback", addrs("127.0.0.1"), nil},
 		{"AAAA loopback", addrs("::1"), nil},
@@ -55,7 +55,7 @@ func TestRebinding(t *testing.T) {
 			if c.has6 && len(passed) != len(s.pass) {
 				t.Errorf("connected to %v, want all of %v: each address is judged by itself", passed, s.pass)
 			}
-			// Saved with these answers, it would have been refused at once.
+			// With these answers CheckURL would have refused it.
 			if err := p.CheckURL(t.Context(), url); !refused(err) {
 				t.Errorf("when saved again: %v", err)
 			}
@@ -66,15 +66,14 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestFlipping asks that a name which changes with every answer gains nothing,
-// however often it is tried.
+// TestFlipping checks that a name which changes with every answer never bypasses the checks.
 func TestFlipping(t *testing.T) {
 	t.Parallel()
 	c := newCanary(t)
 	names := newNameServer(t)
 	asked := 0
 	names.setFunc(func(string) []netip.Addr {
-		// Saving and sending ask twice each, so both meet every mixture.
+		// Saving and sending resolve the name twice each, so both get every combination.
 		if asked++; asked%3 == 0 {
 			return addrs("93.184.216.34", "2606:4700::1111")
 		}

@@ -27,9 +27,9 @@ const (
 	byAddress  = "the address is not public"
 )
 
-// spellings are ways to name what must not be reached, where every name resolves
-// to loopback: each with the rule CheckURL refuses it by, and whether net/http
-// would connect to something. CANARY stands for the port of the canary.
+// spellings are notations of destinations that must not be reached, if every name resolves to
+// loopback. Each has the rule by which CheckURL refuses it, and whether net/http would connect.
+// CANARY is replaced by the port of the canary.
 var spellings = []struct {
 	category string
 	rule     string
@@ -133,8 +133,8 @@ func hosts(list string) []string {
 
 func plain(list string) []string { return strings.Fields(list) }
 
-// TestSpellings sends every spelling through CheckURL, through a real request
-// with Control, and through one without, which shows what was kept from it.
+// TestSpellings checks every spelling with CheckURL, with a real request with Control, and with one
+// without Control, which shows where it would have connected.
 func TestSpellings(t *testing.T) {
 	t.Parallel()
 	c := newCanary(t)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// What names consist of, dots aside. Other hosts do not resolve with Go.
+// The characters of names, without the dot. Go doesn't resolve other names.
 const (
 	digits    = "0123456789"
 	nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_" + digits
 )
 
-// resolveTimeout bounds name resolution in CheckURL.
+// resolveTimeout limits name resolution in CheckURL.
 const resolveTimeout = 3 * time.Second
 
 // The rules of URLs.
@@ -30,8 +30,8 @@ const (
 	ruleNumber   = "the host ends in a number, but is not four decimal numbers without leading zeros"
 )
 
-// CheckURL tells whether a webhook with this URL may be saved: nil if so,
-// otherwise an error that wraps [ErrRefused].
+// CheckURL returns nil if a webhook with this URL may be saved, otherwise an error that wraps
+// [ErrRefused].
 //
 // The URL must be absolute, with the scheme http or https, without user name,
 // password and fragment. Its host is an IP address that [Policy.CheckAddr]
@@ -39,9 +39,8 @@ const (
 // numbers: the decimal, octal, hexadecimal and shortened forms, and full-width
 // digits, are refused, since programs disagree on what they mean.
 //
-// A name is refused if any of its addresses is. It is not refused if it does not
-// resolve within 3 seconds, or before ctx ends: [Policy.Control] decides when
-// there is something to connect to.
+// A name is refused if any of its addresses is. A name that doesn't resolve within 3 seconds, or
+// before ctx ends, is accepted: [Policy.Control] decides at the connection.
 func (p *Policy) CheckURL(ctx context.Context, rawURL string) error {
 	if p == nil || p.guard == nil {
 		return refuse(ruleNew)
@@ -56,7 +55,7 @@ func (p *Policy) CheckURL(ctx context.Context, rawURL string) error {
 	if rule := checkName(host); rule != "" {
 		return refuse(rule)
 	}
-	// No answer could make these right.
+	// No result of the name resolution could make these valid.
 	if port == 0 || len(p.allow) == 0 && !isPublicPort(port) {
 		return refuse(rulePort)
 	}
@@ -64,7 +63,7 @@ func (p *Policy) CheckURL(ctx context.Context, rawURL string) error {
 	defer cancel()
 	addrs, err := p.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil // dialling decides later
+		return nil // Control decides at the connection
 	}
 	for _, addr := range addrs {
 		if err := p.CheckAddr(netip.AddrPortFrom(addr, port)); err != nil {
@@ -74,18 +73,18 @@ func (p *Policy) CheckURL(ctx context.Context, rawURL string) error {
 	return nil
 }
 
-// splitURL returns what net/http would connect to, or an error.
+// splitURL returns the host and port that net/http would connect to, or an error.
 func splitURL(rawURL string) (host string, port uint16, err error) {
 	u, err := url.Parse(rawURL)
 	switch {
-	// The parser's error repeats the URL, which may hold a token.
+	// The parser's error contains the URL, which may contain a token.
 	case err != nil:
 		return "", 0, refuse(ruleURL)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", 0, refuse(ruleScheme)
 	case u.User != nil:
 		return "", 0, refuse(ruleUser)
-	case strings.Contains(rawURL, "#"): // u.Fragment does not tell an empty one from none
+	case strings.Contains(rawURL, "#"): // u.Fragment is "" both for an empty fragment and for none
 		return "", 0, refuse(ruleFragment)
 	case u.Hostname() == "":
 		return "", 0, refuse(ruleNoHost)
@@ -101,8 +100,7 @@ func splitURL(rawURL string) (host string, port uint16, err error) {
 	return u.Hostname(), 443, nil
 }
 
-// checkName returns the rule that a host breaks which is not an IP address, or
-// "" if it is a name.
+// checkName returns the rule that a host name breaks, or "". host must not be an IP address.
 func checkName(host string) string {
 	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
 	for _, label := range labels {
@@ -114,8 +112,8 @@ func checkName(host string) string {
 			return ruleHost
 		}
 	}
-	// The URL standard of browsers, inet_aton and with it many resolvers take
-	// this for an IPv4 address; no name of the Internet ends like that.
+	// Browsers' URL standard, inet_aton and many resolvers treat this as an IPv4 address; no
+	// Internet name ends like that.
 	last := strings.ToLower(labels[len(labels)-1])
 	hex, isHex := strings.CutPrefix(last, "0x")
 	if consistsOf(last, digits) || isHex && consistsOf(hex, digits+"abcdef") {

@@ -28,7 +28,7 @@ func TestCheckURLAccepts(t *testing.T) {
 	}
 }
 
-// Each answer of a name is judged, with the port of the URL.
+// Every address of a name is checked, with the port of the URL.
 func TestCheckURLResolves(t *testing.T) {
 	t.Parallel()
 	const name = "http://receiver.example"
@@ -66,7 +66,7 @@ func TestCheckURLResolves(t *testing.T) {
 	}
 }
 
-// asked is a resolver that tells what it was asked, and waits for ctx.
+// asked is a resolver that records its arguments and waits for ctx.
 type asked struct{ network, host string }
 
 func (a *asked) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -94,8 +94,8 @@ func TestCheckURLWaitsThreeSeconds(t *testing.T) {
 	})
 }
 
-// What needs no name, or is refused anyway, is not asked for.
-func TestCheckURLDoesNotAsk(t *testing.T) {
+// A URL without a name, or one that is refused anyway, isn't resolved.
+func TestCheckURLSkipsNameResolution(t *testing.T) {
 	t.Parallel()
 	names := newNameServer(t, addrs("8.8.8.8")...)
 	p := newPolicy(t, names.resolver())
@@ -111,8 +111,8 @@ func TestCheckURLDoesNotAsk(t *testing.T) {
 	}
 }
 
-// The error may be shown: it has neither the URL nor an address in it.
-func TestErrorsAreDiscreet(t *testing.T) {
+// The error may be shown: it contains neither the URL nor an address.
+func TestErrorsContainNoURL(t *testing.T) {
 	t.Parallel()
 	p := newPolicy(t, fixed{addrs: addrs("10.20.30.40")})
 	for _, url := range plain(`http://receiver.example/s3cret http://s3cret@receiver.example/ http://127.0.0.1/s3cret http://[s3cret/
@@ -125,7 +125,7 @@ func TestErrorsAreDiscreet(t *testing.T) {
 	}
 }
 
-// TestAllowReachesCanary shows that what is allowed gets through both checks.
+// TestAllowReachesCanary checks that an allowed destination passes both checks.
 func TestAllowReachesCanary(t *testing.T) {
 	t.Parallel()
 	c := newCanary(t)
@@ -151,7 +151,7 @@ func TestAllowReachesCanary(t *testing.T) {
 	if n := c.connections(); n != len(urls) {
 		t.Errorf("%d connections for %d requests", n, len(urls))
 	}
-	// What leads to the same listener by another address is still refused.
+	// Other addresses of the same listener are still refused.
 	for _, url := range hosts(`0.0.0.0 [::] [64:ff9b::7f00:1] [::127.0.0.1] [2002:7f00:1::] 0x7f.1 ①②⑦.⓪.⓪.①`) {
 		url = strings.ReplaceAll(url, "CANARY", c.port)
 		if err := p.CheckURL(t.Context(), url); err == nil {
@@ -168,7 +168,7 @@ func TestAllowReachesCanary(t *testing.T) {
 	}
 }
 
-// Without a resolver of its own, a policy asks the system.
+// By default a policy uses the system's resolver.
 func TestDefaultResolver(t *testing.T) {
 	t.Parallel()
 	if err := newPolicy(t, nil).CheckURL(t.Context(), "http://localhost/"); !refused(err) {

@@ -12,7 +12,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// A receiver's test: its handler gets a signed request.
+// Test a receiver: its handler gets a signed request.
 func ExampleNewRequest() {
 	verifier, err := webhook.NewVerifier([]string{"secret"}, nil)
 	if err != nil {
@@ -31,10 +31,10 @@ func ExampleNewRequest() {
 	// 200
 }
 
-// send stands for the sender under test.
+// send represents the sender under test.
 func send(_, _ string) {}
 
-// A sender's test: the receiver fails once, so the sender has to try again.
+// Test a sender: the receiver fails once, so the sender must retry.
 func ExampleReceiver() {
 	_ = func(t *testing.T) {
 		receiver := webhooktest.NewReceiver(t, []string{"secret"}, nil)

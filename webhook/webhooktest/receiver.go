@@ -13,42 +13,40 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Reply is what a [Receiver] answers to one delivery. The zero Reply is an
-// empty 200.
+// A Reply is the HTTP response of a [Receiver] to one delivery. The zero Reply is an empty 200.
 type Reply struct {
 	// Status is the HTTP status. Defaults to 200.
 	Status int
 	// Header are headers to add, for example Location or Retry-After. Defaults
 	// to none.
 	Header http.Header
-	// Body is the body of the answer. Defaults to none.
+	// Body is the body of the response. Defaults to none.
 	Body string
-	// Hang makes the receiver take the delivery and not answer until the
-	// sender gives up or the receiver is closed. The other fields are then
-	// without effect. Defaults to false.
+	// Hang makes the receiver accept the delivery and not respond until the sender gives up or the
+	// receiver is closed. The other fields then have no effect. Defaults to false.
 	Hang bool
 }
 
-// A Received is one request that a [Receiver] got.
+// A Received is one request to a [Receiver].
 type Received struct {
-	// Delivery is what was verified, or the zero value if Err is set. Its Body
-	// has the exact bytes that came.
+	// Delivery is the verified delivery, or the zero value if Err is set. Its Body has the exact
+	// received bytes.
 	Delivery webhook.Delivery
 	// Header are the headers of the request.
 	Header http.Header
 	// Path is the path of the request.
 	Path string
-	// At is when the body had been read.
+	// At is when the body was completely read.
 	At time.Time
 	// Err is why the request was refused, as [webhook.Verifier.VerifyRequest]
 	// returned it, or nil.
 	Err error
 }
 
-// A Receiver is an HTTP server on the loopback interface that verifies and
-// records deliveries under every path. A request that does not verify is
-// answered as [webhook.Status] says and recorded apart, without using up a
-// Reply. It keeps everything in memory. It is safe for concurrent use.
+// A Receiver is an HTTP server on the loopback interface that verifies and records deliveries under
+// every path. A request that fails verification gets the status of [webhook.Status], is recorded
+// separately and uses up no Reply. A Receiver keeps everything in memory. It is safe for concurrent
+// use.
 type Receiver struct {
 	server   *httptest.Server
 	verifier *webhook.Verifier
@@ -60,12 +58,12 @@ type Receiver struct {
 	standing Reply
 	accepted []Received
 	rejected []Received
-	changed  chan struct{} // closed and replaced when a request was recorded
+	changed  chan struct{} // closed and replaced when a request is recorded
 }
 
-// NewReceiver starts a Receiver for what was signed with any of secrets, with
-// the verifier's options, of which OnReject and Deduper are not used: every
-// repetition is recorded. It is closed when the test ends. The test fails at once if the secrets or options are not valid.
+// NewReceiver starts a Receiver for requests signed with any of secrets, with the options of its
+// verifier. It ignores OnReject and Deduper, so it records duplicates. It is closed at the end of
+// the test. If the secrets or options are invalid, the test fails at once.
 func NewReceiver(tb testing.TB, secrets []string, opts *webhook.Options) *Receiver {
 	tb.Helper()
 	verifier, err := webhook.NewVerifier(secrets, opts)
@@ -82,13 +80,12 @@ func NewReceiver(tb testing.TB, secrets []string, opts *webhook.Options) *Receiv
 	return r
 }
 
-// URL returns the receiver's address, for example "http://127.0.0.1:40123".
-// Every path under it receives.
+// URL returns the receiver's address, for example "http://127.0.0.1:40123". Every path below it
+// accepts deliveries.
 func (r *Receiver) URL() string { return r.server.URL }
 
-// Close ends the answers that hang and stops the server, so that its address
-// refuses connections. What was recorded stays readable. Closing again does
-// nothing.
+// Close ends hanging responses and stops the server, so that its address refuses connections.
+// Recorded requests stay readable. Closing twice has no effect.
 func (r *Receiver) Close() {
 	r.close.Do(func() {
 		close(r.closed)
@@ -96,42 +93,38 @@ func (r *Receiver) Close() {
 	})
 }
 
-// Answer queues replies: each of the next deliveries that verify gets one, in
-// the order of their arrival. After them the standing reply is used again.
+// Answer queues replies: each of the next verified deliveries gets one, in the order of arrival.
+// Afterwards the default reply is used again.
 func (r *Receiver) Answer(replies ...Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.queue = append(r.queue, replies...)
 }
 
-// AnswerAlways sets the standing reply, which is used while none is queued. It
-// is 200 at the start.
+// AnswerAlways sets the default reply, which is used while none is queued. It is 200 at the start.
 func (r *Receiver) AnswerAlways(reply Reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.standing = reply
 }
 
-// Deliveries returns the deliveries that verified, in the order of their
-// arrival. Repetitions are listed as often as they came.
+// Deliveries returns the verified deliveries in the order of arrival, including duplicates.
 func (r *Receiver) Deliveries() []Received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Received(nil), r.accepted...)
 }
 
-// Rejected returns the requests that did not verify, in the order of their
-// arrival.
+// Rejected returns the requests that failed verification, in the order of arrival.
 func (r *Receiver) Rejected() []Received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Received(nil), r.rejected...)
 }
 
-// Wait returns the deliveries as soon as at least n have verified. When ctx
-// ends before, it returns those that have come and an error that is the
-// context's. A delivery counts once it is recorded, which is before it is
-// answered.
+// Wait waits for at least n verified deliveries and returns all of them. If ctx ends before, it
+// returns the deliveries so far and the error of ctx. A delivery is recorded before its response is
+// sent.
 func (r *Receiver) Wait(ctx context.Context, n int) ([]Received, error) {
 	for {
 		r.mu.Lock()
@@ -170,7 +163,7 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 		case <-req.Context().Done():
 		case <-r.closed:
 		}
-		// Returning would answer 200.
+		// Returning would send 200.
 		panic(http.ErrAbortHandler)
 	}
 	for name, values := range reply.Header {
@@ -181,11 +174,11 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) {
 	if reply.Status != 0 {
 		w.WriteHeader(reply.Status)
 	}
-	// A sender that has left is not this receiver's concern.
+	// It doesn't matter if the sender has disconnected.
 	_, _ = io.WriteString(w, reply.Body)
 }
 
-// record notes a request, wakes those who wait and returns the reply to it.
+// record records a request, wakes callers of Wait and returns the reply.
 func (r *Receiver) record(got Received) Reply {
 	r.mu.Lock()
 	defer r.mu.Unlock()

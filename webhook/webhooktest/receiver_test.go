@@ -16,8 +16,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// deliver sends body, signed with key, and returns the answer with its body
-// read.
+// deliver sends body, signed with key, and returns the response and its body.
 func deliver(ctx context.Context, url, key, body string) (*http.Response, string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -34,7 +33,7 @@ func deliver(ctx context.Context, url, key, body string) (*http.Response, string
 	return answer, string(text), err
 }
 
-// status is deliver for tests that only look at the status.
+// status is deliver for tests that check only the status.
 func status(t *testing.T, url, key, body string) int {
 	t.Helper()
 	answer, _, err := deliver(t.Context(), url, key, body)
@@ -44,7 +43,7 @@ func status(t *testing.T, url, key, body string) int {
 	return answer.StatusCode
 }
 
-func TestReceiverRecordsWhatCame(t *testing.T) {
+func TestReceiverRecordsRequests(t *testing.T) {
 	r := webhooktest.NewReceiver(t, []string{secret}, nil)
 	body := "{ \"id\":\"e-1\",\r\n\"event\":\"response.created\" }\n"
 	if got := status(t, r.URL()+"/a/b", secret, body); got != http.StatusOK {
@@ -84,7 +83,7 @@ func TestReceiverRefuses(t *testing.T) {
 	}
 }
 
-// A receiver with every option shows repetitions and checks the time.
+// A receiver with all options records duplicates and checks the time.
 func TestReceiverUsesTheOptions(t *testing.T) {
 	t.Parallel()
 	r := webhooktest.NewReceiver(t, []string{secret}, &webhook.Options{

@@ -11,24 +11,21 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// NewRequest returns the request with which the service delivers body to a
-// webhook with that secret, as the handler under test gets it: a POST of / with
-// the headers of [Header]. Set its URL.Path where a router needs another. To
-// send over a network, make the request with [http.NewRequest] and give it
-// Header instead.
+// NewRequest returns a server request that delivers body to a webhook with that secret: a POST of /
+// with the headers of [Header]. If a router needs another path, set URL.Path. To send it over a
+// network, use [http.NewRequest] with Header instead.
 func NewRequest(secret string, body []byte) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	r.Header = Header(secret, body)
 	return r
 }
 
-// Header returns the headers of a first attempt to deliver body, signed with
-// secret: the signature, the content type, the event's type if body is an
-// event, the delivery's identifier and attempt, and those of Standard Webhooks,
-// sent now and with the event's identifier. The delivery's identifier is made
-// from the body, so that the same body is the same delivery; it also stands in
-// for the event's if there is none. The caller may change the headers;
-// [webhook.SetStandard] makes the request one that was sent at another time.
+// Header returns the headers of a first attempt to deliver body, signed with secret. They are the
+// signature, the content type, the event's type if body is an event, and the delivery's identifier
+// and attempt. The headers of Standard Webhooks have the current time and the event's identifier.
+// The delivery's identifier is derived from the body, so the same body is the same delivery; it
+// also replaces the event's identifier if there is none. The caller may change the headers;
+// [webhook.SetStandard] sets another time of sending.
 func Header(secret string, body []byte) http.Header {
 	h, id := http.Header{}, deliveryID(body)
 	h.Set("Content-Type", "application/json")
@@ -45,7 +42,7 @@ func Header(secret string, body []byte) http.Header {
 	return h
 }
 
-// deliveryID returns a UUID of version 8 (RFC 9562, section 5.8) made from body.
+// deliveryID returns a UUID of version 8 (RFC 9562, section 5.8) derived from body.
 func deliveryID(body []byte) string {
 	hash := sha256.Sum256(body)
 	hash[6] = hash[6]&0x0f | 0x80

@@ -51,7 +51,7 @@ func TestHeaderIdentifiesTheBody(t *testing.T) {
 	}
 }
 
-// The headers are those of a request that is sent now, and can be made older.
+// The headers belong to a request that is sent now, and the time can be changed.
 func TestHeaderIsOfStandardWebhooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestHeaderIsOfStandardWebhooks(t *testing.T) {
 	})
 }
 
-func TestHeaderOfSomethingElse(t *testing.T) {
+func TestHeaderOfABodyThatIsNotAnEvent(t *testing.T) {
 	h := webhooktest.Header(secret, []byte("hello"))
 	if _, ok := h[http.CanonicalHeaderKey(webhook.EventHeader)]; ok {
 		t.Error("an event header for a body that is not an event")

@@ -14,32 +14,30 @@ import (
 //go:embed vectors.json
 var vectorsJSON []byte
 
-// A Vector is an example of a request and what a receiver has to make of it.
+// A Vector is an example of a request and its expected verification.
 type Vector struct {
-	// Name says what it shows. It is unique among those of one function.
+	// Name says what the example shows. It is unique within a function's result.
 	Name string
-	// Secrets are the secrets that the receiver was given, byte for byte.
+	// Secrets are the receiver's secrets, byte for byte.
 	Secrets []string
-	// Header are the headers of the request that say something about its
-	// authenticity, as the application sees them, that is after HTTP has removed
-	// the white space around their values.
+	// Header are the headers that matter for the verification, as the application sees them:
+	// without white space around their values.
 	Header http.Header
 	// Body is the raw body.
 	Body []byte
-	// Now is the time at the receiver. It is the zero time for [Vectors], which
-	// do not depend on it.
+	// Now is the time at the receiver. It is zero for [Vectors], which don't depend on it.
 	Now time.Time
 	// Tolerance is the receiver's [webhook.Options.Tolerance]. It is 0 for
 	// [Vectors].
 	Tolerance time.Duration
-	// Want is the error of package webhook with which the request is refused,
-	// for [errors.Is]. It is nil if the request is accepted.
+	// Want is the error of package webhook that refuses the request, for [errors.Is]. It is nil if
+	// the request is accepted.
 	Want error
 }
 
-// Vectors returns the examples of [webhook.SignatureHeader] in vectors.json, for
-// a receiver with the limit [webhook.DefaultMaxBody]. Each call returns them
-// anew. It fails only if the file that this package was built with is damaged.
+// Vectors returns the examples of [webhook.SignatureHeader] in vectors.json, for a receiver with
+// the limit [webhook.DefaultMaxBody]. Each call returns new copies. It fails only if the embedded
+// file is damaged.
 func Vectors() ([]Vector, error) {
 	file, err := readVectors()
 	if err != nil {
@@ -48,10 +46,9 @@ func Vectors() ([]Vector, error) {
 	return convert(file.Service, 0)
 }
 
-// StandardVectors returns the examples of the headers of Standard Webhooks in
-// vectors.json. The [webhook.SignatureHeader] of all of them is right. Each call
-// returns them anew. It fails only if the file that this package was built with
-// is damaged.
+// StandardVectors returns the examples of the headers of Standard Webhooks in vectors.json. The
+// [webhook.SignatureHeader] of all of them is correct. Each call returns new copies. It fails only
+// if the embedded file is damaged.
 func StandardVectors() ([]Vector, error) {
 	file, err := readVectors()
 	if err != nil {
@@ -60,7 +57,7 @@ func StandardVectors() ([]Vector, error) {
 	return convert(file.Standard, time.Duration(file.Tolerance)*time.Second)
 }
 
-// A vectorFile is what vectors.json has; the package comment describes it.
+// A vectorFile is the content of vectors.json; the package comment describes it.
 type vectorFile struct {
 	Format             int
 	MaxBody, Tolerance int64
@@ -113,7 +110,7 @@ func convert(entries []vectorEntry, tolerance time.Duration) ([]Vector, error) {
 	return all, nil
 }
 
-// wantError returns the error that the member want of a vector stands for.
+// wantError returns the error for the member want of a vector.
 func wantError(code string) (error, error) {
 	switch code {
 	case "ok":

@@ -10,8 +10,8 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 )
 
-// testUpload is a test with a server of its own, which is gone when it ends. In a
-// test file of yours it is called TestUpload.
+// testUpload is a test with its own server, which is removed at the end. In your test file, name it
+// TestUpload.
 func testUpload(t *testing.T) {
 	server := s3test.Start(t)
 	bucket, err := s3blob.ParseURL(server.URL(), nil)
@@ -25,7 +25,7 @@ func testUpload(t *testing.T) {
 	if _, err := store.Put(t.Context(), "c4/plan.txt", strings.NewReader("a flat roof")); err != nil {
 		t.Fatal(err)
 	}
-	// What the server keeps is a plain file.
+	// The server keeps the object as a plain file.
 	text, err := os.ReadFile(filepath.Join(server.Dir, "c4", "plan.txt"))
 	if err != nil || string(text) != "a flat roof" {
 		t.Errorf("the bucket has %q, %v", text, err)

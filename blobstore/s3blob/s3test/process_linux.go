@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// attributes makes the process end with ours, however that ends.
+// attributes makes the process end together with ours.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// suspend stops the process and waits until all its threads stand still, which
-// the signal does not.
+// suspend stops the process and waits until all its threads have stopped, since the signal returns
+// earlier.
 func suspend(t testing.TB, p *os.Process) {
 	t.Helper()
 	if err := p.Signal(syscall.SIGSTOP); err != nil {

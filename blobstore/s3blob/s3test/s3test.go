@@ -1,6 +1,5 @@
-// Package s3test gives tests an S3 server of their own: versitygw, a real
-// server that keeps every object as a plain file, so that a test can look at
-// what is stored, damage it or take the server away.
+// Package s3test runs an S3 server for a test: versitygw, a real server that keeps every object as
+// a plain file. A test can inspect and damage stored data, and stop the server.
 package s3test
 
 import (
@@ -23,31 +22,30 @@ import (
 // "make test" builds it and sets the variable.
 const Env = "FORMSVC_TEST_VERSITYGW"
 
-// A Server is a running S3 server with one empty bucket. Its methods are for
-// the goroutine of the test; they end the test when they fail.
+// A Server is a running S3 server with one empty bucket. Call its methods from the test's
+// goroutine; they end the test if they fail.
 type Server struct {
 	Endpoint  string // such as "http://127.0.0.1:20123"
 	Bucket    string
 	Region    string
 	AccessKey string
 	SecretKey string
-	Dir       string // of the bucket; the object a/b is the file a/b in it
+	Dir       string // directory of the bucket; the object a/b is the file a/b in it
 
 	t       testing.TB
 	program string
 	port    string
-	sidecar string // directory for attributes, where the file system has none
+	sidecar string // directory for attributes, if the file system doesn't support them
 	process *exec.Cmd
-	ended   chan struct{} // closed when the process is gone
-	output  *bytes.Buffer // of the process; to be read when it has ended
+	ended   chan struct{} // closed when the process has ended
+	output  *bytes.Buffer // of the process; read it only after the process has ended
 }
 
-// startTimeout bounds how long a server may take to answer.
+// startTimeout limits how long a server may take to start.
 const startTimeout = time.Minute
 
-// Start starts a server, which is gone with its data when the test ends.
-// Without [Env] the test is skipped, except under CI=true, where it fails: a
-// store that nobody tested must not look tested.
+// Start starts a server, which is removed with its data when the test ends. Without [Env] the test
+// is skipped; with CI=true it fails, so that an untested store doesn't look tested.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	program := os.Getenv(Env)
@@ -67,8 +65,8 @@ func Start(t testing.TB) *Server {
 	}
 	t.Cleanup(s.Stop)
 	for try := range 10 {
-		// Below the range from which outgoing connections take theirs: nobody takes the port while the server is stopped,
-		// and no client connects to itself then.
+		// Below the range of ephemeral ports: so no other program takes the port while the server
+		// is stopped, and no client connects to itself.
 		s.port = strconv.Itoa(15000 + rand.IntN(17000)) //nolint:gosec // nobody gains by guessing it
 		s.Endpoint = "http://" + net.JoinHostPort("127.0.0.1", s.port)
 		err := s.start()
@@ -77,31 +75,30 @@ func Start(t testing.TB) *Server {
 		}
 		t.Logf("start %d of the S3 server: %v", try+1, err)
 		if try == 4 {
-			s.sidecar = t.TempDir() // perhaps the file system has no extended attributes
+			s.sidecar = t.TempDir() // the file system may not support extended attributes
 		}
 	}
 	t.Fatal("the S3 server did not start")
 	return nil
 }
 
-// URL returns the bucket as s3blob.ParseURL takes it. The keys are not in it.
+// URL returns the bucket's URL for s3blob.ParseURL, without credentials.
 func (s *Server) URL() string {
 	q := url.Values{"endpoint": {s.Endpoint}, "region": {s.Region}}
 	return "s3://" + s.Bucket + "?" + q.Encode()
 }
 
-// Stop ends the server at once, as a crash does. Its data stay.
+// Stop kills the server, as a crash would. Its data stays.
 func (s *Server) Stop() {
 	if s.process == nil {
 		return
 	}
-	_ = s.process.Process.Kill() // it may have ended by itself
+	_ = s.process.Process.Kill() // it may have ended already
 	<-s.ended
 	s.process = nil
 }
 
-// Restart stops the server if it runs and starts it again, at the same port
-// and with the same data.
+// Restart stops the server if it runs and starts it again with the same port and data.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
@@ -110,20 +107,20 @@ func (s *Server) Restart() {
 	}
 }
 
-// Suspend makes the server hang: it keeps its connections and says nothing.
-// The test is skipped where there is no such thing (not on Linux).
+// Suspend makes the server hang: it keeps its connections but doesn't respond. On systems other
+// than Linux the test is skipped.
 func (s *Server) Suspend() {
 	s.t.Helper()
 	suspend(s.t, s.process.Process)
 }
 
-// Resume ends what Suspend did.
+// Resume continues a suspended server.
 func (s *Server) Resume() {
 	s.t.Helper()
 	resume(s.t, s.process.Process)
 }
 
-// start starts the process and waits until it answers.
+// start starts the process and waits until it responds.
 func (s *Server) start() error {
 	args := []string{"--quiet", "--keep-alive", "--port", net.JoinHostPort("127.0.0.1", s.port), "--region", s.Region, "posix"}
 	if s.sidecar != "" {
@@ -140,7 +137,7 @@ func (s *Server) start() error {
 	}
 	s.ended = make(chan struct{})
 	go func(process *exec.Cmd, ended chan struct{}) {
-		_ = process.Wait() // always says that it was killed
+		_ = process.Wait() // its error always says that it was killed
 		close(ended)
 	}(s.process, s.ended)
 	if s.answers() {
@@ -150,7 +147,7 @@ func (s *Server) start() error {
 	return fmt.Errorf("no answer on port %s: %s", s.port, bytes.TrimSpace(s.output.Bytes()))
 }
 
-// answers waits until our process answers, and reports whether it does.
+// answers waits until our process responds, and reports whether it does.
 func (s *Server) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -159,7 +156,7 @@ func (s *Server) answers() bool {
 		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint, nil); err == nil {
 			if resp, err := client.Do(req); err == nil {
 				_ = resp.Body.Close()
-				// Another program may have had the port; ours ends then.
+				// If another program has the port, our process ends.
 				select {
 				case <-s.ended:
 					return false

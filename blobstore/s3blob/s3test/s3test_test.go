@@ -2,5 +2,5 @@ package s3test_test
 
 import "testing"
 
-// The example can't start a server by itself: a test runs it.
+// The example can't start a server by itself, so a test runs it.
 func TestExample(t *testing.T) { testUpload(t) }

@@ -1,6 +1,6 @@
-// Command peers is what formbench compares with. It is River, a job queue, as a
-// webhook sender on Postgres and on SQLite; with the argument "pocketbase" it is
-// PocketBase, as a server beside the API. formbench starts it.
+// Command peers runs the systems that formbench compares with. It is River, a job queue, as a webhook sender on
+// Postgres and on SQLite; with the argument "pocketbase" it is PocketBase, as a server beside the API. formbench starts
+// it.
 package main
 
 import (

@@ -19,8 +19,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
-// servePocketbase is the process of PocketBase, with its own settings except for
-// those that formbench asks for.
+// servePocketbase runs the PocketBase process with its own settings, except for those that formbench sets.
 func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) error {
 	decoder := json.NewDecoder(in)
 	var cfg pocketbase.Config
@@ -45,7 +44,7 @@ func servePocketbase(ctx context.Context, in io.Reader, out io.Writer) error {
 	return errors.Join(listen(ctx, app, token, out), stopProfile())
 }
 
-// listen serves until the context ends, and says where.
+// listen serves until the context ends, and reports the address.
 func listen(ctx context.Context, app core.App, token string, out io.Writer) error {
 	app.OnServe().BindFunc(func(e *core.ServeEvent) (err error) {
 		if e.Listener, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
@@ -75,13 +74,13 @@ func newPocketbase(cfg *pocketbase.Config) *pb.PocketBase {
 		settings.DBConnect = connectFull
 	}
 	app := pb.NewWithConfig(settings)
-	// It would say that it was tested with another version of the SQLite driver.
+	// Otherwise it logs that it was tested with another version of the SQLite driver.
 	app.OnBootstrap().Unbind(pb.ModerncDepsCheckHookId)
 	return app
 }
 
-// connectFull opens a database as PocketBase does, except that what it answers is
-// on the disk. Its log of requests, which is another database, promises nothing.
+// connectFull opens a database like PocketBase, but acknowledged writes are on the disk. The database with its request
+// log keeps PocketBase's settings.
 func connectFull(path string) (*dbx.DB, error) {
 	if filepath.Base(path) != pocketbase.Database {
 		return core.DefaultDBConnect(path)
@@ -91,10 +90,10 @@ func connectFull(path string) (*dbx.DB, error) {
 	return dbx.Open("sqlite", path+pragmas)
 }
 
-// superuser is who has the token. Nobody logs in with the password.
+// superuser is the account that has the token. Nobody signs in with the password.
 const superuser = "bench@example.com"
 
-// prepare opens the databases and makes what is missing in them, and a token.
+// prepare opens the databases, creates missing collections, and returns a token.
 func prepare(app core.App) (string, error) {
 	if err := app.Bootstrap(); err != nil {
 		return "", err

@@ -9,14 +9,13 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
 )
 
-// The largest batch, and the largest file. Its default for a file is 5 MB.
+// The largest batch and the largest file. PocketBase's default for a file is 5 MB.
 const (
 	maxBatch = 50
 	maxFile  = 2 << 30
 )
 
-// makeCollections makes what one would to keep responses, and what must be kept
-// with each to deliver it as a webhook.
+// makeCollections creates the collections for responses, and for the records that a webhook delivery of each needs.
 func makeCollections(app core.App) error {
 	settings := app.Settings()
 	settings.Batch.Enabled, settings.Batch.MaxRequests, settings.Batch.Timeout = true, maxBatch, 30

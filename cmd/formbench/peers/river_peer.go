@@ -24,7 +24,7 @@ const (
 	fetchPollInterval = 50 * time.Millisecond
 )
 
-// A delivery is the job of sending one payload. As a string it is stored as it is.
+// A delivery is the job of sending one payload. A string is stored unchanged.
 type delivery struct {
 	Body string `json:"body"`
 }
@@ -32,7 +32,7 @@ type delivery struct {
 // Kind names the job for River.
 func (delivery) Kind() string { return "delivery" }
 
-// A sender works off jobs.
+// A sender works on jobs.
 type sender struct {
 	river.WorkerDefaults[delivery]
 	poster *worker.Poster
@@ -43,16 +43,16 @@ func (s *sender) Work(ctx context.Context, job *river.Job[delivery]) error {
 	return s.poster.Post(ctx, strconv.FormatInt(job.ID, 10), []byte(job.Args.Body))
 }
 
-// A database is where River keeps its jobs.
+// A database has River's jobs.
 type database[TTx any] interface {
 	driver() riverdriver.Driver[TTx]
 	within(ctx context.Context, do func(TTx) error) error // in one transaction
-	completed(ctx context.Context) (int, error)           // how many jobs are done
+	completed(ctx context.Context) (int, error)           // the number of finished jobs
 	close() error
 }
 
-// A peer is River in one process: a job is inserted in a transaction of its own
-// for each event, and a worker signs its payload and posts it.
+// A peer is River in one process: it inserts a job for each event in a transaction of its own, and a worker signs its
+// payload and posts it.
 type peer[TTx any] struct {
 	database[TTx]
 	body       worker.Body
@@ -62,7 +62,7 @@ type peer[TTx any] struct {
 	delivers   bool
 }
 
-// newRiver makes one on the database that is named.
+// newRiver creates a peer on the configured database.
 func newRiver(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Reply, error) {
 	if path, ok := strings.CutPrefix(cfg.DSN, "sqlite:"); ok {
 		db, err := openSQLite(ctx, path)
@@ -78,7 +78,7 @@ func newRiver(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.Re
 	return newPeer(ctx, db, cfg)
 }
 
-// newPeer takes the database over, also when it fails.
+// newPeer takes over the database and closes it on failure.
 func newPeer[TTx any](ctx context.Context, db database[TTx], cfg *worker.Config) (_ worker.Worker, ready worker.Reply, err error) {
 	p := &peer[TTx]{database: db, poster: worker.NewPoster(cfg.URL, cfg.Conns)}
 	defer func() {
@@ -111,7 +111,7 @@ func newPeer[TTx any](ctx context.Context, db database[TTx], cfg *worker.Config)
 	return p, ready, err
 }
 
-// Do obeys a command.
+// Do executes a command.
 func (p *peer[TTx]) Do(ctx context.Context, c worker.Command) (reply worker.Reply, err error) {
 	switch c.Do {
 	case worker.Accept:
@@ -130,11 +130,10 @@ func (p *peer[TTx]) Do(ctx context.Context, c worker.Command) (reply worker.Repl
 	return reply, errors.New("the peer can't do that")
 }
 
-// completedJobs counts what is done.
+// completedJobs counts finished jobs.
 const completedJobs = "SELECT count(*) FROM river_job WHERE state = 'completed'"
 
-// accept inserts a job in a transaction of its own, as an application does that
-// changes something else in it.
+// accept inserts a job in a transaction of its own, like an application that changes other rows in it.
 func (p *peer[TTx]) accept(ctx context.Context, i int) error {
 	return p.within(ctx, func(tx TTx) error {
 		_, err := p.client.InsertTx(ctx, tx, delivery{Body: string(p.body.With(i))}, nil)
@@ -142,7 +141,7 @@ func (p *peer[TTx]) accept(ctx context.Context, i int) error {
 	})
 }
 
-// stop returns when everything that came of the jobs is recorded.
+// stop returns when the outcomes of all jobs are recorded.
 func (p *peer[TTx]) stop(ctx context.Context) error {
 	if !p.delivers {
 		return nil
@@ -151,7 +150,7 @@ func (p *peer[TTx]) stop(ctx context.Context) error {
 	return p.client.Stop(ctx)
 }
 
-// Close ends everything.
+// Close stops delivering, and closes the connections and the database.
 func (p *peer[TTx]) Close() error {
 	err := p.stop(context.Background())
 	err = errors.Join(err, p.endProfile())

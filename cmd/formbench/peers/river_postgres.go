@@ -10,16 +10,16 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
 
-// poolConns is more than there are callers, with some for the workers.
+// poolConns is enough for the callers and the workers.
 const poolConns = 48
 
-// A postgresDatabase is River's on Postgres.
+// A postgresDatabase is River's database on Postgres.
 type postgresDatabase struct{ pool *pgxpool.Pool }
 
 func openPostgres(ctx context.Context, dsn string) (*postgresDatabase, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, errors.New("the database is not valid") // the address may have a password
+		return nil, errors.New("the database is not valid") // the error may contain a password
 	}
 	cfg.MaxConns = poolConns
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

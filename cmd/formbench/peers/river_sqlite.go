@@ -12,8 +12,8 @@ import (
 	_ "modernc.org/sqlite" // registers the driver "sqlite" with database/sql
 )
 
-// A sqliteDatabase is River's in an SQLite file, which keeps what was committed
-// as the service does: a write-ahead log that is synced at every commit.
+// A sqliteDatabase is River's database in an SQLite file. It is as durable as the service's: a write-ahead log that is
+// synced at every commit.
 type sqliteDatabase struct{ db *sql.DB }
 
 func openSQLite(ctx context.Context, path string) (*sqliteDatabase, error) {
@@ -23,7 +23,7 @@ func openSQLite(ctx context.Context, path string) (*sqliteDatabase, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // as its driver recommends: with more, commits fail since the database is locked
+	db.SetMaxOpenConns(1) // as its driver recommends: with more, commits fail because the database is locked
 	var journal, synchronous string
 	err = errors.Join(
 		db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal),

@@ -27,11 +27,10 @@ func TestRiverSQLite(t *testing.T) {
 
 func TestRiverPostgres(t *testing.T) {
 	t.Parallel()
-	deliverAll(t, postgrestest.DSN(t)) // skips where there is none
+	deliverAll(t, postgrestest.DSN(t)) // skips without Postgres
 }
 
-// deliverAll has jobs queued by a process that doesn't deliver, and more of them
-// by one that does.
+// deliverAll lets a process queue jobs without delivering, and another one queue more and deliver all.
 func deliverAll(t *testing.T, dsn string) {
 	t.Helper()
 	const n = 40
@@ -83,7 +82,7 @@ func start(t *testing.T, dsn, url string) worker.Worker {
 	return w
 }
 
-// arrivals are the signed payloads that a server got, by the event's number.
+// arrivals are the signed payloads that a server received, by the event's number.
 type arrivals struct {
 	url string
 
@@ -132,9 +131,8 @@ func (a *arrivals) wait(t *testing.T, n int) {
 	}
 }
 
-// TestSQLiteKeepsWhatItSays makes sure that the peer waits for the disk, like the
-// service.
-func TestSQLiteKeepsWhatItSays(t *testing.T) {
+// TestSQLiteSyncsCommits checks that the peer waits for the disk, like the service.
+func TestSQLiteSyncsCommits(t *testing.T) {
 	t.Parallel()
 	d, err := openSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	if err != nil {
@@ -152,8 +150,7 @@ func TestSQLiteKeepsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestSQLiteRollsBack makes sure that what failed is not kept, and that the one
-// connection is free afterwards.
+// TestSQLiteRollsBack checks that a failed transaction leaves no rows, and that the only connection is free afterwards.
 func TestSQLiteRollsBack(t *testing.T) {
 	t.Parallel()
 	w := start(t, "sqlite:"+filepath.Join(t.TempDir(), "jobs.db"), "http://127.0.0.1:1")
@@ -178,7 +175,7 @@ func TestSQLiteRollsBack(t *testing.T) {
 	}
 }
 
-func TestBadConfig(t *testing.T) {
+func TestRejectsInvalidConfig(t *testing.T) {
 	t.Parallel()
 	path := "sqlite:" + filepath.Join(t.TempDir(), "jobs.db")
 	for _, cfg := range []worker.Config{

@@ -34,9 +34,8 @@ type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.ahead.Load())) }
 
-// The clock jumps by up to an hour in either direction, under load and with retries
-// waiting. Nothing is lost, nothing is given up early, and identifiers stay unique.
-// The clock is that of the options, so this is the library, in one process.
+// The clock jumps by up to an hour in either direction, under load and with pending retries. Nothing is lost, no delivery
+// fails early, and identifiers stay unique. The clock is set by an option, so this tests the library in one process.
 func TestClockSteps(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"sqlite", "postgres"} {
@@ -60,7 +59,7 @@ func TestClockSteps(t *testing.T) {
 			v := check.Compare(e.ledger, e.stored(), e.inbox.Arrived())
 			for i, progress := 0, time.Now(); v.Unlisted+v.Undelivered > 0 && time.Since(progress) < world.Quiet; i++ {
 				before := v.Unlisted + v.Undelivered
-				c.ahead.Store(int64(time.Duration(min(i, 40)+2) * 2 * time.Hour)) // what waits for the clock, or for one retry more, is due some time
+				c.ahead.Store(int64(time.Duration(min(i, 40)+2) * 2 * time.Hour)) // a delivery that waits for the clock or another retry becomes due
 				time.Sleep(200 * time.Millisecond)
 				v = check.Compare(e.ledger, e.stored(), e.inbox.Arrived())
 				if v.Unlisted+v.Undelivered != before {
@@ -82,7 +81,7 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// An embedded is the service as a host program mounts it.
+// An embedded is the service in a host application.
 type embedded struct {
 	t             testing.TB
 	url, campaign string
@@ -92,7 +91,7 @@ type embedded struct {
 	failed        atomic.Int64
 }
 
-// backend is what either store is.
+// backend is the interface of both stores.
 type backend interface {
 	formsvc.Store
 	delivery.Queue

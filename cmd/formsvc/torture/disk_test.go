@@ -18,8 +18,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
 )
 
-// missing skips a test for want of something, except in CI, where nothing may be
-// skipped.
+// missing skips a test that lacks a requirement. In CI it fails the test.
 func missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -28,8 +27,7 @@ func missing(t testing.TB, what string) {
 	t.Skipf("SKIPPED: %s", what)
 }
 
-// underStrace returns the command that runs a node with one system call failing or
-// ending it.
+// underStrace returns the command that runs a node in which one system call fails or kills it.
 func underStrace(t testing.TB, injection, log string) []string {
 	t.Helper()
 	path, err := exec.LookPath("strace")
@@ -47,9 +45,8 @@ func underStrace(t testing.TB, injection, log string) []string {
 	return command
 }
 
-// afflict runs the node for a second, or until it ends, with one system call of those
-// named failing or killing it: one that is made often at some time, a rare one at once.
-// It returns which that was, and whether it came to it.
+// afflict runs the node for a second, or until it ends, while one of the named system calls fails or kills it: a frequent
+// one at a random time, a rare one at once. It returns the call, and whether it was reached.
 func afflict(t *testing.T, w *world.World, number int, rare, often []string) (injection string, reached bool) {
 	t.Helper()
 	calls := append(slices.Clone(rare), often...)
@@ -67,7 +64,7 @@ func afflict(t *testing.T, w *world.World, number int, rare, often []string) (in
 		w.Adopt(0, p)
 	}
 	select {
-	case <-p.Done(): // killed, or by itself, since it must not go on with what it can't write
+	case <-p.Done(): // killed, or exited because it must not continue after a failed write
 		reached = strings.Contains(injection, "KILL")
 	case <-time.After(time.Second): // the load is too small for that many calls
 	}
@@ -75,7 +72,7 @@ func afflict(t *testing.T, w *world.World, number int, rare, often []string) (in
 	return injection, reached || err == nil && bytes.Contains(trace, []byte("(INJECTED)"))
 }
 
-// afflicted lives through system calls that go wrong, round by round.
+// afflicted runs rounds with failing system calls.
 func afflicted(t *testing.T, few int, unit string, rare, often []string) {
 	t.Helper()
 	w := world.New(t, world.Options{Program: program(t), DSN: sqliteDSN(t)})
@@ -96,8 +93,7 @@ func afflicted(t *testing.T, few int, unit string, rare, often []string) {
 	}
 }
 
-// The node is killed at a system call that writes: before it, since the signal comes
-// first. So every state of the files between two of them is one that a node finds.
+// The node is killed just before a system call that writes. So nodes start from every state of the files between two calls.
 func TestKillAtSystemCall(t *testing.T) {
 	t.Parallel()
 	afflicted(t, 8, "kills at system calls",
@@ -105,16 +101,14 @@ func TestKillAtSystemCall(t *testing.T) {
 		[]string{"fsync:signal=KILL", "pwrite64:signal=KILL", "write:signal=KILL"})
 }
 
-// A system call fails once, at any moment: the disk could not write, or not flush.
-// What was answered 2xx is there all the same, also after a crash.
+// A write or flush fails once, at any moment. Everything acknowledged with 2xx is stored, even after a crash.
 func TestDiskErrors(t *testing.T) {
 	t.Parallel()
 	afflicted(t, 6, "failing system calls", []string{"linkat:error=EIO", "unlinkat:error=EIO"},
 		[]string{"fsync:error=EIO", "pwrite64:error=EIO", "pwrite64:error=ENOSPC", "write:error=ENOSPC"})
 }
 
-// The disk is full for a while, again and again. Writes are refused, and taken again
-// when there is space, without a restart.
+// The disk is full for a while, repeatedly. Writes are rejected, and accepted again when there is space, without a restart.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -148,7 +142,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// fill leaves no space in dir and returns the file that takes it.
+// fill fills the disk of dir and returns the file that takes the space.
 func fill(t testing.TB, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
@@ -167,8 +161,7 @@ func fill(t testing.TB, dir string) string {
 	}
 }
 
-// waitFor waits until done, which is asked again and again. Only a failing test
-// takes long.
+// waitFor polls done until it returns true. Only a failing test takes long.
 func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {

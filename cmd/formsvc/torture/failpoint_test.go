@@ -21,8 +21,8 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// The node dies at a named point: before or after a commit, a claim, a request, an
-// outcome, a blob. The names come from the binary, so that none is left out.
+// The node dies at a named point: before or after a commit, a claim, a request, an outcome or a blob. The binary lists the
+// names, so that none is left out.
 func TestFailpoints(t *testing.T) {
 	t.Parallel()
 	tagged, err := buildTagged()
@@ -35,7 +35,7 @@ func TestFailpoints(t *testing.T) {
 			points := strings.Fields(service.Command(t, &w.Setup, "failpoints"))
 			rand.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 			if *roundsFlag == 0 && *forFlag == 0 {
-				points = hot(points) // few rounds should not be spent on what hardly happens
+				points = hot(points) // with few rounds, skip rare points
 			}
 			began, r := time.Now(), newRounds(8)
 			l := w.Load(nil)
@@ -63,8 +63,7 @@ func TestFailpoints(t *testing.T) {
 	}
 }
 
-// die starts the node that is to die at a point, does what leads there, and reports
-// whether it or a command died.
+// die starts a node that dies at a point, does what leads there, and reports whether it or a command died.
 func die(t *testing.T, w *world.World, point string) bool {
 	t.Helper()
 	setup := w.Setup
@@ -99,7 +98,7 @@ func die(t *testing.T, w *world.World, point string) bool {
 	return reached
 }
 
-// frequent are the units that clients' requests and deliveries lead to.
+// frequent are the units that requests and deliveries reach.
 var frequent = []string{
 	"response.create", "response.update", "file.create", "comment.create", "signature.create", "queue.ready", "queue.claim",
 	"queue.payloads", "queue.finish", "request", "blob.put",
@@ -112,15 +111,14 @@ func hot(points []string) []string {
 	})
 }
 
-// A manager does what clients seldom do, with no regard for what comes of it: at one
-// of its steps the server or the command may die.
+// A manager does what clients rarely do, and ignores errors: at any of its steps the server or the command may die.
 type manager struct {
 	w     *world.World
 	setup *service.Setup
 	url   string
 }
 
-// lead does what leads to a unit, and reports whether a command died.
+// lead triggers a unit, and reports whether a command died.
 func (m *manager) lead(unit string) (died bool) {
 	switch kind, _, _ := strings.Cut(unit, "."); kind {
 	case "campaign":
@@ -154,7 +152,7 @@ func (m *manager) webhook() {
 	m.call(http.MethodDelete, hook, "")
 }
 
-// call makes a request and returns the UUID of what it made, if it did.
+// call makes a request and returns the UUID of the created record, if any.
 func (m *manager) call(method, path, body string) string {
 	a, err := m.w.Client.Do(context.Background(), api.Request{
 		Method: method, URL: m.url + path, Body: []byte(body), Header: map[string]string{"Idempotency-Key": world.Name()},
@@ -176,7 +174,7 @@ func (m *manager) command(args ...string) bool {
 	return ok && status.Signaled()
 }
 
-// lastKey returns the UUID of some key but the first, which the clients use.
+// lastKey returns the UUID of a key other than the first, which the clients use.
 func (m *manager) lastKey() string {
 	out, _ := service.TryCommand(context.Background(), m.setup, "keys", "list", "--json")
 	var key struct {

@@ -10,11 +10,10 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// leastRate is how many writes a second must be acknowledged, on average and with the
-// times when nobody serves, for kills to say anything.
+// leastRate is the minimum average of acknowledged writes per second, including downtime, for kills to be meaningful.
 const leastRate = 200
 
-// Whenever the only node is killed, on either database.
+// The only node is killed at any moment, on either database.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for name, dsn := range map[string]func(testing.TB) string{"sqlite": sqliteDSN, "postgres": postgrestest.DSN} {
@@ -25,7 +24,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Whenever one of three nodes is killed, which share a Postgres and a bucket.
+// One of three nodes, which share a Postgres and a bucket, is killed at any moment.
 func TestKillOneOfThree(t *testing.T) {
 	t.Parallel()
 	_, blobs, env := bucket(t)
@@ -33,8 +32,8 @@ func TestKillOneOfThree(t *testing.T) {
 	killing(t, w, 8)
 }
 
-// killing kills a node each round, at a random moment under load, and starts it again;
-// in every fourth round it is killed once more while it starts.
+// killing kills a node each round, at a random moment under load, and restarts it. In every fourth round it is also killed
+// while it starts.
 func killing(t *testing.T, w *world.World, few int) {
 	t.Helper()
 	began, r := time.Now(), newRounds(few)

@@ -12,9 +12,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
 )
 
-// A year of production in a few minutes: three nodes, of which at any moment one may
-// be killed, told to end or stand still, a Postgres that is cut off, stopped and
-// started, and a bucket that comes and goes, one after the other in no order.
+// A year of production in a few minutes: three nodes of which one at a time is killed, terminated or paused, a Postgres
+// that is disconnected, stopped and restarted, and a bucket that fails, in random order.
 func TestMix(t *testing.T) {
 	t.Parallel()
 	server := pg.Start(t, nil)

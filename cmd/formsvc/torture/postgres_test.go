@@ -13,9 +13,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
 )
 
-// The connection to Postgres is cut before a commit reaches it, after it has and
-// before the node knows, and in the middle of the answer: of new responses, of other
-// writes, and of what became of deliveries.
+// The connection to Postgres is cut before a commit reaches it, after the commit but before the node knows, and in the
+// middle of the reply: for new responses, other writes, and outcomes of deliveries.
 func TestCommitCut(t *testing.T) {
 	t.Parallel()
 	server := pg.Start(t, nil)
@@ -48,8 +47,7 @@ func TestCommitCut(t *testing.T) {
 	}
 }
 
-// Postgres ends the connections of nodes, is stopped in the worst way and started
-// again, and is not there at all for a while.
+// Postgres terminates the connections of nodes, is killed and restarted, and is unreachable for a while.
 func TestPostgresRestart(t *testing.T) {
 	t.Parallel()
 	server := pg.Start(t, nil)
@@ -87,15 +85,15 @@ func TestStartBeforeDatabase(t *testing.T) {
 	w := world.New(t, world.Options{Program: program(t), DSN: server.DSN()})
 	server.Stop(t, pg.Fast)
 	p := service.Launch(t, &w.Setup)
-	waitFor(t, "the node says that it waits", func() bool { return strings.Contains(p.Log(), "trying again") || p.Ended() })
+	waitFor(t, "the node says that it waits", func() bool { return strings.Contains(p.Log(), "database unreachable; retrying") || p.Ended() })
 	server.Restart(t)
 	if !p.Await() {
 		t.Fatalf("the node does not serve:\n%s", p.Log())
 	}
 }
 
-// The primary is killed with its disk, the synchronous standby promoted, and the old
-// one comes back as a standby of the new one, over and over.
+// The primary is killed and loses its disk, the synchronous standby is promoted, and the old primary becomes its standby,
+// repeatedly.
 func TestPromotion(t *testing.T) {
 	t.Parallel()
 	servers := []*pg.Server{pg.Start(t, nil)}
@@ -122,8 +120,7 @@ func TestPromotion(t *testing.T) {
 	t.Logf("longest time from the death of a primary until 20 writes were taken by the other: %v", gap.Round(time.Millisecond))
 }
 
-// PgBouncer in transaction mode is between the nodes and Postgres, which restarts
-// meanwhile.
+// PgBouncer in transaction mode is between the nodes and Postgres, which is restarted meanwhile.
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	server := pg.Start(t, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
 )
 
-// The machine loses its power: the process is gone, and what was not flushed is gone
-// or there in part. Database and files are both on the disk that loses it.
+// The machine loses power: the process dies, and unflushed data is lost entirely or in part. The database and the files are
+// on that disk.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -19,13 +19,13 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// A link is a network link that can be hurt.
+// A link is a network link with injected faults.
 type link struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
 }
 
-// newLink makes a link to where a URL points, and returns the URL at its near end.
+// newLink creates a link to the host of a URL, and returns the URL of its near end.
 func newLink(t testing.TB, target string) (l *link, near string) {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -46,7 +46,7 @@ func newLink(t testing.TB, target string) (l *link, near string) {
 	return nil, ""
 }
 
-// hurt adds a toxic, as toxiproxy names them, on the way up or down.
+// hurt adds a toxic of toxiproxy, upstream or downstream.
 func (l *link) hurt(kind, stream, attributes string) {
 	l.t.Helper()
 	text := fmt.Sprintf(`{"name":"fault","type":%q,"stream":%q,"attributes":{%s}}`, kind, stream, attributes)
@@ -55,7 +55,7 @@ func (l *link) hurt(kind, stream, attributes string) {
 	}
 }
 
-// heal removes it.
+// heal removes the toxic.
 func (l *link) heal() {
 	l.t.Helper()
 	if err := l.proxy.Toxics.RemoveToxic(context.Background(), "fault"); err != nil {
@@ -63,9 +63,8 @@ func (l *link) heal() {
 	}
 }
 
-// The S3 server is gone, slow, or cuts connections in the middle of uploads and
-// downloads. What has no file goes on as if nothing were; a file is there with all its
-// bytes or not at all.
+// The S3 server is down, slow, or cuts connections during uploads and downloads. Requests without files are unaffected, and
+// a file is stored completely or not at all.
 func TestS3(t *testing.T) {
 	t.Parallel()
 	server, _, env := bucket(t)

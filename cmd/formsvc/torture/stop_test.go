@@ -14,21 +14,19 @@ import (
 // pause is longer than the leases of deliveries in a world, which are 8 seconds.
 const pause = 9 * time.Second
 
-// A node stands still for longer than its leases, in the middle of whatever it does,
-// and goes on. Another one has taken over its deliveries by then, and what it still
-// has to say of them is not taken.
+// A node is paused at any moment for longer than its leases, and resumed. Another node has taken over its deliveries by
+// then, and its late outcomes are rejected.
 func TestStopPastLease(t *testing.T) {
 	t.Parallel()
 	w := world.New(t, world.Options{Program: program(t), DSN: postgrestest.DSN(t), Nodes: 2})
 	began, r := time.Now(), newRounds(1)
 	w.StartAll()
 	l := w.Load(func(o *load.Options) { o.Rate = 300 })
-	// The node that stops may happen to have sent nothing, which shows nothing: then there
-	// is another round.
+	// If the paused node happens to have sent nothing, the round is repeated.
 	for again, tries := 0, 0; r.next() || again == 0 && tries < 5; _, again = w.Inbox.Count() {
 		tries++
 		waitFor(t, "there is load", func() bool { return l.Acked() >= 100*r.done })
-		w.Inbox.Shut() // so that deliveries are under way when it stops
+		w.Inbox.Shut() // so that deliveries are in progress when it stops
 		waitFor(t, "deliveries are under way", func() bool { return w.Inbox.Held() > 0 })
 		time.Sleep(rand.N(100 * time.Millisecond))
 		i := rand.IntN(2)

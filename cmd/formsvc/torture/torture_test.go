@@ -1,10 +1,9 @@
-// Package torture_test attacks the real binary and checks, by the ledgers of clients and
-// receivers, that nothing acknowledged is lost and nothing is invented. RELIABILITY.md
-// says what it promises, "make torture" runs it for ten minutes.
+// Package torture_test injects faults into the real binary and checks with the ledgers of clients and receivers that
+// nothing acknowledged is lost and nothing is invented. RELIABILITY.md lists the guarantees; "make torture" runs the tests
+// for ten minutes.
 //
-// Each test is one kind of fault, in rounds. By default there are few, so that all of
-// them fit into "make test"; -rounds sets their number, and -for spreads a time
-// evenly over all kinds instead. -report appends what came of each to a file.
+// Each test injects one kind of fault, in rounds. By default there are few rounds, so that all tests fit into "make test".
+// -rounds sets their number, and -for spreads a time evenly over all kinds instead. -report appends the results to a file.
 package torture_test
 
 import (
@@ -32,7 +31,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy tells every step
+	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs every step
 	code := m.Run()
 	if dir, err := buildDir(); err == nil {
 		_ = os.RemoveAll(dir)
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 
 var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "formsvc-torture-") })
 
-// build builds the binary as it is released.
+// build builds the release binary.
 var build = sync.OnceValues(func() (service.Program, error) {
 	dir, err := buildDir()
 	if err != nil {
@@ -51,7 +50,7 @@ var build = sync.OnceValues(func() (service.Program, error) {
 	return service.Build(dir)
 })
 
-// buildTagged builds it with its failpoints.
+// buildTagged builds the binary with failpoints.
 var buildTagged = sync.OnceValues(func() (service.Program, error) {
 	dir, err := buildDir()
 	if err != nil {
@@ -70,14 +69,13 @@ func program(t testing.TB) service.Program {
 }
 
 const (
-	// kinds is how many faults share the time of -for: tests, and databases in them.
-	kinds = 18
-	// settling is about how long the end of each takes, when what was under way
-	// waits for its lease to end and everything is compared.
+	// kinds is the number of kinds of faults that share the time of -for: tests, and databases in them.
+	kinds = 20
+	// settling is about how long the end of each test takes, when leases end and all records are compared.
 	settling = 10 * time.Second
 )
 
-// rounds counts the rounds of one test, which are few unless flags say otherwise.
+// rounds counts the rounds of one test, which are few unless flags set more.
 type rounds struct {
 	done, want, extra int
 	until             time.Time
@@ -107,8 +105,7 @@ func (r *rounds) next() bool {
 	return true
 }
 
-// nextUntil is next, and goes on for some more rounds until something was shown: on a
-// busy machine few rounds may not come to what they are for.
+// nextUntil is next with some more rounds until shown is true: on a busy machine, few rounds may not reach the fault.
 func (r *rounds) nextUntil(shown bool) bool {
 	if r.next() {
 		return true
@@ -121,8 +118,7 @@ func (r *rounds) nextUntil(shown bool) bool {
 	return true
 }
 
-// report logs what came of a test and appends it to the file of -report. Unit names
-// what a round is.
+// report logs the result of a test and appends it to the file of -report. unit names a round.
 func report(t testing.TB, r *rounds, unit string, began time.Time, s *world.Summary) {
 	t.Helper()
 	share := 0.0
@@ -160,13 +156,13 @@ func report(t testing.TB, r *rounds, unit string, began time.Time, s *world.Summ
 	}
 }
 
-// sqliteDSN names a database that is made in a directory of the test.
+// sqliteDSN returns the data source name of a new database in a directory of the test.
 func sqliteDSN(t testing.TB) string {
 	t.Helper()
 	return "sqlite:" + filepath.Join(t.TempDir(), "formsvc.db")
 }
 
-// bucket starts an S3 server and returns what --blobs and the environment need.
+// bucket starts an S3 server and returns the value of --blobs and the environment.
 func bucket(t testing.TB) (server *s3test.Server, blobs string, env []string) {
 	t.Helper()
 	s := s3test.Start(t)

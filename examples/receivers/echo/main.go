@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	// While the secret is being changed, the new and the old one with a space between.
+	// During a rotation, set the new and the old secret, separated by a space.
 	handler, err := newHandler(strings.Fields(os.Getenv("WEBHOOK_SECRETS")), receive)
 	if err != nil {
 		log.Fatal(err)
@@ -26,8 +26,8 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// newHandler returns the routes. Only what is signed with one of the secrets, is
-// not older than five minutes and was not handled before gets to receive.
+// newHandler returns the routes. It calls receive only for deliveries that are signed with one of the secrets, at most five
+// minutes old, and not handled before.
 func newHandler(secrets []string, receive func(context.Context, webhook.Event) error) (http.Handler, error) {
 	verifier, err := webhook.NewVerifier(secrets, &webhook.Options{
 		Tolerance: 5 * time.Minute,
@@ -42,8 +42,7 @@ func newHandler(secrets []string, receive func(context.Context, webhook.Event) e
 	return router, nil
 }
 
-// receive handles one event. The answer is 200 when it returns nil, and 500
-// otherwise, which has the service send the event again.
+// receive handles one event. If it returns nil, the status is 200; otherwise it is 500, and the service retries.
 func receive(_ context.Context, e webhook.Event) error {
 	log.Println(e.Type, e.Data.Response.Reference, "from", e.Data.Response.User.Email)
 	return nil

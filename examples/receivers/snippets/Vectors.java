@@ -6,9 +6,9 @@ import java.util.Arrays;
 import java.util.Base64;
 import java.util.List;
 
-// Holds Verify.java to the golden vectors. The JDK reads no JSON, so they come as
-// lines, each with what is wanted, the name, the signature or -, the body, and the
-// secrets, in base64 but for the first, with a space between.
+// Checks Verify.java against the golden vectors. The JDK has no JSON parser, so each is a
+// line: want, name, signature or -, body and secrets, separated by spaces. All except want
+// and - are in base64.
 final class Vectors {
     public static void main(String[] args) throws Exception {
         int count = 0, wrong = 0;

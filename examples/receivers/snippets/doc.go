@@ -1,5 +1,4 @@
-// Package snippets has a function for pasting in each of five languages, which
-// checks the header x-service-signature. Beside each is a program that holds it to
-// the golden vectors; the test runs these, and holds the guide for receivers to
-// showing the functions as they are here.
+// Package snippets has a function in each of five languages that checks the header x-service-signature. Beside each is a
+// program that checks it against the golden vectors. The test runs these programs, and checks that the guide for receivers
+// shows the same functions.
 package snippets

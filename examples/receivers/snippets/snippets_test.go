@@ -15,8 +15,7 @@ import (
 
 const vectorsFile = "../../../webhook/webhooktest/vectors.json"
 
-// A vector is an example for x-service-signature, in the members that a flipped
-// copy needs as they are.
+// A vector is a golden vector for x-service-signature.
 type vector struct {
 	Name    string              `json:"name"`
 	Secrets []string            `json:"secrets"`
@@ -31,13 +30,13 @@ type fill struct {
 	Count int  `json:"count"`
 }
 
-// A language is a snippet in one.
+// A language is the snippet of one language.
 type language struct {
 	file     string   // the snippet
-	compares string   // what compares in constant time
-	programs []string // what has to be installed
-	lines    bool     // it reads lines instead of JSON
-	// prepare returns what holds the snippet to a file of vectors.
+	compares string   // the constant-time comparison
+	programs []string // the required programs
+	lines    bool     // whether it reads lines instead of JSON
+	// prepare returns a function that runs the snippet on a file of vectors.
 	prepare func(t *testing.T) func(file string) *exec.Cmd
 }
 
@@ -92,7 +91,7 @@ func asJSON(t *testing.T, vectors []vector) []byte {
 	return b
 }
 
-// asLines writes what Vectors.java reads.
+// asLines returns the vectors in the format of Vectors.java.
 func asLines(vectors []vector) []byte {
 	encode := base64.StdEncoding.EncodeToString
 	var lines strings.Builder
@@ -116,7 +115,7 @@ func asLines(vectors []vector) []byte {
 	return []byte(lines.String())
 }
 
-// readVectors returns the examples that the snippets are held to.
+// readVectors returns the golden vectors.
 func readVectors(t *testing.T) []vector {
 	b, err := os.ReadFile(vectorsFile)
 	if err != nil {
@@ -132,8 +131,7 @@ func readVectors(t *testing.T) []vector {
 	return file.Service
 }
 
-// flipped returns vectors that want what is wrong, so that a driver that finds
-// nothing wrong is found out.
+// flipped returns vectors with wrong verdicts, to check that the programs detect failures.
 func flipped(vectors []vector) []vector {
 	var all []vector
 	for _, v := range vectors {
@@ -149,7 +147,7 @@ func flipped(vectors []vector) []vector {
 	return all
 }
 
-// Each snippet gives every golden vector its verdict, and says so if not.
+// Each snippet returns the right verdict for every golden vector, and its program fails otherwise.
 func TestSnippets(t *testing.T) {
 	vectors := readVectors(t)
 	judged := 0
@@ -169,7 +167,7 @@ func TestSnippets(t *testing.T) {
 					t.Skipf("SKIPPED: %v", err)
 				}
 			}
-			right := vectorsFile // people will read it as it is
+			right := vectorsFile // as a user would read it
 			if l.lines {
 				right = l.vectors(t, vectors)
 			}
@@ -187,7 +185,7 @@ func TestSnippets(t *testing.T) {
 	}
 }
 
-// No verdict tells whether a comparison takes the same time for all that is wrong.
+// The snippets compare in constant time, which no verdict can show.
 func TestSnippetsCompareInConstantTime(t *testing.T) {
 	for name, l := range languages() {
 		snippet, err := os.ReadFile(l.file)
@@ -200,7 +198,7 @@ func TestSnippetsCompareInConstantTime(t *testing.T) {
 	}
 }
 
-// The guide shows the snippets, whole.
+// The guide shows the complete snippets.
 func TestGuideShowsTheSnippets(t *testing.T) {
 	guide, err := os.ReadFile("../../../webhook/README.md")
 	if err != nil {
@@ -217,7 +215,7 @@ func TestGuideShowsTheSnippets(t *testing.T) {
 	}
 }
 
-// The guide's line for each router is that of its example.
+// The guide's line for each router is the one in its example.
 func TestGuideShowsTheRouters(t *testing.T) {
 	guide, err := os.ReadFile("../../../webhook/README.md")
 	if err != nil {

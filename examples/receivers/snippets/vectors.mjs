@@ -1,10 +1,10 @@
-// Holds verify.mjs to the golden vectors: node vectors.mjs vectors.json
+// Checks verify.mjs against the golden vectors: node vectors.mjs vectors.json
 import { readFileSync } from "node:fs";
 import { verify } from "./verify.mjs";
 
 let count = 0;
 for (const v of JSON.parse(readFileSync(process.argv[2])).service) {
-  if (v.want === "too_large") continue; // what reads the body bounds it
+  if (v.want === "too_large") continue; // the code that reads the body limits it
   const body = v.fill ? Buffer.alloc(v.fill.count, v.fill.byte) : Buffer.from(v.body, "base64");
   let verdict;
   try {

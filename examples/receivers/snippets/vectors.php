@@ -1,12 +1,12 @@
 <?php
 
-// Holds verify.php to the golden vectors: php vectors.php vectors.json
+// Checks verify.php against the golden vectors: php vectors.php vectors.json
 require __DIR__ . '/verify.php';
 
 $count = $wrong = 0;
 foreach (json_decode(file_get_contents($argv[1]), true, flags: JSON_THROW_ON_ERROR)['service'] as $v) {
     if ($v['want'] === 'too_large') {
-        continue; // what reads the body bounds it
+        continue; // the code that reads the body limits it
     }
     $body = isset($v['fill']) ? str_repeat(chr($v['fill']['byte']), $v['fill']['count']) : base64_decode($v['body'], true);
     $values = $v['headers']['x-service-signature'] ?? null;

@@ -1,4 +1,4 @@
-"""Holds verify.py to the golden vectors: python3 vectors.py vectors.json"""
+"""Checks verify.py against the golden vectors: python3 vectors.py vectors.json"""
 import base64
 import json
 import sys
@@ -8,7 +8,7 @@ from verify import verify
 count = wrong = 0
 for v in json.load(open(sys.argv[1], encoding="utf-8"))["service"]:
     if v["want"] == "too_large":
-        continue  # what reads the body bounds it
+        continue  # the code that reads the body limits it
     body = bytes([v["fill"]["byte"]]) * v["fill"]["count"] if "fill" in v else base64.b64decode(v["body"])
     values = v["headers"].get("x-service-signature")
     try:

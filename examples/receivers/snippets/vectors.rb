@@ -1,10 +1,10 @@
-# Holds verify.rb to the golden vectors: ruby vectors.rb vectors.json
+# Checks verify.rb against the golden vectors: ruby vectors.rb vectors.json
 require "json"
 require_relative "verify"
 
 count = wrong = 0
 JSON.parse(File.read(ARGV[0], encoding: "UTF-8"))["service"].each do |v|
-  next if v["want"] == "too_large" # what reads the body bounds it
+  next if v["want"] == "too_large" # the code that reads the body limits it
 
   body = v["fill"] ? [v["fill"]["byte"]].pack("C") * v["fill"]["count"] : v["body"].unpack1("m0")
   begin

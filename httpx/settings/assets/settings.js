@@ -1,12 +1,12 @@
 "use strict";
 
-// Pages work without this: it shows times in the reader's zone, and copies.
+// Pages work without this script: it shows local times and copies to the clipboard.
 const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 for (const time of document.querySelectorAll("time[datetime]")) {
   time.textContent = zone.format(new Date(time.dateTime));
 }
 
-// Browsers have a clipboard only where nobody between can change the page.
+// Browsers offer the clipboard only over TLS and on localhost.
 if (navigator.clipboard) {
   for (const text of document.querySelectorAll("pre.copy")) {
     const button = document.createElement("button");

@@ -121,7 +121,7 @@ func checkKey(k *formsvc.Key) error {
 			return err
 		}
 		if strings.ContainsAny(string(p), " \t\r\n") {
-			return fmt.Errorf("bunstore: permission with a space: %w", formsvc.ErrInvalid)
+			return fmt.Errorf("bunstore: a permission has a space: %w", formsvc.ErrInvalid)
 		}
 	}
 	return errors.Join(checkIDs(k.ID), formsvc.CheckText(k.Name, k.Prefix))
@@ -211,9 +211,30 @@ func (s accounts) CreateKey(ctx context.Context, key formsvc.Key, change formsvc
 		return err
 	}
 	return s.changing(ctx, &change, func(ctx context.Context, c bun.IConn) error {
+		if err := s.checkKeyLimit(ctx, c, &key, change.Limit); err != nil {
+			return err
+		}
 		_, err := s.build.NewInsert().Conn(c).Model(newKeyRow(&key)).Exec(ctx)
 		return err
 	})
+}
+
+// checkKeyLimit locks the account, so that concurrent creations wait for each other.
+func (s accounts) checkKeyLimit(ctx context.Context, c bun.IConn, key *formsvc.Key, limit int) error {
+	if limit <= 0 {
+		return nil
+	}
+	q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", string(key.AccountID))
+	var account string
+	if err := s.notFound(s.locked(q).Scan(ctx, &account)); err != nil {
+		return err
+	}
+	n, err := s.build.NewSelect().Conn(c).Model((*keyRow)(nil)).Where("account_id = ?", account).Where("revoked_at = ?", Never).
+		Where("expires_at = ? OR expires_at > ?", Never, micros(key.CreatedAt)).Count(ctx)
+	if err == nil && n >= int64(limit) {
+		err = formsvc.ErrLimit
+	}
+	return err
 }
 
 // KeyByHash implements formsvc.KeyStore.
@@ -280,8 +301,8 @@ func changedOne(result sql.Result, err error) error {
 	return nil
 }
 
-// UseKeys implements formsvc.KeyStore. One statement for all uses, which come as an
-// array of arrays: calling it costs more than what it does for each.
+// UseKeys implements formsvc.KeyStore. It passes all uses to one statement as an array of
+// arrays, because a statement for each use would cost more than the update itself.
 func (s accounts) UseKeys(ctx context.Context, uses []formsvc.KeyUse) error {
 	if err := s.ready(ctx); err != nil {
 		return err

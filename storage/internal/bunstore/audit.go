@@ -70,7 +70,7 @@ func (s journal) Note(ctx context.Context, change formsvc.Change) error {
 		return err
 	}
 	if len(change.Events) > 0 {
-		return fmt.Errorf("bunstore: events that belong to no record: %w", formsvc.ErrInvalid)
+		return fmt.Errorf("bunstore: the events belong to no record: %w", formsvc.ErrInvalid)
 	}
 	if err := checkChange(&change); err != nil {
 		return err
@@ -97,7 +97,8 @@ func (s journal) Audit(ctx context.Context, q formsvc.AuditQuery) (formsvc.Page[
 			sel = sel.Where("t.target = ?", string(q.Target))
 		}
 		if !q.Since.IsZero() {
-			// Rounded up: the column has no parts of a microsecond to compare.
+			// Round up: the column has microseconds, so a fraction of one can't be
+			// compared.
 			sel = sel.Where("t.created_at >= ?", micros(q.Since.Add(time.Microsecond-time.Nanosecond)))
 		}
 		return sel

@@ -7,14 +7,14 @@ import (
 	"github.com/uptrace/bun/schema"
 )
 
-// A Tx is a transaction of the caller's.
+// A Tx is a transaction of the caller.
 type Tx interface {
 	bun.IConn
 	Commit() error
 	Rollback() error
 }
 
-// CallersTx returns how to build and to run queries in a transaction of the caller's.
+// CallersTx returns how to build and run queries in a transaction of the caller.
 func CallersTx(tx Tx, dialect schema.Dialect) (Builder, bun.IConn, error) {
 	switch t := tx.(type) {
 	case nil:
@@ -22,6 +22,6 @@ func CallersTx(tx Tx, dialect schema.Dialect) (Builder, bun.IConn, error) {
 	case bun.Tx:
 		return t, t.Tx, nil
 	}
-	// It only builds: every query is told its connection.
+	// The bun.DB only builds queries; each one is given its connection.
 	return bun.NewDB(nil, dialect), tx, nil
 }

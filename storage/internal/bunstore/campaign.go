@@ -21,15 +21,18 @@ type campaignRow struct {
 	Status      string
 	OpensAt     int64
 	ClosesAt    int64
-	Modules     string // JSON, made here: bun's own JSON handling rewrites some strings
+	Modules     string // JSON, encoded here: bun's own encoder rewrites some strings
 	Metadata    string // JSON
-	Version     int64
-	CreatedAt   int64
-	UpdatedAt   int64
-	Responses   int64 `bun:",scanonly"`
+
+	EmailOptional bool
+
+	Version   int64
+	CreatedAt int64
+	UpdatedAt int64
+	Responses int64 `bun:",scanonly"`
 }
 
-// moduleJSON is how a module is stored.
+// moduleJSON is the stored form of a module.
 type moduleJSON struct {
 	Name      string   `json:"name"`
 	Label     string   `json:"label,omitempty"`
@@ -69,7 +72,7 @@ func newCampaignRow(c *formsvc.Campaign) (*campaignRow, error) {
 	return &campaignRow{
 		ID: string(c.ID), AccountID: string(c.AccountID), Title: c.Title, Description: c.Description,
 		Status: string(c.Status), OpensAt: micros(c.OpensAt), ClosesAt: micros(c.ClosesAt),
-		Modules: string(modulesText), Metadata: string(metadata), Version: c.Version,
+		Modules: string(modulesText), Metadata: string(metadata), EmailOptional: c.EmailOptional, Version: c.Version,
 		CreatedAt: micros(c.CreatedAt), UpdatedAt: micros(c.UpdatedAt),
 	}, nil
 }
@@ -80,7 +83,7 @@ func (r *campaignRow) campaign() (formsvc.Campaign, error) {
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 		CampaignInput: formsvc.CampaignInput{
 			Title: r.Title, Description: r.Description, Status: formsvc.CampaignStatus(r.Status),
-			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt),
+			OpensAt: fromMicros(r.OpensAt), ClosesAt: fromMicros(r.ClosesAt), EmailOptional: r.EmailOptional,
 		},
 	}
 	var modules []moduleJSON
@@ -128,6 +131,16 @@ func (s campaigns) CreateCampaign(ctx context.Context, campaign formsvc.Campaign
 		if err := changedOne(result, err); err != nil {
 			return err
 		}
+		if change.Limit > 0 {
+			var n int
+			err := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("campaigns").Where("id = ?", row.AccountID).Scan(ctx, &n)
+			if err != nil {
+				return err
+			}
+			if n > change.Limit {
+				return formsvc.ErrLimit
+			}
+		}
 		_, err = s.build.NewInsert().Conn(c).Model(row).Exec(ctx)
 		return err
 	})
@@ -163,7 +176,7 @@ func (s campaigns) UpdateCampaign(
 			return err
 		}
 		if _, err = s.build.NewUpdate().Conn(c).Model(changed).
-			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "version", "updated_at").
+			Column("title", "description", "status", "opens_at", "closes_at", "modules", "metadata", "email_optional", "version", "updated_at").
 			WherePK().Exec(ctx); err != nil {
 			return err
 		}
@@ -206,30 +219,13 @@ func (s campaigns) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (form
 	if err != nil {
 		return page, noneWhenNotFound(s.notFound(err))
 	}
-	var rows []campaignRow
-	sel := s.selectCampaigns(s.read, &rows).Where("c.account_id = ?", string(q.AccountID))
-	if err := paged(sel, "c.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	rows, page.More = cutPage(rows, q.Page)
-	page.Items, err = campaignsOf(rows)
-	return page, err
+	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).Where("c.account_id = ?", string(q.AccountID))
+	page.Items, page.More, err = scanPage(ctx, paged(sel, "c.id", q.Page), q.Page, (*campaignRow).campaign, (*formsvc.Campaign).Size)
+	return page, s.backend.Classify(err)
 }
 
-func campaignsOf(rows []campaignRow) ([]formsvc.Campaign, error) {
-	var list []formsvc.Campaign
-	for i := range rows {
-		c, err := rows[i].campaign()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, c)
-	}
-	return list, nil
-}
-
-// searchCampaigns looks at all titles and then reads the campaigns of the page. What
-// is a capital letter is known to Go: databases differ in it, and one knows ASCII only.
+// searchCampaigns reads all titles, matches them in Go, and then reads the campaigns of
+// the page. Databases fold case differently, and some fold only ASCII.
 func (s campaigns) searchCampaigns(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (page formsvc.Page[formsvc.Campaign], err error) {
@@ -237,17 +233,16 @@ func (s campaigns) searchCampaigns(
 	if ids, page.Total, page.More, err = s.findTitles(ctx, q, finds); err != nil || len(ids) == 0 {
 		return page, s.backend.Classify(err)
 	}
-	var rows []campaignRow
-	sel := s.selectCampaigns(s.read, &rows).Where("c.account_id = ?", string(q.AccountID)).Where("c.id IN (?)", bun.List(ids))
-	if err := ordered(sel, "c.id", q.Page).Scan(ctx); err != nil {
-		return page, s.backend.Classify(err)
-	}
-	page.Items, err = campaignsOf(rows)
-	return page, err
+	sel := s.selectCampaigns(s.read, (*campaignRow)(nil)).
+		Where("c.account_id = ?", string(q.AccountID)).Where("c.id IN (?)", bun.List(ids))
+	var cut bool
+	page.Items, cut, err = scanPage(ctx, ordered(sel, "c.id", q.Page), q.Page, (*campaignRow).campaign, (*formsvc.Campaign).Size)
+	page.More = page.More || cut
+	return page, s.backend.Classify(err)
 }
 
-// findTitles returns the identifiers of the page, how many campaigns are found on all
-// pages, and whether more follow.
+// findTitles returns the identifiers of the page, the number of matches on all pages, and
+// whether another page follows.
 func (s campaigns) findTitles(
 	ctx context.Context, q formsvc.CampaignQuery, finds func(title string) bool,
 ) (ids []string, total int64, more bool, err error) {
@@ -282,8 +277,8 @@ func (s campaigns) findTitles(
 	return ids, total, more, rows.Err()
 }
 
-// paged orders and bounds a query. It asks for one row more than the page has,
-// to learn whether another page follows.
+// paged orders and limits a query. It asks for one row more than the page holds, to learn
+// whether another page follows.
 func paged(q *bun.SelectQuery, id string, p formsvc.PageQuery) *bun.SelectQuery {
 	compare := " < ?"
 	if p.Ascending {
@@ -300,6 +295,35 @@ func ordered(q *bun.SelectQuery, id string, p formsvc.PageQuery) *bun.SelectQuer
 		return q.OrderExpr(id + " ASC")
 	}
 	return q.OrderExpr(id + " DESC")
+}
+
+// scanPage reads the rows of a query of [paged] as far as the limit and q.MaxBytes go. more
+// says that rows follow.
+func scanPage[R, T any](
+	ctx context.Context, sel *bun.SelectQuery, q formsvc.PageQuery, out func(*R) (T, error), size func(*T) int,
+) (items []T, more bool, err error) {
+	rows, err := sel.Rows(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	sum := 0
+	for rows.Next() {
+		if len(items) == q.Limit || q.MaxBytes > 0 && sum >= q.MaxBytes {
+			return items, true, nil
+		}
+		var row R
+		if err := sel.DB().ScanRow(ctx, rows, &row); err != nil {
+			return nil, false, err
+		}
+		item, err := out(&row)
+		if err != nil {
+			return nil, false, err
+		}
+		items = append(items, item)
+		sum += size(&items[len(items)-1])
+	}
+	return items, false, rows.Err()
 }
 
 // cutPage drops the extra row of [paged].

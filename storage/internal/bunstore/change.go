@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// checkChange refuses a change that can't be stored.
+// checkChange rejects a change that can't be stored.
 func checkChange(change *formsvc.Change) error {
 	for i := range change.Events {
 		if err := checkEvent(&change.Events[i]); err != nil {
@@ -27,8 +27,8 @@ func checkChange(change *formsvc.Change) error {
 	return nil
 }
 
-// apply writes a change as a part of the unit that c is in, and tells whether it
-// left deliveries to send.
+// apply writes a change in the transaction of c, and reports whether it left deliveries
+// to send.
 func (s *core) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (wake bool, err error) {
 	if r := change.Idempotency; r != nil {
 		if err := s.remember(ctx, c, r); err != nil {
@@ -46,7 +46,7 @@ func (s *core) apply(ctx context.Context, c bun.IConn, change *formsvc.Change) (
 	return s.backend.InsertEvents(ctx, c, change.Events)
 }
 
-// changing commits a unit that runs a function and applies a change.
+// changing commits a transaction that runs a function and applies a change.
 func (s *core) changing(
 	ctx context.Context, change *formsvc.Change, do func(ctx context.Context, c bun.IConn) error,
 ) error {
@@ -61,8 +61,8 @@ func (s *core) changing(
 	return s.submit(ctx, u)
 }
 
-// decided runs a function that decides a unit, nil for an empty change, and applies
-// what it returns.
+// decided runs a decide function, nil for an empty change, and applies the change it
+// returns.
 func decided[T any](
 	ctx context.Context, s *core, c bun.IConn, of T, decide func(T) (formsvc.Change, error),
 ) (wake bool, err error) {
@@ -79,7 +79,7 @@ func decided[T any](
 	return s.apply(ctx, c, &change)
 }
 
-// nullable returns NULL for no identifier.
+// nullable returns NULL for an empty identifier.
 func nullable(id formsvc.ID) sql.NullString {
 	return sql.NullString{String: string(id), Valid: id != ""}
 }

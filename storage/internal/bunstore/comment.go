@@ -42,8 +42,8 @@ func (s reviews) CreateComment(ctx context.Context, comment formsvc.Comment, cha
 		if err := s.holdResponse(ctx, c, key); err != nil {
 			return err
 		}
-		// The change goes first: that its key is taken counts for more than that the
-		// identifier is.
+		// Apply the change first: a repeated idempotency key takes precedence over a
+		// taken identifier.
 		if u.Wake, err = s.apply(ctx, c, &change); err != nil {
 			return err
 		}
@@ -61,5 +61,5 @@ func (s reviews) Comments(ctx context.Context, q formsvc.CommentQuery) (formsvc.
 			ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), CampaignID: formsvc.ID(r.CampaignID),
 			ResponseID: formsvc.ID(r.ResponseID), Body: r.Body, Author: r.Author, CreatedAt: fromMicros(r.CreatedAt),
 		}, r.Total
-	})
+	}, (*formsvc.Comment).Size)
 }

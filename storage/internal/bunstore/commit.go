@@ -12,18 +12,18 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A Unit is one write: all of it happens, or none.
+// A Unit is one atomic write.
 type Unit struct {
-	// Exactly one of these says what to write. Creation is kept apart since a
-	// group writes all its creations with the same few statements.
+	// Exactly one of these is set. Creations are separate because a group writes all of
+	// them with the same few statements.
 	Creation *Creation
 	Do       func(ctx context.Context, c bun.IConn) error
-	// Single says that Do is one statement, or atomic by itself, on a database
-	// where statements are transactions; else it is run in one.
+	// Single says that Do is one statement, or atomic by itself, on a database that runs
+	// each statement as a transaction. Otherwise Do runs in a transaction.
 	Single bool
 
-	Err  error // what became of the unit
-	Wake bool  // whether the unit left deliveries to send
+	Err  error // the outcome
+	Wake bool  // whether it left deliveries to send
 
 	member
 }
@@ -35,26 +35,25 @@ type Creation struct {
 	Change          formsvc.Change
 }
 
-// A committer commits units. It owns the way of a unit from its caller to the commit
-// and back; a backend has the statements, and judges errors.
+// A committer groups units, commits them and returns the outcome to each caller. A
+// backend has the statements and classifies errors.
 //
-// Each unit gets an error of its own. When a group fails as a whole, or panics, each
-// unit is tried alone, so that the one at fault fails alone; not when the commit itself
-// failed, since nobody knows what became of it. What a unit panics with is raised again
-// where it was submitted; what a commit panics with, where its first unit was.
+// Each unit gets its own error. If a group fails or panics, each unit is retried alone,
+// so that only the faulty one fails. If the commit itself failed, nothing is retried,
+// because its outcome is unknown. A panic of a unit is raised again in the goroutine that
+// submitted it, a panic of the commit in that of the group's first unit.
 type committer struct {
 	*Config
 
 	groups *grouper[*Unit]
-	alone  *grouper[*Unit] // nil: all share
+	alone  *grouper[*Unit] // nil: creations and others share groups
 }
 
 func newCommitter(c *Config) *committer {
 	k := &committer{Config: c}
 	k.groups = newGrouper(k.GroupLimit, 1, k.Gather, func(_ context.Context, group []*Unit) {
-		// The units' own contexts have had their say: a group that is under way is
-		// finished. A context that can't end also spares the driver a goroutine for
-		// every statement.
+		// A group under way is finished even if the contexts of its units end. A context
+		// that can't end also saves the driver a goroutine for every statement.
 		k.run(context.Background(), group)
 	})
 	if k.ManyWriters {
@@ -63,7 +62,7 @@ func newCommitter(c *Config) *committer {
 	return k
 }
 
-// commit returns when u has run. When ctx ends before u is under way, nothing of it happens.
+// commit returns when u has run. If ctx ends before u is under way, nothing is written.
 func (k *committer) commit(ctx context.Context, u *Unit) error {
 	g := k.groups
 	if k.alone != nil && u.Creation == nil {
@@ -75,7 +74,7 @@ func (k *committer) commit(ctx context.Context, u *Unit) error {
 	return u.Err
 }
 
-// close refuses new units and returns when the waiting ones have run.
+// close refuses new units and returns when the queued ones have run.
 func (k *committer) close() {
 	k.groups.close()
 	if k.alone != nil {
@@ -83,7 +82,7 @@ func (k *committer) close() {
 	}
 }
 
-// errAbandoned is what units get whose group is left by runtime.Goexit.
+// errAbandoned is the error of units whose group is ended by runtime.Goexit.
 var errAbandoned = errCommit(errors.New("bunstore: the goroutine that was to commit has ended"))
 
 // run commits a group and sets Err and Wake of its units.
@@ -108,14 +107,14 @@ func (k *committer) run(ctx context.Context, group []*Unit) {
 func fail(group []*Unit, err error) {
 	for _, u := range group {
 		u.Err, u.Wake = err, false
-		if p, ok := errors.AsType[*panicError](err); ok { // it is raised once
+		if p, ok := errors.AsType[*panicError](err); ok { // the panic is raised once
 			err = errCommit(errors.New(p.Error()))
 		}
 	}
 }
 
-// try commits a group as a whole. With an error of errCommit nobody knows whether it
-// did, with another one nothing of the group happened.
+// try commits a whole group. After an error of errCommit the outcome is unknown; after
+// any other error nothing was written.
 func (k *committer) try(ctx context.Context, group []*Unit) error {
 	if k.ManyWriters && (group[0].Creation != nil || group[0].Single) {
 		c := k.Queue
@@ -139,7 +138,8 @@ func (k *committer) try(ctx context.Context, group []*Unit) error {
 	})
 }
 
-// underWay runs what a caller waits for the outcome of: the end of ctx doesn't end it.
+// underWay runs try with a context that the end of ctx doesn't end, because its caller
+// waits for the outcome.
 func (k *committer) underWay(ctx context.Context, try func(ctx context.Context) error) error {
 	ctx = context.WithoutCancel(ctx)
 	if k.UnitTimeout == 0 {
@@ -154,8 +154,8 @@ func (k *committer) underWay(ctx context.Context, try func(ctx context.Context) 
 	return err
 }
 
-// write runs a group of units inside whatever transaction c is in. Units that fail by
-// themselves get their error; with an error that it returns none of them has happened.
+// write runs a group of units in the transaction of c. A unit that fails gets its own
+// error. If write returns an error, nothing was written.
 func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error {
 	creations := make([]*Unit, 0, len(group))
 	for _, u := range group {
@@ -175,7 +175,7 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 			continue
 		}
 		if len(group) == 1 {
-			// Alone in its transaction, it needs no savepoint.
+			// A unit alone in its transaction needs no savepoint.
 			return attempt(func() error { return u.Do(ctx, c) })
 		}
 		if err := savepoint(ctx, c, u); err != nil {
@@ -185,7 +185,7 @@ func (k *committer) write(ctx context.Context, c bun.IConn, group []*Unit) error
 	return nil
 }
 
-// savepoint runs one unit so that its failure undoes only itself.
+// savepoint runs one unit so that its failure undoes only its own writes.
 func savepoint(ctx context.Context, c bun.IConn, u *Unit) error {
 	if err := exec(ctx, c, "SAVEPOINT formsvc_unit"); err != nil {
 		return err
@@ -211,7 +211,7 @@ func inSavepoint(ctx context.Context, b Backend, c bun.IConn, u *Unit) error {
 	return u.Err
 }
 
-// createAlone writes a response as a part of the unit that c is in.
+// createAlone writes a response in the transaction of c.
 func createAlone(ctx context.Context, b Backend, c bun.IConn, creation *Creation) error {
 	u := &Unit{Creation: creation}
 	if err := b.CreateResponses(ctx, c, []*Unit{u}); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// recorder runs groups and remembers how large they were. While it is held, a
-// group takes until it is let go.
+// recorder runs groups and records their sizes. While hold is set, each group waits for
+// it.
 type recorder struct {
 	mu     sync.Mutex
 	groups [][]*Unit
@@ -58,7 +58,7 @@ func wantSizes(t *testing.T, r *recorder, want ...int) {
 	}
 }
 
-func TestALoneUnitCommitsAtOnce(t *testing.T) {
+func TestLoneUnitCommitsAtOnce(t *testing.T) {
 	r := &recorder{}
 	commit, drain := groupCommit(8, r.run)
 	for range 3 {
@@ -70,7 +70,7 @@ func TestALoneUnitCommitsAtOnce(t *testing.T) {
 	wantSizes(t, r, 1, 1, 1)
 }
 
-func TestUnitsThatArriveMeanwhileShareTheNextCommit(t *testing.T) {
+func TestQueuedUnitsShareTheNextCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
 		commit, _ := groupCommit(4, r.run)
@@ -86,7 +86,7 @@ func TestUnitsThatArriveMeanwhileShareTheNextCommit(t *testing.T) {
 	})
 }
 
-func TestAUnitGetsItsOwnError(t *testing.T) {
+func TestUnitGetsItsOwnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine := errors.New("mine")
 		hold := make(chan struct{})
@@ -120,7 +120,7 @@ func TestAUnitGetsItsOwnError(t *testing.T) {
 	})
 }
 
-func TestAWaitingUnitIsWithdrawnWhenItsContextEnds(t *testing.T) {
+func TestQueuedUnitIsWithdrawnWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
 		commit, _ := groupCommit(8, r.run)
@@ -152,7 +152,7 @@ func TestAWaitingUnitIsWithdrawnWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestAUnitUnderWayIsToldTheTruth(t *testing.T) {
+func TestUnitUnderWayReturnsItsOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
 		commit, _ := groupCommit(8, r.run)
@@ -175,9 +175,9 @@ func TestAUnitUnderWayIsToldTheTruth(t *testing.T) {
 	})
 }
 
-// TestLeadIsHandedOn cancels a unit at the moment it is to lead: whoever waits
-// behind it must not wait for ever.
-func TestLeadIsHandedOn(t *testing.T) {
+// A unit is cancelled at the moment it is to lead; the units queued behind it must still
+// run.
+func TestCancelledLeaderHandsOnTheLead(t *testing.T) {
 	for range 2_000 {
 		commit, drain := groupCommit(1, func([]*Unit) {})
 		var wg sync.WaitGroup
@@ -196,7 +196,7 @@ func TestLeadIsHandedOn(t *testing.T) {
 	}
 }
 
-func TestDrainFinishesWhatWaitsAndRefusesTheRest(t *testing.T) {
+func TestCloseFinishesQueuedUnitsAndRefusesNewOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{hold: make(chan struct{})}
 		commit, drain := groupCommit(2, r.run)

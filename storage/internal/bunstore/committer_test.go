@@ -15,7 +15,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A disk is a connection that notes statements; its commits end as it is told.
+// A disk is a connection that records statements and whose commits end as configured.
 type disk struct {
 	bun.IConn
 
@@ -30,10 +30,10 @@ func (d *disk) ExecContext(_ context.Context, query string, _ ...any) (sql.Resul
 	if query == "COMMIT" {
 		return nil, d.commit()
 	}
-	return nil, nil //nolint:nilnil // nobody looks at it
+	return nil, nil //nolint:nilnil // the result is ignored
 }
 
-// commitTogether commits units as one group and returns what their callers get: an error or
+// commitTogether commits units as one group and returns what each caller gets: an error or
 // a panic.
 func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 	k := newCommitter(&Config{GroupLimit: len(units), Transactions: &Transactions{
@@ -47,7 +47,7 @@ func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 	errs, panics = make([]error, len(units)), make([]any, len(units))
 	first, hold := make(chan struct{}), make(chan struct{})
 	k.groups.run = func(ctx context.Context, group []*Unit) {
-		if group[0] != units[0] { // alone before them, so that they gather
+		if group[0] != units[0] { // commits alone, so that the next ones gather
 			close(first)
 			<-hold
 			return
@@ -63,7 +63,7 @@ func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 			defer func() { panics[i] = recover() }()
 			errs[i] = s.submit(context.Background(), u)
 		})
-		synctest.Wait() // one after the other, the first one leads
+		synctest.Wait() // started in order, so that the first one leads
 	}
 	close(hold)
 	all.Wait()
@@ -71,7 +71,7 @@ func (d *disk) commitTogether(units ...*Unit) (errs []error, panics []any) {
 	return errs, panics
 }
 
-// classifies is a backend that takes errors as they are.
+// classifies is a backend that returns errors unchanged.
 type classifies struct{ Backend }
 
 func (classifies) Classify(err error) error { return err }
@@ -80,9 +80,9 @@ func counted(n *int) *Unit {
 	return &Unit{Do: func(context.Context, bun.IConn) error { *n++; return nil }}
 }
 
-// TestFailedCommitIsUnknown has a commit fail, of which nobody knows what became of
-// it: no unit of it is tried again, and each is told.
-func TestFailedCommitIsUnknown(t *testing.T) {
+// After a failed commit, whose outcome is unknown, no unit is retried and each caller
+// gets the error.
+func TestFailedCommitReturnsUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("disk I/O error")
 		d := &disk{commit: func() error { return failure }}
@@ -99,8 +99,8 @@ func TestFailedCommitIsUnknown(t *testing.T) {
 	})
 }
 
-// TestACommitThatPanics gives the panic to one caller, and an unknown outcome to the others.
-func TestACommitThatPanics(t *testing.T) {
+// One caller gets the panic, the others ErrUnknownOutcome.
+func TestCommitPanicReachesOneCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		value := &struct{ int }{1}
 		d := &disk{commit: func() error { panic(value) }}
@@ -120,8 +120,8 @@ func TestACommitThatPanics(t *testing.T) {
 	})
 }
 
-// TestAUnitThatPanics among others is undone alone, and its connection not used again.
-func TestAUnitThatPanics(t *testing.T) {
+// Only the unit that panics is undone, and its connection isn't used again.
+func TestPanickingUnitIsUndoneAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		value := &struct{ int }{1}
 		d := &disk{commit: func() error { return nil }}
@@ -142,9 +142,9 @@ func TestAUnitThatPanics(t *testing.T) {
 	})
 }
 
-// TestAUnitThatExits takes the goroutine with it that commits. Nobody waits for ever, and
-// nobody is told that what was rolled back is there.
-func TestAUnitThatExits(t *testing.T) {
+// The goroutine that commits exits. Every caller returns, and none is told that a
+// rolled-back write succeeded.
+func TestGoexitInUnitReturnsToEveryCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{commit: func() error { return nil }}
 		ran := 0
@@ -161,21 +161,19 @@ func TestAUnitThatExits(t *testing.T) {
 	})
 }
 
-// TestAReadThatPanics gives the panic to who leads, and an error to the others: they must
-// not take it for that there is nothing.
-func TestAReadThatPanics(t *testing.T) {
+// One of a group gets the panic, and the others get an error instead of an empty result.
+func TestReadPanicReachesOneCaller(t *testing.T) {
 	value := &struct{ int }{1}
 	s := newStore(new(core))
 	group := []*Read{{}, {}}
+	s.readGroup(func(context.Context, bun.IConn, []*Read) error { panic(value) }, group)
+	if !errors.Is(group[1].err, formsvc.ErrUnavailable) {
+		t.Errorf("the second read got %v", group[1].err)
+	}
 	defer func() {
 		if got := recover(); got != any(value) {
 			t.Errorf("the panic %v, want %v", got, value)
 		}
-		for _, r := range group {
-			if !errors.Is(r.err, formsvc.ErrUnavailable) {
-				t.Errorf("a read of the group got %v", r.err)
-			}
-		}
 	}()
-	s.readGroup(func(context.Context, bun.IConn, []*Read) error { panic(value) }, group)
+	_ = raise(group[0].err)
 }

@@ -28,14 +28,14 @@ type deliveryRow struct {
 	UpdatedAt int64
 }
 
-// The states of a delivery in its row.
+// The states of a delivery, as stored.
 const (
 	statePending = iota
 	stateDelivered
 	stateFailed
 )
 
-// deliveryStates are what the states in rows mean.
+// deliveryStates maps stored states to those of the contract.
 func deliveryStates() [3]formsvc.DeliveryState {
 	return [...]formsvc.DeliveryState{formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed}
 }
@@ -108,7 +108,7 @@ func (s deliveries) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (fo
 	if err != nil {
 		return page, err
 	}
-	// The rows of a deleted webhook may still be there; they are nobody's.
+	// Rows of a deleted webhook may still be there; they must not be listed.
 	where := func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Conn(s.read).Where("d.webhook_id = (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?)",
 			string(q.AccountID), string(q.WebhookID))
@@ -142,13 +142,13 @@ func (s deliveries) Deliveries(ctx context.Context, q formsvc.DeliveryQuery) (fo
 	return page, nil
 }
 
-// fewPending is how many deliveries that wait are sorted for one page of them.
+// fewPending is up to how many pending deliveries are sorted to find one page of them.
 const fewPending = 1000
 
-// whichPending returns the condition that a delivery waits. The index of what waits is
-// not in the order of lists: few are found with it and sorted. Among many, the list
-// itself soon has enough of them, so the condition is one that no index has. To count
-// them all, the index is right in any case.
+// whichPending returns the condition for pending deliveries. Their index isn't in list
+// order. Few pending deliveries are found by that index and sorted. If there are many,
+// walking the list soon fills a page, so the condition is written so that no index
+// matches it. For counting them all, the index is always right.
 func (s deliveries) whichPending(ctx context.Context, q *formsvc.DeliveryQuery) (string, error) {
 	if q.State != formsvc.DeliveryPending || !q.NoTotal {
 		return "d.state = 0", nil
@@ -175,8 +175,8 @@ func (s deliveries) Delivery(ctx context.Context, key formsvc.DeliveryKey) (form
 	return s.oneWithLog(ctx, s.read, row.delivery(key.AccountID))
 }
 
-// selectDelivery finds a delivery by its identifier alone, among those of each
-// of the account's webhooks.
+// selectDelivery finds a delivery by its identifier alone, searching each of the
+// account's webhooks.
 func (s deliveries) selectDelivery(c bun.IConn, row *deliveryRow, key formsvc.DeliveryKey) *bun.SelectQuery {
 	return s.build.NewSelect().Conn(c).Model(row).
 		Where("d.webhook_id IN (SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ?)", string(key.AccountID)).
@@ -214,7 +214,7 @@ func (s deliveries) Redeliver(
 		case row.State != statePending:
 			row.State, row.Kind = statePending, int(delivery.Replay)
 		case row.Lease&1 == 1 && row.DueAt > due:
-			return formsvc.ErrConflict // somebody's lease lasts
+			return formsvc.ErrConflict // a lease is still held
 		}
 		row.DueAt = due
 		_, err := s.build.NewUpdate().Conn(c).Model(&row).Column("state", "kind", "due_at").WherePK().Exec(ctx)
@@ -234,7 +234,7 @@ func (s deliveries) Redeliver(
 	return d, nil
 }
 
-// redeliverFailed makes failed deliveries due one after the other.
+// redeliverFailed makes failed deliveries due one after another.
 const redeliverFailed = `
 UPDATE formsvc_deliveries AS d SET state = 0, kind = 2, due_at = ? + p.n * ?
 FROM (
@@ -342,11 +342,12 @@ SELECT min(x.due_at) FROM (
   WHERE NOT w.disabled
 ) AS x WHERE x.due_at <= ?`
 
-// countWaiting counts as countPending does, for one webhook.
+// countWaiting counts the pending deliveries of one webhook, as countPending does for
+// all.
 const countWaiting = "SELECT count(*) FROM (SELECT 1 FROM formsvc_deliveries AS d WHERE d.state = 0 AND d.webhook_id = " +
 	"(SELECT w.id FROM formsvc_webhooks AS w WHERE w.account_id = ? AND w.id = ?) LIMIT ?) AS waiting"
 
-// waiting counts the deliveries of a webhook that wait, up to limit.
+// waiting counts the pending deliveries of a webhook, up to limit.
 func (s deliveries) waiting(ctx context.Context, key formsvc.WebhookKey, limit int64) (n int64, err error) {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return 0, noneWhenNotFound(err)

@@ -40,13 +40,13 @@ func (s maintenance) Erase(ctx context.Context, e formsvc.Erasing, change formsv
 	return out, nil
 }
 
-// An erasure is a unit that removes rows, or only counts them.
+// An erasure is a transaction that removes rows, or only counts them.
 //
-// On a database with many writers it locks in the order in which others do:
-// responses first, as whoever adds to one does, then deliveries, which end with
-// the attempt that may be under way, then what hangs on them, and counters last;
-// in each table by identifier. So nobody waits in a circle, and what was added
-// before the lock was had is found after it.
+// On a database with many writers it locks in the same order as other writers. Responses
+// come first, as for a write that adds to one. Then come deliveries, whose lock waits for
+// an attempt under way, then their dependents, then counters; in each table by
+// identifier. This order prevents deadlocks, and rows added before a lock was acquired
+// are found after it.
 type erasure struct {
 	*core
 
@@ -55,13 +55,13 @@ type erasure struct {
 	count   bool
 	out     formsvc.Erased
 
-	gone []string // the responses
-	made []string // the events that were made with them
+	gone []string // identifiers of the responses
+	made []string // identifiers of the events that they were created with
 }
 
 func (r *erasure) run(ctx context.Context, e *formsvc.Erasing) error {
 	if checkIDs(formsvc.ID(r.account)) != nil {
-		return nil // it has nothing
+		return nil // no account has this identifier
 	}
 	campaigns, err := r.responses(ctx, e.Responses)
 	if err != nil {
@@ -87,13 +87,13 @@ func (r *erasure) run(ctx context.Context, e *formsvc.Erasing) error {
 	return nil
 }
 
-// emptied is a campaign with how many responses it lost.
+// emptied is a campaign with the number of responses it lost.
 type emptied struct {
 	id        formsvc.ID
 	responses int
 }
 
-// responses removes responses with what belongs to them alone, campaign by
+// responses removes responses with everything that belongs to them alone, campaign by
 // campaign.
 func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) ([]emptied, error) {
 	byCampaign := make(map[formsvc.ID][]formsvc.ID)
@@ -132,7 +132,7 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) ([]
 	return slices.DeleteFunc(list, func(c emptied) bool { return c.responses == 0 }), nil
 }
 
-// madeWith notes the events that were made with responses.
+// madeWith records the events that responses were created with.
 func (r *erasure) madeWith(ctx context.Context, where string, args ...any) error {
 	var lists []string
 	q := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_responses").Column("events").Where(where, args...).
@@ -174,7 +174,7 @@ func (r *erasure) belongings(ctx context.Context, campaign string, responses []s
 func (r *erasure) signatures(ctx context.Context, ids []formsvc.ID) error {
 	for some := range slices.Chunk(sortedIDs(ids), eraseBatch) {
 		where, args := "id IN (?)", []any{bun.List(some)}
-		if r.count && len(r.gone) > 0 { // they are still there, and counted
+		if r.count && len(r.gone) > 0 { // they still exist, and are counted
 			where, args = where+" AND response_id NOT IN (?)", append(args, bun.List(r.gone))
 		}
 		gone, err := r.take(ctx, "formsvc_signatures", where, args...)
@@ -186,8 +186,8 @@ func (r *erasure) signatures(ctx context.Context, ids []formsvc.ID) error {
 	return nil
 }
 
-// events removes the events with those identifiers and those about the responses
-// that are gone, with all that hangs on them.
+// events removes the events with those identifiers and those about the removed responses,
+// with everything that depends on them.
 func (r *erasure) events(ctx context.Context, ids []formsvc.ID) error {
 	list := append(sortedIDs(ids), r.made...)
 	for some := range slices.Chunk(r.gone, eraseBatch) {
@@ -199,7 +199,7 @@ func (r *erasure) events(ctx context.Context, ids []formsvc.ID) error {
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
-	// Others' are left out before anything that hangs on them is looked for.
+	// Leave out events of other accounts before looking for their dependents.
 	own := make([]string, 0, len(list))
 	for some := range slices.Chunk(list, eraseBatch) {
 		found, err := r.find(ctx, "formsvc_events", "id IN (?)", bun.List(some))
@@ -225,9 +225,9 @@ func (r *erasure) events(ctx context.Context, ids []formsvc.ID) error {
 	return nil
 }
 
-// deliveries removes the deliveries of events to the account's webhooks, and then
-// their attempts: what finishes meanwhile has added its attempt by then. Those of
-// deleted webhooks are left to Prune.
+// deliveries removes the deliveries of events to the account's webhooks, and then their
+// attempts: a delivery that finishes meanwhile has added its attempt by then. Deliveries
+// of deleted webhooks are left to Prune.
 func (r *erasure) deliveries(ctx context.Context, events []string) error {
 	var hooks []string
 	err := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_webhooks AS w").Column("w.id").
@@ -263,9 +263,9 @@ func (r *erasure) deliveries(ctx context.Context, events []string) error {
 	return nil
 }
 
-// notices removes the notices of events, also to webhooks that were deleted. The
-// identifier of a delivery begins with the time of its event, so that the index on
-// it bounds the rows that are looked at.
+// notices removes the notices of events, including those for deleted webhooks. The
+// identifier of a delivery begins with the time of its event, so the index on it limits
+// the rows to read.
 func (r *erasure) notices(ctx context.Context, events []string) error {
 	const times = 50 // in one statement
 	const timeDigits = len("00000000-0000")
@@ -298,37 +298,63 @@ func (r *erasure) notices(ctx context.Context, events []string) error {
 	return nil
 }
 
-// answers empties the records of calls about responses that are gone, and those of
-// calls about others that are answered with that text.
+// answers empties the idempotency records of calls about removed responses, and those of
+// calls about e.AnswersOf and, if e.Refusals is set, of refusals whose reply contains
+// e.AnswersWith.
 func (r *erasure) answers(ctx context.Context, e *formsvc.Erasing) error {
 	for some := range slices.Chunk(r.gone, eraseBatch) {
 		if err := r.empty(ctx, "response_id IN (?) AND account_id = ?", bun.List(some), r.account); err != nil {
 			return err
 		}
 	}
-	const most = 20 // responses whose answers are held at once
 	text := formsvc.FoldEmail(e.AnswersWith)
 	others := slices.DeleteFunc(sortedIDs(e.AnswersOf), func(id string) bool { return slices.Contains(r.gone, id) })
-	for some := range slices.Chunk(others, most) {
-		var rows []struct{ ID, Body []byte }
-		err := r.build.NewSelect().Conn(r.c).TableExpr("formsvc_idempotency AS i").Column("i.id", "i.body").
-			Where("i.response_id IN (?) AND i.account_id = ?", bun.List(some), r.account).Order("i.id").Scan(ctx, &rows)
-		if err != nil {
+	for some := range slices.Chunk(others, mostReplies) {
+		of := r.replies().Where("i.response_id IN (?)", bun.List(some))
+		if _, err := r.emptyWith(ctx, of, text); err != nil {
 			return err
 		}
-		for i := range rows {
-			if !strings.Contains(formsvc.FoldEmail(string(rows[i].Body)), text) {
-				continue
-			}
-			if err := r.empty(ctx, "id = ?", rows[i].ID); err != nil {
-				return err
-			}
+	}
+	last := []byte{}
+	for e.Refusals && last != nil {
+		// The database uses the index on refusals only if the text of the query has the index's condition.
+		refused := r.replies().Where("i.id > ? AND i.status >= 400 AND i.response_id IS NULL", last)
+		var err error
+		if last, err = r.emptyWith(ctx, refused.Limit(mostReplies), text); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// empty takes the answers out of records that have one.
+// mostReplies is how many responses' or refusals' replies are in memory at once.
+const mostReplies = 20
+
+func (r *erasure) replies() *bun.SelectQuery {
+	return r.build.NewSelect().Conn(r.c).TableExpr("formsvc_idempotency AS i").Column("i.id", "i.body").
+		Where("i.account_id = ?", r.account).Order("i.id")
+}
+
+// emptyWith empties the records of q whose reply contains text, and returns the last one's
+// primary key, or nil if there are none.
+func (r *erasure) emptyWith(ctx context.Context, q *bun.SelectQuery, text string) (last []byte, err error) {
+	var rows []struct{ ID, Body []byte }
+	if err := q.Scan(ctx, &rows); err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		last = rows[i].ID
+		if !strings.Contains(formsvc.FoldEmail(string(rows[i].Body)), text) {
+			continue
+		}
+		if err := r.empty(ctx, "id = ?", last); err != nil {
+			return nil, err
+		}
+	}
+	return last, nil
+}
+
+// empty removes the reply from records that have one.
 func (r *erasure) empty(ctx context.Context, where string, args ...any) error {
 	where, args = where+" AND status <> ?", append(args, http.StatusGone)
 	if r.count {
@@ -346,16 +372,16 @@ func (r *erasure) empty(ctx context.Context, where string, args ...any) error {
 	return err
 }
 
-// find returns the identifiers of those rows of the account that a condition
-// finds, in order. Neither the account nor the order is a part of the query, so that
-// no index is taken for them.
+// find returns the sorted identifiers of the account's rows that match a condition.
+// Neither the account nor the order is part of the query, so that the database doesn't
+// choose an index for them.
 func (r *erasure) find(ctx context.Context, table, where string, args ...any) ([]string, error) {
 	ids, err := r.scan(ctx, r.build.NewSelect().Conn(r.c).TableExpr(table).Column("id", "account_id").Where(where, args...))
 	slices.Sort(ids)
 	return ids, err
 }
 
-// take is find that locks the rows and removes them.
+// take is like find, and locks and removes the rows.
 func (r *erasure) take(ctx context.Context, table, where string, args ...any) ([]string, error) {
 	q := r.build.NewSelect().Conn(r.c).TableExpr(table).Column("id", "account_id").Where(where, args...).Order("id")
 	ids, err := r.scan(ctx, r.locking(q))
@@ -364,7 +390,7 @@ func (r *erasure) take(ctx context.Context, table, where string, args ...any) ([
 	}
 	for some := range slices.Chunk(ids, eraseBatch) {
 		q := r.build.NewDelete().Conn(r.c).TableExpr(table).Where("id IN (?)", bun.List(some))
-		if table == "formsvc_responses" { // whose identifiers are found by campaign
+		if table == "formsvc_responses" { // their identifiers are found by campaign
 			q = q.Where(where, args...)
 		}
 		if _, err := q.Exec(ctx); err != nil {
@@ -374,7 +400,7 @@ func (r *erasure) take(ctx context.Context, table, where string, args ...any) ([
 	return ids, nil
 }
 
-// scan returns the identifiers of those rows that are of the account.
+// scan returns the identifiers of the account's rows.
 func (r *erasure) scan(ctx context.Context, q *bun.SelectQuery) ([]string, error) {
 	var rows []struct{ ID, AccountID string }
 	if err := q.Scan(ctx, &rows); err != nil {
@@ -389,7 +415,7 @@ func (r *erasure) scan(ctx context.Context, q *bun.SelectQuery) ([]string, error
 	return ids, nil
 }
 
-// locking makes a query lock the rows that it finds, unless they only count.
+// locking makes a query lock the rows that it finds, unless the erasure only counts.
 func (r *erasure) locking(q *bun.SelectQuery) *bun.SelectQuery {
 	if r.count {
 		return q
@@ -397,7 +423,7 @@ func (r *erasure) locking(q *bun.SelectQuery) *bun.SelectQuery {
 	return r.locked(q)
 }
 
-// remove removes the rows that a condition finds, and adds to n how many.
+// remove removes the rows that match a condition, and adds their number to n.
 func (r *erasure) remove(ctx context.Context, n *int, table, where string, args ...any) error {
 	if r.count {
 		found, err := r.build.NewSelect().Conn(r.c).TableExpr(table).Where(where, args...).Count(ctx)

@@ -12,10 +12,10 @@ import (
 // TestBit marks the type of a test event, in events and in deliveries.
 const TestBit int64 = 1 << 16
 
-// EventBit is the bit that stands for an event type in a webhook's set of them;
-// 0 for a type that doesn't exist.
+// EventBit returns the bit of an event type in a webhook's set of types; 0 for an unknown
+// type.
 func EventBit(t formsvc.EventType) int64 {
-	for i, known := range webhook.EventTypes() {
+	for i, known := range webhook.KnownEventTypes() {
 		if known == t {
 			return 1 << i
 		}
@@ -23,7 +23,7 @@ func EventBit(t formsvc.EventType) int64 {
 	return 0
 }
 
-// TypeOf returns what is stored as the type of an event.
+// TypeOf returns the stored type of an event.
 func TypeOf(e *formsvc.Event) int64 {
 	if e.Test {
 		return EventBit(e.Type) | TestBit
@@ -33,7 +33,7 @@ func TypeOf(e *formsvc.Event) int64 {
 
 // eventOf is the inverse of TypeOf.
 func eventOf(stored int64) (t formsvc.EventType, test bool) {
-	for i, t := range webhook.EventTypes() {
+	for i, t := range webhook.KnownEventTypes() {
 		if stored&^TestBit == 1<<i {
 			return t, stored&TestBit != 0
 		}
@@ -41,7 +41,7 @@ func eventOf(stored int64) (t formsvc.EventType, test bool) {
 	return "", stored&TestBit != 0
 }
 
-// eventBits returns the set of event types.
+// eventBits returns the stored set of event types.
 func eventBits(types []formsvc.EventType) (bits int64) {
 	for _, t := range types {
 		bits |= EventBit(t)
@@ -49,7 +49,7 @@ func eventBits(types []formsvc.EventType) (bits int64) {
 	return bits
 }
 
-// checkTypes refuses event types that have no bit.
+// checkTypes rejects event types that have no bit.
 func checkTypes(types ...formsvc.EventType) error {
 	for _, t := range types {
 		if EventBit(t) == 0 {
@@ -59,8 +59,8 @@ func checkTypes(types ...formsvc.EventType) error {
 	return nil
 }
 
-// EventIDs returns the identifiers of the events of a change, as the response that is
-// made with them keeps them.
+// EventIDs returns the identifiers of the events of a change, as stored in the response
+// that is created with them.
 func EventIDs(change *formsvc.Change) string {
 	if len(change.Events) == 1 {
 		return string(change.Events[0].ID)

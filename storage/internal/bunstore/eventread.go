@@ -25,8 +25,8 @@ func (s events) Event(ctx context.Context, account, id formsvc.ID) (formsvc.Even
 	return events[0], nil
 }
 
-// RecentEvents implements formsvc.EventStore. It looks at the newest events without
-// their payloads first, and then reads those that there is room for.
+// RecentEvents implements formsvc.EventStore. It first looks at the newest events without
+// their payloads, and then reads as many as fit.
 func (s events) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]formsvc.Event, error) {
 	if err := s.ready(ctx, q.AccountID); err != nil || q.Limit <= 0 {
 		return nil, noneWhenNotFound(err)
@@ -37,7 +37,7 @@ func (s events) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 	const last = 1<<63 - 1
 	p := picked{limit: q.Limit, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}}
 	before := formsvc.EventPosition{Commit: last, Row: last}
-	// The first time, some more than are asked for: a few may be tests.
+	// The first step asks for some more than the limit, as a few may be tests.
 	for seen, step := 0, q.Limit+10; !p.full && seen < feedLook; step *= 4 {
 		n := min(step, feedLook-seen)
 		got, err := s.pick(ctx, &p, s.statements.LookBackAtEvents, string(q.AccountID), before.Commit, before.Row, n)
@@ -54,8 +54,8 @@ func (s events) RecentEvents(ctx context.Context, q formsvc.RecentQuery) ([]form
 
 const selectMadeWith = "SELECT r.events FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.id = ? AND r.account_id = ?"
 
-// EventsAbout implements formsvc.EventStore. The events that were made with the
-// response are named by it, all others name it.
+// EventsAbout implements formsvc.EventStore. The response names the events it was created
+// with; all later events name the response.
 func (s events) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit int) ([]formsvc.Event, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return nil, err
@@ -74,19 +74,19 @@ func (s events) EventsAbout(ctx context.Context, key formsvc.ResponseKey, limit 
 	return s.pickedEvents(ctx, key.AccountID, &p)
 }
 
-// picked are the events that there is room for.
+// picked are the events that fit.
 type picked struct {
 	wanted
 	limit int
-	bytes int // of their payloads
+	bytes int // size of their payloads
 	ids   []string
-	last  formsvc.EventPosition // of the last event that was looked at
+	last  formsvc.EventPosition // position of the last event looked at
 	full  bool
 }
 
-// pick goes on through the events that a statement finds, identifier, position, type,
-// campaign and size of each, and picks those that are wanted until there is no room. It
-// returns how many it was given.
+// pick looks at the events that a statement returns (identifier, position, type, campaign
+// and size of each) and picks the wanted ones until there is no room. It returns how many
+// events the statement returned.
 func (s events) pick(ctx context.Context, p *picked, statement string, args ...any) (n int, err error) {
 	rows, err := s.read.QueryContext(ctx, statement, args...)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s events) pick(ctx context.Context, p *picked, statement string, args ...a
 	return n, rows.Err()
 }
 
-// pickedEvents reads what was picked. What was deleted meanwhile is left out.
+// pickedEvents reads the picked events. Events deleted meanwhile are left out.
 func (s events) pickedEvents(ctx context.Context, account formsvc.ID, p *picked) ([]formsvc.Event, error) {
 	events, err := s.eventsByID(ctx, account, p.ids)
 	if err != nil {
@@ -124,9 +124,9 @@ func (s events) pickedEvents(ctx context.Context, account formsvc.ID, p *picked)
 	return events, nil
 }
 
-// eventsByID returns those of the events that are of the account, in the order of
-// their identifiers in the list. Neither the account nor the order is a part of the
-// query, so that no index is taken for them.
+// eventsByID returns the account's events with those identifiers, in the order of the
+// list. Neither the account nor the order is part of the query, so that the database
+// doesn't choose an index for them.
 func (s events) eventsByID(ctx context.Context, account formsvc.ID, ids []string) ([]formsvc.Event, error) {
 	events := make([]formsvc.Event, 0, len(ids))
 	for some := range slices.Chunk(ids, eventBatch) {

@@ -9,16 +9,17 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// feedLook is how many events one call looks at when most are left out, so that
-// its cost is bounded; who asks goes on from EventPage.Next.
+// feedLook is up to how many events one call looks at if it leaves most of them out, to
+// limit its cost. The caller continues from EventPage.Next.
 const feedLook = 10_000
 
-// LostPositions is how far a feed moves when its database is brought back: further than
-// anybody can have read since any backup. There is room for millions of that.
+// LostPositions is how far a feed moves on when its database is restored: further than
+// any reader can have read since any backup. The positions suffice for millions of
+// restores.
 const LostPositions = 1_000_000_000_000
 
-// Events implements formsvc.EventStore. It looks at the positions, types and
-// sizes of events first and then reads those that the page has room for.
+// Events implements formsvc.EventStore. It first looks at the positions, types and sizes
+// of events and then reads those that fit on the page.
 func (s events) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
 	if q.AllAccounts {
 		q.AccountID = ""
@@ -48,7 +49,8 @@ func (s events) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed)
 		q.After, page.Next = own, own
 	}
 	l := looked{query: &q, in: in, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
-	// The first time, one more than the page has, to learn whether others follow.
+	// The first step asks for one more than the page holds, to learn whether others
+	// follow.
 	for seen, step := 0, max(q.Limit+1, 100); seen < feedLook; step *= 4 {
 		limit := min(step, feedLook-seen)
 		n, err := s.look(ctx, s.read, &l, limit)
@@ -71,7 +73,7 @@ func (s events) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed)
 	return page, nil
 }
 
-// A feed is the statements that look at events, and that read them.
+// A feed has the statements that look at events and read them.
 type feed struct{ look, read string }
 
 func (s *Statements) feed(early bool) feed {
@@ -88,19 +90,19 @@ func (s *Statements) wholeFeed(early bool) feed {
 	return feed{s.LookAtAllEvents, s.ReadAllEvents}
 }
 
-// looked is what a page is known to have.
+// looked is what is known of a page so far.
 type looked struct {
 	query *formsvc.EventQuery
 	in    feed
 	wanted
-	next  formsvc.EventPosition // of the last event that was looked at
+	next  formsvc.EventPosition // position of the last event looked at
 	items int
 	bytes int
-	full  bool // the event after next is for another page
-	more  bool // there were more events than those looked at
+	full  bool // the event after next belongs to another page
+	more  bool // there are events beyond those looked at
 }
 
-// wanted are the events that are asked for. Tests never are.
+// wanted says which events are asked for. Tests never are.
 type wanted struct {
 	bits     int64  // of their types; 0 means all
 	campaign string // "" means all
@@ -110,8 +112,8 @@ func (w *wanted) has(stored int64, campaign string) bool {
 	return stored&TestBit == 0 && (w.bits == 0 || stored&w.bits != 0) && (w.campaign == "" || w.campaign == campaign)
 }
 
-// look goes on through at most limit events, until the page is full, and returns
-// how many it was given.
+// look continues through up to limit events, until the page is full, and returns how many
+// the statement returned.
 func (s events) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n int, err error) {
 	rows, err := c.QueryContext(ctx, l.in.look,
 		string(l.query.AccountID), l.next.Commit, l.next.Row, limit)
@@ -143,7 +145,7 @@ func (s events) look(ctx context.Context, c bun.IConn, l *looked, limit int) (n 
 	return n, rows.Err()
 }
 
-// readEvents returns the events up to where was looked. None can have come
+// readEvents returns the events up to the position looked at. No event can have appeared
 // between them since.
 func (s events) readEvents(ctx context.Context, c bun.IConn, l *looked) (items []formsvc.Event, err error) {
 	bits := l.bits

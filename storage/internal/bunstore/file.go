@@ -15,7 +15,7 @@ type fileRow struct {
 	bun.BaseModel `bun:"table:formsvc_files,alias:f"`
 
 	ID          string `bun:",pk"`
-	AccountID   string // NULL in a row that bars its identifier
+	AccountID   string // NULL in a row that bars an identifier
 	CampaignID  string
 	ResponseID  string
 	Name        string
@@ -116,7 +116,8 @@ func (s files) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.Page[for
 		return s.allFiles(ctx, q.Page)
 	}
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
-	return pageOfResponse(ctx, s.core, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total }, "blocks")
+	return pageOfResponse(ctx, s.core, "f", key, q.Page, func(r *fileRow) (formsvc.File, int64) { return r.file(), r.Total },
+		sizeless, "blocks")
 }
 
 // allFiles returns a page of the files of all accounts.
@@ -138,8 +139,8 @@ func (s files) allFiles(ctx context.Context, q formsvc.PageQuery) (formsvc.Page[
 	return page, nil
 }
 
-// fileBatch is how many identifiers of files one statement names: enough to
-// share the cost of a call, few enough for a text that is sent each time.
+// fileBatch is up to how many identifiers of files one statement names: enough to share
+// the cost of a call, and few enough to keep the statement's text short.
 const fileBatch = 500
 
 // UnknownFiles implements formsvc.FileStore.
@@ -156,13 +157,12 @@ func (s files) UnknownFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID
 	return slices.DeleteFunc(slices.Clone(ids), func(id formsvc.ID) bool { return known[id] }), nil
 }
 
-// BarFiles implements formsvc.FileStore. What is no canonical ID needs no row to
+// BarFiles implements formsvc.FileStore. Text that isn't a canonical ID needs no row to
 // be barred: no file can have it.
 //
-// A file and a bar are rows of one table with one unique index, which lets only
-// the first of them in. The statement that inserts the bars waits for a
-// CreateFile that has inserted its file and not committed yet; the one that
-// looks afterwards sees what became of it.
+// A file and a bar are rows of one table, and its unique index admits only the first of
+// them. The insert of the bars waits for a CreateFile that has inserted its file and not
+// yet committed. The statement after it sees the outcome.
 func (s files) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -193,8 +193,8 @@ func (s files) BarFiles(ctx context.Context, ids []formsvc.ID) ([]formsvc.ID, er
 	}), nil
 }
 
-// sortedIDs returns those that are canonical identifiers, each once and in
-// order: two that bar the same ones never wait for each other.
+// sortedIDs returns the canonical identifiers, each once and in order, so that two calls
+// that bar the same ones don't deadlock.
 func sortedIDs(ids []formsvc.ID) []string {
 	list := make([]string, 0, len(ids))
 	for _, id := range ids {
@@ -206,7 +206,7 @@ func sortedIDs(ids []formsvc.ID) []string {
 	return slices.Compact(list)
 }
 
-// findFiles adds those of the identifiers to found that have a row of that kind.
+// findFiles adds to found the identifiers that have a row of that kind.
 func (s files) findFiles(
 	ctx context.Context, c bun.IConn, ids []string, kind string, found map[formsvc.ID]bool,
 ) error {

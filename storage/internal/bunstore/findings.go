@@ -6,11 +6,11 @@ import (
 	"github.com/formsvc/toolkit/storage/finding"
 )
 
-// ClockTolerance is how far two clocks may be apart before somebody is told.
+// ClockTolerance is how far two clocks may differ before a finding reports it.
 const ClockTolerance = 10 * time.Second
 
-// Finding says how far a schema is, and whether this release can read it, which knows
-// those steps.
+// Finding reports the version of a schema, and whether this release, which knows the
+// steps in list, can use it.
 func (s *Schema) Finding(list []Migration) (finding.Finding, bool) {
 	for _, m := range s.Examine(list) {
 		if m.Other != "" {
@@ -22,7 +22,7 @@ func (s *Schema) Finding(list []Migration) (finding.Finding, bool) {
 	switch {
 	case applied > known:
 		return finding.Bad("schema", "Use the release that the servers run, or a later one.",
-			"it has %d steps, this release knows %d: a newer one made it", applied, known), false
+			"it has %d steps and this release knows %d: a newer release made it", applied, known), false
 	case applied == 0:
 		return finding.Warn("schema", "Start the server, or run: formsvc migrate up", "there are no tables yet"), false
 	case applied < known:
@@ -36,7 +36,7 @@ func (s *Schema) Finding(list []Migration) (finding.Finding, bool) {
 func ClockFinding(whose string, theirs, ours time.Time) finding.Finding {
 	apart := theirs.Sub(ours).Round(100 * time.Millisecond)
 	if apart.Abs() > ClockTolerance {
-		return finding.Bad("clock", "Keep both clocks right with NTP: quotas, leases and the times that webhooks are signed with go by them.",
+		return finding.Bad("clock", "Keep both clocks right with NTP: quotas, leases and the signatures of webhooks depend on them.",
 			"the clock of %s is %v ahead of the one here", whose, apart)
 	}
 	return finding.Good("clock", "that of %s and the one here are %v apart", whose, apart.Abs())

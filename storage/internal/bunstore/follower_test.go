@@ -7,16 +7,16 @@ import (
 	"testing/synctest"
 )
 
-// A crowd is units that follow in one group, which is under way until hold is closed.
+// A crowd is units in one group, which is under way until hold is closed.
 type crowd struct {
 	hold  chan struct{}
 	units []*Unit
-	done  chan int // which of them was answered
+	done  chan int // sends the index of each unit whose call returned
 	errs  []error
 }
 
-// newCrowd has a group of n under way, of which the unit i ends with ctx[i]. Whoever
-// commits it runs end first.
+// newCrowd starts a group of a unit for each context, which unit i uses. The group's
+// leader calls end first.
 func newCrowd(t *testing.T, end func(group []*Unit), contexts ...context.Context) *crowd {
 	t.Helper()
 	c := &crowd{
@@ -24,7 +24,7 @@ func newCrowd(t *testing.T, end func(group []*Unit), contexts ...context.Context
 	}
 	first := make(chan struct{})
 	commit, _ := groupCommit(len(contexts), func(group []*Unit) {
-		if group[0] != c.units[0] { // alone before them, so that they gather
+		if group[0] != c.units[0] { // commits alone, so that the next ones gather
 			<-first
 			return
 		}
@@ -39,14 +39,14 @@ func newCrowd(t *testing.T, end func(group []*Unit), contexts ...context.Context
 			c.errs[i] = commit(ctx, c.units[i])
 			c.done <- i
 		}()
-		synctest.Wait() // one after the other, the first one leads
+		synctest.Wait() // started in order, so that the first one leads
 	}
 	close(first)
 	synctest.Wait()
 	return c
 }
 
-// wantNobody fails the test when a unit was answered.
+// wantNobody fails the test if a unit's call has returned.
 func (c *crowd) wantNobody(t *testing.T) {
 	t.Helper()
 	synctest.Wait()
@@ -55,7 +55,7 @@ func (c *crowd) wantNobody(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAnsweredBeforeTheCommit(t *testing.T) {
+func TestCallsReturnAfterTheCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("the commit failed")
 		c := newCrowd(t, func(group []*Unit) {
@@ -73,9 +73,9 @@ func TestNobodyIsAnsweredBeforeTheCommit(t *testing.T) {
 	})
 }
 
-// TestAFollowerUnderWayIsToldTheTruth cancels a unit that another one is committing:
-// its caller must not take it for one that did not happen.
-func TestAFollowerUnderWayIsToldTheTruth(t *testing.T) {
+// A unit is cancelled while another goroutine commits it; its caller must not be told
+// that nothing was written.
+func TestFollowerUnderWayReturnsItsOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newCrowd(t, func([]*Unit) {}, t.Context(), ctx, t.Context())

@@ -12,9 +12,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// RecordHash returns what an idempotency record is found by: 16 bytes for the
-// account and the key, so that the index, which grows with every call and in no
-// order, is small.
+// RecordHash returns the primary key of an idempotency record: 16 bytes of the hash of
+// account and key. They are few because the index grows with every call and in random
+// order.
 func RecordHash(account formsvc.ID, key string) []byte {
 	sum := sha256.Sum256([]byte(string(account) + "\x00" + key))
 	return sum[:16]
@@ -38,8 +38,8 @@ func checkRecord(r *formsvc.IdempotencyRecord) error {
 	return err
 }
 
-// InsertRecord adds a record unless there is one with that key; its arguments are
-// those of RecordArgs.
+// InsertRecord adds a record unless the key is taken. Its arguments are those of
+// RecordArgs.
 const InsertRecord = "INSERT INTO formsvc_idempotency (id, account_id, request, status, etag, location, body, response_id, " +
 	"created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
@@ -55,7 +55,7 @@ func RecordArgs(r *formsvc.IdempotencyRecord) []any {
 	}
 }
 
-// remember adds a record as a part of the unit that c is in.
+// remember adds a record in the transaction of c.
 func (s *core) remember(ctx context.Context, c bun.IConn, r *formsvc.IdempotencyRecord) error {
 	result, err := c.ExecContext(ctx, s.rebind(InsertRecord), RecordArgs(r)...)
 	if err := changedOne(result, err); errors.Is(err, formsvc.ErrNotFound) {

@@ -10,8 +10,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// MakeIdentity gives a database an identity unless it has one. Nodes that start together
-// may all do so: the first one decides.
+// MakeIdentity gives a database an identity unless it has one. If several nodes start at
+// once, the first one's identity is kept.
 func MakeIdentity(ctx context.Context, c bun.IConn) error {
 	now := time.Now()
 	_, err := c.ExecContext(ctx, fmt.Sprintf("INSERT INTO formsvc_identity (id, identity, state, peer, since) "+

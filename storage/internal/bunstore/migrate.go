@@ -20,22 +20,22 @@ import (
 type Migration struct {
 	Version   int
 	Name      string
-	SHA256    string    // of its text, in hexadecimal
-	AppliedAt time.Time // zero: not yet
-	// Other says how what was applied differs from this step; "" when nothing tells that
-	// it does.
+	SHA256    string    // of its text, in hex
+	AppliedAt time.Time // zero: not applied
+	// Other says how the applied step differs from this one; "" if no difference is
+	// known.
 	Other string
 
 	sql   string
-	noted bool // the database has the SHA-256
+	noted bool // the database has recorded SHA256
 }
 
-// ErrSchemaNewer means that the database was migrated by a newer release than
-// this one, which must not write to it.
+// ErrSchemaNewer means that a newer release has migrated the database. This release must
+// not write to it.
 var ErrSchemaNewer = errors.New("the database schema is newer than this release")
 
-// ErrSchemaOther means that another build has applied other steps under the same
-// numbers, so that this one must not use the database.
+// ErrSchemaOther means that another build has applied other steps under the same numbers.
+// This build must not use the database.
 var ErrSchemaOther = errors.New("another build made the schema of this database")
 
 // Migrations reads the files named NNNN_name.sql in a directory.
@@ -56,7 +56,8 @@ func Migrations(files fs.FS, dir string) ([]Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The same on a machine whose git writes line ends of its own.
+		// Line endings may have been converted by git; the checksum must not depend on
+		// them.
 		sql := strings.ReplaceAll(string(text), "\r\n", "\n")
 		sum := sha256.Sum256([]byte(sql))
 		list = append(list, Migration{Version: version, Name: name, SHA256: hex.EncodeToString(sum[:]), sql: sql})
@@ -64,10 +65,10 @@ func Migrations(files fs.FS, dir string) ([]Migration, error) {
 	return list, nil
 }
 
-// Steps brings the schema up to date. columns is the query of the database, such as
-// [ColumnsOfPostgres]. inTx runs a function in a transaction that excludes every other
-// migrating process. Each migration and the record of it commit together, so that one
-// which is cut off was never there. A database with steps of another build is left as it is.
+// Steps migrates the schema to this release. columns is the query of the database, such as
+// [ColumnsOfPostgres]. inTx runs a function in a transaction that excludes all other
+// migrating processes. Each migration and its record commit together, so an interrupted one
+// leaves no trace. Steps doesn't change a database with steps of another build.
 func Steps(
 	ctx context.Context, list []Migration, columns string,
 	inTx func(context.Context, func(context.Context, bun.IConn) error) error,
@@ -100,7 +101,7 @@ func Steps(
 	return nil
 }
 
-// refuseOthers returns an error when a step is that of another build.
+// refuseOthers returns an error if a step was applied by another build.
 func refuseOthers(list []Migration) error {
 	for i := range list {
 		if m := &list[i]; m.Other != "" {
@@ -120,8 +121,8 @@ func (m *Migration) apply(ctx context.Context, c bun.IConn) error {
 	return err
 }
 
-// Status returns every migration this release knows, when it was applied and whether
-// another build's was. It changes nothing.
+// Status returns every migration that this release knows, when it was applied, and
+// whether the applied one is another build's. It changes nothing.
 func Status(ctx context.Context, list []Migration, c bun.IConn, columns string) ([]Migration, error) {
 	schema, err := ReadSchema(ctx, c, columns)
 	if err != nil {
@@ -130,7 +131,7 @@ func Status(ctx context.Context, list []Migration, c bun.IConn, columns string) 
 	return schema.Examine(list), nil
 }
 
-// Version returns which version the schema has, 0 for none.
+// Version returns the schema's version, 0 if it has none.
 func Version(ctx context.Context, c bun.IConn, exists string) (version int, err error) {
 	var there bool
 	if err := c.QueryRowContext(ctx, exists).Scan(&there); err != nil || !there {
@@ -140,7 +141,7 @@ func Version(ctx context.Context, c bun.IConn, exists string) (version int, err 
 	return version, err
 }
 
-// Strings returns the one column of a query's rows.
+// Strings returns the single column of a query's rows.
 func Strings(ctx context.Context, c bun.IConn, query string, args ...any) (list []string, err error) {
 	rows, err := c.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -122,7 +122,7 @@ func (s events) ClaimDigests(
 	return digests, nil
 }
 
-// digest returns the digest that a claim of the row makes.
+// digest returns the digest that the row describes.
 func (r *failingRow) digest() formsvc.Digest {
 	return formsvc.Digest{
 		AccountID: formsvc.ID(r.AccountID), WebhookID: formsvc.ID(r.WebhookID), Contact: r.Contact, URL: r.URL,
@@ -131,8 +131,8 @@ func (r *failingRow) digest() formsvc.Digest {
 	}
 }
 
-// FinishDigest implements formsvc.EventStore. A deleted webhook's lease went
-// with it.
+// FinishDigest implements formsvc.EventStore. If the webhook was deleted, its lease was
+// deleted with it.
 func (s events) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s events) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time
 		return formsvc.ErrStale
 	}
 	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		// What failed since the claim is left for the next digest.
+		// Failures since the claim are left to the next digest.
 		result, err := s.build.NewUpdate().Conn(c).Table("formsvc_failing").
 			Set("failures = CASE WHEN failures > ? THEN failures - ? ELSE 0 END", d.Failures, d.Failures).
 			Set("first_at = since, since = ?, told_at = ?, until = ?, lease = lease + 1", Never, micros(at), Never).
@@ -157,8 +157,8 @@ func (s events) FinishDigest(ctx context.Context, d formsvc.Digest, at time.Time
 	})
 }
 
-// AddFailures is the end of the statement that adds new failures of a webhook,
-// the row f, to what no digest told of.
+// AddFailures is the end of the statement that adds new failures of a webhook, the row f,
+// to those that no digest has reported.
 const AddFailures = `
 ON CONFLICT (webhook_id) DO UPDATE SET
   failures = f.failures + excluded.failures,

@@ -8,7 +8,7 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// A Kind is what the values of a column are. They travel as int64 (also for Bool, 0 or
+// A Kind is the type of a column's values. They are passed as int64 (for Bool, too: 0 or
 // 1), string or []byte, and nil for NULL.
 type Kind byte
 
@@ -21,11 +21,11 @@ const (
 	Bytes
 )
 
-// A Column is one of a [Table].
+// A Column is a column of a [Table].
 type Column struct {
 	Name string
 	Kind Kind
-	// Expr is how it is read. Defaults to its name.
+	// Expr is the expression that reads it. Defaults to its name.
 	Expr string
 }
 
@@ -36,65 +36,65 @@ func (c *Column) expr() string {
 	return c.Expr
 }
 
-// A Table is what package transfer reads and writes of one: the same columns in the same
-// order on each database.
+// A Table is what package transfer reads and writes of a table: the same columns in the
+// same order in each database.
 type Table struct {
 	Name    string
 	Columns []Column
-	// Key are the columns by whose values rows are in order, none of them NULL.
+	// Key has the columns that rows are ordered by. They are never NULL.
 	Key []string
 }
 
-// A Portable is a database whose rows can be read, and written as they were elsewhere.
+// A Portable is a database whose rows can be read, and written with the values they had
+// elsewhere.
 type Portable interface {
-	// Place says where the database is, without a password.
+	// Place returns where the database is, without a password.
 	Place() string
-	// Kind is "sqlite" or "postgres".
+	// Kind returns "sqlite" or "postgres".
 	Kind() string
-	// Versions returns which version the schema has, 0 for none, and which one this
-	// release knows.
+	// Versions returns the schema's version, 0 if it has none, and the newest version
+	// that this release knows.
 	Versions(ctx context.Context) (has, knows int, err error)
-	// TablesTo returns the tables that are read here to be written to a database of
-	// that kind, parents first; TablesFrom how those that came from such a one are
-	// read back.
+	// TablesTo returns the tables to read when copying to a database of that kind,
+	// parents first. TablesFrom returns how to read back those that were copied from one.
 	TablesTo(kind string) []Table
 	TablesFrom(kind string) []Table
-	// Param is a placeholder for a value of that kind, for Rebind.
+	// Param returns a placeholder for a value of that kind, for Rebind.
 	Param(k Kind) string
-	// Rebind turns ? placeholders into the database's own.
+	// Rebind replaces ? placeholders by the database's own.
 	Rebind(query string) string
-	// Read calls do with a connection that sees the database as it is now.
+	// Read calls do with a connection that sees a snapshot of the database.
 	Read(ctx context.Context, do func(c bun.IConn) error) error
 	// Write calls do in a transaction, and commits it. do may run more than once.
 	Write(ctx context.Context, do func(c bun.IConn) error) error
-	// Insert writes rows of the columns of the table.
+	// Insert writes rows with the columns of the table.
 	Insert(ctx context.Context, c bun.IConn, t *Table, rows [][]any) error
-	// Fence makes every later write to the tables fail with formsvc.ErrMoved, except to
-	// formsvc_identity, after waiting for transactions under way. Unfence ends that.
+	// Fence waits for transactions under way and makes every later write to the tables
+	// except formsvc_identity fail with formsvc.ErrMoved. Unfence ends that.
 	Fence(ctx context.Context, c bun.IConn) error
 	Unfence(ctx context.Context, c bun.IConn) error
-	// Empty removes all rows but that of formsvc_identity and readies the tables for
-	// Insert; Finish makes them ready for use: what is counted, and a feed whose next
-	// position is after last.
+	// Empty removes all rows except those of formsvc_identity and prepares the tables for
+	// Insert. Finish makes them ready for use: it rebuilds the counters, and the feed's
+	// next position will be after last.
 	Empty(ctx context.Context, c bun.IConn) error
 	Finish(ctx context.Context, c bun.IConn, last int64) error
-	// LastPosition returns a position of the feed that no event was given one after.
+	// LastPosition returns a position of the feed that no event is after.
 	LastPosition(ctx context.Context, c bun.IConn) (int64, error)
 	// Classify is that of Backend.
 	Classify(err error) error
 }
 
-// Uncopied are the tables that are not copied: those of the database itself, and
-// who is or may be signed in.
+// Uncopied returns the tables that aren't copied: those about the database itself, and
+// sign-in links and sessions.
 func Uncopied() []string {
 	return []string{"formsvc_schema", "formsvc_identity", "formsvc_copy", "formsvc_links", "formsvc_sessions"}
 }
 
-// Counted are the tables that Finish makes anew.
+// Counted returns the tables that Finish rebuilds.
 func Counted() []string { return []string{"formsvc_counters", "formsvc_statuses"} }
 
-// Select returns a query for the rows of the table after those with this key, or all for
-// none, and its arguments.
+// Select returns a query for up to limit rows of the table after the key after, or from
+// the first one if it is empty, and its arguments.
 func (t *Table) Select(d Portable, after []any, limit int) (query string, args []any) {
 	var b strings.Builder
 	b.WriteString("SELECT ")
@@ -132,7 +132,7 @@ func (t *Table) All() string {
 
 func (t *Table) column(name string) *Column { return &t.Columns[t.Index(name)] }
 
-// Index returns which column has the name, which must be there.
+// Index returns the index of a column, which must exist.
 func (t *Table) Index(name string) int {
 	for i := range t.Columns {
 		if t.Columns[i].Name == name {
@@ -142,7 +142,7 @@ func (t *Table) Index(name string) int {
 	panic("bunstore: " + t.Name + " has no column " + name)
 }
 
-// columns makes the columns of a list such as "id uuid, name text".
+// columns parses a list such as "id uuid, name text".
 func columns(list string) []Column {
 	kinds := map[string]Kind{"uuid": UUID, "text": Text, "int": Int, "bool": Bool, "bytes": Bytes}
 	var made []Column
@@ -158,7 +158,7 @@ func columns(list string) []Column {
 }
 
 // Tables returns the tables that are copied, with all their columns, parents first. An
-// event's position is its xact and seq, as Postgres has it.
+// event's position is its xact and seq, as in Postgres.
 func Tables() []Table {
 	made := make([]Table, 0, len(tables))
 	for _, t := range tables {
@@ -173,7 +173,7 @@ var tables = []struct{ name, key, columns string }{
 	{"formsvc_keys", "id", "id uuid, account_id uuid, name text, prefix text, hash bytes, permissions text, created_at int, " +
 		"expires_at int, revoked_at int, used_at int"},
 	{"formsvc_campaigns", "id", "id uuid, account_id uuid, title text, description text, status text, opens_at int, " +
-		"closes_at int, modules text, metadata text, version int, created_at int, updated_at int"},
+		"closes_at int, modules text, metadata text, version int, created_at int, updated_at int, email_optional bool"},
 	{"formsvc_secret_keys", "id", "id text, created_at int"},
 	{"formsvc_webhooks", "id", "id uuid, account_id uuid, url text, events int, campaign_id uuid, secret text, previous_secret text, " +
 		"previous_until int, headers text, disabled bool, version int, created_at int, updated_at int"},

@@ -11,9 +11,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// firstDeliveries finds the oldest delivery of each webhook by jumping from one
-// webhook to the next in the primary key, and returns those webhooks whose
-// oldest is to be deleted: they do not exist anymore, or it is too old.
+// firstDeliveries finds the oldest delivery of each webhook by jumping from one webhook
+// to the next in the primary key. It returns the webhooks whose oldest delivery is to be
+// deleted: it is too old, or the webhook no longer exists.
 const firstDeliveries = `
 WITH RECURSIVE hooks(webhook_id) AS (
   SELECT (SELECT d.webhook_id FROM formsvc_deliveries AS d ORDER BY d.webhook_id LIMIT 1)
@@ -33,8 +33,8 @@ func (s maintenance) Prune(ctx context.Context, what formsvc.Prunable, before ti
 		return 0, err
 	}
 	p := &pruning{core: s.core, before: micros(before), limit: limit}
-	// Identifiers carry the time to the millisecond: up to the end of that of
-	// before, they are bounds for the indexes. The exact time is in a column.
+	// Identifiers have the time to the millisecond, so they limit the index range only
+	// roughly. The exact time is in a column.
 	p.below = string(formsvc.FloorID(before.Add(time.Millisecond)))
 	run, known := map[formsvc.Prunable]func(context.Context, bun.IConn) (int, error){
 		formsvc.PruneEvents: p.oldEvents, formsvc.PruneIdempotency: p.oldRecords,
@@ -57,8 +57,8 @@ func (s maintenance) Prune(ctx context.Context, what formsvc.Prunable, before ti
 type pruning struct {
 	*core
 
-	before int64  // what was made, began or ended earlier is deleted
-	below  string // it has lower identifiers than this one
+	before int64  // delete what was created, began or ended before this
+	below  string // and whose identifier is lower than this
 	limit  int
 }
 
@@ -85,7 +85,7 @@ func (p *pruning) oldSessions(ctx context.Context, c bun.IConn) (deleted int, er
 	return deleted, nil
 }
 
-// oldEvents deletes what belongs to an event before the event.
+// oldEvents deletes events, and first what belongs to them.
 func (p *pruning) oldEvents(ctx context.Context, c bun.IConn) (deleted int, err error) {
 	deliveries, attempts, err := p.deliveries(ctx, c)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *pruning) oldEvents(ctx context.Context, c bun.IConn) (deleted int, err 
 	return deleted + n, err
 }
 
-// delete deletes the rows that a query chooses, at most limit.
+// delete deletes up to limit rows that a query selects.
 func (p *pruning) delete(ctx context.Context, c bun.IConn, table, key string, some *bun.SelectQuery) (int, error) {
 	return affected(p.build.NewDelete().Conn(c).TableExpr(table).
 		Where("? IN (?)", bun.Ident(key), some.Column(key).Limit(int64(p.limit))).Exec(ctx))
@@ -144,8 +144,8 @@ func (p *pruning) deliveries(ctx context.Context, c bun.IConn) (deliveries, atte
 			some = some.Where("d.id < ? AND d.created_at < ?", p.below, p.before)
 		}
 		var ids []string
-		// Attempts are deleted after their deliveries: what finishes meanwhile has
-		// added its attempt by then.
+		// Delete attempts after their deliveries: one that finishes meanwhile has added
+		// its attempt by then.
 		err := p.build.NewDelete().Conn(c).TableExpr("formsvc_deliveries").
 			Where("webhook_id = ? AND id IN (?)", hook.WebhookID, some).Returning("id").Scan(ctx, &ids)
 		if err != nil {

@@ -15,22 +15,23 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// A claimed delivery is one that is due again when its lease ends: due_at is all
-// that says so. Nothing has to look for lost claims, and there is one index.
+// A claim makes a delivery due again when its lease ends; due_at is the only record of
+// that. Nothing has to look for lost claims, and one index suffices.
 //
-// The fencing token, lease, is odd while a delivery is claimed. A claim makes it 16
-// times the microsecond of the claim, plus 1, unless the next odd number is greater:
-// it grows with each claim, and says when that was without a column of its own.
+// The fencing token, lease, is odd while a delivery is claimed. A claim sets it to 16
+// times the microsecond of the claim, plus 1, or to the next odd number if that is
+// greater. So it grows with each claim, and tells the time of the claim without another
+// column.
 
-// tokenSteps is how many tokens a microsecond has.
+// tokenSteps is the number of tokens per microsecond.
 const tokenSteps = 16
 
-// firstTimed is less than any token that has a time in it. Those of claims by earlier
-// releases count from 1.
+// firstTimed is less than any token with a time in it. Tokens of earlier releases count
+// from 1.
 const firstTimed = 1 << 53
 
-// claimedAt returns since when a delivery is claimed, by its token: the zero time when
-// it is not.
+// claimedAt returns when a delivery was claimed, by its token; the zero time if it isn't
+// claimed.
 func claimedAt(lease int64) time.Time {
 	if lease&1 == 0 || lease < firstTimed {
 		return time.Time{}
@@ -75,7 +76,8 @@ func (s queue) endpoints(ctx context.Context, now time.Time) (ready []delivery.E
 	return ready, rows.Err()
 }
 
-// open fills in what is sealed; what does not open is why nothing can be sent.
+// open fills in the sealed values. If one can't be opened, the error becomes the reason
+// that nothing can be sent.
 func (s queue) open(e *delivery.Endpoint, v *secrets) {
 	secret, secretErr := s.openSecret(v)
 	previous, previousErr := s.openPrevious(v)
@@ -85,7 +87,7 @@ func (s queue) open(e *delivery.Endpoint, v *secrets) {
 	}
 }
 
-// A Leased is a row of a claim.
+// A Leased is a row that a claim returns.
 type Leased struct {
 	ID, EventID, Endpoint string
 	Event                 int64 // the event's type, see TypeOf
@@ -106,7 +108,8 @@ func ScanLeased(leased []Leased, rows *sql.Rows) (_ []Leased, err error) {
 	return leased, rows.Err()
 }
 
-// ScanPayloads returns about n rows of identifiers, bodies and traces, and closes them.
+// ScanPayloads returns rows of identifiers, bodies and traces, about n of them, and
+// closes them.
 func ScanPayloads(rows *sql.Rows, n int) (_ map[string]delivery.Payload, err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	payloads := make(map[string]delivery.Payload, n)
@@ -128,7 +131,7 @@ func (s queue) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	// What is no identifier is that of no endpoint.
+	// An endpoint that isn't a canonical identifier can't exist.
 	shares := slices.DeleteFunc(slices.Clone(req.Shares), func(share delivery.Share) bool {
 		return share.N <= 0 || checkIDs(formsvc.ID(share.Endpoint)) != nil
 	})
@@ -146,7 +149,8 @@ func (s queue) Claim(ctx context.Context, req delivery.ClaimRequest) ([]delivery
 	return claimsOf(leased, shares), nil
 }
 
-// claimsOf returns the claims in the order in which they are to be served.
+// claimsOf returns the claims in the order of the shares, those of an endpoint by kind and
+// then by age.
 func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
 	late := make(map[string]bool, len(shares))
 	order := make(map[string]int, len(shares))
@@ -166,7 +170,7 @@ func claimsOf(leased []Leased, shares []delivery.Share) []delivery.Claim {
 		if d := rank(&a) - rank(&b); d != 0 {
 			return d
 		}
-		return strings.Compare(a.ID, b.ID) // which is how old they are
+		return strings.Compare(a.ID, b.ID) // identifiers are in order of age
 	})
 	claims := make([]delivery.Claim, len(leased))
 	for i, l := range leased {
@@ -191,20 +195,20 @@ func (s queue) Payloads(ctx context.Context, events []string) (map[string]delive
 	return payloads, nil
 }
 
-// canonical returns the identifiers among texts: what is none is that of nothing.
+// canonical returns the texts that are canonical identifiers; nothing else can be stored.
 func canonical(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return checkIDs(formsvc.ID(id)) != nil })
 }
 
-// A Done is how an outcome changes a delivery's row.
+// A Done is how an outcome changes the row of a delivery.
 type Done struct {
 	*delivery.Outcome
 
 	State   int
-	Counted int    // attempts to add; with State 0 the delivery becomes a retry
+	Counted int    // attempts to add; with State 0 the delivery will be retried
 	DueAt   int64  // when pending
 	EndedAt int64  // when the attempt ended
-	Error   string // Attempt.Error as text that can be stored
+	Error   string // Attempt.Error, cleaned so that it can be stored
 	index   int
 }
 
@@ -235,9 +239,8 @@ func (s queue) Finish(ctx context.Context, outcomes []delivery.Outcome) ([]bool,
 	return accepted, nil
 }
 
-// doneOf returns the outcomes that could be of claims, each once, in the order of
-// their rows: so that units that write the same rows don't wait for each other in
-// a circle.
+// doneOf returns the outcomes that can belong to claims, each once, in the order of their
+// rows, so that transactions that write the same rows don't deadlock.
 func doneOf(outcomes []delivery.Outcome) []Done {
 	done := make([]Done, 0, len(outcomes))
 	for i := range outcomes {
@@ -248,7 +251,8 @@ func doneOf(outcomes []delivery.Outcome) []Done {
 		}
 		d := Done{
 			Outcome: o, Counted: 1, DueAt: micros(o.Due), EndedAt: micros(o.Attempt.StartedAt.Add(o.Attempt.Duration)),
-			// The class is the engine's, but a queue must not fail for its caller's text.
+			// The engine sets this text, but a queue must not fail because of a caller's
+			// text.
 			Error: strings.ReplaceAll(strings.ToValidUTF8(o.Attempt.Error, "\uFFFD"), "\x00", "\uFFFD"), index: i,
 		}
 		switch o.Result {

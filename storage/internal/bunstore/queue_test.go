@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A token says when its claim was made, unless it is finished or of a release that
-// only counted.
+// A token tells when its claim was made, unless the claim is finished or the token is
+// from a release that only counted.
 func TestClaimedAt(t *testing.T) {
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789_000, time.UTC)
 	token := at.UnixMicro()*tokenSteps + 1

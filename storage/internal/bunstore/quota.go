@@ -15,9 +15,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Granted returns, as SQL over the arguments of [Statements.TakeQuota], how many
-// requests it grants in a window that has counted used. mark is what arguments
-// begin with.
+// Granted returns SQL over the arguments of [Statements.TakeQuota] for how many requests
+// it grants in a window that has counted used. mark is the prefix of arguments.
 func Granted(mark, used string) string {
 	argument := func(n int) string { return "CAST(" + mark + strconv.Itoa(n) + " AS BIGINT)" }
 	left, need, spare := "("+argument(3)+" - "+used+")", argument(4), argument(5)
@@ -56,7 +55,7 @@ func (s quotas) ReturnQuota(ctx context.Context, list []formsvc.QuotaReturn) err
 	if len(list) == 0 {
 		return nil
 	}
-	// In one order, so that nodes that return don't wait for each other in a circle.
+	// Sort them, so that nodes that return quota at once don't deadlock.
 	slices.SortFunc(list, func(a, b formsvc.QuotaReturn) int {
 		return cmp.Or(strings.Compare(string(a.Subject), string(b.Subject)), a.Start.Compare(b.Start))
 	})

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// readLimit is how many responses are read together at most.
+	// readLimit is up to how many responses one query reads.
 	readLimit = 64
-	// readLeaders is how many such queries are under way at once: with fewer the
-	// groups are larger and cost less, but one that waits for the disk, or for a
-	// server far away, holds up more of the others.
+	// readLeaders is up to how many such queries run at once. With fewer, groups are
+	// larger and cost less; but a query that waits for a disk or a distant server delays
+	// more reads.
 	readLeaders = 4
 )
 
-// A Read is the reading of one response, in a group of them.
+// A Read is one read of a response, in a group of reads.
 type Read struct {
 	Key formsvc.ResponseKey
 
@@ -30,8 +30,8 @@ type Read struct {
 // ResponseColumns are the columns of a response r that ScanRead reads.
 const ResponseColumns = responseColumns
 
-// ScanRead reads a row into the Read it is for: ResponseColumns, and then the
-// Read's place in the group, from 0 on.
+// ScanRead scans a row, ResponseColumns and the Read's index in the group (from 0), into
+// that Read.
 func ScanRead(row scanner, group []*Read) error {
 	var (
 		at       int
@@ -58,31 +58,49 @@ func (s responses) Response(ctx context.Context, key formsvc.ResponseKey) (forms
 	if err := s.readers.do(ctx, r); err != nil {
 		return formsvc.Response{}, err
 	}
-	return r.response, r.err
+	return r.response, raise(r.err)
 }
 
-// readAlone reads one response. A point read ends sooner than a driver could
-// cancel it, and a driver that watches a context starts a goroutine for it.
+// readAlone reads one response. In the pool of a store it ignores cancellation: the read
+// ends sooner than a driver could cancel it, and a driver that watches a context starts a
+// goroutine for it.
 func (s responses) readAlone(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
-	return s.response(context.WithoutCancel(ctx), s.read, key, selectResponse)
+	if !s.bound && s.groupLimit == 0 {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.response(ctx, s.read, key, selectResponse)
 }
 
-// errUnread is what the others of a group get whose leader panics.
+// errUnread is what the others of a group get if reading it panics.
 var errUnread = Classified(formsvc.ErrUnavailable, errors.New("bunstore: a panic in a group of reads"))
 
-// readGroup reads a group of responses. They share a failure too, which can only
-// be the database's: a key that names nothing is none.
+// readGroup reads a group of responses. They share a failure, which can only be the
+// database's: a key that doesn't exist isn't one. A panic is raised for the first of them.
 func (s responses) readGroup(together func(context.Context, bun.IConn, []*Read) error, group []*Read) {
-	ctx := context.Background()
-	if len(group) == 1 {
-		r := group[0]
-		r.response, r.err = s.readAlone(ctx, r.Key)
-		return
-	}
 	for _, r := range group {
 		r.err = errUnread
 	}
-	if err := together(ctx, s.read, group); err != nil {
+	// A context that can't end saves the driver a goroutine. Calls are abandoned when their
+	// contexts end.
+	ctx := context.Background()
+	if s.groupLimit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.groupLimit)
+		defer cancel()
+	}
+	err := attempt(func() error {
+		if len(group) > 1 {
+			return together(ctx, s.read, group)
+		}
+		r := group[0]
+		r.response, r.err = s.readAlone(ctx, r.Key)
+		return nil
+	})
+	if isPanic(err) {
+		group[0].err = err
+		return
+	}
+	if err != nil {
 		err = s.backend.Classify(err)
 		for _, r := range group {
 			r.response, r.err = formsvc.Response{}, err
@@ -90,7 +108,7 @@ func (s responses) readGroup(together func(context.Context, bun.IConn, []*Read) 
 		return
 	}
 	for _, r := range group {
-		if errors.Is(r.err, errUnread) { // by no row
+		if errors.Is(r.err, errUnread) { // no row was for it
 			r.err = formsvc.ErrNotFound
 		}
 	}

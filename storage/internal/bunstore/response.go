@@ -10,8 +10,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// responseColumns are the columns of a response beside the identifiers that the
-// query was made with, in the order of scanResponse.
+// responseColumns are the columns of a response except the identifiers that the query
+// selects by, in the order of scanResponse.
 const responseColumns = "r.id, r.reference, r.status, r.email, r.first_name, r.last_name, r.answers, r.version, " +
 	"r.created_at, r.updated_at, r.completed_at"
 
@@ -53,7 +53,8 @@ func (s responses) CreateResponse(
 	if change.Audit == nil {
 		return s.submit(ctx, &Unit{Creation: creation})
 	}
-	// Groups have no statement for the audit trail, which responses don't write.
+	// Groups have no statement for audit entries, which creating a response normally
+	// doesn't write.
 	return s.submit(ctx, &Unit{Do: func(ctx context.Context, c bun.IConn) error {
 		if err := createAlone(ctx, s.backend, c, creation); err != nil {
 			return err
@@ -78,8 +79,8 @@ func (s *core) response(
 	return r, s.notFound(scanResponse(row, &r))
 }
 
-// lockedResponse returns a response that nobody else changes or deletes before
-// the transaction of c has ended.
+// lockedResponse returns a response and locks it against changes and deletion until the
+// transaction of c ends.
 func (s *core) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
 	lock := s.backend.ForUpdate()
 	if lock != "" {
@@ -88,8 +89,9 @@ func (s *core) lockedResponse(ctx context.Context, c bun.IConn, key formsvc.Resp
 	return s.response(ctx, c, key, selectResponse+lock)
 }
 
-// touchedResponse is lockedResponse for a unit that raises events about the response and
-// leaves it as it is: it counts as a change for transactions that see an older state.
+// touchedResponse is lockedResponse for a transaction that raises events about the
+// response and leaves it unchanged. It counts as a change for transactions that see an
+// older state.
 func (s *core) touchedResponse(ctx context.Context, c bun.IConn, key formsvc.ResponseKey) (formsvc.Response, error) {
 	if touch := s.statements.TouchResponse; touch != "" {
 		return s.response(ctx, c, key, touch)
@@ -136,14 +138,21 @@ func (s responses) UpdateResponse(
 }
 
 // DeleteResponse implements formsvc.ResponseStore.
-func (s responses) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) ([]formsvc.ID, error) {
+func (s responses) DeleteResponse(
+	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
+) ([]formsvc.ID, error) {
 	if err := s.ready(ctx, key.AccountID, key.CampaignID, key.ID); err != nil {
 		return nil, err
 	}
 	var files []formsvc.ID
-	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		// The response goes first: a CreateFile that has locked it is waited for, and
-		// its file found; one that comes later finds no response.
+	u := &Unit{}
+	u.Do = func(ctx context.Context, c bun.IConn) error {
+		// Lock the response first: this waits for a CreateFile that has locked it, and
+		// finds its file. A later one finds no response.
+		r, err := s.lockedResponse(ctx, c, key)
+		if err != nil {
+			return err
+		}
 		result, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_responses").
 			Where("campaign_id = ? AND id = ? AND account_id = ?", string(key.CampaignID), string(key.ID), string(key.AccountID)).
 			Exec(ctx)
@@ -167,15 +176,18 @@ func (s responses) DeleteResponse(ctx context.Context, key formsvc.ResponseKey) 
 		for i, id := range ids {
 			files[i] = formsvc.ID(id)
 		}
+		if u.Wake, err = decided(ctx, s.core, c, &r, decide); err != nil {
+			return err
+		}
 		return s.backend.AddCount(ctx, c, key.CampaignID, -1)
-	})
-	if err != nil {
+	}
+	if err := s.submit(ctx, u); err != nil {
 		return nil, err
 	}
 	return files, nil
 }
 
-// noneWhenNotFound is for lists that are empty for what doesn't exist.
+// noneWhenNotFound is for lists that are empty if their parent doesn't exist.
 func noneWhenNotFound(err error) error {
 	if errors.Is(err, formsvc.ErrNotFound) {
 		return nil

@@ -10,18 +10,18 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A page of a filtered list is found by walking along indexes in the order of the
-// list, one walk for each status, or for what is new and for what has changed, each
-// as far as the page could reach. Without a walk the database chooses.
+// A page of a filtered list is found by walking indexes in the order of the list: one
+// walk for each status, or for new and for changed responses. Each walk goes as far as
+// the page could reach. Without a walk the database plans the query.
 
-// Bounds of what is walked for.
+// Limits of walks.
 const (
-	mostWalks = 8      // statuses; with more the database chooses
-	fewMail   = 1_000  // responses of one address, the same
-	fewChange = 10_000 // changes that are sorted; more of them are soon met in the list itself
+	mostWalks = 8      // statuses; with more the database plans the query
+	fewMail   = 1_000  // responses of one address; with more the database plans the query
+	fewChange = 10_000 // changes that are sorted; more of them are soon found in list order
 )
 
-// The identifiers that no other comes before, or after.
+// The lowest and the highest identifier.
 const (
 	firstID = "00000000-0000-0000-0000-000000000000"
 	lastID  = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -54,8 +54,8 @@ func (s responses) filtered(ctx context.Context, q *formsvc.ResponseQuery) (*sql
 	return paged(sel, "r.id", q.Page).Rows(ctx)
 }
 
-// walks returns queries that together find the identifiers of the page; none where
-// nothing is known that is better than what the database would do.
+// walks returns queries that together find the identifiers of the page; none if the
+// database's own plan is best.
 func (s responses) walks(ctx context.Context, q *formsvc.ResponseQuery) ([]*bun.SelectQuery, error) {
 	f := &q.Filter
 	if f.Reference != "" {
@@ -92,9 +92,9 @@ func distinct(list []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// walkStatus finds responses of a status. It compares status and identifier
-// together: if the status were said to be equal, the index of identifiers would have
-// the order, too, and be read through where a status is rare.
+// walkStatus finds responses of a status. It compares status and identifier as a pair. If
+// it compared the status alone, the index of identifiers would have the right order, too,
+// and the database would read through it even if the status is rare.
 func (s responses) walkStatus(q *formsvc.ResponseQuery, status string) *bun.SelectQuery {
 	rest := *q
 	rest.Filter.Status = nil
@@ -113,7 +113,7 @@ func (s responses) walkStatus(q *formsvc.ResponseQuery, status string) *bun.Sele
 		OrderExpr("r.status" + order + ", r.id" + order).Limit(int64(reach(q)))
 }
 
-// reach is how many of what a walk finds can be on the page, or tell that another
+// reach returns how many matches of a walk can be on the page, or show that another
 // follows.
 func reach(q *formsvc.ResponseQuery) int { return q.Page.Offset + q.Page.Limit + 1 }
 
@@ -121,8 +121,8 @@ const countChanges = "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r
 	" (SELECT c.id FROM formsvc_campaigns AS c WHERE c.id = ? AND c.account_id = ?)" +
 	" AND r.updated_at > ? AND r.updated_at <> r.created_at LIMIT CAST(? AS BIGINT)) AS changed"
 
-// fewChanges reports whether few responses have changed since they were made, and
-// lately.
+// fewChanges reports whether few responses have changed recently and after their
+// creation.
 func (s responses) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
 	var n int
 	err := s.read.QueryRowContext(ctx, s.rebind(countChanges), string(q.CampaignID), string(q.AccountID),
@@ -130,7 +130,7 @@ func (s responses) fewChanges(ctx context.Context, q *formsvc.ResponseQuery) (bo
 	return n < fewChange, err
 }
 
-// fewMails reports whether few responses are of the address, however it is written.
+// fewMails reports whether few responses have the email address, in any letter case.
 func (s responses) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool, error) {
 	query := "SELECT count(*) FROM (SELECT 1 FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ? AND " +
 		s.statements.FoldedEmail + " = ? LIMIT CAST(? AS BIGINT)) AS found"
@@ -140,31 +140,30 @@ func (s responses) fewMails(ctx context.Context, q *formsvc.ResponseQuery) (bool
 	return n < fewMail, err
 }
 
-// ofPerson is where in a way that the index of addresses can be used for.
+// ofPerson is like where, in a form that can use the index of addresses.
 func (s responses) ofPerson(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	return s.where(q).Where(s.statements.FoldedEmail+" = ?", formsvc.FoldEmail(q.Filter.Email))
 }
 
-// walkChanged finds responses that were made lately, and few older ones that have
-// changed.
+// walkChanged finds responses created recently, and the few older ones that have changed.
 func (s responses) walkChanged(q *formsvc.ResponseQuery) []*bun.SelectQuery {
 	made, changed := s.since(q)
 	return []*bun.SelectQuery{paged(made.ColumnExpr("r.id"), "r.id", reachPage(q)), s.sorted(changed, fewChange, q)}
 }
 
-// sorted finds few responses, not more than most, before it sorts them: so that the
-// index of identifiers is not read through for its order.
+// sorted finds up to most responses before it sorts them, so that the database doesn't
+// read through the index of identifiers for its order.
 func (s responses) sorted(sel *bun.SelectQuery, most int64, q *formsvc.ResponseQuery) *bun.SelectQuery {
 	found := s.build.NewSelect().TableExpr("(?) AS r", sel.ColumnExpr("r.id").Limit(most)).ColumnExpr("r.id")
 	return paged(found, "r.id", reachPage(q))
 }
 
-// reachPage is the part of a walk that can be on the page.
+// reachPage returns the part of a walk that can be on the page.
 func reachPage(q *formsvc.ResponseQuery) formsvc.PageQuery {
 	return formsvc.PageQuery{Limit: reach(q) - 1, After: q.Page.After, Ascending: q.Page.Ascending}
 }
 
-// since returns the responses of q in two parts: those made since UpdatedAfter, or
+// since returns the responses of q in two parts: those created since UpdatedAfter, or
 // shortly before, and older ones that have changed.
 func (s responses) since(q *formsvc.ResponseQuery) (made, changed *bun.SelectQuery) {
 	id := string(formsvc.FloorID(q.Filter.UpdatedAfter))
@@ -172,7 +171,7 @@ func (s responses) since(q *formsvc.ResponseQuery) (made, changed *bun.SelectQue
 		s.whereBy(q, "formsvc_responses_changed").Where("r.updated_at <> r.created_at AND r.id < ?", id)
 }
 
-// total counts what the filter lets through. By status alone that is known.
+// total counts the matches. If the filter is only a status, it sums counters.
 func (s responses) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	campaign := string(q.CampaignID)
 	rest := q.Filter
@@ -197,7 +196,7 @@ func (s responses) total(q *formsvc.ResponseQuery) *bun.SelectQuery {
 	return sum.ColumnExpr("CAST((?) + (?) - (?) AS BIGINT)", moved, count("formsvc_counters"), count("formsvc_statuses"))
 }
 
-// indexed returns what follows the name of a table that must be read by an index.
+// indexed returns the clause after the name of a table that must be read by an index.
 func (s responses) indexed(index string) string {
 	if index == "" || s.statements.IndexedBy == "" {
 		return ""

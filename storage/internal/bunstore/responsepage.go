@@ -54,14 +54,14 @@ func (s responses) Responses(ctx context.Context, q formsvc.ResponseQuery) (form
 	return page, nil
 }
 
-// collect reads the rows of a page, each with the total as its last column, as
-// far as q.MaxBytes goes; when that is not to the end, it sets More.
+// collect reads the rows of a page, each with the total as its last column, up to
+// q.Page.MaxBytes. If rows are left, it sets More.
 func collect(rows *sql.Rows, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) (err error) {
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	page.Items = make([]formsvc.Response, 0, min(q.Page.Limit+1, 64))
 	size := 0
 	for rows.Next() {
-		if q.MaxBytes > 0 && size >= q.MaxBytes {
+		if q.Page.MaxBytes > 0 && size >= q.Page.MaxBytes {
 			page.More = true
 			return nil
 		}
@@ -78,8 +78,8 @@ func collect(rows *sql.Rows, q *formsvc.ResponseQuery, page *formsvc.Page[formsv
 const selectTotal = "SELECT CAST(" + countResponses + " AS BIGINT) FROM formsvc_campaigns AS c" +
 	" WHERE c.id = ? AND c.account_id = ?"
 
-// emptyPage says for a page without rows, which tell neither, what the total is
-// and whether there is such a campaign.
+// emptyPage queries what a page without rows can't tell: the total, and whether the
+// campaign exists.
 func (s responses) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page *formsvc.Page[formsvc.Response]) error {
 	row := s.read.QueryRowContext(ctx, s.rebind(selectTotal), string(q.CampaignID), string(q.AccountID))
 	if err := row.Scan(&page.Total); err != nil || q.NoTotal || q.Filter.IsZero() {
@@ -88,14 +88,14 @@ func (s responses) emptyPage(ctx context.Context, q *formsvc.ResponseQuery, page
 	return s.total(q).Conn(s.read).Scan(ctx, &page.Total)
 }
 
-// The statements of a page without a filter. Each direction is a text of its
-// own, so that they can be prepared.
+// The statements of a page without a filter. Each direction has its own text, so that
+// both can be prepared.
 const (
 	pageStart = "SELECT " + responseColumns + ", (SELECT CAST(coalesce(sum(n.responses), 0) AS BIGINT)" +
 		" FROM formsvc_counters AS n WHERE n.campaign_id = ?)" +
 		" FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
 
-	// The same without counting, for cursors.
+	// The same without a count, for cursors.
 	bareStart = "SELECT " + responseColumns + ", CAST(0 AS BIGINT)" +
 		" FROM formsvc_responses AS r WHERE r.campaign_id = ? AND r.account_id = ?"
 
@@ -104,7 +104,7 @@ const (
 	bareDescendingAfter = bareStart + " AND r.id < ? ORDER BY r.id DESC" + limit
 	bareAscendingAfter  = bareStart + " AND r.id > ? ORDER BY r.id" + limit
 
-	// The cast keeps SQLite from planning anew for each value of the limit.
+	// The cast keeps SQLite from planning again for each value of the limit.
 	limit = " LIMIT CAST(? AS BIGINT)"
 
 	pageDescending      = pageStart + " ORDER BY r.id DESC" + limit
@@ -112,7 +112,7 @@ const (
 	pageDescendingAfter = pageStart + " AND r.id < ? ORDER BY r.id DESC" + limit
 	pageAscendingAfter  = pageStart + " AND r.id > ? ORDER BY r.id" + limit
 
-	// The inner query walks the index alone past the rows to skip.
+	// The inner query skips rows by reading the index alone.
 	skip                 = " AND r.id IN (SELECT s.id FROM formsvc_responses AS s WHERE s.campaign_id = ? ORDER BY s.id"
 	offset               = limit + " OFFSET CAST(? AS BIGINT))"
 	pageDescendingOffset = pageStart + skip + " DESC" + offset + " ORDER BY r.id DESC"
@@ -135,9 +135,8 @@ func (s responses) cursorPage(ctx context.Context, q *formsvc.ResponseQuery) (*s
 	return s.read.QueryContext(ctx, s.rebind(query), campaign, campaign, account, string(q.Page.After), n)
 }
 
-// BarePages returns the statements of pages without a filter and a total, with ?
-// for a campaign, its account, where to go on and how many: for tests of their
-// plans.
+// BarePages returns the statements of pages without a filter and a total, for tests of
+// their plans. Their arguments are a campaign, its account, the position and the limit.
 func BarePages() []string {
 	return []string{bareDescending, bareAscending, bareDescendingAfter, bareAscendingAfter}
 }
@@ -170,7 +169,7 @@ func (s responses) offsetPage(ctx context.Context, q *formsvc.ResponseQuery) (*s
 
 func (s responses) where(q *formsvc.ResponseQuery) *bun.SelectQuery { return s.whereBy(q, "") }
 
-// whereBy is where by an index, in a database where it can be named.
+// whereBy is like where, and names the index if the database allows it.
 func (s responses) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQuery {
 	sel := s.build.NewSelect().Conn(s.read).TableExpr("formsvc_responses AS r"+s.indexed(index)).
 		Where("r.campaign_id = ? AND r.account_id = ?", string(q.CampaignID), string(q.AccountID))
@@ -188,13 +187,13 @@ func (s responses) whereBy(q *formsvc.ResponseQuery, index string) *bun.SelectQu
 	if f.Reference != "" {
 		sel = sel.Where("r.reference = ?", f.Reference)
 	}
-	// Identifiers carry the time of creation, so the index on them bounds the
-	// rows that are looked at; the exact comparison is with the column.
+	// Identifiers contain the time of creation, so the index on them limits the rows to
+	// read; the exact comparison uses the column.
 	if !f.CreatedAfter.IsZero() {
 		sel = sel.Where("r.created_at > ? AND r.id >= ?", micros(f.CreatedAfter), string(formsvc.FloorID(f.CreatedAfter)))
 	}
 	if !f.CreatedBefore.IsZero() {
-		// Rounded up: the column has no parts of a microsecond to compare.
+		// Round up: the column has microseconds, so a fraction of one can't be compared.
 		sel = sel.Where("r.created_at < ?", micros(f.CreatedBefore.Add(time.Microsecond-time.Nanosecond)))
 	}
 	if !f.UpdatedAfter.IsZero() {

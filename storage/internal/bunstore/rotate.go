@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// rotateBatch is how many webhooks share a unit: few enough that nobody waits
-	// for one.
+	// rotateBatch is the number of webhooks per transaction: few enough that others don't
+	// wait for long.
 	rotateBatch = 50
-	// rotatePasses is how often RotateSecrets starts again when others write
-	// values under other keys meanwhile.
+	// rotatePasses is how often RotateSecrets starts again if others write values under
+	// other keys meanwhile.
 	rotatePasses = 10
 )
 
 // errNotRotated means that some values are still under other keys.
-var errNotRotated = errors.New("values were sealed under other keys meanwhile: is one in use elsewhere?")
+var errNotRotated = errors.New("values were sealed under other keys meanwhile; put the same key first in every process")
 
 // RotateSecrets implements storage.Database.
 func (s sealing) RotateSecrets(ctx context.Context) (changed int, err error) {
@@ -47,7 +47,7 @@ func (s sealing) RotateSecrets(ctx context.Context) (changed int, err error) {
 	return changed, fmt.Errorf("rotate secrets: %w", errNotRotated)
 }
 
-// sealAnew goes through all webhooks once.
+// sealAnew seals the values of all webhooks once.
 func (s sealing) sealAnew(ctx context.Context) (changed int, err error) {
 	var unread error
 	for after := ""; ; {
@@ -62,7 +62,7 @@ func (s sealing) sealAnew(ctx context.Context) (changed int, err error) {
 		n, closed, err := s.sealBatch(ctx, rows)
 		changed += n
 		if unread == nil {
-			unread = closed // one of them is enough to say what is wrong
+			unread = closed // one error is enough to say what is wrong
 		}
 		if err != nil {
 			return changed, err
@@ -81,7 +81,8 @@ func (s sealing) sealedRows(ctx context.Context, c bun.IConn, after string) (row
 	return rows, q.Scan(ctx)
 }
 
-// sealBatch seals anew what is to be. unread says what did not open, if anything.
+// sealBatch seals those values again that need it. unread is the error of a value that
+// couldn't be opened, if any.
 func (s sealing) sealBatch(ctx context.Context, rows []webhookRow) (changed int, unread, err error) {
 	fresh := make(map[int]*secrets)
 	for i := range rows {
@@ -103,7 +104,7 @@ func (s sealing) sealBatch(ctx context.Context, rows []webhookRow) (changed int,
 				return err
 			}
 			old := rows[i].secrets()
-			// A value that was changed since it was read wins.
+			// If a value has changed since it was read, keep the new one.
 			result, err := s.build.NewUpdate().Conn(c).Table("formsvc_webhooks").
 				Set("secret = ?, previous_secret = ?, headers = ?", v.secret, v.previous, v.headers).
 				Where("id = ? AND secret = ? AND previous_secret = ? AND headers = ?", old.webhook, old.secret, old.previous, old.headers).
@@ -125,8 +126,8 @@ func (s sealing) sealBatch(ctx context.Context, rows []webhookRow) (changed int,
 	return changed, unread, err
 }
 
-// resealed returns the values sealed under the first key, those that do not
-// open as they were, with the reason.
+// resealed returns the values sealed under the first key. Those that can't be opened stay
+// as they are, and unread says why.
 func (s sealing) resealed(v *secrets) (_ *secrets, unread error) {
 	fresh := *v
 	for column, text := range map[string]*string{
@@ -150,11 +151,12 @@ func (s sealing) underPrimary(text string) bool {
 	return text == "" || err == nil && id == s.keys.Primary()
 }
 
-// forgetKeys makes the first key the only registered one, unless there are
-// values under others.
+// forgetKeys makes the first key the only registered one, unless values under others
+// exist.
 func (s sealing) forgetKeys(ctx context.Context, c bun.IConn) error {
-	// Deleting first waits for units that are about to use one of the keys; what
-	// they wrote is seen below. Later ones wait for this one and register again.
+	// Delete first: this waits for transactions that are about to use one of the keys,
+	// and the query below sees what they wrote. Later ones wait for this transaction and
+	// register again.
 	primary := s.keys.Primary()
 	if _, err := s.build.NewDelete().Conn(c).Model((*secretKeyRow)(nil)).Where("id <> ?", primary).Exec(ctx); err != nil {
 		return err

@@ -21,24 +21,24 @@ SELECT t.relname::text, c.attname::text FROM pg_class AS t JOIN pg_attribute AS 
 WHERE t.relkind IN ('r', 'p') AND t.relname LIKE 'formsvc\_%' AND pg_table_is_visible(t.oid) AND c.attnum > 0 AND NOT c.attisdropped`
 )
 
-// A Schema is what a database has: its steps, and its tables.
+// A Schema is the state of a database's schema: its applied steps and its tables.
 type Schema struct {
-	// Rows are the steps, from the first on.
+	// Rows are the applied steps, in order.
 	Rows []SchemaRow
-	// has has the names of tables, and of columns as table.column.
+	// has contains the names of tables, and of columns as table.column.
 	has map[string]bool
 }
 
-// A SchemaRow is the record of a step.
+// A SchemaRow is the record of an applied step.
 type SchemaRow struct {
 	AppliedAt int64
-	SHA256    string // "" when a release applied it that did not record it
+	SHA256    string // "" if a release applied it that didn't record it
 }
 
 // A SchemaColumn is a column of a table.
 type SchemaColumn struct{ Table, Name string }
 
-// NewSchema returns a Schema with those columns and no step.
+// NewSchema returns a Schema with those columns and no steps.
 func NewSchema(columns []SchemaColumn) *Schema {
 	s := &Schema{has: make(map[string]bool)}
 	for _, c := range columns {
@@ -47,7 +47,7 @@ func NewSchema(columns []SchemaColumn) *Schema {
 	return s
 }
 
-// SelectRows returns the query of Rows, or "" when there is no step.
+// SelectRows returns the query of Rows, or "" if no step was applied.
 func (s *Schema) SelectRows() string {
 	switch {
 	case s.has["formsvc_schema.sha256"]:
@@ -58,7 +58,7 @@ func (s *Schema) SelectRows() string {
 	return ""
 }
 
-// ReadSchema asks a database, with the query of its columns, for its schema.
+// ReadSchema reads the schema of a database with its query of columns.
 func ReadSchema(ctx context.Context, c bun.IConn, columns string) (*Schema, error) {
 	var list []SchemaColumn
 	if err := scanPairs(ctx, c, columns, func(c *SchemaColumn) []any { return []any{&c.Table, &c.Name} }, &list); err != nil {
@@ -89,8 +89,8 @@ func scanPairs[T any](ctx context.Context, c bun.IConn, query string, dest func(
 	return rows.Err()
 }
 
-// Examine returns the steps that this release knows with what the schema has of them. A
-// step whose checksum was not recorded is judged by the tables and columns that it made.
+// Examine returns the steps that this release knows, with their state in the schema. A
+// step without a recorded checksum is judged by the tables and columns that it creates.
 func (s *Schema) Examine(list []Migration) []Migration {
 	list = slices.Clone(list)
 	for i := range min(len(s.Rows), len(list)) {
@@ -106,7 +106,7 @@ func (s *Schema) Examine(list []Migration) []Migration {
 	return list
 }
 
-// lacks says what a step makes that is not there.
+// lacks returns what a step creates and the schema doesn't have.
 func (s *Schema) lacks(m *Migration) string {
 	for _, name := range Made(*m) {
 		if s.has[name] {
@@ -120,8 +120,9 @@ func (s *Schema) lacks(m *Migration) string {
 	return ""
 }
 
-// Made returns the tables and columns that a step makes, as it is written here: a line
-// for each column, names of columns in lower case and everything else in upper case.
+// Made returns the tables and columns that a step creates. It relies on how steps are
+// written: a line for each column, names of columns in lower case and everything else in
+// upper case.
 func Made(m Migration) (names []string) {
 	sql := m.sql
 	for _, table := range regexp.MustCompile(`(?ms)^CREATE TABLE (formsvc_\w+) \(\n(.*?)^\)`).FindAllStringSubmatch(sql, -1) {
@@ -136,8 +137,8 @@ func Made(m Migration) (names []string) {
 	return names
 }
 
-// note makes room for the steps, and records the checksums of those that were applied
-// without.
+// note adds the columns for records of steps, and the checksums of those that were
+// applied without.
 func (s *Schema) note(ctx context.Context, c bun.IConn, list []Migration) error {
 	var statements []string
 	if !s.has["formsvc_schema"] {

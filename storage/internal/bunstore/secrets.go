@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// secrets are the sealed values of a webhook; "" is for one that there is not.
+// secrets are the sealed values of a webhook; "" stands for a missing one.
 type secrets struct {
 	webhook                   string
 	secret, previous, headers string
@@ -24,15 +24,15 @@ type secrets struct {
 
 func (v *secrets) texts() [3]string { return [...]string{v.secret, v.previous, v.headers} }
 
-// The columns of sealed values. With the table and the webhook's identifier
-// they are what a value is bound to.
+// The columns of sealed values. A value is bound to its column, the table and the
+// webhook's identifier.
 const (
 	secretColumn   = "secret"
 	previousColumn = "previous_secret"
 	headersColumn  = "headers"
 )
 
-// sealedHeader is how a header is kept.
+// sealedHeader is the stored form of a header.
 type sealedHeader struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -90,8 +90,8 @@ func (s *core) openHeaders(v *secrets) ([]formsvc.Header, error) {
 		return nil, err
 	}
 	var list []sealedHeader
-	if json.Unmarshal([]byte(text), &list) != nil { // its error would repeat some of the text
-		return nil, fmt.Errorf("bunstore: %s of webhook %s: not in the form they are kept in", headersColumn, v.webhook)
+	if json.Unmarshal([]byte(text), &list) != nil { // json's error would quote the text
+		return nil, fmt.Errorf("bunstore: %s of webhook %s: not in the stored form", headersColumn, v.webhook)
 	}
 	headers := make([]formsvc.Header, len(list))
 	for i, h := range list {
@@ -100,7 +100,7 @@ func (s *core) openHeaders(v *secrets) ([]formsvc.Header, error) {
 	return headers, nil
 }
 
-// httpHeaders returns headers in the form of package net/http.
+// httpHeaders returns headers as an http.Header.
 func httpHeaders(list []formsvc.Header) http.Header {
 	if len(list) == 0 {
 		return nil
@@ -119,13 +119,13 @@ type secretKeyRow struct {
 	CreatedAt int64
 }
 
-// register notes, in the unit that writes them, which keys the values are sealed
+// register records, in the same transaction as the values, which keys they are sealed
 // under. The lock on a key makes RotateSecrets wait before it forgets the key.
 func (s *core) register(ctx context.Context, c bun.IConn, v *secrets) error {
 	known := make(map[string]bool, 1)
 	for _, text := range v.texts() {
 		id, err := keyring.KeyID(text)
-		if err != nil || id == "" || known[id] { // a value that was corrupt before stays as it is
+		if err != nil || id == "" || known[id] { // a corrupt value stays as it is
 			continue
 		}
 		known[id] = true
@@ -157,7 +157,8 @@ func (s sealing) MissingKeys(ctx context.Context) ([]string, error) {
 	return missing, err
 }
 
-// compareKeys also says whether the key that the keyring seals with is to be noted.
+// compareKeys returns the missing keys, and whether the key that the keyring seals with
+// must still be recorded.
 func (s sealing) compareKeys(ctx context.Context) (missing []string, unnoted bool, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, false, err

@@ -10,7 +10,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// signRow is the row of a link or of a session, which have the same members.
+// signRow is the row of a link or a session, which have the same fields.
 type signRow struct {
 	ID        string `bun:",pk"`
 	AccountID string
@@ -64,8 +64,8 @@ func (s sessions) CreateLink(ctx context.Context, link formsvc.Link, change form
 	})
 }
 
-// RedeemLink implements formsvc.SessionStore. Whoever redeems the same link waits
-// for the row, and then doesn't find it.
+// RedeemLink implements formsvc.SessionStore. A second call with the same link waits for
+// the row's lock and then doesn't find the row.
 func (s sessions) RedeemLink(
 	ctx context.Context, hash [sha256.Size]byte, decide func(*formsvc.Link) (formsvc.Session, formsvc.Change, error),
 ) (formsvc.Session, error) {
@@ -122,8 +122,8 @@ const (
 	deleteSession  = deleteSessions + " AND hash = ?"
 )
 
-// EndSessions implements formsvc.SessionStore. Links go first: one that is being
-// redeemed is waited for, and its session is found after that.
+// EndSessions implements formsvc.SessionStore. It deletes links first: this waits for a
+// link that is being redeemed, and the next statement finds its session.
 func (s sessions) EndSessions(ctx context.Context, q formsvc.SessionQuery, change formsvc.Change) error {
 	account := string(q.AccountID)
 	if err := s.ready(ctx, q.AccountID); err != nil {

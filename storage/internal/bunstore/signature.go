@@ -74,7 +74,7 @@ func (s reviews) CreateSignature(
 	}
 	u := &Unit{}
 	u.Do = func(ctx context.Context, c bun.IConn) error {
-		// The lock holds the answers still until what was signed is written.
+		// The lock keeps the answers from changing until the signature is written.
 		r, err := s.touchedResponse(ctx, c, key)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (s reviews) CreateSignature(
 		if err := checkChange(&change); err != nil {
 			return err
 		}
-		// The change goes first, as with a comment.
+		// Apply the change first, as in CreateComment.
 		if u.Wake, err = s.apply(ctx, c, &change); err != nil {
 			return err
 		}
@@ -109,10 +109,10 @@ func (s reviews) Signatures(ctx context.Context, q formsvc.SignatureQuery) (form
 	key := formsvc.ResponseKey{AccountID: q.AccountID, CampaignID: q.CampaignID, ID: q.ResponseID}
 	return pageOfResponse(ctx, s.core, "g", key, q.Page, func(r *signatureRow) (formsvc.Signature, int64) {
 		return r.signature(), r.Total
-	})
+	}, sizeless)
 }
 
-// signaturesBy returns a page of what an account has of a signer.
+// signaturesBy returns a page of the account's signatures of a signer.
 func (s reviews) signaturesBy(ctx context.Context, q formsvc.SignatureQuery) (formsvc.Page[formsvc.Signature], error) {
 	var page formsvc.Page[formsvc.Signature]
 	if err := s.ready(ctx, q.AccountID); err != nil {

@@ -19,12 +19,12 @@ const (
 	Receiving = "receiving"
 )
 
-// A State says which data a database has, and whether it may be used.
+// A State says what data a database has, and whether it may be used.
 type State struct {
 	Identity string
 	State    string
 	Peer     string // the other database, unless active
-	Since    int64  // also marks a copy: it is the same on both sides
+	Since    int64  // also identifies a copy: it is the same on both sides
 }
 
 // ReadState reads the state.
@@ -34,8 +34,8 @@ func ReadState(ctx context.Context, c bun.IConn) (s State, err error) {
 	return s, err
 }
 
-// CheckActive fails with formsvc.ErrMoved when the data is being copied, or was: it says
-// where to and how to go on. Open calls it.
+// CheckActive fails with formsvc.ErrMoved once a copy of the data to another database has
+// begun. The error says where the data goes and what to do. Open calls it.
 func (s *core) CheckActive(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err

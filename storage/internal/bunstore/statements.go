@@ -15,10 +15,9 @@ type preparer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Prepared runs queries that have arguments as prepared statements, which it
-// keeps. Their texts must be constants: each one is kept until the connection
-// closes. A query without arguments, as bun builds them, is passed on as it is.
-// It is safe for concurrent use if what it wraps is.
+// Prepared runs queries that have arguments as prepared statements, which it keeps until
+// it is closed. Their texts must be constants. It passes on a query without arguments, as
+// bun builds them, unchanged. It is safe for concurrent use if the wrapped connection is.
 type Prepared struct {
 	on    preparer
 	mu    sync.RWMutex
@@ -30,8 +29,8 @@ func NewPrepared(on preparer) *Prepared {
 	return &Prepared{on: on, stmts: make(map[string]*sql.Stmt)}
 }
 
-// stmt returns the statement of a query, or nil for one that is to be passed on: without
-// arguments, or since it can't be prepared, whose error it meets again.
+// stmt returns the statement of a query, or nil for one to pass on: without arguments, or
+// one that can't be prepared and will fail with the same error.
 func (p *Prepared) stmt(ctx context.Context, query string, args []any) *sql.Stmt {
 	if len(args) == 0 {
 		return nil
@@ -42,21 +41,23 @@ func (p *Prepared) stmt(ctx context.Context, query string, args []any) *sql.Stmt
 	if s != nil {
 		return s
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.stmts[query]; s != nil {
-		return s
-	}
-	s, err := p.on.PrepareContext(ctx, query) //nolint:sqlclosecheck // kept: it closes with the connection
+	// Without the lock: a server that doesn't reply must not delay other statements.
+	s, err := p.on.PrepareContext(ctx, query)
 	if err != nil {
 		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if earlier := p.stmts[query]; earlier != nil {
+		_ = s.Close()
+		return earlier
 	}
 	p.stmts[query] = s
 	return s
 }
 
-// Close closes the statements. Those on a *sql.Conn must be closed before it: database/sql
-// doesn't do that, and SQLite keeps the connection of an open statement, and the log with it.
+// Close closes the statements. Close them before their *sql.Conn: database/sql doesn't do
+// that, and SQLite keeps the connection of an open statement, and its log.
 func (p *Prepared) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +71,7 @@ func (p *Prepared) Close() error {
 
 // QueryContext is like that of database/sql.
 func (p *Prepared) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if s := p.stmt(ctx, query, args); s != nil { //nolint:sqlclosecheck // kept: it closes with the connection
+	if s := p.stmt(ctx, query, args); s != nil {
 		return s.QueryContext(ctx, args...)
 	}
 	return p.on.QueryContext(ctx, query, args...)
@@ -78,7 +79,7 @@ func (p *Prepared) QueryContext(ctx context.Context, query string, args ...any) 
 
 // ExecContext is like that of database/sql.
 func (p *Prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if s := p.stmt(ctx, query, args); s != nil { //nolint:sqlclosecheck // kept: it closes with the connection
+	if s := p.stmt(ctx, query, args); s != nil {
 		return s.ExecContext(ctx, args...)
 	}
 	return p.on.ExecContext(ctx, query, args...)
@@ -86,7 +87,7 @@ func (p *Prepared) ExecContext(ctx context.Context, query string, args ...any) (
 
 // QueryRowContext is like that of database/sql.
 func (p *Prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if s := p.stmt(ctx, query, args); s != nil { //nolint:sqlclosecheck // kept: it closes with the connection
+	if s := p.stmt(ctx, query, args); s != nil {
 		return s.QueryRowContext(ctx, args...)
 	}
 	return p.on.QueryRowContext(ctx, query, args...)

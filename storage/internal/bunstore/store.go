@@ -13,7 +13,7 @@ import (
 )
 
 // A Store implements formsvc.Store, delivery.Queue and storage.Database on an SQL
-// database. The packages sqlite and postgres wrap it. It has a type for each role.
+// database. Packages sqlite and postgres wrap it. It has a type for each role.
 type Store struct {
 	*core
 	accounts
@@ -32,7 +32,7 @@ type Store struct {
 	sealing
 }
 
-// The roles are in the files that are named after what they keep.
+// Each role is in the file named after what it stores.
 type (
 	accounts    struct{ *core }
 	campaigns   struct{ *core }
@@ -57,7 +57,7 @@ func newStore(c *core) *Store {
 	}
 }
 
-// A core is what all roles work on.
+// A core is what all roles share.
 type core struct {
 	backend    Backend
 	statements *Statements
@@ -69,7 +69,9 @@ type core struct {
 	drain      func()
 	rebind     func(string) string
 	queued     func()
-	readers    *grouper[*Read] // nil: each alone
+	readers    *grouper[*Read] // nil: each read runs alone
+	bound      bool            // to a transaction of the caller
+	groupLimit time.Duration   // of a group of reads; 0: its connection has one
 	wake       chan struct{}
 	closed     chan struct{}
 	close      *sync.Once
@@ -84,36 +86,41 @@ type Builder interface {
 	NewRaw(query string, args ...any) *bun.RawQuery
 }
 
-// Config says what a Store works on.
+// Config configures a Store.
 type Config struct {
 	Backend Backend
 	Build   Builder
-	// Read is where reads go.
+	// Read runs reads.
 	Read bun.IConn
-	// Queue is where the reads of the delivery queue go, and units of one statement.
-	// Defaults to Read.
+	// Queue runs the reads of the delivery queue, and units of one statement. Defaults to
+	// Read.
 	Queue bun.IConn
 	// ReadTogether reads a group of responses with one query on c, each row with
-	// ScanRead. Nil reads each alone.
+	// ScanRead. Nil reads each response alone.
 	ReadTogether func(ctx context.Context, c bun.IConn, group []*Read) error
-	// Keys seal what is secret. Nil stores it readable.
+	// Keys seal secrets. Nil stores them in plain text.
 	Keys *keyring.Keyring
-	// Queued is called after every commit of this store that left deliveries to
-	// send, and by Notify. It must not wait. Defaults to nothing.
+	// Queued is called after every commit of this store that left deliveries to send, and
+	// by Notify. It must not block. Nil does nothing.
 	Queued func()
-	// Transactions run the units. A store that only gets bound needs none.
+	// Transactions run the units. A store that is only bound needs none.
 	Transactions *Transactions
-	// GroupLimit is how many units may share a commit.
+	// GroupLimit is the most units that share a commit.
 	GroupLimit int
-	// Gather is called before a group is taken, to let others come. Defaults to nothing.
+	// Gather is called before a group is assembled, to wait for more units. Nil does
+	// nothing.
 	Gather func()
-	// ManyWriters says that the database has as many writers as connections, and that
-	// a statement outside a transaction is one. Then only creations form groups, each of
+	// ManyWriters says that the database has as many writers as connections, and that a
+	// statement outside a transaction is one. Then only creations form groups, each of
 	// which is one statement on Read, and every other unit commits alone.
 	ManyWriters bool
-	// UnitTimeout bounds a unit once it is under way. Defaults to no bound.
+	// UnitTimeout limits how long a unit may take once it is under way. Defaults to no
+	// limit.
 	UnitTimeout time.Duration
-	// Rebind turns ? placeholders into the database's own.
+	// ReadTimeout limits a group of reads whose connection has no limit of its own.
+	// Defaults to no limit.
+	ReadTimeout time.Duration
+	// Rebind replaces ? placeholders by the database's own.
 	Rebind func(string) string
 }
 
@@ -124,29 +131,29 @@ func New(c Config) *Store {
 	}
 	s := &core{
 		backend: c.Backend, statements: c.Backend.Statements(), keys: c.Keys, build: c.Build, read: c.Read, queue: c.Queue,
-		rebind: c.Rebind, queued: c.Queued,
+		rebind: c.Rebind, queued: c.Queued, groupLimit: c.ReadTimeout,
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), close: new(sync.Once),
 	}
 	k := newCommitter(&c)
 	s.commit, s.drain = k.commit, k.close
 	if c.ReadTogether != nil {
 		s.readers = newGrouper(readLimit, readLeaders, nil, func(_ context.Context, group []*Read) { responses{s}.readGroup(c.ReadTogether, group) })
+		s.readers.abandon = true
 	}
 	return newStore(s)
 }
 
-// Bound returns a store that works in the caller's transaction c, built by
-// build. Each unit runs in a savepoint, so that one that fails leaves nothing
-// behind in the transaction.
+// Bound returns a store that works in the caller's transaction c, built by build. Each
+// unit runs in a savepoint, so that one that fails leaves nothing in the transaction.
 func (s *core) Bound(build Builder, c bun.IConn) *Store {
 	bound := *s
-	bound.build, bound.read, bound.queue, bound.readers = build, c, c, nil
+	bound.build, bound.read, bound.queue, bound.readers, bound.bound = build, c, c, nil, true
 	bound.commit = func(ctx context.Context, u *Unit) error { return inSavepoint(ctx, s.backend, c, u) }
 	return newStore(&bound)
 }
 
-// SetClosed makes every later call, and a Wait in progress, fail with
-// formsvc.ErrStoreClosed, and returns when the writes that are under way have ended.
+// SetClosed makes every later call, and a Wait under way, fail with
+// formsvc.ErrStoreClosed. It returns when the writes under way have ended.
 func (s *core) SetClosed() {
 	s.close.Do(func() { close(s.closed) })
 	s.drain()
@@ -155,7 +162,7 @@ func (s *core) SetClosed() {
 // Closed returns a channel that SetClosed closes.
 func (s *core) Closed() <-chan struct{} { return s.closed }
 
-// Woken returns the channel that carries the wake-ups for Wait.
+// Woken returns the channel that wakes Wait.
 func (s *core) Woken() <-chan struct{} { return s.wake }
 
 // Notify implements formsvc.MaintenanceStore.
@@ -169,12 +176,13 @@ func (s *core) Notify() {
 	}
 }
 
-// Scrub implements formsvc.MaintenanceStore for databases whose log is out of reach.
+// Scrub implements formsvc.MaintenanceStore for databases whose log can't be scrubbed
+// from here.
 func (s *core) Scrub(ctx context.Context) error { return s.Usable(ctx) }
 
-// ready returns why a call that names these records can't be served, or nil.
-// What is no identifier names nothing: so says this check, alike for databases
-// that would refuse it, take it for another one or find nothing.
+// ready returns why a call that names these records can't be served, or nil. Text that
+// isn't a canonical identifier names no record. This check decides that for all
+// databases, which would otherwise reject it, normalise it or find nothing.
 func (s *core) ready(ctx context.Context, named ...formsvc.ID) error {
 	if err := s.Usable(ctx); err != nil {
 		return err
@@ -197,11 +205,11 @@ func (s *core) Usable(ctx context.Context) error {
 	}
 }
 
-// checkIDs is the check for identifiers of records that are to be made.
+// checkIDs checks the identifiers of records to create.
 func checkIDs(ids ...formsvc.ID) error {
 	for _, id := range ids {
 		if !id.Valid() {
-			return fmt.Errorf("bunstore: an identifier that is no canonical UUID: %w", formsvc.ErrInvalid)
+			return fmt.Errorf("bunstore: an identifier is not a canonical UUID: %w", formsvc.ErrInvalid)
 		}
 	}
 	return nil
@@ -210,13 +218,13 @@ func checkIDs(ids ...formsvc.ID) error {
 // Ping implements storage.Database.
 func (s *core) Ping(ctx context.Context) error { return s.CheckActive(ctx) }
 
-// unit commits a unit that runs a function.
+// unit commits a function as one transaction.
 func (s *core) unit(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
 	return s.submit(ctx, &Unit{Do: do})
 }
 
-// single commits a unit whose function runs one statement where the database
-// has transactions of single statements.
+// single commits a function that runs one statement, without a transaction around it if
+// the database allows that.
 func (s *core) single(ctx context.Context, do func(ctx context.Context, c bun.IConn) error) error {
 	return s.submit(ctx, &Unit{Do: do, Single: true})
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// Transactions are what a backend gives to run transactions that write.
+// Transactions are what a backend supplies to run transactions that write.
 type Transactions struct {
-	// Conn takes a connection that nobody else uses until it is given back. lost says
+	// Conn returns a connection for exclusive use until giveBack is called. lost says
 	// that it may still be in a transaction.
 	Conn func(ctx context.Context) (c bun.IConn, giveBack func(lost bool), err error)
 	// Begin and Commit are the statements around a transaction.
 	Begin, Commit string
-	// Undone reports whether a commit that failed certainly changed nothing.
+	// Undone reports whether a failed commit certainly changed nothing.
 	Undone func(error) bool
-	// Retryable reports whether the database undid something because of others.
-	// Defaults to never.
+	// Retryable reports whether the database rolled back because of other transactions.
+	// Nil means never.
 	Retryable func(error) bool
-	// Committed is called after each commit. Defaults to nothing.
+	// Committed is called after each commit. Nil does nothing.
 	Committed func()
 }
 
-// rollbackTimeout bounds a rollback, after which the connection is lost.
+// rollbackTimeout limits a rollback, after which the connection counts as lost.
 const rollbackTimeout = 5 * time.Second
 
 // Run runs a function in a transaction.
@@ -38,7 +38,8 @@ func (t *Transactions) Run(ctx context.Context, do func(ctx context.Context, c b
 	}))
 }
 
-// with runs a function on a connection, which it tells whether that is lost.
+// with runs a function with a connection. The function reports whether the connection is
+// lost.
 func (t *Transactions) with(ctx context.Context, do func(c bun.IConn) (lost bool, err error)) error {
 	c, giveBack, err := t.Conn(ctx)
 	if err != nil {
@@ -50,9 +51,8 @@ func (t *Transactions) with(ctx context.Context, do func(c bun.IConn) (lost bool
 	return err
 }
 
-// on runs a function in a transaction on c. An error is of errCommit when nobody knows
-// whether it committed. However the function is left, the transaction is over, or the
-// connection lost.
+// on runs a function in a transaction on c. An error is of errCommit if the outcome is
+// unknown. However the function ends, the transaction is over or the connection lost.
 func (t *Transactions) on(ctx context.Context, c bun.IConn, do func() error) (lost bool, err error) {
 	lost = true
 	defer func() {
@@ -61,8 +61,8 @@ func (t *Transactions) on(ctx context.Context, c bun.IConn, do func() error) (lo
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 		defer cancel()
-		// A database may have rolled back by itself after a fault of the disk, so that
-		// this fails; a connection that is lost for that is soon replaced.
+		// After a disk error a database may already have rolled back, so that this fails;
+		// a connection that is lost for that reason is soon replaced.
 		lost = exec(ctx, c, "ROLLBACK") != nil || isPanic(err)
 	}()
 	if err := exec(ctx, c, t.Begin); err != nil {
@@ -83,10 +83,11 @@ func (t *Transactions) on(ctx context.Context, c bun.IConn, do func() error) (lo
 	return false, nil
 }
 
-// attempts is how often something is tried when others make the database undo it.
+// attempts is how often a transaction is tried if the database keeps rolling it back
+// because of others.
 const attempts = 4
 
-// Retried tries again what the database undid because of others.
+// Retried retries a transaction that the database rolled back because of others.
 func (t *Transactions) Retried(try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
@@ -97,8 +98,8 @@ func (t *Transactions) Retried(try func() error) error {
 	}
 }
 
-// Borrow takes a connection of a pool for [Transactions].Conn. One that is lost is closed,
-// in a goroutine: after a panic of a driver, database/sql may wait for ever for the query.
+// Borrow takes a connection of a pool for [Transactions].Conn. It closes a lost one in a
+// goroutine: after a panic of a driver, database/sql may wait forever for the query.
 func Borrow(ctx context.Context, db *sql.DB) (bun.IConn, func(lost bool), error) {
 	c, err := db.Conn(ctx)
 	return c, func(lost bool) {
@@ -118,7 +119,7 @@ func exec(ctx context.Context, c bun.IConn, statement string) error {
 	})
 }
 
-// A panicError is a panic on its way to the caller whom it is for.
+// A panicError carries a panic to the caller it belongs to.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("bunstore: panic: %v", p.value) }
@@ -128,8 +129,8 @@ func isPanic(err error) bool {
 	return ok
 }
 
-// raise panics again with what a function panicked with, perhaps in the goroutine of
-// another one, which led its group. It returns other errors.
+// raise panics again with the value of a panicError, perhaps in another goroutine than
+// the one that panicked. It returns other errors.
 func raise(err error) error {
 	if p, ok := errors.AsType[*panicError](err); ok {
 		panic(p.value)

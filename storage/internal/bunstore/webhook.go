@@ -60,15 +60,15 @@ func (r *webhookRow) secrets() *secrets {
 	return &secrets{webhook: r.ID, secret: r.Secret, previous: r.PreviousSecret, headers: r.Headers}
 }
 
-// webhook returns what the row says. What does not open is left empty, so that
-// the webhook can be seen, deleted and given a new secret.
+// webhook returns the webhook of a row. Values that can't be opened are left empty, so
+// that the webhook can be shown, deleted and given a new secret.
 func (s webhooks) webhook(r *webhookRow) formsvc.Webhook {
 	w := formsvc.Webhook{
 		ID: formsvc.ID(r.ID), AccountID: formsvc.ID(r.AccountID), URL: r.URL, CampaignID: formsvc.ID(r.CampaignID.String),
 		PreviousUntil: fromMicros(r.PreviousUntil), Disabled: r.Disabled, Version: r.Version,
 		CreatedAt: fromMicros(r.CreatedAt), UpdatedAt: fromMicros(r.UpdatedAt),
 	}
-	for i, t := range webhook.EventTypes() {
+	for i, t := range webhook.KnownEventTypes() {
 		if r.Events&(1<<i) != 0 {
 			w.Events = append(w.Events, t)
 		}
@@ -101,7 +101,7 @@ func (s webhooks) CreateWebhook(
 	}
 	err = s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		created = false
-		// The lock on the account makes two that look at once take turns.
+		// The lock on the account makes concurrent creations wait for each other.
 		q := s.build.NewSelect().Conn(c).Table("formsvc_accounts").Column("id").Where("id = ?", row.AccountID)
 		var account string
 		if err := s.notFound(s.locked(q).Scan(ctx, &account)); err != nil {
@@ -183,14 +183,14 @@ func (s webhooks) UpdateWebhook(
 	return hook, nil
 }
 
-// decideWebhook returns the row after decide has changed the webhook. Sealed
-// values that it left alone stay as they are, those that do not open among them.
+// decideWebhook returns the row after decide has changed the webhook. It keeps sealed
+// values that decide left unchanged, even if they can't be opened.
 func (s webhooks) decideWebhook(
 	row *webhookRow, decide func(*formsvc.Webhook) (formsvc.Change, error),
 ) (*webhookRow, formsvc.Change, error) {
 	before := s.webhook(row)
 	if row.Headers != "" && before.Headers == nil {
-		// They do not open. Empty is not nil: setting them to nil removes them.
+		// They can't be opened. Empty isn't nil: setting them to nil removes them.
 		before.Headers = []formsvc.Header{}
 	}
 	after := before
@@ -245,8 +245,8 @@ func (s webhooks) Webhooks(ctx context.Context, account formsvc.ID) ([]formsvc.W
 	return hooks, nil
 }
 
-// DeleteWebhook implements formsvc.WebhookStore. Its deliveries stay until Prune
-// meets them, so that the cost here does not depend on how many there are.
+// DeleteWebhook implements formsvc.WebhookStore. It leaves the deliveries to Prune, so
+// that its cost doesn't depend on their number.
 func (s webhooks) DeleteWebhook(ctx context.Context, key formsvc.WebhookKey, change formsvc.Change) error {
 	if err := s.ready(ctx, key.AccountID, key.ID); err != nil {
 		return err

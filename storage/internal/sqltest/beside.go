@@ -11,8 +11,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// patience is for how long a call that has to wait is watched. One that does not
-// wait is caught if it ends sooner; nothing fails for being slow.
+// patience is how long to watch a call that has to wait. A call that wrongly doesn't wait
+// is detected if it ends sooner; slowness fails no test.
 const patience = 100 * time.Millisecond
 
 // besideTx makes a call that must wait until end has ended a transaction.
@@ -33,8 +33,9 @@ func besideTx(t *testing.T, name string, end func() error, call func() ([]formsv
 	return got, err
 }
 
-// besideHost has a transaction of the caller do something with a bound store, makes
-// a call beside it, which must wait for its end, and returns what the call did.
+// besideHost writes with a bound store in a transaction of the caller and makes a
+// concurrent call, which must wait for the transaction's end. It returns the result of
+// the call.
 func (s *scene) besideHost(
 	t *testing.T, d Database, name string, commits bool, inside func(formsvc.Store) error, beside func() error,
 ) error {
@@ -52,15 +53,14 @@ func (s *scene) besideHost(
 	return err
 }
 
-// filesBesideHost makes a call while a transaction of the caller has made another
-// one that it depends on: it waits, and does what the end of the transaction
-// says.
+// filesBesideHost makes a call that depends on an open transaction of the caller: it
+// waits, and its result follows from how the transaction ends.
 func filesBesideHost(t *testing.T, d Database) {
 	s := newScene(t, d)
 	for _, c := range []struct {
 		name                   string
 		before, inside, beside fileCall
-		committed, rolledBack  ending // of the call beside the transaction
+		committed, rolledBack  ending // of the concurrent call
 	}{
 		{"a bar beside a new file", nil, createFile, barFile, ending{}, ending{named: true}},
 		{"a new file beside a bar", nil, barFile, createFile, ending{err: formsvc.ErrConflict}, ending{}},
@@ -95,14 +95,14 @@ func filesBesideHost(t *testing.T, d Database) {
 	}
 }
 
-// An ending is how a call ends: whether it returns the file, and its error.
+// An ending is the result of a call: whether it returns the file, and its error.
 type ending struct {
 	named bool
 	err   error
 }
 
-// signaturesBesideHost signs answers while a transaction of the caller has changed
-// them: what is signed is what the end of the transaction leaves.
+// signaturesBesideHost signs answers that an open transaction of the caller has changed:
+// the signature covers what the transaction leaves.
 func signaturesBesideHost(t *testing.T, d Database) {
 	s := newScene(t, d)
 	for _, commits := range []bool{true, false} {
@@ -132,8 +132,8 @@ func signaturesBesideHost(t *testing.T, d Database) {
 	}
 }
 
-// commentsBesideHost adds a comment while a transaction of the caller has deleted
-// its response, and deletes one while a transaction has added a comment.
+// commentsBesideHost adds a comment while a transaction of the caller has deleted the
+// response, and deletes a response while one has added a comment.
 func commentsBesideHost(t *testing.T, d Database) {
 	s := newScene(t, d)
 	for _, commits := range []bool{true, false} {
@@ -143,7 +143,7 @@ func commentsBesideHost(t *testing.T, d Database) {
 		}
 		create := func(store formsvc.Store) error { return store.CreateComment(t.Context(), comment, formsvc.Change{}) }
 		err := s.besideHost(t, d, "a comment beside a deletion", commits, func(bound formsvc.Store) error {
-			_, err := bound.DeleteResponse(t.Context(), key)
+			_, err := bound.DeleteResponse(t.Context(), key, nil)
 			return err
 		}, func() error { return create(s) })
 		if gone := errors.Is(err, formsvc.ErrNotFound); gone != commits || !gone && err != nil {
@@ -153,7 +153,7 @@ func commentsBesideHost(t *testing.T, d Database) {
 		key, _ = s.addResponse(t)
 		comment.ID, comment.ResponseID = s.id(), key.ID
 		err = s.besideHost(t, d, "a deletion beside a comment", commits, create, func() error {
-			_, err := s.DeleteResponse(t.Context(), key)
+			_, err := s.DeleteResponse(t.Context(), key, nil)
 			return err
 		})
 		must(t, err)

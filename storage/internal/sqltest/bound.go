@@ -66,8 +66,7 @@ func boundRollsBack(t *testing.T, d Database) {
 	s.wantResponses(t, 0)
 }
 
-// boundFailure has a unit fail after it wrote: what it wrote is undone and the
-// transaction goes on.
+// boundFailure has a write fail halfway: it is undone, and the transaction continues.
 func boundFailure(t *testing.T, d Database) {
 	s := newScene(t, d)
 	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// orphans are queries that count rows which must not be there.
+// orphans returns queries that count rows which must not exist.
 func orphans() map[string]string {
 	without := func(table string) string {
 		return "SELECT count(*) FROM " + table + " AS x WHERE x.response_id IS NOT NULL AND NOT EXISTS " +
@@ -36,7 +36,7 @@ func orphans() map[string]string {
 	}
 }
 
-// A load is everything that goes on beside an erasure.
+// A load is everything that runs concurrently with erasures.
 type load struct {
 	*scene
 
@@ -44,7 +44,7 @@ type load struct {
 	ids      atomic.Int64
 	stop     chan struct{}
 	mu       sync.Mutex
-	live     []formsvc.ResponseKey // the newest
+	live     []formsvc.ResponseKey // the newest ones, newest last
 	made     atomic.Int64
 	added    atomic.Int64
 	erased   atomic.Int64
@@ -62,7 +62,7 @@ func (l *load) event(key formsvc.ResponseKey) formsvc.Event {
 	}
 }
 
-// submit adds a response and keeps it for the others to find.
+// submit adds a response that the others can find.
 func (l *load) submit(ctx context.Context) error {
 	r := formsvc.Response{
 		ID: l.id(), AccountID: l.account, CampaignID: l.campaign.ID, Status: formsvc.StatusPending,
@@ -83,7 +83,7 @@ func (l *load) submit(ctx context.Context) error {
 	return nil
 }
 
-// some returns a dozen responses, newest first, without so many that are newer.
+// some returns up to a dozen of the newest responses, without the newest few.
 func (l *load) some(newer int) []formsvc.ResponseKey {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +94,7 @@ func (l *load) some(newer int) []formsvc.ResponseKey {
 	return list
 }
 
-// add adds what belongs to responses, and changes them.
+// add adds records to responses, and changes them.
 func (l *load) add(ctx context.Context) error {
 	for i, key := range l.some(3) {
 		var err error
@@ -127,7 +127,7 @@ func (l *load) add(ctx context.Context) error {
 	return nil
 }
 
-// send makes attempts, of which some fail for good.
+// send makes attempts, some of which fail permanently.
 func (l *load) send(ctx context.Context) error {
 	claims, err := l.Claim(ctx, delivery.ClaimRequest{
 		Now: l.now, Lease: time.Minute, Shares: []delivery.Share{{Endpoint: string(l.hook.ID), N: 20}},
@@ -147,11 +147,11 @@ func (l *load) send(ctx context.Context) error {
 	return err
 }
 
-// erase erases a few responses while others may still be added to, as does another
-// one that may choose the same.
+// erase erases a few responses to which others may still add, and which another erasure
+// may have chosen, too.
 func (l *load) erase(ctx context.Context) error {
 	if l.made.Load()-l.erased.Load() < 20 {
-		time.Sleep(time.Millisecond) // there are too few
+		time.Sleep(time.Millisecond) // there aren't enough
 		return nil
 	}
 	out, err := l.Erase(ctx, formsvc.Erasing{AccountID: l.account, Responses: l.some(9)}, formsvc.Change{})
@@ -159,7 +159,7 @@ func (l *load) erase(ctx context.Context) error {
 	return err
 }
 
-// repeat does something again and again until the load ends.
+// repeat calls do repeatedly until the load ends.
 func (l *load) repeat(all *sync.WaitGroup, what string, do func(context.Context) error) {
 	all.Go(func() {
 		for {
@@ -176,13 +176,13 @@ func (l *load) repeat(all *sync.WaitGroup, what string, do func(context.Context)
 	})
 }
 
-// enough reports whether so much went on that mistakes would show.
+// enough reports whether enough has run to reveal bugs.
 func (l *load) enough() bool {
 	return l.erased.Load() >= 300 && l.finished.Load() >= 300 && l.added.Load() >= 300
 }
 
-// eraseUnderLoad erases while everything else goes on, and then looks for rows
-// that are left of what was erased.
+// eraseUnderLoad erases while everything else runs, and then looks for remaining rows of
+// erased records.
 func eraseUnderLoad(t *testing.T, d Database) {
 	l := &load{scene: newScene(t, d), t: t, stop: make(chan struct{})}
 	var all sync.WaitGroup
@@ -221,7 +221,8 @@ func eraseUnderLoad(t *testing.T, d Database) {
 	}
 }
 
-// auditOnlyGrows has the database itself refuse to change or remove an entry.
+// auditOnlyGrows checks that the database itself refuses to change or delete an audit
+// entry.
 func auditOnlyGrows(t *testing.T, d Database) {
 	s := newScene(t, d)
 	entry := formsvc.AuditEntry{ID: s.id(), AccountID: s.account, Actor: "somebody", Action: formsvc.AuditKeyCreated, CreatedAt: s.now}

@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// What [FillEvents] makes: as many events made with each response, and about each one
+// What [FillEvents] creates: for each response some events with it and some about it
 // later, each with a delivery; and links, sessions and keys of one account.
 const (
 	eventResponses = 100
@@ -26,14 +26,14 @@ const (
 	eventsAsked    = 10
 )
 
-// MostEvents is how many rows of a table a statement of [EventStatements] has a reason
-// to look at: all events about one response, and what was asked for.
+// MostEvents is how many rows of a table a statement of [EventStatements] may need to
+// read: all events about one response, and those asked for.
 const MostEvents = eventsMadeWith + eventsAbout + 3*eventsAsked
 
-// An EventScene is what [FillEvents] has made, and statements are about.
+// An EventScene has the records of [FillEvents] that statements use.
 type EventScene struct {
 	Account, Campaign, Response formsvc.ID
-	MadeWith                    string // the events that were made with the response, with commas
+	MadeWith                    string // identifiers of the events created with the response, separated by commas
 	Keys                        []formsvc.ID
 
 	hook  formsvc.ID
@@ -41,7 +41,7 @@ type EventScene struct {
 	hash  [sha256.Size]byte // of a session
 }
 
-// FillEvents makes an account with many events, deliveries, sessions and keys.
+// FillEvents creates an account with many events, deliveries, sessions and keys.
 func FillEvents(t *testing.T, db *bun.DB, store Store) *EventScene {
 	t.Helper()
 	s := &scene{Store: store, now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
@@ -65,7 +65,7 @@ func FillEvents(t *testing.T, db *bun.DB, store Store) *EventScene {
 	return e
 }
 
-// sign makes keys, links and sessions.
+// sign creates keys, links and sessions.
 func (e *EventScene) sign(t *testing.T, db *bun.DB, s *scene) {
 	t.Helper()
 	for _, table := range []string{"keys", "links", "sessions"} {
@@ -88,7 +88,7 @@ func (e *EventScene) sign(t *testing.T, db *bun.DB, s *scene) {
 	}
 }
 
-// repeated returns events like e with identifiers of their own.
+// repeated returns n events like e with new identifiers.
 func (s *scene) repeated(e formsvc.Event, n int) []formsvc.Event {
 	events := slices.Repeat([]formsvc.Event{e}, n)
 	for i := range events {
@@ -97,7 +97,7 @@ func (s *scene) repeated(e formsvc.Event, n int) []formsvc.Event {
 	return events
 }
 
-// attempted gives all that is due an attempt.
+// attempted makes an attempt of every due delivery.
 func (s *scene) attempted(t *testing.T) {
 	t.Helper()
 	var outcomes []delivery.Outcome
@@ -110,8 +110,8 @@ func (s *scene) attempted(t *testing.T) {
 	must(t, err)
 }
 
-// EventStatements makes the calls that people's pages live on, and hands each statement
-// that bun makes of them to look. open returns a store on a database of the caller's.
+// EventStatements makes the calls of the settings pages, and passes each statement that
+// bun builds to look. open returns a store on a database of the caller.
 func (e *EventScene) EventStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look func(call, statement string)) {
 	t.Helper()
 	ctx := t.Context()

@@ -8,8 +8,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// feedLooks looks for a rare event among many others: one call ends without
-// having found it, and says where to go on.
+// feedLooks looks for a rare event among many others: one call ends without finding it,
+// and returns where to continue.
 func feedLooks(t *testing.T, d Database) {
 	s := newScene(t, d)
 	must(t, s.DeleteWebhook(t.Context(), s.key(), formsvc.Change{}))
@@ -35,7 +35,7 @@ func feedLooks(t *testing.T, d Database) {
 			}
 			break
 		}
-		if page.Next != q.After { // other transactions may keep the feed from showing anything yet
+		if page.Next != q.After { // other transactions may hold up the feed
 			if empty++; !page.More {
 				t.Fatal("there is nothing more, but the event was not found")
 			}
@@ -47,7 +47,7 @@ func feedLooks(t *testing.T, d Database) {
 	}
 }
 
-// feedTests has test events between others: a page has as many others as it may.
+// feedTests puts test events between others: a page is still filled to its limit.
 func feedTests(t *testing.T, d Database) {
 	s := newScene(t, d)
 	var last formsvc.Event
@@ -60,7 +60,7 @@ func feedTests(t *testing.T, d Database) {
 		must(t, s.CreateResponse(t.Context(), r, 1, change))
 		last = change.Events[0]
 	}
-	for guard := time.Now().Add(time.Minute); ; { // until the feed has come to the last
+	for guard := time.Now().Add(time.Minute); ; { // until the feed has reached the last event
 		page, err := s.Events(t.Context(), formsvc.EventQuery{AccountID: s.account})
 		must(t, err)
 		if n := len(page.Items); n > 0 && page.Items[n-1].ID == last.ID {
@@ -77,8 +77,7 @@ func feedTests(t *testing.T, d Database) {
 	}
 }
 
-// feedGoesOn deletes all events: a position from before is still before those
-// that come after.
+// feedGoesOn deletes all events: a position from before is still before later events.
 func feedGoesOn(t *testing.T, d Database) {
 	s := newScene(t, d)
 	var after formsvc.EventPosition

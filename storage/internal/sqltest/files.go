@@ -11,13 +11,12 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// upload stores a file through that store.
+// upload creates a file in a store.
 func upload(ctx context.Context, store formsvc.Store, f formsvc.File) error {
 	return store.CreateFile(ctx, f, func(*formsvc.Response) (formsvc.Change, error) { return formsvc.Change{}, nil })
 }
 
-// addResponse adds a response, and returns its key and a file that is not there
-// yet.
+// addResponse adds a response, and returns its key and a file that isn't stored yet.
 func (s *scene) addResponse(t testing.TB) (formsvc.ResponseKey, formsvc.File) {
 	t.Helper()
 	r, change := s.response("R" + string(s.id()))
@@ -46,7 +45,7 @@ func boundFiles(t *testing.T, d Database) {
 		if err := upload(ctx, bound, barred); !errors.Is(err, formsvc.ErrConflict) {
 			t.Errorf("CreateFile with a barred identifier: %v, want ErrConflict", err)
 		}
-		if ids, err := bound.DeleteResponse(ctx, gone); err != nil || !slices.Equal(ids, []formsvc.ID{lost.ID}) {
+		if ids, err := bound.DeleteResponse(ctx, gone, nil); err != nil || !slices.Equal(ids, []formsvc.ID{lost.ID}) {
 			t.Errorf("DeleteResponse: %v, %v; want %s", ids, err, lost.ID)
 		}
 		return upload(ctx, bound, f)
@@ -80,5 +79,5 @@ func barFile(ctx context.Context, store formsvc.Store, _ formsvc.ResponseKey, f 
 func deleteResponse(
 	ctx context.Context, store formsvc.Store, key formsvc.ResponseKey, _ formsvc.File,
 ) ([]formsvc.ID, error) {
-	return store.DeleteResponse(ctx, key)
+	return store.DeleteResponse(ctx, key, nil)
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// How many files [FillFiles] makes.
+// How many files [FillFiles] creates.
 const (
 	fileResponses    = 200
 	filesOfAResponse = 50
 	filesOfOneInsert = 1_000
-	filesAsked       = 10 // of a list
-	fileIDsAsked     = 20 // of what takes identifiers
+	filesAsked       = 10 // in a list
+	fileIDsAsked     = 20 // by calls that take identifiers
 )
 
-// MostFiles is how many rows of files a statement of [FileStatements] has a
-// reason to look at: all of a response, and what was asked for.
+// MostFiles is how many rows of files a statement of [FileStatements] may need to read:
+// all of a response, and those asked for.
 const MostFiles = 2*filesOfAResponse + fileIDsAsked
 
-// fileID is the identifier of a file of [FillFiles], which mixes responses.
+// fileID returns the identifier of the nth file of [FillFiles], which mixes responses.
 func fileID(n int) formsvc.ID { return formsvc.ID(fmt.Sprintf("%08x-0000-7000-8000-%012x", n, n)) }
 
-// FillFiles makes an account with a campaign of many responses with files.
+// FillFiles creates an account with a campaign of many responses with files.
 func FillFiles(t testing.TB, db *bun.DB) {
 	t.Helper()
 	account, campaign := fileID(1<<24), fileID(2<<24)
@@ -37,7 +37,8 @@ func FillFiles(t testing.TB, db *bun.DB) {
 		must(t, err)
 	}
 	exec(fmt.Sprintf("INSERT INTO formsvc_accounts (id, name, contact, created_at) VALUES ('%s', 'a', '', 0)", account))
-	exec(fmt.Sprintf("INSERT INTO formsvc_campaigns VALUES ('%s', '%s', '', '', 'open', 0, 0, '[]', '{}', 1, 0, 0)", campaign, account))
+	exec(fmt.Sprintf("INSERT INTO formsvc_campaigns (id, account_id, title, description, status, opens_at, closes_at, modules, metadata, "+
+		"version, created_at, updated_at) VALUES ('%s', '%s', '', '', 'open', 0, 0, '[]', '{}', 1, 0, 0)", campaign, account))
 	responses := make([]string, fileResponses)
 	for i := range responses {
 		responses[i] = fmt.Sprintf("('%s', '%s', '%s', 'R%d', '', '', '', '', '{}', 1, 0, 0, 0, '')", responseOf(i), account, campaign, i)
@@ -54,11 +55,10 @@ func FillFiles(t testing.TB, db *bun.DB) {
 	}
 }
 
-// responseOf is the identifier of a response of [FillFiles].
+// responseOf returns the identifier of the nth response of [FillFiles].
 func responseOf(n int) formsvc.ID { return fileID(3<<24 + n) }
 
-// A recorder keeps the statements that a database is sent by bun, arguments and
-// all.
+// A recorder records the statements that bun sends, including arguments.
 type recorder struct{ statements []string }
 
 // BeforeQuery implements bun.QueryHook.
@@ -69,9 +69,9 @@ func (r *recorder) AfterQuery(_ context.Context, e *bun.QueryEvent) {
 	r.statements = append(r.statements, e.Query)
 }
 
-// FileStatements makes every call that looks for files, and deletes a response,
-// on a database that [FillFiles] has filled, and hands each statement that comes
-// of it to look. open returns a store on a database of the caller's.
+// FileStatements makes every call that looks for files, and deletes a response, on a
+// database filled by [FillFiles]. It passes each resulting statement to look. open
+// returns a store on a database of the caller.
 func FileStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look func(call, statement string)) {
 	t.Helper()
 	ctx := t.Context()
@@ -122,5 +122,5 @@ func FileStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look fun
 	} {
 		record(name, call)
 	}
-	record("DeleteResponse", func() error { _, err := s.DeleteResponse(ctx, key); return err }) // the others need it
+	record("DeleteResponse", func() error { _, err := s.DeleteResponse(ctx, key, nil); return err }) // after the others, which need it
 }

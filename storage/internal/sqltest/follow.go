@@ -46,8 +46,8 @@ func submit(ctx context.Context, svc *formsvc.Service, c *formsvc.Campaign) (for
 	return svc.Responses.Create(ctx, c.Key(), formsvc.ResponseInput{User: formsvc.User{Email: "a@example.com"}})
 }
 
-// host submits a response in a transaction of the host's, which stays open for a
-// moment, and tells the node of it; or it changes its mind.
+// host submits a response in a transaction of the host, which stays open for a moment,
+// and notifies the node; or it rolls back.
 func (p *pair) host(ctx context.Context, node *formsvc.Service, c *formsvc.Campaign, keep bool) error {
 	stop := errors.New("the host changed its mind")
 	err := p.DB.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
@@ -68,14 +68,14 @@ func (p *pair) host(ctx context.Context, node *formsvc.Service, c *formsvc.Campa
 	return err
 }
 
-// Why a follower begins anew.
+// Why a follower starts again.
 var (
 	errMoved = errors.New("another node has handled these")
 	errDied  = errors.New("the process died before its commit")
 )
 
-// followOnce has two nodes act on all events, in transactions that also keep the
-// position. Some of these fail. Each event has had its effect once in the end.
+// followOnce has two nodes act on all events, in transactions that also store the
+// position. Some of these fail. In the end each event has had its effect once.
 func followOnce(t *testing.T, d Database) {
 	p := newPair(t, d)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func (p *pair) count(t *testing.T, what, table string) (n int) {
 	return n
 }
 
-// act follows from where the host's table says, until something fails.
+// act follows from the position in the host's table until something fails.
 func (p *pair) act(ctx context.Context, node *formsvc.Service, random *rand.Rand) error {
 	var at string
 	if err := p.DB.NewSelect().Table("followed").Column("position").Scan(ctx, &at); err != nil {
@@ -172,7 +172,7 @@ func (p *pair) act(ctx context.Context, node *formsvc.Service, random *rand.Rand
 	})
 }
 
-// followAtOnce has a follower that does not poll told of a commit of the host's.
+// followAtOnce notifies a follower that doesn't poll of a commit of the host.
 func followAtOnce(t *testing.T, d Database) {
 	p := newPair(t, d)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -193,7 +193,7 @@ func followAtOnce(t *testing.T, d Database) {
 		t.Errorf("an event about %s, want %s", id, r.ID)
 	}
 	must(t, p.host(ctx, p.nodes[0], &p.campaigns[0], true))
-	<-seen // would wait for an hour
+	<-seen // polling would take an hour
 	cancel()
 	must(t, <-done)
 }

@@ -13,8 +13,8 @@ import (
 // A keyedCall writes something together with a record.
 type keyedCall func(ctx context.Context, s *scene, on formsvc.Store, record *formsvc.IdempotencyRecord) error
 
-// keyedCalls are three ways to write: in a group, in a transaction of its own, and
-// nothing else.
+// keyedCalls are three kinds of writes: in a group, in a transaction of its own, and the
+// record alone.
 func keyedCalls() map[string]keyedCall {
 	return map[string]keyedCall{
 		"a response": func(ctx context.Context, s *scene, on formsvc.Store, record *formsvc.IdempotencyRecord) error {
@@ -39,7 +39,7 @@ func (s *scene) record(key string) *formsvc.IdempotencyRecord {
 	}
 }
 
-// wantRecord checks whether there is a record.
+// wantRecord checks whether a record exists.
 func (s *scene) wantRecord(t *testing.T, on formsvc.Store, key string, want bool) {
 	t.Helper()
 	_, err := on.Recall(t.Context(), s.account, key, s.now)
@@ -48,8 +48,8 @@ func (s *scene) wantRecord(t *testing.T, on formsvc.Store, key string, want bool
 	}
 }
 
-// keysBound uses keys in a transaction of the caller: they come and go with it, and
-// one that is taken fails its unit alone.
+// keysBound uses keys in a transaction of the caller: they commit or roll back with it,
+// and a taken key fails only its own write.
 func keysBound(t *testing.T, d Database) {
 	s := newScene(t, d)
 	ctx := t.Context()
@@ -81,7 +81,7 @@ func keysBound(t *testing.T, d Database) {
 	s.wantResponses(t, 1)
 }
 
-// keysBesideHost has a unit whose key an open transaction has, which then ends.
+// keysBesideHost makes a write whose key an open transaction has, which then ends.
 func keysBesideHost(t *testing.T, d Database) {
 	s := newScene(t, d)
 	for inside, first := range keyedCalls() {

@@ -39,7 +39,7 @@ func migrateTogether(t *testing.T, d Database) {
 	}
 }
 
-// migrateIdentity has nodes start together on a database that an older release migrated.
+// migrateIdentity starts nodes at once on a database that an older release migrated.
 func migrateIdentity(t *testing.T, d Database) {
 	must(t, d.Open(t).Migrate(t.Context()))
 	_, err := d.DB.ExecContext(t.Context(), "DELETE FROM formsvc_identity")
@@ -89,7 +89,7 @@ func migrateNewer(t *testing.T, d Database) {
 	}
 }
 
-// steps runs migrations, named 0001_….sql on, as a store does.
+// steps runs migrations, named from 0001_….sql on, as a store does.
 func steps(t *testing.T, d Database, texts ...string) error {
 	t.Helper()
 	files, columns := make(fstest.MapFS), bunstore.ColumnsOfSQLite
@@ -106,7 +106,7 @@ func steps(t *testing.T, d Database, texts ...string) error {
 	})
 }
 
-// migrateFailing runs a migration that is cut off half way, then the mended one.
+// migrateFailing runs a migration that fails halfway, and then the fixed one.
 func migrateFailing(t *testing.T, d Database) {
 	const one = "CREATE TABLE one (a TEXT)"
 	if err := steps(t, d, one, "CREATE TABLE two (a TEXT); INSERT INTO nowhere VALUES (1)"); err == nil {
@@ -118,8 +118,8 @@ func migrateFailing(t *testing.T, d Database) {
 
 const firstStep = "CREATE TABLE formsvc_one (\n  a TEXT,\n  b TEXT,\n  UNIQUE (a)\n);\n"
 
-// wantOther fails the test unless those steps are refused as another build's, with what
-// is wrong, and the database is as before.
+// wantOther fails the test unless those steps are refused as another build's, with the
+// reason, and the database is unchanged.
 func wantOther(t *testing.T, d Database, wrong string, texts ...string) {
 	t.Helper()
 	before := tableNames(t, d)
@@ -132,7 +132,7 @@ func wantOther(t *testing.T, d Database, wrong string, texts ...string) {
 	}
 }
 
-// tableNames returns the columns of the tables of the service.
+// tableNames returns the columns of formsvc's tables.
 func tableNames(t *testing.T, d Database) (names []string) {
 	t.Helper()
 	columns := bunstore.ColumnsOfSQLite
@@ -152,18 +152,18 @@ func tableNames(t *testing.T, d Database) (names []string) {
 	return names
 }
 
-// migrateEdited has a build whose first step has another text than the one that was
-// applied, and differs in nothing that a database shows.
+// migrateEdited has a first step whose text differs from the applied one only in what the
+// database doesn't show.
 func migrateEdited(t *testing.T, d Database) {
 	const second = "CREATE TABLE formsvc_two (\n  a TEXT\n);\n"
 	must(t, steps(t, d, firstStep))
-	must(t, steps(t, d, strings.ReplaceAll(firstStep, "\n", "\r\n"))) // line ends are no other text
+	must(t, steps(t, d, strings.ReplaceAll(firstStep, "\n", "\r\n"))) // line endings don't count
 	wantOther(t, d, "step 1 (step) has the checksum", firstStep+"-- edited\n", second)
 	must(t, steps(t, d, firstStep, second))
 }
 
-// migrateUnrecorded has databases from before checksums were recorded: one of these
-// steps, and one of a build that had fewer columns and tables in them.
+// migrateUnrecorded has databases from before checksums were recorded: one with these
+// steps, and one of a build whose steps made fewer columns and tables.
 func migrateUnrecorded(t *testing.T, d Database) {
 	const schema = "CREATE TABLE formsvc_schema (version INTEGER PRIMARY KEY, applied_at BIGINT NOT NULL)"
 	for _, statement := range []string{schema, "INSERT INTO formsvc_schema VALUES (1, 1000000)", firstStep} {
@@ -175,10 +175,10 @@ func migrateUnrecorded(t *testing.T, d Database) {
 	wantOther(t, d, "step 1 (step) lacks the column c of the table formsvc_one", strings.Replace(firstStep, "  b TEXT", "  b TEXT,\n  c TEXT", 1))
 	wantOther(t, d, "step 1 (step) lacks the column c of the table formsvc_one", firstStep+"ALTER TABLE formsvc_one ADD COLUMN c TEXT;\n")
 	must(t, steps(t, d, firstStep, two))
-	wantOther(t, d, "step 1 (step) has the checksum", firstStep+"-- edited\n", two) // now it is recorded
+	wantOther(t, d, "step 1 (step) has the checksum", firstStep+"-- edited\n", two) // now the checksum is recorded
 }
 
-// migrateAll compares what the steps of the store say that they make with what is there.
+// migrateAll compares what the steps of the store create, by their text, with the schema.
 func migrateAll(t *testing.T, d Database) {
 	s := d.Open(t)
 	must(t, s.Migrate(t.Context()))
@@ -200,8 +200,8 @@ func migrateAll(t *testing.T, d Database) {
 	}
 }
 
-// Released fails the test unless the migrations of a directory are those in its file
-// SHA256SUMS, which sha256sum -c takes too: what was released is never edited.
+// Released fails the test unless the migrations of a directory match its file SHA256SUMS,
+// which sha256sum -c also reads: a released step must never change.
 func Released(t *testing.T, dir string) {
 	t.Helper()
 	list, err := bunstore.Migrations(os.DirFS(dir), ".")

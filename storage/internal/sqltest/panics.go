@@ -18,17 +18,17 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A fault is what something in a test panics with.
+// A fault is the value that tests panic with.
 type fault struct{ at string }
 
-// marked is in what is to make something panic.
+// marked is the text in whatever must panic.
 const marked = "marked to panic"
 
-// A faultyDriver opens connections that panic, and statements of bun that do.
+// A faultyDriver opens connections that panic, and is a hook of bun that panics.
 type faultyDriver struct {
 	opens driver.Driver
 	dsn   string
-	text  atomic.Pointer[string] // the next statement with it in its words panics; nil: none
+	text  atomic.Pointer[string] // the next statement that contains it panics; nil: none
 }
 
 func (d *faultyDriver) Connect(context.Context) (driver.Conn, error) {
@@ -38,7 +38,7 @@ func (d *faultyDriver) Connect(context.Context) (driver.Conn, error) {
 
 func (d *faultyDriver) Driver() driver.Driver { return d.opens }
 
-// on has the next statement with the text in it panic.
+// on makes the next statement that contains text panic.
 func (d *faultyDriver) on(text string) { d.text.Store(&text) }
 
 func (d *faultyDriver) look(query string) {
@@ -59,7 +59,7 @@ func (d *faultyDriver) BeforeQuery(ctx context.Context, e *bun.QueryEvent) conte
 // AfterQuery implements bun.QueryHook.
 func (*faultyDriver) AfterQuery(context.Context, *bun.QueryEvent) {}
 
-// A faultyConn passes everything on to a connection of either driver.
+// A faultyConn forwards everything to a connection of either driver.
 type faultyConn struct {
 	driver.Conn
 
@@ -68,20 +68,20 @@ type faultyConn struct {
 
 func (c *faultyConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	c.d.look(query)
-	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query) //nolint:forcetypeassert // both have it
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query) //nolint:forcetypeassert // both drivers have it
 }
 
 func (c *faultyConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	c.d.look(query)
-	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args) //nolint:forcetypeassert // both have it
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args) //nolint:forcetypeassert // both drivers have it
 }
 
 func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args) //nolint:forcetypeassert // both have it
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args) //nolint:forcetypeassert // both drivers have it
 }
 
 func (c *faultyConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts) //nolint:forcetypeassert // both have it
+	return c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts) //nolint:forcetypeassert // both drivers have it
 }
 
 func (c *faultyConn) CheckNamedValue(v *driver.NamedValue) error {
@@ -91,8 +91,8 @@ func (c *faultyConn) CheckNamedValue(v *driver.NamedValue) error {
 	return driver.ErrSkip
 }
 
-// panicking returns a scene on one connection that panics, so that none can be leaked, or
-// stay in a transaction, without a later write noticing.
+// panicking returns a scene on a single connection that panics, so that a leaked
+// connection, or one left in a transaction, makes a later write fail.
 func panicking(t *testing.T, d Database) (*scene, *faultyDriver) {
 	t.Helper()
 	f := &faultyDriver{opens: d.DB.Driver(), dsn: d.DSN}
@@ -106,14 +106,15 @@ func panicking(t *testing.T, d Database) (*scene, *faultyDriver) {
 	return s, f
 }
 
-// caught makes a call and returns what it panics with, and its error.
+// caught makes a call and returns its panic value and its error.
 func caught(call func() error) (value any, err error) {
 	defer func() { value = recover() }()
 	return nil, call()
 }
 
-// beside makes a call while 40 others write, and returns what it and they panicked with.
-// Each of the others is there if it was told so, and only then or when nobody knows.
+// beside makes a call while 40 others write, and returns the panic values of the call and
+// of the others. A write of another caller must exist if its call succeeded, and may
+// otherwise exist only if its outcome is unknown.
 func (s *scene) beside(t *testing.T, call func() error) (own any, others []any) {
 	t.Helper()
 	var (
@@ -161,7 +162,7 @@ func (s *scene) beside(t *testing.T, call func() error) (own any, others []any) 
 	return own, others
 }
 
-// update changes a response.
+// update returns a call that changes a response.
 func (s *scene) update(t *testing.T, key formsvc.ResponseKey, decide func()) func() error {
 	return func() error {
 		_, err := s.UpdateResponse(t.Context(), key, func(r *formsvc.Response) (formsvc.Change, error) {
@@ -174,7 +175,7 @@ func (s *scene) update(t *testing.T, key formsvc.ResponseKey, decide func()) fun
 	}
 }
 
-// wantVersion fails unless a response has a version, and can be changed.
+// wantVersion fails unless a response has that version and can be changed.
 func (s *scene) wantVersion(t *testing.T, key formsvc.ResponseKey, want int64) {
 	t.Helper()
 	r, err := s.Response(t.Context(), key)
@@ -185,8 +186,9 @@ func (s *scene) wantVersion(t *testing.T, key formsvc.ResponseKey, want int64) {
 	must(t, s.update(t, key, func() {})())
 }
 
-// panicsInUnits has what a caller gives, and a hook of bun, panic inside of units: it
-// reaches that caller as it was, the unit leaves nothing, and its neighbours are written.
+// panicsInUnits has a caller's function, and a hook of bun, panic inside a write. The
+// panic reaches that caller unchanged, the write leaves nothing, and the others of its
+// group succeed.
 func panicsInUnits(t *testing.T, d Database) {
 	s, _ := panicking(t, d)
 	key, _ := s.addResponse(t)
@@ -210,11 +212,12 @@ func panicsInUnits(t *testing.T, d Database) {
 	s.wantVersion(t, key, 2)
 }
 
-// panicsInCommits has the driver panic at statements that belong to no unit: one caller
-// gets it, everybody else's write is there or unknown, and the next ones go on.
+// panicsInCommits has the driver panic at statements of no particular write. One caller
+// gets the panic, every other write succeeds or its outcome is unknown, and later writes
+// succeed.
 func panicsInCommits(t *testing.T, d Database) {
 	s, f := panicking(t, d)
-	const create = "INTO FORMSVC_RESPONSES" // first, since Postgres prepares it only once
+	const create = "INTO FORMSVC_RESPONSES" // first, because Postgres prepares it only once
 	for _, text := range []string{create, "BEGIN", "COMMIT"} {
 		call := func() error { return nil }
 		if text != create {
@@ -242,7 +245,7 @@ func panicsInCommits(t *testing.T, d Database) {
 	}
 }
 
-// unitsThatExit has a unit leave the goroutine that runs it, as t.FailNow does.
+// unitsThatExit has a write end its goroutine, as t.FailNow does.
 func unitsThatExit(t *testing.T, d Database) {
 	s, _ := panicking(t, d)
 	key, _ := s.addResponse(t)
@@ -255,7 +258,7 @@ func unitsThatExit(t *testing.T, d Database) {
 	s.wantVersion(t, key, 1)
 }
 
-// panicsBound has a unit of a bound store panic: the caller's transaction goes on.
+// panicsBound has a write of a bound store panic: the caller's transaction continues.
 func panicsBound(t *testing.T, d Database) {
 	s := newScene(t, d)
 	key, _ := s.addResponse(t)

@@ -17,8 +17,7 @@ func (s *scene) count(t testing.TB, d Database, table, where string) int {
 	return int(n)
 }
 
-// pruneDeleted looks at the tables: nobody sees the rows of a deleted webhook,
-// whether they are there or not.
+// pruneDeleted checks the tables, because the rows of a deleted webhook are never listed.
 func pruneDeleted(t *testing.T, d Database) {
 	s := newScene(t, d)
 	const events = 7
@@ -42,7 +41,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	if stats, err := s.QueueStats(t.Context(), formsvc.QueueQuery{Now: s.now, Limit: 10}); err != nil || stats.Pending != 1 {
 		t.Errorf("%d pending (%v), want the one of the other webhook", stats.Pending, err)
 	}
-	// Its attempts, and one delivery that waits, are left.
+	// Its attempts, and one pending delivery, are left.
 	const attempts = "delivery_id IN (SELECT d.id FROM formsvc_deliveries AS d WHERE d.webhook_id = ?)"
 	if n := s.count(t, d, "formsvc_failing", "webhook_id = ?"); n != 0 {
 		t.Error("the failures of a deleted webhook are still to be told")
@@ -63,7 +62,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	if n := s.count(t, d, "formsvc_deliveries", "webhook_id = ?"); n != 0 || all-left != events || total != events+events+1 {
 		t.Errorf("%d deliveries left, %d attempts and %d rows in all deleted", n, all-left, total)
 	}
-	if calls != 4 { // of at most 3 of 8 deliveries each, and one that finds nothing
+	if calls != 4 { // up to 3 of 8 deliveries each, and a last one that finds nothing
 		t.Errorf("it took %d calls, want 4", calls)
 	}
 	if n := s.count(t, d, "formsvc_notices", "webhook_id = ?"); n != events {
@@ -75,8 +74,7 @@ func pruneDeleted(t *testing.T, d Database) {
 	}
 }
 
-// finishUnclaimed gives outcomes with the leases of deliveries that nobody has
-// claimed.
+// finishUnclaimed records outcomes with the leases of unclaimed deliveries.
 func finishUnclaimed(t *testing.T, d Database) {
 	s := newScene(t, d)
 	r, change := s.response("R1")
@@ -104,7 +102,7 @@ func finishUnclaimed(t *testing.T, d Database) {
 	}
 }
 
-// redeliverPruned takes away an event: its deliveries can't be made again.
+// redeliverPruned deletes an event: its deliveries can't be made again.
 func redeliverPruned(t *testing.T, d Database) {
 	s := newScene(t, d)
 	r, change := s.response("R1")

@@ -13,29 +13,28 @@ import (
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 )
 
-// How many responses [FillResponses] makes in each of two campaigns, and how many
+// How many responses [FillResponses] creates in each of two campaigns, and how many
 // [ResponseStatements] asks for.
 const (
 	responsesOfACampaign = 5_000
 	responsesAsked       = 10
 )
 
-// lately is a time in seconds after which only a few responses have changed, here and
-// there.
+// lately is a time in seconds after which only a few scattered responses have changed.
 const lately = 2 * responsesOfACampaign
 
-// MostResponses is how many rows a statement of [ResponseStatements] has a reason
-// to look at: what was asked for, of which half passes the filter, and some.
+// MostResponses is how many rows a statement of [ResponseStatements] may need to read:
+// those asked for, of which half match the filter, and some more.
 const MostResponses = 10 * responsesAsked
 
-// responseID is the identifier of a response of [FillResponses], made a second
-// after the one before it.
+// responseID returns the identifier of the nth response of [FillResponses], created a
+// second after the previous one.
 func responseID(campaign, n int) formsvc.ID {
 	floor := formsvc.FloorID(time.Unix(int64(n), 0))
 	return floor[:24] + formsvc.ID(fmt.Sprintf("%012x", campaign))
 }
 
-// FillResponses makes an account with two campaigns of many responses.
+// FillResponses creates an account with two campaigns of many responses.
 func FillResponses(t testing.TB, db *bun.DB) {
 	t.Helper()
 	account := fileID(1 << 24)
@@ -47,7 +46,8 @@ func FillResponses(t testing.TB, db *bun.DB) {
 	exec(fmt.Sprintf("INSERT INTO formsvc_accounts (id, name, contact, created_at) VALUES ('%s', 'a', '', 0)", account))
 	for campaign := range 2 {
 		id := fileID(2<<24 + campaign)
-		exec(fmt.Sprintf("INSERT INTO formsvc_campaigns VALUES ('%s', '%s', '', '', 'open', 0, 0, '[]', '{}', 1, 0, 0)", id, account))
+		exec(fmt.Sprintf("INSERT INTO formsvc_campaigns (id, account_id, title, description, status, opens_at, closes_at, modules, metadata, "+
+			"version, created_at, updated_at) VALUES ('%s', '%s', '', '', 'open', 0, 0, '[]', '{}', 1, 0, 0)", id, account))
 		rows := make([]string, responsesOfACampaign)
 		for n := range rows {
 			at := time.Unix(int64(n), 0).UnixMicro()
@@ -62,15 +62,15 @@ func FillResponses(t testing.TB, db *bun.DB) {
 	}
 }
 
-// ResponseStatements reads parts of a campaign's list without counting it, on a
-// database that [FillResponses] has filled, and hands each statement that comes of
-// it to look. open returns a store on a database of the caller's.
+// ResponseStatements reads parts of a campaign's list without a total, on a database
+// filled by [FillResponses], and passes each resulting statement to look. open returns a
+// store on a database of the caller.
 func ResponseStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look func(call, statement string)) {
 	t.Helper()
 	r := &recorder{}
 	s := open(db.WithQueryHook(r))
 	account, campaign := fileID(1<<24), fileID(2<<24+1)
-	for _, statement := range bunstore.BarePages() { // bun does not see these
+	for _, statement := range bunstore.BarePages() { // bun's hooks don't see these
 		args := []any{campaign, account, responseID(1, 2_000), responsesAsked}
 		if strings.Count(statement, "?") == 3 {
 			args = slices.Delete(args, 2, 3)
@@ -97,7 +97,7 @@ func ResponseStatements(t *testing.T, db *bun.DB, open func(*bun.DB) Store, look
 	}
 }
 
-// filteredPages are the filters that [ResponseStatements] looks at.
+// filteredPages returns the filters that [ResponseStatements] uses.
 func filteredPages() map[string]formsvc.ResponseQuery {
 	list := make(map[string]formsvc.ResponseQuery)
 	for name, filter := range map[string]formsvc.ResponseFilter{

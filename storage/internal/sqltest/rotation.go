@@ -44,14 +44,14 @@ func secretsRotated(t *testing.T, d Database) {
 	if got := under(t, d, plain, old); got["b"] != 6 {
 		t.Errorf("values by key: %v, want all under b", got)
 	}
-	s.Store = d.open(t, ring(t, "b")) // a is not needed anymore
+	s.Store = d.open(t, ring(t, "b")) // key a isn't needed anymore
 	wantHook(t, s, &plain)
 	wantHook(t, s, &old)
 }
 
-// secretsRotatedMeanwhile changes webhooks, in a process that still seals with
-// the old key, while secrets are rotated: the changes win, and no key is
-// forgotten that a value needs.
+// secretsRotatedMeanwhile changes webhooks, in a process that still seals with the old
+// key, while secrets are rotated. The changes are kept, and no key is forgotten that a
+// value needs.
 func secretsRotatedMeanwhile(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
 	before, after := d.open(t, ring(t, "a", "b")), d.open(t, ring(t, "b", "a"))
@@ -80,7 +80,7 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 	}
 	rotation.Go(func() {
 		for {
-			_, _ = after.RotateSecrets(t.Context()) // may give up while the other process goes on
+			_, _ = after.RotateSecrets(t.Context()) // may give up while the other process writes
 			select {
 			case <-done:
 				return
@@ -112,11 +112,11 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 	}
 }
 
-// secretsRotatedBesideBound rotates while a transaction of a host is open that
-// seals with a key which nothing else needs anymore: the key is not forgotten.
+// secretsRotatedBesideBound rotates while an open transaction of a host seals with a key
+// that nothing else needs anymore: the key isn't forgotten.
 func secretsRotatedBesideBound(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "b"))
-	d.open(t, ring(t, "a", "b")) // a comes into use
+	d.open(t, ring(t, "a", "b")) // registers a
 	after := d.open(t, ring(t, "b", "a"))
 	tx, err := d.DB.BeginTx(t.Context(), nil)
 	must(t, err)
@@ -133,7 +133,7 @@ func secretsRotatedBesideBound(t *testing.T, d Database) {
 		_, err := after.RotateSecrets(t.Context())
 		rotated <- err
 	}()
-	time.Sleep(200 * time.Millisecond) // in which it would end if it did not wait
+	time.Sleep(200 * time.Millisecond) // it would end meanwhile if it didn't wait
 	must(t, tx.Commit())
 	must(t, <-rotated)
 	s.Store = d.open(t, ring(t, "b"))

@@ -14,9 +14,8 @@ import (
 	"testing"
 )
 
-// TestStatementsNameTheAccount looks at every statement in the sources of the SQL
-// stores that touches a table of records that belong to an account (F6): it names
-// account_id, or is in unscoped with the reason why it need not.
+// Every statement of the SQL stores that touches a table of account records names
+// account_id (F6), or is listed in unscoped with the reason.
 func TestStatementsNameTheAccount(t *testing.T) {
 	tables := ownedTables(t)
 	reasons := unscoped()
@@ -47,7 +46,7 @@ func TestStatementsNameTheAccount(t *testing.T) {
 			t.Errorf("%s is excepted and need not be", key)
 		}
 	}
-	if statements < 60 { // there are more: else this looks in the wrong place
+	if statements < 60 { // there are more: fewer means that this looks in the wrong place
 		t.Errorf("only %d statements", statements)
 	}
 }
@@ -84,7 +83,7 @@ func parsePackage(t *testing.T, dir string) *source {
 	must(t, err)
 	p := &source{name: filepath.Base(dir), values: make(map[string]ast.Node), bodies: make(map[string]ast.Node)}
 	for _, name := range files {
-		// portable.go is for copies of a whole database, with the records of all accounts.
+		// portable.go copies whole databases, with the records of all accounts.
 		if strings.HasSuffix(name, "_test.go") || filepath.Base(name) == "portable.go" {
 			continue
 		}
@@ -118,7 +117,7 @@ type unit struct {
 	name     string
 	node     ast.Node
 	literals string
-	model    bool // whether bun makes a statement of a type
+	model    bool // whether bun builds a statement from a type
 }
 
 func (p *source) units() (list []unit) {
@@ -131,7 +130,7 @@ func (p *source) units() (list []unit) {
 			}
 			return true
 		})
-		u.model = (calls["Model"] || calls["selectCampaigns"]) && !calls["NewInsert"] // whole rows have their account
+		u.model = (calls["Model"] || calls["selectCampaigns"]) && !calls["NewInsert"] // whole rows include their account
 		list = append(list, u)
 	}
 	for _, v := range p.consts {
@@ -148,7 +147,7 @@ func (p *source) units() (list []unit) {
 			if !ok {
 				return true
 			}
-			inner := false // the body of a function in it has statements of its own
+			inner := false // a function literal's body has its own statements
 			ast.Inspect(e, func(n ast.Node) bool {
 				_, is := n.(*ast.FuncLit)
 				inner = inner || is
@@ -163,7 +162,7 @@ func (p *source) units() (list []unit) {
 	return list
 }
 
-// text returns the strings in a node, and those of what it refers to.
+// text returns the strings in a node and in what it refers to.
 func (p *source) text(n ast.Node, depth int) string {
 	var b strings.Builder
 	refer := func(name string, to map[string]ast.Node) {
@@ -197,8 +196,8 @@ func calledName(fun ast.Expr) string {
 	return ""
 }
 
-// unscoped are the functions and constants with statements that need not name the
-// account, and how many; each with the reason.
+// unscoped returns the functions and constants with statements that need not name the
+// account, and how many, each with the reason.
 func unscoped() map[string]int {
 	byKey := make(map[string]int)
 	for _, keys := range map[string][]string{

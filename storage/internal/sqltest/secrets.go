@@ -14,7 +14,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// ring returns a keyring of keys with these names.
+// ring returns a keyring of keys with these ids.
 func ring(t testing.TB, names ...string) *keyring.Keyring {
 	t.Helper()
 	keys := make([]keyring.Key, len(names))
@@ -27,7 +27,7 @@ func ring(t testing.TB, names ...string) *keyring.Keyring {
 	return k
 }
 
-// open opens a store with the keys, which must work.
+// open opens a store with the keys, and fails the test on an error.
 func (d *Database) open(t testing.TB, ring *keyring.Keyring) Store {
 	t.Helper()
 	s, err := d.OpenWith(t, ring)
@@ -35,7 +35,7 @@ func (d *Database) open(t testing.TB, ring *keyring.Keyring) Store {
 	return s
 }
 
-// newSecretScene is a scene on a store with the keys.
+// newSecretScene returns a scene on a store with the keys.
 func newSecretScene(t *testing.T, d Database, ring *keyring.Keyring) *scene {
 	t.Helper()
 	s := &scene{Store: d.open(t, ring), now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
@@ -43,7 +43,7 @@ func newSecretScene(t *testing.T, d Database, ring *keyring.Keyring) *scene {
 	return s
 }
 
-// sealed are the columns of a webhook in which there is something secret.
+// sealed are the columns of a webhook that contain secrets.
 type sealed struct {
 	Secret         string
 	PreviousSecret string
@@ -60,7 +60,7 @@ func stored(t testing.TB, d Database, id formsvc.ID) sealed {
 	return v
 }
 
-// store changes a column of a webhook behind the store's back.
+// store changes a column of a webhook without the store.
 func store(t testing.TB, d Database, id formsvc.ID, column, text string) {
 	t.Helper()
 	_, err := d.DB.NewUpdate().Table("formsvc_webhooks").Set("? = ?", bun.Ident(column), text).
@@ -68,8 +68,8 @@ func store(t testing.TB, d Database, id formsvc.ID, column, text string) {
 	must(t, err)
 }
 
-// wantHook checks that a webhook can be read as it was made, and is sent to with
-// all it has.
+// wantHook checks that a webhook is read as it was created, and that deliveries use all
+// of it.
 func wantHook(t testing.TB, s *scene, want *formsvc.Webhook) {
 	t.Helper()
 	got, err := s.Webhook(t.Context(), formsvc.WebhookKey{AccountID: want.AccountID, ID: want.ID})
@@ -79,7 +79,7 @@ func wantHook(t testing.TB, s *scene, want *formsvc.Webhook) {
 	}
 }
 
-// endpoint returns what is sent to the webhook of the scene with.
+// endpoint returns the endpoint of the scene's webhook, as deliveries use it.
 func (s *scene) endpoint(t testing.TB) delivery.Endpoint {
 	t.Helper()
 	r, change := s.response("R" + string(s.id()))
@@ -95,7 +95,7 @@ func (s *scene) endpoint(t testing.TB) delivery.Endpoint {
 	return delivery.Endpoint{}
 }
 
-// noSecrets checks that a text gives nothing away.
+// noSecrets checks that a text contains none of the secrets.
 func noSecrets(t testing.TB, text string, secrets ...string) {
 	t.Helper()
 	for _, secret := range secrets {
@@ -146,13 +146,13 @@ func secretsReadable(t *testing.T, d Database) {
 	s := newSecretScene(t, d, nil)
 	wantHook(t, s, &s.hook)
 	if v := stored(t, d, s.hook.ID); !strings.HasSuffix(v.Secret, s.hook.Secret) {
-		t.Error("without keys a secret is not stored readable")
+		t.Error("without keys a secret is not stored in plain text")
 	}
 	later := &scene{Store: d.open(t, ring(t, "a")), account: s.account}
 	wantHook(t, later, &s.hook)
 }
 
-// secretsMoved copies sealed values to where they don't belong.
+// secretsMoved copies sealed values to the wrong places.
 func secretsMoved(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
 	other := s.addWebhook(t)
@@ -166,8 +166,8 @@ func secretsMoved(t *testing.T, d Database) {
 	}
 }
 
-// secretsUnread has values that do not open: the webhook can be seen, is not
-// sent to, and works again with a new secret.
+// secretsUnread has values that can't be opened. The webhook can be shown, nothing is
+// sent to it, and it works again with a new secret.
 func secretsUnread(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
 	for _, broken := range []string{"s1.lost.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "s1.a.AAAA", "nonsense"} {
@@ -204,8 +204,8 @@ func secretsUnread(t *testing.T, d Database) {
 	}
 }
 
-// secretsKept changes a webhook whose values do not open: what the change leaves
-// alone stays as it is, for the day the key is found.
+// secretsKept changes a webhook whose values can't be opened. What the change leaves
+// alone stays as it is, in case the key is found.
 func secretsKept(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
 	before := stored(t, d, s.hook.ID)
@@ -220,7 +220,7 @@ func secretsKept(t *testing.T, d Database) {
 		return stored(t, d, s.hook.ID)
 	}
 	if update(disable) != before {
-		t.Error("values that were not changed were sealed anew")
+		t.Error("unchanged values were sealed again")
 	}
 	for _, column := range []string{"secret", "previous_secret", "headers"} {
 		store(t, d, s.hook.ID, column, "s1.lost.AAAA")
@@ -254,7 +254,7 @@ func secretsMissing(t *testing.T, d Database) {
 	refused("only the old key", ring(t, "a"), "b-key")
 	refused("only the new key", ring(t, "b-key"), ": a")
 	d.open(t, ring(t, "a", "b-key"))
-	// A key that comes into use while a store is open is noted with its first value.
+	// A key first used while a store is open is recorded with its first value.
 	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
 		b, err := d.Bind(tx, ring(t, "c-key", "b-key", "a"))
 		if err != nil {

@@ -1,6 +1,5 @@
-// Package sqltest holds the SQL stores to what the conformance suite can't ask
-// of a store in general: the caller's transaction, migrations, and a group
-// commit that fails as a whole.
+// Package sqltest tests the SQL stores beyond the conformance suite, which suits any
+// store: the caller's transactions, migrations, and a group commit that fails as a whole.
 package sqltest
 
 import (
@@ -34,10 +33,10 @@ type Store interface {
 type Database struct {
 	// DB is a connection of the caller to it.
 	DB *bun.DB
-	// Open opens a store on it, without migrating, and registers its cleanup.
+	// Open opens a store on it without migrating, and registers its cleanup.
 	Open func(t testing.TB) Store
-	// OpenWith opens a store on it with a keyring, as programs do, and registers
-	// its cleanup.
+	// OpenWith opens a store on it with a keyring, as programs do, and registers its
+	// cleanup.
 	OpenWith func(t testing.TB, ring *keyring.Keyring) (Store, error)
 	// DSN is the data source name of DB.
 	DSN string
@@ -45,58 +44,58 @@ type Database struct {
 	New func(db *bun.DB) Store
 	// Bind is the package's Bind.
 	Bind func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error)
-	// Poison is the statement that makes inserting a response with the reference
-	// POISON an error of the database.
+	// Poison is a statement that makes the database refuse a response with the reference
+	// POISON.
 	Poison string
 }
 
-// Run runs every test, each on a database of its own.
+// Run runs every test, each on its own database.
 func Run(t *testing.T, make func(t testing.TB) Database) {
 	for name, test := range map[string]func(*testing.T, Database){
-		"bound/commits with the caller":              boundCommits,
-		"bound/rolls back with the caller":           boundRollsBack,
-		"bound/a failed unit spares the transaction": boundFailure,
-		"bound/only a transaction":                   boundOnlyTx,
-		"bound/the identity of the database":         boundIdentity,
-		"bound/files":                                boundFiles,
-		"files/beside a host's transaction":          filesBesideHost,
-		"signatures/beside a host's transaction":     signaturesBesideHost,
-		"comments/beside a host's transaction":       commentsBesideHost,
-		"bound/keys":                                 keysBound,
-		"keys/beside a host's transaction":           keysBesideHost,
-		"erasure/beside everything else":             eraseUnderLoad,
-		"audit/only grows":                           auditOnlyGrows,
-		"migrations/nodes that start together":       migrateTogether,
-		"migrations/newer schema":                    migrateNewer,
-		"migrations/an identity once":                migrateIdentity,
-		"migrations/one that fails leaves nothing":   migrateFailing,
-		"migrations/an edited step is refused":       migrateEdited,
-		"migrations/without checksums":               migrateUnrecorded,
-		"migrations/every column is of a step":       migrateAll,
-		"group/one at fault fails alone":             poisonedGroup,
-		"group/panics in units":                      panicsInUnits,
-		"group/panics in commits":                    panicsInCommits,
-		"group/units that exit":                      unitsThatExit,
-		"bound/panics":                               panicsBound,
-		"secrets/sealed where they are kept":         secretsSealed,
-		"secrets/stored readable without keys":       secretsReadable,
-		"secrets/bound to their place":               secretsMoved,
-		"secrets/that do not open":                   secretsUnread,
-		"secrets/untouched while unread":             secretsKept,
-		"secrets/missing keys":                       secretsMissing,
-		"secrets/rotation":                           secretsRotated,
-		"secrets/rotation beside changes":            secretsRotatedMeanwhile,
-		"secrets/rotation beside a bound store":      secretsRotatedBesideBound,
-		"secrets/rotation of what does not open":     secretsNotRotated,
-		"secrets/rotation needs a key":               secretsWithoutKey,
-		"prune/deleted webhooks":                     pruneDeleted,
-		"feed/looks a bounded way":                   feedLooks,
-		"feed/goes on after everything was deleted":  feedGoesOn,
-		"feed/test events take no room":              feedTests,
-		"follow/once in effect on two nodes":         followOnce,
-		"follow/a commit of the host's":              followAtOnce,
-		"queue/only claims are finished":             finishUnclaimed,
-		"queue/no redelivery without the event":      redeliverPruned,
+		"bound/commits with the caller":                      boundCommits,
+		"bound/rolls back with the caller":                   boundRollsBack,
+		"bound/a failed write leaves the transaction usable": boundFailure,
+		"bound/anything but a transaction is refused":        boundOnlyTx,
+		"bound/the identity of the database":                 boundIdentity,
+		"bound/files":                                        boundFiles,
+		"files/beside a host's transaction":                  filesBesideHost,
+		"signatures/beside a host's transaction":             signaturesBesideHost,
+		"comments/beside a host's transaction":               commentsBesideHost,
+		"bound/keys":                                         keysBound,
+		"keys/beside a host's transaction":                   keysBesideHost,
+		"erasure/beside everything else":                     eraseUnderLoad,
+		"audit/entries cannot be changed":                    auditOnlyGrows,
+		"migrations/nodes that start together":               migrateTogether,
+		"migrations/newer schema":                            migrateNewer,
+		"migrations/the identity is created once":            migrateIdentity,
+		"migrations/one that fails leaves nothing":           migrateFailing,
+		"migrations/an edited step is refused":               migrateEdited,
+		"migrations/without checksums":                       migrateUnrecorded,
+		"migrations/steps create every column":               migrateAll,
+		"group/a faulty unit fails alone":                    poisonedGroup,
+		"group/panics in units":                              panicsInUnits,
+		"group/panics in commits":                            panicsInCommits,
+		"group/units that exit":                              unitsThatExit,
+		"bound/panics":                                       panicsBound,
+		"secrets/stored sealed":                              secretsSealed,
+		"secrets/stored in plain text without keys":          secretsReadable,
+		"secrets/moved values do not open":                   secretsMoved,
+		"secrets/unopenable values can be replaced":          secretsUnread,
+		"secrets/changes keep unopenable values":             secretsKept,
+		"secrets/missing keys":                               secretsMissing,
+		"secrets/rotation":                                   secretsRotated,
+		"secrets/rotation beside changes":                    secretsRotatedMeanwhile,
+		"secrets/rotation beside a bound store":              secretsRotatedBesideBound,
+		"secrets/rotation keeps unopenable values":           secretsNotRotated,
+		"secrets/rotation needs a key":                       secretsWithoutKey,
+		"prune/deleted webhooks":                             pruneDeleted,
+		"feed/one call looks at a limited number":            feedLooks,
+		"feed/goes on after everything was deleted":          feedGoesOn,
+		"feed/test events take no room":                      feedTests,
+		"follow/each event takes effect once on two nodes":   followOnce,
+		"follow/notified of the host's commit":               followAtOnce,
+		"queue/unclaimed deliveries are not finished":        finishUnclaimed,
+		"queue/no redelivery without the event":              redeliverPruned,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +137,7 @@ func newScene(t *testing.T, d Database) *scene {
 	return s
 }
 
-// fill makes the records of the scene.
+// fill creates the records of the scene.
 func (s *scene) fill(t *testing.T) {
 	t.Helper()
 	s.account = s.id()
@@ -149,7 +148,7 @@ func (s *scene) fill(t *testing.T) {
 	s.hook = s.addWebhook(t)
 }
 
-// addWebhook adds a webhook with something in everything that is secret.
+// addWebhook adds a webhook with a value in every secret field.
 func (s *scene) addWebhook(t testing.TB) formsvc.Webhook {
 	t.Helper()
 	id := s.id()
@@ -194,7 +193,7 @@ func (s *scene) response(reference string) (formsvc.Response, formsvc.Change) {
 	}}}
 }
 
-// wantResponses checks how many responses and claimable deliveries there are.
+// wantResponses checks the number of responses and of claimable deliveries.
 func (s *scene) wantResponses(t *testing.T, want int) {
 	t.Helper()
 	page, err := s.Responses(t.Context(), formsvc.ResponseQuery{AccountID: s.account, CampaignID: s.campaign.ID})
@@ -207,7 +206,7 @@ func (s *scene) wantResponses(t *testing.T, want int) {
 	}
 }
 
-// claim claims what is due for the webhook of the scene.
+// claim claims the due deliveries of the scene's webhook.
 func (s *scene) claim(t testing.TB, now time.Time) []delivery.Claim {
 	t.Helper()
 	claims, err := s.Claim(t.Context(), delivery.ClaimRequest{
@@ -217,8 +216,7 @@ func (s *scene) claim(t testing.TB, now time.Time) []delivery.Claim {
 	return claims
 }
 
-// poisonedGroup has one response of a group make the database itself refuse the
-// whole group.
+// poisonedGroup has one response of a group make the database refuse the whole group.
 func poisonedGroup(t *testing.T, d Database) {
 	s := newScene(t, d)
 	_, err := d.DB.ExecContext(t.Context(), d.Poison)

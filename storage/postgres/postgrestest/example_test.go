@@ -8,8 +8,8 @@ import (
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// testAccounts is a test with a database of its own, which is gone when it ends. In a
-// test file of yours it is called TestAccounts.
+// testAccounts is a test with its own database, which is removed when the test ends. In
+// your test file, call it TestAccounts.
 func testAccounts(t *testing.T) {
 	store, err := postgres.Open(t.Context(), postgrestest.DSN(t), nil)
 	if err != nil {
@@ -26,6 +26,6 @@ func testAccounts(t *testing.T) {
 }
 
 func ExampleDSN() {
-	var t *testing.T // of go test
+	var t *testing.T // from go test
 	testAccounts(t)
 }

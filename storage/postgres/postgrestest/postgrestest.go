@@ -1,5 +1,5 @@
-// Package postgrestest gives tests a Postgres of their own to work on: a fresh
-// schema in a real server, dropped when the test ends.
+// Package postgrestest gives each test a Postgres schema of its own in a real server. It
+// drops the schema when the test ends.
 package postgrestest
 
 import (
@@ -16,13 +16,13 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx" with database/sql
 )
 
-// Env names the environment variable with the URL of the server to test on.
-// "make test" starts one and sets it.
+// Env is the environment variable with the URL of the test server. "make test" starts a
+// server and sets it.
 const Env = "FORMSVC_TEST_POSTGRES"
 
-// DSN makes an empty schema and returns the data source name of connections
-// that work in it. Without [Env] the test is skipped, except under CI=true,
-// where it fails: a store that nobody tested must not look tested.
+// DSN creates an empty schema and returns a data source name whose connections use it.
+// Without [Env] the test is skipped; under CI=true it fails, so that an untested store
+// doesn't look tested.
 func DSN(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Env)
@@ -56,8 +56,8 @@ func DSN(t testing.TB) string {
 	return dsn.String()
 }
 
-// drop removes a schema. It locks one table after the other, and may get into a deadlock
-// with what a program that was killed still has under way, which is soon over.
+// drop removes a schema. It locks one table after another, and can deadlock with the last
+// statements of a program that was killed; those end soon.
 func drop(db *sql.DB, schema string) (err error) {
 	for range 10 {
 		_, err = db.ExecContext(context.Background(), "DROP SCHEMA "+schema+" CASCADE")

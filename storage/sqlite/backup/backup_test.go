@@ -25,7 +25,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A place is where a service keeps everything.
+// A place is where a service keeps its data.
 type place struct {
 	dir   string
 	ring  *keyring.Keyring
@@ -39,7 +39,7 @@ type place struct {
 func (p *place) database() string { return filepath.Join(p.dir, "forms.db") }
 func (p *place) keys() string     { return filepath.Join(p.dir, "secret.keys") }
 
-// opened opens what is in a directory, also one that is empty.
+// opened opens the service in a directory, which may be empty.
 func opened(t testing.TB, dir string) *place {
 	t.Helper()
 	p := &place{dir: dir}
@@ -68,7 +68,7 @@ func openFiles(t testing.TB, dir string) *fileblob.Store {
 	return files
 }
 
-// stocked has a campaign, and a webhook with a secret.
+// stocked returns a place with a campaign, and a webhook with a secret.
 func stocked(t testing.TB) *place {
 	t.Helper()
 	p := opened(t, t.TempDir())
@@ -89,7 +89,7 @@ func stocked(t testing.TB) *place {
 	return p
 }
 
-// submit makes a response with a file.
+// submit creates a response with a file.
 func (p *place) submit(ctx context.Context, t testing.TB, content []byte) formsvc.File {
 	r, err := p.svc.Responses.Create(ctx, formsvc.CampaignKey{AccountID: p.account, ID: p.campaign}, formsvc.ResponseInput{User: formsvc.User{Email: "ada@example.com"}})
 	if err != nil {
@@ -113,15 +113,15 @@ func (p *place) write(t testing.TB, dir string) backup.Manifest {
 	return m
 }
 
-// target is a place for a restore, which is opened when that is done.
+// target returns the target of a restore in a directory.
 func target(t testing.TB, dir string) backup.Target {
 	return backup.Target{
 		Database: filepath.Join(dir, "forms.db"), KeyFile: filepath.Join(dir, "secret.keys"), Files: openFiles(t, filepath.Join(dir, "files")),
 	}
 }
 
-// sound checks that every file is what was uploaded and that the secret opens, and
-// returns the identifiers of the files.
+// sound checks that every file is what was uploaded and that the secret can be opened,
+// and returns the identifiers of the files.
 func (p *place) sound(t testing.TB) []formsvc.ID {
 	t.Helper()
 	n, err := p.svc.Files.Verify(t.Context(), func(f *formsvc.File, problem error) error {
@@ -160,8 +160,9 @@ func (p *place) sound(t testing.TB) []formsvc.ID {
 	return ids
 }
 
-// A backup that is made while responses with files come and go, again and again, brings
-// back all that was there when it began, with every byte, and no file of what is gone.
+// A backup is made and restored repeatedly while responses with files are created and
+// erased. The restored service has everything that existed when the backup began, with
+// every byte, and no file of a deleted response.
 func TestBackupBesideUploadsAndErasures(t *testing.T) {
 	t.Parallel()
 	p := stocked(t)
@@ -183,7 +184,7 @@ func TestBackupBesideUploadsAndErasures(t *testing.T) {
 					mu.Unlock()
 				} else if err := p.svc.Responses.Delete(context.WithoutCancel(ctx), formsvc.ResponseKey{
 					AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID,
-				}); err != nil {
+				}, 0); err != nil {
 					t.Error(err)
 				}
 			}
@@ -226,27 +227,31 @@ func TestBackupBesideUploadsAndErasures(t *testing.T) {
 	}
 }
 
-// racing deletes a response at the moment when its file is read.
+// racing deletes a response at the moment its file is read.
 type racing struct {
 	blobstore.Store
-	p     *place
-	files map[string]formsvc.File
+	p       *place
+	files   map[string]formsvc.File
+	deleted func() // called after each
 }
 
 func (s *racing) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
 	if f, ok := s.files[key]; ok {
-		err := s.p.svc.Responses.Delete(ctx, formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID})
+		err := s.p.svc.Responses.Delete(ctx, formsvc.ResponseKey{AccountID: f.AccountID, CampaignID: f.CampaignID, ID: f.ResponseID}, 0)
 		if err != nil {
 			return nil, blobstore.Info{}, err
 		}
 		delete(s.files, key)
+		if s.deleted != nil {
+			s.deleted()
+		}
 	}
 	return s.Store.Open(ctx, key, offset, length)
 }
 
-// Files that are deleted meanwhile are not half in the backup: neither their rows nor their
-// bytes are, whether they went before their row was copied, or before their bytes were.
-func TestFileThatGoesMeanwhile(t *testing.T) {
+// The backup has neither rows nor bytes of files deleted meanwhile, whether they were
+// deleted before their row was copied or before their bytes were.
+func TestFileDeletedDuringBackup(t *testing.T) {
 	t.Parallel()
 	p := stocked(t)
 	erased := p.submit(t.Context(), t, []byte("goes, after its bytes were copied"))
@@ -256,10 +261,10 @@ func TestFileThatGoesMeanwhile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backup")
 	m, err := backup.Write(t.Context(), dir, p.rows, files, &backup.Options{
 		KeyFile: p.keys(), Progress: func(now backup.Progress) {
-			if now.Stage == "files" && late.ID == "" { // after the files that there were, before the database
+			if now.Stage == "files" && late.ID == "" { // after the existing files, before the database
 				if err := p.svc.Responses.Delete(t.Context(), formsvc.ResponseKey{
 					AccountID: erased.AccountID, CampaignID: erased.CampaignID, ID: erased.ResponseID,
-				}); err != nil {
+				}, 0); err != nil {
 					t.Error(err)
 				}
 				late = p.submit(t.Context(), t, []byte("goes"))
@@ -285,9 +290,41 @@ func TestFileThatGoesMeanwhile(t *testing.T) {
 	}
 }
 
-// A key that is exchanged between the copies of the database and of the keys doesn't make
-// a backup that nobody can open.
-func TestKeyThatIsExchangedMeanwhile(t *testing.T) {
+// A backup ends where files come and go all the time: each time a snapshot knows a file
+// whose bytes are deleted before they are read, the next snapshot begins at once.
+func TestFileDeletedDuringManySnapshots(t *testing.T) {
+	t.Parallel()
+	p := stocked(t)
+	stays := p.submit(t.Context(), t, []byte("stays"))
+	files := &racing{Store: p.files, p: p, files: make(map[string]formsvc.File)}
+	add := func() {
+		f := p.submit(t.Context(), t, []byte(rand.Text()))
+		files.files[formsvc.BlobKey(f.ID)] = f
+	}
+	deleted := 0
+	files.deleted = func() {
+		if deleted++; deleted < 50 {
+			add()
+		}
+	}
+	add()
+	dir := filepath.Join(t.TempDir(), "backup")
+	m, err := backup.Write(t.Context(), dir, p.rows, files, &backup.Options{KeyFile: p.keys()})
+	if err != nil || deleted != 50 || m.Files != 1 {
+		t.Fatalf("%d files after %d deletions, %v", m.Files, deleted, err)
+	}
+	to := t.TempDir()
+	if _, err := backup.Restore(t.Context(), dir, target(t, to), nil); err != nil {
+		t.Fatal(err)
+	}
+	if ids := opened(t, to).sound(t); !slices.Equal(ids, []formsvc.ID{stays.ID}) {
+		t.Errorf("restored are %v, want %s", ids, stays.ID)
+	}
+}
+
+// A key replaced between the copies of the database and of the keys doesn't lead to a
+// backup that can't be opened.
+func TestKeyReplacedDuringBackup(t *testing.T) {
 	t.Parallel()
 	p := stocked(t)
 	dir := filepath.Join(t.TempDir(), "backup")
@@ -321,9 +358,9 @@ func TestKeyThatIsExchangedMeanwhile(t *testing.T) {
 	opened(t, to).sound(t)
 }
 
-// What is under the name of a backup is whole: the checksums are right for the field's
-// own tool, and nobody else may read it. There is nothing half under that name ever.
-func TestBackupIsWholeOrNotThere(t *testing.T) {
+// A directory with the name of a backup is always complete: its checksums pass sha256sum,
+// and only the owner can read it.
+func TestBackupIsCompleteOrAbsent(t *testing.T) {
 	t.Parallel()
 	p := stocked(t)
 	for range 5 {
@@ -374,8 +411,8 @@ func TestBackupIsWholeOrNotThere(t *testing.T) {
 	}
 }
 
-// Damage that was there before is told of and named, and the rest is safe.
-func TestBackupOfDamagedFiles(t *testing.T) {
+// Files that were damaged before the backup are named, and the rest is backed up.
+func TestBackupNamesDamagedFiles(t *testing.T) {
 	t.Parallel()
 	p := stocked(t)
 	good, missing, other := p.submit(t.Context(), t, []byte("good")), p.submit(t.Context(), t, []byte("gone")), p.submit(t.Context(), t, []byte("other"))

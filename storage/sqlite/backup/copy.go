@@ -16,8 +16,8 @@ import (
 )
 
 // each calls do for every file that a database knows.
-func each(ctx context.Context, rows *sqlite.Store, do func(*formsvc.File) error) error {
-	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: batch, Ascending: true}}
+func each(ctx context.Context, rows formsvc.FileStore, oldestFirst bool, do func(*formsvc.File) error) error {
+	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: batch, Ascending: oldestFirst}}
 	for {
 		page, err := rows.Files(ctx, q)
 		if err != nil {
@@ -35,10 +35,12 @@ func each(ctx context.Context, rows *sqlite.Store, do func(*formsvc.File) error)
 	}
 }
 
-// copyFiles copies the files that the database known and that are not copied yet. gone
-// says that some are not there anymore, since they were deleted meanwhile.
-func (w *writing) copyFiles(ctx context.Context, known *sqlite.Store) (gone bool, err error) {
-	err = each(ctx, known, func(f *formsvc.File) error {
+// copyFiles copies the files that the database known and that are not copied yet: the newest
+// first, since those are deleted soonest. It copies all that are there, and then fails with
+// errDeleted if some were deleted meanwhile.
+func (w *writing) copyFiles(ctx context.Context, known formsvc.FileStore) error {
+	var deleted error
+	err := each(ctx, known, false, func(f *formsvc.File) error {
 		_, err := w.to.Stat(ctx, formsvc.BlobKey(f.ID))
 		if err == nil || w.damaged[f.ID] {
 			return nil
@@ -51,7 +53,7 @@ func (w *writing) copyFiles(ctx context.Context, known *sqlite.Store) (gone bool
 			_, err = w.rows.File(ctx, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
 			switch {
 			case errors.Is(err, formsvc.ErrNotFound):
-				gone = true
+				deleted = errDeleted
 				return nil
 			case err == nil:
 				w.damaged[f.ID] = true
@@ -61,11 +63,14 @@ func (w *writing) copyFiles(ctx context.Context, known *sqlite.Store) (gone bool
 		w.Progress(Progress{"files", w.done, max(w.all, w.done)})
 		return err
 	})
-	return gone, err
+	if err != nil {
+		return err
+	}
+	return deleted
 }
 
-// transfer copies a file's bytes. It fails with ErrDamaged when they are not there or not
-// what was uploaded, and leaves nothing in to then.
+// transfer copies a file's bytes. If they are missing or not what was uploaded, it fails
+// with ErrDamaged and stores nothing in to.
 func transfer(ctx context.Context, f *formsvc.File, from, to blobstore.Store) error {
 	key := formsvc.BlobKey(f.ID)
 	in, _, err := from.Open(ctx, key, 0, -1)
@@ -88,10 +93,10 @@ func put(ctx context.Context, f *formsvc.File, in io.Reader, to blobstore.Store)
 }
 
 // errOther means that bytes are not those that were uploaded.
-var errOther = errors.New("its SHA-256 is another")
+var errOther = errors.New("its SHA-256 differs")
 
-// checked fails at the end, instead of ending, when what was read is not what it should
-// be: so a store that gets it never has it.
+// checked returns an error instead of io.EOF if the bytes read aren't what they should
+// be, so that a store that reads from it doesn't keep them.
 type checked struct {
 	in   io.Reader
 	hash hash.Hash
@@ -112,7 +117,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dropUnknown removes the files that the copy of the database doesn't know.
+// dropUnknown removes the files that the copy of the database doesn't have.
 func (w *writing) dropUnknown(ctx context.Context, copied *sqlite.Store) error {
 	var ids []formsvc.ID
 	drop := func() error {

@@ -13,7 +13,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
 
-// A backup of a store that is in use, and the way back to an empty place.
+// Back up a store that is in use, and restore it to an empty directory.
 func Example() {
 	dir, err := os.MkdirTemp("", "backup")
 	if err != nil {

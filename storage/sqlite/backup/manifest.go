@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// The names of what is in a backup.
+// The names of files in a backup.
 const (
 	manifestFile = "manifest.json"
 	sumsFile     = "SHA256SUMS"
@@ -25,34 +25,34 @@ const (
 	keysFile     = "secret.keys"
 )
 
-// format is the version of the layout. A release reads its own and older ones.
+// format is the version of the layout. A release reads its own version and older ones.
 const format = 1
 
-// Failures that callers may want to tell from others; ask with [errors.Is].
+// Errors that callers may want to tell apart with [errors.Is].
 var (
-	// ErrNoBackup means that the directory is no backup, or none that is whole.
+	// ErrNoBackup means that the directory isn't a backup, or not a complete one.
 	ErrNoBackup = errors.New("not a whole backup")
 	// ErrNewer means that a newer release made the backup.
 	ErrNewer = errors.New("the backup was made by a newer release")
-	// ErrDamaged means that something in a backup, or in what is to be backed up, is
-	// missing or not what it was.
+	// ErrDamaged means that something in a backup, or in the data to back up, is missing
+	// or has changed.
 	ErrDamaged = errors.New("damaged")
-	// ErrNotEmpty means that there is something already where a restore would write.
+	// ErrNotEmpty means that something exists where a restore would write.
 	ErrNotEmpty = errors.New("not empty")
 )
 
-// A Manifest says what is in a backup.
+// A Manifest says what a backup has.
 type Manifest struct {
 	Format    int       `json:"format"`
 	Release   string    `json:"release,omitempty"` // of the program that made it; see Options.Release
-	Schema    int       `json:"schema"`            // how many steps of the schema the database has
+	Schema    int       `json:"schema"`            // number of schema migrations that the database has
 	CreatedAt time.Time `json:"createdAt"`         // when Write began
 	Database  int64     `json:"databaseBytes"`
 	Files     int       `json:"files"`
 	FileBytes int64     `json:"fileBytes"`
-	HasFiles  bool      `json:"hasFiles"` // false: the files are kept elsewhere
+	HasFiles  bool      `json:"hasFiles"` // false: the files are stored elsewhere
 	HasKeys   bool      `json:"hasKeys"`
-	// Damaged are files that the database knows and that are not in the backup, since
+	// Damaged are files that the database lists but the backup doesn't have, because
 	// their bytes were missing or damaged when it was made.
 	Damaged []formsvc.ID `json:"damaged,omitempty"`
 	// Sums is the SHA-256 of SHA256SUMS.
@@ -78,13 +78,13 @@ func Read(dir string) (Manifest, error) {
 	return m, nil
 }
 
-// Progress says how far a call has come. Both are bytes; all is 0 while it is unknown.
+// Progress says how far a call has got, in bytes; the total is 0 while it is unknown.
 type Progress struct {
 	Stage     string // "database" or "files"
 	Done, All int64
 }
 
-// sumOf returns the SHA-256 of a file, in hexadecimal, and its length.
+// sumOf returns the SHA-256 of a file, in hex, and its length.
 func sumOf(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path) //nolint:gosec // below a directory that the caller names
 	if err != nil {
@@ -98,7 +98,7 @@ func sumOf(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// writeFile makes a file that is on disk when it returns nil.
+// writeFile creates a file that is on disk when it returns nil.
 func writeFile(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // below a directory that the caller names
 	if err != nil {
@@ -119,18 +119,18 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// closed closes a database and makes sure that all of it is in its file.
+// closed closes a database and checks that all of its data is in its file.
 func closed(rows *sqlite.Store, path string) error {
 	if err := rows.Close(); err != nil {
 		return err
 	}
 	if there, err := exists(path + "-wal"); err != nil || there {
-		return errors.Join(err, fmt.Errorf("%s-wal is still there: something else uses the copy", path))
+		return errors.Join(err, fmt.Errorf("%s-wal still exists: another program uses the copy", path))
 	}
 	return nil
 }
 
-// exists reports whether there is anything under a name.
+// exists reports whether a path exists.
 func exists(path string) (bool, error) {
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,35 +20,38 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// A Target is where a backup goes when it is brought back.
+// A Target is where a backup is restored.
 type Target struct {
 	// Database is the path of the database file, which must not exist; the directory
 	// must.
 	Database string
-	// Files gets the files, and must be empty; it belongs to the database then
-	// (formsvc.Files.Claim). Nil leaves them in the backup.
+	// Files receives the files. It must be empty, and then belongs to the database
+	// (formsvc.Files.Claim). If it is nil, the files stay in the backup.
 	Files blobstore.Store
-	// KeyFile is the path of the file for the keys, if the backup has some. A file with
-	// the same keys may be there.
+	// KeyFile is the path of the file for the keys, if the backup has keys. A file with
+	// the same keys may exist.
 	KeyFile string
 }
 
-// Unfinished returns the name under which the database of a restore is until the restore
-// is finished. Whoever finds it, and no database, should not make one.
+// Unfinished returns the path of the database until its restore is finished. If it exists
+// and the database doesn't, a program should not create one.
 func Unfinished(database string) string { return database + ".restoring" }
 
-// Restore brings a backup back: the files, the keys, and at last the database, which it
-// brings up to date, so that nobody can use what isn't whole yet. Of opts it uses
-// Keyring, for a backup without keys, and Progress.
+// Restore restores a backup: the files, the keys and, last, the database, which it
+// migrates. So nothing can use an incomplete restore. Of opts it uses Keyring, for a
+// backup without keys, and Progress.
 //
-// When it was cut off, or failed, it can be called again and goes on. A file that is
-// damaged or missing in the backup doesn't keep the rest from coming back: then Restore
-// finishes with an error that is [ErrDamaged], and a manifest that names them. It changes
-// nothing when the database or the keys of the backup are damaged (ErrDamaged), when the
-// directory is no backup ([ErrNoBackup]) or too new ([ErrNewer]), when there is something
-// at the target ([ErrNotEmpty]) or the place for files belongs to another database
-// (formsvc.ErrOtherBlobs), and when the keys don't open the backup's secrets
-// (keyring.ErrUnknownKey).
+// After an interruption or a failure, call it again to resume. A file that is damaged or
+// missing in the backup doesn't stop the rest from being restored. Restore then returns
+// an error that is [ErrDamaged], and a manifest that names such files. Restore changes
+// nothing in these cases:
+//
+//   - ErrDamaged: the database or the keys of the backup are damaged.
+//   - [ErrNoBackup], [ErrNewer]: the directory isn't a backup, or a newer release made
+//     it.
+//   - [ErrNotEmpty]: the target isn't empty.
+//   - formsvc.ErrOtherBlobs: the blob store belongs to another database.
+//   - keyring.ErrUnknownKey: the keys don't open the backup's secrets.
 func Restore(ctx context.Context, dir string, to Target, opts *Options) (Manifest, error) {
 	m, err := Read(dir)
 	if err != nil {
@@ -60,7 +63,7 @@ func Restore(ctx context.Context, dir string, to Target, opts *Options) (Manifes
 	}
 	if len(r.damaged) > 0 {
 		m.Damaged = append(m.Damaged, r.damaged...)
-		return m, fmt.Errorf("backup: restore: %w: %d files of the backup are missing or not what they were; the rest is back",
+		return m, fmt.Errorf("backup: restore: %w: %d files of the backup are missing or damaged; the rest was restored",
 			ErrDamaged, len(r.damaged))
 	}
 	return m, nil
@@ -73,10 +76,10 @@ type restoring struct {
 	dir      string
 	manifest *Manifest
 	temp     string
-	sums     map[string]string // of what is no file of a response
-	keys     []byte            // what is in the file of keys of the backup
+	sums     map[string]string // of everything except the files of responses
+	keys     []byte            // content of the backup's key file
 	damaged  []formsvc.ID
-	begun    bool // files were put
+	begun    bool // files were written
 	done     int64
 }
 
@@ -106,7 +109,7 @@ func (r *restoring) restore(ctx context.Context) (err error) {
 	return r.publish()
 }
 
-// readSums reads what the database and the keys must be.
+// readSums reads the checksums of the database and the keys.
 func (r *restoring) readSums() error {
 	path := filepath.Join(r.dir, sumsFile)
 	if sum, _, err := sumOf(path); err != nil || sum != r.manifest.Sums {
@@ -137,19 +140,19 @@ func (r *restoring) readSums() error {
 	return nil
 }
 
-// checkTarget makes sure that nothing is where something would go. resumed says that a
-// restore was cut off there.
+// checkTarget checks that nothing would be overwritten. resumed says that an interrupted
+// restore is there.
 func (r *restoring) checkTarget(ctx context.Context) (resumed bool, err error) {
 	for _, path := range []string{r.to.Database, r.to.Database + "-wal", r.to.Database + "-shm"} {
 		if there, err := exists(path); err != nil || there {
-			return false, errors.Join(err, fmt.Errorf("%s is there already: %w", path, ErrNotEmpty))
+			return false, errors.Join(err, fmt.Errorf("%s already exists: %w", path, ErrNotEmpty))
 		}
 	}
 	if r.keys != nil && r.to.KeyFile != "" {
 		text, err := os.ReadFile(r.to.KeyFile)
 		switch {
 		case err == nil && !bytes.Equal(text, r.keys):
-			return false, fmt.Errorf("%s is there already and has other keys: %w", r.to.KeyFile, ErrNotEmpty)
+			return false, fmt.Errorf("%s already exists and has other keys: %w", r.to.KeyFile, ErrNotEmpty)
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return false, err
 		}
@@ -162,14 +165,14 @@ func (r *restoring) checkTarget(ctx context.Context) (resumed bool, err error) {
 			return false, err
 		}
 		if info.Key == formsvc.MarkerKey {
-			continue // fill sees whether it is of the same data
+			continue // fill checks whether it has the same data
 		}
-		return false, fmt.Errorf("the place for files has some already, such as %s: %w", info.Key, ErrNotEmpty)
+		return false, fmt.Errorf("the blob store already has files, such as %s: %w", info.Key, ErrNotEmpty)
 	}
 	return false, nil
 }
 
-// removeTemp removes what is made of the database so far.
+// removeTemp removes the unfinished database.
 func (r *restoring) removeTemp() error {
 	var failed error
 	for _, end := range []string{"", "-wal", "-shm"} {
@@ -180,7 +183,7 @@ func (r *restoring) removeTemp() error {
 	return failed
 }
 
-// copyDatabase copies the database to where it is made ready.
+// copyDatabase copies the database to its unfinished path.
 func (r *restoring) copyDatabase() (err error) {
 	if err := r.removeTemp(); err != nil {
 		return err
@@ -196,7 +199,7 @@ func (r *restoring) copyDatabase() (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	h := sha256.New()
-	for { // by pieces, to tell how far it is
+	for { // in pieces, to report progress
 		n, err := io.CopyN(io.MultiWriter(out, h), in, 4<<20)
 		r.done += n
 		r.Progress(Progress{"database", r.done, r.manifest.Database})
@@ -214,7 +217,7 @@ func (r *restoring) copyDatabase() (err error) {
 	return out.Sync()
 }
 
-// fill makes the database ready and brings the files back that it knows.
+// fill prepares the database and restores the files that it lists.
 func (r *restoring) fill(ctx context.Context) (err error) {
 	ring := r.Keyring
 	if r.keys != nil {
@@ -226,7 +229,7 @@ func (r *restoring) fill(ctx context.Context) (err error) {
 	if err != nil {
 		return r.explain(err)
 	}
-	// Closing moves the log into the file, which then is all there is.
+	// Closing moves the log into the file, which then has everything.
 	defer func() { err = errors.Join(err, closed(rows, r.temp)) }()
 	if err := rows.CheckIntegrity(ctx); err != nil {
 		return fmt.Errorf("%s of the backup is %w: %w", databaseFile, ErrDamaged, err)
@@ -245,7 +248,7 @@ func (r *restoring) fill(ctx context.Context) (err error) {
 	for _, id := range r.manifest.Damaged {
 		known[id] = true
 	}
-	return each(ctx, rows, func(f *formsvc.File) error {
+	return each(ctx, rows, true, func(f *formsvc.File) error {
 		if known[f.ID] {
 			return nil
 		}
@@ -259,7 +262,7 @@ func (r *restoring) fill(ctx context.Context) (err error) {
 	})
 }
 
-// claim makes the place for files that of the database, before anything is put there.
+// claim makes the blob store belong to the database, before anything is stored there.
 func claim(ctx context.Context, rows *sqlite.Store, files blobstore.Store) error {
 	svc, err := formsvc.New(rows, &formsvc.Options{Blobs: files})
 	if err != nil {
@@ -268,7 +271,7 @@ func claim(ctx context.Context, rows *sqlite.Store, files blobstore.Store) error
 	return svc.Files.Claim(ctx, nil)
 }
 
-// explain adds what the caller can't see.
+// explain adds to an error what the caller can't know.
 func (r *restoring) explain(err error) error {
 	if errors.Is(err, keyring.ErrUnknownKey) && r.keys == nil {
 		return fmt.Errorf("the backup was made without its keys: %w", err)
@@ -276,7 +279,7 @@ func (r *restoring) explain(err error) error {
 	return err
 }
 
-// bringBack copies a file of the backup. It may be there from a restore that was cut off.
+// bringBack copies a file of the backup, unless an interrupted restore has done so.
 func (r *restoring) bringBack(ctx context.Context, f *formsvc.File) error {
 	in, err := os.Open(filepath.Join(r.dir, filesDir, filepath.FromSlash(formsvc.BlobKey(f.ID))))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -296,18 +299,18 @@ func (r *restoring) bringBack(ctx context.Context, f *formsvc.File) error {
 	}
 	defer func() { _ = there.Close() }()
 	if _, err := io.Copy(io.Discard, newChecked(there, f)); err != nil {
-		return fmt.Errorf("file %s, which was there already: %w", f.ID, err)
+		return fmt.Errorf("file %s, which already existed: %w", f.ID, err)
 	}
 	return nil
 }
 
-// writeKeys brings the keys back.
+// writeKeys restores the keys.
 func (r *restoring) writeKeys() error {
 	if r.keys == nil || r.to.KeyFile == "" {
 		return nil
 	}
 	if there, err := exists(r.to.KeyFile); err != nil || there {
-		return err // checkTarget knows that they are the same
+		return err // checkTarget has checked that they are the same
 	}
 	temp := r.to.KeyFile + ".restoring"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -319,15 +322,16 @@ func (r *restoring) writeKeys() error {
 	return rename(temp, r.to.KeyFile)
 }
 
-// publish gives the database its name.
+// publish renames the database to its final path.
 func (r *restoring) publish() error { return rename(r.temp, r.to.Database) }
 
-// rename gives a file a name that must be free. Unlike a rename, a link never replaces
-// what another process has made meanwhile, such as a server that was started too early.
+// rename gives a file a new name, which must be free. Unlike a rename, a link never
+// replaces a file that another process has created meanwhile, such as a server that was
+// started too early.
 func rename(from, to string) error {
 	if err := os.Link(from, to); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s was made meanwhile: %w", to, ErrNotEmpty)
+			return fmt.Errorf("%s was created meanwhile: %w", to, ErrNotEmpty)
 		}
 		return err
 	}

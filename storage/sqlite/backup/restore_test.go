@@ -18,7 +18,7 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite/backup"
 )
 
-// backedUp returns a backup of a few responses with files, and the place it is of.
+// backedUp returns a backup of a few responses with files, and the place it was made of.
 func backedUp(t testing.TB, withKeys bool) (dir string, p *place) {
 	t.Helper()
 	p = stocked(t)
@@ -40,7 +40,7 @@ func backedUp(t testing.TB, withKeys bool) (dir string, p *place) {
 	return dir, p
 }
 
-// names returns what there is below a directory, directories apart.
+// names returns the files below a directory.
 func names(t testing.TB, dir string) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -56,8 +56,8 @@ func names(t testing.TB, dir string) (list []string) {
 	return list
 }
 
-// A restore writes over nothing, and says what is in the way.
-func TestRestoreRefusesWhatIsThere(t *testing.T) {
+// Restore overwrites nothing, and its error names what is in the way.
+func TestRestoreRefusesNonEmptyTarget(t *testing.T) {
 	t.Parallel()
 	dir, p := backedUp(t, true)
 	for name, prepare := range map[string]func(dir string) error{
@@ -84,14 +84,14 @@ func TestRestoreRefusesWhatIsThere(t *testing.T) {
 			t.Errorf("beside %s: there was %v, and is %v", name, before, after)
 		}
 	}
-	// The running service itself.
+	// Restore into the running service itself.
 	if _, err := backup.Restore(t.Context(), dir, target(t, p.dir), nil); !errors.Is(err, backup.ErrNotEmpty) {
 		t.Errorf("over the service: %v", err)
 	}
 	p.sound(t)
 }
 
-// What can't be used as a backup changes nothing.
+// A restore of a damaged or foreign backup changes nothing.
 func TestRestoreRefusesBadBackups(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -135,8 +135,8 @@ func replace(path, from, to string) error {
 	return os.WriteFile(path, []byte(changed), 0o600)
 }
 
-// A backup without keys comes back only with the keys that open its secrets.
-func TestRestoreWithKeysKeptApart(t *testing.T) {
+// A backup without keys is restored only with the keys that open its secrets.
+func TestRestoreWithSeparateKeys(t *testing.T) {
 	t.Parallel()
 	ring, err := keyring.New(keyring.Generate())
 	if err != nil {
@@ -167,9 +167,9 @@ func TestRestoreWithKeysKeptApart(t *testing.T) {
 	opened(t, to).sound(t)
 }
 
-// A restore that is cut off has no database under its name, and goes on when it is
-// called again.
-func TestRestoreGoesOn(t *testing.T) {
+// An interrupted restore leaves no database under its name, and resumes when called
+// again.
+func TestRestoreResumes(t *testing.T) {
 	t.Parallel()
 	dir, _ := backedUp(t, true)
 	to := t.TempDir()
@@ -197,8 +197,8 @@ func TestRestoreGoesOn(t *testing.T) {
 	}
 }
 
-// Files that were damaged in the backup are named, and all else comes back.
-func TestRestoreOfDamagedFiles(t *testing.T) {
+// Files that are damaged in the backup are named, and everything else is restored.
+func TestRestoreNamesDamagedFiles(t *testing.T) {
 	t.Parallel()
 	dir, p := backedUp(t, true)
 	ids := p.sound(t)
@@ -223,8 +223,8 @@ func TestRestoreOfDamagedFiles(t *testing.T) {
 	}
 }
 
-// A server that is started too early and makes a database of its own keeps it.
-func TestRestoreKeepsWhatIsMadeMeanwhile(t *testing.T) {
+// A database that a server creates during the restore, started too early, is kept.
+func TestRestoreKeepsDatabaseCreatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	dir, _ := backedUp(t, true)
 	to := t.TempDir()
@@ -242,7 +242,7 @@ func TestRestoreKeepsWhatIsMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// A database that was brought back is the same data, and the place for files belongs to it.
+// A restored database has the same identity, and the blob store belongs to it.
 func TestRestoreKeepsTheIdentity(t *testing.T) {
 	t.Parallel()
 	dir, p := backedUp(t, true)
@@ -277,8 +277,8 @@ func TestRestoreKeepsTheIdentity(t *testing.T) {
 	}
 }
 
-// A place for files that belongs to another database stays as it is.
-func TestRestoreRefusesThePlaceOfAnother(t *testing.T) {
+// A blob store of another database isn't changed.
+func TestRestoreRefusesFilesOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	dir, _ := backedUp(t, true)
 	to := t.TempDir()
@@ -293,7 +293,7 @@ func TestRestoreRefusesThePlaceOfAnother(t *testing.T) {
 	}
 }
 
-// mark makes a place one that belongs to the data with that identity.
+// mark makes a blob store belong to the data with that identity.
 func mark(t testing.TB, files blobstore.Store, id formsvc.ID) {
 	t.Helper()
 	if _, err := files.Put(t.Context(), formsvc.MarkerKey, strings.NewReader(string(id))); err != nil {

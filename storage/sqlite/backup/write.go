@@ -20,16 +20,16 @@ import (
 
 // Options are the optional settings of [Write] and [Restore].
 type Options struct {
-	// KeyFile is the file with the keys of the store's secrets, which Write takes along.
-	// A file that isn't there is left out: there are no secrets yet. Defaults to taking
-	// no keys along.
+	// KeyFile is the file with the keys of the store's secrets, which Write includes. If
+	// the file doesn't exist, there are no secrets yet, and Write skips it. Defaults to
+	// leaving keys out.
 	KeyFile string
-	// Keyring has the keys of the store's secrets where they are not taken along.
-	// Defaults to none.
+	// Keyring has the keys of the store's secrets if they aren't included. Defaults to
+	// none.
 	Keyring *keyring.Keyring
-	// Release is noted by Write, for people. Defaults to nothing.
+	// Release is recorded by Write for information. Defaults to nothing.
 	Release string
-	// Progress is called often, from the goroutine of the caller. Defaults to nothing.
+	// Progress is called often, in the caller's goroutine. Defaults to nothing.
 	Progress func(Progress)
 	// Now returns the time. Defaults to [time.Now].
 	Now func() time.Time
@@ -49,19 +49,31 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// rounds is how often the database is copied because files went meanwhile.
-const rounds = 10
+// Limits on how often Write begins again: with another snapshot, since a file of the one
+// before was deleted, which costs nothing but a look at the files; or with another copy of
+// the database, since the keys of its secrets were rotated meanwhile.
+const (
+	maxSnapshots = 1000
+	maxRotations = 10
+)
 
-// batch is how many files are asked for at once.
+// errDeleted says that a file of the snapshot was deleted, and errRotated that a secret's key
+// was removed, before it was copied.
+var (
+	errDeleted = errors.New("a file was deleted meanwhile")
+	errRotated = errors.New("a key was rotated meanwhile")
+)
+
+// batch is the number of files read at once.
 const batch = 100
 
-// Write makes a backup in the directory dir, which must not exist; the one above it
-// must. files may be nil: then the backup has none, and they are kept safe elsewhere.
+// Write makes a backup in the directory dir, which must not exist; its parent must. If
+// files is nil, the backup has no files, and you have to back them up elsewhere.
 //
-// A file that is damaged or missing in files doesn't keep the rest from being safe: the
-// backup is made, Write returns its manifest and an error that is [ErrDamaged]. After any
-// other error there is no backup, and nothing is left of it unless the process ended.
-// fs.ErrExist: there is something at dir, or another Write was cut off, or is at work.
+// A file that is damaged or missing in files doesn't stop the backup: Write returns its
+// manifest and an error that is [ErrDamaged]. After any other error there is no backup,
+// and nothing is left of it unless the process ended. The error is fs.ErrExist if dir
+// exists, or if another Write was interrupted or is under way.
 func Write(ctx context.Context, dir string, rows *sqlite.Store, files blobstore.Store, opts *Options) (Manifest, error) {
 	w := &writing{
 		Options: opts.withDefaults(), rows: rows, files: files, temp: filepath.Clean(dir) + ".incomplete",
@@ -72,7 +84,7 @@ func Write(ctx context.Context, dir string, rows *sqlite.Store, files blobstore.
 		return Manifest{}, fmt.Errorf("backup: %w", err)
 	}
 	if len(m.Damaged) > 0 {
-		return m, fmt.Errorf("backup: %w: %d files are missing or not what was uploaded, and are not in the backup",
+		return m, fmt.Errorf("backup: %w: %d files are missing or damaged, and are not in the backup",
 			ErrDamaged, len(m.Damaged))
 	}
 	return m, nil
@@ -83,11 +95,11 @@ type writing struct {
 
 	rows  *sqlite.Store
 	files blobstore.Store
-	temp  string // where the backup is until it is whole
+	temp  string // path of the backup until it is complete
 	to    *fileblob.Store
 
 	damaged map[formsvc.ID]bool
-	done    int64 // bytes of files that are copied
+	done    int64 // bytes of files copied
 	all     int64
 }
 
@@ -112,9 +124,9 @@ func (w *writing) write(ctx context.Context, dir string) (m Manifest, err error)
 		if _, w.all, err = w.rows.CountFiles(ctx); err != nil {
 			return m, err
 		}
-		// Most of the work, before the database is copied: what goes meanwhile then
-		// costs nothing.
-		if _, err := w.copyFiles(ctx, w.rows); err != nil {
+		// Most of the work, before the database is copied: a file that is deleted
+		// meanwhile doesn't matter here.
+		if err := w.copyFiles(ctx, w.rows); err != nil && !errors.Is(err, errDeleted) {
 			return m, err
 		}
 	}
@@ -124,57 +136,65 @@ func (w *writing) write(ctx context.Context, dir string) (m Manifest, err error)
 	return m, w.finish(dir, &m)
 }
 
-// consistent copies the database until the backup has every file that the copy knows,
-// and the keys of its secrets.
+// consistent copies the database until the backup has every file that the copy lists, and
+// the keys of its secrets.
 func (w *writing) consistent(ctx context.Context, m *Manifest) error {
-	for n := range rounds {
-		again, err := w.round(ctx, m)
-		if err != nil || !again {
+	for snapshots, rotations := 1, 1; ; {
+		err := w.round(ctx, m)
+		switch {
+		case errors.Is(err, errDeleted) && snapshots < maxSnapshots:
+			snapshots++
+		case errors.Is(err, errRotated) && rotations < maxRotations:
+			select { // until the rotation is over
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Duration(rotations) * 100 * time.Millisecond):
+			}
+			rotations++
+		case errors.Is(err, errDeleted), errors.Is(err, errRotated):
+			return fmt.Errorf("%w, during each of %d snapshots of the database: try again later", err, snapshots+rotations-1)
+		default:
 			return err
 		}
-		select { // whoever deletes, or changes keys, may come to an end
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Duration(n) * 100 * time.Millisecond):
-		}
 	}
-	return fmt.Errorf("files were deleted, or keys exchanged, during each of %d attempts: try again later", rounds)
 }
 
-// round copies the database and what it needs. again says that something it needs went
-// meanwhile.
-func (w *writing) round(ctx context.Context, m *Manifest) (again bool, err error) {
+// round copies the files that a snapshot of the database knows, then the snapshot, and then
+// the keys. It fails with errDeleted or errRotated when it has to begin again.
+func (w *writing) round(ctx context.Context, m *Manifest) (err error) {
 	path := filepath.Join(w.temp, databaseFile)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+		return err
 	}
-	err = w.rows.Backup(ctx, path, &sqlite.BackupOptions{
-		Progress: func(done, all int64) { w.Progress(Progress{"database", done, all}) },
-	})
-	if err != nil {
-		return false, err
+	opts := sqlite.BackupOptions{Progress: func(done, all int64) { w.Progress(Progress{"database", done, all}) }}
+	if w.files != nil {
+		// The files come first, since they can go while the pages are copied.
+		opts.Snapshot = func(ctx context.Context, known formsvc.FileStore) error { return w.copyFiles(ctx, known) }
+	}
+	if err := w.rows.Backup(ctx, path, &opts); err != nil {
+		return err
 	}
 	ring, err := w.copyKeys(m)
 	if err != nil {
-		return false, err
+		return err
 	}
 	copied, err := sqlite.Open(ctx, path, &sqlite.Options{SkipMigrations: true, Keyring: ring})
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, copied.Close()) }()
 	if err := copied.CheckKeys(ctx); err != nil {
 		if w.KeyFile != "" && errors.Is(err, keyring.ErrUnknownKey) {
-			return true, nil // rotated between the two
+			return errRotated
 		}
-		return false, err
+		return err
 	}
 	if err := copied.CheckIntegrity(ctx); err != nil {
-		return false, fmt.Errorf("the database is %w: %w", ErrDamaged, err)
+		return fmt.Errorf("the database is %w: %w", ErrDamaged, err)
 	}
 	steps, err := copied.Migrations(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	m.Schema = 0
 	for _, step := range steps {
@@ -183,18 +203,15 @@ func (w *writing) round(ctx context.Context, m *Manifest) (again bool, err error
 		}
 	}
 	if w.files == nil {
-		return false, w.sum(ctx, copied, m)
-	}
-	if gone, err := w.copyFiles(ctx, copied); err != nil || gone {
-		return gone, err
+		return w.sum(ctx, copied, m)
 	}
 	if err := w.dropUnknown(ctx, copied); err != nil {
-		return false, err
+		return err
 	}
-	return false, w.sum(ctx, copied, m)
+	return w.sum(ctx, copied, m)
 }
 
-// copyKeys takes the keys along and returns those that the copy is to be tried with.
+// copyKeys copies the keys and returns those to check the copied database with.
 func (w *writing) copyKeys(m *Manifest) (*keyring.Keyring, error) {
 	if w.KeyFile == "" {
 		return w.Keyring, nil
@@ -225,7 +242,8 @@ func parseKeys(text []byte) (*keyring.Keyring, error) {
 	return keyring.New(list...)
 }
 
-// sum writes SHA256SUMS. The copy must not change anymore, so it is closed first.
+// sum writes SHA256SUMS. It closes the copied database first, so that it can't change
+// anymore.
 func (w *writing) sum(ctx context.Context, copied *sqlite.Store, m *Manifest) (err error) {
 	f, err := os.OpenFile(filepath.Join(w.temp, sumsFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -234,7 +252,7 @@ func (w *writing) sum(ctx context.Context, copied *sqlite.Store, m *Manifest) (e
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := bufio.NewWriter(f)
 	m.Files, m.FileBytes, m.Damaged = 0, 0, nil
-	err = each(ctx, copied, func(file *formsvc.File) error {
+	err = each(ctx, copied, true, func(file *formsvc.File) error {
 		if w.files == nil {
 			return nil
 		}
@@ -275,7 +293,7 @@ func (w *writing) sum(ctx context.Context, copied *sqlite.Store, m *Manifest) (e
 	return f.Sync()
 }
 
-// finish gives the backup its name.
+// finish renames the backup to its final name.
 func (w *writing) finish(dir string, m *Manifest) error {
 	if w.files != nil {
 		if err := os.Remove(filepath.Join(w.temp, filesDir, ".tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -297,7 +315,7 @@ func (w *writing) finish(dir string, m *Manifest) error {
 	if err := syncDir(w.temp); err != nil {
 		return err
 	}
-	if there, err := exists(dir); err != nil || there { // a rename would put it in place of an empty directory
+	if there, err := exists(dir); err != nil || there { // because a rename would replace an empty directory
 		return errors.Join(err, fmt.Errorf("%s: %w", dir, fs.ErrExist))
 	}
 	if err := os.Rename(w.temp, dir); err != nil {

@@ -24,7 +24,7 @@ func handle(t *testing.T, d webhook.Deduper, id string) {
 	}
 }
 
-func TestMemoryDeduperForgets(t *testing.T) {
+func TestMemoryDeduperExpiresEvents(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]*webhook.MemoryOptions{
 		"by default":       nil,
@@ -55,14 +55,14 @@ func TestMemoryDeduperForgets(t *testing.T) {
 	}
 }
 
-func TestMemoryDeduperForgetsTheOldest(t *testing.T) {
+func TestMemoryDeduperDropsTheOldest(t *testing.T) {
 	t.Parallel()
 	for limit, opts := range map[int]*webhook.MemoryOptions{3: {Max: 3}, 10_000: nil} {
 		d := webhook.NewMemoryDeduper(opts)
 		for i := range limit + 2 {
 			handle(t, d, fmt.Sprint(i))
 		}
-		// One that is fresh takes the place of the oldest: look at it last.
+		// A fresh event takes the place of the oldest one: check it last.
 		if a, b := begin(t, d, "2"), begin(t, d, "1"); a != webhook.Done || b != webhook.Fresh {
 			t.Errorf("limit %d: the oldest within is %v, the next %v, want done and fresh", limit, a, b)
 		}
@@ -101,7 +101,7 @@ type modelEvent struct {
 	until time.Time
 }
 
-// A model remembers events in the order in which they were begun or handled.
+// A model keeps events in the order in which they were begun or handled.
 type model struct {
 	limit  int
 	now    time.Time
@@ -118,7 +118,7 @@ func (m *model) drop(match func(modelEvent) bool) bool {
 
 func (m *model) lapsed(e modelEvent) bool { return !e.until.After(m.now) }
 
-// put adds an event, or fails when there is no room.
+// put adds an event, or fails if there is no room.
 func (m *model) put(id string, state webhook.State, until time.Time) bool {
 	if len(m.events) == m.limit &&
 		!m.drop(func(e modelEvent) bool { return e.state == webhook.Busy && m.lapsed(e) }) &&
@@ -154,7 +154,7 @@ func (m *model) commit(id string) bool {
 	return m.put(id, webhook.Done, m.now.Add(100))
 }
 
-func TestMemoryDeduperIsLikeItsModel(t *testing.T) {
+func TestMemoryDeduperAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{limit: rapid.IntRange(1, 4).Draw(t, "limit"), now: sentAt}

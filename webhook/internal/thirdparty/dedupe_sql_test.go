@@ -37,7 +37,7 @@ func TestNewSQLDeduperRefuses(t *testing.T) {
 	}
 }
 
-// A reserved word is a name like others, and so is one with a schema.
+// A table's name may be a reserved word, and may have a schema.
 func TestSQLDeduperTable(t *testing.T) {
 	t.Parallel()
 	check := func(db *sql.DB, opts *webhook.SQLOptions) {
@@ -79,7 +79,7 @@ func TestSQLDeduperSchemaCanBeRunAgain(t *testing.T) {
 	})
 }
 
-// reserve reserves an event in a transaction that end ends.
+// reserve reserves an event in a transaction, which end commits or rolls back.
 func reserve(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper, opts *sql.TxOptions, end func(*sql.Tx) error) (bool, error) {
 	tx, err := db.BeginTx(ctx, opts)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestReserveIsPartOfTheTransaction(t *testing.T) {
 			then  webhook.State
 		}{
 			{(*sql.Tx).Rollback, true, webhook.Fresh},
-			{(*sql.Tx).Rollback, true, webhook.Busy}, // a reservation by Begin does not count
+			{(*sql.Tx).Rollback, true, webhook.Busy}, // a reservation by Begin doesn't count
 			{(*sql.Tx).Commit, true, webhook.Done},
 			{(*sql.Tx).Commit, false, webhook.Done},
 			{(*sql.Tx).Rollback, false, webhook.Done},
@@ -128,9 +128,8 @@ func TestReserveRefusesIdentifiers(t *testing.T) {
 	})
 }
 
-// The effect and the note of it are one: many deliveries of few events, of which
-// some fail after the effect, leave one effect each. With the handler's help or
-// without makes no difference.
+// The effect and its record commit together: many deliveries of few events, some of which fail
+// after the effect, leave one effect each, with the handler's deduplication or without.
 func TestReserveMakesTheEffectHappenOnce(t *testing.T) {
 	t.Parallel()
 	for _, withHandler := range []bool{false, true} {
@@ -172,7 +171,7 @@ func TestReserveMakesTheEffectHappenOnce(t *testing.T) {
 	}
 }
 
-// apply is the effect of an event, which may fail at the last moment.
+// apply is the effect of an event, which may fail at the end.
 func apply(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper, id string, fail bool) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -192,8 +191,8 @@ func apply(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper, id string, fa
 	return tx.Commit()
 }
 
-// What the documentation says of two repetitions at the same time on Postgres.
-func TestReserveWaitsForTheOtherOnPostgres(t *testing.T) {
+// Concurrent duplicates on Postgres behave as documented.
+func TestReserveWaitsOnPostgres(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -246,7 +245,7 @@ func TestReserveWaitsForTheOtherOnPostgres(t *testing.T) {
 	}
 }
 
-// waitUntilBlocked returns when some connection waits for that of tx.
+// waitUntilBlocked waits until another connection waits for that of tx.
 func waitUntilBlocked(t *testing.T, db *sql.DB, tx *sql.Tx) {
 	t.Helper()
 	var pid int
@@ -262,7 +261,7 @@ func waitUntilBlocked(t *testing.T, db *sql.DB, tx *sql.Tx) {
 	}
 }
 
-// On SQLite the second waits for the lock; without patience it fails.
+// On SQLite the second transaction waits for the lock; without a busy timeout it fails.
 func TestReserveOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := openSQLite(t)
@@ -289,7 +288,7 @@ func TestReserveOnSQLite(t *testing.T) {
 	}
 }
 
-// reserveAtOnce reserves an event on a connection that does not wait for locks.
+// reserveAtOnce reserves an event on a connection that doesn't wait for locks.
 func reserveAtOnce(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -300,7 +299,7 @@ func reserveAtOnce(ctx context.Context, db *sql.DB, d *webhook.SQLDeduper) error
 		return err
 	}
 	_, err = d.Reserve(ctx, conn, eventID)
-	// The connection goes back to the others.
+	// The connection goes back to the pool.
 	_, reset := conn.ExecContext(ctx, "PRAGMA busy_timeout = 60000")
 	return errors.Join(err, reset)
 }

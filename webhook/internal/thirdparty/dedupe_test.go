@@ -19,7 +19,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A clock is moved by hand.
+// A clock is set by the test.
 type clock struct{ nanoseconds atomic.Int64 }
 
 func newClock() *clock {
@@ -55,7 +55,7 @@ func openPostgres(t *testing.T) *sql.DB {
 	return db
 }
 
-// newSQLDeduper returns a deduper whose table is there.
+// newSQLDeduper returns a deduper whose table exists.
 func newSQLDeduper(t *testing.T, db *sql.DB, opts *webhook.SQLOptions) *webhook.SQLDeduper {
 	t.Helper()
 	d, err := webhook.NewSQLDeduper(db, opts)
@@ -82,7 +82,7 @@ func onEachDatabase(t *testing.T, test func(*testing.T, *sql.DB, *webhook.SQLDed
 	})
 }
 
-// onEachDeduper runs test with every Deduper there is.
+// onEachDeduper runs test with every Deduper.
 func onEachDeduper(t *testing.T, test func(*testing.T, webhook.Deduper, *clock)) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
@@ -115,7 +115,7 @@ func TestDeduper(t *testing.T) {
 		{"commit without a reservation", []step{{"c 1", 0}, {"b 1", webhook.Done}}},
 		{"almost lapsed", []step{{"b 1", webhook.Fresh}, {"59.999s", 0}, {"b 1", webhook.Busy}}},
 		{"lapsed", []step{{"b 1", webhook.Fresh}, {"1m", 0}, {"b 1", webhook.Fresh}, {"b 1", webhook.Busy}}},
-		{"a lapsed reservation begins anew", []step{{"b 1", webhook.Fresh}, {"1m", 0}, {"b 1", webhook.Fresh}, {"59s", 0}, {"b 1", webhook.Busy}}},
+		{"a lapsed reservation starts over", []step{{"b 1", webhook.Fresh}, {"1m", 0}, {"b 1", webhook.Fresh}, {"59s", 0}, {"b 1", webhook.Busy}}},
 		{"commit after the lapse", []step{{"b 1", webhook.Fresh}, {"2m", 0}, {"c 1", 0}, {"b 1", webhook.Done}}},
 		{"commit beside a successor", []step{{"b 1", webhook.Fresh}, {"1m", 0}, {"b 1", webhook.Fresh}, {"c 1", 0}, {"a 1", 0}, {"b 1", webhook.Done}}},
 		{"handled events do not lapse", []step{{"b 1", webhook.Fresh}, {"c 1", 0}, {"23h", 0}, {"b 1", webhook.Done}}},
@@ -164,7 +164,7 @@ func TestDeduperRefusesAnEmptyIdentifier(t *testing.T) {
 	})
 }
 
-func TestDeduperLetsOneThrough(t *testing.T) {
+func TestDeduperReservesForOneCaller(t *testing.T) {
 	t.Parallel()
 	onEachDeduper(t, func(t *testing.T, d webhook.Deduper, now *clock) {
 		for _, round := range []string{"new", "lapsed"} {
@@ -188,8 +188,8 @@ func TestDeduperLetsOneThrough(t *testing.T) {
 	})
 }
 
-// Repetitions come at once, some handlings fail, the service repeats what was
-// not answered with 2xx: in the end each event was handled once.
+// Duplicates arrive at once, some handlers fail, and the service retries what didn't get 2xx: in
+// the end each event was handled once.
 func TestHandlerHandlesEachEventOnce(t *testing.T) {
 	t.Parallel()
 	onEachDeduper(t, func(t *testing.T, d webhook.Deduper, _ *clock) {
@@ -226,7 +226,7 @@ func TestHandlerHandlesEachEventOnce(t *testing.T) {
 	})
 }
 
-// A Begin whose caller has left reserves nothing for good.
+// A Begin whose context has ended leaves no permanent reservation.
 func TestSQLDeduperWithAnEndedContext(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, _ *sql.DB, d *webhook.SQLDeduper, _ *clock) {

@@ -1,7 +1,6 @@
-// Package thirdparty tests package webhook with what is not of the standard
-// library: databases, the library of Standard Webhooks, generated sequences of
-// calls.
+// Package thirdparty tests package webhook with dependencies outside the standard library:
+// databases, the library of Standard Webhooks, and generated sequences of calls.
 //
-// The tests are not beside package webhook, because "go mod tidy" of whoever
-// imports a package also fetches what the tests of that package need.
+// The tests aren't in package webhook, because "go mod tidy" in a module that imports it would also
+// fetch the dependencies of its tests.
 package thirdparty

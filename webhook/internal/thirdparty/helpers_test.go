@@ -20,7 +20,7 @@ const (
 // sentAt is when the requests of these tests were sent.
 var sentAt = time.Date(2026, 11, 21, 8, 30, 0, 0, time.UTC)
 
-// at returns options with which requests are checked at that time.
+// at returns options that verify requests at that time.
 func at(now time.Time) *webhook.Options {
 	return &webhook.Options{Tolerance: 5 * time.Minute, Now: func() time.Time { return now }}
 }
@@ -52,7 +52,7 @@ func begin(t *testing.T, d webhook.Deduper, id string) webhook.State {
 	return state
 }
 
-// post delivers content and returns the answer, whose body is closed.
+// post delivers content and returns the response with its body closed.
 func post(t *testing.T, url, content string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(content))

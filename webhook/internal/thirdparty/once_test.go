@@ -9,7 +9,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// An effect and the note of it are there together or not at all.
+// An effect and its record commit together or not at all.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, db *sql.DB, d *webhook.SQLDeduper, _ *clock) {

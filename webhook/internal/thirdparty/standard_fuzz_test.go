@@ -13,8 +13,8 @@ import (
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
 
-// library returns the Standard Webhooks library with the key that this package's
-// rule gives, which is stated here once more in other words.
+// library returns the Standard Webhooks library with the key by this package's rule, which is
+// implemented here independently.
 func library(t *testing.T, key string) *standardwebhooks.Webhook {
 	t.Helper()
 	wh, err := standardwebhooks.NewWebhookRaw([]byte(key))
@@ -29,8 +29,8 @@ func library(t *testing.T, key string) *standardwebhooks.Webhook {
 	return wh
 }
 
-// FuzzVerifyStandard asks that what is accepted is also accepted by the library
-// of Standard Webhooks, and that it names one identifier and one time.
+// FuzzVerifyStandard checks that the library of Standard Webhooks also accepts every accepted
+// request, and that a request has one identifier and one time.
 func FuzzVerifyStandard(f *testing.F) {
 	all, err := webhooktest.StandardVectors()
 	if err != nil {
@@ -68,8 +68,8 @@ func FuzzVerifyStandard(f *testing.F) {
 	})
 }
 
-// FuzzSignStandard asks that signatures are those of the library of Standard
-// Webhooks, and that the verifier accepts all but those it says it does not.
+// FuzzSignStandard checks that signatures equal those of the library of Standard Webhooks, and that
+// the verifier accepts all except those documented as refused.
 func FuzzSignStandard(f *testing.F) {
 	f.Add("whsec_c2VjcmV0cw==", "id", int64(1795249800), []byte("{}"))
 	f.Add("whsec_c2Vj\ncmV0", "id", int64(1795249800), []byte("{}"))

@@ -1,5 +1,5 @@
-// Package bench is what the parts of a run share: its flags, the names of systems, stores and parts, and where figures
-// and warnings go.
+// Package bench is shared by the parts of a run: it has the flags, the names of systems, stores and parts, and collects
+// figures and warnings.
 package bench
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
-// A Bench is what all parts of a run share.
+// A Bench is the state that all parts of a run share.
 type Bench struct {
 	Options
 	Self      string         // this program, which is also the server
@@ -27,13 +27,13 @@ type Bench struct {
 	Cells     result.Cells   // what was measured so far
 }
 
-// Warn notes what readers of the figures must know.
+// Warn notes a fact that readers of the figures must know.
 func (b *Bench) Warn(note string) {
 	b.Notes = append(b.Notes, note)
 	_, _ = fmt.Fprintln(b.Log, "formbench:", note)
 }
 
-// Note keeps a cell that was measured.
+// Note keeps a measured cell.
 func (b *Bench) Note(c *result.Cell) error {
 	b.Cells = append(b.Cells, *c)
 	figures := make([]string, min(len(c.Figures), 6))
@@ -47,7 +47,7 @@ func (b *Bench) Note(c *result.Cell) error {
 	return b.Out.Write(c)
 }
 
-// Profile names the file of the cell's CPU profile, if there is to be one.
+// Profile returns the file of the cell's CPU profile, or "" for none.
 func (b *Bench) Profile(c *result.Cell) string {
 	if b.Profiles == "" {
 		return ""
@@ -55,14 +55,13 @@ func (b *Bench) Profile(c *result.Cell) string {
 	return filepath.Join(b.Profiles, c.File(".pprof"))
 }
 
-// Rotated returns the list with another beginning in each round, so that no
-// system always comes after the same one.
+// Rotated returns the list with another beginning in each round, so that no system always follows the same one.
 func Rotated[T any](list []T, round int) []T {
 	at := round % max(len(list), 1)
 	return slices.Concat(list[at:], list[:at])
 }
 
-// The systems that are compared. Others are known to one part only.
+// The compared systems. Only one part knows further systems.
 const (
 	CeilingSystem = "ceiling" // decodes and encodes, stores nothing
 	APISystem     = "formsvc" // the API, concurrent writes share commits
@@ -71,10 +70,10 @@ const (
 	QuotaSystem = "quota"      // the API with a quota
 	KeyedSystem = "quota, key" // … and an Idempotency-Key with each request
 
-	UnboundedSystem = "unbounded" // the API with no bound on the requests that are worked on
+	UnboundedSystem = "unbounded" // the API without a limit on concurrent requests
 
 	CopySystem    = "copy"             // io.Copy between the request and a file
-	CarefulSystem = "copy, hash, sync" // the same with a hash, durable when it answers
+	CarefulSystem = "copy, hash, sync" // the same with a hash, durable when it responds
 
 	SingleSystem = "single" // a handler with one statement per request
 
@@ -83,18 +82,18 @@ const (
 	RiverSystem = "River" // a job queue, with a worker that signs and posts
 )
 
-// PocketBase, which is as it comes where nothing else is said: synchronous NORMAL, and anyone may use its collections.
+// PocketBase with its defaults unless the name says otherwise: synchronous NORMAL, and anyone may use its collections.
 const (
 	PocketSystem  = "PocketBase"
 	TokenSystem   = "PocketBase, token"               //nolint:gosec // a name: only a superuser may
-	FullSystem    = "PocketBase FULL"                 // what is answered is on the disk
+	FullSystem    = "PocketBase FULL"                 // acknowledged writes are on the disk
 	BatchSystem   = "PocketBase FULL, batch of three" // response, event and delivery in one transaction
 	CreatedSystem = "PocketBase, by created"          // sorted by a field instead of @rowid, which has an index
 
 	OffsetSystem = "formsvc, offset" // pages by number instead of by cursor
 )
 
-// What the cells of several parts do.
+// The operations in the cells of several parts.
 const (
 	CreateWhat = "create"
 	GetWhat    = "get one"
@@ -105,16 +104,16 @@ const (
 	UploadWhat   = "upload"
 	FormWhat     = "upload as a form" // multipart/form-data
 	DownloadWhat = "download"
-	LargeWhat    = "large file" // up and down again
+	LargeWhat    = "large file" // uploaded and downloaded
 	BurstWhat    = "burst"      // uploads at once
 
-	PeakWhat   = "peak"   // as many as are served best
-	EagerWhat  = "eager"  // who is refused asks again at once
-	PoliteWhat = "polite" // who is refused waits for Retry-After
-	OpenWhat   = "open"   // requests come at ten times the peak rate, whatever the answers
+	PeakWhat   = "peak"   // as many connections as give the best rate
+	EagerWhat  = "eager"  // a refused client retries at once
+	PoliteWhat = "polite" // a refused client waits for Retry-After
+	OpenWhat   = "open"   // requests come at ten times the peak rate, in an open loop
 )
 
-// Where deliveries are measured.
+// The settings in which deliveries are measured.
 const (
 	WithinWhat = "engine in the same process"
 	AcrossWhat = "engine in another process"
@@ -138,7 +137,7 @@ const (
 	DiskPlace = "disk" // of files
 	S3Place   = "S3"
 
-	ProcessorPlace = "one processor" // bounds the capacity of the server
+	ProcessorPlace = "one processor" // limits the capacity of the server
 	DatabasePlace  = "slow database"
 )
 
@@ -155,7 +154,7 @@ const (
 	BacklogPart   = "backlog"
 	IdlePart      = "idle"
 
-	DeliverPart = "deliver" // stands for all that deliver
+	DeliverPart = "deliver" // stands for all parts that deliver
 
 	FilesPart    = "files"
 	OverloadPart = "overload"
@@ -167,20 +166,20 @@ const (
 	PeerStartPart    = "peers-start"
 	PeerPostgresPart = "peers-postgres"
 
-	ScalePart = "scale" // takes long and is measured only when it is named
-	SizesPart = "sizes" // what scale stores
+	ScalePart = "scale" // takes long and is measured only when named
+	SizesPart = "sizes" // the sizes of the installations of scale
 )
 
-// The environment variables that name what else is needed.
+// The environment variables that name a server or program which some parts need.
 const (
 	PostgresEnv = "FORMSVC_TEST_POSTGRES"  // the URL of a Postgres server
 	S3Env       = "FORMSVC_TEST_VERSITYGW" // the path of the program versitygw, an S3 server that keeps every object as a plain file
 )
 
-// The sizes of what is read.
+// The sizes of the data that are read.
 const (
 	PageSize = 20
-	MinFill  = 2 * PageSize // is enough for the pages that are read
+	MinFill  = 2 * PageSize // enough for the pages that are read
 )
 
 // Options are the flags.
@@ -219,8 +218,8 @@ type Options struct {
 	Profiles      string
 }
 
-// ParseOptions reads the flags, of which it writes a usage text when they are not
-// understood. The error is [flag.ErrHelp] when that is what was asked for.
+// ParseOptions parses the flags, and writes a usage text if they are invalid. The error is [flag.ErrHelp] if the flags
+// ask for help.
 func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	var o Options
 	fs := flag.NewFlagSet("formbench", flag.ContinueOnError)
@@ -281,23 +280,23 @@ func ParseOptions(args []string, usage io.Writer) (Options, error) {
 	return o, o.check()
 }
 
-// AllSystems are those that -systems chooses from.
+// AllSystems are the systems that -systems chooses from.
 func AllSystems() []string { return []string{CeilingSystem, APISystem, EachSystem} }
 
-// AllParts are those of a run that names none, in the order of the report.
+// AllParts are the parts of a run that names none, in the order of the report.
 func AllParts() []string {
 	return slices.Concat(RequestParts(), DeliverParts(), []string{FilesPart, OverloadPart}, PeerParts())
 }
 
-// RequestParts are those that send requests to the API.
+// RequestParts are the parts that send requests to the API.
 func RequestParts() []string { return []string{CreatePart, ReadPart, ChecksPart} }
 
-// DeliverParts are those that deliver.
+// DeliverParts are the parts that deliver.
 func DeliverParts() []string {
 	return []string{SteadyPart, DrainPart, LatencyPart, IsolationPart, BacklogPart, IdlePart}
 }
 
-// Asks reports whether any of these parts is to be measured.
+// Asks reports whether any of these parts should be measured.
 func (o *Options) Asks(parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(o.Only, part) })
 }
@@ -305,10 +304,10 @@ func (o *Options) Asks(parts ...string) bool {
 // minEvents is enough for every endpoint of a scene.
 const minEvents = 200
 
-// maxFileSize is what is held in memory to be sent.
+// maxFileSize is the maximum size of a file that is sent, because it is held in memory.
 const maxFileSize = 1 << 30
 
-// LeastScale is enough for the deliveries that are claimed in a round.
+// LeastScale is enough for the deliveries that a round claims.
 const LeastScale = 5_000
 
 func (o *Options) check() error {
@@ -332,7 +331,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// numbers reads positive numbers separated by commas.
+// numbers parses positive numbers separated by commas.
 func numbers(list string) (out []int, err error) {
 	for s := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
@@ -344,7 +343,7 @@ func numbers(list string) (out []int, err error) {
 	return out, nil
 }
 
-// choice reads words separated by commas, of which some stand for several; their order becomes that of known.
+// choice parses words separated by commas, some of which stand for several. It returns them in the order of known.
 func choice(list string, known []string) ([]string, error) {
 	list = strings.NewReplacer(" ", "", DeliverPart, strings.Join(DeliverParts(), ","), peersPart+"-", peersPart+"-",
 		peersPart, strings.Join(PeerParts(), ",")).Replace(list)
@@ -357,7 +356,7 @@ func choice(list string, known []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(known), func(s string) bool { return !slices.Contains(chosen, s) }), nil
 }
 
-// PeerParts are those that compare with PocketBase, and with Postgres used plainly.
+// PeerParts are the parts that compare with PocketBase, and with a plain handler on Postgres.
 func PeerParts() []string {
 	return []string{PeerCreatePart, PeerReadPart, PeerFilesPart, PeerStartPart, PeerPostgresPart}
 }

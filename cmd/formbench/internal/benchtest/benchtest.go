@@ -1,6 +1,5 @@
-// Package benchtest is what the tests of formbench's packages share: programs that
-// they need, and a test binary that can be the server and the workers that a
-// measurement starts.
+// Package benchtest is shared by the tests of formbench's packages. It finds the programs that they need, and lets a
+// test binary be the server and the workers that a measurement starts.
 package benchtest
 
 import (
@@ -16,8 +15,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
 )
 
-// Main is for TestMain: it lets the test binary be the processes that a measurement
-// starts. It doesn't return.
+// Main is for TestMain: it lets the test binary be the processes that a measurement starts. It doesn't return.
 func Main(m *testing.M) {
 	command := Command()
 	if command == "" {
@@ -25,7 +23,7 @@ func Main(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	known, err := process.Main(context.Background(), command, os.Stdin, os.Stdout, os.Stderr)
-	if !known { // a process that ran the tests would start more of its kind without end
+	if !known { // otherwise the process would run the tests and start processes without end
 		err = errors.New("there is no command " + command)
 	}
 	if err != nil {
@@ -35,8 +33,7 @@ func Main(m *testing.M) {
 	os.Exit(0)
 }
 
-// Command returns what a measurement has started the test binary as, or "" when the
-// tests are to run.
+// Command returns the command with which a measurement has started the test binary, or "" to run the tests.
 func Command() string {
 	if len(os.Args) == 2 && !strings.HasPrefix(os.Args[1], "-") {
 		return os.Args[1]
@@ -44,8 +41,8 @@ func Command() string {
 	return ""
 }
 
-// QuickExit keeps programs that are started from now on from waiting for a second
-// before they end, as they do with the race detector.
+// QuickExit keeps programs that are started later from waiting for a second before they end, as the race detector makes
+// them.
 func QuickExit() {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		panic(err)
@@ -56,8 +53,7 @@ func QuickExit() {
 // which "make test" builds.
 const peersEnv = "FORMSVC_TEST_PEERS"
 
-// Peers returns the program of the module peers. It skips the test where there is
-// none, and fails it in CI.
+// Peers returns the program of the module peers. Without it, it skips the test, or fails it in CI.
 func Peers(t testing.TB) string {
 	t.Helper()
 	program := os.Getenv(peersEnv)
@@ -73,7 +69,7 @@ func Peers(t testing.TB) string {
 	return program
 }
 
-// NeedS3 skips the test where there is no S3 server, and fails it in CI.
+// NeedS3 skips the test without an S3 server, or fails it in CI.
 func NeedS3(t testing.TB) {
 	t.Helper()
 	if os.Getenv(bench.S3Env) != "" {

@@ -1,5 +1,5 @@
-// Package child starts processes that read a configuration as JSON from their standard input, say on their standard output
-// when they are ready, and end when their input does, so that they never outlive who started them.
+// Package child starts processes that read a configuration as JSON from their standard input, and report on their
+// standard output that they are ready. They end when their input does, so that they never outlive their parent.
 package child
 
 import (
@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// ShutdownTimeout is how long a process may take to end.
+// ShutdownTimeout is the time in which a process must end.
 const ShutdownTimeout = 20 * time.Second
 
-// A Process was started.
+// A Process is a started process.
 type Process struct {
-	Begin  time.Time // when it was
+	Begin  time.Time // when it was started
 	PID    int
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -28,7 +28,7 @@ type Process struct {
 	ended  bool
 }
 
-// Start returns when the process is ready, which it says in its first answer.
+// Start returns when the process reports with its first reply that it is ready.
 func Start(ctx context.Context, log io.Writer, cfg, ready any, program string, args ...string) (*Process, error) {
 	p := &Process{cmd: exec.CommandContext(ctx, program, args...), log: log, Begin: time.Now()} //nolint:gosec // the user names the program
 	p.cmd.Stderr = &p.stderr
@@ -53,7 +53,7 @@ func Start(ctx context.Context, log io.Writer, cfg, ready any, program string, a
 	return p, nil
 }
 
-// Ask sends a line and reads the answer.
+// Ask sends a line and reads the reply.
 func (p *Process) Ask(line, answer any) error {
 	if err := json.NewEncoder(p.stdin).Encode(line); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (p *Process) Ask(line, answer any) error {
 	return p.stdout.Decode(answer)
 }
 
-// Stop ends the process and fails when it failed. It may be called again.
+// Stop ends the process and returns its error. It may be called again.
 func (p *Process) Stop() error {
 	if p == nil || p.ended {
 		return nil

@@ -1,5 +1,5 @@
-// Package database makes the databases that are measured and thrown away, on SQLite and
-// on Postgres, fills them, and makes the requests that read them and add to them.
+// Package database creates the databases that are measured and dropped, on SQLite and on Postgres. It fills them, and
+// builds the requests that read them and add to them.
 package database
 
 import (
@@ -30,15 +30,15 @@ import (
 
 // registers the driver "pgx" with database/sql
 
-// A Database is one of ours: a file or a schema, made for a cell or a part of
-// the run and dropped afterwards.
+// A Database is a temporary database of the service: an SQLite file or a Postgres database, created for a cell or a
+// part of the run and dropped afterwards.
 type Database struct {
 	DSN  string
 	Drop func() error
 }
 
-// New makes an empty database: one of its own on the server that [bench.PostgresEnv]
-// names, so that what the server counts is of one cell, or an SQLite file in a new directory below dir.
+// New creates an empty database: one of its own on the server that [bench.PostgresEnv] names, so that the server's counters
+// belong to one cell, or an SQLite file in a new directory below dir.
 func New(ctx context.Context, store, dir string) (*Database, error) {
 	if store == bench.PostgresStore {
 		return newPostgres(ctx, os.Getenv(bench.PostgresEnv))
@@ -56,7 +56,7 @@ func New(ctx context.Context, store, dir string) (*Database, error) {
 func newPostgres(ctx context.Context, server string) (*Database, error) {
 	dsn, err := url.Parse(server)
 	if err != nil {
-		return nil, errors.New(bench.PostgresEnv + " is not a URL") // it may have a password
+		return nil, errors.New(bench.PostgresEnv + " is not a URL") // the error may contain a password
 	}
 	name := "formbench_" + strings.ToLower(rand.Text())
 	if err := OnServer(ctx, server, "CREATE DATABASE "+name); err != nil {
@@ -71,7 +71,7 @@ func newPostgres(ctx context.Context, server string) (*Database, error) {
 	}, nil
 }
 
-// Use opens the database for as long as do runs, without a store.
+// Use opens the database while do runs, without a store.
 func (d *Database) Use(do func(*sql.DB) error) (err error) {
 	driver, dsn := "pgx", d.DSN
 	if path, ok := strings.CutPrefix(d.DSN, "sqlite:"); ok {
@@ -101,7 +101,7 @@ func ServerCount(ctx context.Context, dsn, query string, args ...any) (n int64, 
 	return n, err
 }
 
-// Store is what a server and this program need of either store.
+// Store is the interface that a server and this program need of both stores.
 type Store interface {
 	formsvc.Store
 	delivery.Queue
@@ -109,8 +109,7 @@ type Store interface {
 	Close() error
 }
 
-// OpenStore opens the store of a database. At most groupLimit writes share a commit; 0 is
-// the default of the store.
+// OpenStore opens the store of a database. At most groupLimit writes share a commit; 0 is the store's default.
 func OpenStore(ctx context.Context, dsn string, groupLimit int) (Store, error) {
 	if path, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		return sqlite.Open(ctx, path, &sqlite.Options{GroupLimit: groupLimit})
@@ -118,7 +117,7 @@ func OpenStore(ctx context.Context, dsn string, groupLimit int) (Store, error) {
 	return postgres.Open(ctx, dsn, &postgres.Options{GroupLimit: groupLimit})
 }
 
-// With opens the database for as long as do runs.
+// With opens the database while do runs.
 func (d *Database) With(ctx context.Context, do func(Store, *formsvc.Service) error) (err error) {
 	s, err := OpenStore(ctx, d.DSN, writers)
 	if err != nil {
@@ -132,7 +131,7 @@ func (d *Database) With(ctx context.Context, do func(Store, *formsvc.Service) er
 	return do(s, svc)
 }
 
-// NewAccount makes the schema and an account with a key.
+// NewAccount creates the schema and an account with a key.
 func (d *Database) NewAccount(ctx context.Context) (w World, err error) {
 	err = d.With(ctx, func(_ Store, svc *formsvc.Service) error {
 		account, value, err := svc.Accounts.CreateWithKey(ctx, "bench", formsvc.KeyInput{
@@ -159,15 +158,16 @@ func (d *Database) WithWebhook(ctx context.Context, w World) (World, error) {
 	return w, err
 }
 
-// CampaignInput is what every campaign is made of.
+// CampaignInput is the input of every campaign.
 func CampaignInput() formsvc.CampaignInput {
 	return formsvc.CampaignInput{Title: "Registration for the autumn meeting", Modules: fixture.Modules()}
 }
 
-// writers is how many responses are stored at once when a campaign is filled.
+// writers is the number of goroutines that fill a campaign.
 const writers = 512
 
-// WithResponses returns the account with a campaign that has n responses. They go straight to the store, without events.
+// WithResponses returns the account with a campaign that has n responses. They are written to the store directly,
+// without events.
 func (d *Database) WithResponses(ctx context.Context, w World, n int) (World, error) {
 	err := d.With(ctx, func(s Store, svc *formsvc.Service) (err error) {
 		if w.Campaign, err = svc.Campaigns.Create(ctx, w.Campaign.AccountID, CampaignInput()); err != nil {
@@ -199,8 +199,7 @@ func storeResponses(ctx context.Context, s Store, campaign *formsvc.Campaign, n 
 	return group.Wait()
 }
 
-// Settle does now what the database would do by itself soon, in the middle of a
-// measurement.
+// Settle runs now the maintenance that the database would soon do by itself, in the middle of a measurement.
 func (d *Database) Settle(ctx context.Context) error {
 	if strings.HasPrefix(d.DSN, "sqlite:") {
 		return nil // closing it has moved the log into the file
@@ -208,8 +207,8 @@ func (d *Database) Settle(ctx context.Context) error {
 	return OnServer(ctx, d.DSN, "VACUUM (ANALYZE) formsvc_responses")
 }
 
-// Holds fails unless the database has as many responses as were acknowledged,
-// and a delivery of each. Of those that are unsure it may have any.
+// Holds fails unless the database has exactly the acknowledged responses, each with a delivery. Of unsure responses it
+// may have any number.
 func (d *Database) Holds(ctx context.Context, w World, sure, unsure int) error {
 	return d.With(ctx, func(_ Store, svc *formsvc.Service) error {
 		account := w.Campaign.AccountID
@@ -229,10 +228,10 @@ func (d *Database) Holds(ctx context.Context, w World, sure, unsure int) error {
 	})
 }
 
-// Claimed is how many deliveries a measured claim takes.
+// Claimed is the number of deliveries in a measured claim.
 const Claimed = 64
 
-// Claim finds what is due and claims deliveries of endpoints, in equal shares.
+// Claim finds due deliveries and claims those of the endpoints, in equal shares.
 func Claim(ctx context.Context, q delivery.Queue, endpoints []string) ([]delivery.Claim, time.Duration, error) {
 	now := time.Now()
 	req := delivery.ClaimRequest{Now: now, Lease: time.Minute}
@@ -252,7 +251,7 @@ func Claim(ctx context.Context, q delivery.Queue, endpoints []string) ([]deliver
 	return claims, took, err
 }
 
-// SamplePayload returns what the service sends for a response.
+// SamplePayload returns the payload that the service sends for a response.
 func SamplePayload(ctx context.Context) ([]byte, error) {
 	svc, err := formsvc.New(memory.New(), nil)
 	if err != nil {

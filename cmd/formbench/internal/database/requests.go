@@ -16,14 +16,14 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A World is what requests need to know about a database.
+// A World has the identifiers that requests need.
 type World struct {
 	Key      string
 	Campaign formsvc.Campaign
 	webhook  formsvc.Webhook
 }
 
-// InventedWorld is for the ceiling, which takes any key and campaign.
+// InventedWorld is for the ceiling, which accepts any key and campaign.
 func InventedWorld() World {
 	return World{
 		Key:      "formsvc_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm",
@@ -44,7 +44,7 @@ func (w *World) Request(method, path string, body []byte) []byte {
 	return append(append(b, "\r\n"...), body...)
 }
 
-// Creates makes responses.
+// Creates create responses.
 func (w *World) Creates() (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: 201}
 	for i := range fixture.Bodies {
@@ -70,7 +70,7 @@ func (w *World) KeyedCreates() (loadgen.Workload, error) {
 	return load, err
 }
 
-// Gets reads single responses of a campaign of n.
+// Gets read single responses of a campaign of n.
 func (w *World) Gets(n int) loadgen.Workload {
 	load := loadgen.Workload{Status: 200}
 	for _, i := range fixture.ReadNumbers(n) {
@@ -93,11 +93,10 @@ func (w *World) Page(cursor string) []byte {
 	return w.Request("GET", path, nil)
 }
 
-// deepPages is how many places far behind are read in turn.
+// deepPages is the number of distant pages that are read in turn.
 const deepPages = 16
 
-// Deep reads pages in the second half of a campaign of n, by cursors it gets
-// from the server.
+// Deep reads pages in the second half of a campaign of n, by cursors from the server.
 func (w *World) Deep(ctx context.Context, addr string, n int) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: 200}
 	for i := range deepPages {
@@ -110,8 +109,7 @@ func (w *World) Deep(ctx context.Context, addr string, n int) (loadgen.Workload,
 	return load, nil
 }
 
-// CursorAfter returns the cursor of the page after response number offset of the
-// list.
+// CursorAfter returns the cursor of the page that follows response number offset of the list.
 func (w *World) CursorAfter(ctx context.Context, addr string, offset int) (string, error) {
 	find := w.Request("GET", fmt.Sprintf("%s?limit=1&offset=%d", w.ListPath(), offset), nil)
 	body, err := loadgen.Ask(ctx, addr, find, http.StatusOK)

@@ -10,9 +10,9 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
-// TestFreshKeys makes sure that no two requests have the same idempotency key: a
-// replay costs less than what is to be measured.
-func TestFreshKeys(t *testing.T) {
+// TestKeyedCreatesHaveUniqueKeys checks that no two requests have the same idempotency key: a replay costs less than
+// the measured create.
+func TestKeyedCreatesHaveUniqueKeys(t *testing.T) {
 	t.Parallel()
 	w := InventedWorld()
 	load, err := w.KeyedCreates()
@@ -37,8 +37,8 @@ func TestFreshKeys(t *testing.T) {
 	}
 }
 
-// TestHolds makes sure that a response that was acknowledged and is not there is noticed.
-func TestHolds(t *testing.T) {
+// TestHoldsReportsLostResponse checks that a missing acknowledged response is noticed.
+func TestHoldsReportsLostResponse(t *testing.T) {
 	t.Parallel()
 	db, err := New(t.Context(), bench.SQLiteStore, t.TempDir())
 	if err != nil {

@@ -28,8 +28,7 @@ type target struct {
 	hooks   []formsvc.ID // in the order of the URLs; none for peers
 }
 
-// newTarget makes one that delivers to these URLs, responses of one campaign to
-// each.
+// newTarget creates a target that delivers to these URLs, with one campaign for each.
 func (d *runner) newTarget(ctx context.Context, c *result.Cell, urls ...string) (*target, error) {
 	t := &target{program: []string{d.Self, process.Command}}
 	var err error
@@ -47,10 +46,10 @@ func (d *runner) newTarget(ctx context.Context, c *result.Cell, urls ...string) 
 	return t, nil
 }
 
-// riverWorkers is what suits the peer best here, on either store.
+// riverWorkers is the number of workers that suits River best here, on both stores.
 const riverWorkers = 256
 
-// subscribe makes an account with a campaign and a webhook for each URL.
+// subscribe creates an account with a campaign and a webhook for each URL.
 func (t *target) subscribe(ctx context.Context, urls []string) error {
 	w, err := t.NewAccount(ctx)
 	if err != nil {
@@ -81,12 +80,12 @@ func (t *target) start(ctx context.Context, d *runner) (*process.Process, error)
 	return process.Start(ctx, t.cfg, d.Log, t.program[0], t.program[1:]...)
 }
 
-// steady measures accepting one by one while the same process delivers.
+// steady measures accepting events one by one while the same process delivers.
 func (d *runner) steady(ctx context.Context, c *result.Cell) error {
 	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers, Stamps: true}, false)
 }
 
-// drain measures delivering what is queued when the process starts.
+// drain measures delivering a backlog that is queued when the process starts.
 func (d *runner) drain(ctx context.Context, c *result.Cell) error {
 	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: d.Events, Callers: d.Callers}, true)
 }
@@ -100,7 +99,7 @@ func (d *runner) latency(ctx context.Context, c *result.Cell) error {
 	return d.deliver(ctx, c, worker.Command{Do: worker.Accept, N: n, Every: latencyEvery, Stamps: true}, false)
 }
 
-// deliver has events accepted and delivered: by one process, or accepted by another one, before or meanwhile.
+// deliver has events accepted and delivered: by one process, or accepted by another process before or meanwhile.
 func (d *runner) deliver(ctx context.Context, c *result.Cell, accept worker.Command, before bool) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
@@ -166,8 +165,8 @@ func (d *runner) deliver(ctx context.Context, c *result.Cell, accept worker.Comm
 	return d.conclude(ctx, c, t, deliverer, accept.N, accepted.Stamps)
 }
 
-// conclude takes the figures from what arrived, ends the process and checks what
-// the system says of it: it must have made as many deliveries as there are events.
+// conclude adds the figures of the arrivals, ends the process and checks its records: they must have one delivery for
+// each event.
 func (d *runner) conclude(ctx context.Context, c *result.Cell, t *target, s *process.Process, events int, stamps []worker.Stamp) error {
 	r, err := d.receiver.Do(worker.Command{Do: worker.Arrivals})
 	if err != nil {
@@ -203,14 +202,14 @@ func (d *runner) conclude(ctx context.Context, c *result.Cell, t *target, s *pro
 	return nil
 }
 
-// A passing is the way of some deliveries from the service to the receiver.
+// A passing has the times that some deliveries took from the service to the receiver.
 type passing struct {
 	seconds float64         // from the first arrival to the last
-	commits []time.Duration // from commit to arrival, when both are known
-	calls   []time.Duration // the same from just before the call
+	commits []time.Duration // from commit to arrival, if both are known
+	calls   []time.Duration // the same from before the call
 }
 
-// passage follows what arrived at the first endpoints, or at all when that is 0.
+// passage follows the deliveries that arrived at the first endpoints, or at all for 0.
 func passage(r *worker.Reply, endpoints int, stamps []worker.Stamp) (p passing, err error) {
 	if r.Bad > 0 {
 		return p, fmt.Errorf("%d of %d requests were wrong: not signed, or not what was accepted", r.Bad, r.Requests)
@@ -253,8 +252,7 @@ func (p *passing) figures(c *result.Cell, n int) {
 	}
 }
 
-// watched forgets what arrived before, and measures the CPU time that n
-// deliveries take.
+// watched discards earlier arrivals and measures the CPU time of n deliveries.
 func (d *runner) watched(c *result.Cell, n int, senders []*process.Process, run func() error) error {
 	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
 		return err
@@ -275,8 +273,8 @@ func (d *runner) watched(c *result.Cell, n int, senders []*process.Process, run 
 	return err
 }
 
-// charge divides the CPU time of the receiver and of senders by deliveries. CPU is all of the system: everything else on
-// the machine counts on Postgres only.
+// charge divides the CPU time of the receiver and of senders by deliveries. CPU is the time of the whole system:
+// everything else on the machine counts on Postgres only.
 func charge(c *result.Cell, before, after *proc.Times, n int) {
 	seconds, each, _, other := after.Since(before)
 	per10k := seconds * 1e4 / float64(n)
@@ -297,8 +295,7 @@ func charge(c *result.Cell, before, after *proc.Times, n int) {
 	}...)
 }
 
-// countDelivered returns how many deliveries to the webhooks are delivered and have
-// an attempt that says so.
+// countDelivered returns the number of deliveries to the webhooks that are delivered and have an attempt that says so.
 func countDelivered(ctx context.Context, d *database.Database, hooks []formsvc.ID) (n int, err error) {
 	list := make([]string, len(hooks))
 	for i, id := range hooks {
@@ -315,7 +312,7 @@ func countDelivered(ctx context.Context, d *database.Database, hooks []formsvc.I
 	return n, nil
 }
 
-// countWaiting returns how many deliveries to a webhook wait.
+// countWaiting returns the number of pending deliveries to a webhook.
 func countWaiting(ctx context.Context, d *database.Database, hook formsvc.ID) (n int, err error) {
 	err = d.Use(func(db *sql.DB) error {
 		return db.QueryRowContext(ctx, "SELECT count(*) FROM formsvc_deliveries WHERE state = 0 AND webhook_id = '"+
@@ -324,8 +321,7 @@ func countWaiting(ctx context.Context, d *database.Database, hook formsvc.ID) (n
 	return n, err
 }
 
-// fillStatement stores deliveries: webhook, number of the first, how many, due
-// time of the first.
+// fillStatement stores deliveries: webhook, number of the first, count, due time of the first.
 func fillStatement(d *database.Database) string {
 	const columns = `INSERT INTO formsvc_deliveries
 		(webhook_id, id, event_id, event_type, due_at, lease, created_at, updated_at, size, kind, state, attempts) `
@@ -339,7 +335,7 @@ func fillStatement(d *database.Database) string {
 		1, $4::bigint + i, 0, $4::bigint, 0, 800, 0, 0, 0 FROM generate_series($2::bigint, $2::bigint + $3::bigint - 1) i`
 }
 
-// fillDeliveries stores n deliveries of a webhook that are due since a while.
+// fillDeliveries stores n overdue deliveries of a webhook.
 func fillDeliveries(ctx context.Context, d *database.Database, db *sql.DB, hook formsvc.ID, first, n int, due time.Time) error {
 	_, err := db.ExecContext(ctx, fillStatement(d), string(hook), first, n, due.UnixMicro())
 	if err != nil {

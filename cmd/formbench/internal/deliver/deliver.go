@@ -1,6 +1,6 @@
-// Package deliver measures what delivering webhooks costs: accepting and delivering at
-// once, a backlog, latency, endpoints that hang or do harm, claims beside a backlog, and
-// a process at rest. Next to it are a loop that signs and posts from memory, and River.
+// Package deliver measures the cost of delivering webhooks: accepting and delivering at once, a backlog, latency,
+// endpoints that hang or do harm, claims beside a backlog, and an idle process. It compares with a loop that signs and
+// posts from memory, and with River.
 package deliver
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
-// A runner is the parts of a run that deliver.
+// A runner measures the parts of a run that deliver.
 type runner struct {
 	*bench.Bench
 	body      []byte // a payload of the service
 	receiver  *process.Process
 	reference *process.Process
 	hostile   *process.Process // nil until it is needed
-	last      float64          // what the reference did the last time
-	beside    *result.Cell     // measured together with the current one
+	last      float64          // the last rate of the reference
+	beside    *result.Cell     // measured together with the current cell
 }
 
 // Run measures the parts that deliver.
@@ -64,10 +64,10 @@ func (d *runner) startWorker(ctx context.Context, cfg worker.Config) (*process.P
 	return process.Start(ctx, cfg, d.Log, d.Self, process.Command)
 }
 
-// plan returns the cells in the order they are measured in: what is
-// compared is measured one after the other, beginning elsewhere in each round.
+// plan returns the cells in the order of their measurement: compared cells follow each other, beginning with another
+// one in each round.
 func plan(b *bench.Bench) (list []result.Cell) {
-	most := map[string]int{bench.LatencyPart: 2, bench.BacklogPart: 1, bench.IdlePart: 1} // rounds, where they take long or hardly vary
+	most := map[string]int{bench.LatencyPart: 2, bench.BacklogPart: 1, bench.IdlePart: 1} // rounds, if they take long or hardly vary
 	for round := range b.Rounds {
 		for _, part := range bench.DeliverParts() {
 			if !slices.Contains(b.Only, part) || (most[part] > 0 && round >= most[part]) {
@@ -89,10 +89,10 @@ func plan(b *bench.Bench) (list []result.Cell) {
 	return list
 }
 
-// BesideRiver reports whether the peer is measured too.
+// BesideRiver reports whether River is measured too.
 func BesideRiver(what string) bool { return what == bench.SteadyPart || what == bench.DrainPart }
 
-// whats are what a part measures on a store.
+// whats are the measurements of a part on a store.
 func whats(part, store string) []string {
 	switch part {
 	case bench.LatencyPart:
@@ -142,7 +142,7 @@ func (d *runner) cell(ctx context.Context, c result.Cell) error {
 	return nil
 }
 
-// referenceConns is how many connections the reference posts over.
+// referenceConns is the number of connections over which the reference posts.
 const referenceConns = 64
 
 // readReference measures the reference.
@@ -163,11 +163,10 @@ func (d *runner) readReference() error {
 	return err
 }
 
-// patience is how long to wait for n deliveries.
+// patience is the timeout for n deliveries.
 func patience(n int) time.Duration { return time.Minute + time.Duration(n)*10*time.Millisecond }
 
-// A scene is some endpoints, of which the first ones are healthy, and the first
-// of these watched.
+// A scene is a set of endpoints. The first ones are healthy, and the first of these are watched.
 type scene struct {
 	name    string
 	healthy int
@@ -180,7 +179,7 @@ const (
 	hostileOthers = 10
 )
 
-// scenePairs are a scene with nobody hostile and what is compared with it.
+// scenePairs are pairs of a scene without hostile endpoints and the scene that is compared with it.
 func scenePairs() [][2]scene {
 	var others []string
 	for i := range hostileOthers {
@@ -192,7 +191,7 @@ func scenePairs() [][2]scene {
 	}
 }
 
-// A stage is a scene that is being measured.
+// A stage is a scene during its measurement.
 type stage struct {
 	*target
 	scene
@@ -200,7 +199,7 @@ type stage struct {
 	cell     *result.Cell
 	accept   worker.Command
 	events   int
-	seconds  float64 // of deliveries to the watched ones
+	seconds  float64 // of deliveries to the watched endpoints
 	accepted float64 // seconds of accepting
 	commits  []time.Duration
 }
@@ -208,9 +207,8 @@ type stage struct {
 // turns is the order in which the two scenes of a pair are loaded.
 func turns() []int { return []int{0, 1, 1, 0, 0, 1, 1, 0} }
 
-// isolation measures what the watched endpoints get in both scenes of a pair,
-// which take turns so that they meet the same machine. The cell becomes that of
-// the second scene, and the first one's is noted beside it.
+// isolation measures the deliveries to the watched endpoints in both scenes of a pair. The scenes take turns so that
+// both see the same machine. The cell gets the second scene's figures; the first scene's are noted beside it.
 func (d *runner) isolation(ctx context.Context, c *result.Cell) (err error) {
 	at := slices.IndexFunc(scenePairs(), func(p [2]scene) bool { return strings.HasPrefix(c.What, p[1].name) })
 	pair := scenePairs()[at]
@@ -241,7 +239,7 @@ func (d *runner) isolation(ctx context.Context, c *result.Cell) (err error) {
 	return nil
 }
 
-// stage makes a database and a process that delivers from it.
+// stage creates a database and a process that delivers from it.
 func (d *runner) stage(ctx context.Context, c *result.Cell, s scene) (*stage, error) {
 	urls, err := d.endpoints(ctx, &s)
 	if err != nil {
@@ -251,7 +249,7 @@ func (d *runner) stage(ctx context.Context, c *result.Cell, s scene) (*stage, er
 	if err != nil {
 		return nil, err
 	}
-	t.cfg.Cut = true // requests that hang would take time to end
+	t.cfg.Cut = true // hanging requests would take long to end
 	st := &stage{target: t, scene: s, cell: c}
 	st.accept = worker.Command{Do: worker.Accept, N: d.Events * 2 / len(turns()), Callers: d.Callers, Stamps: true}
 	if strings.HasSuffix(c.What, bench.OpenLoop) {
@@ -289,10 +287,10 @@ func (d *runner) endpoints(ctx context.Context, s *scene) (urls []string, err er
 	return urls, nil
 }
 
-// inTurn returns how many of n events go to the first ones of all endpoints.
+// inTurn returns how many of n events the first endpoints get, if all endpoints take turns.
 func inTurn(n, all, first int) int { return n/all*first + min(n%all, first) }
 
-// turn loads a stage until the healthy endpoints have got what is theirs.
+// turn loads a stage until the healthy endpoints have received their deliveries.
 func (d *runner) turn(s *stage) error {
 	if _, err := d.receiver.Do(worker.Command{Do: worker.Reset}); err != nil {
 		return err
@@ -321,7 +319,7 @@ func (d *runner) turn(s *stage) error {
 	return nil
 }
 
-// conclude takes the figures and checks what the store says of them.
+// conclude adds the figures and checks the store's records of the deliveries.
 func (s *stage) conclude(ctx context.Context) error {
 	c := s.cell
 	(&passing{seconds: s.seconds, commits: s.commits}).figures(c, s.events)
@@ -334,7 +332,7 @@ func (s *stage) conclude(ctx context.Context) error {
 	return s.settled(ctx)
 }
 
-// settled waits until what arrived at the watched endpoints is recorded.
+// settled waits until the arrivals at the watched endpoints are recorded.
 func (s *stage) settled(ctx context.Context) error {
 	deadline := time.Now().Add(patience(s.events))
 	for {

@@ -19,9 +19,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
-// TestDelivered makes sure that a delivery counts only with the attempt that
-// says so.
-func TestDelivered(t *testing.T) {
+// TestDeliveredNeedsAttempt checks that a delivery counts only with an attempt that reports it delivered.
+func TestDeliveredNeedsAttempt(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	d, s, target := deliverTen(t)
@@ -64,7 +63,7 @@ func check(t *testing.T, c *result.Cell, want map[string]float64) {
 	}
 }
 
-// deliverTen has a process deliver ten responses on SQLite.
+// deliverTen lets a process deliver ten responses on SQLite.
 func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 	t.Helper()
 	ctx := t.Context()
@@ -100,8 +99,8 @@ func deliverTen(t *testing.T) (*runner, *process.Process, *target) {
 	return d, s, target
 }
 
-// TestClaims makes sure that claims that find too little are no measurement.
-func TestClaims(t *testing.T) {
+// TestClaimsRejectShortClaims checks that a claim that finds too few deliveries is an error.
+func TestClaimsRejectShortClaims(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	d := &runner{Bench: &bench.Bench{Log: io.Discard, Options: bench.Options{Dir: t.TempDir()}}}
@@ -134,7 +133,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func TestPassage(t *testing.T) {
+func TestPassageMeasuresArrivals(t *testing.T) {
 	t.Parallel()
 	second := int64(time.Second)
 	r := &worker.Reply{N: 3, Arrivals: []worker.Arrival{
@@ -156,7 +155,7 @@ func TestPassage(t *testing.T) {
 	}
 }
 
-func TestCharge(t *testing.T) {
+func TestChargeDividesCPUTime(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	before := proc.Times{At: at, Each: []time.Duration{1, 2, 3}, Self: 5, Machine: 100}
@@ -171,7 +170,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-func TestInTurn(t *testing.T) {
+func TestInTurnCountsEventsOfFirstEndpoints(t *testing.T) {
 	t.Parallel()
 	for n := range 50 {
 		for first := range 11 {

@@ -25,7 +25,7 @@ const (
 	warmClaims     = 10
 )
 
-// claimRounds is how many claims are measured.
+// claimRounds is the number of measured claims.
 func claimRounds(o *bench.Options) int { return max(4*warmClaims, min(o.Events/100, 200)) }
 
 // backlog measures claims for nine endpoints, beside the backlog of a tenth and
@@ -60,7 +60,7 @@ func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := rest(ctx, time.Second/2); err != nil { // the server counts when connections end
+	if err := rest(ctx, time.Second/2); err != nil { // the server updates its counters when connections end
 		return err
 	}
 	after, err := blocks(ctx, c.Store, targets)
@@ -81,8 +81,8 @@ func (d *runner) backlog(ctx context.Context, c *result.Cell) (err error) {
 	return err
 }
 
-// claims times how long it takes to find and claim deliveries of the first endpoints.
-// The databases take turns, so that both meet the same machine.
+// claims measures the time to find and claim deliveries of the first endpoints. The databases take turns, so that both
+// see the same machine.
 func claims(ctx context.Context, targets []*target, rounds int) (took [2][]time.Duration, err error) {
 	var stores [2]database.Store
 	for i, t := range targets {
@@ -103,7 +103,7 @@ func claims(ctx context.Context, targets []*target, rounds int) (took [2][]time.
 	return took, nil
 }
 
-// endpoints are those to claim for.
+// endpoints are the endpoints to claim for.
 func (t *target) endpoints() (list []string) {
 	for _, id := range t.hooks[:claimEndpoints] {
 		list = append(list, string(id))
@@ -111,20 +111,18 @@ func (t *target) endpoints() (list []string) {
 	return list
 }
 
-// medianMicros leaves out the first ones, which read what later ones find in
-// memory.
+// medianMicros leaves out the first samples, which read the data that later ones find in memory.
 func medianMicros(took []time.Duration) float64 {
 	took = slices.Sorted(slices.Values(took[min(warmClaims, len(took)-1):]))
 	return 1e3 * loadgen.Quantile(took, 50, 100)
 }
 
-// pile stores what is claimed in some rounds, and a backlog of n for the last
-// webhook.
+// pile stores the deliveries for some rounds of claims, and a backlog of n for the last webhook.
 func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 	due := time.Now().Add(-time.Hour)
 	return t.Use(func(db *sql.DB) error {
 		statements := []string{}
-		if !strings.HasPrefix(t.DSN, "sqlite:") { // which does nothing by itself
+		if !strings.HasPrefix(t.DSN, "sqlite:") { // SQLite vacuums nothing by itself
 			statements = append(statements, "ALTER TABLE formsvc_deliveries SET (autovacuum_enabled = false)")
 		}
 		if how == bench.EmptyWhat {
@@ -150,8 +148,7 @@ func (t *target) pile(ctx context.Context, how string, n, rounds int) error {
 	})
 }
 
-// blocks returns how many blocks of the table and its indexes were looked at so
-// far, on Postgres.
+// blocks returns the number of blocks of the table and its indexes that were read so far, on Postgres.
 func blocks(ctx context.Context, store string, targets []*target) ([]int64, error) {
 	list := make([]int64, len(targets))
 	if store != bench.PostgresStore {
@@ -168,8 +165,8 @@ func blocks(ctx context.Context, store string, targets []*target) ([]int64, erro
 	return list, nil
 }
 
-// idleSettle is how long a process is left alone before it counts as at rest.
-// Postgres may take 10 seconds to count what a connection did.
+// idleSettle is the time before a process counts as idle. Postgres may take 10 seconds to count the work of a
+// connection.
 func idleSettle(store string) time.Duration {
 	if store == bench.PostgresStore {
 		return 11 * time.Second
@@ -177,7 +174,7 @@ func idleSettle(store string) time.Duration {
 	return time.Second
 }
 
-// idle measures a process with a store and an engine that have nothing to do.
+// idle measures a process with an idle store and engine.
 func (d *runner) idle(ctx context.Context, c *result.Cell) (err error) {
 	t, err := d.newTarget(ctx, c, d.receiver.Ready.Addr+"/0")
 	if err != nil {
@@ -228,8 +225,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// queries returns how many transactions the database had so far, by the counters
-// of the Postgres server.
+// queries returns the number of transactions in the database so far, by the counters of the Postgres server.
 func (t *target) queries(ctx context.Context, store string) (int64, error) {
 	if store != bench.PostgresStore {
 		return 0, nil

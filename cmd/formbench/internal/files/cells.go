@@ -13,8 +13,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
 )
 
-// warmSize is the size of the file that goes up and down before memory is
-// measured.
+// warmSize is the size of the file that is uploaded and downloaded before memory is measured.
 const warmSize = 1_000_000
 
 // burstShare makes the files of a burst smaller than the others: 20 MB by
@@ -23,15 +22,14 @@ const burstShare = 5
 
 // A Mover moves files to and from a system, over one connection.
 type Mover interface {
-	// Upload stores a file. It fails unless the system acknowledges exactly what
-	// was sent.
+	// Upload stores a file. It fails unless the system acknowledges exactly the bytes that were sent.
 	Upload(ctx context.Context, c *Content) (id string, err error)
 	// Download writes a file to w and returns its length.
 	Download(ctx context.Context, id string, w io.Writer) (int64, error)
 	io.Closer
 }
 
-// newMover returns one that may move as many bytes.
+// newMover returns a mover with a time limit for this many bytes.
 func (s *Scene) newMover(ctx context.Context, bytes int64) (Mover, error) {
 	if s.cell.System == bench.MinioSystem {
 		return newDirect(s.s3)
@@ -42,7 +40,7 @@ func (s *Scene) newMover(ctx context.Context, bytes int64) (Mover, error) {
 	return newCourier(ctx, s, bytes)
 }
 
-// move measures n uploads after one more, and looks at what is stored, or n downloads of one file.
+// move measures n uploads after a warm-up and checks the stored files, or n downloads of one file.
 func (s *Scene) move(ctx context.Context, n int, size int64, down bool) error {
 	c := s.content(size)
 	return s.within(ctx, int64(n+2)*size, func(m Mover) error {
@@ -67,8 +65,8 @@ func (s *Scene) move(ctx context.Context, n int, size int64, down bool) error {
 	})
 }
 
-// Large measures by how much the memory of the server grows over what a small
-// file takes, when a large one goes up, or up and down.
+// Large measures the growth of the server's memory over that of a small file, when a large file is uploaded, or
+// uploaded and downloaded.
 func (s *Scene) Large(ctx context.Context, size int64, down bool) error {
 	c, files := s.content(size), 1
 	if down {
@@ -100,7 +98,7 @@ func (s *Scene) Large(ctx context.Context, size int64, down bool) error {
 	})
 }
 
-// burst measures the growth of memory for n uploads at once.
+// burst measures the growth of memory for n concurrent uploads.
 func (s *Scene) burst(ctx context.Context, n int, size int64) error {
 	c := s.content(size)
 	all := int64(n)*size + 2*warmSize
@@ -114,7 +112,7 @@ func (s *Scene) burst(ctx context.Context, n int, size int64) error {
 	})
 }
 
-// grown notes by how much the most memory is more than before.
+// grown notes the growth of the peak memory over a base.
 func (s *Scene) grown(before float64) error {
 	peak, err := s.peak()
 	s.cell.Add("grown-MB", peak-before)
@@ -130,7 +128,7 @@ func (s *Scene) atOnce(ctx context.Context, n int, patience int64, c *Content) e
 		if err != nil {
 			return err
 		}
-		defer func() { _ = m.Close() }() // what it sent was acknowledged, or has failed
+		defer func() { _ = m.Close() }() // its uploads were acknowledged, or have failed
 		group.Go(func() error {
 			<-start
 			_, err := m.Upload(ctx, c)
@@ -145,7 +143,7 @@ func (s *Scene) atOnce(ctx context.Context, n int, patience int64, c *Content) e
 	return nil
 }
 
-// warm moves a small file and returns the memory that it took.
+// warm transfers a small file and returns the peak memory afterwards.
 func (s *Scene) warm(ctx context.Context, m Mover) (float64, error) {
 	c := s.content(warmSize)
 	id, err := s.upload(ctx, m, c)
@@ -158,8 +156,7 @@ func (s *Scene) warm(ctx context.Context, m Mover) (float64, error) {
 	return s.peak()
 }
 
-// within has do move as many bytes, and looks whether the database has what was
-// acknowledged.
+// within calls do with a mover for this many bytes, and checks that the database has the acknowledged files.
 func (s *Scene) within(ctx context.Context, bytes int64, do func(Mover) error) error {
 	m, err := s.newMover(ctx, bytes)
 	if err != nil {
@@ -201,8 +198,7 @@ func verify(ctx context.Context, m Mover, id string, c *Content) error {
 	return nil
 }
 
-// nowhere takes everything. Unlike io.Discard it leaves it to io.Copy how much is
-// read at once, as a file does.
+// nowhere accepts everything. Unlike io.Discard it lets io.Copy choose the size of reads, as a file does.
 type nowhere struct{}
 
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }

@@ -23,14 +23,14 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
-// A Conn is a connection over which files go.
+// A Conn is a connection that transfers files.
 type Conn struct {
 	*loadgen.Conn
 	release func() bool
 }
 
-// Dial connects to a server that has time for as many bytes. The context ends
-// what is under way.
+// Dial connects to a server, with a time limit for transferring this many bytes. Cancelling the context ends a
+// transfer.
 func Dial(ctx context.Context, addr string, bytes int64) (*Conn, error) {
 	patience := loadgen.AnswerTimeout + time.Duration(bytes/slowest)*time.Second
 	conn, err := loadgen.Dial(ctx, addr, time.Now().Add(patience), courierBuffer)
@@ -46,7 +46,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Post uploads a file, as it is or as a form, and returns the body of the answer, which must have the status.
+// Post uploads a file, as it is or as a form, and returns the body of the response, which must have the status.
 func (c *Conn) Post(path, header string, form bool, what *Content, status int) ([]byte, error) {
 	const (
 		boundary = "formbench-0123456789abcdef"
@@ -68,7 +68,7 @@ func (c *Conn) Post(path, header string, form bool, what *Content, status int) (
 	if err == nil {
 		_, err = io.WriteString(c, after)
 	}
-	// A server that refuses may answer before everything is sent.
+	// A server that refuses may respond before everything is sent.
 	body, answerErr := c.Next(status)
 	if answerErr != nil || err != nil {
 		return nil, fmt.Errorf("upload: %w", errors.Join(answerErr, err))
@@ -76,7 +76,7 @@ func (c *Conn) Post(path, header string, form bool, what *Content, status int) (
 	return body, nil
 }
 
-// Fetch sends a request and writes the file that it is answered with.
+// Fetch sends a request and writes the file of the response.
 func (c *Conn) Fetch(request []byte, w io.Writer) (int64, error) {
 	if _, err := c.Write(request); err != nil {
 		return 0, fmt.Errorf("download: %w", err)
@@ -93,14 +93,13 @@ type courier struct {
 	*Conn
 	world  database.World
 	form   bool // upload as multipart/form-data
-	hashes bool // the server answers with a hash
+	hashes bool // the server returns a hash
 }
 
-// slowest is how many bytes a second a server must move; a slower one counts as
-// hanging.
+// slowest is the minimum rate of a server in bytes a second; a slower one counts as hanging.
 const slowest = 1 << 20
 
-// courierBuffer is how much is read at once, so that reading costs little.
+// courierBuffer is the size of each read, large enough for reads to cost little.
 const courierBuffer = 1 << 20
 
 func newCourier(ctx context.Context, s *Scene, bytes int64) (*courier, error) {

@@ -1,5 +1,5 @@
-// Package files measures uploads and downloads, on a disk beside io.Copy and on S3 beside
-// minio-go, and by how much the memory of the server grows meanwhile.
+// Package files measures uploads and downloads, on a disk beside io.Copy and on S3 beside minio-go, and the growth of
+// the server's memory.
 package files
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A Content is what is in a file: a block of random bytes, over and over.
+// A Content is the content of a file: a block of random bytes, repeated.
 type Content struct {
 	block []byte
 	Size  int64
@@ -43,7 +43,7 @@ func (c *Content) WriteTo(w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// A Runner is the part of a run that moves files.
+// A Runner measures the parts of a run that transfer files.
 type Runner struct {
 	*bench.Bench
 	block    []byte
@@ -51,7 +51,7 @@ type Runner struct {
 	done     []result.Cell      // that are compared with each other
 }
 
-// NewRunner fills the block that files are made of.
+// NewRunner creates the block that files consist of.
 func NewRunner(b *bench.Bench) (*Runner, error) {
 	f := &Runner{Bench: b, block: make([]byte, max(b.FileSize, warmSize)), contents: make(map[int64]*Content)}
 	_, err := rand.Read(f.block)
@@ -90,7 +90,7 @@ func (f *Runner) group(ctx context.Context, cells []result.Cell) (err error) {
 // Done keeps a cell until it is compared.
 func (f *Runner) Done(c *result.Cell) { f.done = append(f.done, *c) }
 
-// Compare notes the cells that are done, with how fast each was over how fast the one of another system was.
+// Compare notes the finished cells, with the rate of each over the rate of another system.
 func (f *Runner) Compare(system string) (err error) {
 	base := 0.0
 	for i := range f.done {
@@ -114,15 +114,15 @@ func (f *Runner) content(size int64) *Content {
 	if f.contents[size] == nil {
 		c := &Content{block: f.block[:min(size, int64(len(f.block)))], Size: size}
 		hash := sha256.New()
-		_, _ = c.WriteTo(hash) // a hash takes everything
+		_, _ = c.WriteTo(hash) // a hash never fails
 		c.sum = hex.EncodeToString(hash.Sum(nil))
 		f.contents[size] = c
 	}
 	return f.contents[size]
 }
 
-// plan returns the cells in the order they are measured in: those of a group are
-// compared, beginning elsewhere in each round. Memory hardly varies and is measured once.
+// plan returns the cells in the order of their measurement. The cells of a group are compared; each round begins with
+// another one. Memory hardly varies and is measured once.
 func plan(b *bench.Bench) (groups [][]result.Cell) {
 	for round := range b.Rounds {
 		for _, place := range places(b) {
@@ -144,15 +144,14 @@ func newCell(what, place, system string, round int) result.Cell {
 	return result.Cell{Key: result.Key{Part: bench.FilesPart, What: what, Store: place, System: system}, Round: round + 1}
 }
 
-// comparedCells returns the cells that are compared with each other. Only the
-// API knows forms.
+// comparedCells returns the cells that are compared with each other. Only the API knows forms.
 func comparedCells(place string, whats []string, round int) (cells []result.Cell) {
 	systems := []string{bench.CopySystem, bench.CarefulSystem}
 	if place == bench.S3Place {
 		systems = []string{bench.MinioSystem}
 	}
 	if whats[0] == bench.DownloadWhat {
-		systems = systems[:1] // one that is careful about what comes sends in the same way
+		systems = systems[:1] // the careful system sends files in the same way
 	}
 	for _, system := range systems {
 		cells = append(cells, newCell(whats[0], place, system, round))
@@ -163,7 +162,7 @@ func comparedCells(place string, whats []string, round int) (cells []result.Cell
 	return cells
 }
 
-// places are those that can be measured here.
+// places are the places that can be measured here.
 func places(b *bench.Bench) []string {
 	if b.S3Program == "" {
 		return []string{bench.DiskPlace}
@@ -171,7 +170,7 @@ func places(b *bench.Bench) []string {
 	return []string{bench.DiskPlace, bench.S3Place}
 }
 
-// Prepare finds out whether there is an S3 server.
+// Prepare checks whether there is an S3 server.
 func Prepare(b *bench.Bench) {
 	if !slices.Contains(b.Only, bench.FilesPart) {
 		return
@@ -181,7 +180,7 @@ func Prepare(b *bench.Bench) {
 	}
 }
 
-// cell measures one cell, with servers and directories of its own.
+// cell measures one cell, with its own servers and directories.
 func (f *Runner) cell(ctx context.Context, c *result.Cell) (err error) {
 	s, err := f.NewScene(ctx, c)
 	defer func() { err = errors.Join(err, s.Close()) }()
@@ -197,14 +196,13 @@ func (f *Runner) cell(ctx context.Context, c *result.Cell) (err error) {
 	return s.move(ctx, f.FileCount, f.FileSize, c.What == bench.DownloadWhat)
 }
 
-// A Scene is what a cell needs: directories, servers and where to send
-// files. Closing it removes all that was stored.
+// A Scene has the directories and servers of a cell, and where it sends files. Closing it removes all stored files.
 type Scene struct {
 	*Runner
 	cell   *result.Cell
 	dir    string
 	s3     *s3server.Server // nil on disk
-	Server *server.Process  // nil where the generator speaks to S3 itself
+	Server *server.Process  // nil if the generator uses S3 itself
 	world  database.World
 	stored int // files that the system has acknowledged
 	db     *database.Database
@@ -213,20 +211,18 @@ type Scene struct {
 
 // A Peer is another system that takes files.
 type Peer interface {
-	// NewMover returns one for its server at addr that may move as many bytes.
+	// NewMover returns a mover for the peer's server at addr, with a time limit for this many bytes.
 	NewMover(ctx context.Context, addr string, bytes int64) (Mover, error)
-	// Holds fails unless as many files are there as were acknowledged. The server has
-	// ended.
+	// Holds fails unless there are exactly as many files as were acknowledged. The server has ended.
 	Holds(ctx context.Context, stored int) error
 }
 
-// PeerScene returns a scene with a peer that has its data in dir. Its server is yet to
-// be started.
+// PeerScene returns a scene with a peer that has its data in dir. The caller starts its server.
 func (f *Runner) PeerScene(c *result.Cell, dir string, peer Peer) *Scene {
 	return &Scene{Runner: f, cell: c, dir: dir, peer: peer}
 }
 
-// NewScene returns one that has to be closed also when it fails.
+// NewScene returns a scene. Close it also on failure.
 func (f *Runner) NewScene(ctx context.Context, c *result.Cell) (s *Scene, err error) {
 	s = &Scene{Runner: f, cell: c, world: database.InventedWorld()}
 	if s.dir, err = os.MkdirTemp(f.Dir, "formbench-"); err != nil {
@@ -256,7 +252,7 @@ func (f *Runner) NewScene(ctx context.Context, c *result.Cell) (s *Scene, err er
 	return s, err
 }
 
-// makeDatabase makes one with a response that gets the files.
+// makeDatabase creates a database with a response that gets the files.
 func (s *Scene) makeDatabase(ctx context.Context) (err error) {
 	if s.db, err = database.New(ctx, bench.SQLiteStore, s.dir); err != nil {
 		return err
@@ -269,7 +265,7 @@ func (s *Scene) makeDatabase(ctx context.Context) (err error) {
 	return err
 }
 
-// Close ends the servers and removes all that was stored.
+// Close ends the servers and removes all stored files.
 func (s *Scene) Close() error {
 	if s == nil {
 		return nil
@@ -282,7 +278,7 @@ func (s *Scene) Close() error {
 		return err
 	}
 	err = errors.Join(err, os.RemoveAll(s.dir))
-	syscall.Sync() // so that the next cell does not wait for what this one wrote
+	syscall.Sync() // so that the next cell does not wait for this one's writes
 	return err
 }
 
@@ -294,8 +290,7 @@ func (s *Scene) stopServer() (err error) {
 	return err
 }
 
-// holds fails unless the API has as many files as were acknowledged. It ends the
-// server.
+// holds fails unless the API has exactly as many files as were acknowledged. It ends the server.
 func (s *Scene) holds(ctx context.Context) error {
 	if s.peer != nil {
 		return errors.Join(s.stopServer(), s.peer.Holds(ctx, s.stored))
@@ -318,7 +313,7 @@ func (s *Scene) holds(ctx context.Context) error {
 	})
 }
 
-// watched notes what it takes to move n files of a size.
+// watched notes the cost of transferring n files of a size.
 func (s *Scene) watched(n int, size int64, move func() error) error {
 	pids := []int{0, 0}
 	if s.Server != nil {
@@ -347,8 +342,8 @@ func (s *Scene) watched(n int, size int64, move func() error) error {
 	return err
 }
 
-// charge turns the CPU times around a measurement, of our server and of that of
-// S3, into figures. Megabytes and gigabytes are powers of ten.
+// charge turns the CPU times around a measurement, of our server and of the S3 server, into figures. Megabytes and
+// gigabytes are powers of ten.
 func charge(c *result.Cell, gigabytes float64, before, after *proc.Times) {
 	seconds, each, generator, other := after.Since(before)
 	perGB := seconds / gigabytes
@@ -358,13 +353,12 @@ func charge(c *result.Cell, gigabytes float64, before, after *proc.Times) {
 		{Unit: "server-s/GB", Value: each[0] * perGB},
 		{Unit: "S3-s/GB", Value: each[1] * perGB},
 		{Unit: "generator-s/GB", Value: generator * perGB},
-		{Unit: "other-s/GB", Value: other * perGB}, // the kernel's writing to disk, too
+		{Unit: "other-s/GB", Value: other * perGB}, // includes the kernel's writing to disk
 		{Unit: "other-cores", Value: other},
 	}...)
 }
 
-// peak returns the most memory that our server ever had resident, in MB, or 0
-// without a server.
+// peak returns the peak resident memory of our server in MB, or 0 without a server.
 func (s *Scene) peak() (float64, error) {
 	if s.Server == nil {
 		return 0, nil

@@ -21,8 +21,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
-// TestCompare makes sure that the order within a group makes no difference to what is compared.
-func TestCompare(t *testing.T) {
+// TestCompareIgnoresOrder checks that the order within a group makes no difference to the comparison.
+func TestCompareIgnoresOrder(t *testing.T) {
 	t.Parallel()
 	f := &Runner{Bench: &bench.Bench{Log: io.Discard}}
 	at := time.Now()
@@ -48,7 +48,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// courierTo returns a client of a server that isn't ours.
+// courierTo returns a client of a test server.
 func courierTo(t *testing.T, what string, handler http.HandlerFunc) *courier {
 	t.Helper()
 	srv := httptest.NewServer(handler)
@@ -71,8 +71,7 @@ func testContent(size int) *Content {
 	return &Content{block: block, Size: int64(size), sum: hex.EncodeToString(sum[:])}
 }
 
-// TestCourierSends makes sure that both kinds of upload are what any server
-// understands.
+// TestCourierSends checks that any server understands both kinds of upload.
 func TestCourierSends(t *testing.T) {
 	t.Parallel()
 	what := testContent(3_000_000)
@@ -104,7 +103,7 @@ func TestCourierSends(t *testing.T) {
 	}
 }
 
-func TestWrongUploads(t *testing.T) {
+func TestUploadRejectsWrongReplies(t *testing.T) {
 	t.Parallel()
 	what := testContent(500_000)
 	for answer, want := range map[string]string{
@@ -134,7 +133,7 @@ func TestWrongUploads(t *testing.T) {
 	}
 }
 
-func TestWrongDownloads(t *testing.T) {
+func TestDownloadRejectsWrongBytes(t *testing.T) {
 	t.Parallel()
 	what := testContent(2_500_000)
 	for name, x := range map[string]struct {
@@ -171,8 +170,8 @@ func TestWrongDownloads(t *testing.T) {
 	}
 }
 
-// TestFilesHeld makes sure that files that were acknowledged must be there.
-func TestFilesHeld(t *testing.T) {
+// TestHoldsReportsLostFiles checks that a missing acknowledged file is noticed.
+func TestHoldsReportsLostFiles(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	self, err := os.Executable()

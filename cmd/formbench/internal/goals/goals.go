@@ -1,4 +1,4 @@
-// Package goals compares what a run found out with what it should be.
+// Package goals compares the figures of a run with their goals.
 package goals
 
 import (
@@ -10,18 +10,17 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
-// A Goal is a figure to reach. The median decides; on a machine that does other
-// work at the same time it says little.
+// A Goal is a figure to reach. The median decides. On a machine that does other work at the same time it says little.
 type Goal struct {
 	Text  string
 	Store string
-	Least bool // the value must not be below the bound; otherwise not above it
+	Least bool // the value must be at least the bound; otherwise at most
 	Bound float64
-	Aim   float64        // better than the bound; 0 when there is none
-	Value *result.Spread // nil when it was not measured
+	Aim   float64        // better than the bound; 0 if there is none
+	Value *result.Spread // nil if it was not measured
 }
 
-// Verdict says in a word what became of a goal that was measured.
+// Verdict returns a word for the outcome of a measured goal.
 func (g *Goal) Verdict() string {
 	within := func(bound float64) bool {
 		if g.Least {
@@ -38,7 +37,7 @@ func (g *Goal) Verdict() string {
 	return "**missed**"
 }
 
-// Table returns the goals that were measured as a table with its head, and how many were not.
+// Table returns the measured goals as a table with its head, and the number of unmeasured ones.
 func Table(list []Goal) (table [][]string, missing int) {
 	table = [][]string{{"goal", "store", "", "median (range)"}}
 	for i := range list {
@@ -76,12 +75,12 @@ func (j *judge) most(text string, bound, aim float64, value *result.Spread) {
 	j.list = append(j.list, Goal{Text: text, Store: j.store, Bound: bound, Aim: aim, Value: value})
 }
 
-// key names what the API did on the store.
+// key returns the key of an API measurement on the store.
 func (j *judge) key(part, what string, conns, size int) result.Key {
 	return result.Key{Part: part, What: what, Store: j.store, System: bench.APISystem, Conns: conns, Size: size}
 }
 
-// All returns the goals of the parts that were to be measured.
+// All returns the goals of the parts that a run should measure.
 func All(o *bench.Options, cells result.Cells) (list []Goal) {
 	both := []string{bench.SQLiteStore, bench.PostgresStore}
 	for _, part := range []struct {
@@ -135,7 +134,7 @@ func (j *judge) read() {
 	}
 }
 
-// checks judges what the quota and idempotency keys cost at the highest load.
+// checks judges the cost of the quota and of idempotency keys at the highest load.
 func (j *judge) checks() {
 	key := j.key(bench.ChecksPart, bench.CreateWhat, slices.Max(j.o.Conns), 0)
 	for _, system := range []string{bench.QuotaSystem, bench.KeyedSystem} {
@@ -152,13 +151,12 @@ func (j *judge) by(sqlite, postgres float64) float64 {
 	return sqlite
 }
 
-// The parts that deliver have a bound and an aim. The aims of what is fast are what a
-// sketch without retries, attempts, fairness and recovery reached; the bounds leave an
-// engine with them about three quarters of that. They are ratios to what is measured in
-// the same round wherever there is something to compare with. Outpost and Convoy are not
-// among it: they need RabbitMQ or Redis beside Postgres, and are too large for one
-// command to set up. Measured once by hand, Outpost reached about half of what River
-// did, and Convoy a tenth of Outpost.
+// The parts that deliver have a bound and an aim. A sketch without retries, attempts, fairness and recovery reached the
+// aims for speed. The bounds leave an engine with them about three quarters of that. Where there is a comparison, they
+// are ratios to what the same round measures.
+//
+// Outpost and Convoy are not compared: they need RabbitMQ or Redis beside Postgres, and are too large for one command
+// to set up. Measured once by hand, Outpost reached about half of River's rate, and Convoy a tenth of Outpost's.
 
 func (j *judge) steady() {
 	key := j.key(bench.SteadyPart, "", 0, 0)
@@ -170,8 +168,7 @@ func (j *judge) steady() {
 
 func mebibytes(n float64) float64 { return n * (1 << 20) / 1e6 }
 
-// drain compares both stores with River on Postgres, which drains far faster than
-// on SQLite.
+// drain compares both stores with River on Postgres, which drains far faster than on SQLite.
 func (j *judge) drain() {
 	key := j.key(bench.DrainPart, "", 0, 0)
 	river := key.By(bench.RiverSystem)
@@ -204,7 +201,7 @@ func (j *judge) isolation() {
 	}))
 }
 
-// backlog: each index may be a level deeper beside a backlog.
+// backlog: beside a backlog, each index may be a level deeper.
 func (j *judge) backlog() {
 	for _, what := range []string{bench.NeverWhat, bench.EmptyWhat} {
 		key := j.key(bench.BacklogPart, what, 0, 0)
@@ -223,7 +220,7 @@ func (j *judge) idle() {
 	}
 }
 
-// scale judges what the median becomes of what it is with few responses.
+// scale compares the median with the median on few responses.
 func (j *judge) scale() {
 	for _, key := range j.cells.Of(bench.ScalePart).Keys() {
 		if key.Store != j.store || key.Size == j.o.ScaleSmall {
@@ -257,8 +254,7 @@ func (j *judge) overload() {
 	}
 }
 
-// manyConns is from how many connections on writes share commits so well that the
-// goals for that count.
+// manyConns is the number of connections from which on writes share commits so well that the goals for it apply.
 const manyConns = 32
 
 func (j *judge) times(key result.Key, bound float64, peer string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
-// TestGoals judges three rounds of figures of which it is known whether they are good enough.
+// TestGoals judges three rounds of figures with known verdicts.
 func TestGoals(t *testing.T) {
 	t.Parallel()
 	var cells result.Cells
@@ -20,7 +20,7 @@ func TestGoals(t *testing.T) {
 	key := func(part, what, store, system string, conns, size int) result.Key {
 		return result.Key{Part: part, What: what, Store: store, System: system, Conns: conns, Size: size}
 	}
-	// Everything takes a third in the first round: only ratios within rounds say the same in each.
+	// Everything has a third of the rate in the first round: only ratios within rounds are the same in each.
 	for _, store := range []string{bench.SQLiteStore, bench.PostgresStore} {
 		add(key(bench.DrainPart, "", store, bench.APISystem, 0, 0), "deliveries/s", 220, 660, 440)
 	}

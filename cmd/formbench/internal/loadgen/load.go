@@ -1,7 +1,6 @@
-// Package loadgen sends requests and takes the time: as fast as they are answered, or at
-// a rate whatever the answers, from when each was due. Requests are bytes that were made
-// before, and fasthttp reads the answers: a client that costs more than the server would be
-// measured instead of it.
+// Package loadgen sends requests and measures their response times: in a closed loop as fast as they are answered, or
+// in an open loop at a fixed rate, with latencies from when each request was due. Requests are prepared bytes and
+// fasthttp parses the responses, because a client that costs more than the server would measure itself.
 package loadgen
 
 import (
@@ -23,12 +22,11 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/proc"
 )
 
-// AnswerTimeout is how long after the end of a cell its last answer may come.
+// AnswerTimeout is how long after the end of a cell the last response may arrive.
 const AnswerTimeout = 30 * time.Second
 
-// A Load is a closed loop of requests on some connections: each sends its next
-// one when the last one is answered. With a rate it is an open one: requests are due
-// at times of their own, whatever the answers, and wait for a connection.
+// A Load is a closed loop of requests on some connections: each sends its next request after the last response. With a
+// rate it is an open loop: requests are due at fixed times, independent of the responses, and wait for a connection.
 type Load struct {
 	Workload
 	Addr       string
@@ -36,36 +34,35 @@ type Load struct {
 	Rate       float64   // requests a second; 0 for a closed loop
 	Begin, End time.Time // when samples are taken
 
-	// TooMuch is a load that the server may refuse. Connections that break are opened again; in an open loop latencies
-	// begin when a request is sent, and one that is a second late is given up.
+	// TooMuch is true if the server may refuse requests. Broken connections are opened again. In an open loop latencies
+	// begin when a request is sent, and a request that is a second late is dropped.
 	TooMuch bool
-	Polite  bool // wait for as long as Retry-After says when refused
+	Polite  bool // wait as Retry-After says when refused
 
 	failed atomic.Bool
 	due    chan time.Time // of an open loop
 }
 
-// A Sample is what a load saw.
+// A Sample has the results of a load.
 type Sample struct {
-	Latencies []time.Duration // of the requests answered in time, shortest first
-	Answered  int             // all requests with the right answer, warm-up included
-	Err       error           // the first that ended a connection
+	Latencies []time.Duration // of the requests answered in time, ascending
+	Answered  int             // all requests with the right response, warm-up included
+	Err       error           // the first error that ended a connection
 
-	// Of a load that is too much, in time:
+	// With TooMuch, between Begin and End:
 	Refused int
-	Unsent  int // given up
+	Unsent  int // dropped
 	Broken  int // connections
-	Unsure  int // requests without an answer, warm-up included
+	Unsure  int // requests without a response, warm-up included
 }
 
 const (
-	tooLate     = time.Second // when a request is given up
+	tooLate     = time.Second // when a request is dropped
 	politely    = time.Second // what Retry-After says
-	unavailable = 503         // the status of what is refused
+	unavailable = 503         // the status of a refused request
 )
 
-// run loads until the end and returns when every request is answered.
-// One that fails ends the load.
+// run sends requests until the end and returns when every request is answered. A failed request ends the load.
 func (l *Load) run(ctx context.Context) (Sample, error) {
 	defer context.AfterFunc(ctx, func() { l.failed.Store(true) })()
 	parts := make([]Sample, l.Conns)
@@ -90,7 +87,7 @@ func (l *Load) run(ctx context.Context) (Sample, error) {
 	return all, errors.Join(all.Err, ctx.Err())
 }
 
-// Add adds what one connection saw.
+// Add adds the sample of one connection.
 func (s *Sample) Add(part *Sample) {
 	s.Latencies = append(s.Latencies, part.Latencies...)
 	s.Answered += part.Answered
@@ -154,7 +151,7 @@ func (l *Load) work(ctx context.Context, number int, s *Sample) error {
 	return nil
 }
 
-// note counts an answer.
+// note counts a response.
 func (l *Load) note(s *Sample, status int, start time.Time) {
 	end := time.Now()
 	counts := l.counts(start, end)
@@ -180,15 +177,15 @@ func (c *Conn) once(request []byte) (status int, err error) {
 	return c.read()
 }
 
-// A Workload is the requests of a cell. Every connection sends all of them in
-// turn, each beginning with another one.
+// A Workload is the requests of a cell. Every connection sends all of them in turn, and each begins with a different
+// one.
 type Workload struct {
-	Status   int // that every answer must have
+	Status   int // that every response must have
 	Requests [][]byte
 	Keys     []int // where each request has room for an idempotency key; nil for none
 }
 
-// SampleKey holds the place of an idempotency key, which is as long as a UUID.
+// SampleKey marks the place of an idempotency key, which is as long as a UUID.
 const SampleKey = "00000000-0000-4000-8000-000000000000"
 
 // Fresh returns request number i with a key that no other request has, in buf.
@@ -228,7 +225,7 @@ func WaitUntil(t time.Time, done <-chan struct{}) {
 	}
 }
 
-// pace has requests come due until the end, and waits for no answer.
+// pace makes requests come due until the end, without waiting for responses.
 func (l *Load) pace() {
 	defer close(l.due)
 	first := time.Now()
@@ -242,8 +239,8 @@ func (l *Load) pace() {
 	}
 }
 
-// sleepUntil returns at that time, some 60 µs late. Go's own timers may be a
-// millisecond late in a process that has nothing else to do.
+// sleepUntil returns at that time, some 60 µs late. Go's own timers may be a millisecond late in an otherwise idle
+// process.
 func sleepUntil(t time.Time) {
 	for left := time.Until(t); left > 0; left = time.Until(t) {
 		wait := syscall.NsecToTimespec(int64(left))
@@ -253,8 +250,7 @@ func sleepUntil(t time.Time) {
 	}
 }
 
-// turn waits until the next request may be sent, and returns since when it should
-// have been.
+// turn waits until the next request may be sent, and returns when it was due.
 func (l *Load) turn(s *Sample) (start time.Time, ok bool) {
 	for l.due != nil {
 		start, ok = <-l.due
@@ -271,8 +267,8 @@ func (l *Load) turn(s *Sample) (start time.Time, ok bool) {
 	return start, start.Before(l.End)
 }
 
-// counts reports whether a request is one of those between begin and end. Those of
-// an open loop are what was due then, or slow answers would not count.
+// counts reports whether a request is counted, between begin and end. In an open loop the due time decides; otherwise
+// slow responses would not count.
 func (l *Load) counts(start, end time.Time) bool {
 	if l.due != nil && !l.TooMuch {
 		return !start.Before(l.Begin)
@@ -280,8 +276,7 @@ func (l *Load) counts(start, end time.Time) bool {
 	return !end.Before(l.Begin) && end.Before(l.End)
 }
 
-// Quantile returns the smallest sample that part of the whole of all are not above
-// (nearest rank) in milliseconds, or 0 when there is none.
+// Quantile returns the given quantile of ascending samples (nearest rank) in milliseconds, or 0 without samples.
 func Quantile(sorted []time.Duration, part, whole int) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -293,17 +288,17 @@ func Quantile(sorted []time.Duration, part, whole int) float64 {
 // Milliseconds returns a duration in milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// A Conn is a connection to a server, with a reader of its answers.
+// A Conn is a connection to a server, with a reader for its responses.
 type Conn struct {
 	net.Conn
 	reader *bufio.Reader
 	answer fasthttp.Response
 }
 
-// Most is more than most answers have.
+// Most is longer than most responses.
 const Most = 32 << 10
 
-// Dial opens a connection on which everything must be done by the deadline, and which reads as many bytes at once.
+// Dial opens a connection with a deadline for everything on it. It reads up to this many bytes at once.
 func Dial(ctx context.Context, addr string, deadline time.Time, size int) (*Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -317,7 +312,7 @@ func Dial(ctx context.Context, addr string, deadline time.Time, size int) (*Conn
 	return c, nil
 }
 
-// Next reads one answer, which must have the status, and returns its body until the next one is read.
+// Next reads one response, which must have the status, and returns its body, valid until the next call.
 func (c *Conn) Next(want int) ([]byte, error) {
 	status, err := c.read()
 	if err == nil && status != want {
@@ -333,7 +328,7 @@ func (c *Conn) read() (status int, err error) {
 	return c.answer.StatusCode(), nil
 }
 
-// Pour reads one answer, which must have the status, and writes its body.
+// Pour reads one response, which must have the status, and writes its body.
 func (c *Conn) Pour(want int, w io.Writer) (n int64, err error) {
 	c.answer.StreamBody = true
 	defer func() {
@@ -352,8 +347,7 @@ func (c *Conn) Pour(want int, w io.Writer) (n int64, err error) {
 	return io.CopyBuffer(w, struct{ io.Reader }{c.answer.BodyStream()}, make([]byte, c.reader.Size()))
 }
 
-// Ask sends one request on a connection of its own and returns the body of the
-// answer.
+// Ask sends one request on a connection of its own and returns the response's body.
 func Ask(ctx context.Context, addr string, request []byte, want int) ([]byte, error) {
 	conn, err := Dial(ctx, addr, time.Now().Add(AnswerTimeout), Most)
 	if err != nil {

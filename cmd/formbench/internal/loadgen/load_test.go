@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// TestOpenLoop makes sure that requests come due at their rate whatever the
-// answers, and that latencies begin when they are due.
+// TestOpenLoop checks that requests come due at their rate, independent of the responses, and that latencies begin when
+// they are due.
 func TestOpenLoop(t *testing.T) {
 	t.Parallel()
 	const every, span = 2 * time.Millisecond, 400 * time.Millisecond
 	begin := time.Now()
 	l := &Load{Rate: float64(time.Second / every), End: begin.Add(span), due: make(chan time.Time, span/every+1)}
-	l.pace() // nobody answers
+	l.pace() // nothing answers
 	var first, want time.Time
 	for due := range l.due {
 		if first.IsZero() {
@@ -44,7 +44,7 @@ func TestOpenLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All that came due are answered, also after the end; on a busy machine pace began late.
+	// All due requests are answered, also after the end; on a busy machine pace began late.
 	if s.Answered > int(span/every)+1 || len(s.Latencies) != s.Answered {
 		t.Errorf("%d requests were answered and %d counted", s.Answered, len(s.Latencies))
 	}
@@ -66,9 +66,9 @@ func TestOpenLoop(t *testing.T) {
 	}
 }
 
-// TestTooMuch makes sure that refusals are no goodput, and that other answers and
-// broken connections end only the load that the server must bear.
-func TestTooMuch(t *testing.T) {
+// TestTooMuchCountsRefusals checks that refusals are not goodput, and that other responses and broken connections only
+// end a load without TooMuch.
+func TestTooMuchCountsRefusals(t *testing.T) {
 	t.Parallel()
 	var count atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -99,8 +99,8 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestAnswers reads answers with a length and in chunks, whole and poured out.
-func TestAnswers(t *testing.T) {
+// TestConnReadsResponses reads responses with a length and in chunks, with Next and with Pour.
+func TestConnReadsResponses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 100_000)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,4 @@
-// Package peers measures the API beside PocketBase, on SQLite, and beside Postgres used
-// plainly.
+// Package peers measures the API beside PocketBase, on SQLite, and beside a plain handler on Postgres.
 package peers
 
 import (
@@ -21,16 +20,16 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
-// A runner is the parts of a run that compare with peers.
+// A runner measures the parts of a run that compare with peers.
 type runner struct {
 	*bench.Bench
-	template string // directory of PocketBase with collections, and nothing in them
+	template string // a PocketBase directory with empty collections
 	full     string // the same with -peer-fill responses
 	ours     *database.Database
-	world    database.World // of the filled database of ours
+	world    database.World // of our filled database
 }
 
-// Run measures them.
+// Run measures the parts.
 func Run(ctx context.Context, b *bench.Bench) (err error) {
 	p := &runner{Bench: b}
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -53,8 +52,7 @@ func Run(ctx context.Context, b *bench.Bench) (err error) {
 	return nil
 }
 
-// Prepare finds out whether there is PocketBase to compare with. What needs it
-// is not measured without.
+// Prepare checks whether there is PocketBase to compare with. Without it, the parts that need it are skipped.
 func Prepare(b *bench.Bench) (err error) {
 	if b.PeerProgram != "" {
 		b.PeerProgram, err = filepath.Abs(b.PeerProgram)
@@ -70,7 +68,7 @@ func Prepare(b *bench.Bench) (err error) {
 	return nil
 }
 
-// close removes what was made for all rounds.
+// close removes the databases that all rounds share.
 func (p *runner) close() (err error) {
 	for _, dir := range []string{p.template, p.full} {
 		if dir != "" {
@@ -83,8 +81,7 @@ func (p *runner) close() (err error) {
 	return err
 }
 
-// creates measures new responses: as fast as they are answered, and at a rate that
-// both can carry.
+// creates measures new responses: as fast as they are answered, and at a rate that both systems can carry.
 func (p *runner) creates(ctx context.Context, round int) error {
 	systems := []string{bench.CeilingSystem, bench.APISystem, bench.PocketSystem, bench.TokenSystem, bench.FullSystem, bench.BatchSystem}
 	most, rate := slices.Max(p.PeerConns), 0.0
@@ -105,7 +102,7 @@ func (p *runner) creates(ctx context.Context, round int) error {
 	return nil
 }
 
-// createCell measures and notes a cell, of an open loop when there is a rate.
+// createCell measures and notes a cell, as an open loop if there is a rate.
 func (p *runner) createCell(ctx context.Context, c *result.Cell, rate float64) error {
 	s, err := p.contender(ctx, c)
 	if err != nil {
@@ -114,7 +111,7 @@ func (p *runner) createCell(ctx context.Context, c *result.Cell, rate float64) e
 	return requests.Create(ctx, p.Bench, c, s, &loadgen.Load{Rate: rate}, func(m *requests.Measured) { m.Figures(c) })
 }
 
-// contender returns that of a cell.
+// contender returns the contender of a cell.
 func (p *runner) contender(ctx context.Context, c *result.Cell) (*requests.Contender, error) {
 	switch c.System {
 	case bench.CeilingSystem, bench.APISystem:
@@ -149,7 +146,7 @@ func (p *runner) contender(ctx context.Context, c *result.Cell) (*requests.Conte
 
 // postgres measures new responses beside a handler with one statement per request.
 func (p *runner) postgres(ctx context.Context, round int) error {
-	conns := slices.DeleteFunc(slices.Clone(p.PeerConns), func(n int) bool { return n == 1 }) // there is nothing to share
+	conns := slices.DeleteFunc(slices.Clone(p.PeerConns), func(n int) bool { return n == 1 }) // one connection shares no commits
 	systems := []string{bench.APISystem, bench.SingleSystem}
 	for _, c := range requests.Plan(bench.PeerPostgresPart, bench.PostgresStore, []string{bench.CreateWhat}, conns, []int{0}, systems, round) {
 		if err := p.createCell(ctx, &c, 0); err != nil {
@@ -159,7 +156,7 @@ func (p *runner) postgres(ctx context.Context, round int) error {
 	return nil
 }
 
-// single has the tables of the handler.
+// single returns the handler with its tables.
 func (p *runner) single(ctx context.Context, c *result.Cell) (*requests.Contender, error) {
 	db, err := database.New(ctx, bench.PostgresStore, p.Dir)
 	if err != nil {
@@ -201,10 +198,10 @@ type pocketScene struct{ dir string }
 
 func (s *pocketScene) drop() error { return os.RemoveAll(s.dir) }
 
-// idleWait is after how long a process that does nothing is looked at.
+// idleWait is the time before an idle process is measured.
 const idleWait = time.Second
 
-// starts measures how soon a system answers, and its memory at rest.
+// starts measures the time until a system replies, and its idle memory.
 func (p *runner) starts(ctx context.Context, round int) error {
 	if err := p.fill(ctx); err != nil {
 		return err

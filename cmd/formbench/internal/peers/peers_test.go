@@ -17,9 +17,9 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/result"
 )
 
-// TestPocketLosses makes sure that a record that was acknowledged and is not there
-// is noticed, and one that nobody acknowledged.
-func TestPocketLosses(t *testing.T) {
+// TestPocketHoldsReportsLosses checks that a missing acknowledged record is noticed, and one that was never
+// acknowledged.
+func TestPocketHoldsReportsLosses(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	p := &runner{Bench: &bench.Bench{Log: io.Discard}}
@@ -51,7 +51,7 @@ func TestPocketLosses(t *testing.T) {
 	}
 }
 
-// TestPocketbase makes sure that the peer does what it is compared for.
+// TestPocketbase checks that the peer works in the compared settings.
 func TestPocketbase(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

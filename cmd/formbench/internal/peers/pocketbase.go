@@ -21,8 +21,8 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// newPocket returns an empty directory of PocketBase: a copy of one that it made
-// itself, since that takes it a second.
+// newPocket returns an empty PocketBase directory. It copies one that PocketBase has created, because creating takes a
+// second.
 func (p *runner) newPocket(ctx context.Context) (*pocketScene, error) {
 	if p.template == "" {
 		dir, err := os.MkdirTemp(p.Dir, "formbench-")
@@ -49,14 +49,13 @@ func (p *runner) newPocket(ctx context.Context) (*pocketScene, error) {
 	return s, nil
 }
 
-// use opens its database for as long as do runs.
+// use opens PocketBase's database while do runs.
 func (s *pocketScene) use(do func(*sql.DB) error) error {
 	db := &database.Database{DSN: "sqlite:" + filepath.Join(s.dir, pocketbase.Database)}
 	return db.Use(do)
 }
 
-// holds fails unless each of the collections has as many records as were
-// acknowledged.
+// holds fails unless each of the collections has exactly as many records as were acknowledged.
 func (s *pocketScene) holds(ctx context.Context, answered int, collections ...string) error {
 	return s.use(func(db *sql.DB) error {
 		for _, name := range collections {
@@ -72,12 +71,10 @@ func (s *pocketScene) holds(ctx context.Context, answered int, collections ...st
 	})
 }
 
-// pocketID returns the identifier of stored response number i. As those that
-// PocketBase makes, they are in no order.
+// pocketID returns the identifier of stored response number i. Like PocketBase's own, they are in no order.
 func pocketID(i int) string { return fmt.Sprintf("r%014x", fixture.Scatter(i)>>8) }
 
-// fill stores n responses of one campaign, in the order in which PocketBase would
-// have made them.
+// fill stores n responses of one campaign, in the order in which PocketBase would have created them.
 func (s *pocketScene) fill(ctx context.Context, n int) error {
 	return s.use(func(db *sql.DB) (err error) {
 		tx, err := db.BeginTx(ctx, nil)
@@ -111,7 +108,7 @@ func (s *pocketScene) fill(ctx context.Context, n int) error {
 	})
 }
 
-// fill makes the databases that are only read and started, once for all rounds.
+// fill creates the databases that are only read and started, once for all rounds.
 func (p *runner) fill(ctx context.Context) (err error) {
 	if p.full != "" {
 		return nil
@@ -141,8 +138,7 @@ func (p *runner) fill(ctx context.Context) (err error) {
 	return nil
 }
 
-// freshLog has PocketBase begin a new log of requests, which slows it down as it
-// grows.
+// freshLog makes PocketBase begin a new request log, because it slows down as the log grows.
 func (p *runner) freshLog() error {
 	const name = "auxiliary.db"
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -154,10 +150,10 @@ func (p *runner) freshLog() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(p.full, name), log, 0o600) //nolint:gosec // a directory of ours
+	return os.WriteFile(filepath.Join(p.full, name), log, 0o600) //nolint:gosec // a directory of this program
 }
 
-// A pocketRecord is a response as PocketBase takes it.
+// A pocketRecord is a response in PocketBase's format.
 type pocketRecord struct {
 	Reference string     `json:"reference"`
 	Status    string     `json:"status"`
@@ -186,7 +182,7 @@ func pocketRequest(method, path, token string, body []byte) []byte {
 
 func recordsPath(collection string) string { return "/api/collections/" + collection + "/records" }
 
-// createPocket makes responses, one row each.
+// createPocket creates responses, one row each.
 func createPocket(_ context.Context, collection, token string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: http.StatusOK}
 	for i := range fixture.Bodies {
@@ -199,7 +195,7 @@ func createPocket(_ context.Context, collection, token string) (loadgen.Workload
 	return load, nil
 }
 
-// batchPocket makes responses, each with its event and delivery.
+// batchPocket creates responses, each with its event and delivery.
 func batchPocket(ctx context.Context, _, token string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: http.StatusOK}
 	payload, err := database.SamplePayload(ctx)

@@ -23,14 +23,14 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/server"
 )
 
-// A ReadPlan is cells that are compared with each other.
+// A ReadPlan has cells that are compared with each other.
 type ReadPlan struct {
 	What    string
 	Conns   int
 	Systems []string
 }
 
-// ReadPlans say what is read.
+// ReadPlans are the plans of the reads.
 func ReadPlans() []ReadPlan {
 	return []ReadPlan{
 		{bench.GetWhat, 8, []string{bench.APISystem, bench.PocketSystem, bench.TokenSystem}},
@@ -66,7 +66,7 @@ func (p *runner) startFull(ctx context.Context, c *result.Cell) (*server.Process
 	return p.startPocket(ctx, c, p.full)
 }
 
-// enough is how many requests a cell should have that has slow ones.
+// enough is the number of requests that a cell with slow requests should have.
 const enough = 4
 
 func (p *runner) readCell(ctx context.Context, c *result.Cell) error {
@@ -78,13 +78,13 @@ func (p *runner) readCell(ctx context.Context, c *result.Cell) error {
 		}
 		begin := time.Now()
 		err = checkRead(ctx, c, srv.Addr, &work)
-		// Requests that run at once share the processors.
+		// Concurrent requests share the processors.
 		slowest := time.Since(begin) * time.Duration(max(1, c.Conns/runtime.NumCPU()))
 		return work, max(p.Duration, enough*slowest), err
 	})
 }
 
-// far is how many of n responses come before the far page.
+// far is the number of responses before the far page, of n.
 func far(n int) int { return n / 2 / bench.PageSize * bench.PageSize }
 
 // readWork returns the requests of a cell.
@@ -126,8 +126,7 @@ func (p *runner) readOurs(ctx context.Context, c *result.Cell, addr string) (loa
 	return load, err
 }
 
-// checkRead sends the first request and fails unless it is answered with what was
-// stored.
+// checkRead sends the first request and fails unless its response has the stored data.
 func checkRead(ctx context.Context, c *result.Cell, addr string, work *loadgen.Workload) error {
 	body, err := loadgen.Ask(ctx, addr, work.Requests[0], work.Status)
 	if err != nil {
@@ -162,8 +161,8 @@ func checkRead(ctx context.Context, c *result.Cell, addr string, work *loadgen.W
 	return nil
 }
 
-// uploads measures a large file: ours as it is and as a form, and PocketBase's as a
-// form, since it takes no other.
+// uploads measures a large file: with the API as it is and as a form, and with PocketBase as a form, which is all that
+// it accepts.
 func (p *runner) uploads(ctx context.Context, round int) error {
 	f, err := files.NewRunner(p.Bench)
 	if err != nil {
@@ -195,8 +194,7 @@ func (p *runner) uploadCell(ctx context.Context, f *files.Runner, c *result.Cell
 	return s.Large(ctx, f.FileLarge, false)
 }
 
-// pocketFiles returns a scene with PocketBase. Unless it is nil it has to be closed,
-// also when this fails.
+// pocketFiles returns a scene with PocketBase. Close it unless it is nil, also on failure.
 func (p *runner) pocketFiles(ctx context.Context, f *files.Runner, c *result.Cell) (*files.Scene, error) {
 	peer, err := p.newPocket(ctx)
 	if err != nil {
@@ -210,21 +208,20 @@ func (p *runner) pocketFiles(ctx context.Context, f *files.Runner, c *result.Cel
 // A pocketFileScene is a directory of PocketBase that gets files.
 type pocketFileScene struct{ *pocketScene }
 
-// Holds fails unless as many files are there as were acknowledged, as records and
-// in the directory.
+// Holds fails unless there are exactly as many files as were acknowledged, as records and in the directory.
 func (s *pocketFileScene) Holds(ctx context.Context, stored int) error {
 	if err := s.holds(ctx, stored, pocketbase.Files); err != nil {
 		return err
 	}
 	files := 0
 	err := filepath.WalkDir(filepath.Join(s.dir, "storage"), func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() && filepath.Ext(path) != ".attrs" { // beside each file
+		if err == nil && entry.Type().IsRegular() && filepath.Ext(path) != ".attrs" { // PocketBase writes one beside each file
 			files++
 		}
 		return err
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // it is made for the first file
+		err = nil // it is created for the first file
 	}
 	if err == nil && files != stored {
 		err = fmt.Errorf("PocketBase acknowledged %d files and has %d", stored, files)

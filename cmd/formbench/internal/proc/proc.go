@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Times are CPU times used so far. Those of processes are the kernel's, in steps of 10 ms.
+// Times are CPU times used so far. Those of processes come from the kernel in steps of 10 ms.
 type Times struct {
 	At      time.Time
 	Each    []time.Duration // by process
@@ -20,8 +20,7 @@ type Times struct {
 	Machine time.Duration   // all processes and the kernel
 }
 
-// ReadTimes reads them now. 0 stands for a process that there isn't, which
-// uses nothing.
+// ReadTimes reads the current CPU times. 0 stands for no process, which uses nothing.
 func ReadTimes(pids ...int) (t Times, err error) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -45,7 +44,7 @@ func ReadTimes(pids ...int) (t Times, err error) {
 		return t, fmt.Errorf("CPU time of the machine: %w", err)
 	}
 	c := all.CPUTotal
-	t.Machine = seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ) // without what the host took from us
+	t.Machine = seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ) // without the time that the host took
 	return t, nil
 }
 
@@ -63,8 +62,8 @@ func processTime(fs procfs.FS, pid int) (time.Duration, error) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Since returns how long it is since the times before, and which share of a core processes, this one and everything else
-// used meanwhile.
+// Since returns the time elapsed since before, and the CPU shares, in cores, of the processes, of this one and of
+// everything else.
 func (t *Times) Since(before *Times) (elapsed float64, each []float64, self, other float64) {
 	elapsed = t.At.Sub(before.At).Seconds()
 	self = (t.Self - before.Self).Seconds() / elapsed
@@ -76,7 +75,7 @@ func (t *Times) Since(before *Times) (elapsed float64, each []float64, self, oth
 	return elapsed, each, self, other
 }
 
-// MemoryMB returns how much memory a process has resident, and the most that it ever had.
+// MemoryMB returns the current and the peak resident memory of a process.
 func MemoryMB(pid int) (now, peak float64, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -89,17 +88,17 @@ func MemoryMB(pid int) (now, peak float64, err error) {
 	return float64(status.VmRSS) / 1e6, float64(status.VmHWM) / 1e6, nil
 }
 
-// PeakMB returns the most memory that a process ever had resident.
+// PeakMB returns the peak resident memory of a process.
 func PeakMB(pid int) (float64, error) {
 	_, peak, err := MemoryMB(pid)
 	return peak, err
 }
 
-// Machine says where figures are from, as far as that can be found out: keys and values in turn.
+// Machine describes the machine of the figures, as far as it is known: keys and values in turn.
 func Machine() []string {
 	model, kernel := "unknown", ""
 	if fs, err := procfs.NewDefaultFS(); err == nil {
-		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" { // not every architecture tells
+		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" { // not every architecture has a model name
 			model = cpus[0].ModelName
 		}
 	}

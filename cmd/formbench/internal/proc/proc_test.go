@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestTimes makes sure that work is charged to who does it.
+// TestTimes checks that CPU time counts for the process that uses it.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	before, err := ReadTimes(os.Getpid(), 0)
@@ -15,7 +15,7 @@ func TestTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := before
-	for after.Self-before.Self < 50*time.Millisecond { // works meanwhile
+	for after.Self-before.Self < 50*time.Millisecond { // uses CPU time meanwhile
 		if after, err = ReadTimes(os.Getpid(), 0); err != nil {
 			t.Fatal(err)
 		}

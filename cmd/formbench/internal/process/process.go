@@ -1,6 +1,5 @@
-// Package process has the processes of the benchmarks that deliver: it starts workers,
-// and is the four of them that formbench has itself, the service, the receiver, the
-// reference and the receivers that do harm. How they are talked to is in package worker.
+// Package process has the processes of the delivery benchmarks. It starts workers, and implements formbench's own four:
+// the service, the receiver, the reference and the hostile receivers. Package worker has their protocol.
 package process
 
 import (
@@ -32,7 +31,7 @@ const (
 	HostileRole   = "hostile"   // receivers that do harm
 )
 
-// Main is the process of a command, if there is such a command.
+// Main runs the process of a command, if there is such a command.
 func Main(ctx context.Context, command string, in io.Reader, out, log io.Writer) (known bool, err error) {
 	switch command {
 	case server.Command:
@@ -57,14 +56,13 @@ func newWorker(ctx context.Context, cfg *worker.Config) (worker.Worker, worker.R
 	return nil, worker.Reply{}, fmt.Errorf("there is no worker %q", cfg.Role)
 }
 
-// A Process is a worker.
+// A Process is a running worker.
 type Process struct {
 	*child.Process
 	Ready worker.Reply
 }
 
-// Start returns when the worker is ready. args follow the program, which
-// is another one than ours only for peers.
+// Start starts a worker and returns when it is ready. args follow the program, which is this program except for peers.
 func Start(ctx context.Context, cfg worker.Config, log io.Writer, program string, args ...string) (*Process, error) {
 	p := &Process{}
 	var err error
@@ -78,7 +76,7 @@ func Start(ctx context.Context, cfg worker.Config, log io.Writer, program string
 	return p, nil
 }
 
-// Do has the worker do something.
+// Do sends a command to the worker and returns its reply.
 func (p *Process) Do(c worker.Command) (r worker.Reply, err error) {
 	if err := p.Ask(c, &r); err != nil {
 		return r, fmt.Errorf("worker: %w", err)
@@ -89,7 +87,7 @@ func (p *Process) Do(c worker.Command) (r worker.Reply, err error) {
 	return r, nil
 }
 
-// Stop ends the worker, if there is one, and fails when it failed. It may be called again.
+// Stop ends the worker, if there is one, and returns its error. It may be called again.
 func (p *Process) Stop() error {
 	if p == nil {
 		return nil
@@ -97,8 +95,7 @@ func (p *Process) Stop() error {
 	return p.Process.Stop()
 }
 
-// A reference signs and posts from memory: what delivering costs without a
-// queue.
+// A reference signs and posts from memory: it shows the cost of delivering without a queue.
 type reference struct {
 	poster *worker.Poster
 	body   worker.Body
@@ -128,14 +125,13 @@ func (r *reference) Close() error {
 	return nil
 }
 
-// A sender is the service in one process: it accepts responses, delivers them,
-// or both, as it is told.
+// A sender is the service in one process: it accepts responses, delivers them, or both, as commanded.
 type sender struct {
 	cfg         *worker.Config
 	store       database.Store
 	svc         *formsvc.Service
 	stopProfile func() error
-	cancel      context.CancelFunc // ends the engine; nil when nothing delivers
+	cancel      context.CancelFunc // ends the engine; nil when none delivers
 	done        chan error
 }
 
@@ -180,8 +176,7 @@ func (s *sender) accept(ctx context.Context, i int) error {
 	return err
 }
 
-// start delivers with the engine's defaults, but to this machine, which is no
-// public address.
+// start delivers with the engine's defaults, but to this machine, which has no public address.
 func (s *sender) start(ctx context.Context) error {
 	policy, err := egress.New(&egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
@@ -201,7 +196,7 @@ func (s *sender) start(ctx context.Context) error {
 	return nil
 }
 
-// stop returns when everything that came of the deliveries is recorded.
+// stop returns when the outcomes of all deliveries are recorded.
 func (s *sender) stop() error {
 	if s.cancel == nil {
 		return nil

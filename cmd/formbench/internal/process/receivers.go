@@ -20,8 +20,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A receiver answers 200 to every delivery, checks its signatures and notes when
-// each delivery first came. Endpoint i is at the path "/i".
+// A receiver responds with 200 to every delivery, checks its signatures and notes when each delivery first arrived.
+// Endpoint i has the path "/i".
 type receiver struct {
 	server *http.Server
 
@@ -30,7 +30,7 @@ type receiver struct {
 	counts   map[int]int // by endpoint
 	requests int
 	bad      int
-	waiting  *waiting // nil when nobody waits
+	waiting  *waiting // nil when no call waits
 }
 
 // waiting is a call that waits for n deliveries.
@@ -53,7 +53,7 @@ func newReceiver(ctx context.Context) (worker.Worker, worker.Reply, error) {
 
 func (r *receiver) Close() error { return r.server.Close() }
 
-// reset forgets what arrived and returns how much that was.
+// reset discards the recorded arrivals and returns their number.
 func (r *receiver) reset() worker.Reply {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *receiver) reset() worker.Reply {
 	return was
 }
 
-// bodies are read into buffers of their length, up to this many bytes.
+// maxBody limits the size of a request body in bytes.
 const maxBody = 2 << 20
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -81,8 +81,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.note(id, worker.Arrival{At: at, Number: number, Endpoint: endpoint}, ok)
 }
 
-// isSigned checks the service's own signature and, when it is there, that of
-// Standard Webhooks.
+// isSigned checks the service's own signature and, if present, that of Standard Webhooks.
 func isSigned(h http.Header, body []byte) bool {
 	secret := []byte(worker.Secret)
 	if !hmac.Equal([]byte(h.Get(webhook.SignatureHeader)), []byte(webhook.Sign(secret, body))) {
@@ -116,8 +115,7 @@ func (r *receiver) note(id string, a worker.Arrival, ok bool) {
 	}
 }
 
-// unique returns how many deliveries the first endpoints had, or all when that
-// is 0. The lock is held.
+// unique returns the number of deliveries of the first endpoints, or of all for 0. The caller holds the lock.
 func (r *receiver) unique(endpoints int) (n int) {
 	if endpoints == 0 {
 		return len(r.arrived)
@@ -180,20 +178,19 @@ type hostile struct {
 	work      sync.WaitGroup
 }
 
-// HangKind accepts the request and never answers.
+// HangKind accepts the request and never responds.
 const HangKind = "hang"
 
-// HostileKinds are all kinds, in the order endpoints take them.
+// HostileKinds are all kinds, in the order in which endpoints use them.
 func HostileKinds() []string {
 	return []string{HangKind, "trickle", "endless", "gzip bomb", "headers", "1xx storm", "reset"}
 }
 
-// A harm is what a connection does when it has the request's head: it writes the head, and
-// then the block again and again. The pause keeps it from taking the machine from those who are
-// measured.
+// A harm is the behavior of a connection after it has received the request's head: it writes the head, and then the
+// block again and again. The pause keeps it from taking CPU time from the measured systems.
 type harm struct {
 	head, block string
-	pause       time.Duration // 0: nothing comes after the head
+	pause       time.Duration // 0: nothing follows the head
 	reset       bool
 }
 
@@ -215,7 +212,7 @@ func newHarm(kind string) harm {
 	return harm{reset: kind == "reset", pause: time.Hour} // HangKind
 }
 
-// do ends when ctx does or the other side closes.
+// do ends when ctx does or the peer closes the connection.
 func (h *harm) do(ctx context.Context, conn *net.TCPConn) {
 	if h.reset {
 		_ = conn.SetLinger(0) // the close sends a reset
@@ -243,7 +240,7 @@ func zeros(n int) []byte {
 	w := gzip.NewWriter(&b)
 	block := make([]byte, 1<<20)
 	for range n / len(block) {
-		_, _ = w.Write(block) // a bytes.Buffer takes everything
+		_, _ = w.Write(block) // a bytes.Buffer never fails
 	}
 	_ = w.Close()
 	return b.Bytes()
@@ -274,10 +271,10 @@ func newHostile(ctx context.Context) (worker.Worker, worker.Reply, error) {
 	return h, ready, nil
 }
 
-// serveHarm reads the head of one request, and lets the rest be.
+// serveHarm reads the head of one request and ignores the rest.
 func serveHarm(ctx context.Context, conn *net.TCPConn, do func(context.Context, *net.TCPConn)) {
 	defer func() { _ = conn.Close() }()
-	_ = conn.SetWriteBuffer(32 << 10) // otherwise megabytes are on their way to someone who reads little
+	_ = conn.SetWriteBuffer(32 << 10) // otherwise megabytes are in flight to a slow reader
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -291,7 +288,7 @@ func serveHarm(ctx context.Context, conn *net.TCPConn, do func(context.Context, 
 			break
 		}
 	}
-	// The other side's close ends what only waits.
+	// A connection that only waits ends when the peer closes it.
 	go func() {
 		defer cancel()
 		_, _ = io.Copy(io.Discard, r)

@@ -15,8 +15,8 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// TestReceiver sends a good request twice and then bad ones.
-func TestReceiver(t *testing.T) {
+// TestReceiverCountsBadRequests sends a good request twice and then bad ones.
+func TestReceiverCountsBadRequests(t *testing.T) {
 	t.Parallel()
 	ctx, began := t.Context(), time.Now()
 	w, ready, err := newReceiver(ctx)
@@ -70,8 +70,8 @@ func TestReceiver(t *testing.T) {
 	}
 }
 
-// TestHarm makes sure that the hostile ones do what their names say.
-func TestHarm(t *testing.T) {
+// TestHostileReceivers checks that each kind does what its name says.
+func TestHostileReceivers(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -80,7 +80,7 @@ func TestHarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = w.Close() }()
-	// How much comes, at least, and what is in it.
+	// The minimum number of bytes, and a part of them.
 	kinds := map[string]struct {
 		bytes int
 		text  string
@@ -97,7 +97,7 @@ func TestHarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = conn.Write([]byte("POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\nx"))
-		if kind == HangKind { // an answer would likely come in that time
+		if kind == HangKind { // a response would likely arrive in that time
 			if err := conn.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 				t.Fatal(err)
 			}

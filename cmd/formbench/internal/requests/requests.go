@@ -1,7 +1,6 @@
-// Package requests measures requests to the API one after the other on each connection:
-// creates, reads, pages far behind, what quotas and idempotency keys cost, and what is left
-// of the goodput when clients ask for more than the server can. How a system is loaded is
-// the same for every part that sends requests.
+// Package requests measures requests to the API one after the other on each connection: creates, reads, distant pages,
+// the cost of quotas and idempotency keys, and the goodput under overload. Every part that sends requests uses its
+// loads.
 package requests
 
 import (
@@ -61,8 +60,7 @@ func (r *runner) each(part string, whats []string, conns, sizes []int, systems [
 	return nil
 }
 
-// create measures new responses: as they are, or without a quota, with one, and with an
-// idempotency key as well.
+// create measures new responses: plain ones, or without a quota, with one, and with a quota and an idempotency key.
 func (r *runner) create(ctx context.Context, part string, systems []string) error {
 	return r.each(part, []string{bench.CreateWhat}, r.Conns, []int{0}, systems, func(c *result.Cell) error {
 		s, err := Ours(ctx, r.Bench, c, c.Store, server.Config{})
@@ -98,7 +96,7 @@ func (r *runner) read(ctx context.Context) (err error) {
 	})
 }
 
-// Read measures requests to a server, for as long as prepare says.
+// Read measures requests to a server, for the duration that prepare returns.
 func Read(
 	ctx context.Context, b *bench.Bench, c *result.Cell, start func(context.Context) (*server.Process, error),
 	prepare func(*server.Process) (loadgen.Workload, time.Duration, error),
@@ -126,7 +124,7 @@ type filled struct {
 	world database.World
 }
 
-// filledStores has one on each store.
+// filledStores has a filled database on each store.
 type filledStores map[string]filled
 
 func (s filledStores) drop() (err error) {
@@ -136,7 +134,7 @@ func (s filledStores) drop() (err error) {
 	return err
 }
 
-// fill makes a database on each store. What it made has to be dropped also when it fails.
+// fill creates a database on each store. Drop the returned databases also on failure.
 func (r *runner) fill(ctx context.Context) (filledStores, error) {
 	stores := make(filledStores)
 	for _, store := range r.Stores {
@@ -163,7 +161,7 @@ func (r *runner) fill(ctx context.Context) (filledStores, error) {
 type Contender struct {
 	Start   func(ctx context.Context) (*server.Process, error)
 	Creates func(token string) (loadgen.Workload, error)
-	Holds   func(ctx context.Context, sure, unsure int) error // fails unless everything is there that was acknowledged
+	Holds   func(ctx context.Context, sure, unsure int) error // fails unless everything acknowledged exists
 	Drop    func() error
 }
 
@@ -171,14 +169,14 @@ type Contender struct {
 func StartOurs(ctx context.Context, b *bench.Bench, c *result.Cell, cfg server.Config) (*server.Process, error) {
 	cfg.System = c.System
 	if c.System == bench.OffsetSystem {
-		cfg.System = bench.APISystem // which is asked in another way
+		cfg.System = bench.APISystem // with other requests
 	}
 	cfg.Responses, cfg.Profile = max(c.Size, bench.MinFill), b.Profile(c)
 	return server.Start(ctx, b.Self, cfg, b.Log)
 }
 
-// Ours returns a system of ours with an empty database and a webhook, so that each response is a delivery too. The
-// ceiling has none.
+// Ours returns one of our systems with an empty database and a webhook, so that each response has a delivery, too. The
+// ceiling has neither.
 func Ours(ctx context.Context, b *bench.Bench, c *result.Cell, store string, cfg server.Config) (_ *Contender, err error) {
 	s := &Contender{
 		Start: func(ctx context.Context) (*server.Process, error) { return StartOurs(ctx, b, c, cfg) },
@@ -216,8 +214,8 @@ func Ours(ctx context.Context, b *bench.Bench, c *result.Cell, store string, cfg
 	return s, nil
 }
 
-// Create loads a contender with new responses, of an open loop when there is a rate, notes
-// what add makes of it and checks that everything is there. The contender is gone afterwards.
+// Create loads a contender with new responses, as an open loop if there is a rate. It notes the figures that add adds
+// and checks that every acknowledged response exists. The contender is closed afterwards.
 func Create(ctx context.Context, b *bench.Bench, c *result.Cell, s *Contender, l *loadgen.Load, add func(*Measured)) (err error) {
 	defer func() { err = errors.Join(err, s.Drop()) }()
 	m, err := createLoad(ctx, b, c, s, l, add)
@@ -244,7 +242,7 @@ func createLoad(ctx context.Context, b *bench.Bench, c *result.Cell, s *Contende
 	return m, b.Note(c)
 }
 
-// Measured is what a load saw, and what it took.
+// Measured has the results and the cost of a load.
 type Measured struct {
 	loadgen.Sample
 	Seconds             float64
@@ -265,7 +263,7 @@ func Load(ctx context.Context, l *loadgen.Load, server int, warmup, d time.Durat
 	return m, err
 }
 
-// NewMeasured returns what a sample took. CPU times are read a little after the sample begins and ends, so each goes by
+// NewMeasured returns the cost of a sample. CPU times are read a little after the sample begins and ends, so each has
 // its own clock.
 func NewMeasured(s loadgen.Sample, before, after proc.Times, d time.Duration) *Measured {
 	m := &Measured{Sample: s, Seconds: d.Seconds()}
@@ -277,8 +275,7 @@ func NewMeasured(s loadgen.Sample, before, after proc.Times, d time.Duration) *M
 	return m
 }
 
-// Figures adds the figures to a cell. CPU is the time of what answers: of the server, and of
-// Postgres where that stores.
+// Figures adds the figures to a cell. CPU is the time of the server, and of Postgres if that stores the data.
 func (m *Measured) Figures(c *result.Cell) {
 	rate := float64(len(m.Latencies)) / m.Seconds
 	micros := func(cores float64) float64 { return cores / max(rate, 1/m.Seconds) * 1e6 }
@@ -301,8 +298,8 @@ func (m *Measured) Figures(c *result.Cell) {
 	}...)
 }
 
-// Plan returns the cells of a part on a store in the order they are measured in: what is
-// compared is measured one after the other.
+// Plan returns the cells of a part on a store in the order of their measurement: compared cells are measured one after
+// the other.
 func Plan(part, store string, whats []string, conns, sizes []int, systems []string, round int) (list []result.Cell) {
 	for _, what := range whats {
 		for _, n := range conns {
@@ -319,12 +316,12 @@ func Plan(part, store string, whats []string, conns, sizes []int, systems []stri
 
 // The loads of the overload cells.
 const (
-	peakConns  = 64                   // connections that are served best
+	peakConns  = 64                   // connections with the best rate
 	overFactor = 10                   // of the peak rate
-	slowWrite  = 2 * time.Millisecond // that every response takes a slow database, one after the other
+	slowWrite  = 2 * time.Millisecond // time of every response in a slow database, one after the other
 )
 
-// overload measures what is left of the goodput when clients ask for more than the server can.
+// overload measures the goodput when clients ask for more than the server can process.
 func (r *runner) overload(ctx context.Context) error {
 	keys := []result.Key{{What: bench.PeakWhat, Conns: peakConns}}
 	for _, n := range r.OverConns {
@@ -368,8 +365,8 @@ func (r *runner) overloadCell(ctx context.Context, c *result.Cell, peak float64)
 	return Create(ctx, r.Bench, c, s, l, func(m *Measured) { m.overloadFigures(c, peak) })
 }
 
-// overloadFigures adds what the clients saw to a cell: the goodput is responses that were made, and what came too late to
-// be sent was offered.
+// overloadFigures adds the clients' results to a cell. The goodput is created responses; requests that came too late to
+// be sent count as offered.
 func (m *Measured) overloadFigures(c *result.Cell, peak float64) {
 	made := float64(len(m.Latencies))
 	sent := made + float64(m.Refused)

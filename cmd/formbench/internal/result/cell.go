@@ -1,4 +1,4 @@
-// Package result is what a run found out: cells with figures, which are kept in the format of Go benchmarks, so that
+// Package result has the results of a run: cells with figures. They are kept in the format of Go benchmarks, so that
 // benchstat compares runs, and are shown as tables, charts and goals.
 package result
 
@@ -13,17 +13,17 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// A Key is what the cells of all rounds have in common. A part leaves empty what is the same in all its cells.
+// A Key is common to the cells of all rounds. A part leaves the fields empty that are the same in all its cells.
 type Key struct {
 	Part   string // of the run
-	What   string // what is done
+	What   string // the measured operation
 	Store  string // or another place
 	System string
 	Conns  int
 	Size   int // responses in the campaign or in all
 }
 
-// By returns the key of the same with another system.
+// By returns the key of the same measurement with another system.
 func (k Key) By(system string) Key {
 	k.System = system
 	return k
@@ -72,15 +72,15 @@ func (c *Cell) String() string {
 	return strings.Join(words, ", ")
 }
 
-// File names a file of the cell.
+// File returns a file name for the cell.
 func (c *Cell) File(extension string) string {
 	return strings.NewReplacer(", ", "-", " ", "-", "/", "-").Replace(c.String()) + extension
 }
 
-// Cells are all that were measured.
+// Cells are all measured cells.
 type Cells []Cell
 
-// Keys returns what was measured, in the order of the first round.
+// Keys returns the measured keys, in the order of the first round.
 func (list Cells) Keys() (keys []Key) {
 	seen := make(map[Key]bool)
 	for i := range list {
@@ -102,8 +102,8 @@ func (list Cells) Of(part string) (some Cells) {
 	return some
 }
 
-// A Spread is what the rounds say of one figure: their median and their range. It is no confidence interval, which takes
-// six rounds at least.
+// A Spread is the median and the range of a figure over the rounds. It is no confidence interval, which takes at least
+// six rounds.
 type Spread struct {
 	Median, Lowest, Highest float64
 	Rounds                  int
@@ -121,7 +121,7 @@ func (list Cells) Spread(key Key, unit string) *Spread {
 	return list.over(key, unit, func(*Cell) (float64, bool) { return 1, true })
 }
 
-// Over returns a figure of one key over that of another, round by round, or nil.
+// Over returns the ratio of one key's figure to that of another, round by round, or nil.
 func (list Cells) Over(a, b Key, unit string) *Spread {
 	return list.over(a, unit, func(c *Cell) (float64, bool) {
 		for i := range list {
@@ -150,7 +150,7 @@ func (list Cells) over(key Key, unit string, below func(*Cell) (float64, bool)) 
 	return NewSpread(rounds...)
 }
 
-// Most returns the most that a figure was in any cell that is chosen, or nil.
+// Most returns the maximum of a figure over the chosen cells, or nil.
 func (list Cells) Most(unit string, chosen func(*Cell) bool) *Spread {
 	var most *Spread
 	for i := range list {
@@ -173,7 +173,7 @@ func (s *Spread) String() string {
 	return fmt.Sprintf("%s (%s–%s)", Spell(s.Median), Spell(s.Lowest), Spell(s.Highest))
 }
 
-// Spell writes a number with about three digits, and commas between thousands.
+// Spell formats a number with about three digits, and commas between thousands.
 func Spell(x float64) string {
 	decimals := 3
 	for limit := 1.0; decimals > 0 && (x >= limit || -x >= limit || x == 0); limit *= 10 {
@@ -207,12 +207,12 @@ func (list Cells) Group() (groups []Cells) {
 	return groups
 }
 
-// Title is the heading of a group.
+// Title returns the heading of a group.
 func (list Cells) Title() string {
 	return strings.TrimSuffix(list[0].Part+", "+list[0].Store, ", ")
 }
 
-// units returns those of the figures that are not 0 in all cells.
+// units returns the units of the figures that are not 0 in all cells.
 func (list Cells) units() (units []string) {
 	for i := range list {
 		for _, f := range list[i].Figures {
@@ -224,8 +224,8 @@ func (list Cells) units() (units []string) {
 	return units
 }
 
-// Table returns the cells of a group as a table with its head: a row for each key, with the medians of the rounds and
-// their range.
+// Table returns the cells of a group as a table with its head. Each key has a row, with the medians and ranges over the
+// rounds.
 func (list Cells) Table() [][]string {
 	units := list.units()
 	table := [][]string{append([]string{"", "conns", "size", "system"}, units...)}
@@ -263,7 +263,7 @@ func (list Cells) Ratios(system string, units ...string) [][]string {
 	return dense(table)
 }
 
-// dense leaves out the columns that have nothing below the head.
+// dense removes the columns that are empty below the head.
 func dense(table [][]string) [][]string {
 	for col := len(table[0]) - 1; col > 0; col-- {
 		if slices.ContainsFunc(table[1:], func(row []string) bool { return row[col] != "" }) {
@@ -276,7 +276,7 @@ func dense(table [][]string) [][]string {
 	return table
 }
 
-// WriteTable writes a table of Markdown, in columns that are aligned for those who read it as it is.
+// WriteTable writes a Markdown table with aligned columns, so that its source is readable, too.
 func WriteTable(w io.Writer, table [][]string) error {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {

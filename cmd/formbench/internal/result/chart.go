@@ -23,8 +23,8 @@ func drawnUnits() []string {
 	}
 }
 
-// chart draws the cells of a group into a directory, and returns the name of the file. It is "" where there is
-// nothing to draw. The same cells give the same bytes.
+// chart draws the cells of a group into a directory, and returns the name of the file, or "" if there is nothing to
+// draw. The same cells give the same bytes.
 func (list Cells) chart(dir string) (name string, err error) {
 	units := slices.DeleteFunc(drawnUnits(), func(unit string) bool { return !slices.Contains(list.units(), unit) })
 	if len(units) == 0 {
@@ -50,7 +50,7 @@ func (list Cells) chart(dir string) (name string, err error) {
 	if _, err := canvas.WriteTo(&svg); err != nil {
 		return "", err
 	}
-	// Arial is as wide, where the font is not installed.
+	// Arial has the same width, if the font is not installed.
 	text := bytes.ReplaceAll(svg.Bytes(), []byte("family:Liberation Sans;"), []byte("family:Liberation Sans,Arial,Helvetica,sans-serif;"))
 	return name, os.WriteFile(filepath.Join(dir, name), text, 0o600)
 }
@@ -110,7 +110,7 @@ func (list Cells) panel(keys []Key, unit string, first bool) (*plot.Plot, error)
 	return p, nil
 }
 
-// better tells which figures are good ones.
+// better says whether higher or lower figures are better.
 func better(unit string) string {
 	if strings.HasSuffix(unit, "/s") {
 		return "more is better"
@@ -118,13 +118,13 @@ func better(unit string) string {
 	return "less is better"
 }
 
-// label names a bar.
+// label returns the label of a bar.
 func (k Key) label() string {
 	words := []string{k.What, number(k.Conns), number(k.Size), k.System}
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" || s == k.Part }), ", ")
 }
 
-// colour tells ours from what others have, and from what only shows a limit.
+// colour distinguishes our systems from other systems, and from those that only show a limit.
 func (k Key) colour() color.Color {
 	switch system, _, _ := strings.Cut(k.System, ","); system {
 	case "formsvc":

@@ -14,11 +14,11 @@ import (
 // A Writer writes cells in the format of Go benchmarks, each as soon as it is measured.
 type Writer struct {
 	out *benchfmt.Writer
-	// Config is where the figures are from.
+	// Config is the origin of the figures.
 	config []benchfmt.Config
 }
 
-// NewWriter returns one that begins with where the figures are from: keys and values in turn.
+// NewWriter returns a writer that begins with the origin of the figures: keys and values in turn.
 func NewWriter(w io.Writer, from ...string) *Writer {
 	out := &Writer{out: benchfmt.NewWriter(w)}
 	for i := 0; i+1 < len(from); i += 2 {
@@ -36,7 +36,7 @@ func (w *Writer) Write(c *Cell) error {
 	return w.out.Write(r)
 }
 
-// name is that of the benchmark. Spaces and slashes in it are escaped.
+// name returns the name of the benchmark. Spaces and slashes in it are escaped.
 func (c *Cell) name() string {
 	name := strings.ToUpper(c.Part[:1]) + c.Part[1:]
 	for _, x := range []struct{ key, value string }{
@@ -56,7 +56,7 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-// Read reads cells that were written, and where they are from. The cells of a key are its rounds, in their order.
+// Read reads written cells and their origin. The cells of a key are its rounds, in their order.
 func Read(r io.Reader, file string) (cells Cells, from string, err error) {
 	rounds := make(map[Key]int)
 	var origins []string

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sample is two rounds of two systems.
+// sample returns two rounds of two systems.
 func sample() (cells Cells) {
 	for round := 1; round <= 2; round++ {
 		for i, system := range []string{"formsvc", "PocketBase FULL, batch of three"} {
@@ -24,7 +24,7 @@ func sample() (cells Cells) {
 	return cells
 }
 
-// TestFile makes sure that what is written can be read, by us and by whatever else knows the format.
+// TestFile checks that written cells can be read back, also by other readers of the format.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
@@ -99,7 +99,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestChart makes sure that charts have the numbers, and that the same cells give the same bytes.
+// TestChart checks that charts have the numbers, and that the same cells give the same bytes.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	var charts [2][]byte

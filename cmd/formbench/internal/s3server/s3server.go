@@ -18,7 +18,7 @@ import (
 	"github.com/formsvc/toolkit/cmd/formbench/internal/loadgen"
 )
 
-// What the S3 server and its clients agree on.
+// The settings that the S3 server and its clients share.
 const (
 	Bucket = "files"
 	Region = "us-east-1"
@@ -36,7 +36,7 @@ type Server struct {
 
 // Start starts a server with an empty bucket and its data below a directory.
 func Start(ctx context.Context, program, dir string) (s *Server, err error) {
-	for range 3 { // somebody else may take the port
+	for range 3 { // another process may take the port
 		if s, err = attempt(ctx, program, dir); err == nil {
 			break
 		}
@@ -61,7 +61,7 @@ func attempt(ctx context.Context, program, dir string) (*Server, error) {
 	s.cmd = exec.CommandContext(ctx, program, "--quiet", "--port", address, "--region", Region, "posix", data) //nolint:gosec // the user names the program
 	s.cmd.Env = []string{"ROOT_ACCESS_KEY=" + Key, "ROOT_SECRET_KEY=" + Key, "PATH=" + os.Getenv("PATH")}
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with us, however that happens
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it ends with us, however we end
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start an S3 server: %w", err)
 	}
@@ -77,13 +77,13 @@ func attempt(ctx context.Context, program, dir string) (*Server, error) {
 	return s, nil
 }
 
-// Stop ends the server at once: nobody needs its data any more.
+// Stop kills the server: nobody needs its data any more.
 func (s *Server) Stop() {
 	_ = s.cmd.Process.Kill() // it may have ended by itself
 	<-s.ended
 }
 
-// wait returns when the server answers.
+// wait returns when the server replies.
 func (s *Server) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, loadgen.AnswerTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *Server) wait(ctx context.Context) error {
 			_ = resp.Body.Close()
 		}
 		select {
-		case <-s.ended: // whoever answered, it wasn't ours
+		case <-s.ended: // another server replied
 			return errors.New("the process ended")
 		case <-ctx.Done():
 			return ctx.Err()
@@ -110,7 +110,7 @@ func (s *Server) wait(ctx context.Context) error {
 	}
 }
 
-// OpenBucket returns the blobs of the API on an S3 server.
+// OpenBucket returns the API's file storage on an S3 server.
 func OpenBucket(endpoint string) (*s3blob.Store, error) {
 	bucket := s3blob.Bucket{Name: Bucket, Region: Region, Endpoint: endpoint}
 	return s3blob.New(bucket, s3blob.StaticCredentials(Key, Key, ""), nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestS3Fails(t *testing.T) {
+func TestStartReportsOutputOfFailedServer(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "versitygw")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho out of order\nexit 1\n"), 0o700); err != nil {

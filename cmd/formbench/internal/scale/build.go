@@ -16,7 +16,7 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A recordWriter stores records, some at once.
+// A recordWriter stores records, several at once.
 type recordWriter interface {
 	write(ctx context.Context, records []record) error
 	Close() error
@@ -24,10 +24,10 @@ type recordWriter interface {
 
 const (
 	batchSize   = 5_000 // records that are stored at once
-	workerCount = 2     // who make and store records
+	workerCount = 2     // goroutines that create and store records
 )
 
-// build makes an installation in an empty database.
+// build creates an installation in an empty database.
 func (in *installation) build(ctx context.Context) error {
 	if err := in.found(ctx); err != nil {
 		return err
@@ -41,7 +41,8 @@ func (in *installation) build(ctx context.Context) error {
 	return in.finish(ctx)
 }
 
-// found makes the accounts, campaigns and webhooks, as they were before the first response, and a key for each account.
+// found creates the accounts, campaigns and webhooks, as they were before the first response, and a key for each
+// account.
 func (in *installation) found(ctx context.Context) error {
 	in.accounts, in.campaigns = make([]account, accountCount), make([]formsvc.Campaign, campaignCount)
 	return in.With(ctx, func(s database.Store, today *formsvc.Service) error {
@@ -100,7 +101,7 @@ func (in *installation) fill(ctx context.Context) error {
 	return errors.Join(group.Wait(), writer.Close())
 }
 
-// work makes and stores batches until there are none.
+// work creates and stores batches until there are none left.
 func (in *installation) work(ctx context.Context, writer recordWriter, next *atomic.Int64) error {
 	m, err := newMaker(&in.history)
 	if err != nil {
@@ -127,8 +128,8 @@ func (in *installation) work(ctx context.Context, writer recordWriter, next *ato
 	return ctx.Err()
 }
 
-// A maker has the service make records: it is a store that keeps what it was given
-// last, and has no methods but those that this takes.
+// A maker lets the service create records: it is a store that keeps the last record and has only the methods that this
+// takes.
 type maker struct {
 	formsvc.Store // nil
 
@@ -136,7 +137,7 @@ type maker struct {
 	svc     *formsvc.Service
 	number  int
 	made    record
-	ids     int // how many identifiers the response has been given
+	ids     int // the number of identifiers that the response has got
 }
 
 func newMaker(s *history) (_ *maker, err error) {
@@ -166,7 +167,7 @@ func (m *maker) CreateResponse(_ context.Context, r formsvc.Response, _ int64, c
 	return nil
 }
 
-// record makes record i.
+// record creates record i.
 func (m *maker) record(ctx context.Context, i int) (record, error) {
 	m.number, m.ids = i, 0
 	n := campaignOf(i)
@@ -188,46 +189,45 @@ func (m *maker) record(ctx context.Context, i int) (record, error) {
 	return r, nil
 }
 
-// createdBit is how the type of the event is stored.
+// createdBit is the stored type of the event.
 func createdBit() int { return 1 << slices.Index(webhook.EventTypes(), webhook.ResponseCreated) }
 
-// The installations of the scale part: everything in them is a function of a
-// response's number and of how many there are.
+// The installations of the scale part: everything in them is a function of a response's number and of the number of
+// responses.
 
 const (
 	accountCount  = 20
 	campaignCount = 200
-	bigShare      = 10 // campaign 0 has one response in so many
+	bigShare      = 10 // campaign 0 has one of this many responses
 
-	// A webhook of each account listens to the first of its campaigns: to one response
-	// in five altogether. From this account on each has another one, which listens to
-	// all and gets nothing for a while.
+	// A webhook of each account listens to the account's first campaign: to one response in five altogether. Each
+	// account from this one on has another webhook. It listens to all campaigns and receives nothing for a while.
 	quietAccounts = 5
 
 	rareStatus = "disputed"
-	rareCount  = 10 // responses of the big campaign that have it, whatever its size
+	rareCount  = 10 // responses of the big campaign with this status, whatever its size
 )
 
-// The time over which responses came in.
+// The time span of the responses.
 func beginTime() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 const timeSpan = 730 * 24 * time.Hour
 
-// A history says what an installation of n responses has.
+// A history describes an installation of n responses.
 type history struct {
 	n        int
-	firstDue int // from this response on the failing webhooks have deliveries
+	firstDue int // the first response for which the failing webhooks have deliveries
 
 	accounts  []account
-	campaigns []formsvc.Campaign // by number; the account is the rest by accountCount
+	campaigns []formsvc.Campaign // by number; the account is the remainder by accountCount
 }
 
-// A account is one of the accounts, with a key.
+// An account is one of the accounts, with a key.
 type account struct {
 	id      formsvc.ID
 	key     string
-	hook    formsvc.ID // what listens to one campaign
-	failing formsvc.ID // what listens to all; "" for none
+	hook    formsvc.ID // listens to one campaign
+	failing formsvc.ID // listens to all campaigns; "" for none
 }
 
 // mixed spreads numbers over 64 bits so that every bit depends on all of i.
@@ -246,8 +246,8 @@ func campaignOf(i int) int {
 	return 1 + int(mixed(i)>>8%(campaignCount-1))
 }
 
-// outage returns the response from which on the failing webhooks get about due
-// deliveries, or as many as there are.
+// outage returns the first response for which the failing webhooks have deliveries, so that they have about due of
+// them, or as many as there are.
 func (s *history) outage(due int) int {
 	for i := s.n; i > 0; i-- {
 		if due == 0 {
@@ -260,13 +260,12 @@ func (s *history) outage(due int) int {
 	return 0
 }
 
-// at returns when response i came.
+// at returns the time of response i.
 func (s *history) at(i int) time.Time {
 	return beginTime().Add(time.Duration(timeSpan.Milliseconds()*int64(i)/int64(s.n)) * time.Millisecond)
 }
 
-// id returns the identifier of response i, or that of its event, a UUID of
-// version 7.
+// id returns the identifier of response i, or of its event, a UUID of version 7.
 func (s *history) id(i int, ofEvent bool) formsvc.ID {
 	seed := 2 * i
 	if ofEvent {
@@ -277,22 +276,20 @@ func (s *history) id(i int, ofEvent bool) formsvc.ID {
 		millis[:8], millis[8:], random>>52, random>>40&0xfff, random&0xffff_ffff_ffff))
 }
 
-// reference returns one as the service makes them, half of it from the time, and
-// the other half such that no two are the same.
+// reference returns a reference like the service's: half of it comes from the time, and the other half makes it unique.
 func (s *history) reference(i int) string {
 	const low = 1<<20 - 1
 	number := i*0x9e37b + i>>20*0x1b873
 	return fixture.StoredReference(int(s.at(i).UnixMilli()&low)<<20 | number&low)
 }
 
-// person returns who sent response i: most people send some.
+// person returns the user who sent response i: most users send several.
 func (s *history) person(i int) formsvc.User {
 	user, _ := fixture.Submission(int(mixed(i) >> 20 % uint64(max(s.n/3, 1)))) //nolint:gosec // below n
 	return user
 }
 
-// fate changes response i, as it came, to what became of it: most are looked at
-// within two weeks, some never.
+// fate changes response i from its initial state to its final one: most are reviewed within two weeks, some never.
 func (s *history) fate(i int, r *formsvc.Response) {
 	const week = 7 * 24 * time.Hour
 	random := mixed(i)
@@ -311,15 +308,15 @@ func (s *history) fate(i int, r *formsvc.Response) {
 	r.Version, r.UpdatedAt = 2, changed
 }
 
-// A record is what is stored of one response.
+// A record is a response with its stored event and deliveries.
 type record struct {
 	formsvc.Response
 	event     formsvc.Event
 	delivered formsvc.ID // the webhook it was delivered to; "" for none
-	due       formsvc.ID // the webhook that it is to be delivered to; "" for none
+	due       formsvc.ID // the webhook of its pending delivery; "" for none
 }
 
-// attempted returns when the delivery of the record began, and how long it took.
+// attempted returns when the delivery of the record began, and its duration.
 func (r *record) attempted() (time.Time, time.Duration) {
 	return r.event.CreatedAt.Add(2 * time.Millisecond), 3 * time.Millisecond
 }
@@ -338,7 +335,7 @@ func (r *record) deliveries(add func(d *deliveryRow)) {
 	}
 }
 
-// A deliveryRow is a row of deliveries.
+// A deliveryRow is a row of the table of deliveries.
 type deliveryRow struct {
 	hook                   formsvc.ID
 	lease, state, attempts int

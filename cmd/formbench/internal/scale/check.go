@@ -11,10 +11,10 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// checkedRecords is how many records are read back, spread over all.
+// checkedRecords is the number of records that are read back, spread over all.
 const checkedRecords = 200
 
-// check reads through the service what was stored beside it.
+// check reads directly stored records through the service.
 func (in *installation) check(ctx context.Context) error {
 	err := in.With(ctx, func(_ database.Store, svc *formsvc.Service) error {
 		m, err := newMaker(&in.history)
@@ -38,7 +38,7 @@ func (in *installation) check(ctx context.Context) error {
 	return nil
 }
 
-// checkRecord compares a record with what the service shows of it.
+// checkRecord compares a record with what the service returns for it.
 func checkRecord(ctx context.Context, svc *formsvc.Service, r *record) error {
 	key := formsvc.ResponseKey{AccountID: r.AccountID, CampaignID: r.CampaignID, ID: r.ID}
 	got, err := svc.Responses.Get(ctx, key)
@@ -86,7 +86,7 @@ func checkDelivery(ctx context.Context, svc *formsvc.Service, r *record, hook fo
 	return nil
 }
 
-// checkTotals compares the totals of lists with how many responses should be in them.
+// checkTotals compares the totals of lists with the expected numbers of responses.
 func (in *installation) checkTotals(ctx context.Context, svc *formsvc.Service) error {
 	counted := in.count()
 	for n := range in.campaigns {
@@ -118,7 +118,7 @@ func (in *installation) checkTotals(ctx context.Context, svc *formsvc.Service) e
 	return err
 }
 
-// counts are how many responses of each kind there are.
+// counts are the numbers of responses of each kind.
 type counts struct {
 	campaigns [campaignCount]int64
 	statuses  map[string]int64 // of the big campaign

@@ -45,8 +45,7 @@ func (in *installation) begin(ctx context.Context) error {
 	return in.run(ctx, "ALTER TABLE formsvc_responses DISABLE TRIGGER USER")
 }
 
-// finish counts the responses, and does now what the database would do by itself
-// soon.
+// finish counts the responses, and runs now the maintenance that the database would soon do by itself.
 func (in *installation) finish(ctx context.Context) error {
 	const (
 		counters = "INSERT INTO formsvc_counters (campaign_id, shard, responses) " +
@@ -62,7 +61,7 @@ func (in *installation) finish(ctx context.Context) error {
 		"ALTER TABLE formsvc_responses ENABLE TRIGGER USER", "VACUUM (ANALYZE)")
 }
 
-// sizes returns how much the tables, without their indexes, and the indexes take that grow with the responses.
+// sizes returns the sizes of the tables that grow with the responses, without indexes, and of their indexes.
 func (in *installation) sizes(ctx context.Context) (list []result.Cell, err error) {
 	err = in.Use(func(db *sql.DB) (err error) {
 		query := postgresSizes
@@ -118,7 +117,7 @@ type copier struct{ *pgxpool.Pool }
 func newCopier(ctx context.Context, dsn string) (*copier, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, errors.New("the database is not valid") // it may have a password
+		return nil, errors.New("the database is not valid") // the error may contain a password
 	}
 	cfg.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -131,7 +130,7 @@ func (c *copier) Close() error {
 	return nil
 }
 
-// positionQuery is what the product gives the events of a transaction.
+// positionQuery is the expression for the positions that the product gives the events of a transaction.
 const positionQuery = `SELECT pg_current_xact_id()::text::bigint + f."offset" FROM formsvc_feed AS f`
 
 func (c *copier) write(ctx context.Context, records []record) error {
@@ -153,7 +152,7 @@ func (c *copier) write(ctx context.Context, records []record) error {
 	})
 }
 
-// A copiedTable is rows of a table.
+// A copiedTable has rows of a table.
 type copiedTable struct {
 	table, columns string
 	rows           [][]any
@@ -210,8 +209,8 @@ WHERE t.relkind = 'r' AND t.relnamespace = current_schema()::regnamespace
   AND t.relname IN ('formsvc_responses', 'formsvc_events', 'formsvc_deliveries', 'formsvc_attempts')
 ORDER BY t.relname, i.relname NULLS FIRST`
 
-// A stuffer stores records in an SQLite file that nobody else has open: without a
-// journal, since a file that is half full is thrown away.
+// A stuffer stores records in an SQLite file that nobody else has open. It uses no journal, because a partly filled
+// file is removed.
 type stuffer struct {
 	mu      sync.Mutex
 	db      *sql.DB
@@ -245,7 +244,7 @@ func newStuffer(ctx context.Context, path string) (_ *stuffer, err error) {
 	return s, nil
 }
 
-// shared are the columns that both stores have. Only Postgres has the last one of events.
+// shared are the columns that both stores have. Only Postgres has the last column of events.
 func (t *copiedTable) shared() []string {
 	return strings.Fields(strings.TrimSuffix(t.columns, " xact"))
 }

@@ -20,17 +20,17 @@ import (
 
 const (
 	anyTargets   = 4096 // responses that are read in turn
-	emailTargets = 64   // addresses that are looked for in turn
-	latelyCount  = 20   // responses that came since the time of updatedWhat
-	createTo     = 1    // the campaign that gets new ones; its account has one webhook
+	emailTargets = 64   // addresses that are searched for in turn
+	latelyCount  = 20   // responses since the time of updatedWhat
+	createTo     = 1    // the campaign that gets new responses; its account has one webhook
 )
 
-// world returns what is needed to ask for a campaign.
+// world returns the identifiers that requests to a campaign need.
 func (s *history) world(campaign int) *database.World {
 	return &database.World{Key: s.accounts[campaign%accountCount].key, Campaign: s.campaigns[campaign]}
 }
 
-// requests returns what is sent to measure this.
+// requests returns the requests that a measurement sends.
 func (in *installation) requests(ctx context.Context, what, addr string) (loadgen.Workload, error) {
 	big := in.world(0)
 	load := loadgen.Workload{Status: 200}
@@ -78,7 +78,7 @@ func (in *installation) anyOf() loadgen.Workload {
 	return load
 }
 
-// filters are those of the big campaign's list that are measured as what.
+// filters returns the filters of the big campaign's list for a measurement.
 func (in *installation) filters(what string) []formsvc.ResponseFilter {
 	status := func(s string) []formsvc.ResponseFilter { return []formsvc.ResponseFilter{{Status: []string{s}}} }
 	switch what {
@@ -119,8 +119,8 @@ func queryOf(f *formsvc.ResponseFilter) string {
 	return q.Encode()
 }
 
-// feedEnd reads the last page of the feed. Walking there takes long, so the place is
-// looked up in the database and put into a cursor of the server's.
+// feedEnd reads the last page of the feed. Paging there takes long, so the position comes from the database and is put
+// into a cursor of the server.
 func (in *installation) feedEnd(ctx context.Context, w *database.World, addr string) (loadgen.Workload, error) {
 	load := loadgen.Workload{Status: 200}
 	body, err := loadgen.Ask(ctx, addr, w.Request("GET", eventsPath, nil), load.Status)

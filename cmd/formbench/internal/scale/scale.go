@@ -1,5 +1,5 @@
-// Package scale measures the same requests, claims and outcomes on an installation of
-// millions of responses and on one of thousands.
+// Package scale measures the same requests, claims and outcomes on an installation with millions of responses and on
+// one with thousands.
 package scale
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// What is measured at both sizes, beside bench.CreateWhat.
+// The measurements at both sizes, besides bench.CreateWhat.
 const (
 	randomWhat     = "get any"
 	scaleFirstWhat = "first page of all"
@@ -40,7 +40,7 @@ const (
 	OutcomesWhat   = "outcomes of 64"
 )
 
-// Reads are the requests that read, in the order in which they are measured.
+// Reads are the requests that read, in the order of their measurement.
 func Reads() []string {
 	return []string{
 		randomWhat, scaleFirstWhat, scaleFarWhat, commonWhat, pendingWhat, RareWhat, unknownWhat, emailWhat, strangerWhat,
@@ -48,7 +48,7 @@ func Reads() []string {
 	}
 }
 
-// Conns are the connections of the create cells.
+// Conns are the numbers of connections of the create cells.
 func Conns() []int { return []int{1, 64} }
 
 // A pairBench is the part of a run that compares sizes.
@@ -58,8 +58,7 @@ type pairBench struct {
 	pair  [2]*installation // small and large
 }
 
-// Run measures the same on a small and on a large installation, and how much
-// the large one takes.
+// Run measures the same requests on a small and on a large installation, and the size of the large one.
 func Run(ctx context.Context, b *bench.Bench) error {
 	large := map[string]int{bench.SQLiteStore: b.ScaleSQLite, bench.PostgresStore: b.ScalePostgres}
 	for _, store := range b.Stores {
@@ -110,7 +109,7 @@ func (s *pairBench) all(ctx context.Context) (err error) {
 	return nil
 }
 
-// turns is the order in which the two are measured, another one in each round.
+// turns returns the order in which the two installations are measured; it alternates between rounds.
 func (s *pairBench) turns() []*installation {
 	if s.round%2 == 0 {
 		return []*installation{s.pair[1], s.pair[0]}
@@ -145,11 +144,11 @@ func (in *installation) cell(what string, conns, round int) result.Cell {
 	return result.Cell{Key: key, Round: round}
 }
 
-// long returns how long to measure requests, at least d: for as many as say something.
+// long returns how long to measure requests: at least d, and long enough for a useful number of samples.
 func long(ctx context.Context, addr string, load *loadgen.Workload, d time.Duration) (time.Duration, error) {
 	const some = 10
 	var took time.Duration
-	for range 2 { // the second one finds what the first has read
+	for range 2 { // the second one reads from memory what the first has loaded
 		start := time.Now()
 		if _, err := loadgen.Ask(ctx, addr, load.Requests[0], load.Status); err != nil {
 			return 0, err
@@ -159,14 +158,14 @@ func long(ctx context.Context, addr string, load *loadgen.Workload, d time.Durat
 	return max(d, some*took), nil
 }
 
-// An installation is a database as it is after two years.
+// An installation is a database after two years of use.
 type installation struct {
 	*database.Database
 	history
 	store string
 }
 
-// newInstallation makes one of n responses.
+// newInstallation creates an installation of n responses.
 func newInstallation(ctx context.Context, b *bench.Bench, store string, n int) (*installation, error) {
 	start := time.Now()
 	in := &installation{store: store, history: history{n: n}}
@@ -185,12 +184,12 @@ func newInstallation(ctx context.Context, b *bench.Bench, store string, n int) (
 	return in, nil
 }
 
-// claimTurns is how often a round claims deliveries of each installation: so that
-// those of a small one last for three rounds.
+// claimTurns is how often a round claims deliveries of each installation. The deliveries of a small one last for three
+// rounds.
 const claimTurns = 30
 
-// claims measures how deliveries are claimed, read and finished. The installations
-// take turns, so that both meet the same machine.
+// claims measures claiming, reading and finishing deliveries. The installations take turns, so that both see the same
+// machine.
 func (s *pairBench) claims(ctx context.Context) (err error) {
 	var queues [2]*timedQueue
 	for i, in := range s.turns() {
@@ -233,7 +232,7 @@ func timed(c *result.Cell, took []time.Duration) {
 	c.Add("max-ms", loadgen.Quantile(took, 1, 1))
 }
 
-// A timedQueue is the queue of an installation and how long it took.
+// A timedQueue is the queue of an installation with the times of its calls.
 type timedQueue struct {
 	in        *installation
 	queue     delivery.Queue
@@ -249,8 +248,7 @@ func newTimedQueue(in *installation, queue delivery.Queue) *timedQueue {
 	return q
 }
 
-// turn claims deliveries of every failing webhook, reads what is to be sent and says
-// that it was.
+// turn claims deliveries of every failing webhook, reads their payloads and records them as delivered.
 func (q *timedQueue) turn(ctx context.Context, counts bool) error {
 	claims, claimed, err := database.Claim(ctx, q.queue, q.endpoints)
 	if err != nil {
@@ -278,7 +276,7 @@ func (q *timedQueue) turn(ctx context.Context, counts bool) error {
 	return nil
 }
 
-// finished returns the events of claims, and outcomes that say that all went well.
+// finished returns the events of claims, and outcomes that report them as delivered.
 func finished(claims []delivery.Claim, now time.Time) (events []string, outcomes []delivery.Outcome) {
 	for i := range claims {
 		c := &claims[i]

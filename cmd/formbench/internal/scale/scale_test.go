@@ -7,8 +7,9 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// TestScene holds installations to what is measured on them.
-func TestScene(t *testing.T) {
+// TestHistoryHasMeasuredRecords checks that histories have the records that are measured: the shares of campaigns,
+// statuses and due deliveries, and unique identifiers and references.
+func TestHistoryHasMeasuredRecords(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{bench.LeastScale, 10_000, 200_000} {
 		s := &history{n: n}

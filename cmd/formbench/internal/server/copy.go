@@ -20,16 +20,15 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// A copier is what anyone would write with net/http and io.Copy: uploads go into
-// new files of a directory, downloads come from them. A careful one also hashes what comes,
-// and has a file on the disk before it answers.
+// A copier is a typical handler with net/http and io.Copy: it writes uploads to new files of a directory, and sends
+// downloads from them. A careful copier also hashes uploads, and makes a file durable before it responds.
 type copier struct {
 	dir     *os.Root
 	careful bool
 	stored  atomic.Int64
 }
 
-// newCopier also returns what closes it.
+// newCopier also returns a function that closes the copier.
 func newCopier(dir string, careful bool) (http.Handler, func() error, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -81,18 +80,18 @@ func (c *copier) syncDir() error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Uploaded is what the servers answer with, and more.
+// Uploaded is the response of the servers, which may have more fields.
 type Uploaded struct {
 	UUID   string `json:"uuid"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
-// singleConns is how many connections to Postgres suited the handler best.
+// singleConns is the number of Postgres connections that suited the handler best.
 const singleConns = 32
 
-// SingleSchema is what such a service would have: what ours has of a response, an
-// event and a delivery, and the indexes that reading them takes.
+// SingleSchema is the schema that such a service would have: our columns of a response, an event and a delivery, and
+// the indexes that reading them takes.
 const SingleSchema = `
 CREATE TABLE single_responses (
 	id text PRIMARY KEY, campaign text NOT NULL, reference text NOT NULL UNIQUE, status text NOT NULL,
@@ -111,16 +110,15 @@ const (
 		INSERT INTO single_deliveries (id, event_id, webhook, state, due_at) VALUES ($10, $8, $11, 0, $7)`
 )
 
-// A single is what anyone would write on Postgres who wants what ours promises: it
-// decodes, has the response, its event and its delivery stored by one statement,
-// and encodes. It checks nothing.
+// A single is a typical handler on Postgres with our guarantees: it decodes, stores the response, its event and its
+// delivery with one statement, and encodes. It checks nothing.
 type single struct{ pool *pgxpool.Pool }
 
-// newSingle also returns what closes it.
+// newSingle also returns a function that closes the handler.
 func newSingle(ctx context.Context, dsn string) (http.Handler, func() error, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, nil, errors.New("the database is not valid") // it may have a password
+		return nil, nil, errors.New("the database is not valid") // the error may contain a password
 	}
 	cfg.MaxConns = singleConns
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

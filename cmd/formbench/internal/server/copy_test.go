@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestCopier makes sure that both references send what they got, and that the careful one hashes it.
-func TestCopier(t *testing.T) {
+// TestCopiersReturnUploads checks that both references return what they received, and that the careful one hashes it.
+func TestCopiersReturnUploads(t *testing.T) {
 	t.Parallel()
 	content := bytes.Repeat([]byte("content "), 12_500)
 	hash := sha256.Sum256(content)

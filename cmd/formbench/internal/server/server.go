@@ -1,5 +1,5 @@
-// Package server is the HTTP servers that are measured, each in a process of its own: the
-// API, and handlers that do less, which show the limits.
+// Package server has the HTTP servers that are measured, each in a process of its own: the API, and handlers that do
+// less, which show the limits.
 package server
 
 import (
@@ -32,32 +32,31 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// Command is the argument that makes this program a server. It reads a
-// Config from standard input, writes a Ready to standard output and
-// serves until standard input ends, so that it never outlives who started it.
+// Command is the argument that makes this program a server. It reads a Config from standard input, writes a Ready to
+// standard output and serves until standard input ends, so that it never outlives its parent.
 const Command = "serve-cell"
 
-// A Config says what to serve.
+// A Config configures a server.
 type Config struct {
 	System    string
 	DSN       string
 	Responses int    // in the campaign of the ceiling
 	Profile   string // file for a CPU profile
 	Files     string // directory of files; "" for none
-	Endpoint  string // of the S3 server that has the files; "" for none
+	Endpoint  string // of the S3 server with the files; "" for none
 	MaxFile   int64  // bytes
 
 	Processors int           // that it may use; 0 for all
-	SlowWrite  time.Duration // how long the database takes for a response, one after the other
+	SlowWrite  time.Duration // how long the database takes for each response, one after the other
 }
 
-// A Ready says where. A peer adds a token.
+// A Ready has the server's address. A peer adds a token.
 type Ready struct{ Addr, Token string }
 
-// gcPercent is that of "formsvc serve"; the ceiling has it too.
+// gcPercent is the setting of "formsvc serve"; the ceiling uses it, too.
 const gcPercent = 200
 
-// Serve is the server process.
+// Serve runs the server process.
 func Serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -99,7 +98,7 @@ func Serve(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (err 
 	return serveHTTP(ctx, listener, handler, logger)
 }
 
-// handler returns what to serve and what to close afterwards.
+// handler returns the handler and a function that closes it.
 func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) (http.Handler, func() error, error) {
 	switch c.System {
 	case bench.CeilingSystem:
@@ -109,7 +108,7 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 	case bench.SingleSystem:
 		return newSingle(ctx, c.DSN)
 	}
-	groupLimit, quota, maxRequests := 0, 0, 0 // the default limit of groups and of requests, and no quota
+	groupLimit, quota, maxRequests := 0, 0, 0 // the default limits of groups and requests, and no quota
 	switch c.System {
 	case bench.EachSystem:
 		groupLimit = 1
@@ -141,7 +140,7 @@ func (c *Config) handler(ctx context.Context, addr string, logger *slog.Logger) 
 	return handler, closeAll, nil
 }
 
-// blobs returns where the API keeps files, if anywhere.
+// blobs returns the API's file storage, if it has one.
 func (c *Config) blobs() (blobstore.Store, func() error, error) {
 	switch {
 	case c.Endpoint != "":
@@ -178,18 +177,18 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler, logger *slog
 	return err
 }
 
-// A Process is a process that serves, of this program or a peer.
+// A Process is a server process, of this program or of a peer.
 type Process struct {
 	*child.Process
 	Ready
 }
 
-// Start returns when the server of this program answers.
+// Start starts a server of this program and returns when it replies.
 func Start(ctx context.Context, self string, cfg Config, log io.Writer) (*Process, error) {
 	return StartProgram(ctx, cfg, log, self, Command)
 }
 
-// StartProgram returns when the program answers, given its configuration.
+// StartProgram starts a program with a configuration and returns when it replies.
 func StartProgram(ctx context.Context, cfg any, log io.Writer, program, command string) (*Process, error) {
 	s := &Process{}
 	var err error
@@ -199,8 +198,8 @@ func StartProgram(ctx context.Context, cfg any, log io.Writer, program, command 
 	return s, nil
 }
 
-// The ceiling is what anyone would write with net/http and encoding/json. It
-// answers with the bytes of the API and does nothing else.
+// The ceiling is a typical handler with net/http and encoding/json. It sends the same bytes as the API and does nothing
+// else.
 
 // newCeiling returns the handler, with a campaign of n responses.
 func newCeiling(n int) http.Handler {
@@ -240,7 +239,7 @@ func newCeiling(n int) http.Handler {
 	return mux
 }
 
-// SendJSON answers with a value.
+// SendJSON responds with a value.
 func SendJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -253,8 +252,7 @@ func SendJSON(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body) // the generator notices
 }
 
-// A slowStore makes responses one after the other, each in a time that does not depend
-// on the processor.
+// A slowStore creates responses one after the other, each in a time that doesn't depend on the processor.
 type slowStore struct {
 	database.Store
 

@@ -1,10 +1,8 @@
-// Package worker is what the processes of the delivery benchmarks share: how
-// they are told what to do, how events are offered to a system, and how a
-// payload is signed and posted without one.
+// Package worker is shared by the processes of the delivery benchmarks. It has their commands, offers events to a
+// system, and signs and posts a payload without one.
 //
-// A worker reads a Config and then Commands as JSON from its standard input and
-// answers each with a Reply, the Config too. It ends when the input does, so that
-// it never outlives who started it.
+// A worker reads a Config and then Commands as JSON from its standard input, and sends a Reply to each of them. It
+// ends when the input does, so that it never outlives its parent.
 package worker
 
 import (
@@ -25,43 +23,43 @@ import (
 	"github.com/formsvc/toolkit/webhook"
 )
 
-// A Config says what a worker is. Each kind of worker reads what it needs.
+// A Config configures a worker. Each kind of worker reads the fields that it needs.
 type Config struct {
 	Role      string
 	DSN       string
 	URL       string   // where to post
-	Body      []byte   // what to post, see NewBody
-	Conns     int      // how many posts are under way at most
+	Body      []byte   // the payload, see NewBody
+	Conns     int      // the maximum number of posts in flight
 	Campaigns []string // that get responses in turn
-	Account   string   // that has them
+	Account   string   // that owns them
 	Cut       bool     // ends requests in flight at once when deliveries stop
 	Profile   string   // file for a CPU profile
 }
 
-// What a worker can be told to do.
+// The commands of a worker.
 const (
 	Accept   = "accept"   // offer N events
 	Start    = "start"    // deliver
-	Stop     = "stop"     // stop delivering; what was done is durable afterwards
-	Count    = "count"    // how many deliveries are done, by the system's own records
+	Stop     = "stop"     // stop delivering; finished deliveries are durable afterwards
+	Count    = "count"    // return the number of finished deliveries by the system's own records
 	Post     = "post"     // N events from memory, without a system
-	Reset    = "reset"    // forget what arrived, and tell how much it was
+	Reset    = "reset"    // discard the arrivals and return their number
 	Wait     = "wait"     // for N deliveries to Endpoints, or for Timeout
-	Arrivals = "arrivals" // what arrived
+	Arrivals = "arrivals" // return the arrivals
 )
 
-// A Command is something to do.
+// A Command tells a worker to do something.
 type Command struct {
 	Do        string
 	N         int
 	Callers   int           // of a closed loop
-	Every     time.Duration // between two events of an open loop; 0 means a closed one
+	Every     time.Duration // between two events of an open loop; 0 means a closed loop
 	Stamps    bool          // report when each event was accepted
-	Endpoints int           // only the first ones count
+	Endpoints int           // only the first ones count; 0 for all
 	Timeout   time.Duration
 }
 
-// A Reply is what came of it.
+// A Reply is the result of a command.
 type Reply struct {
 	Error    string            `json:",omitempty"`
 	Addr     string            `json:",omitempty"`
@@ -74,27 +72,27 @@ type Reply struct {
 	Arrivals []Arrival         `json:",omitempty"`
 }
 
-// A Stamp tells when an event was offered and when the system had it for good,
-// in nanoseconds since 1970.
+// A Stamp has the times when an event was offered and when the system had stored it, in nanoseconds since 1970.
 type Stamp struct{ Begin, Done int64 }
 
-// An Arrival tells when a delivery first arrived, in nanoseconds since 1970.
+// An Arrival has the time when a delivery first arrived, in nanoseconds since 1970.
 type Arrival struct {
 	At       int64
 	Number   int // of the event
 	Endpoint int
 }
 
-// A Worker does one thing at a time.
+// A Worker executes one command at a time.
 type Worker interface {
 	Do(ctx context.Context, c Command) (Reply, error)
 	Close() error
 }
 
-// gcPercent is that of "formsvc serve".
+// gcPercent is the setting of "formsvc serve".
 const gcPercent = 200
 
-// Run is the process of a worker: start makes it, and what is ready when it is.
+// Run runs the process of a worker. start creates the worker and returns its first reply, which reports that it is
+// ready.
 func Run(
 	ctx context.Context, in io.Reader, out io.Writer,
 	start func(context.Context, *Config) (w Worker, ready Reply, err error),
@@ -132,7 +130,7 @@ func Run(
 	return obey(ctx, w, reply, commands, out)
 }
 
-// obey answers commands until ctx ends.
+// obey executes commands until ctx ends.
 func obey(ctx context.Context, w Worker, reply Reply, commands <-chan Command, out io.Writer) error {
 	encoder := json.NewEncoder(out)
 	for {
@@ -151,8 +149,7 @@ func obey(ctx context.Context, w Worker, reply Reply, commands <-chan Command, o
 	}
 }
 
-// StartProfile writes a CPU profile into a file until stop is called. Without a path
-// it does nothing.
+// StartProfile writes a CPU profile into a file until stop is called. Without a path it does nothing.
 func StartProfile(path string) (stop func() error, err error) {
 	if path == "" {
 		return func() error { return nil }, nil
@@ -170,10 +167,9 @@ func StartProfile(path string) (stop func() error, err error) {
 	}, nil
 }
 
-// Offer has accept called with the numbers 0 to c.N-1: by c.Callers in a closed
-// loop, each calling again when the last call returned, or every c.Every,
-// whatever became of those before. It returns when all calls returned, with the
-// first error.
+// Offer calls accept with the numbers 0 to c.N-1: in a closed loop by c.Callers, each of which calls again when the
+// last call has returned, or every c.Every, independent of earlier calls. It returns when all calls have returned, with
+// the first error.
 func Offer(ctx context.Context, c *Command, accept func(ctx context.Context, number int) error) (Reply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -225,10 +221,10 @@ func open(ctx context.Context, n int, every time.Duration, once func(int)) {
 	wg.Wait()
 }
 
-// Secret is that of every webhook.
+// Secret is the secret of every webhook.
 const Secret = "formbench-secret-0123456789abcdef"
 
-// A Body is the payload of an event that carries the event's number.
+// A Body is the payload of an event that contains the event's number.
 type Body struct {
 	text []byte
 	at   int // of the number
@@ -239,7 +235,7 @@ const (
 	numberDigits = 7
 )
 
-// NewBody takes a payload that has a mark and digits to put the number into.
+// NewBody takes a payload with a mark and digits, which the number replaces.
 func NewBody(text []byte) (Body, error) {
 	at := bytes.Index(text, []byte(numberMark))
 	if at < 0 || len(text) < at+len(numberMark)+numberDigits {
@@ -258,7 +254,7 @@ func (b Body) With(i int) []byte {
 	return text
 }
 
-// Number returns the number of the event that a payload is of.
+// Number returns the event number of a payload.
 func Number(text []byte) (i int, ok bool) {
 	b, err := NewBody(text)
 	if err != nil {
@@ -273,13 +269,13 @@ func Number(text []byte) (i int, ok bool) {
 	return i, true
 }
 
-// A Poster signs and posts payloads over connections that it keeps.
+// A Poster signs and posts payloads over persistent connections.
 type Poster struct {
 	url       string
 	transport *http.Transport
 }
 
-// NewPoster returns one that keeps as many connections.
+// NewPoster returns a poster that keeps up to this many connections.
 func NewPoster(url string, conns int) *Poster {
 	return &Poster{url, &http.Transport{
 		MaxIdleConns: conns, MaxIdleConnsPerHost: conns, DisableCompression: true,
@@ -309,5 +305,5 @@ func (p *Poster) Post(ctx context.Context, id string, body []byte) error {
 	return nil
 }
 
-// Close closes the connections that are not in use.
+// Close closes the idle connections.
 func (p *Poster) Close() { p.transport.CloseIdleConnections() }

@@ -36,8 +36,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOffer makes sure that each number is offered once, and no more at once
-// than there are callers, or each at its time.
+// TestOffer checks that each number is offered once, by no more callers at once than configured, or each at its time.
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Command{
@@ -114,7 +113,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// An echo answers with what it is told.
+// An echo replies with its command.
 type echo struct{ closed bool }
 
 func (e *echo) Do(_ context.Context, c Command) (Reply, error) {

@@ -19,33 +19,30 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// Options say what the server is like. The zero value takes every mail and has
-// neither TLS nor logins.
+// Options configures the server. The zero value accepts every mail and has neither TLS nor logins.
 type Options struct {
 	TLS      bool // from the first byte on
 	StartTLS bool
-	// User and Password are needed to send when they are not empty. A server
-	// without TLS offers the login too.
+	// User and Password are required to send if they are not empty. A server without TLS offers the login too.
 	User, Password string
-	// Refuse are addresses that it takes no mail for.
+	// Refuse lists addresses for which it rejects mail.
 	Refuse []string
-	// Mute makes it take connections and say nothing.
+	// Mute makes it accept connections and never reply.
 	Mute bool
-	// MuteAfter makes it say nothing after an answer with that text in it, which
-	// it looks for in what is not encrypted.
+	// MuteAfter makes it stop replying after a reply that contains this text unencrypted.
 	MuteAfter string
 }
 
-// A Mail is what the server took.
+// A Mail is an accepted mail.
 type Mail struct {
 	From string
 	To   []string
 	Text string // header and body
-	User string // who had logged in
+	User string // the login
 	TLS  bool
 }
 
-// A Server keeps what it takes in memory. It is safe for concurrent use.
+// A Server keeps accepted mails in memory. It is safe for concurrent use.
 type Server struct {
 	opts Options
 	addr string
@@ -87,14 +84,14 @@ func New(tb testing.TB, opts Options) *Server {
 // Addr returns host and port.
 func (s *Server) Addr() string { return s.addr }
 
-// Roots returns what a client must trust.
+// Roots returns the certificates that a client must trust.
 func (s *Server) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.cert)
 	return pool
 }
 
-// RootsFile returns a file of it.
+// RootsFile returns a file with the certificates of Roots.
 func (s *Server) RootsFile(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "roots.pem")
@@ -105,7 +102,7 @@ func (s *Server) RootsFile(tb testing.TB) string {
 	return path
 }
 
-// Mails returns what the server took so far.
+// Mails returns the mails so far.
 func (s *Server) Mails() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +182,7 @@ func (s *session) Data(r io.Reader) error {
 func (s *session) Reset()        { s.mail.From, s.mail.To, s.mail.Text = "", nil, "" }
 func (s *session) Logout() error { return nil }
 
-// silent drops what the server complains about, such as clients that leave.
+// silent drops the server's log, such as lines about clients that disconnect.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -217,7 +214,7 @@ type countedConn struct {
 	mute   bool
 }
 
-// Write sends an answer, unless the server does not speak any more.
+// Write sends a reply, unless the server is mute.
 func (c *countedConn) Write(p []byte) (int, error) {
 	o := &c.server.opts
 	if c.mute || o.Mute {

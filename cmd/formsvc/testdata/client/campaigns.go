@@ -10,8 +10,7 @@ import (
 	"example.com/client/api"
 )
 
-// campaigns makes campaigns, reads, changes and lists them. It returns the UUID of
-// one that takes answers to the modules colour and age.
+// campaigns creates, reads, changes and lists campaigns. It returns the UUID of one with the modules colour and age.
 func (d *driver) campaigns(ctx context.Context) api.Uuid {
 	campaign, etag := d.createCampaign(ctx)
 	uuid := campaign.Uuid
@@ -23,7 +22,7 @@ func (d *driver) campaigns(ctx context.Context) api.Uuid {
 	d.check(read, err, http.StatusNotModified)
 	equal("getCampaign: ETag", read.Headers304.ETag, etag)
 
-	// What was read can be sent back; what can't be set is ignored.
+	// A campaign that was read can be sent back; read-only fields are ignored.
 	replacement := api.CampaignReplacement{
 		Uuid: campaign.Uuid, CreatedAt: campaign.CreatedAt, UpdatedAt: campaign.UpdatedAt, ResponseCount: campaign.ResponseCount,
 		Title: "Colours, once more", Modules: modules(),
@@ -54,8 +53,7 @@ func modules() *[]api.ModuleInput {
 	}
 }
 
-// createCampaign makes a campaign with every member, twice with the same
-// Idempotency-Key.
+// createCampaign creates a campaign with every field, twice with the same Idempotency-Key.
 func (d *driver) createCampaign(ctx context.Context) (api.Campaign, string) {
 	closes := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	in := api.CampaignInput{
@@ -91,8 +89,7 @@ func (d *driver) createCampaign(ctx context.Context) (api.Campaign, string) {
 	return *campaign, created.Headers201.ETag
 }
 
-// listCampaigns makes more campaigns and turns the pages of their list, oldest
-// first; first is the oldest.
+// listCampaigns creates more campaigns and reads the pages of their list, oldest first; first is the oldest.
 func (d *driver) listCampaigns(ctx context.Context, first api.Uuid) {
 	want := []api.Uuid{first}
 	for _, title := range []string{"Second", "Third", "Fourth", "Fifth"} {

@@ -16,13 +16,13 @@ import (
 	"example.com/client/api"
 )
 
-// fail says what is wrong and ends the program.
+// fail prints an error and ends the program.
 func fail(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 	os.Exit(1)
 }
 
-// equal fails unless got is what is wanted of it.
+// equal fails unless got equals want.
 func equal[T comparable](what string, got, want T) {
 	if got != want {
 		fail("%s: got %v, want %v", what, got, want)
@@ -32,7 +32,7 @@ func equal[T comparable](what string, got, want T) {
 // equalTo is equal for a value that may be absent.
 func equalTo[T comparable](what string, got *T, want T) { equal(what, given(what, got), want) }
 
-// given returns a value that may be absent, and fails when it is.
+// given returns an optional value, and fails if it is absent.
 func given[T any](what string, value *T) T {
 	if value == nil {
 		fail("%s is absent or null", what)
@@ -40,13 +40,11 @@ func given[T any](what string, value *T) T {
 	return *value
 }
 
-// goName is what an operationId and the generated names made from it have in
-// common.
+// goName normalizes an operationId and the generated names, so that they compare equal.
 func goName(operationID string) string { return strings.ToLower(operationID) }
 
-// check fails unless a call was answered with the status, and all of the answer is
-// in the generated types: its body, where that is JSON, and its headers. After it,
-// members like JSON200 and Headers200 can be used.
+// check fails unless a call returned the status, and the generated types have the whole response: its JSON body and its
+// headers. After it, fields like JSON200 and Headers200 can be used.
 func (d *driver) check(answer any, err error, status int) {
 	v := reflect.ValueOf(answer)
 	operation := strings.TrimSuffix(v.Type().Elem().Name(), "Response")
@@ -67,7 +65,7 @@ func (d *driver) check(answer any, err error, status int) {
 	}
 }
 
-// checkBody looks at the typed body of an answer.
+// checkBody checks the typed body of a response.
 func checkBody(v reflect.Value, status int, resp *http.Response, body []byte) error {
 	typed := v.FieldByName("JSON" + strconv.Itoa(status))
 	if status >= 400 {
@@ -86,14 +84,14 @@ func checkBody(v reflect.Value, status int, resp *http.Response, body []byte) er
 	}
 }
 
-// plainHeaders are those that belong to HTTP and not to the API.
+// plainHeaders returns the headers of HTTP itself, not of the API.
 func plainHeaders() []string {
 	return []string{
 		"Cache-Control", "Connection", "Content-Length", "Content-Type", "Date", "Transfer-Encoding", "Vary", "X-Content-Type-Options",
 	}
 }
 
-// checkHeaders looks at the typed headers of an answer.
+// checkHeaders checks the typed headers of a response.
 func checkHeaders(v reflect.Value, status int, header http.Header) error {
 	field := v.FieldByName("Headers" + strconv.Itoa(status))
 	if !field.IsValid() || field.IsNil() {
@@ -117,9 +115,8 @@ func checkHeaders(v reflect.Value, status int, header http.Header) error {
 	return nil
 }
 
-// exact compares what a generated type took of a JSON text with the text, and its
-// enums with the values that they have in the document. A member that the type
-// doesn't have is lost on the way, and one that only the type has appears.
+// exact compares a decoded generated type with its JSON text, and its enums with the values in the document. It detects
+// fields that only the text or only the type has.
 func exact(typed any, text []byte) error {
 	if err := valid("", reflect.ValueOf(typed)); err != nil {
 		return err
@@ -142,8 +139,8 @@ func decode(text []byte, v any) error {
 	return d.Decode(v)
 }
 
-// same compares two decoded JSON texts: that of the service with what is left of
-// it. The two may write the same time differently.
+// same compares two decoded JSON texts: the service's, and the one encoded from the type. They may format the same time
+// differently.
 func same(path string, served, typed any) error {
 	switch served := served.(type) {
 	case map[string]any:
@@ -171,6 +168,9 @@ func same(path string, served, typed any) error {
 func sameObject(path string, served, typed map[string]any) error {
 	for name, v := range served {
 		w, ok := typed[name]
+		if !ok && v == nil {
+			continue // the type leaves out a field that is optional and null
+		}
 		if !ok {
 			return fmt.Errorf("%s/%s is in the answer and not in the document", path, name)
 		}
@@ -186,7 +186,7 @@ func sameObject(path string, served, typed map[string]any) error {
 	return nil
 }
 
-// sameTime reports whether both are strings that mean the same time.
+// sameTime reports whether both are strings with the same time.
 func sameTime(a, b any) bool {
 	s, _ := a.(string)
 	t, _ := b.(string)
@@ -195,8 +195,7 @@ func sameTime(a, b any) bool {
 	return err == nil && err2 == nil && x.Equal(y)
 }
 
-// valid looks for enums with a value that the document doesn't have, and for events
-// that are not what they are called.
+// valid looks for enum values that the document doesn't have, and for events whose type doesn't match their content.
 func valid(path string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -95,7 +95,7 @@ func (d *driver) uploadBytes(ctx context.Context, r api.Response) api.File {
 	return file
 }
 
-// download downloads a file in all ways.
+// download downloads a file in every way.
 func (d *driver) download(ctx context.Context, file api.File, content []byte) {
 	whole, err := d.DownloadFileWithResponse(ctx, file.Uuid, nil)
 	d.check(whole, err, http.StatusOK)

@@ -6,14 +6,12 @@
 //	mkdir api && go tool oapi-codegen -config oapi-codegen.yaml openapi.json
 //	FORMSVC_URL=http://127.0.0.1:8080 FORMSVC_KEY=formsvc_… FORMSVC_NARROW_KEY=formsvc_… go run .
 //
-// FORMSVC_KEY may do everything, FORMSVC_NARROW_KEY only read campaigns, and is worn
-// out: its quota, which should be small, is used up. The service must be new, serve
-// with --webhook-allow 127.0.0.0/8, --webhook-retries 100ms and --max-upload 100KB,
-// and have a quota.
+// FORMSVC_KEY has all permissions. FORMSVC_NARROW_KEY has campaigns:read alone, and its quota, which should be small, is
+// used up. The service must be new, and serve with --webhook-allow 127.0.0.0/8, --webhook-retries 100ms, --max-upload 100KB
+// and a quota.
 //
-// It prints nothing when every answer is what the document says, down to the last
-// member and header. Otherwise it names the operation and the member at fault and
-// ends with status 1.
+// It prints nothing if every response matches the document, down to the last field and header. Otherwise it names the
+// operation and the field, and ends with status 1.
 package main
 
 import (
@@ -26,17 +24,17 @@ import (
 	"example.com/client/api"
 )
 
-// patience bounds the whole run. Only one that fails takes as long.
+// patience limits the whole run. Only a failing run takes as long.
 const patience = 2 * time.Minute
 
 // A driver uses the service.
 type driver struct {
-	*api.ClientWithResponses                          // with a key that may do everything
+	*api.ClientWithResponses                          // with a key with all permissions
 	narrow                   *api.ClientWithResponses // may only read campaigns
 	stranger                 *api.ClientWithResponses // has no valid key
 
 	receiver *receiver
-	used     map[string]bool // the operations that did what they are for
+	used     map[string]bool // the operations that succeeded
 }
 
 func main() {
@@ -61,6 +59,7 @@ func main() {
 	d.signatures(ctx, response, file)
 	d.events(ctx)
 	d.webhooks(ctx, campaign)
+	d.deleteResponse(ctx, response)
 	d.problems(ctx, campaign)
 	d.complete(ctx)
 }
@@ -77,7 +76,7 @@ func newClient(url, key string) *api.ClientWithResponses {
 	return c
 }
 
-// public uses what needs no key.
+// public uses the operations that need no key.
 func (d *driver) public(ctx context.Context) {
 	health, err := d.stranger.GetHealthWithResponse(ctx)
 	d.check(health, err, http.StatusOK)
@@ -100,7 +99,7 @@ func (d *driver) public(ctx context.Context) {
 	d.check(missing, err, http.StatusNotFound)
 }
 
-// account looks at whose key it is.
+// account checks the account of the key.
 func (d *driver) account(ctx context.Context) {
 	me, err := d.GetMeWithResponse(ctx)
 	d.check(me, err, http.StatusOK)
@@ -115,7 +114,7 @@ func (d *driver) account(ctx context.Context) {
 	equal("getMe: permissions", fmt.Sprint(me.JSON200.Permissions), fmt.Sprint([]api.Permission{api.PermissionCampaignsRead}))
 }
 
-// complete makes sure that nothing of the document was left out.
+// complete checks that every operation of the document was used.
 func (d *driver) complete(ctx context.Context) {
 	document, err := d.stranger.GetOpenAPIWithResponse(ctx, nil)
 	d.check(document, err, http.StatusOK)
@@ -125,7 +124,7 @@ func (d *driver) complete(ctx context.Context) {
 	count := 0
 	for path, item := range document.JSON200.Paths {
 		for _, operation := range item.(map[string]any) {
-			// What isn't an operation has no operationId.
+			// Other values have no operationId.
 			if operation, ok := operation.(map[string]any); ok && operation["operationId"] != nil {
 				count++
 				if id := operation["operationId"].(string); !d.used[goName(id)] {
@@ -140,5 +139,5 @@ func (d *driver) complete(ctx context.Context) {
 			fail("the webhook %s is in the document and never came", name)
 		}
 	}
-	equal("webhooks in the document", len(document.JSON200.Webhooks), 6)
+	equal("webhooks in the document", len(document.JSON200.Webhooks), 7)
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/client/api"
 )
 
-// problems asks for what is refused, which the answers tell in generated types too.
+// problems makes requests that fail, and checks the problem details in generated types.
 func (d *driver) problems(ctx context.Context, campaign api.Uuid) {
 	list, err := d.ListCampaignsWithResponse(ctx, &api.ListCampaignsParams{Cursor: new("not a cursor")})
 	d.check(list, err, http.StatusBadRequest)
@@ -37,7 +37,7 @@ func (d *driver) problems(ctx context.Context, campaign api.Uuid) {
 	d.exhaust(ctx)
 }
 
-// badBodies sends bodies that are refused.
+// badBodies sends invalid bodies.
 func (d *driver) badBodies(ctx context.Context, campaign api.Uuid) {
 	created, err := d.CreateCampaignWithResponse(ctx, nil, api.CampaignInput{})
 	d.check(created, err, http.StatusUnprocessableEntity)
@@ -49,7 +49,7 @@ func (d *driver) badBodies(ctx context.Context, campaign api.Uuid) {
 	created, err = d.CreateCampaignWithBodyWithResponse(ctx, nil, "text/plain", strings.NewReader("title"))
 	d.check(created, err, http.StatusUnsupportedMediaType)
 	equal("createCampaign: code", created.ApplicationproblemJSON415.Code, api.UnsupportedMediaTypeProblemCodeUnsupportedMediaType)
-	// Refused by its length, before it is sent.
+	// Rejected for its length, before it is sent.
 	expect := func(_ context.Context, req *http.Request) error { req.Header.Set("Expect", "100-continue"); return nil }
 	created, err = d.CreateCampaignWithResponse(ctx, nil, api.CampaignInput{Title: strings.Repeat("x", 5<<20)}, expect)
 	d.check(created, err, http.StatusRequestEntityTooLarge)
@@ -61,7 +61,7 @@ func (d *driver) badBodies(ctx context.Context, campaign api.Uuid) {
 	d.check(closed, err, http.StatusOK)
 	equal("replaceCampaign: status", closed.JSON200.Status, api.CampaignStatusClosed)
 	late, err := d.CreateResponseWithResponse(ctx, campaign, nil, api.ResponseInput{
-		User: api.PersonInput{Email: "ada@example.com"}, Responses: answers("red"),
+		User: &api.RespondentInput{Email: new("ada@example.com")}, Responses: answers("red"),
 	})
 	d.check(late, err, http.StatusConflict)
 	equal("createResponse: code", late.ApplicationproblemJSON409.Code, api.ResponseConflictProblemCodeCampaignClosed)

@@ -15,25 +15,25 @@ import (
 	"example.com/client/api"
 )
 
-// arrivalsAhead is how many deliveries may arrive before the driver looks at them.
+// arrivalsAhead is the number of deliveries that may arrive before the driver reads them.
 const arrivalsAhead = 1000
 
 // params are the headers of a delivery. They are the same for every event.
 type params = api.OnResponseCreatedParams
 
-// An arrival is one delivery that was signed well.
+// An arrival is one delivery with a valid signature.
 type arrival struct {
 	params
-	event any // an api.ResponseCreatedEvent or another of the six
+	event any // an api.ResponseCreatedEvent or another of the seven
 }
 
 // The paths of the webhooks.
 const (
 	allPath  = "/all"
-	downPath = "/down" // nothing is received here until it is repaired
+	downPath = "/down" // fails until it is repaired
 )
 
-// A receiver is where webhooks are sent to.
+// A receiver receives webhooks.
 type receiver struct {
 	url      string
 	arrivals chan arrival
@@ -41,11 +41,10 @@ type receiver struct {
 	mu      sync.Mutex
 	secrets map[string]string // by the path of the webhook
 	broken  bool
-	types   []api.EventType // those that came
+	types   []api.EventType // those that arrived
 }
 
-// newReceiver starts a receiver. It takes every webhook of the document by the
-// handler that was generated for it.
+// newReceiver starts a receiver. It receives every webhook of the document with its generated handler.
 func newReceiver() *receiver {
 	r := &receiver{arrivals: make(chan arrival, arrivalsAhead), broken: true, secrets: map[string]string{}}
 	refuse := func(_ http.ResponseWriter, _ *http.Request, err error) { fail("webhook: %v", err) }
@@ -56,6 +55,7 @@ func newReceiver() *receiver {
 		"response.completed":      api.OnResponseCompletedWebhookHandler(r, refuse),
 		"signature.completed":     api.OnSignatureCompletedWebhookHandler(r, refuse),
 		"file.uploaded":           api.OnFileUploadedWebhookHandler(r, refuse),
+		"response.deleted":        api.OnResponseDeletedWebhookHandler(r, refuse),
 	}
 	r.url = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		name := req.Header.Get("X-Service-Event")
@@ -97,8 +97,12 @@ func (r *receiver) HandleOnFileUploadedWebhook(w http.ResponseWriter, req *http.
 	r.receive(w, req, params(p))
 }
 
-// receive does what every receiver should: it compares the signature before it looks
-// at anything else.
+// HandleOnResponseDeletedWebhook receives response.deleted.
+func (r *receiver) HandleOnResponseDeletedWebhook(w http.ResponseWriter, req *http.Request, p api.OnResponseDeletedParams) {
+	r.receive(w, req, params(p))
+}
+
+// receive checks the signature before anything else, as every receiver should.
 func (r *receiver) receive(w http.ResponseWriter, req *http.Request, p params) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -129,15 +133,14 @@ func (r *receiver) receive(w http.ResponseWriter, req *http.Request, p params) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// signed reports whether the signature is that of the specification.
+// signed reports whether the signature follows the specification.
 func signed(secret string, body []byte, signature string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
 	return hmac.Equal([]byte(signature), []byte(hex.EncodeToString(mac.Sum(nil))))
 }
 
-// opened returns the event behind the union by its discriminator, after it compared
-// the two.
+// opened returns the event of the union by its discriminator, and checks that they match.
 func opened(event api.Event) (any, error) {
 	value, err := event.ValueByDiscriminator()
 	if err != nil {
@@ -150,21 +153,21 @@ func opened(event api.Event) (any, error) {
 	return value, exact(value, text)
 }
 
-// expect sets the secret that signs what comes to the path.
+// expect sets the secret of the path.
 func (r *receiver) expect(path, secret string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.secrets[path] = secret
 }
 
-// repair lets downPath receive.
+// repair lets downPath succeed.
 func (r *receiver) repair() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.broken = false
 }
 
-// got reports whether an event of the type came.
+// got reports whether an event of the type arrived.
 func (r *receiver) got(event api.EventType) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"example.com/client/api"
 )
 
-// responseCount is how many responses are made.
+// responseCount is the number of created responses.
 const responseCount = 5
 
 // answers are the answers to a form.
@@ -20,13 +20,13 @@ func answers(colours ...string) map[string]api.AnswerInput {
 	return map[string]api.AnswerInput{"colour": {Value: colours}, "age": {Value: []string{"36"}}}
 }
 
-// responses makes responses, changes one of them, which raises every event that is
-// only about a response, and lists them. It returns the one that it changed.
+// responses creates responses, changes one of them, which raises every event that is only about a response, and lists them.
+// It returns the changed one.
 func (d *driver) responses(ctx context.Context, campaign api.Uuid) api.Response {
 	var last api.Response
 	for range responseCount {
 		created, err := d.CreateResponseWithResponse(ctx, campaign, nil, api.ResponseInput{
-			User:      api.PersonInput{Email: "ada@example.com", FirstName: new("Ada"), LastName: new("Lovelace")},
+			User:      &api.RespondentInput{Email: new("ada@example.com"), FirstName: new("Ada"), LastName: new("Lovelace")},
 			Responses: answers("red", "green"),
 		})
 		d.check(created, err, http.StatusCreated)
@@ -54,12 +54,12 @@ func (d *driver) changeResponse(ctx context.Context, r api.Response) api.Respons
 	d.check(unchanged, err, http.StatusNotModified)
 
 	content := api.ResponsePatch{
-		Uuid: r.Uuid, Reference: r.Reference, // ignored, like all that can't be set
+		Uuid: r.Uuid, Reference: r.Reference, // ignored, like all read-only fields
 		Responses: &map[string]*api.AnswerInput{"colour": {Value: []string{"green"}}, "age": nil},
 	}
 	updated, err := d.UpdateResponseWithResponse(ctx, r.CampaignUuid, r.Uuid, &api.UpdateResponseParams{IfMatch: &etag}, content)
 	d.check(updated, err, http.StatusOK)
-	equal("updateResponse: responses", len(updated.JSON200.Responses), 1)
+	equal("updateResponse: responses", len(*updated.JSON200.Responses), 1)
 	equal("updateResponse: reference", updated.JSON200.Reference, r.Reference)
 	updated, err = d.UpdateResponseWithResponse(ctx, r.CampaignUuid, r.Uuid, &api.UpdateResponseParams{IfMatch: &etag}, content)
 	d.check(updated, err, http.StatusPreconditionFailed)
@@ -68,7 +68,24 @@ func (d *driver) changeResponse(ctx context.Context, r api.Response) api.Respons
 	d.check(updated, err, http.StatusOK)
 	equal("updateResponse: status", updated.JSON200.Status, "completed")
 	equal("updateResponse: completedAt is there", updated.JSON200.CompletedAt != nil, true)
-	return *updated.JSON200
+	read, err = d.GetResponseWithResponse(ctx, r.CampaignUuid, r.Uuid, nil)
+	d.check(read, err, http.StatusOK)
+	equal("getResponse: version", read.JSON200.UpdatedAt, updated.JSON200.UpdatedAt)
+	return *read.JSON200
+}
+
+// deleteResponse deletes a response, which the first webhook is told of.
+func (d *driver) deleteResponse(ctx context.Context, r api.Response) {
+	refused, err := d.DeleteResponseWithResponse(ctx, r.CampaignUuid, r.Uuid, &api.DeleteResponseParams{IfMatch: new(`"99"`)})
+	d.check(refused, err, http.StatusPreconditionFailed)
+	deleted, err := d.DeleteResponseWithResponse(ctx, r.CampaignUuid, r.Uuid, nil)
+	d.check(deleted, err, http.StatusNoContent)
+	event, ok := d.receiver.next(ctx, "the event of the deletion").event.(api.ResponseDeletedEvent)
+	equal("deleteResponse: an event of that type came", ok, true)
+	equal("response.deleted: data.response.uuid", event.Data.Response.Uuid, r.Uuid)
+	equal("response.deleted: data.response.reference", event.Data.Response.Reference, r.Reference)
+	again, err := d.DeleteResponseWithResponse(ctx, r.CampaignUuid, r.Uuid, nil)
+	d.check(again, err, http.StatusNotFound)
 }
 
 // listResponses turns the pages of filtered lists.
@@ -107,8 +124,7 @@ func (d *driver) listResponses(ctx context.Context, campaign api.Uuid) {
 	}
 }
 
-// exports reads all responses at once, as NDJSON and as CSV, and goes on where one
-// broke off.
+// exports reads all responses as NDJSON and as CSV, and continues an interrupted export.
 func (d *driver) exports(ctx context.Context, campaign api.Uuid) {
 	lines, err := d.ExportResponsesAsNdjsonWithResponse(ctx, campaign, nil)
 	d.check(lines, err, http.StatusOK)
@@ -158,7 +174,7 @@ func (d *driver) comments(ctx context.Context, r api.Response) {
 	equal("listComments: items/0/body", list.JSON200.Items[0].Body, "Called back.")
 }
 
-// signatures records that the answers of a response and a file of it were signed.
+// signatures records signatures of the answers and a file of a response.
 func (d *driver) signatures(ctx context.Context, r api.Response, file api.File) {
 	signer := api.PersonInput{Email: "ada@example.com"}
 	created, err := d.CreateSignatureWithResponse(ctx, r.CampaignUuid, r.Uuid, nil, api.SignatureInput{Signer: signer})

@@ -10,18 +10,19 @@ import (
 	"example.com/client/api"
 )
 
-// secret signs what the first webhook gets.
+// secret signs the deliveries of the first webhook.
 const secret = "a secret of the driver, äöü"
 
-// everything are all types of events.
+// everything returns all event types.
 func everything() []api.EventType {
 	return []api.EventType{
 		api.EventTypeResponseCreated, api.EventTypeResponseUpdated, api.EventTypeResponseStatusChanged,
 		api.EventTypeResponseCompleted, api.EventTypeSignatureCompleted, api.EventTypeFileUploaded,
+		api.EventTypeResponseDeleted,
 	}
 }
 
-// subscribe makes a webhook that listens to everything; making it again is harmless.
+// subscribe creates a webhook for all events, twice: the second call returns the first webhook.
 func (d *driver) subscribe(ctx context.Context) {
 	in := api.WebhookInput{
 		Url: d.receiver.url + allPath, Events: everything(), Secret: new(secret),
@@ -31,7 +32,7 @@ func (d *driver) subscribe(ctx context.Context) {
 	created, err := d.CreateWebhookWithResponse(ctx, nil, in)
 	d.check(created, err, http.StatusCreated)
 	equalTo("createWebhook: secret", created.JSON201.Secret, secret)
-	equal("createWebhook: events", len(created.JSON201.Events), 6)
+	equal("createWebhook: events", len(created.JSON201.Events), 7)
 	equal("createWebhook: campaignUuid", created.JSON201.CampaignUuid, nil)
 	_, ok := created.JSON201.Headers["X-Token"]
 	equal("createWebhook: headers has X-Token", ok, true)
@@ -45,7 +46,7 @@ func (d *driver) subscribe(ctx context.Context) {
 	equal("createWebhook: code", other.ApplicationproblemJSON409.Code, api.WebhookConflictProblemCodeWebhookExists)
 }
 
-// events compares the list of all events with what came by webhook.
+// events compares the list of all events with the webhook's deliveries.
 func (d *driver) events(ctx context.Context) {
 	// Five responses, one of them changed and then completed, two files, two signatures.
 	const want = responseCount + 3 + 2 + 2
@@ -96,8 +97,7 @@ func (d *driver) events(ctx context.Context) {
 	equal("listEvents: how many of two types", len(list.JSON200.Items), 4)
 }
 
-// checkEvent looks at what is special about each type of event, and returns the
-// identifier of the event.
+// checkEvent checks the specific fields of each event type, and returns the event's identifier.
 func (d *driver) checkEvent(event any) api.EventUuid {
 	switch e := event.(type) {
 	case api.ResponseCreatedEvent:
@@ -121,6 +121,8 @@ func (d *driver) checkEvent(event any) api.EventUuid {
 		return e.Id
 	case api.FileUploadedEvent:
 		equal("file.uploaded: data.file.responseUuid", e.Data.File.ResponseUuid, e.Data.Response.Uuid)
+		return e.Id
+	case api.ResponseDeletedEvent:
 		return e.Id
 	default:
 		fail("an event is a %T", event)
@@ -180,7 +182,7 @@ func (d *driver) rotate(ctx context.Context, uuid api.Uuid, old string) {
 	equal("rotateWebhook: secret of the repeated answer", again.JSON200.Secret, nil)
 }
 
-// deliver fails to deliver an event, and sends it again when the receiver is up.
+// deliver lets the delivery of an event fail, and sends it again when the receiver is up.
 func (d *driver) deliver(ctx context.Context, uuid, campaign api.Uuid) {
 	failed := d.failToDeliver(ctx, uuid, campaign)
 	d.receiver.repair()
@@ -205,11 +207,10 @@ func (d *driver) deliver(ctx context.Context, uuid, campaign api.Uuid) {
 	d.delivered(ctx, test.JSON201.Uuid)
 }
 
-// failToDeliver raises an event for a webhook that is down and returns the delivery
-// when the service has given it up.
+// failToDeliver raises an event for a webhook that is down, and returns the delivery when it has permanently failed.
 func (d *driver) failToDeliver(ctx context.Context, uuid, campaign api.Uuid) api.Delivery {
 	made, err := d.CreateResponseWithResponse(ctx, campaign, nil, api.ResponseInput{
-		User: api.PersonInput{Email: "ada@example.com"}, Responses: answers("red"),
+		User: &api.RespondentInput{Email: new("ada@example.com")}, Responses: answers("red"),
 	})
 	d.check(made, err, http.StatusCreated)
 	d.receiver.next(ctx, "the event for the first webhook")
@@ -247,7 +248,7 @@ func (d *driver) delivered(ctx context.Context, uuid api.Uuid) {
 	}
 }
 
-// pause waits a little for something, and fails when all patience is used up.
+// pause waits a moment, and fails when patience has run out.
 func pause(ctx context.Context, what string) {
 	select {
 	case <-time.After(200 * time.Millisecond):

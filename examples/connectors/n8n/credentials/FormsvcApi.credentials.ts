@@ -33,7 +33,7 @@ export class FormsvcApi implements ICredentialType {
       typeOptions: { password: true },
       default: '',
       required: true,
-      description: 'Made in the account settings under API. It is shown there only once.',
+      description: 'Create it in the account settings, under API keys. It is shown only once.',
     },
   ]
 

@@ -53,7 +53,7 @@ class Client {
     this.baseUrl = checkBaseUrl(baseUrl)
     this.apiKey = String(apiKey ?? '').trim()
     if (!this.apiKey) throw new ServiceError('The API key is missing in the account.')
-    if (!/^[!-~]+$/.test(this.apiKey)) throw new ServiceError('The API key has a character that no API key has.')
+    if (!/^[!-~]+$/.test(this.apiKey)) throw new ServiceError('The API key has an invalid character.')
   }
 
   // Makes a request, and again while that may help, and returns {status, headers, body}: body is decoded JSON, or a Buffer
@@ -131,10 +131,10 @@ function decode(answer, body, url) {
     try {
       return JSON.parse(body)
     } catch (error) {
-      throw new ServiceError(`The answer of ${url} is not whole: ${error.message}`, { unsettled: true, passing: true })
+      throw new ServiceError(`The reply of ${url} is incomplete: ${error.message}`, { unsettled: true, passing: true })
     }
   }
-  throw new ServiceError(`${url} did not answer as the forms service does. Check the base URL of the account.`)
+  throw new ServiceError(`The reply of ${url} is not from the forms service. Check the base URL of the account.`)
 }
 
 const isJSON = answer => /\bjson\b/.test(answer.headers.get('content-type') ?? '')

@@ -62,7 +62,7 @@ class Receiver {
     if (!this.#routes.has(path)) return next()
     if (req.method !== 'POST') {
       res.set('Allow', 'POST')
-      return answer(res, 405, 'Events of the forms service are posted here.')
+      return answer(res, 405, 'POST events of the forms service here.')
     }
     this.#take(req, res, path).catch(error => {
       answer(res, error instanceof TooLarge ? 413 : 400, error.message)
@@ -106,7 +106,7 @@ function read(req) {
     })
     req.once('end', () => resolve(Buffer.concat(chunks)))
     req.once('error', reject)
-    req.once('aborted', () => reject(new Error('The body broke off.')))
+    req.once('aborted', () => reject(new Error('The body is incomplete.')))
   })
 }
 

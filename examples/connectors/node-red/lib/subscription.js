@@ -136,10 +136,10 @@ class Subscription {
     if (this.#uuid !== before.uuid || url !== before.url) this.proven = false
     if (before.uuid && before.uuid !== this.#uuid) {
       // The node works for another account now.
-      await attempt(`The webhook of before, ${before.uuid}, stays`, () => remove(before.client, before.uuid, options))
+      await attempt(`The earlier webhook, ${before.uuid}, stays`, () => remove(before.client, before.uuid, options))
     }
     if (first) {
-      await attempt('What failed meanwhile is not delivered again', () => this.#redeliver(client, first.uuid, options))
+      await attempt('Failed deliveries could not be requested again', () => this.#redeliver(client, first.uuid, options))
     }
     return warnings
   }

@@ -116,8 +116,8 @@ module.exports = function (RED) {
       this.subscription.proven = true
       try {
         const message = messageOf(body)
-        if (await this.subscription.isOwnTest(message.payload)) return { status: 200, text: 'The test event is here.' }
-        if (this.subscription.has(message._msgid)) return { status: 200, text: 'This event has been here before.' }
+        if (await this.subscription.isOwnTest(message.payload)) return { status: 200, text: 'The test event arrived.' }
+        if (this.subscription.has(message._msgid)) return { status: 200, text: 'This event is a repeat.' }
         this.node.send(message)
         this.subscription.add(message._msgid)
         return { status: 200, text: 'Thank you.' }

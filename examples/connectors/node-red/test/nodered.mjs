@@ -104,6 +104,9 @@ class NodeRed {
     this.adminUrl = `${protocol}://127.0.0.1:${port}${adminRoot}`
     this.publicUrl = `${protocol}://127.0.0.1:${port}${nodeRoot}`
     this.output = ''
+    // The latest record of each watched node, and how many there were.
+    this.watching = new Map()
+    this.watched = 0
   }
 
   async start() {
@@ -187,9 +190,9 @@ class NodeRed {
     return join(this.userDir, `${name}.jsonl`)
   }
 
-  // Returns what a node shows beside itself, as nodes of watch() have recorded it; the last is what it shows now.
+  // Returns what a node has shown beside itself since the latest watch() of it; the last is what it shows now.
   async statuses(id = 'trigger') {
-    return (await this.messages(`${id}-status`)).map(({ status: { fill, text } }) => `${fill}: ${text}`)
+    return (await this.messages(this.watching.get(id))).map(({ status: { fill, text } }) => `${fill}: ${text}`)
   }
 
   // Waits until a node shows what is wanted.
@@ -199,11 +202,14 @@ class NodeRed {
       .catch(error => { throw new Error(`${error.message}; it shows ${last}\n${this.output}`) })
   }
 
-  // Returns nodes that record what a node shows beside itself.
+  // Returns nodes that record what a node shows beside itself. Each call begins a new record, so that what a node showed before
+  // a deployment can't be taken for what it shows after it.
   watch(id = 'trigger') {
+    const name = `${id}-status-${++this.watched}`
+    this.watching.set(id, name)
     return [
       { id: `${id}-watch`, z: 'flow', type: 'status', scope: [id], wires: [[`${id}-shown`]] },
-      ...this.record(`${id}-shown`, `${id}-status`),
+      ...this.record(`${id}-shown`, name),
     ]
   }
 

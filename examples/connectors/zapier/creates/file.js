@@ -57,7 +57,7 @@ module.exports = {
         required: true,
         helpText: 'A file of an earlier step, or a web address that needs no sign-in.',
       },
-      { key: 'name', label: 'File Name', type: 'string', helpText: 'Left empty, the name that the file has.' },
+      { key: 'name', label: 'File Name', type: 'string', helpText: 'Leave empty to keep the name of the file.' },
       { key: 'module', label: 'Module', type: 'string', helpText: 'The name of the module that the file answers, if any.' },
       onceField,
     ],

@@ -24,14 +24,14 @@ module.exports = {
       type: 'string',
       required: true,
       placeholder: 'https://forms.example.com',
-      helpText: 'Where the service is, without /v1. Zapier must be able to reach it from the internet by https.',
+      helpText: 'Without /v1. Zapier must be able to reach it from the internet by https.',
     },
     {
       key: 'apiKey',
       label: 'API Key',
       type: 'password',
       required: true,
-      helpText: 'Made in the account settings of the service under API. It is shown only once. Give it only the permissions ' +
+      helpText: 'Create it in the account settings of the service, under API keys. It is shown only once. Give it only the permissions ' +
         'that your Zaps need; the README of this app lists them.',
     },
   ],

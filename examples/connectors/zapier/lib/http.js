@@ -72,7 +72,7 @@ function queryString(query) {
 async function refusal(z, response) {
   const { status } = response
   if (status >= 300 && status < 400) {
-    return new z.errors.Error(`The service answered with a redirect (${status}) to ${response.headers.get('location')}. ` +
+    return new z.errors.Error(`The service sent a redirect (${status}) to ${response.headers.get('location')}. ` +
       'Correct the address of the service in the connection.', 'redirect', status)
   }
   const problem = parse(response.request.raw ? await response.text() : response.content)

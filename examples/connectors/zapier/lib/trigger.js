@@ -29,7 +29,7 @@ function eventTrigger({ key, event, noun, label, description, sample, fileUuid }
     display: { label, description },
     operation: {
       type: 'hook',
-      inputFields: [campaignField({ helpText: 'Only of this campaign. Left empty, of all campaigns.' })],
+      inputFields: [campaignField({ helpText: 'Only events of this campaign. Leave empty for all campaigns.' })],
       performSubscribe: (z, bundle) => subscribe(z, bundle, event),
       performUnsubscribe: unsubscribe,
       perform,

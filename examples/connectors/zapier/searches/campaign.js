@@ -25,7 +25,7 @@ module.exports = {
         label: 'Title',
         type: 'string',
         required: true,
-        helpText: 'A part of the title is enough, in upper or lower case. A campaign with just this title comes first.',
+        helpText: 'Part of the title, ignoring case. An exact match comes first.',
       },
     ],
     sample: withId({ ...sampleCampaign, status: 'open' }),

@@ -191,7 +191,7 @@ test('a service that is still busy with the request is asked again', async t => 
   let asked = 0
   const url = await listen(t, (request, body, response) => {
     const [status, content] = asked++ === 0
-      ? [409, { title: 'Conflict', detail: 'A request with this Idempotency-Key is being served.', code: 'idempotency_in_flight' }]
+      ? [409, { title: 'Conflict', detail: 'A request with this Idempotency-Key is in progress.', code: 'idempotency_in_flight' }]
       : [201, { uuid: 'made' }]
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(content))
   })

@@ -55,7 +55,7 @@ for (const database of databases()) {
       const trigger = 'triggers.file_uploaded.operation'
       const [labels] = App.triggers.file_uploaded.operation.outputFields.filter(field => typeof field === 'function')
       const targetUrl = 'http://127.0.0.1:1/'
-      await as('webhooks:read,webhooks:write,responses:read', [`${trigger}.performSubscribe`, { targetUrl }],
+      await as('webhooks:read,webhooks:write,responses:read,files:read', [`${trigger}.performSubscribe`, { targetUrl }],
         [`${trigger}.performList`], [labels], [`${trigger}.performUnsubscribe`, { targetUrl }])
       assert.deepEqual(await service.webhooks(), [])
       await as('campaigns:read', ['triggers.campaigns.operation.perform'],

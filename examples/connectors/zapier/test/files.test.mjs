@@ -136,7 +136,7 @@ for (const database of databases()) {
       assert.equal(form.get('Content-Disposition'), `attachment; filename="${NAME}"`)
 
       const gone = await failure(download('019aa5f0-6c00-7000-8000-000000000003'))
-      assert.match(message(gone), /^Not Found: There is nothing at this address/)
+      assert.match(message(gone), /^Not Found: Nothing was found at this address/)
       const key = await service.newKey('responses:read')
       assert.match(message(await failure(download(uuid, key))), /lacks the permission files:read/)
       assert.equal(stored.length, 1)

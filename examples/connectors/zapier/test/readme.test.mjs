@@ -1,4 +1,4 @@
-// Runs what ../../README.md shows, as it is written there.
+// Runs the code of ../../README.md and of ../../pipedream.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
@@ -119,8 +119,8 @@ test('the check of a delivery in Node', async t => {
 
 // Only what Pipedream's documentation says of its runtime is imitated.
 test('the component for Pipedream', async t => {
-  const { service, directory } = await setUp(t)
-  const { default: component } = await load(directory, 'pipedream')
+  const { service } = await setUp(t)
+  const { default: component } = await import('../../pipedream/formsvc.mjs')
   const receiver = await zapUrl(t)
   const kept = new Map()
   const emitted = []

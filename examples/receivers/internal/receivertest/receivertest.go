@@ -1,4 +1,4 @@
-// Package receivertest tests what the examples have in common.
+// Package receivertest has the tests that all receiver examples share.
 package receivertest
 
 import (
@@ -20,8 +20,7 @@ const (
 	oldSecret = "whsec_c2VjcmV0IHVudGlsIHllc3RlcmRheQ=="
 )
 
-// Run tests a receiver with requests over a connection, as the service sends
-// them and as others might.
+// Run tests a receiver over a connection, with requests of the service and with forged ones.
 func Run(t *testing.T, newHandler func([]string, func(context.Context, webhook.Event) error) (http.Handler, error)) {
 	if _, err := newHandler(nil, nil); !errors.Is(err, webhook.ErrNoSecret) {
 		t.Fatalf("without secrets: got %v, want ErrNoSecret", err)
@@ -75,7 +74,7 @@ func Run(t *testing.T, newHandler func([]string, func(context.Context, webhook.E
 	}
 }
 
-// send posts a body and returns the status of the answer.
+// send posts a body and returns the status.
 func send(t *testing.T, url string, header http.Header, body []byte) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))

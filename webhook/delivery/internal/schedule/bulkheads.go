@@ -1,20 +1,20 @@
 package schedule
 
-// largestPayload is what a payload is taken for until its size is known, in
-// bytes. The service makes none that is larger.
+// largestPayload is the assumed size of a payload until its size is known, in bytes. The service
+// creates none that is larger.
 const largestPayload = 1_000_000
 
-// A Bulkhead keeps some deliveries in flight apart from the others.
+// A Bulkhead isolates some deliveries in flight from the others.
 type Bulkhead int
 
 // The bulkheads.
 const (
 	Fast      Bulkhead = iota // requests in their first moments
-	Slow                      // those that take longer, and those to endpoints known for that
+	Slow                      // requests that take longer, and those to slow endpoints
 	Bulkheads                 // how many there are
 )
 
-// A pool is something that deliveries in flight share.
+// A pool is a resource that deliveries in flight share.
 type pool int
 
 // The pools. A delivery takes from several at once, see needs.
@@ -24,12 +24,12 @@ const (
 	fastProbes // slots of probes
 	slowProbes
 	allBytes  // of payloads
-	restBytes // of payloads, but for those in the fast bulkhead that are no probes
+	restBytes // of payloads, except of those in the fast bulkhead that aren't probes
 	prefetchSlots
 	pools
 )
 
-// Limits are what the deliveries of a scheduler may take.
+// Limits are the resources of a scheduler's deliveries.
 type Limits struct {
 	Fast, Slow int   // slots of the bulkheads
 	Window     int   // the largest window of an endpoint
@@ -43,9 +43,9 @@ type usage struct {
 	slowTotal     int64        // the slots of the slow bulkhead; claims leave some for requests that move there
 	endpointBytes int64        // of payloads of one endpoint, but one payload is always allowed
 	used          [pools]int64
-	short         [pools]int64   // what was lacking in the last plan: how much must be free; 0 for none
+	short         [pools]int64   // what the last plan lacked: how much must be free; 0 for nothing
 	inFlight      [Bulkheads]int // deliveries that were claimed
-	moving        []*Delivery    // slow ones that wait for room in the slow bulkhead, in order
+	moving        []*Delivery    // slow deliveries that wait for room in the slow bulkhead, in order
 }
 
 func newUsage(l Limits) usage {
@@ -53,15 +53,14 @@ func newUsage(l Limits) usage {
 	return usage{
 		limits: [pools]int64{
 			fastSlots: first, fastProbes: max(1, first/2),
-			// With the defaults the rest is as much as the fast bulkhead has: what
-			// begins to hang there finds room.
+			// With the defaults the rest is as large as the fast bulkhead, so all requests that
+			// begin to hang there find room.
 			slowSlots: later - later/4, slowProbes: max(1, later/2),
 			allBytes: l.Bytes, restBytes: l.Bytes / 2,
 			prefetchSlots: first,
 		},
 		slowTotal: later,
-		// So that it takes as many endpoints to fill the memory with payloads
-		// that hang as it takes to fill the slow bulkhead.
+		// So it takes as many hanging endpoints to fill the memory as to fill the slow bulkhead.
 		endpointBytes: l.Bytes / max(1, later/int64(l.Window)),
 	}
 }
@@ -98,22 +97,21 @@ func (u *usage) count(d *Delivery, n int) {
 	d.account.held[d.bulkhead] += n
 }
 
-// free returns for how many deliveries more the pool has room.
+// free returns how many more deliveries the pool has room for.
 func (u *usage) free(p pool) int64 {
 	free := u.limits[p] - u.used[p]
 	switch {
 	case p != allBytes && p != restBytes:
 		return free
 	case u.used[p] == 0:
-		return max(1, free/largestPayload) // whatever the limit is
+		return max(1, free/largestPayload) // one is always allowed
 	default:
 		return free / largestPayload
 	}
 }
 
-// hasRoom reports whether one more delivery of this kind may be claimed, and
-// notes what is short if not. held is how many slots of the bulkhead its endpoint
-// has, which has to leave more than that free.
+// hasRoom reports whether one more delivery of this kind may be claimed. If not, it notes what is
+// short. held is how many slots of the bulkhead its endpoint has; more than that must be free.
 func (u *usage) hasRoom(in Bulkhead, probe bool, held int) bool {
 	least := int64(held) + 1
 	for _, p := range needs(in, probe) {
@@ -138,9 +136,9 @@ func (u *usage) hasFreed() bool {
 	return false
 }
 
-// move moves a slow delivery to the slow bulkhead, or has it wait for room there.
-// Its bytes are counted there even when that makes them too many: then nothing
-// more is claimed but for the fast bulkhead, and no probes.
+// move moves a slow delivery to the slow bulkhead, or makes it wait for room there. Its bytes are
+// counted there even if they exceed the limit: then only the fast bulkhead gets more claims, and no
+// probes.
 func (u *usage) move(d *Delivery) {
 	if u.used[slowSlots] >= u.slowTotal || d.probe && u.free(slowProbes) < 1 {
 		u.moving = append(u.moving, d)
@@ -153,7 +151,7 @@ func (u *usage) move(d *Delivery) {
 	u.count(d, 1)
 }
 
-// moveWaiting moves what waits for room in the slow bulkhead and has it now.
+// moveWaiting moves the waiting deliveries for which the slow bulkhead has room now.
 func (u *usage) moveWaiting() {
 	if len(u.moving) == 0 || u.used[slowSlots] >= u.slowTotal {
 		return

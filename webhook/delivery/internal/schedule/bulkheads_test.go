@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ids returns n identifiers of endpoints, each of an account of its own.
+// ids returns n identifiers of endpoints, each of a different account.
 func ids(prefix string, n int) []string {
 	var list []string
 	for i := range n {
@@ -49,7 +49,7 @@ func TestProbesGetHalf(t *testing.T) {
 	}
 }
 
-// The other half is not kept free when nobody needs it.
+// Closed circuits may use the half of the probes, too.
 func TestClosedCircuitsGetAll(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 16})
@@ -90,7 +90,7 @@ func TestSlowRequestsMove(t *testing.T) {
 	}
 }
 
-// New claims of a slow endpoint go to the slow bulkhead and nowhere else.
+// New claims of a slow endpoint go to the slow bulkhead only.
 func TestSlowEndpointsGetSlowSlots(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(tr *Scheduler, h *endpoint){
@@ -107,8 +107,8 @@ func TestSlowEndpointsGetSlowSlots(t *testing.T) {
 	}
 }
 
-// Those of which nothing good is known have half of the slow bulkhead, and claims
-// leave a quarter of it to requests that become slow.
+// Probes have half of the slow bulkhead, and claims leave a quarter of it to requests that become
+// slow.
 func TestSlowBulkheadIsShared(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 16, PerEndpoint: 4})
@@ -134,8 +134,7 @@ func TestSlowBulkheadIsShared(t *testing.T) {
 	}
 }
 
-// A slow request without room in the slow bulkhead moves there as soon as there is
-// some, unless it ends before.
+// A slow request waits for room in the slow bulkhead and then moves there, unless it ends before.
 func TestMovingWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 4, SlowConcurrency: 2})
@@ -152,7 +151,7 @@ func TestMovingWaitsForRoom(t *testing.T) {
 	if got := total(tr.fill(b, 1)); got != 2 || tr.inFlight != [Bulkheads]int{4, 2} {
 		t.Fatalf("%d claimed, in flight %v", got, tr.inFlight)
 	}
-	tr.End(slots[2], Failure, 0) // waits no more
+	tr.End(slots[2], Failure, 0) // no longer waits
 	tr.End(slots[0], Failure, 0)
 	if !tr.Settle(slots[0]).Wake || tr.inFlight != [Bulkheads]int{3, 2} || slots[3].bulkhead != Slow || slots[2].bulkhead != Fast {
 		t.Errorf("in flight %v", tr.inFlight)
@@ -162,12 +161,12 @@ func TestMovingWaitsForRoom(t *testing.T) {
 	}
 }
 
-func TestBytesBoundClaims(t *testing.T) {
+func TestBytesLimitClaims(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name      string
 		maxBytes  int64
-		sizes     []int // of what is in flight, of a closed endpoint
+		sizes     []int // of the payloads in flight of a closed endpoint
 		closed    int
 		slow, new int
 	}{
@@ -204,9 +203,9 @@ func TestBytesBoundClaims(t *testing.T) {
 	}
 }
 
-// Large payloads of slow and unknown endpoints leave half of the memory to the
-// others, also those that became late.
-func TestHalfOfTheBytesIsForFastOnes(t *testing.T) {
+// Large payloads of slow and unknown endpoints leave half of the memory to the others, even after
+// they became slow.
+func TestHalfOfTheBytesIsForFastEndpoints(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{MaxBytes: 20_000_000})
 	held := tr.fill(queues(ids("u", 100)...), 1_000_000)
@@ -217,7 +216,7 @@ func TestHalfOfTheBytesIsForFastOnes(t *testing.T) {
 	late := tr.fill(queues(ids("p", 5)...), 1_000_000)
 	each(late, func(s *Delivery) { tr.Slow(s) })
 	each(held, func(s *Delivery) { tr.End(s, Failure, 0) })
-	// 5 MB of 10 are left for those.
+	// 5 MB of 10 are left for fast endpoints.
 	if got := total(tr.fill(queues(ids("v", 100)...), 1_000_000)); got != 5 {
 		t.Errorf("%d unknown beside 5 late ones", got)
 	}
@@ -227,14 +226,14 @@ func TestHalfOfTheBytesIsForFastOnes(t *testing.T) {
 	}
 }
 
-// An endpoint whose payloads are large has fewer in flight.
+// An endpoint with large payloads has fewer of them in flight.
 func TestBytesOfOneEndpoint(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ size, want int }{{800, 8}, {500_000, 4}, {1_000_000, 2}, {20_000_000, 1}} {
 		tr := newTestScheduler(testLimits{Concurrency: 64, PerEndpoint: 8}) // a 32nd of 64 MiB
 		tr.closeCircuits(8, "a1")
 		a := queues("a1")
-		// At first nothing is known of its payloads.
+		// At first the size of its payloads is unknown.
 		each(tr.fill(a, tt.size), func(s *Delivery) { tr.End(s, Rejection, 0); tr.Settle(s) })
 		if got := total(tr.fill(a, tt.size)); got != tt.want {
 			t.Errorf("%d payloads of %d bytes, want %d", got, tt.size, tt.want)

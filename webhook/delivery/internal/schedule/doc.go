@@ -1,15 +1,13 @@
-// Package schedule decides which webhook deliveries are claimed, sent and given
-// back, and in which order. It is a pure data structure: it has no clock, lock,
-// goroutine or I/O. The caller tells a [Scheduler] what happens and does what the
-// returned [Effect] says.
+// Package schedule decides which webhook deliveries are claimed, sent and returned to the queue,
+// and in which order. It is a pure data structure: it has no clock, lock, goroutine or I/O. The
+// caller reports events to a [Scheduler] and follows the returned [Effect].
 //
-// The life of a delivery: [Scheduler.Plan] reserves room, the caller claims from
-// the queue, [Scheduler.Claimed] turns each claim into a [Delivery], and
-// [Scheduler.EndPlan] gives back what the plan did not use. A delivery is sent at
-// once, or prefetched: then [Scheduler.Loaded] makes it wait, and an Effect sends
-// or returns it. While it is sent, [Scheduler.Slow] may tell that it takes long.
-// [Scheduler.End] ends the request, and [Scheduler.Settle] frees its slot once the
-// queue has its outcome.
+// The life of a delivery: [Scheduler.Plan] reserves room, the caller claims from the queue,
+// [Scheduler.Claimed] turns each claim into a [Delivery], and [Scheduler.EndPlan] frees what the
+// plan did not use. A delivery is sent at once, or prefetched: then [Scheduler.Loaded] makes it
+// wait, and an Effect sends or returns it. While it is sent, [Scheduler.Slow] reports that it takes
+// long. [Scheduler.End] ends the request, and [Scheduler.Settle] frees its slot once the queue has
+// its outcome.
 //
 // # Rules
 //
@@ -19,54 +17,49 @@
 // slow, gets slots of the slow bulkhead only. Claims leave a quarter of that for
 // requests that move there.
 //
-// Deficit round robin, over accounts and then over the endpoints of one, with a
-// quantum of one delivery. The deficit is counted in slots: a delivery is debited
-// when it is planned and credited when it is settled, not when it is sent, so a
-// queue whose deliveries hang has had its turn. The queue with the fewest slots of
-// the bulkhead is next; equals take turns, and each plan goes on where the last one
+// Deficit round robin, over accounts and then over the endpoints of one, with a quantum of one
+// delivery. The deficit is counted in slots: a delivery is debited when it is planned and credited
+// when it is settled. So a queue whose deliveries hang keeps its debits. The queue with the fewest
+// slots of the bulkhead is next; equals take turns, and each plan continues where the last one
 // stopped.
 //
-// Concurrency window of each endpoint: how many requests it may have in flight.
-// AIMD: it grows by one with each success, up to Limits.Window. A failure without
-// a response takes it back to one, not to the half, since the next request is a
-// probe anyway. A response with an error status takes no more time than a success
-// and leaves it as it is. Outcomes that are being recorded count as in flight only
-// beyond a number that keeps the endpoint busy meanwhile.
+// Concurrency window of each endpoint: how many requests it may have in flight. AIMD: it grows by
+// one with each success, up to Limits.Window. A failure without a response resets it to one instead
+// of halving it, since the next request is a probe anyway. A response with an error status takes no
+// longer than a success and doesn't change it. Outcomes that are being recorded count as in flight
+// only beyond a number that keeps the endpoint busy meanwhile.
 //
-// Circuit breaker of each endpoint. Closed: it accepted something since it last
-// failed without a response; the window applies. Otherwise it is open while anything
-// is in flight to it, and nothing is sent; then it is half-open, and the next
-// delivery is the probe. A new endpoint is half-open. There is no timer: the
-// retry schedule of each delivery is what keeps a dead endpoint from being called
-// often. Probes have at most half of each bulkhead and of the bytes.
+// Circuit breaker of each endpoint. Closed: it accepted something since it last failed without a
+// response; the window applies. Otherwise it is open while anything is in flight to it, and nothing
+// is sent; then it is half-open, and the next delivery is the probe. A new endpoint is half-open.
+// There is no timer: the retry schedule of each delivery limits how often a dead endpoint is
+// called. Probes have at most half of each bulkhead and of the bytes.
 //
-// Room. No endpoint gets more slots of a bulkhead than it leaves free, nor
-// more than its part of the bytes. So however many begin to hang at once,
-// others find some room before that is noticed.
+// Room. No endpoint gets more slots of a bulkhead than it leaves free, nor more than its part of
+// the bytes. So even if many begin to hang at once, others find some room before that is noticed.
 //
-// Prefetch. For an endpoint that is closed and fast, deliveries are claimed before
-// its window has room: what it takes [prefetchTime] for. They take no slots, only
-// bytes, and none are added while the fast bulkhead is short of room. They are
-// sent in order as the window allows, and go back to the queue when the endpoint
-// fails or becomes slow, when nothing else of it is in flight, and after
-// [Scheduler.Stop].
+// Prefetch. For an endpoint that is closed and fast, deliveries are claimed before its window has
+// room: as many as it handles in [prefetchTime]. They take no slots, only bytes, and none are added
+// while the fast bulkhead is short of room. They are sent in order as the window allows. They
+// return to the queue if the endpoint fails or becomes slow, if nothing else of it is in flight,
+// and after [Scheduler.Stop].
 //
 // # Invariants
 //
 // A property test checks them over random histories.
 //
-//   - Slots in use never exceed the slots of a bulkhead, nor those of probes half of
-//     them, nor prefetched deliveries their number, nor payloads the bytes, except
-//     that one payload is always allowed.
+//   - Slots in use never exceed the slots of a bulkhead, and probes never exceed half of them.
+//     Prefetched deliveries never exceed their limit, nor payloads the bytes, except that one
+//     payload is always allowed.
 //   - An endpoint's window is never exceeded by a start.
 //   - The window is within [1, Limits.Window]; success adds one, failure makes it one.
 //   - An open circuit starts nothing, a half-open one a single probe.
 //   - A slow endpoint never gets a slot of the fast bulkhead.
-//   - A plan gives nothing to an account that has more slots than another one which
-//     could use them, nor so within an account. While an account of k endpoints has
-//     nothing in flight, n accounts have fewer than n*k deliveries planned before any
-//     one of its endpoints has one. (A probe may wait for longer while its account's
-//     turns go to endpoints that work, since probes lack room.)
+//   - A plan gives nothing to an account that has more slots than another one which could use them.
+//     The same holds for endpoints within an account. While an account of k endpoints has nothing
+//     in flight, n accounts have fewer than n*k deliveries planned before any one of its endpoints
+//     has one. (A probe may wait for longer while its account's turns go to endpoints that work,
+//     since probes lack room.)
 //   - Every delivery is sent or returned, once, and settled once; a prefetched one is
 //     sent in order or returned.
 //   - No lost wake-up: while no Effect asks for a plan, a plan would give nothing.

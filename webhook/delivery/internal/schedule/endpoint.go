@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A Result is what the end of a delivery says about its endpoint.
+// A Result is the end of a delivery, as far as it concerns its endpoint.
 type Result int
 
 // The results.
 const (
-	Unsent    Result = iota // not sent, or cut off by a shutdown
+	Unsent    Result = iota // not sent, or canceled by a shutdown
 	Success                 // accepted
 	Rejection               // a response with another status
-	Failure                 // no response, or not all of it
-	Timeout                 // the same, for lack of time
+	Failure                 // no response, or an incomplete one
+	Timeout                 // the same, because of the time limit
 )
 
 // A Circuit is the state of an endpoint's circuit breaker.
@@ -28,25 +28,25 @@ const (
 	Closed                  // the window applies
 )
 
-// endpoint is what is known of one endpoint, and what it has in flight.
+// endpoint is the state of one endpoint, and what it has in flight.
 type endpoint struct {
 	window int  // how many requests may be in flight
 	closed bool // it accepted something since it last failed without a response
 	slow   bool // its last request took long, or timed out
 
 	held         [Bulkheads]int // slots in each bulkhead
-	running      int            // requests in flight, and those that are being claimed
-	slowRequests int            // of them, those that take long
-	recording    int            // outcomes that are not settled
+	running      int            // requests in flight or being claimed
+	slowRequests int            // running requests that take long
+	recording    int            // outcomes that are not settled yet
 	bytes        int64          // of the payloads in flight and prefetched
-	size         int64          // of a payload, as the last ones were
+	size         int64          // of a payload, estimated from the last ones
 
 	latency    time.Duration // of a success, smoothed; 0 before the first
-	prefetched int           // deliveries, or being claimed, and not started
-	target     int           // how many to prefetch; 0 when there is nothing more
+	prefetched int           // deliveries that are claimed or being claimed, and not started
+	target     int           // how many to prefetch; 0 if nothing more is due
 	ready      []*Delivery   // prefetched and loaded, in order
 
-	claims    int    // how often something was claimed for it
+	claims    int    // number of its claims
 	turn      uint64 // when it last had a turn
 	throttled bool   // the last plan had no room for more of it
 }
@@ -79,7 +79,7 @@ func (e *endpoint) observe(r Result, slow bool, largest int) {
 	e.slow = slow || r == Timeout
 }
 
-// observeLatency takes note of how long a success took.
+// observeLatency records how long a success took.
 func (e *endpoint) observeLatency(took time.Duration) {
 	took = max(took, time.Microsecond)
 	if e.latency == 0 {
@@ -89,13 +89,13 @@ func (e *endpoint) observeLatency(took time.Duration) {
 	e.latency += (took - e.latency) / 8
 }
 
-// observeSize takes note of the size of a payload. A smaller one than before
-// counts little, so that the next claim does not bring many large ones.
+// observeSize records the size of a payload. A smaller one than before counts little, so that the
+// next claim doesn't get many large ones.
 func (e *endpoint) observeSize(size int64) {
 	e.size = max(size, e.size-(e.size-size)/8)
 }
 
-// bulkhead returns where new claims belong.
+// bulkhead returns the bulkhead of new claims.
 func (e *endpoint) bulkhead() Bulkhead {
 	if e.slow || e.slowRequests > 0 {
 		return Slow
@@ -103,8 +103,8 @@ func (e *endpoint) bulkhead() Bulkhead {
 	return Fast
 }
 
-// mayStart reports whether circuit and window allow another request, with so many
-// outcomes to spare.
+// mayStart reports whether circuit and window allow another request, if up to spare outcomes don't
+// count.
 func (e *endpoint) mayStart(spare int) bool {
 	busy := e.running + max(0, e.recording-spare)
 	switch e.circuit() {
@@ -117,18 +117,18 @@ func (e *endpoint) mayStart(spare int) bool {
 	}
 }
 
-// mayClaim reports whether the endpoint's own limits allow another claim, of
-// which there are planned already.
+// mayClaim reports whether the endpoint's own limits allow another claim, in addition to the
+// planned ones.
 func (s *Scheduler) mayClaim(e *endpoint, planned int) bool {
 	return e.mayStart(s.spare) && (e.running == 0 || e.bytes+int64(planned+1)*e.size <= s.endpointBytes)
 }
 
-// isUnknown reports whether e says no more than that nothing is known.
+// isUnknown reports whether e has the state of an unknown endpoint.
 func (e *endpoint) isUnknown() bool { return e.window == 1 && !e.closed && !e.slow }
 
 func (e *endpoint) isIdle() bool { return e.running+e.recording+e.prefetched == 0 }
 
-// peek returns what is known of an endpoint, to be read until the next call.
+// peek returns the state of an endpoint. It must not be changed, and is valid until the next call.
 func (s *Scheduler) peek(id string) *endpoint {
 	if e := s.endpoints[id]; e != nil {
 		return e
@@ -137,9 +137,9 @@ func (s *Scheduler) peek(id string) *endpoint {
 	return &s.unknown
 }
 
-// remember returns what is known of an endpoint, to be changed. It evicts others
-// when it knows too many: never those with something in flight, and those of
-// which nothing is known, or that had no turn for longest, first.
+// remember returns the state of an endpoint, to be changed. If there are too many endpoints, it
+// evicts others: first unknown ones and those whose last turn is longest ago, and never those with
+// something in flight.
 func (s *Scheduler) remember(id string) *endpoint {
 	if e := s.endpoints[id]; e != nil {
 		return e
@@ -172,14 +172,14 @@ func (s *Scheduler) evict() {
 	}
 }
 
-// An account is what is known of one.
+// An account is the state of an account.
 type account struct {
 	held [Bulkheads]int    // slots in each bulkhead
 	turn [Bulkheads]uint64 // when it last had a turn in each
 }
 
-// account returns what is known of an account, to be changed. Of too many it
-// evicts those that have nothing in flight and no turn among the last ones.
+// account returns the state of an account, to be changed. If there are too many accounts, it evicts
+// those with nothing in flight and no recent turn.
 func (s *Scheduler) account(id string) *account {
 	if a := s.accounts[id]; a != nil {
 		return a

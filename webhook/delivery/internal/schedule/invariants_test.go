@@ -2,7 +2,7 @@ package schedule
 
 import "slices"
 
-// check checks what holds at any time.
+// check checks the invariants that hold at any time.
 func (h *history) check() {
 	h.checkUse()
 	h.checkEndpoints()
@@ -13,8 +13,7 @@ func (h *history) check() {
 	}
 }
 
-// checkUse compares what is in use with what the deliveries take, and with the
-// limits.
+// checkUse compares the usage with the deliveries' resources and with the limits.
 func (h *history) checkUse() {
 	var want [pools]int64
 	payloads := 0
@@ -60,7 +59,7 @@ func (h *history) checkUse() {
 	}
 }
 
-// checkEndpoints compares windows and circuits with what they should be.
+// checkEndpoints compares windows and circuits with their expected states.
 func (h *history) checkEndpoints() {
 	for id, p := range h.peers {
 		e := h.s.peek(id)
@@ -70,7 +69,7 @@ func (h *history) checkEndpoints() {
 	}
 }
 
-// checkWaiting checks that what waits has something to wait for.
+// checkWaiting checks that waiting deliveries have something to wait for.
 func (h *history) checkWaiting() {
 	for id, p := range h.peers {
 		if len(p.waiting) > 0 && h.count(p, func(d *tracked) bool { return d.started }) == 0 {
@@ -88,7 +87,7 @@ func (h *history) checkMoving() {
 	}
 }
 
-// checkWake checks that a plan gives nothing to start while nothing asked for one.
+// checkWake checks that no plan would start anything unless an Effect asked for one.
 func (h *history) checkWake() {
 	short, before := h.s.short, make(map[string]endpoint)
 	for id, e := range h.s.endpoints {
@@ -107,7 +106,7 @@ func (h *history) checkWake() {
 	}
 }
 
-// A position in the round is that of accounts and endpoints before a plan.
+// places has the slots of accounts and endpoints before a plan.
 type places struct{ held map[string][Bulkheads]int }
 
 func (h *history) position() places {
@@ -125,8 +124,7 @@ func (h *history) position() places {
 	return at
 }
 
-// checkPlan checks what a plan gives against the windows, bulkheads and the
-// fairness of the round.
+// checkPlan checks a plan against the windows, the bulkheads and the fairness of the round.
 func (h *history) checkPlan(before places) {
 	after := h.position()
 	for _, q := range h.q.planned {
@@ -162,8 +160,8 @@ func (h *history) checkPlan(before places) {
 	}
 }
 
-// checkFree checks that an endpoint which is given something leaves as much free as
-// it has, but for what others are given after it.
+// checkFree checks that an endpoint in the plan leaves as much free as it has, apart from what
+// others get after it.
 func (h *history) checkFree(in Bulkhead, before, after places) {
 	left := h.freeSlots(in)
 	for _, q := range h.q.planned {
@@ -186,9 +184,9 @@ func (h *history) freeSlots(in Bulkhead) int {
 	return int(h.s.free(fastSlots))
 }
 
-// checkFair checks the round of one bulkhead: a queue that could take the last
-// delivery of another one has at most one slot less, and is not passed over for
-// ever. A plan only takes room, so what could be given now could be given before.
+// checkFair checks the round of one bulkhead: a queue that could take the last delivery of another
+// one has at most one slot less, and isn't skipped forever. A plan only takes room, so what fits
+// now also fitted before.
 func (h *history) checkFair(in Bulkhead, before, after places) {
 	for _, x := range h.q.endpoints {
 		if x.bulkhead != in || x.drained || !h.couldTakeOne(x, in) {
@@ -215,15 +213,15 @@ func (h *history) checkFair(in Bulkhead, before, after places) {
 	}
 }
 
-// onlyProbes reports whether the plan has nothing but probes for the account.
+// onlyProbes reports whether the plan has only probes for the account.
 func (h *history) onlyProbes(account string, in Bulkhead) bool {
 	return !slices.ContainsFunc(h.q.planned, func(q *endpointQueue) bool {
 		return q.account == account && q.bulkhead == in && q.planned > 0 && !q.probe
 	})
 }
 
-// couldTakeOne reports whether an endpoint could have one delivery more if one of
-// another endpoint were given back.
+// couldTakeOne reports whether an endpoint could have one more delivery if another endpoint
+// returned one.
 func (h *history) couldTakeOne(x *endpointQueue, in Bulkhead) bool {
 	e := h.s.peek(x.id)
 	return e.prefetched == 0 && h.s.mayClaim(e, x.planned) && h.freeSlots(in)+1 > x.held
@@ -234,7 +232,7 @@ func (h *history) couldTakeOne(x *endpointQueue, in Bulkhead) bool {
 // endpoint of that account has one.
 func (h *history) checkPassed(x *endpointQueue, in Bulkhead, before places, passed int) {
 	p := h.peers[x.id]
-	// A turn of the account that goes to an endpoint that works is none for a probe.
+	// A turn of the account for a working endpoint doesn't count for a probe.
 	if x.planned > 0 || before.held[p.account][in] > 0 || x.probe && !h.onlyProbes(p.account, in) {
 		p.passed[in] = 0
 		return

@@ -2,20 +2,20 @@ package schedule
 
 import "time"
 
-// prefetchTime is how much is prefetched: what an endpoint takes that long for, as
-// it has responded lately. So nobody else could have sent it much earlier, and
-// what changes about the endpoint meanwhile counts soon.
+// prefetchTime limits how much is prefetched: what an endpoint handles in that time, by its recent
+// latency. So no other process could have sent it much earlier, and changes of the endpoint take
+// effect soon.
 const prefetchTime = 50 * time.Millisecond
 
 // mayPrefetch reports whether the endpoint may have prefetched deliveries.
 func (e *endpoint) mayPrefetch() bool { return e.closed && e.latency > 0 && e.bulkhead() == Fast }
 
-// isLow reports whether it is time to prefetch again: half of it is gone. Claims
-// for each request that ends would cost more than the requests.
+// isLow reports whether it is time to prefetch again: when half is used up. A claim for each ended
+// request would cost more than the requests.
 func (e *endpoint) isLow() bool { return e.target > 0 && e.prefetched <= e.target/2 }
 
-// planPrefetch reserves what is to be prefetched, in equal parts for all that have
-// more due.
+// planPrefetch reserves deliveries to prefetch, in equal parts for all endpoints that have more
+// due.
 func (s *Scheduler) planPrefetch(q *Queues) {
 	if s.short[fastSlots]+s.short[allBytes] > 0 {
 		return
@@ -48,8 +48,8 @@ func (s *Scheduler) planPrefetch(q *Queues) {
 	}
 }
 
-// payloads returns how many payloads like the last ones of the endpoint may be
-// prefetched beside those that are planned.
+// payloads returns how many payloads of the endpoint's usual size may be prefetched in addition to
+// the planned ones.
 func (s *Scheduler) payloads(e *endpoint, planned int) int64 {
 	size := e.size
 	if size == 0 {
@@ -58,8 +58,8 @@ func (s *Scheduler) payloads(e *endpoint, planned int) int64 {
 	return min(s.endpointBytes-e.bytes-int64(planned)*size, s.limits[allBytes]/2-s.used[allBytes]) / size
 }
 
-// prefetch returns the delivery of a claim that was planned as prefetched. If the
-// payload is too large to wait, the delivery has to go back.
+// prefetch returns the delivery of a claim that was planned as prefetched. If the payload is too
+// large to wait, the delivery must be returned.
 func (s *Scheduler) prefetch(q *endpointQueue, size int64) *Delivery {
 	q.prefetch--
 	e := s.endpoints[q.id]
@@ -73,9 +73,8 @@ func (s *Scheduler) prefetch(q *endpointQueue, size int64) *Delivery {
 	return d
 }
 
-// advance starts what was prefetched for an endpoint, as far as there is room, and
-// returns it to the queue once the endpoint may have none, or has nothing else to
-// wait for.
+// advance starts prefetched deliveries of an endpoint as far as there is room. It returns them to
+// the queue if the endpoint may no longer prefetch, or has nothing in flight to wait for.
 func (s *Scheduler) advance(e *endpoint) Effect {
 	var f Effect
 	if s.stopped || !e.mayPrefetch() {
@@ -104,7 +103,7 @@ func (s *Scheduler) start(d *Delivery) {
 	s.count(d, 1)
 }
 
-// dropReady returns what is ready and forgets it.
+// dropReady removes and returns the ready deliveries.
 func (e *endpoint) dropReady() []*Delivery {
 	ready := e.ready
 	e.ready = nil

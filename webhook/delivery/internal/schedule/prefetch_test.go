@@ -24,7 +24,7 @@ func newBusyEndpoint(l testLimits, size int) *busyEndpoint {
 	return f
 }
 
-// claim claims all that there is room for.
+// claim claims as many deliveries as there is room for.
 func (f *busyEndpoint) claim(size int) {
 	a := queues("a1")
 	for {
@@ -42,7 +42,7 @@ func (f *busyEndpoint) claim(size int) {
 	}
 }
 
-// load makes what was prefetched ready.
+// load makes prefetched deliveries ready.
 func (f *busyEndpoint) load() (sum Effect) {
 	for _, d := range f.loading {
 		sum.add(f.tr.Loaded(d))
@@ -79,7 +79,7 @@ func TestPrefetch(t *testing.T) {
 			t.Error("claims again while much is left")
 		}
 		if len(e.Send) != 1 || e.Send[0] != first {
-			t.Errorf("%d started in the place of one, or not in order", len(e.Send))
+			t.Errorf("%d started instead of one, or not in order", len(e.Send))
 		}
 		first = f.ready[0]
 	}
@@ -88,7 +88,7 @@ func TestPrefetch(t *testing.T) {
 	}
 }
 
-// It claims again when half is left, not for each request that ends.
+// The scheduler claims again when half is left, not after each request.
 func TestPrefetchIsFilledUpByHalves(t *testing.T) {
 	t.Parallel()
 	f := newBusyEndpoint(testLimits{Concurrency: 128, PerEndpoint: 2}, 1)
@@ -108,7 +108,7 @@ func TestPrefetchIsFilledUpByHalves(t *testing.T) {
 	}
 }
 
-func TestHowMuchIsPrefetched(t *testing.T) {
+func TestPrefetchedAmount(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -143,8 +143,8 @@ func TestHowMuchIsPrefetched(t *testing.T) {
 	}
 }
 
-// What waits takes no slot, and nothing is prefetched while the bulkhead is full.
-func TestPrefetchTakesNobodysRoom(t *testing.T) {
+// Waiting deliveries take no slot, and nothing is prefetched while the bulkhead is full.
+func TestPrefetchTakesNoSlots(t *testing.T) {
 	t.Parallel()
 	f := newBusyEndpoint(testLimits{Concurrency: 12, PerEndpoint: 2}, 1)
 	f.load()
@@ -163,7 +163,7 @@ func TestPrefetchTakesNobodysRoom(t *testing.T) {
 			t.Error("prefetched in a full bulkhead")
 		}
 	})
-	// The bulkhead is full: what waits goes on only where there is room.
+	// The bulkhead is full: waiting deliveries start only if there is room.
 	if e := f.tr.End(f.sent[0], Success, 0); len(e.Send)+len(e.Return) != 0 {
 		t.Errorf("%d started, %d returned", len(e.Send), len(e.Return))
 	}
@@ -172,7 +172,7 @@ func TestPrefetchTakesNobodysRoom(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsIsReturned(t *testing.T) {
+func TestPrefetchedDeliveriesAreReturned(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(f *busyEndpoint) Effect{
 		"a failure":      func(f *busyEndpoint) Effect { return f.tr.End(f.sent[0], Failure, 0) },
@@ -202,7 +202,7 @@ func TestWhatWaitsIsReturned(t *testing.T) {
 	}
 }
 
-// What is prefetched was weighed by what came before.
+// The amount to prefetch is computed from earlier payloads.
 func TestLargerPayloadsThanExpectedAreRefused(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 128, PerEndpoint: 2})

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestInvariants checks the invariants of the package's documentation over random
-// histories, against what the test itself knows of each delivery and endpoint.
+// TestInvariants checks the invariants of the package's documentation over random histories, with
+// the test's own model of each delivery and endpoint.
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]func(*rapid.T) Limits{
@@ -56,7 +56,7 @@ const (
 	settled
 )
 
-// A tracked delivery is what the test knows of one.
+// A tracked is the test's model of a delivery.
 type tracked struct {
 	*Delivery
 	to      *peer
@@ -65,13 +65,13 @@ type tracked struct {
 	late    bool
 }
 
-// A peer is what the test knows of an endpoint.
+// A peer is the test's model of an endpoint.
 type peer struct {
 	id, account  string
 	window       int
 	closed, slow bool
 	waiting      []*tracked     // ready, in order
-	passed       [Bulkheads]int // deliveries of others that were planned before it, though it was next to nobody
+	passed       [Bulkheads]int // deliveries of others that were planned while it had none
 }
 
 // A history drives a scheduler as the engine does.
@@ -79,7 +79,7 @@ type history struct {
 	*rapid.T
 	s     *Scheduler
 	l     Limits
-	all   []*tracked // that are not settled
+	all   []*tracked // deliveries that are not settled
 	peers map[string]*peer
 	names []string
 	q     *Queues
@@ -127,7 +127,7 @@ func (h *history) step() {
 	h.check()
 }
 
-// rounds ends everything and claims for all, again and again.
+// rounds repeatedly ends everything and claims for all.
 func (h *history) rounds() {
 	for range rapid.IntRange(1, 30).Draw(h.T, "rounds") {
 		for _, d := range h.in(running) {
@@ -173,7 +173,7 @@ func (h *history) draw(s state) []*tracked {
 	return nil
 }
 
-// move changes the state of a delivery, which goes one way.
+// move changes the state of a delivery, which only advances.
 func (h *history) move(d *tracked, to state) {
 	if to <= d.state {
 		h.Fatalf("a delivery of %s in state %d is moved to %d", d.to.id, d.state, to)
@@ -184,7 +184,7 @@ func (h *history) move(d *tracked, to state) {
 	}
 }
 
-// follow does what an Effect says.
+// follow applies an Effect.
 func (h *history) follow(e Effect) {
 	h.still = h.still && !e.Wake
 	for _, d := range e.Send {
@@ -202,7 +202,7 @@ func (h *history) follow(e Effect) {
 	}
 }
 
-// leaveLine takes the first delivery that waits out of its line.
+// leaveLine removes the first waiting delivery from its line.
 func (h *history) leaveLine(d *tracked) {
 	if d.state != ready || len(d.to.waiting) == 0 || d.to.waiting[0] != d {
 		h.Fatalf("a delivery of %s in state %d is sent or returned out of order", d.to.id, d.state)
@@ -210,7 +210,7 @@ func (h *history) leaveLine(d *tracked) {
 	d.to.waiting = d.to.waiting[1:]
 }
 
-// start notes that d is sent, and checks that it may be.
+// start marks d as sent, and checks that this is allowed.
 func (h *history) start(d *tracked) {
 	h.mayStart(d.to, 1)
 	if !d.to.closed || d.to.slow || h.count(d.to, func(d *tracked) bool { return d.state == running && d.late }) > 0 {
@@ -285,8 +285,7 @@ func (h *history) settle(d *tracked) {
 	h.follow(h.s.Settle(d.Delivery))
 }
 
-// claim goes on until a plan gives nothing, as the engine does. Meanwhile requests
-// go on.
+// claim claims until a plan gives nothing, as the engine does. Meanwhile requests continue.
 func (h *history) claim(due func() bool) {
 	h.q = NewQueues(len(h.names))
 	for _, id := range h.names {
@@ -315,7 +314,7 @@ func (h *history) claim(due func() bool) {
 	}
 }
 
-// take claims what a plan asks for, or less.
+// take claims the shares of a plan, or less.
 func (h *history) take(shares []Share) {
 	for _, share := range shares {
 		n := share.N
@@ -355,7 +354,7 @@ func (h *history) mayWait(p *peer) {
 	}
 }
 
-// drain ends everything, and then nothing is in use.
+// drain ends everything, and checks that nothing is in use.
 func (h *history) drain() {
 	h.follow(h.s.Stop())
 	for len(h.all) > 0 {

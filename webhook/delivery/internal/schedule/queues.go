@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// Queues are the accounts and endpoints that have something due. They are for
-// one scheduler.
+// Queues are the accounts and endpoints that have deliveries due, for one scheduler.
 type Queues struct {
 	accounts  []*accountQueue
 	byAccount map[string]*accountQueue
 	endpoints map[string]*endpointQueue
-	planned   []*endpointQueue // those that the plan has something for, in order
+	planned   []*endpointQueue // endpoints with a share in the plan, in order
 }
 
-// An accountQueue is the endpoints of one account that have something due.
+// An accountQueue has the endpoints of one account with due deliveries.
 type accountQueue struct {
 	position
 	endpoints []*endpointQueue
-	open      []*endpointQueue // those that may get something in the plan being made, in order
+	open      []*endpointQueue // endpoints that may get a share in the current plan, in order
 }
 
-// An endpointQueue is what is due of one endpoint.
+// An endpointQueue represents the due deliveries of one endpoint.
 type endpointQueue struct {
 	position
 	account  string
@@ -33,8 +32,8 @@ type endpointQueue struct {
 	drained  bool // it had less than the plan had for it
 }
 
-// A position is that of a queue in the round: the one with the fewest slots is
-// next, and of equals the one that had no turn for longest.
+// A position is a queue's position in the round: the queue with the fewest slots is next, and of
+// equals the one whose last turn is longest ago.
 type position struct {
 	id   string
 	held int // slots of the bulkhead
@@ -48,7 +47,7 @@ func compare[Q interface{ get() *position }](x, y Q) int {
 	return cmp.Or(cmp.Compare(a.held, b.held), cmp.Compare(a.turn, b.turn), strings.Compare(a.id, b.id))
 }
 
-// requeue puts q where it belongs after it was served.
+// requeue moves q to its new position after it was served.
 func requeue[Q interface{ get() *position }](list []Q, q Q, turn uint64) []Q {
 	p := q.get()
 	p.held, p.turn = p.held+1, turn
@@ -61,7 +60,7 @@ func NewQueues(n int) *Queues {
 	return &Queues{byAccount: make(map[string]*accountQueue), endpoints: make(map[string]*endpointQueue, n)}
 }
 
-// Add adds an endpoint with something due.
+// Add adds an endpoint with due deliveries.
 func (q *Queues) Add(endpoint, account string) {
 	a := q.byAccount[account]
 	if a == nil {
@@ -74,7 +73,7 @@ func (q *Queues) Add(endpoint, account string) {
 	a.endpoints = append(a.endpoints, e)
 }
 
-// planBulkhead shares out the room of one bulkhead.
+// planBulkhead distributes the room of one bulkhead.
 func (s *Scheduler) planBulkhead(q *Queues, in Bulkhead) {
 	round := make([]*accountQueue, 0, len(q.accounts))
 	for _, a := range q.accounts {
@@ -119,8 +118,8 @@ func (s *Scheduler) open(a *accountQueue, in Bulkhead) bool {
 	return len(a.open) > 0
 }
 
-// serve reserves room for one delivery of the account and returns its queue, or
-// nil when there is no room for any.
+// serve reserves room for one delivery of the account and returns its queue, or nil if there is no
+// room.
 func (s *Scheduler) serve(a *accountQueue) *endpointQueue {
 	for len(a.open) > 0 {
 		q := a.open[0]
@@ -137,10 +136,10 @@ func (s *Scheduler) serve(a *accountQueue) *endpointQueue {
 	return nil
 }
 
-// fits reports whether there is room for one delivery more of the endpoint.
+// fits reports whether there is room for one more delivery of the endpoint.
 func (s *Scheduler) fits(q *endpointQueue) bool {
 	e := s.peek(q.id)
-	// What was prefetched goes first.
+	// Prefetched deliveries go first.
 	fits := e.prefetched == 0 && s.mayClaim(e, q.planned) && s.hasRoom(q.bulkhead, q.probe, q.held)
 	e.throttled = !fits
 	return fits
@@ -153,8 +152,8 @@ func (s *Scheduler) reserve(q *endpointQueue) {
 	q.planned++
 }
 
-// EndPlan gives back what was planned and not claimed. If the claim did not fail,
-// endpoints that had less than their share have no more.
+// EndPlan frees what was planned and not claimed. claimed says that the claim succeeded: then
+// endpoints that got less than their share have no more due.
 func (s *Scheduler) EndPlan(q *Queues, claimed bool) {
 	for _, p := range q.planned {
 		if p.planned+p.prefetch == 0 {

@@ -7,7 +7,7 @@ import "time"
 type Scheduler struct {
 	usage
 	limit     Limits
-	spare     int // outcomes of an endpoint being recorded that its window does not count
+	spare     int // unrecorded outcomes of an endpoint that its window doesn't count
 	endpoints map[string]*endpoint
 	accounts  map[string]*account
 	unknown   endpoint // see peek
@@ -17,16 +17,16 @@ type Scheduler struct {
 
 // A Delivery is one claim, until its outcome is settled.
 type Delivery struct {
-	Job any // the caller's own
+	Job any // for the caller's use
 
 	endpoint   *endpoint
 	account    *account
 	size       int64
 	bulkhead   Bulkhead
-	probe      bool // the circuit was not closed when it was claimed
-	slow       bool // the request takes, or took, long
-	ended      bool // the request has ended, and its payload is gone
-	prefetched bool // and not started
+	probe      bool // the circuit was not closed at the claim
+	slow       bool // the request takes or took long
+	ended      bool // the request has ended, and its payload is released
+	prefetched bool // prefetched and not started
 	refused    bool
 }
 
@@ -34,19 +34,18 @@ type Delivery struct {
 // [Effect] instead of being sent at once.
 func (d *Delivery) Prefetched() bool { return d.prefetched }
 
-// Refused reports whether there is no room for the payload, so that the delivery
-// has to end unsent.
+// Refused reports that there is no room for the payload, so the delivery must end unsent.
 func (d *Delivery) Refused() bool { return d.refused }
 
-// An Effect is what follows from a change.
+// An Effect says what the caller must do after a change.
 type Effect struct {
-	Send   []*Delivery // prefetched, and to be sent now
-	Return []*Delivery // prefetched, and to end unsent now
+	Send   []*Delivery // prefetched deliveries to send now
+	Return []*Delivery // prefetched deliveries that must end unsent now
 	Wake   bool        // a plan may give more than the last one did
 }
 
-// A Share is room for deliveries of one endpoint. LateFirst says that old ones go
-// first, so that new ones do not keep them waiting for ever.
+// A Share is the room for deliveries of one endpoint. With LateFirst old ones go first, so that new
+// ones don't keep them waiting forever.
 type Share struct {
 	Endpoint  string
 	N         int
@@ -61,8 +60,8 @@ func New(l Limits) *Scheduler {
 	}
 }
 
-// Plan shares out the room that there is now, and reserves it until
-// EndPlan. No plan of q may be under way.
+// Plan distributes the current room and reserves it until EndPlan. No other plan of q may be under
+// way.
 func (s *Scheduler) Plan(q *Queues) []Share {
 	s.short = [pools]int64{}
 	for in := range Bulkheads {
@@ -78,8 +77,8 @@ func (s *Scheduler) Plan(q *Queues) []Share {
 	return shares
 }
 
-// Claimed returns the delivery of a claim that a plan got. A claim that was not
-// asked for is taken beyond the limits: it has to be settled in any case.
+// Claimed returns the delivery of a claim from a plan. A claim beyond the plan is accepted despite
+// the limits: it must be settled in any case.
 func (s *Scheduler) Claimed(q *Queues, endpoint string, size int64) *Delivery {
 	size = max(0, size)
 	p := q.endpoints[endpoint]
@@ -99,14 +98,14 @@ func (s *Scheduler) Claimed(q *Queues, endpoint string, size int64) *Delivery {
 	return d
 }
 
-// Loaded tells that a prefetched delivery can be sent. Those of one endpoint are
-// sent in the order of the calls.
+// Loaded reports that a prefetched delivery can be sent. Deliveries of one endpoint are sent in the
+// order of these calls.
 func (s *Scheduler) Loaded(d *Delivery) Effect {
 	d.endpoint.ready = append(d.endpoint.ready, d)
 	return s.advance(d.endpoint)
 }
 
-// Slow tells that the request of d takes long.
+// Slow reports that the request of d takes long.
 func (s *Scheduler) Slow(d *Delivery) Effect {
 	if d.ended {
 		return Effect{}
@@ -119,7 +118,7 @@ func (s *Scheduler) Slow(d *Delivery) Effect {
 	return s.advance(d.endpoint)
 }
 
-// End tells that the request of d has ended after that time, or was not made.
+// End reports that the request of d has ended after took, or was not made.
 func (s *Scheduler) End(d *Delivery, r Result, took time.Duration) Effect {
 	e := d.endpoint
 	d.ended = true
@@ -141,7 +140,7 @@ func (s *Scheduler) End(d *Delivery, r Result, took time.Duration) Effect {
 	return s.advance(e)
 }
 
-// Settle tells that the outcome of d is recorded or given up.
+// Settle reports that the outcome of d was recorded or dropped.
 func (s *Scheduler) Settle(d *Delivery) Effect {
 	if d.prefetched {
 		s.used[prefetchSlots]--
@@ -155,8 +154,8 @@ func (s *Scheduler) Settle(d *Delivery) Effect {
 	return s.advance(d.endpoint)
 }
 
-// Stop ends prefetching: it returns what has to end unsent, and from now on an
-// Effect returns what would have waited.
+// Stop ends prefetching: its Effect returns the deliveries that must end unsent, and later Effects
+// return those that would have waited.
 func (s *Scheduler) Stop() Effect {
 	s.stopped = true
 	var f Effect
@@ -166,15 +165,15 @@ func (s *Scheduler) Stop() Effect {
 	return f
 }
 
-// canPlan reports whether a plan could give more now than the last one did: to the
-// endpoint, or because there is room that was short.
+// canPlan reports whether a plan could give more now than the last one: to the endpoint, or because
+// there is room that was short.
 func (s *Scheduler) canPlan(e *endpoint) bool {
 	if e.isLow() && e.mayPrefetch() {
 		e.target = 0
 		return true
 	}
 	if e.throttled && e.prefetched == 0 && s.mayClaim(e, 0) {
-		// What is short may be another thing than before, in the other bulkhead.
+		// A different pool may be short now, in the other bulkhead.
 		in := e.bulkhead()
 		if s.hasRoom(in, !e.closed, e.held[in]) {
 			e.throttled = false
@@ -184,8 +183,8 @@ func (s *Scheduler) canPlan(e *endpoint) bool {
 	return s.hasFreed()
 }
 
-// Remaining reports whether endpoints may have more due than was claimed, and
-// whether one of them will probably have room for it in a moment.
+// Remaining reports whether endpoints may have more due than was claimed, and whether one of them
+// will probably have room soon.
 func (s *Scheduler) Remaining(q *Queues) (some, soon bool) {
 	for id, p := range q.endpoints {
 		if p.drained {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// testLimits are those of a test scheduler; 0 stands for the engine's defaults.
+// testLimits are the limits of a test scheduler; 0 means the engine's default.
 type testLimits struct {
 	Concurrency, SlowConcurrency, PerEndpoint int
 	MaxBytes                                  int64
@@ -23,8 +23,8 @@ func newTestScheduler(l testLimits) *Scheduler {
 	})
 }
 
-// queues returns queues of these endpoints. The account of each is what is before
-// the first digit.
+// queues returns queues of these endpoints. The account of an endpoint is the part before the first
+// digit.
 func queues(ids ...string) *Queues {
 	q := NewQueues(len(ids))
 	for _, id := range ids {
@@ -57,7 +57,7 @@ func TestQueueWithFewestSlotsGoesFirst(t *testing.T) {
 	}
 }
 
-// closeCircuits closes the circuits of endpoints, with a window of that size.
+// closeCircuits closes the circuits of endpoints, with windows of that size.
 func (s *Scheduler) closeCircuits(window int, ids ...string) {
 	for _, id := range ids {
 		e := s.remember(id)
@@ -65,8 +65,8 @@ func (s *Scheduler) closeCircuits(window int, ids ...string) {
 	}
 }
 
-// fill claims all that a plan asks for, each of that size, and returns the
-// deliveries by endpoint.
+// fill claims everything in a plan, with payloads of that size, and returns the deliveries by
+// endpoint.
 func (s *Scheduler) fill(q *Queues, size int) map[string][]*Delivery {
 	got := make(map[string][]*Delivery)
 	for _, share := range s.Plan(q) {
@@ -117,7 +117,7 @@ func TestSharesAreFair(t *testing.T) {
 	}
 }
 
-// sequence claims one at a time, n times, and returns who got it.
+// sequence makes n claims of one delivery and returns their endpoints.
 func sequence(tr *Scheduler, n int, again bool, ids ...string) string {
 	var served []string
 	a := queues(ids...)
@@ -137,9 +137,9 @@ func sequence(tr *Scheduler, n int, again bool, ids ...string) string {
 	return strings.Join(served, " ")
 }
 
-// The next claim goes on where the last one stopped, whether or not the queue
-// was asked in between.
-func TestTurnsGoOn(t *testing.T) {
+// The next claim continues where the last one stopped, whether or not the queue was asked in
+// between.
+func TestTurnsContinueAcrossPlans(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
 		tr := newTestScheduler(testLimits{Concurrency: 1})
@@ -150,7 +150,7 @@ func TestTurnsGoOn(t *testing.T) {
 	}
 }
 
-// The queue that a plan had no room for goes first when there is.
+// If a plan has no room for a queue, that queue goes first in the next one.
 func TestTurnIsKeptWithoutRoom(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 4, PerEndpoint: 4})
@@ -262,8 +262,7 @@ func TestEveryFourthClaimIsLateFirst(t *testing.T) {
 	}
 }
 
-// Endpoints that returned less than their share are not asked again, the others
-// are.
+// Endpoints that returned less than their share aren't asked again, the others are.
 func TestDrainedEndpoints(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 9, PerEndpoint: 4})
@@ -285,8 +284,8 @@ func TestDrainedEndpoints(t *testing.T) {
 	}
 }
 
-// A claim that nobody asked for is counted like any other.
-func TestUnaskedClaims(t *testing.T) {
+// A claim that isn't in the plan is counted like any other.
+func TestUnplannedClaims(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 2})
 	a := queues("a1")
@@ -305,7 +304,7 @@ func TestUnaskedClaims(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded, and those that work or are busy are evicted last.
+// The number of remembered endpoints is limited; working and busy ones are evicted last.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{})
@@ -353,7 +352,7 @@ func TestOrderOfReady(t *testing.T) {
 	}
 }
 
-// An account does not lose its turn in the fast bulkhead by one in the slow one.
+// A turn of an account in the slow bulkhead doesn't count in the fast one.
 func TestEachBulkheadHasItsTurns(t *testing.T) {
 	t.Parallel()
 	tr := newTestScheduler(testLimits{Concurrency: 1})

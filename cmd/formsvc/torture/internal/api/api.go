@@ -1,5 +1,4 @@
-// Package api calls the service over HTTP as a stranger would: it shares no code
-// with it.
+// Package api calls the service over HTTP like an independent client: it shares no code with it.
 package api
 
 import (
@@ -14,8 +13,8 @@ import (
 	"time"
 )
 
-// timeout bounds one request: longer than any fault that the service should
-// outlive within a request, short enough to go on after the others.
+// timeout limits one request: it is longer than any fault that a request should survive, and short enough to continue
+// after others.
 const timeout = 20 * time.Second
 
 // A Client makes requests with one key. It is safe for concurrent use.
@@ -24,8 +23,8 @@ type Client struct {
 	http *http.Client
 }
 
-// New returns a client that keeps up to 64 connections to each address. It never
-// sends a request twice by itself: every request is one of the ledger.
+// New returns a client that keeps up to 64 connections to each address. It never repeats a request by itself: the ledger
+// records every request.
 func New(key string) *Client {
 	return &Client{key: key, http: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second},
@@ -33,41 +32,26 @@ func New(key string) *Client {
 	}}
 }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// A Request is what to ask. Body may be nil.
+// A Request is a request to make. Body may be nil.
 type Request struct {
 	Method, URL string
 	Header      map[string]string
 	Body        []byte
 }
 
-// An Answer is what came back, as far as it did. An answer with a status and an
-// error broke off.
+// An Answer is the response, as far as it arrived. An answer with a status and an error broke off.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Do makes a request and reads the answer to its end.
+// Do makes a request and reads the whole response.
 func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
-	if err != nil {
-		return Answer{}, err
-	}
-	// Without it net/http can't send a body again on another connection unseen, as it
-	// does with an Idempotency-Key.
-	req.GetBody = nil
-	if r.Body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	for name, value := range r.Header {
-		req.Header.Set(name, value)
-	}
-	req.Header.Set("Authorization", "Bearer "+c.key)
-	resp, err := c.http.Do(req)
+	resp, err := c.send(ctx, r)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -77,7 +61,34 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 	return a, err
 }
 
-// Get reads JSON that must be there.
+// Discard makes a request and reads the response, but keeps nothing of it. It costs the client as little as it can.
+func (c *Client) Discard(ctx context.Context, r Request) {
+	resp, err := c.send(ctx, r)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+}
+
+func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	// Without it, net/http can't silently resend a body on another connection, as it does with an Idempotency-Key.
+	req.GetBody = nil
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range r.Header {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	return c.http.Do(req)
+}
+
+// Get reads JSON, which must exist.
 func (c *Client) Get(ctx context.Context, address string, v any) error {
 	a, err := c.Do(ctx, Request{Method: http.MethodGet, URL: address})
 	if err != nil {
@@ -92,7 +103,7 @@ func (c *Client) Get(ctx context.Context, address string, v any) error {
 	return nil
 }
 
-// A page is what all lists have in common.
+// A page has the fields of all lists.
 type page[T any] struct {
 	Items      []T    `json:"items"`
 	Total      *int   `json:"total"`
@@ -127,8 +138,7 @@ func List[T any](ctx context.Context, c *Client, address string) (all []T, err e
 	}
 }
 
-// Created returns the UUID of what was made: the last part of Location, or what the
-// body says where there is none.
+// Created returns the UUID of the created record, from Location or otherwise from the body.
 func (a *Answer) Created() string {
 	if location := a.Header.Get("Location"); location != "" {
 		return path.Base(location)

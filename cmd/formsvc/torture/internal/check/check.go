@@ -1,6 +1,5 @@
-// Package check compares what clients know, what the service has, what receivers
-// got and what is in the blob store. It is a plain comparison of four records, so
-// that it can be tried out on records with planted faults.
+// Package check compares what clients know, what the service has stored, what receivers got and what is in the blob store.
+// It compares plain records, so that tests can try it with planted faults.
 package check
 
 import (
@@ -13,15 +12,15 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/ledger"
 )
 
-// Stored is what the service says it has.
+// Stored is the content of the service.
 type Stored struct {
 	Responses []Response
-	// Count is the number of responses that the campaign gives.
+	// Count is the campaign's number of responses.
 	Count      int
 	Files      []File
 	Comments   []Comment
 	Signatures []Signature
-	// Events are the feed's, each with the bytes that it is sent with.
+	// Events are the events of the feed, each with the bytes that are delivered.
 	Events []json.RawMessage
 }
 
@@ -62,23 +61,21 @@ type Signature struct {
 	Response string `json:"-"`
 }
 
-// A Happening is an event by what it tells.
+// A Happening identifies an event by its type and subject.
 type Happening struct {
 	Event, Response string
 	Record          string // of file.uploaded and signature.completed: the file, the signature
 }
 
-// A Verdict is what the comparison found.
+// A Verdict is the result of the comparison.
 type Verdict struct {
 	Faults []string // empty: every promise was kept
 	// How many records there are, for a report.
 	Responses, Completed, Files, Comments, Signatures, Events int
-	// Unknown is how many requests had no answer that says what became of them,
-	// and Happened how many of those did happen.
+	// Unknown is the number of requests without a conclusive response, and Happened the number of those that were carried out.
 	Unknown, Happened int
-	// Unlisted is how many events the feed doesn't show, and Undelivered how many of
-	// those that it shows haven't arrived. Both are faults that time may mend: the feed
-	// keeps back what another transaction on the same server might still come before.
+	// Unlisted is the number of events that the feed doesn't show, and Undelivered the number of shown events that haven't
+	// arrived. Both may resolve with time: the feed holds events back while an older transaction is open.
 	Unlisted, Undelivered int
 }
 
@@ -86,11 +83,9 @@ func (v *Verdict) fault(format string, args ...any) {
 	v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
 }
 
-// Compare applies the rules: what was acknowledged is stored, what is stored was
-// asked for, nothing is there twice, every change has its events and no others,
-// each event arrived with the very bytes that the feed shows, and the bytes of
-// every file are those that were sent. arrived may be nil where there is no
-// receiver.
+// Compare checks the rules: everything acknowledged is stored, everything stored was requested, nothing is stored twice,
+// every change has exactly its events, each event arrived with the bytes of the feed, and every file has its bytes. arrived
+// may be nil without a receiver.
 func Compare(l *ledger.Ledger, s *Stored, arrived map[string]inbox.Arrival) Verdict {
 	v := Verdict{
 		Responses: len(s.Responses), Files: len(s.Files), Comments: len(s.Comments), Signatures: len(s.Signatures), Events: len(s.Events),
@@ -130,14 +125,14 @@ func Compare(l *ledger.Ledger, s *Stored, arrived map[string]inbox.Arrival) Verd
 	return v
 }
 
-// A wanted is an entry of the ledger and what is stored of it.
+// A wanted is an entry of the ledger with its stored records.
 type wanted struct {
 	ledger.Entry
 
 	stored []string // UUIDs, or for Complete the response's
 }
 
-// found notes that a record is there, and says what is wrong with that.
+// found records a stored record, and checks it.
 func (v *Verdict) found(kind ledger.Kind, marker, uuid, of string, want map[string]*wanted) *wanted {
 	w := want[marker]
 	if w == nil || w.Kind != kind || w.Of != of {
@@ -176,7 +171,7 @@ func (v *Verdict) file(f *File, want map[string]*wanted, happened map[Happening]
 	}
 }
 
-// entry compares an entry with what is stored of it.
+// entry compares an entry with its stored records.
 func (v *Verdict) entry(marker string, w *wanted) {
 	uuid := w.UUID
 	if w.Kind == ledger.Complete {
@@ -197,7 +192,7 @@ func (v *Verdict) entry(marker string, w *wanted) {
 	}
 }
 
-// events compares what happened with the feed, and the feed with what arrived.
+// events compares the changes with the feed, and the feed with the deliveries.
 func (v *Verdict) events(feed []json.RawMessage, happened map[Happening]int, arrived map[string]inbox.Arrival) {
 	listed := make(map[string]bool, len(feed))
 	for _, raw := range feed {
@@ -209,7 +204,7 @@ func (v *Verdict) events(feed []json.RawMessage, happened map[Happening]int, arr
 		listed[id] = true
 		switch happened[h] {
 		case 0:
-			v.fault("invented: event %s tells of %+v, which did not happen or was told before", id, h)
+			v.fault("invented: event %s reports %+v, which did not happen or was reported before", id, h)
 		default:
 			happened[h]--
 		}
@@ -255,7 +250,7 @@ func read(raw json.RawMessage) (id string, h Happening, err error) {
 	return e.ID, Happening{Event: e.Event, Response: e.Data.Response.UUID, Record: e.Data.File.UUID + e.Data.Signature.UUID}, err
 }
 
-// Hash returns a hash as files have it.
+// Hash returns a hash in the form that files have.
 func Hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

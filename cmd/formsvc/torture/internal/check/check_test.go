@@ -14,8 +14,8 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/ledger"
 )
 
-// A scene is a service that kept its promises: a response that was completed, a
-// file, a comment, one request without an answer that happened and one that did not.
+// A scene is the record of a correct service: a completed response, a file, a comment, and two requests without a response,
+// of which one was carried out.
 type scene struct {
 	t       *testing.T
 	path    string
@@ -89,8 +89,7 @@ func (s *scene) event(id, kind, response, file string) {
 	s.arrived[id] = inbox.Arrival{Body: sha256.Sum256(raw), Times: 1}
 }
 
-// Nothing is wrong where nothing is wrong, also when the ledger is read from its
-// file.
+// Compare finds no faults in a correct scene, even if the ledger is read from its file.
 func TestCompareFindsNothing(t *testing.T) {
 	s := newScene(t)
 	again, err := ledger.Read(s.path)
@@ -108,7 +107,7 @@ func TestCompareFindsNothing(t *testing.T) {
 	}
 }
 
-// Every kind of broken promise is found, and nothing else is said of it.
+// Compare finds each kind of fault, and reports only that fault.
 func TestCompareFindsEachFault(t *testing.T) {
 	for want, plant := range map[string]func(*scene){
 		`lost: create "a"`:                   func(s *scene) { s.stored.Responses[0].Responses["marker"].Value[0] = "b2"; s.intend("b2") },
@@ -152,7 +151,7 @@ func (s *scene) intend(marker string) {
 	}
 }
 
-// dropEvent takes an event away from the feed and from the receiver.
+// dropEvent removes an event from the feed and from the receiver.
 func (s *scene) dropEvent(i int) {
 	var e struct {
 		ID string `json:"id"`
@@ -164,7 +163,7 @@ func (s *scene) dropEvent(i int) {
 	s.stored.Events = slices.Delete(s.stored.Events, i, i+1)
 }
 
-// What an entry came to when its requests were answered differently.
+// The outcome of an entry follows from the responses to all its requests.
 func TestOutcomes(t *testing.T) {
 	s := newScene(t)
 	again := func(marker string) {

@@ -12,12 +12,11 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/ledger"
 )
 
-// readers is how many files are downloaded and responses asked for at a time.
+// readers is the number of concurrent downloads and requests.
 const readers = 8
 
-// Read asks the service at url for all it has of a campaign: lists, feed, and for
-// every response that the ledger knows of a file or a comment of, those. Every file
-// is downloaded.
+// Read reads everything about a campaign from the service at url: lists, the feed, and the files, comments and signatures
+// of the responses in the ledger. It downloads every file.
 func Read(ctx context.Context, c *api.Client, url, campaignID string, l *ledger.Ledger) (*Stored, error) {
 	s := new(Stored)
 	base := url + "/v1/campaigns/" + campaignID
@@ -53,13 +52,12 @@ func Read(ctx context.Context, c *api.Client, url, campaignID string, l *ledger.
 	return s, errors.Join(failed[:]...)
 }
 
-// ReadEvents asks the service at url for its feed.
+// ReadEvents reads the feed of the service at url.
 func ReadEvents(ctx context.Context, c *api.Client, url string) ([]json.RawMessage, error) {
 	return api.List[json.RawMessage](ctx, c, url+"/v1/events")
 }
 
-// ofResponses lists what there is of each response that is stored, and has every
-// record looked at.
+// ofResponses lists the records of each stored response, and calls a function for each record.
 func ofResponses[T any](
 	ctx context.Context, c *api.Client, base, what string, uuids, stored map[string]bool, look func(record *T, response string),
 ) (all []T, err error) {
@@ -77,8 +75,7 @@ func ofResponses[T any](
 	return all, err
 }
 
-// each calls do for every response that is stored, several at a time, and returns
-// the first error.
+// each calls do for every stored response, several at a time, and returns the first error.
 func each(uuids, stored map[string]bool, do func(uuid string) error) (first error) {
 	var (
 		mu    sync.Mutex
@@ -97,7 +94,7 @@ func each(uuids, stored map[string]bool, do func(uuid string) error) (first erro
 		})
 	}
 	for uuid := range uuids {
-		if stored[uuid] { // else the comparison finds that it is lost
+		if stored[uuid] { // otherwise the comparison reports it as lost
 			work <- uuid
 		}
 	}
@@ -106,7 +103,7 @@ func each(uuids, stored map[string]bool, do func(uuid string) error) (first erro
 	return first
 }
 
-// download notes what comes of downloading a file.
+// download records the hash of a downloaded file, or the error.
 func download(ctx context.Context, c *api.Client, url string, f *File) {
 	a, err := c.Do(ctx, api.Request{Method: http.MethodGet, URL: url + "/v1/files/" + f.UUID})
 	if f.Downloaded = Hash(a.Body); err != nil || a.Status != http.StatusOK {

@@ -1,5 +1,5 @@
-// Package inbox receives webhooks and remembers what came, for more of them than
-// one would want to keep. It shares no code with the sender.
+// Package inbox receives webhooks and records hashes and counts, for large numbers of deliveries. It shares no code with
+// the sender.
 package inbox
 
 import (
@@ -18,19 +18,18 @@ import (
 	"time"
 )
 
-// Secret is what deliveries must be signed with.
+// Secret is the secret that signs deliveries.
 const Secret = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdG9ydHVyZSBjaGFtYmVyIQ=="
 
-// Aside is a path that takes everything and counts nothing, for webhooks that come
-// and go.
+// Aside is a path that accepts everything and counts nothing, for temporary webhooks.
 const Aside = "/aside"
 
 // An Inbox is a receiver. It is safe for concurrent use.
 type Inbox struct {
 	URL string
-	// Delay is the longest that an answer takes; each takes its own time.
+	// Delay is the maximum response time; each response takes a random part of it.
 	Delay time.Duration
-	// Refuse makes it refuse one in 16 first attempts, so that there are retries too.
+	// Refuse makes it reject one in 16 first attempts, so that there are retries.
 	Refuse bool
 
 	gate atomic.Pointer[chan struct{}]
@@ -43,10 +42,10 @@ type Inbox struct {
 	faults   []string
 }
 
-// An Arrival is an event that came.
+// An Arrival is a received event.
 type Arrival struct {
 	Body  [sha256.Size]byte // the hash of its bytes, which are the same each time
-	Times int               // how often it was taken
+	Times int               // how often it was accepted
 }
 
 // New starts a receiver, which ends with the test.
@@ -55,12 +54,12 @@ func New(t testing.TB) *Inbox {
 	b := &Inbox{arrived: make(map[string]*Arrival)}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
-	t.Cleanup(b.Open) // before the server waits for its answers
+	t.Cleanup(b.Open) // runs before Close, which waits for held requests
 	b.URL = server.URL
 	return b
 }
 
-// Shut holds all answers back until Open.
+// Shut holds all responses back until Open.
 func (b *Inbox) Shut() {
 	gate := make(chan struct{})
 	if !b.gate.CompareAndSwap(nil, &gate) {
@@ -68,17 +67,17 @@ func (b *Inbox) Shut() {
 	}
 }
 
-// Open lets go what Shut held back.
+// Open releases the responses that Shut held back.
 func (b *Inbox) Open() {
 	if gate := b.gate.Swap(nil); gate != nil {
 		close(*gate)
 	}
 }
 
-// Held returns how many deliveries are held back.
+// Held returns the number of deliveries that are held back.
 func (b *Inbox) Held() int { return int(b.held.Load()) }
 
-// ServeHTTP takes a delivery. It is counted before it is answered.
+// ServeHTTP receives a delivery. It counts it before it responds.
 func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -94,12 +93,12 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status := b.take(body, r.Header)
 	if status == http.StatusOK && b.Delay > 0 {
-		time.Sleep(rand.N(b.Delay)) // a receiver that does something
+		time.Sleep(rand.N(b.Delay)) // simulates work
 	}
 	w.WriteHeader(status)
 }
 
-// take counts a delivery and returns the status to answer.
+// take counts a delivery and returns the status to respond with.
 func (b *Inbox) take(body []byte, header http.Header) int {
 	mac := hmac.New(sha256.New, []byte(Secret))
 	mac.Write(body)
@@ -144,8 +143,7 @@ func (b *Inbox) fault(format string, args ...any) {
 	}
 }
 
-// Arrived returns what came, by event. An event that was only refused has been
-// taken 0 times.
+// Arrived returns the arrivals by event. An event that was only rejected has Times 0.
 func (b *Inbox) Arrived() map[string]Arrival {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,15 +154,14 @@ func (b *Inbox) Arrived() map[string]Arrival {
 	return m
 }
 
-// Count returns how many deliveries were taken, and how many of them had been
-// taken before.
+// Count returns how many deliveries were accepted, and how many of them were repeated.
 func (b *Inbox) Count() (taken, repeated int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.taken, b.repeated
 }
 
-// Faults returns what was wrong with deliveries.
+// Faults returns the faults of deliveries.
 func (b *Inbox) Faults() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package ledger keeps what clients meant to do and what they were told, outside of
-// the service that is attacked: an intent is in a file before its request is
-// sent, and an answer when it is read.
+// Package ledger records the intents of clients and the responses they got, outside of the attacked service. An intent is
+// written to a file before its request is sent, and a response when it is read.
 package ledger
 
 import (
@@ -13,10 +12,10 @@ import (
 	"sync"
 )
 
-// A Kind says what an entry asked for.
+// A Kind is the kind of operation of an entry.
 type Kind string
 
-// What clients do.
+// The operations of clients.
 const (
 	Create   Kind = "create"   // a response
 	Complete Kind = "complete" // its status
@@ -25,44 +24,40 @@ const (
 	Sign     Kind = "sign"     // it
 )
 
-// An Outcome is what the client knows of a request.
+// An Outcome is what the client knows about a request.
 type Outcome string
 
 const (
-	// Unknown is what no answer says, a broken one, or one of 5xx. It may have
-	// happened, once.
+	// Unknown means no response, an incomplete one or a 5xx. The operation may have happened once.
 	Unknown Outcome = ""
-	// Done was answered 2xx. It happened.
+	// Done means a 2xx: the operation happened.
 	Done Outcome = "done"
-	// Refused was answered 4xx. It did not happen.
+	// Refused means a 4xx: the operation did not happen.
 	Refused Outcome = "refused"
 )
 
-// An Entry is one thing that a client wanted, however often it asked for it. The
-// marker is its own: nobody uses it again.
+// An Entry is one operation that a client wanted, with any number of requests. Its marker is unique.
 type Entry struct {
 	Kind   Kind   `json:"kind"`
 	Marker string `json:"marker"`
-	// Of is the UUID of the response that it is about, but for Create.
+	// Of is the UUID of the response that it is about, except for Create.
 	Of string `json:"of,omitempty"`
-	// SHA256 is of the bytes of an Upload, in hexadecimal.
+	// SHA256 is the hash of the bytes of an Upload, in hexadecimal.
 	SHA256 string `json:"sha256,omitempty"`
-	// Key is the Idempotency-Key that all its requests have, or "" if there is one
-	// request only.
+	// Key is the Idempotency-Key of all its requests, or "" if there is only one request.
 	Key string `json:"key,omitempty"`
 
-	// Tries is how many requests were made for it.
+	// Tries is the number of requests.
 	Tries   int     `json:"tries"`
 	Outcome Outcome `json:"outcome,omitempty"`
-	// UUID is of the record that was made, once it is known.
+	// UUID identifies the created record, once known.
 	UUID string `json:"uuid,omitempty"`
-	// Status of the last answer, 0 if there was none.
+	// Status of the last response, 0 if there was none.
 	Status int `json:"status,omitempty"`
 }
 
-// A Ledger is safe for concurrent use. Its file has a line of JSON for each
-// intent and each answer. It survives the end of this process, not that of the
-// machine: the machine is not attacked.
+// A Ledger records entries. It is safe for concurrent use. Its file has a line of JSON for each intent and each response.
+// The file survives the process but isn't synced, since the machine is not attacked.
 type Ledger struct {
 	mu      sync.Mutex
 	file    *os.File
@@ -70,7 +65,7 @@ type Ledger struct {
 	faults  []string
 }
 
-// New makes a ledger with a new file.
+// New creates a ledger with a new file.
 func New(path string) (*Ledger, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -103,7 +98,7 @@ func Read(path string) (*Ledger, error) {
 // Close closes the file.
 func (l *Ledger) Close() error { return l.file.Close() }
 
-// Intend writes down an entry before its first request.
+// Intend records an entry before its first request.
 func (l *Ledger) Intend(e Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +110,7 @@ func (l *Ledger) Intend(e Entry) error {
 	return l.write(&e)
 }
 
-// Again writes down that an entry is asked for once more.
+// Again records another request for an entry.
 func (l *Ledger) Again(marker string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +122,8 @@ func (l *Ledger) Again(marker string) error {
 	return l.write(e)
 }
 
-// Answer writes down what became of a request: the status of its answer, or 0, and
-// the UUID if the answer has one. What contradicts an earlier answer is a fault.
+// Answer records the result of a request: the status of its response, or 0, and the UUID if there is one. A contradiction
+// of an earlier response is a fault.
 func (l *Ledger) Answer(marker string, status int, uuid string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +144,7 @@ func (l *Ledger) Answer(marker string, status int, uuid string) error {
 	if e.Outcome == Done {
 		return nil // that it was done once stays true
 	}
-	// A refusal tells of one request. An earlier one may have been carried out.
+	// A rejection is about one request. An earlier one may have been carried out.
 	if outcome == Refused && e.Tries > 1 {
 		outcome = Unknown
 	}
@@ -160,14 +155,14 @@ func (l *Ledger) Answer(marker string, status int, uuid string) error {
 	return l.write(e)
 }
 
-// Fault notes an answer that breaks a promise by itself.
+// Fault records a response that is wrong by itself.
 func (l *Ledger) Fault(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.faults = append(l.faults, fmt.Sprintf(format, args...))
 }
 
-// Faults returns what was noted.
+// Faults returns the recorded faults.
 func (l *Ledger) Faults() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package load makes clients that write to the service as fast as they are told to,
-// through whatever happens to it, and keep a ledger of it.
+// Package load runs clients that write to the service at a given rate, whatever happens to it, and record everything in a
+// ledger.
 package load
 
 import (
@@ -24,31 +24,29 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/ledger"
 )
 
-// pause is how long a client waits after a request that failed, so that it does
-// not spin while nobody is there.
+// pause is how long a client waits after a failed request, so that it doesn't spin while no node runs.
 const pause = 10 * time.Millisecond
 
-// Options says what clients do.
+// Options configures the clients.
 type Options struct {
 	Client   *api.Client
 	Ledger   *ledger.Ledger
 	Campaign string
-	// Targets returns where nodes are now. Each request goes to one of them at
-	// random, so that what is asked again may be asked of another.
+	// Targets returns the current addresses of nodes. Each request goes to a random one, so that a retry may go to another.
 	Targets func() []string
-	// Name begins all markers and is used once.
+	// Name is the unique prefix of all markers.
 	Name string
-	// Clients is how many work at the same time. Defaults to 8.
+	// Clients is the number of concurrent clients. Defaults to 8.
 	Clients int
-	// Rate is how many writes a second they begin together. Defaults to 400.
+	// Rate is the total number of writes per second. Defaults to 400.
 	Rate float64
-	// Large makes one file in eight a megabyte or two. Defaults to at most 32 KiB.
+	// Large makes one file in eight one to two megabytes. Defaults to at most 32 KiB.
 	Large bool
 	// MoreFiles adds a file to every other response. Defaults to one in 16.
 	MoreFiles bool
 }
 
-// A Load is clients at work. Its methods are safe for concurrent use.
+// A Load is a set of running clients. Its methods are safe for concurrent use.
 type Load struct {
 	o       Options
 	limit   *rate.Limiter
@@ -64,7 +62,7 @@ type Load struct {
 	why     map[string]int
 }
 
-// Start sets clients to work until Stop.
+// Start starts the clients, which run until Stop.
 func Start(o Options) *Load {
 	if o.Clients == 0 {
 		o.Clients = 8
@@ -79,27 +77,25 @@ func Start(o Options) *Load {
 	return l
 }
 
-// A Result is what came of a load.
+// A Result summarizes a load.
 type Result struct {
 	Took time.Duration
-	// Acked and Failed count requests: answered 2xx, and all others.
+	// Acked and Failed count requests: those with a 2xx, and all others.
 	Acked, Failed int
-	// Gap is the longest time without any request answered 2xx.
+	// Gap is the longest time without any 2xx.
 	Gap time.Duration
-	// Why counts what failed by the code of the problem, or by the last words of the
-	// error where there was no answer.
+	// Why counts failures by the code of the problem, or without a response by the last words of the error.
 	Why map[string]int
 }
 
-// Stop lets every client end what it does and returns when all have. What has no
-// answer by then remains unknown.
+// Stop lets every client finish its operation and returns when all have. Requests without a response stay unknown.
 func (l *Load) Stop() Result {
 	l.stop.Store(true)
 	l.workers.Wait()
 	return l.Result()
 }
 
-// Result returns what came of it so far.
+// Result returns the result so far.
 func (l *Load) Result() Result {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +105,7 @@ func (l *Load) Result() Result {
 	}
 }
 
-// Acked returns how many requests were answered 2xx so far.
+// Acked returns the number of requests with a 2xx so far.
 func (l *Load) Acked() int { return l.Result().Acked }
 
 func (l *Load) work(name string) {
@@ -133,7 +129,7 @@ func (l *Load) work(name string) {
 	}
 }
 
-// create sends one response, again and again until it is answered if it has a key.
+// create sends one response, and with a key repeats it until it is acknowledged.
 func (l *Load) create(marker string, keyed bool) (uuid string, ok bool) {
 	e := ledger.Entry{Kind: ledger.Create, Marker: marker}
 	if keyed {
@@ -198,9 +194,9 @@ func (l *Load) path(rest string) string {
 	return "/v1/campaigns/" + l.o.Campaign + "/responses" + rest
 }
 
-// write makes the requests of an entry and returns the UUID of what it made.
+// write makes the requests of an entry and returns the UUID of the created record.
 func (l *Load) write(e ledger.Entry, method, path string, body []byte, header map[string]string) (uuid string, ok bool) {
-	ctx := context.Background() // what was begun is ended
+	ctx := context.Background() // an operation in progress is finished
 	_ = l.limit.Wait(ctx)
 	if e.Key != "" {
 		keyed := map[string]string{"Idempotency-Key": e.Key}
@@ -228,10 +224,10 @@ func (l *Load) write(e ledger.Entry, method, path string, body []byte, header ma
 	}
 }
 
-// request makes one request and writes down what came of it.
+// request makes one request and records its result.
 func (l *Load) request(ctx context.Context, e *ledger.Entry, r api.Request) (uuid string, status int) {
 	a, err := l.o.Client.Do(ctx, r)
-	// The answer counts from its first line on: that already is a promise.
+	// The response counts from its status line on, which already acknowledges the creation.
 	if status = a.Status; status == http.StatusCreated {
 		uuid = a.Created()
 	}
@@ -242,7 +238,7 @@ func (l *Load) request(ctx context.Context, e *ledger.Entry, r api.Request) (uui
 	if err := l.o.Ledger.Answer(e.Marker, status, uuid); err != nil {
 		l.o.Ledger.Fault("%v", err)
 	}
-	twin := status == http.StatusConflict && e.Key != "" // an earlier request with the key is under way
+	twin := status == http.StatusConflict && e.Key != "" // an earlier request with the key is in progress
 	switch {
 	case status >= 400 && status < 500 && status != http.StatusTooManyRequests && !twin:
 		l.o.Ledger.Fault("%s %s of %q was answered with %d: %.300s", r.Method, e.Kind, e.Marker, status, a.Body)
@@ -279,8 +275,7 @@ func reason(a *api.Answer, err error) string {
 	return strconv.Itoa(a.Status) + " " + problem.Code
 }
 
-// target waits until there is a node to ask and returns one of them; an address
-// where nobody is when the load ends before.
+// target waits until a node runs and returns one; if the load ends first, it returns an unused address.
 func (l *Load) target() string {
 	for ; ; time.Sleep(time.Millisecond) {
 		if list := l.o.Targets(); len(list) > 0 {

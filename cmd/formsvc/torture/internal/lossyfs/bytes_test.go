@@ -17,14 +17,14 @@ import (
 const (
 	pageSize   = 4096
 	sectorSize = 512
-	// byteRounds is how often the power goes for each rule about bytes.
+	// byteRounds is the number of power losses for each rule about bytes.
 	byteRounds = 40
 )
 
 // fill returns pages of one byte.
 func fill(b byte, pages int) []byte { return bytes.Repeat([]byte{b}, pages*pageSize) }
 
-// edit opens a file for writing, has it changed and closes it.
+// edit opens a file for writing, calls change and closes it.
 func edit(t testing.TB, path string, change func(*os.File)) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -39,9 +39,9 @@ func writeAt(t testing.TB, f *os.File, b []byte, offset int64) {
 	must(t, err)
 }
 
-// Synced bytes stay, whatever is written after them elsewhere. Of what is written
-// over them each page arrives whole, not at all, or in its first sectors.
-func TestPages(t *testing.T) {
+// Synced bytes stay, whatever is written elsewhere. Each overwritten page arrives completely, not at all, or only in its
+// first sectors.
+func TestPagesSurviveOrTear(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 41)
 	path := filepath.Join(f.Dir, "file")
@@ -86,8 +86,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// kindOf says whether a page has old bytes, new ones, or sectors of new ones
-// before those of old ones.
+// kindOf returns whether a page has old bytes, new ones, or new sectors before old ones.
 func kindOf(page []byte, before, after byte) string {
 	arrived := bytes.Count(page, []byte{after})
 	switch {
@@ -103,8 +102,8 @@ func kindOf(page []byte, before, after byte) string {
 	return "torn"
 }
 
-// A page that is written twice may be there as it was in between.
-func TestBetween(t *testing.T) {
+// A page that is written twice may survive in its first version.
+func TestRewrittenPageMayKeepFirstVersion(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 42)
 	path := filepath.Join(f.Dir, "file")
@@ -127,9 +126,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// A file that grew without fsync has the size of before, the new one or one in
-// between, and zeros where nothing arrived.
-func TestGrowth(t *testing.T) {
+// A file that grew without fsync has the old size, the new one or one in between, and zeros where nothing arrived.
+func TestGrownFileMayLoseSize(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 43)
 	path := filepath.Join(f.Dir, "file")
@@ -171,10 +169,9 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// A file that was cut and written again without fsync is the old one with what
-// was written before the cut, or is as short as it was, or has grown from there.
-// What was cut off never comes back behind new bytes.
-func TestTruncate(t *testing.T) {
+// A file that was truncated and rewritten without fsync is the old one with earlier writes, or as short as the truncation,
+// or has grown from there. Truncated bytes never reappear behind new ones.
+func TestTruncatedBytesStayGone(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 44)
 	path := filepath.Join(f.Dir, "file")
@@ -219,9 +216,8 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// Whatever is written, cut, synced and read: it is as in any other file system,
-// and after fsync as if no power had gone.
-func TestLikeAnyFile(t *testing.T) {
+// Writes, truncations, syncs and reads behave as in any other file system, and synced data survives a power loss.
+func TestMatchesOrdinaryFile(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 45)
 	random := rand.New(rand.NewPCG(45, 45))

@@ -29,7 +29,7 @@ func wantError(t testing.TB, what string, err, want error) {
 	}
 }
 
-// What programs expect of a file system beside reading and writing.
+// The file system supports the calls that programs expect besides reading and writing.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 51)
@@ -86,7 +86,7 @@ func TestCalls(t *testing.T) {
 	wantLinks(t, f)
 }
 
-// wantLinks checks that files have as many names as they say, after a loss, too.
+// wantLinks checks that the link counts of files match their names, also after a loss.
 func wantLinks(t testing.TB, f *lossyfs.FS) {
 	t.Helper()
 	path := filepath.Join(f.Dir, "linked")
@@ -102,7 +102,7 @@ func wantLinks(t testing.TB, f *lossyfs.FS) {
 	}
 }
 
-// copyFile has the kernel copy a file.
+// copyFile lets the kernel copy a file.
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	r, err := os.Open(from)
@@ -136,10 +136,10 @@ func TestLocks(t *testing.T) {
 	wantError(t, "fcntl", syscall.FcntlFlock(b.Fd(), unix.F_OFD_SETLK, &lock), syscall.EAGAIN)
 }
 
-// mapCounts is how often each process counts.
+// mapCounts is the number of increments of each process.
 const mapCounts = 2000
 
-// mapShared counts in mapped memory, under a lock.
+// mapShared increments a number in mapped memory, under a lock.
 func mapShared(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -165,8 +165,8 @@ func mapShared(path string) error {
 	return nil
 }
 
-// Processes share mapped memory, and locks keep them apart.
-func TestMap(t *testing.T) {
+// Processes share mapped memory, and locks exclude each other.
+func TestProcessesShareMappedMemory(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(lossyfs.Mount(t, 53).Dir, "file")
 	must(t, os.WriteFile(path, make([]byte, pageSize), 0o600))
@@ -186,9 +186,8 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// The same seed loses the same, another one something else. Memory that SQLite's
-// processes share is lost and not counted.
-func TestSeed(t *testing.T) {
+// The same seed loses the same data, another seed other data. SQLite's shared memory is lost but not counted.
+func TestSeedDecidesLoss(t *testing.T) {
 	t.Parallel()
 	type outcome struct {
 		state string
@@ -218,7 +217,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// syncTwice says how its fsyncs end, while signals interrupt them.
+// syncTwice prints how its fsyncs end while signals interrupt them.
 func syncTwice(path string) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -240,8 +239,8 @@ func syncTwice(path string) error {
 	return nil
 }
 
-// After a cut an fsync neither ends, with or without success, nor does anything.
-func TestCut(t *testing.T) {
+// After a cut, an fsync never returns and has no effect.
+func TestCutStopsFsync(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 54)
 	lost := false

@@ -22,7 +22,7 @@ type cut struct {
 	stopped chan struct{}
 }
 
-// stops reports whether an fsync is one too many, and counts it.
+// stops counts an fsync, and reports whether it exceeds the limit.
 func (c *cut) stops() bool {
 	switch {
 	case c == nil:
@@ -37,9 +37,8 @@ func (c *cut) stops() bool {
 	return true
 }
 
-// awaitKill waits until the thread whose call this is is being killed. It cannot
-// end before its call does. Other signals, of which a program in Go gets many,
-// don't let it go on.
+// awaitKill waits until the calling thread is being killed, because the thread can't end before its call does. It
+// ignores other signals, of which Go programs get many.
 func awaitKill(ctx context.Context) {
 	<-ctx.Done()
 	caller, ok := fuse.FromContext(ctx)
@@ -48,7 +47,7 @@ func awaitKill(ctx context.Context) {
 	}
 }
 
-// killed reports whether a thread is gone or has only to notice that it is.
+// killed reports whether a thread has ended or is being killed.
 func killed(thread uint32) bool {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", thread))
 	if err != nil {

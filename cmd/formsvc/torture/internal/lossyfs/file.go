@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// pageSize is what the kernel writes to a disk at once, at least.
+	// pageSize is the minimum that the kernel writes to a disk at once.
 	pageSize = 4096
-	// sectorSize is what a disk writes whole or not at all.
+	// sectorSize is the unit that a disk writes atomically.
 	sectorSize = 512
-	// maxSize bounds files, whose table of pages is as long as they are.
+	// maxSize limits files, because their page table grows with their size.
 	maxSize = 16 << 30
-	// writtenBack is how often, once in so many times, a page has reached the disk
-	// before it is written again.
+	// writtenBack is the inverse probability that a page has reached the disk before it is rewritten.
 	writtenBack = 8
-	// tornOf is how many of the pages that don't arrive are torn: one in so many.
+	// tornOf is the inverse probability that a lost page is torn.
 	tornOf = 4
 )
 
 type page [pageSize]byte
 
-// A content is the bytes of a file. A page that is nil is all zeros, and so is
-// what lies behind the size in the last page. Contents share pages: one that is
-// in two of them is copied before it changes.
+// A content is the bytes of a file. A nil page is all zeros, and so is the last page
+// behind the size. Contents share pages: a page that two contents share is copied before
+// it changes.
 type content struct {
 	pages []*page
 	size  int64
@@ -46,7 +45,7 @@ func (c *content) set(i int, p *page) {
 	c.pages[i] = p
 }
 
-// cut removes what is behind a size.
+// cut removes the bytes behind a size.
 func (c *content) cut(size int64) {
 	c.size = size
 	c.pages = c.pages[:min(len(c.pages), pagesIn(size))]
@@ -60,7 +59,7 @@ func (c *content) cut(size int64) {
 	}
 }
 
-// read fills dest from an offset on and returns how much there was.
+// read fills dest from an offset on and returns the number of bytes.
 func (c *content) read(dest []byte, offset int64) int {
 	if offset >= c.size {
 		return 0
@@ -79,10 +78,10 @@ func (c *content) read(dest []byte, offset int64) int {
 	return len(dest)
 }
 
-// pagesIn returns how many pages begin before a size.
+// pagesIn returns the number of pages that begin before a size.
 func pagesIn(size int64) int { return int((size + pageSize - 1) / pageSize) }
 
-// value returns a page as bytes that can be compared.
+// value returns a page as comparable bytes.
 func value(p *page) page {
 	if p == nil {
 		return page{}
@@ -90,7 +89,7 @@ func value(p *page) page {
 	return *p
 }
 
-// A file is what processes see of a file, and what is on the disk.
+// A file is the bytes that processes see, and those on the disk.
 type file struct {
 	now, disk content
 	dirty     map[int]bool // pages that were written since the last sync
@@ -117,8 +116,8 @@ func (f *file) write(random *rand.Rand, data []byte, offset int64) {
 	}
 }
 
-// rewrites reports whether a page is in a part of the file that was there at the
-// last sync and ever since, so that it reaches the disk without anything else.
+// rewrites reports whether a page lies in a part of the file that existed at the last
+// sync and ever since, so that it reaches the disk by itself.
 func (f *file) rewrites(i int) bool {
 	return int64(i+1)*pageSize <= f.disk.size && !f.cutShort()
 }
@@ -147,7 +146,7 @@ func (f *file) truncate(size int64) {
 	}
 }
 
-// sync makes the file durable as it is now.
+// sync makes the current state of the file durable.
 func (f *file) sync() {
 	if f.cutShort() {
 		f.disk.cut(f.low)
@@ -159,9 +158,9 @@ func (f *file) sync() {
 	clear(f.dirty)
 }
 
-// lose leaves of the file what is on the disk, and chance puts there.
+// lose keeps the state on the disk plus a random part of the later changes.
 func (f *file) lose(random *rand.Rand) (lost Loss) {
-	odds := random.Float64() // of this file, so that all and nothing are as likely as half of it
+	odds := random.Float64() // for each file, so that all and nothing are as likely as half
 	if f.cutShort() && random.Float64() < odds {
 		f.disk.cut(f.low)
 	}
@@ -174,7 +173,7 @@ func (f *file) lose(random *rand.Rand) (lost Loss) {
 	for _, i := range dirty {
 		switch {
 		case f.cutShort() && int64(i+1)*pageSize > f.low:
-			// It lies where the disk does not know yet that the file was cut.
+			// The disk doesn't know yet that the file was truncated here.
 		case random.Float64() < odds:
 			f.disk.set(i, f.now.page(i))
 		case random.IntN(tornOf) == 0:
@@ -197,8 +196,8 @@ func (f *file) lose(random *rand.Rand) (lost Loss) {
 	return lost
 }
 
-// between returns a size that the disk may have while it goes from one to a
-// larger one: as often as not one of the two.
+// between returns a size that the disk may have while it goes from one to a larger one.
+// Half of the time it is one of the two.
 func between(random *rand.Rand, from, to int64) int64 {
 	switch random.IntN(4) {
 	case 0:
@@ -209,8 +208,8 @@ func between(random *rand.Rand, from, to int64) int64 {
 	return from + random.Int64N(to-from+1)
 }
 
-// tear returns a page that begins with the sectors of the new one and ends with
-// those of the old.
+// tear returns a page that begins with sectors of the new one and ends with those of the
+// old.
 func tear(random *rand.Rand, before, after *page) *page {
 	torn := value(before)
 	arrived := sectorSize * (1 + random.IntN(pageSize/sectorSize-1))

@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// blobRounds is how often the power goes.
+	// blobRounds is the number of power losses.
 	blobRounds = 50
-	// blobSize is the most bytes of a blob: more than the store writes at once.
+	// blobSize is the maximum number of bytes in a blob, more than the store writes at once.
 	blobSize = 600 << 10
-	// putters work at the same time.
+	// putters is the number of concurrent writers.
 	putters = 3
 )
 
 // blobKey returns a key in one of three directories of its round.
 func blobKey(number uint64) string { return fmt.Sprintf("%x-%x/%d", number/1000, number%3, number) }
 
-// putBlobs puts blobs from a number on until it is killed, and says the number of
-// each when it is there.
+// putBlobs puts blobs, numbered from a start, until it is killed, and prints the number of each when it is stored.
 func putBlobs(dir, from string) error {
 	s, err := fileblob.Open(dir, nil)
 	if err != nil {
@@ -58,16 +57,16 @@ func putBlobs(dir, from string) error {
 	return <-failed
 }
 
-// A blob that was put is there with its bytes, and no other is there in part.
+// A stored blob survives with its bytes, and no blob survives partially.
 func TestFileblob(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 21)
 	dir := durableDir(t, f.Dir, "blobs")
 	var put []uint64
-	partly := 0 // in how many rounds something was lost
+	partly := 0 // rounds in which something was lost
 	for round := range blobRounds {
 		was := f.Dropped()
-		// Every round has numbers of its own, since which Puts were under way isn't known.
+		// Every round has its own numbers, since it isn't known which Puts were in flight.
 		var said []string
 		if first := fmt.Sprint(round * 1000); round%2 == 0 {
 			said = killAfter(t, round%9, 30*time.Millisecond, "blobs", dir, first)
@@ -98,8 +97,7 @@ func TestFileblob(t *testing.T) {
 	}
 }
 
-// wantBlobs checks that certain blobs are there, and that all that are there are
-// whole, from a number on.
+// wantBlobs checks that the stored blobs exist, and that all blobs from a number on are complete.
 func wantBlobs(t *testing.T, dir string, put []uint64, from uint64) {
 	t.Helper()
 	s, err := fileblob.Open(dir, nil)

@@ -1,34 +1,26 @@
 //go:build linux
 
-// Package lossyfs is a file system for tests that loses its power: what was not
-// made durable with fsync is gone then, or there in part, as on a disk.
+// Package lossyfs is a file system for tests that simulates power losses: data that was not made durable with fsync is lost
+// entirely or in part, as on a disk.
 //
 // What survives [FS.PowerLoss]:
 //
-//   - The bytes and the size of a file as they were when fsync or fdatasync of it
-//     began. Closing a file makes nothing durable, nor does sync(2), of which such
-//     a file system is not told.
-//   - Names (of files made, linked, renamed or removed, and of directories) as
-//     they were when fsync of their directory began. A rename from one directory
-//     to another is durable after fsync of either, and never half done.
-//   - Of what was written since: a random part, page by page of 4 KiB. Of some
-//     pages only the first sectors of 512 bytes arrive. A page that was written
-//     several times may be there as it was in between. The size may be that of
-//     before, the last one or one in between, with zeros where nothing arrived; a
-//     file that was made shorter may be as long as before.
-//   - Of the names that changed since: those of the first changes in each
-//     directory, of a random number of them. Whether the bytes of a file arrive
-//     has nothing to do with whether its name does.
+//   - The bytes and the size of a file as they were when an fsync or fdatasync of it began. Closing a file makes nothing
+//     durable. Neither does sync(2), because the kernel doesn't report it to such a file system.
+//   - Names (of files created, linked, renamed or removed, and of directories) as they were when an fsync of their
+//     directory began. A rename from one directory to another is durable after an fsync of either, and never half done.
+//   - Of later writes, a random part, page by page of 4 KiB. Some pages arrive only in their first sectors of 512 bytes. A
+//     page that was written several times may survive in an earlier version. The size may be the old one, the last one or
+//     one in between, with zeros where nothing arrived. A truncated file may be as long as before.
+//   - Of later changes of names, the first ones in each directory, a random number of them. Whether the bytes of a file
+//     survive is independent of whether its name does.
 //
-// An fsync of a file does not make its name durable, although on ext4 and XFS it
-// does for a new file: POSIX asks for fsync of the directory, and both programs
-// that this is for abide by that. SQLite calls it when it has made a journal or
-// a write-ahead log (not for the database file, but that is in the same directory
-// and older), and so does the blob store after every name it gives. A program
-// that relies on more loses files here, whatever file system it runs on later.
+// An fsync of a file does not make its name durable. On ext4 and XFS it does for a new file, but POSIX asks for an fsync of
+// the directory. SQLite and the blob store abide by POSIX. SQLite calls it after it has created a journal or a write-ahead
+// log (not for the database file, which is in the same directory and older). The blob store calls it after every name that
+// it creates. A program that relies on more loses files here, whatever file system it runs on later.
 //
-// Owners, permissions and times are never lost. There are no symbolic links,
-// special files and extended attributes.
+// Owners, permissions and times are never lost. There are no symbolic links, special files or extended attributes.
 package lossyfs
 
 import (
@@ -39,21 +31,21 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Loss counts what did not reach the disk when the power went. Files whose name
-// ends in "-shm" don't count: that is the memory SQLite's processes share, which
-// they make anew after a crash, so that nothing is put to the test by losing it.
+// Loss counts the changes that did not reach the disk in power losses. Files whose name ends in
+// "-shm" don't count: that is SQLite's shared memory, which is recreated after a crash.
 type Loss struct {
-	Pages int // pages of 4 KiB that are not as they were written last, the torn ones included
-	Torn  int // those of which only the first sectors arrived
-	Names int // changes of names: files and directories made, linked, renamed and removed
+	Pages int // pages of 4 KiB that differ from their last write, including torn ones
+	Torn  int // pages of which only the first sectors arrived
+	Names int // files and directories created, linked, renamed and removed
 }
 
-// An FS is a mounted file system. Its methods are safe for concurrent use, and
-// so is what is in Dir, except for mapping a file into the memory of the process
-// that mounted it: it may wait for itself for ever. A test runs what does that,
-// such as SQLite, in a process of its own. When the process that mounted it is
-// killed, "umount -f" removes what stays mounted, and the process itself if it
-// was just writing there.
+// An FS is a mounted file system. Its methods are safe for concurrent use. So are the
+// files in Dir, but a file must not be mapped into the memory of the process that mounted
+// the file system: it may deadlock. A test runs programs that map files, such as SQLite,
+// in a process of their own.
+//
+// If the process that mounted it is killed, "umount -f" removes the mount that remains,
+// and the process itself if it was writing there.
 type FS struct {
 	Dir string // where it is mounted
 
@@ -65,18 +57,18 @@ type FS struct {
 	last    uint64 // inode number
 	pending []op   // changes of names which are not durable, oldest first
 	dropped Loss
-	cut     *cut // nil while every fsync ends
+	cut     *cut // nil while every fsync returns
 }
 
-// Mount mounts an empty file system, which is gone when the test ends. All of it
-// is in memory, twice what is written again between one fsync and the next. The
-// seed decides what is lost: the same for the same calls in the same order.
-// Without FUSE the test is skipped, except under CI=true, where it fails.
+// Mount mounts an empty file system until the test ends. All data are in memory, twice if
+// they are rewritten between two fsyncs. The seed decides what is lost: the same calls in
+// the same order lose the same data. Without FUSE the test is skipped, or fails under
+// CI=true.
 func Mount(t testing.TB, seed uint64) *FS {
 	t.Helper()
 	f := &FS{
 		Dir:    mountPoint(t),
-		random: rand.New(rand.NewPCG(seed, seed)), // nobody gains by guessing it
+		random: rand.New(rand.NewPCG(seed, seed)), // not a secret
 	}
 	f.root = f.newInode(fuse.S_IFDIR|0o755, fuse.CurrentOwner())
 	f.root.links = 1
@@ -85,10 +77,10 @@ func Mount(t testing.TB, seed uint64) *FS {
 	return f
 }
 
-// Cut stops the disk in the middle of things: so many more fsyncs end, and from
-// then on none does until [FS.PowerLoss]; who calls one waits until it is killed.
-// The channel is closed when the first waits. A process that is merely killed is
-// seldom between a write and the fsync that follows; after Cut it always is.
+// Cut stops the disk after this many more fsyncs. From then on, no fsync returns until [FS.PowerLoss]; its caller waits until
+// it is killed. The channel is closed when the first one waits.
+//
+// A process that is killed without Cut is rarely between a write and the fsync that follows; after Cut it always is.
 func (f *FS) Cut(fsyncs int) (stopped <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,15 +88,14 @@ func (f *FS) Cut(fsyncs int) (stopped <-chan struct{}) {
 	return f.cut.stopped
 }
 
-// PowerLoss takes the power away and gives it back: from then on only what has
-// reached the disk is there, and it is durable. The processes that used the file
-// system must have been killed before, so that none goes on with what it
-// remembers; as long as one has a file open there, PowerLoss waits, and in the
-// end fails.
+// PowerLoss simulates a power loss and a restart: only what has reached the disk
+// survives, and it is durable. Kill the processes that used the file system before, so
+// that none continues with data in its memory. As long as one has an open file there,
+// PowerLoss waits, and fails in the end.
 func (f *FS) PowerLoss(t testing.TB) {
 	t.Helper()
-	// The kernel must forget what it has read, too. Before that it writes what
-	// processes have changed in mapped memory, which is one more write without fsync.
+	// The kernel must drop its cache, too. Before that it writes the changes in mapped
+	// memory, which is one more write without fsync.
 	f.unmount(t)
 	f.mu.Lock()
 	f.lose()
@@ -113,8 +104,7 @@ func (f *FS) PowerLoss(t testing.TB) {
 	f.mount(t)
 }
 
-// Dropped returns what all losses of power so far have cost. A test in which that
-// is little has shown little.
+// Dropped returns the total loss of all power losses so far. A test with a small loss proves little.
 func (f *FS) Dropped() Loss {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// busyLimit bounds how long processes may take to let go of their files.
+	// busyLimit limits the time in which processes must close their files.
 	busyLimit = 30 * time.Second
-	// maxWrite is how many bytes one request carries at most.
+	// maxWrite is the maximum number of bytes in one request.
 	maxWrite = 1 << 20
 )
 
-// mountPoint makes the directory to mount at, or skips the test where nothing
-// can be mounted.
+// mountPoint creates the directory to mount at. It skips the test where mounting isn't
+// possible.
 func mountPoint(t testing.TB) string {
 	t.Helper()
 	fd, err := syscall.Open("/dev/fuse", syscall.O_RDWR|syscall.O_CLOEXEC, 0)
@@ -39,10 +39,10 @@ func mountPoint(t testing.TB) string {
 	return dir
 }
 
-// mount starts a server for what is in f.root now.
+// mount starts a server for the current content of f.root.
 func (f *FS) mount(t testing.TB) {
 	t.Helper()
-	// Nothing changes but through the kernel, so what it remembers is never wrong.
+	// Every change goes through the kernel, so its cache is never wrong.
 	forever := time.Hour
 	asRoot := os.Geteuid() == 0
 	server, err := fs.Mount(f.Dir, &node{fs: f, in: f.root}, &fs.Options{
@@ -52,10 +52,10 @@ func (f *FS) mount(t testing.TB) {
 		MountOptions: fuse.MountOptions{
 			FsName: "lossyfs", Name: "lossyfs",
 			Options:    []string{"default_permissions"},
-			AllowOther: asRoot, DirectMountStrict: asRoot, // others need a program for it that may forbid the first
+			AllowOther: asRoot, DirectMountStrict: asRoot, // other users mount with a program that may forbid the first
 			MaxWrite:      maxWrite,
 			DisableXAttrs: true,
-			// Without it the kernel drops a file's pages when its time has changed, also those that are mapped.
+			// Without it the kernel drops a file's pages when its time has changed, also mapped ones.
 			ExplicitDataCacheControl: true,
 		},
 	})
@@ -65,7 +65,7 @@ func (f *FS) mount(t testing.TB) {
 	f.server = server
 }
 
-// unmount ends the server, once no process uses a file any more.
+// unmount ends the server when no process uses a file any more.
 func (f *FS) unmount(t testing.TB) {
 	t.Helper()
 	var err error
@@ -77,12 +77,12 @@ func (f *FS) unmount(t testing.TB) {
 	t.Fatalf("unmount %s, which a process still uses: %v", f.Dir, err)
 }
 
-// unmountAtEnd leaves nothing mounted, whoever still uses it: his calls fail.
-// Without that this process might wait for itself when it ends.
+// unmountAtEnd unmounts even if a process still uses files: its calls fail. Otherwise this process might wait for itself
+// when it ends.
 func (f *FS) unmountAtEnd(t testing.TB) {
 	t.Helper()
 	defer func() {
-		if t.Failed() { // nothing is mounted any more, or all else has failed
+		if t.Failed() { // nothing is mounted, or everything else failed
 			_ = syscall.Unmount(f.Dir, syscall.MNT_FORCE)
 			_ = syscall.Unmount(f.Dir, syscall.MNT_DETACH)
 		}

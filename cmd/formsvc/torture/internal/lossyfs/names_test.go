@@ -13,13 +13,11 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/lossyfs"
 )
 
-// nameRounds is how often the power goes for each change of names. Each of two
-// outcomes comes up in so many unless it never does.
+// nameRounds is the number of power losses for each change of names: enough for each possible outcome to occur.
 const nameRounds = 25
 
-// Every change of names is durable after fsync of its directory, and may be lost
-// or not without. In between there is nothing.
-func TestNames(t *testing.T) {
+// Every change of names is durable after fsync of its directory. Without fsync it survives or is lost, but never in part.
+func TestNameChangesAreAtomic(t *testing.T) {
 	t.Parallel()
 	in := filepath.Join
 	for name, c := range map[string]struct {
@@ -27,7 +25,7 @@ func TestNames(t *testing.T) {
 		change func(dir string) error
 		sync   string // the directory to sync
 		want   string
-		lost   string // what is there when the change did not reach the disk
+		lost   string // the state when the change did not reach the disk
 	}{
 		"create": {
 			nil, func(dir string) error { return os.WriteFile(in(dir, "new"), nil, 0o600) },
@@ -104,10 +102,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The name of a new file is lost although the file was synced, and a file whose
-// name was synced and whose bytes were not is there and empty, or has part of
-// them.
-func TestNewFile(t *testing.T) {
+// The name of a new file is lost although the file was synced. A file whose name was synced and whose bytes were not
+// exists and is empty, or has a part of them.
+func TestNewFileMayLoseName(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 32)
 	got := make(map[string]bool)
@@ -134,8 +131,7 @@ func TestNewFile(t *testing.T) {
 	}
 }
 
-// What a careless program does: without fsync a new version of a file is renamed
-// over the old one. Sometimes neither is there.
+// If a new version is renamed over a file without fsync, sometimes neither survives.
 func TestRenameWithoutSync(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 33)
@@ -156,9 +152,8 @@ func TestRenameWithoutSync(t *testing.T) {
 	}
 }
 
-// Changes in one directory reach the disk in their order, whatever happens in
-// another.
-func TestOrder(t *testing.T) {
+// Changes in one directory reach the disk in their order, independent of another directory.
+func TestNameChangesKeepOrder(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 34)
 	lengths := make(map[int]bool)
@@ -197,9 +192,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// With a rename from one directory to another goes what happened before it in
-// either, and nothing that happened later in the other.
-func TestRenameOrder(t *testing.T) {
+// A rename between directories makes earlier changes in both durable, and no later ones.
+func TestRenameMakesEarlierChangesDurable(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 35)
 	kept := make(map[string]bool)
@@ -218,8 +212,8 @@ func TestRenameOrder(t *testing.T) {
 	}
 }
 
-// Of very many changes of names the oldest become durable by themselves.
-func TestManyNames(t *testing.T) {
+// With very many changes of names, the oldest become durable by themselves.
+func TestOldNameChangesBecomeDurable(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 36)
 	for round := range 6 {

@@ -11,9 +11,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A node answers what the kernel asks about an inode. The kernel has checked
-// permissions, kinds of files, and which names there are; the last is checked
-// again where a mistake would lose a file.
+// A node handles the kernel's requests about an inode. The kernel has checked permissions, file types and names; names are
+// checked again where a mistake would lose a file.
 type node struct {
 	fs.Inode
 	fs *FS
@@ -44,7 +43,7 @@ func (n *node) lock() (unlock func()) {
 	return n.fs.mu.Unlock
 }
 
-// entry returns what the kernel knows an inode by.
+// entry returns the attributes that the kernel gets for an inode.
 func (n *node) entry(ctx context.Context, in *inode, out *fuse.EntryOut) *fs.Inode {
 	in.attributes(&out.Attr)
 	return n.NewInode(ctx, &node{fs: n.fs, in: in}, fs.StableAttr{Mode: in.mode & syscall.S_IFMT, Ino: in.number})
@@ -57,7 +56,7 @@ func (in *inode) attributes(out *fuse.Attr) {
 	out.SetTimes(&in.modified, &in.modified, &in.other)
 }
 
-// make makes a file or directory of the caller's.
+// make creates a file or directory that belongs to the caller.
 func (n *node) make(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) *fs.Inode {
 	var owner *fuse.Owner
 	if caller, ok := fuse.FromContext(ctx); ok {
@@ -161,8 +160,8 @@ func (n *node) Readdir(context.Context) (fs.DirStream, syscall.Errno) {
 	return fs.NewListDirStream(entries), 0
 }
 
-// Open lets the kernel keep what it has read: nobody else changes it, and a mapped
-// page that it dropped would be written in the middle of things.
+// Open lets the kernel keep its cache: nobody else changes the file, and a mapped page
+// that the kernel dropped would be written at an arbitrary time.
 func (n *node) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	return nil, fuse.FOPEN_KEEP_CACHE, 0
 }
@@ -188,10 +187,10 @@ func (n *node) Fsync(ctx context.Context, _ fs.FileHandle, _ uint32) syscall.Err
 		return 0
 	}
 	awaitKill(ctx)
-	return syscall.EINTR // which nobody lives to see
+	return syscall.EINTR // the caller is being killed
 }
 
-// sync makes durable what an inode has, unless the disk has stopped.
+// sync makes the inode's content durable, unless the disk has stopped.
 func (n *node) sync() bool {
 	defer n.lock()()
 	switch {
@@ -237,7 +236,7 @@ func (n *node) Setattr(_ context.Context, _ fs.FileHandle, in *fuse.SetAttrIn, o
 	return 0
 }
 
-// Statfs tells of a disk of a terabyte that is never full.
+// Statfs reports a disk of a terabyte that is never full.
 func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	const blocks = 1 << 40 / pageSize
 	out.Blocks, out.Bfree, out.Bavail = blocks, blocks, blocks

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// childEnv makes the test binary do one thing instead of the tests. Its value is
-// what to do and with what, separated by spaces.
+// childEnv makes the test binary do one thing instead of the tests. Its value is the name of a task and its arguments,
+// separated by spaces.
 const childEnv = "LOSSYFS_TEST_CHILD"
 
-// killLimit bounds the life of a child that is to be killed.
+// killLimit limits the lifetime of a child that is to be killed.
 const killLimit = time.Minute
 
 func TestMain(m *testing.M) {
@@ -58,21 +58,20 @@ func help(kind string, args []string) error {
 func child(t testing.TB, work ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	// The race detector would have each process sleep a second before it ends.
+	// The race detector would make each process sleep a second before it ends.
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", childEnv+"="+strings.Join(work, " "))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
 
-// run has a child come to its end and returns what it says.
+// run runs a child to its end and returns its output.
 func run(t testing.TB, work ...string) (string, error) {
 	t.Helper()
 	out, err := child(t, work...).CombinedOutput()
 	return string(bytes.TrimSpace(out)), err
 }
 
-// killAfter starts a child, kills it at some time after so many lines of its
-// output, and returns all of its lines that are whole.
+// killAfter starts a child, kills it at some time after this many lines of output, and returns its complete lines.
 func killAfter(t testing.TB, lines int, within time.Duration, work ...string) []string {
 	t.Helper()
 	now := make(chan struct{})
@@ -83,8 +82,7 @@ func killAfter(t testing.TB, lines int, within time.Duration, work ...string) []
 	}, work...)
 }
 
-// killAt starts a child, kills it when a channel is closed, and returns all of its
-// lines that are whole.
+// killAt starts a child, kills it when a channel is closed, and returns its complete lines.
 func killAt(t testing.TB, now <-chan struct{}, work ...string) []string {
 	t.Helper()
 	return killed(t, now, func(int) {}, work...)
@@ -103,7 +101,7 @@ func killed(t testing.TB, now <-chan struct{}, said func(lines int), work ...str
 		case <-now:
 			_ = cmd.Process.Kill()
 		case <-time.After(killLimit):
-			_ = cmd.Process.Signal(syscall.SIGQUIT) // it says where it is
+			_ = cmd.Process.Signal(syscall.SIGQUIT) // prints its stacks
 		case <-ended:
 		}
 	}()
@@ -120,7 +118,7 @@ func killed(t testing.TB, now <-chan struct{}, said func(lines int), work ...str
 	return all
 }
 
-// content returns bytes that can be told from all others by their number.
+// content returns bytes that are unique to a number.
 func content(number uint64, most int) []byte {
 	random := rand.NewChaCha8([32]byte{byte(number), byte(number >> 8), byte(number >> 16), byte(number >> 24)})
 	b := make([]byte, 1+random.Uint64()%uint64(most))
@@ -162,7 +160,7 @@ func durableFile(t testing.TB, path string, b []byte) {
 	fsync(t, path, filepath.Dir(path))
 }
 
-// state returns what is below a directory: names, and bytes if they are few.
+// state describes the content of a directory: names, and the bytes if they are few.
 func state(t testing.TB, dir string) string {
 	t.Helper()
 	var all []string

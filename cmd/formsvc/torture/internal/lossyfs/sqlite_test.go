@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// sqliteRounds is how often the power goes.
+	// sqliteRounds is the number of power losses.
 	sqliteRounds = 20
-	// roundsEach is how many of them a database lives through.
+	// roundsEach is the number of power losses for each database.
 	roundsEach = 5
-	// rowSize is the most bytes of a row.
+	// rowSize is the maximum number of bytes in a row.
 	rowSize = 9000
 )
 
-// openRows opens a database which is checkpointed often.
+// openRows opens a database with frequent checkpoints.
 func openRows(dir, synchronous string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "rows.db")+
 		"?_pragma=journal_mode(WAL)&_pragma=wal_autocheckpoint(20)&_pragma=synchronous("+synchronous+")")
@@ -41,8 +41,7 @@ func openRows(dir, synchronous string) (*sql.DB, error) {
 	return db, err
 }
 
-// writeRows writes rows until it is killed, and says the number of each when it
-// is committed.
+// writeRows writes rows until it is killed, and prints the number of each when it is committed.
 func writeRows(dir, synchronous string) error {
 	db, err := openRows(dir, synchronous)
 	if err != nil {
@@ -69,8 +68,7 @@ func writeRows(dir, synchronous string) error {
 	}
 }
 
-// checkRows fails unless the rows up to a number are there, at most one more, and
-// all is in order.
+// checkRows fails unless the rows up to a number exist, at most one more, and the database is intact.
 func checkRows(dir, acknowledged string) error {
 	want, err := strconv.ParseUint(acknowledged, 10, 64)
 	if err != nil {
@@ -114,9 +112,8 @@ func checkRows(dir, acknowledged string) error {
 	return db.Close()
 }
 
-// loseRows has the power go while rows are written, several times for each of
-// several databases, and returns what was wrong with them afterwards. Of every
-// other one the power goes once more after the check.
+// loseRows loses power while rows are written, several times for each of several databases, and returns the faults. Every
+// other database has another power loss after the check.
 func loseRows(t *testing.T, f *lossyfs.FS, synchronous string) (wrong []string) {
 	t.Helper()
 	acknowledged, dir, was := 0, "", uint64(0)
@@ -124,7 +121,7 @@ func loseRows(t *testing.T, f *lossyfs.FS, synchronous string) (wrong []string) 
 		if round%roundsEach == 0 {
 			dir, was = durableDir(t, f.Dir, fmt.Sprint(round)), 0
 		}
-		// A first life may end while the database is made.
+		// The first process may be killed while it creates the database.
 		var said []string
 		if synchronous == "FULL" && round%3 != 0 {
 			said = killAt(t, f.Cut(round*round%40), "rows", dir, synchronous)
@@ -155,7 +152,7 @@ func loseRows(t *testing.T, f *lossyfs.FS, synchronous string) (wrong []string) 
 	return wrong
 }
 
-// Whatever SQLite has committed in WAL mode with synchronous=FULL is there.
+// Everything that SQLite has committed in WAL mode with synchronous=FULL survives.
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 11)

@@ -17,11 +17,10 @@ import (
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
-// storeRounds is how often the power goes.
+// storeRounds is the number of power losses.
 const storeRounds = 20
 
-// openResponses opens a store that moves its log into the database all the time,
-// with the one campaign that it has.
+// openResponses opens a store with one campaign and very frequent checkpoints of its log.
 func openResponses(ctx context.Context, dir string) (*sqlite.Store, *formsvc.Service, formsvc.Campaign, error) {
 	var campaign formsvc.Campaign
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "forms.db"), &sqlite.Options{LogSize: 200 << 10})
@@ -57,8 +56,7 @@ func numbered(n int) formsvc.ResponseInput {
 	}
 }
 
-// writeResponses makes responses until it is killed, and says the number of each
-// when it is there.
+// writeResponses creates responses until it is killed, and prints the number of each when it is stored.
 func writeResponses(dir string) error {
 	ctx := context.Background()
 	_, svc, campaign, err := openResponses(ctx, dir)
@@ -73,8 +71,7 @@ func writeResponses(dir string) error {
 	}
 }
 
-// checkResponses fails unless the responses up to a number are there, each as it was
-// made, and at most one more.
+// checkResponses fails unless the responses up to a number exist unchanged, and at most one more.
 func checkResponses(dir, acknowledged string) error {
 	want, err := strconv.Atoi(acknowledged)
 	if err != nil {
@@ -110,9 +107,8 @@ func checkResponses(dir, acknowledged string) error {
 	return store.Close()
 }
 
-// TestStoreMovingItsLog has the power go while the log of a store is moved into the
-// database, beside who writes.
-func TestStoreMovingItsLog(t *testing.T) {
+// TestStoreDuringCheckpoints loses power while the log of a store is checkpointed during writes.
+func TestStoreDuringCheckpoints(t *testing.T) {
 	t.Parallel()
 	f := lossyfs.Mount(t, 13)
 	dir := ""

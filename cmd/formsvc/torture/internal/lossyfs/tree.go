@@ -12,22 +12,22 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// maxPending bounds how many changes of names wait for an fsync. When there are
-// more, the oldest becomes durable by itself, as it would after some seconds.
+// maxPending limits the changes of names that wait for an fsync. Above it, the oldest becomes durable by itself, as it
+// would after some seconds.
 const maxPending = 4096
 
-// An inode is a file or a directory, whatever its names are.
+// An inode is a file or a directory, independent of its names.
 type inode struct {
 	number          uint64
 	mode            uint32 // with the type
 	uid, gid        uint32
-	modified, other time.Time // when bytes or names changed, and when anything did
-	links           uint32    // how many names it has
+	modified, other time.Time // when bytes or names changed, and when anything changed
+	links           uint32    // the number of its names
 
 	file file // of a directory: always empty
 
-	// The names in a directory, as processes see them and on the disk. Both are nil
-	// for a file.
+	// The names in a directory, as processes see them and on the disk. Both are nil for a
+	// file.
 	now, disk map[string]*inode
 }
 
@@ -51,14 +51,14 @@ func (in *inode) touch() {
 	in.other = in.modified
 }
 
-// A change gives a name in a directory to an inode, or to none.
+// A change makes a name in a directory refer to an inode, or removes it.
 type change struct {
 	dir  *inode
 	name string
 	to   *inode
 }
 
-// An op is the changes that reach the disk together or not at all.
+// An op is a set of changes that reach the disk atomically.
 type op []change
 
 // dirs returns the directories whose names change, each once.
@@ -87,7 +87,7 @@ func put(names map[string]*inode, name string, to *inode) {
 	}
 }
 
-// do changes names. What happens to the disk comes later.
+// do changes names. Later calls decide what reaches the disk.
 func (f *FS) do(changes ...change) {
 	for _, c := range changes {
 		if old := c.dir.now[c.name]; old != nil {
@@ -108,8 +108,8 @@ func (f *FS) do(changes ...change) {
 	}
 }
 
-// syncDir makes the names in a directory durable. With a rename from another
-// directory goes what happened there before it, and nothing else does.
+// syncDir makes the names in a directory durable. A rename from another directory also
+// makes the earlier changes there durable, and nothing else.
 func (f *FS) syncDir(dir *inode) {
 	with := map[*inode]bool{dir: true}
 	reached := make([]bool, len(f.pending))
@@ -132,7 +132,7 @@ func (f *FS) syncDir(dir *inode) {
 	f.pending = left
 }
 
-// lose leaves what is on the disk, and chance puts there.
+// lose keeps the state on the disk plus a random part of the later changes.
 func (f *FS) lose() {
 	files := make(map[*inode]string)
 	collect(files, f.root, "", func(in *inode) map[string]*inode { return in.now })
@@ -156,8 +156,7 @@ func (f *FS) lose() {
 	}
 }
 
-// collect adds to all every inode that is in a directory or below it, with a
-// name of it.
+// collect adds every inode in or below a directory to all, with one of its names.
 func collect(all map[*inode]string, in *inode, name string, names func(*inode) map[string]*inode) {
 	all[in] = name
 	for name, child := range names(in) {
@@ -165,8 +164,7 @@ func collect(all map[*inode]string, in *inode, name string, names func(*inode) m
 	}
 }
 
-// loseNames lets the first changes in each directory reach the disk, as many as
-// chance says, and forgets the others.
+// loseNames lets a random number of the first changes in each directory reach the disk, and drops the others.
 func (f *FS) loseNames() {
 	var all []*inode // in the order of their first change, so that the seed decides
 	left := make(map[*inode]int)
@@ -185,7 +183,7 @@ func (f *FS) loseNames() {
 		lost := slices.ContainsFunc(dirs, func(d *inode) bool { return left[d] == 0 })
 		for _, dir := range dirs {
 			if left[dir]--; lost {
-				left[dir] = 0 // what comes after it does not arrive either
+				left[dir] = 0 // later changes don't arrive either
 			}
 		}
 		if lost {

@@ -1,15 +1,11 @@
-// Package pg gives tests PostgreSQL servers of their own which may be hurt:
-// stopped in every way, killed, replaced by a standby. They are real servers
-// with the programs of the machine, of PostgreSQL 14 or later.
+// Package pg starts PostgreSQL servers for tests, which can stop them in every way, kill them, or replace them by a standby.
+// The servers run the installed programs of PostgreSQL 14 or later.
 //
-// A server listens on a port of 127.0.0.1 and keeps that port while it is
-// stopped. It lives in a temporary directory below TMPDIR. Both the processes
-// and the directory are gone when the test is, however it ends, also when the
-// test binary is killed (on Linux).
+// A server listens on a port of 127.0.0.1 and keeps that port while it is stopped. It lives in a temporary directory below
+// TMPDIR. Its processes and the directory are removed when the test ends, also when the test binary is killed (on Linux).
 //
-// The functions end the test when something fails that is no matter of the
-// test, so they must be called on its goroutine. A server must not be used by
-// two goroutines at once, but while clients are busy with it.
+// The functions end the test when something fails that the test doesn't check, so call them on its goroutine. Two goroutines
+// must not use a server at once, but clients may be busy with it meanwhile.
 package pg
 
 import (
@@ -28,23 +24,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn" // for tests of a command, where everything meets
 )
 
-// limit bounds everything that is waited for: only what is broken takes so long.
+// limit limits every wait. Only failures take so long.
 const limit = 3 * time.Minute
 
-// Options changes how a server works. The zero value is ready for use.
+// Options configures a server. The zero value is ready for use.
 type Options struct {
-	// Durable leaves fsync on. A server that is only killed needs no fsync to
-	// keep what it committed; one whose machine fails does. TMPDIR should then be
-	// on a real disk. synchronous_commit is on in both. Defaults to false.
+	// Durable leaves fsync on. A server that is only killed keeps what it committed
+	// without fsync; a server whose machine fails doesn't. If it is true, TMPDIR should
+	// be on a real disk. synchronous_commit is on in both cases. Defaults to false.
 	Durable bool
-	// Settings are lines for postgresql.conf, by name, without quotes. Defaults
-	// to none.
+	// Settings are lines for postgresql.conf by name, without quotes. Defaults to none.
 	Settings map[string]string
 }
 
-// A Server is one PostgreSQL server, with a database and a role named formsvc:
-// it owns the database, may create others, and is not a superuser, as in
-// production.
+// A Server is a PostgreSQL server with a database and a role named formsvc. As in
+// production, the role owns the database, may create others, and is not a superuser.
 type Server struct {
 	programs *programs
 	dir      string // of everything that belongs to the server
@@ -54,8 +48,7 @@ type Server struct {
 	process  *process // nil while the server is stopped
 }
 
-// Start starts a server. Where there is no PostgreSQL the test is skipped,
-// except under CI=true, where it fails.
+// Start starts a server. Without PostgreSQL it skips the test, or fails it under CI=true.
 func Start(t testing.TB, opts *Options) *Server {
 	t.Helper()
 	var o Options
@@ -71,7 +64,7 @@ func Start(t testing.TB, opts *Options) *Server {
 	return s
 }
 
-// newServer returns a server that has a directory, but no data.
+// newServer returns a server with a directory and no data.
 func newServer(t testing.TB, p *programs, durable bool) *Server {
 	t.Helper()
 	dir := p.directory(t)
@@ -84,10 +77,10 @@ func newServer(t testing.TB, p *programs, durable bool) *Server {
 	return s
 }
 
-// freePort returns a port that is likely free and stays so while the server is
-// stopped: it lies below those from which outgoing connections take theirs.
+// freePort returns a port that likely stays free while the server is stopped: it lies
+// below the range of outgoing connections.
 func freePort() int {
-	return 15000 + rand.IntN(17000) // nobody gains by guessing it
+	return 15000 + rand.IntN(17000) // guessing it gains nothing
 }
 
 func (s *Server) initialize(t testing.TB) {
@@ -99,7 +92,7 @@ func (s *Server) initialize(t testing.TB) {
 	if _, err := s.programs.run(t, "initdb", append(args, "--locale=C.UTF-8")...); err == nil {
 		return
 	}
-	if out, err := s.programs.run(t, "initdb", append(args, "--locale=C")...); err != nil { // not every system has the other
+	if out, err := s.programs.run(t, "initdb", append(args, "--locale=C")...); err != nil { // not every system has C.UTF-8
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 }
@@ -111,9 +104,9 @@ func (s *Server) configure(t testing.TB, settings map[string]string) {
 		"unix_socket_directories": "",
 		"max_connections":         "200",
 		"synchronous_commit":      "on",
-		// In the directory of the data, where nothing is left of a server that was killed.
+		// In the data directory, where nothing remains of a killed server.
 		"dynamic_shared_memory_type": "mmap",
-		// A standby soon tries again to reach its primary.
+		// A standby soon retries to reach its primary.
 		"wal_retrieve_retry_interval": "200ms",
 	}
 	if !s.durable {
@@ -132,7 +125,7 @@ func (s *Server) configure(t testing.TB, settings map[string]string) {
 // appendTo adds lines to a file of the server's data.
 func (s *Server) appendTo(t testing.TB, name, lines string) {
 	t.Helper()
-	f, err := os.OpenFile(filepath.Join(s.data, name), os.O_APPEND|os.O_WRONLY, 0) // one of ours
+	f, err := os.OpenFile(filepath.Join(s.data, name), os.O_APPEND|os.O_WRONLY, 0) // a file of the server
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,16 +137,14 @@ func (s *Server) appendTo(t testing.TB, name, lines string) {
 	}
 }
 
-// Addr returns where the server listens, as host:port.
+// Addr returns the server's address as host:port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// DSN returns the data source name of the role and the database formsvc, a
-// postgres:// URL.
+// DSN returns the postgres:// URL of the database formsvc and the role of that name.
 func (s *Server) DSN() string { return dsn(s.Addr(), nil) }
 
-// MultiHost returns the data source name of whichever of two servers takes
-// writes at the time of connecting. A server that does not answer is given up
-// after 2 seconds.
+// MultiHost returns a data source name for two servers; connections go to the one that
+// accepts writes at that time. A server that doesn't reply within 2 seconds is skipped.
 func MultiHost(a, b *Server) string {
 	return dsn(a.Addr()+","+b.Addr(), url.Values{"target_session_attrs": {"read-write"}, "connect_timeout": {"2"}})
 }
@@ -166,22 +157,22 @@ func dsn(hosts string, query url.Values) string {
 	return "postgres://formsvc@" + hosts + "/formsvc?" + query.Encode()
 }
 
-// Exec runs statements, separated by semicolons, as the superuser in the
-// database formsvc.
+// Exec runs statements, separated by semicolons, as the superuser in the database
+// formsvc.
 func (s *Server) Exec(t testing.TB, statements string) {
 	t.Helper()
 	s.execIn(t, "formsvc", statements)
 }
 
-// Query runs a statement as the superuser in the database formsvc and returns
-// its rows as text; NULL is the empty string.
+// Query runs a statement as the superuser in the database formsvc and returns its rows as
+// text; NULL is the empty string.
 func (s *Server) Query(t testing.TB, statement string) [][]string {
 	t.Helper()
 	return s.execIn(t, "formsvc", statement)
 }
 
-// Terminate ends every connection of the role formsvc, to any database, and
-// returns how many there were.
+// Terminate ends every connection of the role formsvc, to any database, and returns their
+// number.
 func (s *Server) Terminate(t testing.TB) int {
 	t.Helper()
 	rows := s.execIn(t, "postgres", "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'formsvc'")
@@ -224,7 +215,7 @@ func (s *Server) try(database, statements string) (rows [][]string, err error) {
 	return rows, nil
 }
 
-// await waits until a query has the given answer.
+// await waits until a query returns want.
 func (s *Server) await(t testing.TB, want, statement string) {
 	t.Helper()
 	var rows [][]string

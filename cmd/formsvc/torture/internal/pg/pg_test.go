@@ -42,7 +42,7 @@ func exec(t testing.TB, db *sql.DB, statement string) {
 	}
 }
 
-// one returns what the superuser sees of a single value.
+// one returns a single value that the superuser queries.
 func one(t testing.TB, s *pg.Server, query string) string {
 	t.Helper()
 	rows := s.Query(t, query)
@@ -52,9 +52,9 @@ func one(t testing.TB, s *pg.Server, query string) string {
 	return rows[0][0]
 }
 
-// TestStop stops a server in each way while a client is connected: what was
+// TestStopKeepsCommittedRows stops a server in each way while a client is connected: what was
 // committed is there afterwards, at the same address.
-func TestStop(t *testing.T) {
+func TestStopKeepsCommittedRows(t *testing.T) {
 	t.Parallel()
 	s := pg.Start(t, nil)
 	s.Exec(t, "CREATE TABLE public.kept (n int); GRANT ALL ON public.kept TO formsvc")
@@ -65,17 +65,17 @@ func TestStop(t *testing.T) {
 		if err := db.PingContext(t.Context()); err == nil {
 			t.Errorf("mode %d: the server still answers", mode)
 		}
-		s.Stop(t, mode) // nothing to do
+		s.Stop(t, mode) // does nothing
 		s.Restart(t)
 		if got := one(t, s, "SELECT count(*) FROM kept"); got != fmt.Sprint(n+1) {
 			t.Errorf("mode %d: %s rows, want %d", mode, got, n+1)
 		}
-		exec(t, db, "SELECT 1") // the pool finds the way back
+		exec(t, db, "SELECT 1") // the pool reconnects
 	}
 }
 
-// TestKillLeavesNothing kills a server that is at work: all its processes go, and
-// the piece of shared memory that it has.
+// TestKillLeavesNothing kills a busy server: all its processes and its shared memory
+// segment are gone.
 func TestKillLeavesNothing(t *testing.T) {
 	t.Parallel()
 	s := pg.Start(t, nil)
@@ -91,7 +91,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	if processes, segments := s.Left(); processes < 2 || segments != 1 {
 		t.Fatalf("a running server has %d processes and %d segments", processes, segments)
 	}
-	// A process that stands still does not notice that the first one is gone.
+	// A stopped process doesn't notice that the first one is gone.
 	pid, err := strconv.Atoi(one(t, s, "SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"))
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// writer writes rows, numbered from 1, and remembers which it was told are there.
+// writer writes rows, numbered from 1, and remembers which were confirmed.
 type writer struct {
 	db   *sql.DB
 	last int
@@ -172,7 +172,7 @@ func (w *writer) write(ctx context.Context) error {
 	return err
 }
 
-// check compares what a server has with what the writer was told.
+// check compares the rows of a server with those that the writer had confirmed.
 func (w *writer) check(t testing.TB, s *pg.Server) {
 	t.Helper()
 	there := map[int]bool{}
@@ -191,9 +191,8 @@ func (w *writer) check(t testing.TB, s *pg.Server) {
 	t.Logf("%d rows written, %d told, %d there", w.last, len(w.told), len(there))
 }
 
-// TestFailover kills the primary under a writer, three times, and promotes the
-// standby, whose own standby the old primary becomes: every row is there that the
-// writer was told is.
+// TestFailover kills the primary under a writer three times and promotes the standby; the
+// old primary becomes its standby. Every confirmed row must exist.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	primary := pg.Start(t, nil)
@@ -220,7 +219,7 @@ func TestFailover(t *testing.T) {
 		standby.Promote(t)
 		primary, standby = standby, primary
 		w.check(t, primary)
-		if err := w.write(t.Context()); err != nil { // nobody to wait for
+		if err := w.write(t.Context()); err != nil { // no standby to wait for
 			t.Fatal(err)
 		}
 		began := time.Now()
@@ -230,12 +229,12 @@ func TestFailover(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.check(t, primary)
-		exec(t, open(t, pg.MultiHost(standby, primary)), "DELETE FROM kept WHERE false") // whichever comes first
+		exec(t, open(t, pg.MultiHost(standby, primary)), "DELETE FROM kept WHERE false") // in either order
 	}
 }
 
-// TestCommitWaitsForStandby has a client commit while the standby is down: it
-// waits until the standby is back.
+// TestCommitWaitsForStandby commits while the standby is down: the commit waits until the
+// standby is back.
 func TestCommitWaitsForStandby(t *testing.T) {
 	t.Parallel()
 	primary := pg.Start(t, nil)
@@ -264,7 +263,7 @@ func TestCommitWaitsForStandby(t *testing.T) {
 	}
 }
 
-// TestStoreThroughPooler uses the toolkit's store through the pooler, over a
+// TestStoreThroughPooler uses the toolkit's store through the pooler, also after a
 // restart of the server.
 func TestStoreThroughPooler(t *testing.T) {
 	t.Parallel()
@@ -311,8 +310,8 @@ func TestStoreThroughPooler(t *testing.T) {
 	}
 }
 
-// TestPoolerSharesConnections has more clients than the pooler has connections to
-// the server, each of which has been used and stays.
+// TestPoolerSharesConnections uses more clients than the pooler has connections to the
+// server. All of them stay connected.
 func TestPoolerSharesConnections(t *testing.T) {
 	t.Parallel()
 	s := pg.Start(t, nil)
@@ -336,18 +335,18 @@ func TestPoolerSharesConnections(t *testing.T) {
 	}
 }
 
-// TestKilledBinary kills a process that runs this test in place of a test binary:
-// its server and the directory go, too.
+// TestKilledBinary kills a process that runs this test in place of a test binary: its
+// server and the directory go, too.
 func TestKilledBinary(t *testing.T) {
 	if os.Getenv("FORMSVC_TEST_VICTIM") != "" {
 		s := pg.Start(t, nil)
 		pg.Pooler(t, s)
 		fmt.Printf("\n%s\n", s.Dir())
-		_, _ = io.Copy(io.Discard, os.Stdin) // it also ends when the process that started it does
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with its parent process, too
 		return
 	}
 	t.Parallel()
-	// With -test.v it says why it skips the test.
+	// -test.v prints why the test is skipped.
 	victim := osexec.Command(os.Args[0], "-test.run=^TestKilledBinary$", "-test.v", "-test.timeout=0")
 	victim.Env = append(os.Environ(), "FORMSVC_TEST_VICTIM=1")
 	stdin, err := victim.StdinPipe()
@@ -381,7 +380,7 @@ func TestKilledBinary(t *testing.T) {
 		t.Errorf("%s has %d processes, not a server's", dir, n)
 	}
 	_ = victim.Process.Kill()
-	_ = victim.Wait() // says that it was killed
+	_ = victim.Wait() // reports that it was killed
 	for deadline := time.Now().Add(pg.Limit); ; time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) && pg.Processes(dir) == 0 {

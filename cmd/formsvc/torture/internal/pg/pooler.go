@@ -13,22 +13,22 @@ import (
 	"github.com/jackc/pgx/v5/pgconn" // for tests of a command, where everything meets
 )
 
-// Pooler starts PgBouncer in front of a server, in transaction mode, and returns
-// the data source name of the role and the database formsvc through it, with
-// default_query_exec_mode=exec: PgBouncer before 1.21 can't keep prepared
-// statements. It lives as long as the test, and finds the server again after a
-// restart. Where there is no PgBouncer the test is skipped, except under CI=true,
-// where it fails.
+// Pooler starts PgBouncer in transaction mode in front of a server. It returns the data
+// source name of the role and the database formsvc through it, with
+// default_query_exec_mode=exec: PgBouncer before 1.21 can't keep prepared statements.
+//
+// PgBouncer runs until the test ends, and reconnects to the server after a restart.
+// Without PgBouncer the test is skipped, or fails under CI=true.
 func Pooler(t testing.TB, s *Server) string {
 	t.Helper()
-	program := "/usr/sbin/pgbouncer" // where Debian has it, which is not in every PATH
+	program := "/usr/sbin/pgbouncer" // Debian's path, which is not in every PATH
 	if found, err := exec.LookPath("pgbouncer"); err == nil {
 		program = found
 	}
 	if _, err := os.Stat(program); err != nil {
 		need(t, "PgBouncer")
 	}
-	dir, err := os.MkdirTemp(s.dir, "pooler.") //nolint:usetesting // the account may not enter that of the test
+	dir, err := os.MkdirTemp(s.dir, "pooler.") //nolint:usetesting // the account may not enter the test's directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ server_login_retry = 1
 `, server, port, dir)
 }
 
-// write makes a file of the account that runs the server.
+// write writes a file that belongs to the account that runs the server.
 func (s *Server) write(t testing.TB, file, content string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
@@ -86,11 +86,11 @@ func (s *Server) write(t testing.TB, file, content string) {
 	}
 }
 
-// says waits until a line in the log of a process ends with a text, and reports
-// whether one does before the process ends: another program may have its port.
+// says waits for a line that ends with a text in the log of a process, and reports whether it
+// appears before the process ends: another program may have its port.
 func says(p *process, log, text string) bool {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-		if b, _ := os.ReadFile(log); strings.Contains(string(b), text+"\n") { // nothing is read of a log that isn't there yet
+		if b, _ := os.ReadFile(log); strings.Contains(string(b), text+"\n") { // a missing log is empty
 			return true
 		}
 		select {
@@ -102,8 +102,8 @@ func says(p *process, log, text string) bool {
 	return false
 }
 
-// connects waits until a process answers for its server, and reports whether it
-// does before it ends.
+// connects waits until the server replies through a process, and reports whether it does
+// before the process ends.
 func connects(t testing.TB, p *process, dsn string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -21,11 +21,10 @@ import (
 type Mode int
 
 const (
-	// Fast ends the connections, undoes what they were doing and shuts down in
-	// order.
+	// Fast ends the connections, rolls back their transactions and shuts down in order.
 	Fast Mode = iota
-	// Immediate makes the server end its processes without further ado; the
-	// next start recovers from the log, as after a crash.
+	// Immediate ends the server's processes at once. The next start recovers from the
+	// log, as after a crash.
 	Immediate
 	// Kill kills the first process of the server, then all others (SIGKILL).
 	Kill
@@ -34,11 +33,11 @@ const (
 // A process is a program that runs beside the test.
 type process struct {
 	*os.Process
-	ended chan struct{} // closed when it has
+	ended chan struct{} // closed when the process has ended
 }
 
-// Stop stops the server, if it runs, and returns when none of its processes is
-// left. Its data stay.
+// Stop stops the server if it runs, and returns when all of its processes have ended. Its
+// data stay.
 func (s *Server) Stop(t testing.TB, mode Mode) {
 	t.Helper()
 	if s.process == nil {
@@ -61,8 +60,8 @@ func (s *Server) Stop(t testing.TB, mode Mode) {
 	}
 }
 
-// Restart stops the server if it runs, in order, and starts it again at the
-// same port and with the same data.
+// Restart stops the server in order if it runs, and starts it again with the same port
+// and data.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.Stop(t, Fast)
@@ -74,7 +73,7 @@ func (s *Server) end() {
 	segment, _ := strconv.Atoi(last(s.status(6)))
 	for over := false; !over; time.Sleep(time.Millisecond) {
 		_ = s.process.Kill()
-		// A process of the server may start another as long as it has not ended.
+		// A process of the server may start another until it has ended.
 		select {
 		case <-s.process.ended:
 			over = true
@@ -93,8 +92,8 @@ func (s *Server) end() {
 	}
 }
 
-// start starts the server and waits until it takes connections. A server that
-// has run before keeps its port.
+// start starts the server and waits until it accepts connections. A server that has run
+// before keeps its port.
 func (s *Server) start(t testing.TB) {
 	t.Helper()
 	_, err := os.Stat(s.logFile())
@@ -114,8 +113,8 @@ func (s *Server) start(t testing.TB) {
 	t.Fatalf("the server did not start; the end of its log:\n%s", s.log())
 }
 
-// launch starts the server's first process and reports whether it takes
-// connections before it ends.
+// launch starts the server's first process and reports whether it accepts connections
+// before it ends.
 func (s *Server) launch(t testing.TB) bool {
 	t.Helper()
 	s.process = s.programs.launch(t, s.logFile(), filepath.Join(s.programs.bin, "postgres"), "-D", s.data, "-p", strconv.Itoa(s.port))
@@ -135,9 +134,9 @@ func (s *Server) launch(t testing.TB) bool {
 	return false
 }
 
-// status returns a line of the file in which the server says how it is.
+// status returns a line of postmaster.pid, where the server reports its status.
 func (s *Server) status(line int) string {
-	b, _ := os.ReadFile(filepath.Join(s.data, "postmaster.pid")) // a server that is stopped has none
+	b, _ := os.ReadFile(filepath.Join(s.data, "postmaster.pid")) // a stopped server has none
 	if lines := strings.Split(string(b), "\n"); line < len(lines) {
 		return strings.TrimSpace(lines[line])
 	}
@@ -148,11 +147,11 @@ func last(line string) string { return line[strings.LastIndexByte(line, ' ')+1:]
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "server.log") }
 
-// log returns the last lines of what the server said.
+// log returns the last lines of the server's log.
 func (s *Server) log() string { return tail(s.logFile()) }
 
 func tail(file string) string {
-	b, err := os.ReadFile(file) // one of ours
+	b, err := os.ReadFile(file) // a file of the server
 	if err != nil {
 		return err.Error()
 	}
@@ -160,13 +159,13 @@ func tail(file string) string {
 	return strings.Join(lines[max(0, len(lines)-25):], "\n")
 }
 
-// programs are those of PostgreSQL.
+// programs are PostgreSQL's programs.
 type programs struct {
 	bin     string
-	account *account // which runs them; nil for that of the test
+	account *account // runs them; nil for the account of the test
 }
 
-// need ends the test for want of a program.
+// need ends the test if a program is missing.
 func need(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -175,8 +174,8 @@ func need(t testing.TB, what string) {
 	t.Skipf("SKIPPED: there is no %s here", what)
 }
 
-// findPrograms finds the programs of PostgreSQL 14 or later: in PATH, then where
-// Debian has them, newest first.
+// findPrograms finds the programs of PostgreSQL 14 or later: in PATH, then in Debian's
+// directories, newest first.
 func findPrograms(t testing.TB) *programs {
 	t.Helper()
 	var dirs []string
@@ -197,7 +196,7 @@ func findPrograms(t testing.TB) *programs {
 	return nil
 }
 
-// version returns the major version of the programs in a directory; 0 if one is
+// version returns the major version of the programs in a directory, or 0 if one is
 // missing.
 func version(dir string) int {
 	for _, name := range []string{"initdb", "pg_ctl", "pg_basebackup"} {
@@ -214,8 +213,8 @@ func version(dir string) int {
 	return n
 }
 
-// directory makes a directory in which the programs may write. Someone outside
-// of the test removes it, however the test ends.
+// directory creates a directory in which the programs may write. A process outside of the
+// test removes it, however the test ends.
 func (p *programs) directory(t testing.TB) string {
 	t.Helper()
 	dir, err := p.makeDir("")
@@ -245,13 +244,14 @@ func (p *programs) directory(t testing.TB) string {
 	return dir
 }
 
-// makeDir makes a directory of the account, in that for temporary files if above is empty.
+// makeDir creates a directory of the account below above, or in the directory for
+// temporary files if above is empty.
 func (p *programs) makeDir(above string) (string, error) {
 	dir, err := os.MkdirTemp(above, "formsvc-pg.")
 	if err != nil {
 		return "", err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as the kernel names it
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // the kernel's name for it
 		return "", err
 	}
 	return dir, p.account.own(dir)
@@ -264,12 +264,12 @@ func (p *programs) writes(dir string) bool {
 	return cmd.Run() == nil
 }
 
-// environment is that of every program.
+// environment returns the environment of every program.
 func (p *programs) environment() []string {
 	return []string{"PATH=" + p.bin + ":/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
 }
 
-// run runs one of the programs and returns what it said.
+// run runs one of the programs and returns its output.
 func (p *programs) run(t testing.TB, name string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -280,15 +280,15 @@ func (p *programs) run(t testing.TB, name string, args ...string) (string, error
 	return string(out), err
 }
 
-// launch starts a program that goes on; what it says is added to a file.
+// launch starts a program that keeps running; its output is appended to a file.
 func (p *programs) launch(t testing.TB, log, program string, args ...string) *process {
 	t.Helper()
-	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) // one of ours
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) // a file of the server
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()      // the program has its own
-	cmd := exec.Command(program, args...) // a program of PostgreSQL; whoever starts it ends it
+	cmd := exec.Command(program, args...) // a program of PostgreSQL; the function that starts it ends it
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", p.environment(), p.account.attributes()
 	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Start(); err != nil {
@@ -296,7 +296,7 @@ func (p *programs) launch(t testing.TB, log, program string, args ...string) *pr
 	}
 	started := &process{Process: cmd.Process, ended: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the log says how it ended
 		close(started.ended)
 	}()
 	return started

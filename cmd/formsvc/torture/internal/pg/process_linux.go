@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An account is who runs the programs in place of root, as whom they refuse to.
+// An account runs the programs in place of root, as whom they refuse to run.
 type account struct{ uid, gid uint32 }
 
-// findAccount returns nil where the test does not run as root.
+// findAccount returns nil if the test does not run as root.
 func findAccount(t testing.TB) *account {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -38,7 +38,7 @@ func findAccount(t testing.TB) *account {
 	return &account{uint32(uid), uint32(gid)}
 }
 
-// own makes a file that of the account.
+// own gives a file to the account.
 func (a *account) own(file string) error {
 	if a == nil {
 		return nil
@@ -46,8 +46,8 @@ func (a *account) own(file string) error {
 	return os.Chown(file, int(a.uid), int(a.gid))
 }
 
-// attributes makes a process that of the account. It ends when we do, however
-// we end: PostgreSQL takes the signal for an order to stop at once.
+// attributes makes a process run as the account. The process gets a signal when the test
+// binary ends for any reason; PostgreSQL takes it for an order to stop at once.
 func (a *account) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGQUIT}
 	if a != nil {
@@ -56,16 +56,16 @@ func (a *account) attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// detached keeps signals to our process group away from a process.
+// detached keeps signals to our process group from a process.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// processesIn returns the processes that work in a directory, which each of a
-// PostgreSQL server does in that of its data.
+// processesIn returns the processes whose working directory this is. Those of a
+// PostgreSQL server work in its data directory.
 func processesIn(dir string) (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is right
 	for _, link := range links {
 		if target, err := os.Readlink(link); err != nil || target != dir {
-			continue // another, or it has ended
+			continue // works elsewhere, or has ended
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
 			pids = append(pids, pid)
@@ -74,6 +74,6 @@ func processesIn(dir string) (pids []int) {
 	return pids
 }
 
-// removeSegment removes a piece of shared memory, which a server that was killed
-// leaves until it is started again; the kernel has room for few.
+// removeSegment removes a shared memory segment. A killed server leaves it until the next
+// start, and the kernel allows few.
 func removeSegment(id int) { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) }

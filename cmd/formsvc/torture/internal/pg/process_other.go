@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// An account is who runs the programs; other than on Linux it is who runs the
-// test.
+// An account runs the programs. Other than on Linux it is always the user who runs the test.
 type account struct{}
 
 func findAccount(testing.TB) *account { return nil }
@@ -19,8 +18,8 @@ func (*account) attributes() *syscall.SysProcAttr { return nil }
 
 func detached() *syscall.SysProcAttr { return nil }
 
-// processesIn finds none: the processes of a server end by themselves soon after
-// the first.
+// processesIn finds none: the processes of a server end by themselves soon after the
+// first.
 func processesIn(string) []int { return nil }
 
 func removeSegment(int) {}

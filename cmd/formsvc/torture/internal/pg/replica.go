@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Standby starts a standby of the server, which every commit waits for from then
-// on: when Standby returns, it is synchronous. The server must have no other.
+// Standby starts a synchronous standby of the server. From then on, every commit waits
+// for it. The server must have no other standby.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	standby := newServer(t, s.programs, s.durable)
@@ -15,8 +15,8 @@ func (s *Server) Standby(t testing.TB) *Server {
 	return standby
 }
 
-// Promote makes a standby a server that takes writes, and returns when it does.
-// It waits for no standby, until one joins it.
+// Promote makes a standby accept writes and returns when it does. Commits wait for no
+// standby until one joins.
 func (s *Server) Promote(t testing.TB) {
 	t.Helper()
 	if out, err := s.programs.run(t, "pg_ctl", "-D", s.data, "-w", "-t", "60", "promote"); err != nil {
@@ -25,10 +25,9 @@ func (s *Server) Promote(t testing.TB) {
 	s.await(t, "f", "SELECT pg_is_in_recovery()")
 }
 
-// Rejoin makes the server a synchronous standby of another, as Standby does: it
-// is killed if it runs, and its data are replaced by a copy of the other's. An
-// old primary comes back this way, whatever it wrote that the new one does not
-// have. It keeps its port.
+// Rejoin makes the server a synchronous standby of another, as Standby does. It kills the
+// server if it runs, and replaces its data by a copy of the other's. An old primary comes
+// back this way and loses the writes that the new one lacks. It keeps its port.
 func (s *Server) Rejoin(t testing.TB, primary *Server) {
 	t.Helper()
 	s.Stop(t, Kill)
@@ -46,7 +45,7 @@ func (s *Server) Rejoin(t testing.TB, primary *Server) {
 	if out, err := s.programs.run(t, "pg_basebackup", args...); err != nil {
 		t.Fatalf("pg_basebackup: %v\n%s", err, out)
 	}
-	// The copy may name a standby of the other, which the server must not wait for when it is promoted. The last line counts.
+	// The copy may name a standby of the other, which the server must not wait for after its promotion. The last line wins.
 	s.appendTo(t, "postgresql.auto.conf", "synchronous_standby_names = ''\n")
 	s.start(t)
 	primary.execIn(t, "postgres", fmt.Sprintf("ALTER SYSTEM SET synchronous_standby_names = '%s'", name))

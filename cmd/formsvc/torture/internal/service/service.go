@@ -1,5 +1,4 @@
-// Package service runs the binary: it builds it once, starts it, hurts it and reads
-// what it says.
+// Package service runs the binary: it builds it once, starts it, sends it signals and reads its output.
 package service
 
 import (
@@ -19,8 +18,7 @@ import (
 	"time"
 )
 
-// patience bounds every wait for something that should happen soon. Only a
-// failing test takes as long.
+// patience limits every wait for something that should happen soon. Only a failing test takes as long.
 const patience = 3 * time.Minute
 
 // A Program is a build of the binary.
@@ -28,7 +26,7 @@ type Program struct {
 	path string
 }
 
-// Build builds the binary of this checkout in dir, with the build tags given.
+// Build builds the binary of this checkout in dir, with the given build tags.
 func Build(dir string, tags ...string) (Program, error) {
 	p := Program{path: filepath.Join(dir, strings.Join(append([]string{"formsvc"}, tags...), "-"))}
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-tags", strings.Join(tags, ","), "-o", p.path, "./cmd/formsvc")
@@ -39,7 +37,7 @@ func Build(dir string, tags ...string) (Program, error) {
 	return p, nil
 }
 
-// Setup says what data a binary works on, and how it is started.
+// Setup has the data of a binary, and how to start it.
 type Setup struct {
 	Program Program
 	DSN     string   // for --db
@@ -48,8 +46,7 @@ type Setup struct {
 	Env     []string // NAME=VALUE
 	Flags   []string // of serve
 	Addr    string   // to listen on. Defaults to a free port of 127.0.0.1
-	// Under is a program to start it with, such as strace and its flags. It must end
-	// when its child does.
+	// Under is a program to run it under, such as strace with its flags. It must end when its child does.
 	Under []string
 }
 
@@ -100,8 +97,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// Launch starts a process and doesn't wait until it serves. It is killed when the
-// test ends.
+// Launch starts a process without waiting until it serves. It is killed when the test ends.
 func Launch(t testing.TB, s *Setup) *Process {
 	t.Helper()
 	addr := s.Addr
@@ -143,8 +139,7 @@ func Start(t testing.TB, s *Setup) *Process {
 
 var serving = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
 
-// Await waits until the process serves and reports whether it does; false when it
-// has ended before.
+// Await waits until the process serves. It returns false if the process ends first.
 func (p *Process) Await() bool {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if m := serving.FindStringSubmatch(p.log.String()); m != nil {
@@ -158,7 +153,7 @@ func (p *Process) Await() bool {
 	return false
 }
 
-// Ended reports whether the process is gone.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
@@ -168,11 +163,10 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Done is closed when the process is gone.
+// Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Status returns the exit status of a process that is gone, and the signal that
-// ended it, or 0.
+// Status returns the exit status of an ended process, and the signal that ended it, or 0.
 func (p *Process) Status() (code int, signal syscall.Signal) {
 	if ws, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return -1, ws.Signal()
@@ -180,13 +174,16 @@ func (p *Process) Status() (code int, signal syscall.Signal) {
 	return p.cmd.ProcessState.ExitCode(), 0
 }
 
-// Kill ends the process without any warning and waits until it is gone.
+// PID returns the identifier of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill kills the process and waits until it has ended.
 func (p *Process) Kill() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails when it is gone already
 	<-p.done
 }
 
-// Signal sends a signal to the process and what it runs under.
+// Signal sends a signal to the process and the program that it runs under.
 func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(-p.cmd.Process.Pid, s); err != nil {
@@ -194,8 +191,7 @@ func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Terminate asks the process to end, waits until it has and checks that it did so
-// with status 0.
+// Terminate sends SIGTERM, waits until the process has ended and checks that its status is 0.
 func (p *Process) Terminate(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGTERM)
@@ -214,7 +210,7 @@ func (p *Process) Log() string { return p.log.String() }
 
 var keyPattern = regexp.MustCompile(`\bformsvc_[0-9A-Za-z]{49}\b`)
 
-// FirstKey returns the key that the first start on a new store prints.
+// FirstKey returns the key that the first start on an empty database prints.
 func (p *Process) FirstKey(t testing.TB) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -248,7 +244,7 @@ func TryCommand(ctx context.Context, s *Setup, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// notable returns the lines of a log that tell of more than the course of things.
+// notable returns the lines of a log that aren't routine.
 func notable(log string) string {
 	var b strings.Builder
 	for line := range strings.Lines(log) {

@@ -31,8 +31,8 @@ func encode(t testing.TB, messages ...encoder) (b []byte) {
 	return b
 }
 
-// player is a server that gives out what it is told to when it has received so
-// many bytes.
+// player is a server that sends given bytes after it has received a given number of
+// bytes.
 type player struct {
 	addr  string
 	cues  []cue
@@ -88,10 +88,10 @@ func (p *player) serve(conn net.Conn) {
 	}
 }
 
-// TestBytes has a client send three transactions without waiting, in pieces of
-// several sizes, and cuts the second: both sides receive exactly what belongs to
-// the position.
-func TestBytes(t *testing.T) {
+// TestCutKeepsExactBytes sends three transactions without waiting, in pieces of several
+// sizes, and cuts the second: both sides receive exactly the bytes that belong to the
+// position.
+func TestCutKeepsExactBytes(t *testing.T) {
 	t.Parallel()
 	startup := encode(t, &pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": "a"}})
 	first := encode(t,
@@ -125,7 +125,7 @@ func TestBytes(t *testing.T) {
 					t.Errorf("the client's connection ended with %v, want a reset", err)
 				}
 				if c.position == wire.Before && len(got) < len(c.client) && bytes.HasPrefix(c.client, got) {
-					got = c.client // the answer to the first is overtaken by the reset
+					got = c.client // the reset overtakes the reply to the first
 				}
 				if !bytes.Equal(got, c.client) {
 					t.Errorf("the client received %q, want %q", got, c.client)
@@ -144,9 +144,9 @@ func TestBytes(t *testing.T) {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// converse asks for encryption, which is refused, begins, sends the rest in
-// pieces, and returns what came back until the end, and how the connection ended.
-// The system reports a reset once: either to what reads or to what writes.
+// converse asks for encryption, which is refused, begins, and sends the rest in pieces.
+// It returns the bytes that came back until the end, and how the connection ended. The
+// system reports a reset once: either to the reader or to the writer.
 func converse(t testing.TB, addr string, welcome int, startup, rest []byte, piece int) ([]byte, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -187,8 +187,9 @@ func converse(t testing.TB, addr string, welcome int, startup, rest []byte, piec
 	return append(got, after...), errors.Join(err, <-written)
 }
 
-// TestNoPostgres sends what is no message: the connection is cut, not the test.
-func TestNoPostgres(t *testing.T) {
+// TestInvalidMessageCutsConnection sends bytes that are no message: the proxy ends the
+// connection and the test goes on.
+func TestInvalidMessageCutsConnection(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]string{
 		"too short": "\x00\x00\x00\x03\x00\x00\x00\x00", "too long": "GET / HTTP/1.0\r\n\r\n", "no version": "\x00\x00\x00\x07\x00\x00\x00\x00",

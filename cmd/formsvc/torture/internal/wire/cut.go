@@ -2,21 +2,19 @@ package wire
 
 import "strings"
 
-// A Position is where a connection is cut.
+// A Position says where a connection is cut.
 type Position int
 
 const (
-	// Before withholds from the server what would commit, and all that the client
-	// sent along with it, and resets the connection at both ends: nothing is
-	// committed.
+	// Before withholds the commit, and everything that the client sent with it, from the
+	// server, and resets the connection at both ends: nothing is committed.
 	Before Position = iota
-	// After passes it on, waits for the whole answer, withholds all of it, and
-	// resets the connection: it is committed, unless the answer was an error, and
-	// the client can't know.
+	// After passes the commit on, waits for the whole reply, withholds it, and resets the
+	// connection. The transaction is committed unless the reply was an error, and the
+	// client can't know.
 	After
-	// During is After, but half of the bytes of the answer reach the client. In
-	// an answer without notices and with few rows these end before the server says
-	// that the statement succeeded.
+	// During is After, but half of the reply's bytes reach the client. In a reply without
+	// notices and with few rows, these end before the server reports success.
 	During
 )
 
@@ -26,21 +24,21 @@ type cut struct {
 	match    func(sql string) bool
 }
 
-// Arm cuts the next connection on which a statement is executed that match
-// approves of, on whichever connection that is; then the cut is no longer armed.
-// It replaces a cut that is armed. A statement outside of a transaction commits by
-// itself; otherwise what commits is the statement [Commit] matches. match gets the
-// text as the client sent it: of a prepared statement what was prepared, of a
-// simple query all its statements together. It is called by goroutines of the
-// proxy, one at a time; it must not block, and not call the proxy.
+// Arm cuts the next connection that executes a statement for which match returns true;
+// then the cut is disarmed. It replaces an armed cut.
+//
+// A statement outside of a transaction commits by itself; otherwise [Commit] matches the
+// statement that commits. match gets the text that the client sent: of a prepared
+// statement the prepared text, of a simple query all its statements together. The proxy's
+// goroutines call it, one at a time; it must not block or call the proxy.
 func (p *Proxy) Arm(position Position, match func(sql string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed = &cut{position, match}
 }
 
-// Disarm takes back a cut and reports whether it was still armed, which is to say
-// that nothing has matched.
+// Disarm takes back a cut and reports whether it was still armed, so that nothing
+// matched.
 func (p *Proxy) Disarm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,9 +54,9 @@ func (p *Proxy) Armed() bool {
 	return p.armed != nil
 }
 
-// Cuts returns how many connections were cut as Arm says. A client that learns of
-// a cut finds it counted. A cut that matched is not counted when the client or the
-// server gives up before there is an answer to withhold.
+// Cuts returns the number of connections that Arm has cut. It counts a cut before the
+// client learns of it. It doesn't count a cut that matched if the client or the server
+// ends the connection before there is a reply to withhold.
 func (p *Proxy) Cuts() int { return int(p.cuts.Load()) }
 
 // Commit matches the end of a transaction, also as the last of several statements.
@@ -73,8 +71,7 @@ func Containing(text string) func(sql string) bool {
 	return func(sql string) bool { return strings.Contains(sql, text) }
 }
 
-// take returns the cut that is armed if one of the statements matches, and
-// disarms it.
+// take returns the armed cut if it matches one of the statements, and disarms it.
 func (p *Proxy) take(statements []string) *cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()

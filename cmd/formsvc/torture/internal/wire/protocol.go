@@ -5,28 +5,28 @@ import (
 	"encoding/binary"
 )
 
-// What a client may begin with in place of the version of the protocol.
+// The codes with which a client may begin in place of the protocol version.
 const (
 	cancelRequest = 80877102
 	sslRequest    = 80877103
 	gssRequest    = 80877104
 )
 
-// maxMessage bounds a message, in bytes: more is no PostgreSQL.
+// maxMessage limits a message, in bytes: a longer one is not of the protocol.
 const maxMessage = 1 << 30
 
-// A message is one of the protocol with its header, which is a type and a length;
-// the first of a client has no type.
+// A message is a message of the protocol with its header, a type and a length. A client's
+// first message has no type.
 type message []byte
 
 func (m message) kind() byte { return m[0] }
 
-// body returns what follows the header, and one zero byte, so that texts end in
-// it.
+// body returns the message without its header, plus a zero byte, so that every text is
+// terminated.
 func (m message) body() []byte { return append(m[5:len(m):len(m)], 0) }
 
-// next takes a message from the front of what was received; nil when it is not
-// complete. It reports whether there can be one.
+// next takes a message from the front of the received bytes, or returns nil if it is
+// incomplete. It reports whether the bytes can be a message.
 func next(received *[]byte, typed bool) (m message, ok bool) {
 	start := 0
 	if typed {
@@ -53,9 +53,9 @@ func text(body []byte) (string, []byte) {
 	return string(s), rest
 }
 
-// A frontend is where the link from the client ends. It passes messages on to the
-// server; those of the extended protocol only together with the one that asks for
-// an answer. It never fails, as a link that can't get rid of its data never ends.
+// A frontend is the end of the link from the client. It passes messages on to the server;
+// it holds those of the extended protocol until the one that asks for a reply. It never
+// returns an error, because a link that can't write its data never ends.
 type frontend struct {
 	*session
 	received   []byte            // the beginning of a message
@@ -89,7 +89,7 @@ func (f *frontend) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close tells the server of the end.
+// Close tells the server that the client is gone.
 func (f *frontend) Close() error {
 	defer f.leave()
 	return f.server.Close()
@@ -114,7 +114,7 @@ func (f *frontend) handle(m message) {
 	f.held = append(f.held, m...)
 	f.track(m)
 	switch m.kind() {
-	case 'P', 'B', 'D', 'E', 'C': // the server need not answer yet
+	case 'P', 'B', 'D', 'E', 'C': // the server needn't reply yet
 		return
 	case 'Q', 'S', 'F': // Query, Sync, FunctionCall: one ReadyForQuery each
 		c := f.proxy.take(f.executed)
@@ -131,7 +131,7 @@ func (f *frontend) handle(m message) {
 	f.held = f.held[:0]
 }
 
-// track follows which statement a name stands for, and notes those that are
+// track remembers the statement that each name stands for, and the statements that are
 // executed.
 func (f *frontend) track(m message) {
 	switch m.kind() {
@@ -165,12 +165,12 @@ func (f *frontend) pass(b []byte) {
 	}
 }
 
-// A backend is where the link from the server ends. It passes messages on to the
-// client. It never fails, as a link that can't get rid of its data never ends.
+// A backend is the end of the link from the server. It passes messages on to the client.
+// It never returns an error, because a link that can't write its data never ends.
 type backend struct {
 	*session
 	received []byte // the beginning of a message
-	withheld []byte // of an answer
+	withheld []byte // of a reply
 	answers  int    // how often ReadyForQuery was seen
 	done     bool   // nothing more is passed on
 }
@@ -205,8 +205,8 @@ func (b *backend) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// withhold keeps a message of an answer which is cut, and cuts when the answer is
-// complete, after what is to be passed on before it.
+// withhold keeps a message of a reply that is cut. When the reply is complete, it cuts,
+// after it has passed on the messages before that reply.
 func (b *backend) withhold(m message, c *cut, ready []byte) {
 	b.withheld = append(b.withheld, m...)
 	if m.kind() != 'Z' {
@@ -229,7 +229,7 @@ func (b *backend) pass(data []byte) {
 	}
 }
 
-// Close tells the client of the end.
+// Close tells the client that the server is gone.
 func (b *backend) Close() error {
 	defer b.leave()
 	return b.client.Close()

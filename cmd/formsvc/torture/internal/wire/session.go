@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// A session is a connection of a client and the one to the server that belongs to
-// it.
+// A session is a client's connection and the matching connection to the server.
 type session struct {
 	proxy          *Proxy
 	client, server net.Conn
@@ -16,7 +15,7 @@ type session struct {
 	mu      sync.Mutex
 	asked   int // how often the server has been asked for a ReadyForQuery
 	cut     *cut
-	cutAt   int // which ReadyForQuery ends the answer that is cut
+	cutAt   int // the number of the ReadyForQuery that ends the cut reply
 	writers int // that are not closed
 }
 
@@ -24,7 +23,7 @@ func newSession(p *Proxy, client, server net.Conn) *session {
 	return &session{proxy: p, client: client, server: server, over: make(chan struct{}), writers: 2}
 }
 
-// reset ends the connection at both ends, as a network that lost it does.
+// reset ends the connection at both ends, like a network that lost it.
 func (s *session) reset() {
 	s.once.Do(func() {
 		for _, conn := range []net.Conn{s.client, s.server} {
@@ -37,7 +36,7 @@ func (s *session) reset() {
 	})
 }
 
-// finish cuts the connection and counts that.
+// finish cuts the connection and counts the cut.
 func (s *session) finish() {
 	s.proxy.cuts.Add(1)
 	s.reset()
@@ -60,14 +59,15 @@ func (s *session) leave() {
 	last := s.writers == 0
 	s.mu.Unlock()
 	if last {
-		s.reset() // both sides have been told of the end already
+		s.reset() // both sides know of the end already
 		s.proxy.mu.Lock()
 		delete(s.proxy.sessions, s)
 		s.proxy.mu.Unlock()
 	}
 }
 
-// expect notes that the server has been asked for so many ReadyForQuery.
+// expect counts a ReadyForQuery that the server was asked for. A cut c ends the
+// connection there.
 func (s *session) expect(c *cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,7 @@ func (s *session) expect(c *cut) {
 	}
 }
 
-// cutAfter returns the cut which the answer is for that comes after so many, if
-// there is one.
+// cutAfter returns the cut of the reply that follows so many others, or nil.
 func (s *session) cutAfter(answers int) *cut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +87,8 @@ func (s *session) cutAfter(answers int) *cut {
 	return nil
 }
 
-// A source reads what one side sends. While the proxy is stalled it keeps the end
-// of that to itself.
+// A source reads what one side sends. While the proxy is stalled, the source doesn't
+// report the end of its data.
 type source struct {
 	conn    net.Conn
 	session *session

@@ -1,14 +1,12 @@
-// Package wire gives tests a proxy in front of PostgreSQL which cuts connections
-// exactly where it hurts: before a commit reaches the server, after it has and
-// before the client knows, and in the middle of the answer. It also delays,
-// stalls and refuses connections.
+// Package wire gives tests a proxy in front of PostgreSQL that cuts connections at critical positions: before a commit
+// reaches the server, after the commit but before the client knows, and in the middle of the reply. It also delays, stalls
+// and refuses connections.
 //
-// The links are those of toxiproxy, with its toxics; where they meet the
-// connections, this package follows the protocol (version 3) from the first byte,
-// so that connections which exist when a cut is armed are cut too.
+// The links and their toxics are toxiproxy's. At both ends of a link, this package follows the protocol (version 3) from
+// the first byte, so it can also cut connections that existed before a cut was armed.
 //
-// Requests for encryption are refused in place of the server, as nothing could be
-// read otherwise. Streaming replication is not understood.
+// The proxy refuses requests for encryption in place of the server, since it couldn't read the rest. It doesn't understand
+// streaming replication.
 package wire
 
 import (
@@ -29,14 +27,13 @@ import (
 	"github.com/Shopify/toxiproxy/v2/stream"
 )
 
-// A Proxy passes connections on to a PostgreSQL server. It is safe for concurrent
-// use; methods which take a test end it when they fail, and must be called on its
-// goroutine.
+// A Proxy passes connections on to a PostgreSQL server. It is safe for concurrent use.
+// Methods that take a test end it when they fail; call them on its goroutine.
 type Proxy struct {
 	addr, upstream string
 	api            *toxiproxy.ApiServer
 	toxics         *toxiproxy.ToxicCollection
-	running        sync.WaitGroup // that accept or connect
+	running        sync.WaitGroup // goroutines that accept or connect
 	stalled        atomic.Bool
 	cuts           atomic.Int64
 
@@ -49,9 +46,8 @@ type Proxy struct {
 	closed   bool
 }
 
-// New starts a proxy in front of the server at upstream, as host:port. It ends
-// with the test, and fails it when a cut is armed then which nothing matched; see
-// [Proxy.Disarm].
+// New starts a proxy in front of the server at upstream, as host:port. The proxy ends
+// with the test, and fails it if a cut is still armed then; see [Proxy.Disarm].
 func New(t testing.TB, upstream string) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -62,8 +58,8 @@ func New(t testing.TB, upstream string) *Proxy {
 	}
 	var err error
 	for range 20 {
-		// Below the ports from which outgoing connections take theirs: nobody takes it while connections are refused.
-		p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000))) // nobody gains by guessing it
+		// The port lies below the range of outgoing connections, so nobody takes it while connections are refused.
+		p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(17000))) // guessing it gains nothing
 		if err = p.listen(); err == nil {
 			t.Cleanup(func() {
 				p.close()
@@ -78,11 +74,11 @@ func New(t testing.TB, upstream string) *Proxy {
 	return nil
 }
 
-// Addr returns where the proxy listens, as host:port.
+// Addr returns the proxy's address as host:port.
 func (p *Proxy) Addr() string { return p.addr }
 
-// DSN returns a data source name, which must be a URL with one host, for
-// connections through the proxy.
+// DSN returns a data source name, which must be a URL with one host, for connections
+// through the proxy.
 func (p *Proxy) DSN(t testing.TB, dsn string) string {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -93,7 +89,7 @@ func (p *Proxy) DSN(t testing.TB, dsn string) string {
 	return u.String()
 }
 
-// CutAll resets all connections, at both ends, and returns how many there were.
+// CutAll resets all connections at both ends and returns their number.
 func (p *Proxy) CutAll() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +99,7 @@ func (p *Proxy) CutAll() int {
 	return len(p.sessions)
 }
 
-// Refuse says whether new connections are refused. Those that exist go on.
+// Refuse sets whether new connections are refused. Existing ones go on.
 func (p *Proxy) Refuse(t testing.TB, refuse bool) {
 	t.Helper()
 	if !refuse {
@@ -115,12 +111,12 @@ func (p *Proxy) Refuse(t testing.TB, refuse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {
-		_ = p.listener.Close() // an error would mean that it is closed
+		_ = p.listener.Close() // it fails only if it is closed already
 		p.listener = nil
 	}
 }
 
-// Latency delays what passes, in each direction, by so much; 0 ends that.
+// Latency delays data by this much in each direction; 0 ends the delay.
 func (p *Proxy) Latency(t testing.TB, d time.Duration) {
 	t.Helper()
 	p.opening.Lock()
@@ -131,10 +127,8 @@ func (p *Proxy) Latency(t testing.TB, d time.Duration) {
 	}
 }
 
-// Stall says whether connections, also new ones, are accepted and then carry
-// nothing in either direction, not even the news that the other side has closed
-// them. What was sent meanwhile is lost; therefore the end of a stall resets all
-// connections.
+// Stall sets whether connections, also new ones, are accepted but carry nothing in either direction, not even a close. Data
+// sent meanwhile is lost, so the end of a stall resets all connections.
 func (p *Proxy) Stall(t testing.TB, stall bool) {
 	t.Helper()
 	p.opening.Lock()
@@ -145,7 +139,7 @@ func (p *Proxy) Stall(t testing.TB, stall bool) {
 		p.stalled.Store(true)
 		p.add(t, "timeout", `{"timeout": 0}`)
 	default:
-		// Links that have ended before the toxic is removed are none that lost a part of what they carried.
+		// Links that end before the toxic is removed can't lose a part of their data.
 		p.end()
 		p.remove(t, "timeout")
 		p.stalled.Store(false)
@@ -164,7 +158,7 @@ func (p *Proxy) add(t testing.TB, kind, attributes string) {
 	}
 }
 
-// remove removes a toxic that add added, if it did.
+// remove removes a toxic, if add added it.
 func (p *Proxy) remove(t testing.TB, kind string) {
 	t.Helper()
 	for _, direction := range []stream.Direction{stream.Upstream, stream.Downstream} {
@@ -200,12 +194,12 @@ func (p *Proxy) listen() error {
 	return nil
 }
 
-// connect joins a client to the server.
+// connect connects a client to the server.
 func (p *Proxy) connect(client net.Conn) {
 	var dialer net.Dialer
 	server, err := dialer.DialContext(context.Background(), "tcp", p.upstream)
 	if err != nil {
-		_ = client.Close() // it finds out that there is no server
+		_ = client.Close() // the client sees that there is no server
 		return
 	}
 	p.opening.Lock()
@@ -234,7 +228,7 @@ func (p *Proxy) close() {
 	p.mu.Lock()
 	p.closed = true
 	if p.listener != nil {
-		_ = p.listener.Close() // an error would mean that it is closed
+		_ = p.listener.Close() // it fails only if it is closed already
 	}
 	p.mu.Unlock()
 	p.running.Wait()

@@ -28,7 +28,7 @@ func newFixture(t testing.TB) *fixture {
 	return &fixture{s, wire.New(t, s.Addr())}
 }
 
-// open returns a pool of one connection through the proxy, which is there.
+// open returns a pool of one open connection through the proxy.
 func (f *fixture) open(t testing.TB, more string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", f.proxy.DSN(t, f.server.DSN())+more)
@@ -43,13 +43,13 @@ func (f *fixture) open(t testing.TB, more string) *sql.DB {
 	return db
 }
 
-// rows returns how many rows with a number there are.
+// rows returns how many rows have a number.
 func (f *fixture) rows(t testing.TB, n int) string {
 	t.Helper()
 	return f.server.Query(t, fmt.Sprintf("SELECT count(*) FROM kept WHERE n = %d", n))[0][0]
 }
 
-// insert is what the tests cut.
+// insert is the statement that the tests cut.
 const insert = "INSERT INTO kept VALUES ($1)"
 
 // writers are the ways in which a client writes a row.
@@ -58,7 +58,7 @@ func writers() map[string]struct {
 	match      func(string) bool
 	write      func(t testing.TB, db *sql.DB) func(ctx context.Context, n int) error
 } {
-	// On a connection taken out of the pool: pgx calls a simple query safe to repeat when its answer is lost, and the pool
+	// On a connection taken out of the pool: pgx calls a simple query safe to repeat when its reply is lost, and the pool
 	// would repeat it.
 	plain := func(_ testing.TB, db *sql.DB) func(context.Context, int) error {
 		return func(ctx context.Context, n int) error {
@@ -111,9 +111,9 @@ func writers() map[string]struct {
 	}
 }
 
-// TestCut cuts each way of writing at each position: the client never knows, and
-// the row is there or not as the position says.
-func TestCut(t *testing.T) {
+// TestCutAtEachPosition cuts each way of writing at each position: the client never
+// learns the outcome, and the row exists or not as the position says.
+func TestCutAtEachPosition(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	number := 0
@@ -125,7 +125,7 @@ func TestCut(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				number += 3
-				if err := write(ctx, number); err != nil { // the connection has a history
+				if err := write(ctx, number); err != nil { // so that the connection has a history
 					t.Fatal(err)
 				}
 				cuts := f.proxy.Cuts()
@@ -150,8 +150,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestCutOne cuts one of many connections that write at the same time.
-func TestCutOne(t *testing.T) {
+// TestCutEndsOneConnection cuts one of many connections that write at the same time.
+func TestCutEndsOneConnection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	const clients, writes = 8, 50
@@ -186,7 +186,7 @@ func TestCutOne(t *testing.T) {
 	}
 }
 
-// recorder is a test that notes its errors instead of failing.
+// recorder is a test that records its errors instead of failing.
 type recorder struct {
 	testing.TB
 	cleanups []func()
@@ -196,9 +196,9 @@ type recorder struct {
 func (r *recorder) Cleanup(f func())  { r.cleanups = append(r.cleanups, f) }
 func (r *recorder) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(args...)) }
 
-// TestNothingMatches arms a cut that has nothing to cut: it says so, and fails the
-// test that forgets it.
-func TestNothingMatches(t *testing.T) {
+// TestUnmatchedCutFails arms a cut that matches nothing: Disarm reports that, and a test that doesn't disarm it
+// fails.
+func TestUnmatchedCutFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, disarmed := range []bool{true, false} {
@@ -229,12 +229,12 @@ func TestNothingMatches(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
+func TestRefuseNewConnections(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	old := f.open(t, "")
 	f.proxy.Refuse(t, true)
-	f.proxy.Refuse(t, true) // nothing to do
+	f.proxy.Refuse(t, true) // does nothing
 	if _, err := old.ExecContext(t.Context(), insert, 1); err != nil {
 		t.Errorf("on the old connection: %v", err)
 	}
@@ -247,13 +247,13 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("a new connection: %v", err)
 	}
 	f.proxy.Refuse(t, false)
-	f.proxy.Refuse(t, false) // nothing to do
+	f.proxy.Refuse(t, false) // does nothing
 	if err := db.PingContext(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestCutAll(t *testing.T) {
+func TestCutAllResetsEveryConnection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var conns []*sql.Conn
@@ -277,7 +277,7 @@ func TestCutAll(t *testing.T) {
 	f.open(t, "")
 }
 
-// awaitBackends waits until the server has so many connections of clients.
+// awaitBackends waits until the server has this number of client connections.
 func (f *fixture) awaitBackends(t testing.TB, want string) {
 	t.Helper()
 	const count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'formsvc'"
@@ -290,7 +290,7 @@ func (f *fixture) awaitBackends(t testing.TB, want string) {
 	t.Errorf("the server has %s connections, want %s", got, want)
 }
 
-func TestLatency(t *testing.T) {
+func TestLatencyDelaysReplies(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	db := f.open(t, "&default_query_exec_mode=exec")
@@ -312,21 +312,20 @@ func TestLatency(t *testing.T) {
 	roundTrip() // returns
 }
 
-// TestStall stalls a connection while it waits for an answer and a new one: both
-// hear nothing, even when the server ends them, and the server does not hear that
-// a client is gone.
-func TestStall(t *testing.T) {
+// TestStallCarriesNothing stalls a waiting connection and a new one. Neither receives anything, even if the server closes
+// them, and the server doesn't notice that a client has closed.
+func TestStallCarriesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.open(t, "") // stays at rest
+	f.open(t, "") // stays idle
 	db, gone := f.open(t, "&default_query_exec_mode=exec"), f.open(t, "")
-	conn, err := db.Conn(t.Context()) // which nothing tries out first
+	conn, err := db.Conn(t.Context()) // which nothing tests first
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.awaitBackends(t, "3")
 	f.proxy.Stall(t, true)
-	f.proxy.Stall(t, true) // nothing to do
+	f.proxy.Stall(t, true) // does nothing
 	results := make(chan error, 2)
 	go func() {
 		_, err := conn.ExecContext(context.WithoutCancel(t.Context()), insert, 1)
@@ -343,7 +342,7 @@ func TestStall(t *testing.T) {
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const pause = 200 * time.Millisecond // what goes wrong is likely seen in it
+	const pause = 200 * time.Millisecond // long enough to see most faults
 	time.Sleep(pause)
 	if n := f.server.Terminate(t); n != 3 {
 		t.Errorf("the server had %d connections to end, want 3", n)
@@ -354,7 +353,7 @@ func TestStall(t *testing.T) {
 	case <-time.After(pause):
 	}
 	f.proxy.Stall(t, false)
-	f.proxy.Stall(t, false) // nothing to do
+	f.proxy.Stall(t, false) // does nothing
 	for range 2 {
 		if err := <-results; err == nil {
 			t.Error("a connection survived the stall")

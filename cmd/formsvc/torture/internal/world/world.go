@@ -1,5 +1,5 @@
-// Package world is what a fault happens to: nodes on a database and a blob store,
-// clients that write, a receiver of webhooks, and the checks afterwards.
+// Package world sets up the target of faults: nodes on a database and a blob store, writing clients, a webhook receiver,
+// and the checks afterwards.
 package world
 
 import (
@@ -30,18 +30,17 @@ import (
 	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/service"
 )
 
-// The flags that all nodes have: retries so short that no delivery fails for good
-// while a receiver refuses first attempts only, and a lease that ends soon.
+// The flags of all nodes: retries that never exhaust while a receiver rejects only first attempts, and a short lease.
 var flags = []string{
 	"--webhook-allow", "127.0.0.0/8", "--quota", "0", "--webhook-retries", "200ms,500ms,1s,2s,5s,5s,5s,5s",
 	"--webhook-timeout", "3s", "--webhook-lease", "8s",
 }
 
-// Quiet is how long to wait for events after the last one arrived: many leases, also on
-// a busy machine. Only a failing test takes as long.
+// Quiet is how long to wait for events after the last arrival: many leases, even on a busy machine. Only a failing test
+// takes as long.
 const Quiet = 2 * time.Minute
 
-// Options says what world to make.
+// Options configures a world.
 type Options struct {
 	Program service.Program
 	DSN     string   // for --db
@@ -52,8 +51,8 @@ type Options struct {
 	Nodes   int      // Defaults to one
 }
 
-// A World is one database with all around it. Its methods are for the goroutine of
-// the test, but for Targets.
+// A World is one database with its nodes, clients and receiver. Its methods are for the goroutine of the test, except
+// Targets.
 type World struct {
 	Inbox    *inbox.Inbox
 	Ledger   *ledger.Ledger
@@ -74,8 +73,7 @@ type World struct {
 	restarts int
 }
 
-// New makes a world without any node running: a campaign, a key, and a webhook for
-// all events.
+// New creates a world with a campaign, a key and a webhook for all events. No node runs.
 func New(t testing.TB, o Options) *World {
 	t.Helper()
 	if o.Nodes == 0 {
@@ -152,7 +150,7 @@ func (w *World) StartAll() {
 	}
 }
 
-// Adopt makes a process that the test launched itself node i. It must serve.
+// Adopt uses a process that the test launched as node i. It must serve.
 func (w *World) Adopt(i int, p *service.Process) { w.put(i, p) }
 
 func (w *World) put(i int, p *service.Process) {
@@ -170,15 +168,14 @@ func (w *World) forget(i int) {
 // Node returns node i, or nil.
 func (w *World) Node(i int) *service.Process { return w.nodes[i] }
 
-// Kill ends node i without any warning.
+// Kill kills node i.
 func (w *World) Kill(i int) {
 	p := w.nodes[i]
 	p.Kill()
 	w.forget(i)
 }
 
-// KillStarting starts a process that is killed after a time, whether it serves by then
-// or not.
+// KillStarting starts a process and kills it after a time, whether it serves by then or not.
 func (w *World) KillStarting(i int, after time.Duration) {
 	w.t.Helper()
 	p := service.Launch(w.t, &w.Setup)
@@ -186,13 +183,13 @@ func (w *World) KillStarting(i int, after time.Duration) {
 	w.Lose(i, p)
 }
 
-// Lose makes sure that a process is gone that was or was to become node i.
+// Lose kills a process that was or should become node i.
 func (w *World) Lose(i int, p *service.Process) {
 	p.Kill()
 	w.forget(i)
 }
 
-// Terminate lets node i end.
+// Terminate shuts node i down gracefully.
 func (w *World) Terminate(i int) {
 	w.t.Helper()
 	p := w.nodes[i]
@@ -200,8 +197,8 @@ func (w *World) Terminate(i int) {
 	w.forget(i)
 }
 
-// Pause stops node i for a time and lets it go on. Nobody new asks it meanwhile, as
-// behind a load balancer. meanwhile is called once it has stopped.
+// Pause stops node i for a time and resumes it. It gets no new requests meanwhile, as behind a load balancer. meanwhile is
+// called once it has stopped.
 func (w *World) Pause(i int, d time.Duration, meanwhile func()) {
 	w.t.Helper()
 	p := w.nodes[i]
@@ -214,7 +211,7 @@ func (w *World) Pause(i int, d time.Duration, meanwhile func()) {
 	w.put(i, p)
 }
 
-// Targets returns where nodes run. It is safe for concurrent use.
+// Targets returns the addresses of running nodes. It is safe for concurrent use.
 func (w *World) Targets() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,7 +224,7 @@ func (w *World) Targets() []string {
 	return list
 }
 
-// Load sets clients to work on all nodes. change may be nil.
+// Load starts clients on all nodes. change may be nil.
 func (w *World) Load(change func(*load.Options)) *load.Load {
 	w.loads++
 	o := load.Options{
@@ -240,7 +237,7 @@ func (w *World) Load(change func(*load.Options)) *load.Load {
 	return load.Start(o)
 }
 
-// Stop ends a load and adds it to what was written.
+// Stop ends a load and adds its result to the world's.
 func (w *World) Stop(l *load.Load) load.Result {
 	r := l.Stop()
 	w.took += r.Took
@@ -256,7 +253,7 @@ func (w *World) Stop(l *load.Load) load.Result {
 	return r
 }
 
-// A Summary is what a run came to.
+// A Summary is the result of a run.
 type Summary struct {
 	check.Verdict
 
@@ -271,8 +268,8 @@ type Summary struct {
 	FailedForGood    int
 }
 
-// Check starts the nodes that don't run, waits until all events have arrived, and
-// compares everything with everything. It fails the test for every fault found.
+// Check starts the nodes that don't run, waits until all events have arrived, and compares all records. It fails the test
+// for every fault.
 func (w *World) Check() Summary {
 	w.t.Helper()
 	w.StartAll()
@@ -296,8 +293,8 @@ func (w *World) Check() Summary {
 	return s
 }
 
-// settled compares what is stored with everything else, again until every event is in
-// the feed and has arrived or nothing changes for a long time.
+// settled compares the stored data with all other records, until every event is in the feed and has arrived, or nothing
+// changes for a long time.
 func (w *World) settled() check.Verdict {
 	w.t.Helper()
 	ctx := context.Background()
@@ -326,14 +323,14 @@ func (w *World) settled() check.Verdict {
 	return v
 }
 
-// checkStores has the binary verify files, ends the nodes and looks at the database.
+// checkStores verifies the files with the binary, stops the nodes and checks the database.
 func (w *World) checkStores(s *Summary) {
 	w.t.Helper()
 	if out, err := service.TryCommand(context.Background(), &w.Setup, "files", "verify"); err != nil {
 		s.Faults = append(s.Faults, fmt.Sprintf("files verify: %v\n%s", err, out))
 	}
 	for i, p := range w.nodes {
-		s.FailedForGood += strings.Count(p.Log(), "webhook delivery failed for the last time")
+		s.FailedForGood += strings.Count(p.Log(), "webhook delivery failed permanently")
 		w.Terminate(i)
 	}
 	path, ok := strings.CutPrefix(w.Setup.DSN, "sqlite:")
@@ -345,8 +342,7 @@ func (w *World) checkStores(s *Summary) {
 	}
 }
 
-// integrity has SQLite check a copy of a file: where it is may be a file system that
-// this process serves itself.
+// integrity checks a copy of a SQLite file: the original may be on a file system that this process serves.
 func (w *World) integrity(path string) (verdict string) {
 	dir := w.t.TempDir()
 	for _, suffix := range []string{"", "-wal"} {
@@ -371,5 +367,5 @@ func (w *World) integrity(path string) (verdict string) {
 	return verdict
 }
 
-// Name returns a name that was not used before.
+// Name returns a unique name.
 func Name() string { return strings.ToLower(rand.Text()[:12]) }

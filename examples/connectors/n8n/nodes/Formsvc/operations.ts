@@ -108,7 +108,7 @@ function responsePath(context: IExecuteFunctions, index: number): string {
 function segment(context: IExecuteFunctions, value: unknown, what: string, index: number): string {
   if (typeof value !== 'string' || value.trim() === '') {
     throw new NodeOperationError(context.getNode(), `No ${what} is named`, {
-      description: `Choose a ${what}, or check the expression that should name it.`,
+      description: `Choose a ${what}, or check the expression.`,
       itemIndex: index,
     })
   }

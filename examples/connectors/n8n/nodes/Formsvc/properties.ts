@@ -26,7 +26,7 @@ const idempotencyKey: INodeProperties = {
   type: 'string',
   default: '',
   description:
-    'A name of your own for this submission, such as the ID of an order. The same key does it only once within 24 hours, also from another execution. By default each item of each execution has its own.',
+    'A unique name for this submission, such as an order ID. Within 24 hours the same key submits once, even from another execution. By default each item of each execution has its own key.',
 }
 
 const responseUuid: INodeProperties = {
@@ -36,7 +36,7 @@ const responseUuid: INodeProperties = {
   default: '',
   required: true,
   placeholder: '={{ $json.data.response.uuid }}',
-  description: 'Which response; in what the trigger gives it is data.response.uuid',
+  description: 'UUID of the response: data.response.uuid of the trigger',
 }
 
 const resources: INodeProperties = {
@@ -90,7 +90,7 @@ const creation: INodeProperties[] = [
     placeholder: 'ada@example.com',
     default: '',
     required: true,
-    description: 'The e-mail address of who submits the response',
+    description: 'Email address of the submitter',
     ...shownFor('response', 'create'),
   },
   {
@@ -99,11 +99,11 @@ const creation: INodeProperties[] = [
     type: 'options',
     options: [
       { name: 'By Question', value: 'modules', description: 'One field for each question of the campaign' },
-      { name: 'As Names and Values', value: 'pairs', description: 'For campaigns that name no questions' },
-      { name: 'As JSON', value: 'json', description: 'An object with a member for each answer' },
+      { name: 'As Names and Values', value: 'pairs', description: 'For campaigns without questions' },
+      { name: 'As JSON', value: 'json', description: 'An object with a field for each answer' },
     ],
     default: 'modules',
-    description: 'How the answers are given',
+    description: 'How to enter the answers',
     ...shownFor('response', 'create'),
   },
   {
@@ -112,7 +112,7 @@ const creation: INodeProperties[] = [
     type: 'resourceMapper',
     noDataExpression: true,
     default: { mappingMode: 'defineBelow', value: null },
-    description: 'What is left empty is not answered',
+    description: 'Empty fields are not sent',
     typeOptions: {
       loadOptionsDependsOn: ['campaign.value'],
       resourceMapper: {
@@ -134,7 +134,7 @@ const creation: INodeProperties[] = [
     typeOptions: { multipleValues: true, sortable: true },
     placeholder: 'Add Answer',
     default: {},
-    description: 'A name that is given several times has several values',
+    description: 'Repeat a name to give several values',
     options: [
       {
         name: 'pair',
@@ -153,7 +153,7 @@ const creation: INodeProperties[] = [
     type: 'json',
     default: '{}',
     description:
-      'Such as {"name": "Ada", "languages": ["English", "French"]}; data.response.answers of the trigger is taken as it is',
+      'Such as {"name": "Ada", "languages": ["English", "French"]}, or data.response.answers of the trigger',
     displayOptions: { show: { resource: ['response'], operation: ['create'], answersFrom: ['json'] } },
   },
   {
@@ -210,7 +210,7 @@ const files: INodeProperties[] = [
     default: '',
     required: true,
     placeholder: '={{ $json.data.file.uuid }}',
-    description: 'Which file; in what the trigger gives it is data.file.uuid',
+    description: 'UUID of the file: data.file.uuid of the trigger',
     ...shownFor('file', 'download'),
   },
   {
@@ -243,7 +243,7 @@ const files: INodeProperties[] = [
         name: 'name',
         type: 'string',
         default: '',
-        description: 'Instead of the name that the file has',
+        description: 'Replaces the name of the file',
       },
       idempotencyKey,
       {
@@ -284,7 +284,7 @@ const filters: INodeProperties[] = [
     name: 'search',
     type: 'string',
     default: '',
-    description: 'Only campaigns whose title contains this, whatever the case of letters',
+    description: 'Only campaigns whose title contains this, ignoring case',
     ...shownFor('campaign', 'getAll'),
   },
   {
@@ -304,7 +304,7 @@ const filters: INodeProperties[] = [
         type: 'string',
         typeOptions: { multipleValues: true, multipleValueButtonText: 'Add Status' },
         default: [],
-        description: 'Responses with one of these',
+        description: 'Only responses with one of these statuses',
       },
       { displayName: 'Updated After', name: 'updatedAfter', type: 'dateTime', default: '' },
     ],

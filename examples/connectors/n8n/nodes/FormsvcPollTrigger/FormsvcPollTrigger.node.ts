@@ -24,7 +24,7 @@ export class FormsvcPollTrigger implements INodeType {
     properties: [
       eventsProperty,
       campaignProperty({
-        description: 'Only events of this campaign; of all campaigns when it is left empty',
+        description: 'Only events of this campaign. Leave empty for all campaigns.',
       }),
       simplifyProperty,
     ],
@@ -37,8 +37,8 @@ export class FormsvcPollTrigger implements INodeType {
     const found = manual ? await sampleEvents.call(this) : await newEvents.call(this)
     if (found.length === 0) {
       if (!manual) return null
-      throw new NodeOperationError(this.getNode(), 'There is no such event yet', {
-        description: 'Submit a response, for example, and try again. A published workflow starts with what happens from then on.',
+      throw new NodeOperationError(this.getNode(), 'There is no matching event yet', {
+        description: 'Submit a response, for example, and try again. A published workflow starts with later events.',
       })
     }
     const simple = this.getNodeParameter('simple') as boolean

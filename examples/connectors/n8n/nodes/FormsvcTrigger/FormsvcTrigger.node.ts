@@ -40,12 +40,12 @@ export class FormsvcTrigger implements INodeType {
     properties: [
       eventsProperty,
       campaignProperty({
-        description: 'Only events of this campaign; of all campaigns when it is left empty',
+        description: 'Only events of this campaign. Leave empty for all campaigns.',
       }),
       simplifyProperty,
       {
         displayName:
-          "Deliveries without a valid signature of this workflow's own secret are refused. An event that is delivered twice starts the workflow once, as far as the last 1000 events since n8n was started are concerned; beyond that, compare the ID of the event, for example with a Remove Duplicates node.",
+          "Deliveries need a valid signature with this workflow's secret. Repeats of the last 1000 events since n8n started are ignored. To catch others, compare the event's ID, for example with a Remove Duplicates node.",
         name: 'notice',
         type: 'notice',
         default: '',
@@ -77,7 +77,7 @@ export class FormsvcTrigger implements INodeType {
 
     const event = this.getBodyData()
     if (typeof event.id !== 'string' || typeof event.event !== 'string') {
-      return answer.call(this, 400, 'the body is no event: it has no id, or no event')
+      return answer.call(this, 400, 'the body is not an event: id or event is missing')
     }
     const trigger = [this.getMode(), this.getWorkflow().id, this.getNode().id].join('/')
     switch (remember(trigger, event.id, this.getResponseObject())) {
@@ -85,7 +85,7 @@ export class FormsvcTrigger implements INodeType {
         return answer.call(this, 200, 'received before')
       case 'starting':
         // Whether it can be started is not known yet, so it must come again.
-        return answer.call(this, 503, 'the same event is being worked on')
+        return answer.call(this, 503, 'the same event is in progress')
       default:
         return { workflowData: [[{ json: this.getNodeParameter('simple') ? simplifyEvent(event) : event }]] }
     }

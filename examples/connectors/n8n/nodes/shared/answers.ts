@@ -58,8 +58,8 @@ function fromPairs(pairs: Pair[]): Answers {
 function fromJson(context: IExecuteFunctions, index: number): Answers {
   const given = context.getNodeParameter('answersJson', index)
   const problem = (why: string) =>
-    new NodeOperationError(context.getNode(), `The answers are no JSON object: ${why}`, {
-      description: 'An object with a member for each question is wanted, such as {"name": "Ada", "languages": ["English", "French"]}.',
+    new NodeOperationError(context.getNode(), `The answers are not a JSON object: ${why}`, {
+      description: 'Give an object with a field for each question, such as {"name": "Ada", "languages": ["English", "French"]}.',
       itemIndex: index,
     })
   let parsed: unknown = given

@@ -34,7 +34,7 @@ export function campaignProperty(more: Partial<INodeProperties>): INodePropertie
     name: 'campaign',
     type: 'resourceLocator',
     default: { mode: 'list', value: '' },
-    description: 'The campaign, chosen from the list or named by its UUID',
+    description: 'Choose a campaign from the list, or give its UUID',
     modes: [
       {
         displayName: 'From List',
@@ -51,7 +51,7 @@ export function campaignProperty(more: Partial<INodeProperties>): INodePropertie
         validation: [
           {
             type: 'regex',
-            properties: { regex: `^${uuidPattern}$`, errorMessage: 'A campaign is named by its UUID' },
+            properties: { regex: `^${uuidPattern}$`, errorMessage: 'Give the UUID of a campaign' },
           },
         ],
       },
@@ -82,13 +82,13 @@ export async function getModules(this: ILoadOptionsFunctions): Promise<ResourceM
   if (typeof chosen !== 'string' || !new RegExp(`^${uuidPattern}$`).test(chosen)) {
     return {
       fields: [],
-      emptyFieldsNotice: 'Choose a campaign from the list or by its UUID first. Where an expression chooses it, give the answers as JSON.',
+      emptyFieldsNotice: 'First choose a campaign from the list or by its UUID. If an expression chooses it, give the answers as JSON.',
     }
   }
   const campaign = await json<Campaign>(this, 'GET', `/v1/campaigns/${chosen}`)
   return {
     fields: campaign.modules.map(asField),
-    emptyFieldsNotice: 'This campaign names no questions. Give the answers as names and values, or as JSON.',
+    emptyFieldsNotice: 'This campaign has no questions. Give the answers as names and values, or as JSON.',
   }
 }
 

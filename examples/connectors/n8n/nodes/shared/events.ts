@@ -15,12 +15,12 @@ const events: INodePropertyOptions[] = [
   {
     name: 'Document Signed',
     value: 'signature.completed',
-    description: 'A document was signed; data.signature tells by whom',
+    description: 'A document was signed; data.signature has the signer',
   },
   {
     name: 'Response Changed',
     value: 'response.updated',
-    description: 'The content of a response was changed; data.changes tells where',
+    description: 'A response was changed; data.changes lists what',
   },
   {
     name: 'Response Completed',
@@ -41,5 +41,5 @@ export const eventsProperty: INodeProperties = {
   options: events,
   default: ['response.created'],
   required: true,
-  description: 'What starts the workflow',
+  description: 'The events that start the workflow',
 }

@@ -13,13 +13,13 @@ interface Fault {
 export function problemOf(answer: IN8nHttpFullResponse, itemIndex?: number): [JsonObject, Options] {
   const { statusCode, headers } = answer
   const problem = asObject(answer.body)
-  const message = [problem.title ?? `The service answered ${statusCode}`, problem.detail]
+  const message = [problem.title ?? `The service returned ${statusCode}`, problem.detail]
     .filter(Boolean)
     .join(': ')
   const faults = Array.isArray(problem.errors) ? (problem.errors as Fault[]) : []
   const lines = faults.map(({ pointer, parameter, detail }) => `${pointer ?? parameter}: ${detail}`)
   if (!problem.title) lines.push(hintFor(statusCode, String(headers.location ?? '')))
-  if (headers['retry-after']) lines.push(`It may be tried again in ${headers['retry-after']} seconds.`)
+  if (headers['retry-after']) lines.push(`Try again in ${headers['retry-after']} seconds.`)
   if (problem.requestId) lines.push(`Request ${problem.requestId}, code ${problem.code}`)
   return [
     { ...problem, statusCode } as JsonObject,
@@ -29,9 +29,9 @@ export function problemOf(answer: IN8nHttpFullResponse, itemIndex?: number): [Js
 
 function hintFor(statusCode: number, location: string): string {
   if (statusCode >= 300 && statusCode < 400) {
-    return `It sends us on to ${location || 'another address'}. Set the base URL of the credential to where the service is.`
+    return `The service redirects to ${location || 'another address'}. Set the base URL of the credential to the final address.`
   }
-  return 'What answered is not the service. Check the base URL of the credential.'
+  return 'The reply is not from the service. Check the base URL of the credential.'
 }
 
 function asObject(body: unknown): IDataObject {

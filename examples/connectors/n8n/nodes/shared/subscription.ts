@@ -61,7 +61,7 @@ async function settle(this: IHookFunctions, want: Wanted): Promise<boolean> {
       return true
     }
   }
-  throw new NodeOperationError(this.getNode(), `Could not subscribe ${want.url}: its webhook appears and disappears`, {
+  throw new NodeOperationError(this.getNode(), `Could not subscribe ${want.url}: its webhook keeps changing`, {
     description: 'Something else changes the webhooks of this account at the same time. Try again.',
   })
 }

@@ -138,7 +138,7 @@ export async function baseUrl(context: Context): Promise<string> {
   const { baseUrl: url } = await context.getCredentials<{ baseUrl: string }>(credential)
   const trimmed = url.trim().replace(/\/+$/, '')
   if (!/^https?:\/\/[^/]+/i.test(trimmed)) {
-    throw new NodeOperationError(context.getNode(), 'The base URL of the credential is no address', {
+    throw new NodeOperationError(context.getNode(), 'The base URL of the credential is not a URL', {
       description: `It must begin with https:// or http://, such as https://forms.example.com, and is "${url}".`,
     })
   }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/formsvc/toolkit/formsvc"
+)
+
+type personCmd struct {
+	Export personExportCmd `cmd:"" help:"Write a person's data, with the uploaded files, to a ZIP archive."`
+}
+
+type personExportCmd struct {
+	inAccount
+	output
+	Email string `required:"" placeholder:"EMAIL" help:"E-mail address of the person whose data to export, in upper or lower case."`
+	Out   string `required:"" placeholder:"FILE" help:"Archive to create, readable by its owner only. It must not exist yet."`
+}
+
+// Help returns the detailed help.
+func (*personExportCmd) Help() string {
+	return `Writes what "formsvc erase" would remove: the person's responses with their files, comments, signatures and events, the
+person's signatures in other responses, and events that name the person. Each kind is a file with a JSON object in each line.
+Servers may keep running, but responses that are submitted meanwhile may be missing. The audit trail gets an entry without the
+address.`
+}
+
+// exportedRecord lists what was exported, without the person's e-mail address.
+type exportedRecord struct {
+	Receipt     formsvc.ID `json:"receipt"`
+	AccountUUID formsvc.ID `json:"accountUuid"`
+	Responses   int        `json:"responses"`
+	Files       int        `json:"files"`
+	Comments    int        `json:"comments"`
+	Signatures  int        `json:"signatures"`
+	Events      int        `json:"events"`
+	Damaged     int        `json:"damaged"`
+	StartedAt   stamp      `json:"startedAt"`
+	FinishedAt  stamp      `json:"finishedAt"`
+}
+
+// Run writes the archive and prints the receipt.
+func (c *personExportCmd) Run(ctx context.Context, g *global, std streams) error {
+	return g.withFiles(ctx, nil, func(svc *formsvc.Service) error {
+		id, err := account(ctx, svc, c.Account)
+		if err != nil {
+			return err
+		}
+		var r formsvc.Receipt
+		err = writeOut(c.Out, std.out, func(w io.Writer) (err error) {
+			r, err = svc.Erasure.Export(ctx, id, c.Email, w)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if r.BlobsLeft > 0 {
+			_, _ = fmt.Fprintf(std.err, "The contents of %d files are missing or damaged; receipt.json in the archive names them.\n", r.BlobsLeft)
+		}
+		if c.JSON {
+			return records(c.output, std.out, "", []exportedRecord{{
+				r.ID, r.AccountID, r.Responses, r.Files, r.Comments, r.Signatures, r.Events, r.BlobsLeft, stamp{r.StartedAt}, stamp{r.FinishedAt},
+			}}, nil)
+		}
+		_, err = fmt.Fprintf(std.out, "receipt     %s\nresponses   %d\nfiles       %d\ncomments    %d\nsignatures  %d\nevents      %d\nfinished    %s\n",
+			r.ID, r.Responses, r.Files, r.Comments, r.Signatures, r.Events, stamp{r.FinishedAt})
+		return err
+	})
+}

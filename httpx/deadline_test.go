@@ -1,0 +1,93 @@
+package httpx_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/storage"
+	"github.com/formsvc/toolkit/storage/memory"
+)
+
+// A lateBody is a body whose last byte comes late.
+type lateBody struct {
+	io.Reader
+	wait time.Duration
+}
+
+func (s *lateBody) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err == io.EOF {
+		time.Sleep(s.wait)
+	}
+	return n, err
+}
+
+// A store that doesn't reply makes requests fail after Timeout, which doesn't count the time in which a body arrives. The time is that of
+// the test's clock.
+func TestRequestsHaveATimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stuck atomic.Bool
+		store := storage.Around(memory.New(), func(ctx context.Context, _ string, next func(context.Context) (int, error)) error {
+			if stuck.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			_, err := next(ctx)
+			return err
+		})
+		const limit, slow = 5 * time.Second, 20 * time.Second
+		w := newWorld(t, store, &httpx.Options{Timeout: limit})
+		campaign := w.campaign(plainCampaign)
+		response := w.do("POST", campaign+"/responses", answers(`{}`)).is(201, "").text("uuid")
+		late := func(method, path, body string) *answer {
+			r := w.request(method, path, "")
+			r.Body = io.NopCloser(&lateBody{strings.NewReader(body), slow})
+			r.ContentLength = int64(len(body))
+			return w.send(r)
+		}
+		// What a client sends lateBody is no work.
+		late("POST", campaign+"/responses", answers(`{}`)).is(201, "")
+		late("POST", campaign+"/responses/"+response+"/files", strings.Repeat("x", 100)).is(201, "")
+		stuck.Store(true)
+		for _, c := range []struct {
+			method, path, body string
+			took               time.Duration
+		}{
+			{"GET", "/v1/campaigns", "", limit},
+			{"GET", campaign + "/responses/" + response, "", limit},
+			{"GET", "/v1/events", "", limit},
+			{"POST", campaign + "/responses", answers(`{}`), slow + limit},
+			{"PATCH", campaign + "/responses/" + response, `{"status":"done"}`, slow + limit},
+		} {
+			began := time.Now()
+			if c.body == "" {
+				w.do(c.method, c.path, "").is(503, "timeout")
+			} else {
+				late(c.method, c.path, c.body).is(503, "timeout")
+			}
+			if took := time.Since(began); took != c.took {
+				t.Errorf("%s %s took %v, want %v", c.method, c.path, took, c.took)
+			}
+		}
+	})
+}
+
+// With a negative Timeout, requests take as long as the store does.
+func TestNoTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := storage.Around(memory.New(), func(ctx context.Context, _ string, next func(context.Context) (int, error)) error {
+			if _, limited := ctx.Deadline(); limited {
+				t.Error("the store's context has a deadline")
+			}
+			_, err := next(ctx)
+			return err
+		})
+		newWorld(t, store, &httpx.Options{Timeout: -1}).do("GET", "/v1/campaigns", "").is(200, "")
+	})
+}
