@@ -1,3 +1,5 @@
+//go:build long
+
 package formsvc_test
 
 import (

@@ -1,3 +1,5 @@
+//go:build long
+
 package httpx_test
 
 import (
@@ -178,4 +180,18 @@ func BenchmarkFiles(b *testing.B) {
 	})
 	location := "/v1/files/" + w.do("GET", list+"?limit=1", "").is(200, "").body[len(`{"items":[{"uuid":"`):][:36]
 	run("download", func() *http.Request { return w.request("GET", location, "") })
+}
+
+// A9: a body that is nested too deeply takes no more memory than any other of its size.
+func TestDeepBodiesTakeNoMoreMemory(t *testing.T) {
+	w := newWorld(t, openMemory(t), nil)
+	const size = 4_000_000
+	flat, n := w.allocated(w.request("POST", "/v1/campaigns", `{"a":`+strings.Repeat(" ", size)))
+	deep, most := w.allocated(w.request("POST", "/v1/campaigns", `{"a":`+strings.Repeat("[", size)))
+	if flat.status != 400 || deep.status != 400 || most > n+1<<20 {
+		t.Errorf("status %d, %d bytes allocated; without depth %d, %d bytes", deep.status, most, flat.status, n)
+	}
+	w.do("POST", "/v1/campaigns", `{"a":`+strings.Repeat("[", size)).is(400, "too_deep")
+	w.do("PUT", w.campaign(plainCampaign), `{"title":"x","uuid":`+strings.Repeat("[", 65)+strings.Repeat("]", 65)+`}`).is(400, "too_deep")
+	w.do("PUT", w.campaign(plainCampaign), `{"title":"x","uuid":`+strings.Repeat("[", 63)+strings.Repeat("]", 63)+`}`).is(200, "")
 }

@@ -303,46 +303,6 @@ func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// A client that stops is disconnected.
-func TestStalledClientsAreDisconnected(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	w.grace(100 * time.Millisecond)
-	list := w.uploads()
-	server := httptest.NewUnstartedServer(w.api)
-	closed := make(chan struct{}, 10)
-	server.Config.ConnContext = smallBuffers
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateClosed {
-			closed <- struct{}{}
-		}
-	}
-	server.Start()
-	t.Cleanup(server.Close)
-	for _, request := range []string{
-		w.head(list, "Content-Disposition: attachment", "Content-Length: 100") + "\r\n12345",
-		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x"))[:50],
-		w.head(list, formType, "Content-Length: 500") + "\r\n" + formOf(filePart("x")), // the epilogue is missing
-	} {
-		answer := exchange(t, server.Listener.Addr().String(), request, false)
-		if !strings.HasPrefix(answer, "HTTP/1.1 408") || !strings.Contains(answer, "body_timeout") {
-			t.Errorf("%s", answer)
-		}
-		wait(t, closed)
-	}
-	w.isEmpty(list)
-
-	file := w.upload(noise(maxFile))
-	conn, in := dial(t, server)
-	_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
-	_, _ = io.WriteString(conn, strings.Replace(w.head(file), "POST", "GET", 1)+"\r\n")
-	wait(t, closed)
-	if response, err := http.ReadResponse(in, nil); err == nil {
-		if n, err := io.Copy(io.Discard, response.Body); err == nil {
-			t.Errorf("%d bytes with a clean end", n)
-		}
-	}
-}
-
 func wait(t *testing.T, c <-chan struct{}) {
 	t.Helper()
 	select {

@@ -42,10 +42,21 @@ type tenant struct {
 	key     string // has every permission
 }
 
-// everywhere runs a test on every store.
+// everywhere runs a test on the memory store, and in the long tier on every store.
 func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	for _, b := range backends() {
+	onStores(t, backends()[:stores], test)
+}
+
+// onEveryStore runs a test on every store, in both tiers.
+func onEveryStore(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	onStores(t, backends(), test)
+}
+
+func onStores(t *testing.T, list []backend, test func(t *testing.T, w *world)) {
+	t.Helper()
+	for _, b := range list {
 		t.Run(b.name, func(t *testing.T) { test(t, newWorld(t, b.open(t), nil)) })
 	}
 }

@@ -39,7 +39,7 @@ func TestSpecEndpointsAreInTheRouteTable(t *testing.T) {
 }
 
 func TestSpecListCampaigns(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		w.do("GET", "/v1/campaigns", "").is(200, "").has(`[]`, "items")
 		first := w.campaign(`{"title":"First"}`)
 		w.campaign(`{"title":"Second"}`)
@@ -54,7 +54,7 @@ func TestSpecListCampaigns(t *testing.T) {
 }
 
 func TestSpecReadCampaign(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		path := w.campaign(`{"title":"Survey"}`)
 		a := w.do("GET", path, "").is(200, "").has(`"Survey"`, "title")
 		if got := "/v1/campaigns/" + a.text("uuid"); got != path {
@@ -64,14 +64,14 @@ func TestSpecReadCampaign(t *testing.T) {
 }
 
 func TestSpecCreateCampaign(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		a := w.do("POST", "/v1/campaigns", `{"title":"Survey"}`).is(201, "").has(`"Survey"`, "title")
 		w.do("GET", "/v1/campaigns/"+a.text("uuid"), "").is(200, "").has(`"Survey"`, "title")
 	})
 }
 
 func TestSpecModifyCampaign(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		path := w.campaign(`{"title":"Survey"}`)
 		w.do("PUT", path, `{"title":"Census"}`).is(200, "").has(`"Census"`, "title")
 		w.do("GET", path, "").is(200, "").has(`"Census"`, "title")
@@ -79,7 +79,7 @@ func TestSpecModifyCampaign(t *testing.T) {
 }
 
 func TestSpecListResponses(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		w.do("GET", campaign+"/responses", "").is(200, "").has(`[]`, "items")
 		first := w.response(campaign)
@@ -95,7 +95,7 @@ func TestSpecListResponses(t *testing.T) {
 }
 
 func TestSpecListsArePaginatedWithLimitAndOffset(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		var paths []string
 		for range 5 {
@@ -114,7 +114,7 @@ func TestSpecListsArePaginatedWithLimitAndOffset(t *testing.T) {
 }
 
 func TestSpecReadResponse(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		path := w.response(w.campaign(plainCampaign))
 		w.do("GET", path, "").is(200, "").
 			has(`{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"}`, "user").
@@ -124,7 +124,7 @@ func TestSpecReadResponse(t *testing.T) {
 }
 
 func TestSpecCreateResponse(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		a := w.do("POST", w.campaign(plainCampaign)+"/responses", plainResponse).is(201, "").
 			has(`{"email":"ada@example.com","firstName":"Ada","lastName":"Lovelace"}`, "user").
 			has(`{"color":{"value":["blue"]}}`, "responses")
@@ -140,13 +140,13 @@ func TestSpecCreateResponse(t *testing.T) {
 }
 
 func TestSpecNewResponseIsPending(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		w.do("POST", w.campaign(plainCampaign)+"/responses", plainResponse).is(201, "").has(`"pending"`, "status")
 	})
 }
 
 func TestSpecValueIsAnArrayOfStrings(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		const answers = `{"none":{"value":[]},"one":{"value":["a"]},"many":{"value":["b","a","","b"]}}`
 		body := `{"user":{"email":"a@example.com","firstName":"","lastName":""},"responses":` + answers + `}`
 		w.do("POST", w.campaign(plainCampaign)+"/responses", body).is(201, "").has(answers, "responses")
@@ -154,7 +154,7 @@ func TestSpecValueIsAnArrayOfStrings(t *testing.T) {
 }
 
 func TestSpecPatchSetsTheStatusSent(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		path := w.response(w.campaign(plainCampaign))
 		for _, status := range []string{"validated", "pending", "validated"} {
 			w.do("PATCH", path, `{"status":"`+status+`"}`).is(200, "").has(`"`+status+`"`, "status")
@@ -164,7 +164,7 @@ func TestSpecPatchSetsTheStatusSent(t *testing.T) {
 }
 
 func TestSpecEveryRequestCarriesTheAuthorizationHeader(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		for _, r := range w.requests(campaign, w.response(campaign)) {
 			if r.Public {
@@ -187,7 +187,7 @@ func TestSpecPermissionsAreDefinedPerKey(t *testing.T) {
 		{"responses:write", []string{"createResponse", "updateResponse", "uploadFile", "createComment", "createSignature"}},
 		{"files:read", []string{"listFiles", "downloadFile"}},
 	}
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		response := w.response(campaign)
 		for _, row := range rows {
@@ -208,7 +208,7 @@ func TestSpecPermissionsAreDefinedPerKey(t *testing.T) {
 }
 
 func TestSpecVersionIsThePathPrefix(t *testing.T) {
-	everywhere(t, func(_ *testing.T, w *world) {
+	onEveryStore(t, func(_ *testing.T, w *world) {
 		w.do("GET", "/v1/campaigns", "").is(200, "")
 		w.do("GET", "/campaigns", "").is(404, "")
 		w.do("GET", "/v2/campaigns", "").is(404, "")

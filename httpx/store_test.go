@@ -17,7 +17,7 @@ type backend struct {
 	open func(testing.TB) formsvc.Store // opens an empty store, which the test's Cleanup closes
 }
 
-// backends lists the stores that the tests run on.
+// backends lists all stores.
 func backends() []backend {
 	return []backend{{"memory", openMemory}, {"sqlite", openSQLite}, {"postgres", openPostgres}}
 }

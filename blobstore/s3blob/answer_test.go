@@ -1,3 +1,5 @@
+//go:build long
+
 package s3blob_test
 
 import (
@@ -25,12 +27,6 @@ import (
 	"github.com/formsvc/toolkit/blobstore/s3blob"
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 )
-
-// A transport is between a store and its server.
-type transport func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 var errLost = errors.New("the answer was lost")
 

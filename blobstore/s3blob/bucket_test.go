@@ -185,3 +185,9 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// A transport is between a store and its server.
+type transport func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -1,3 +1,5 @@
+//go:build long
+
 package s3blob_test
 
 import (

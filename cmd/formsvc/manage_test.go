@@ -1,7 +1,8 @@
+//go:build long
+
 package main_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,44 +10,6 @@ import (
 
 	"github.com/formsvc/toolkit/webhook/webhooktest"
 )
-
-// A key that is created while the server runs works at once, has exactly its permissions, and stops working soon after it
-// is revoked.
-func TestKeysBesideARunningServer(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, dsn string) {
-		s := start(t, dsn)
-		s.firstKey(t)
-		r := attempt(t, dsn, "keys", "create", "--name", "reader", "--permissions", "campaigns:read")
-		key, rest, _ := strings.Cut(r.out, "\n")
-		if r.status != 0 || keyPattern.FindString(key) != key || rest != "" {
-			t.Fatalf("keys create prints %q with status %d, want the key alone", r.out, r.status)
-		}
-		if strings.Contains(r.err, key) {
-			t.Errorf("keys create repeats the key on standard error")
-		}
-		c := newClient(t, s.url, key)
-		c.want(t, http.StatusOK, http.MethodGet, "/v1/campaigns", nil, nil)
-		a := c.want(t, http.StatusForbidden, http.MethodPost, "/v1/campaigns", map[string]string{"title": "x"}, nil)
-		if !strings.Contains(string(a.body), "campaigns:write") {
-			t.Errorf("the refusal does not name the missing permission: %s", a.body)
-		}
-
-		uuid := findKey(t, dsn, "reader")
-		manage(t, dsn, "keys", "revoke", strings.ToUpper(uuid)) // in upper case
-		took := eventually(t, "the revoked key is refused", func() bool {
-			a, err := c.do(t.Context(), http.MethodGet, "/v1/campaigns", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a.status == http.StatusUnauthorized
-		})
-		t.Logf("the revoked key was refused after %v (the contract says 2s)", took)
-		// A cache must not accept it again.
-		for range 3 {
-			c.want(t, http.StatusUnauthorized, http.MethodGet, "/v1/campaigns", nil, nil)
-		}
-	})
-}
 
 // An expired key stops working.
 func TestKeyExpires(t *testing.T) {
@@ -69,30 +32,6 @@ func TestKeyExpires(t *testing.T) {
 			return err == nil && a.status == http.StatusUnauthorized
 		})
 	})
-}
-
-// findKey returns the UUID of the key with that name, from keys list --json,
-// which must not show any key's value.
-func findKey(t testing.TB, dsn, name string) string {
-	t.Helper()
-	out := manage(t, dsn, "keys", "list", "--json")
-	if keyPattern.MatchString(out) {
-		t.Errorf("keys list shows a key's value")
-	}
-	uuid := ""
-	for line := range strings.Lines(out) {
-		var v struct{ UUID, Name string }
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			t.Fatalf("keys list --json: %v\n%s", err, line)
-		}
-		if v.Name == name {
-			uuid = v.UUID
-		}
-	}
-	if uuid == "" {
-		t.Fatalf("keys list does not list %q:\n%s", name, out)
-	}
-	return uuid
 }
 
 // --json prints records as JSON, and their secrets only on creation.

@@ -1,7 +1,8 @@
+//go:build long
+
 package main_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,78 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-// A logged is a log line about a request.
-type logged struct {
-	Level, Msg, RequestID, Method, Route, Client, Protocol string
-	Status                                                 int
-	Bytes                                                  int64
-	DurationMs                                             float64
-}
-
-// requests returns the log lines about requests.
-func (s *server) requests(t testing.TB) (list []logged) {
-	t.Helper()
-	for line := range strings.Lines(s.log.String()) {
-		if !strings.HasSuffix(line, "\n") {
-			break // the line is incomplete
-		}
-		var l logged
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		if l.Msg == "request" {
-			list = append(list, l)
-		}
-	}
-	return list
-}
-
-// --log-requests logs a line for each request, without secrets and personal data.
-func TestRequestsAreLogged(t *testing.T) {
-	t.Parallel()
-	s := start(t, databases()[0].dsn(t), "--log-requests", "--trusted-proxy", "127.0.0.0/8,10.0.0.0/8")
-	c := newClient(t, s.url, s.firstKey(t))
-	campaign := c.campaign(t, "Logged")
-	r := c.submit(t, campaign, "secret-answer")
-	link := strings.TrimSpace(manage(t, s.dsn, "settings-link", "--base-url", s.url))
-	for _, path := range []string{"/v1/me?key=secret-query", "/secret-path", strings.TrimPrefix(link, s.url), "/v1/campaigns/" + campaign} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+c.key)
-		req.Header.Set("X-Forwarded-For", "192.0.2.66, 203.0.113.9, 10.1.2.3")
-		req.Header.Set("X-Request-Id", "find-me")
-		if _, err := c.answered(req); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var got []logged
-	eventually(t, "all requests are logged", func() bool { got = s.requests(t); return len(got) == 6 })
-	for i, want := range []logged{
-		{Method: "POST", Route: "/v1/campaigns", Status: 201, Client: "127.0.0.1"},
-		{Method: "POST", Route: "/v1/campaigns/{uuid}/responses", Status: 201, Client: "127.0.0.1"},
-		{Method: "GET", Route: "/v1/me", Status: 400, Client: "203.0.113.9", RequestID: "find-me"},
-		{Method: "GET", Route: "other", Status: 404, Client: "203.0.113.9", RequestID: "find-me"},
-		{Method: "GET", Route: "/settings/", Status: 200, Client: "203.0.113.9"},
-		{Method: "GET", Route: "/v1/campaigns/{uuid}", Status: 200, Client: "203.0.113.9", RequestID: "find-me"},
-	} {
-		l := got[i]
-		if l.DurationMs <= 0 || l.Bytes <= 0 || l.Protocol != "HTTP/1.1" || l.Level != "INFO" || want.RequestID != "" && l.RequestID != want.RequestID {
-			t.Errorf("%+v", l)
-		}
-		l = logged{Method: l.Method, Route: l.Route, Status: l.Status, Client: l.Client, RequestID: want.RequestID}
-		if l != want {
-			t.Errorf("got %+v, want %+v", l, want)
-		}
-	}
-	for _, text := range []string{c.key, "secret-", filepath.Base(link), r.UUID, campaign, "192.0.2.66"} {
-		if strings.Contains(s.log.String(), text) {
-			t.Errorf("the log has %q in it", text)
-		}
-	}
-}
 
 // Without --log-requests, no requests are logged.
 func TestRequestsAreNotLogged(t *testing.T) {

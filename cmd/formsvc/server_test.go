@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io"
 	"os/exec"
@@ -239,4 +240,30 @@ func manage(t testing.TB, dsn string, args ...string) string {
 		t.Fatalf("formsvc %s: status %d\n%s", strings.Join(args, " "), r.status, r.err)
 	}
 	return r.out
+}
+
+// A logged is a log line about a request.
+type logged struct {
+	Level, Msg, RequestID, Method, Route, Client, Protocol string
+	Status                                                 int
+	Bytes                                                  int64
+	DurationMs                                             float64
+}
+
+// requests returns the log lines about requests.
+func (s *server) requests(t testing.TB) (list []logged) {
+	t.Helper()
+	for line := range strings.Lines(s.log.String()) {
+		if !strings.HasSuffix(line, "\n") {
+			break // the line is incomplete
+		}
+		var l logged
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if l.Msg == "request" {
+			list = append(list, l)
+		}
+	}
+	return list
 }

@@ -1,3 +1,5 @@
+//go:build long
+
 package main_test
 
 import (
@@ -5,47 +7,9 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// An invalid command line ends with status 2 and a message that names the flag, and does nothing.
-func TestUsageErrorsNameTheFlag(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, args, want string
-	}{
-		{"no command", "", "serve"},
-		{"unknown command", "dance", "dance"},
-		{"unknown flag", "serve --port 80", "--port"},
-		{"missing name", "keys create --permissions all", "--name"},
-		{"missing permissions", "keys create --name n", "--permissions"},
-		{"missing events", "webhooks create --url http://example.com", "--events"},
-		{"missing argument", "keys revoke", "uuid"},
-		{"duration", "serve --webhook-timeout soon", "--webhook-timeout"},
-		{"duration in a list", "serve --webhook-retries 1m,soon", "--webhook-retries"},
-		{"address range", "serve --webhook-allow localhost", "--webhook-allow"},
-		{"log format", "serve --log-format xml", "--log-format"},
-		{"number", "serve --quota many", "--quota"},
-		{"database scheme", "serve --db mysql://root@localhost/forms", "--db"},
-		{"database without a scheme", "migrate up --db forms.db", "--db"},
-		{"database without a path", "migrate up --db sqlite:", "--db"},
-		{"missing secret", "sign", "--secret"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			r := invocation{args: strings.Fields(test.args), dir: dir}.run(t)
-			if r.status != 2 || !strings.Contains(r.err, test.want) || r.out != "" {
-				t.Errorf("formsvc %s: status %d, %q and %q, want 2 and %q", test.args, r.status, r.err, r.out, test.want)
-			}
-			if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
-				t.Errorf("formsvc %s left %v behind (%v)", test.args, made, err)
-			}
-		})
-	}
-}
 
 // Values that fail only when the server is built are usage errors too.
 func TestServeRefusesUnusableOptions(t *testing.T) {
@@ -94,72 +58,6 @@ func TestAddressInUse(t *testing.T) {
 	}
 	if made, err := os.ReadDir(dir); err != nil || len(made) > 0 {
 		t.Errorf("serve left %v behind (%v)", made, err)
-	}
-}
-
-// --help prints to standard output with status 0.
-func TestHelpListsTheCommands(t *testing.T) {
-	t.Parallel()
-	r := invocation{args: []string{"--help"}}.run(t)
-	if r.status != 0 || r.err != "" {
-		t.Errorf("--help: status %d, %q", r.status, r.err)
-	}
-	for _, want := range []string{
-		"serve", "accounts contact", "keys create", "webhooks create", "webhooks redeliver", "secrets rotate-key", "migrate up", "sign",
-		"verify", "listen", "export", "backup", "restore", "doctor",
-	} {
-		if !strings.Contains(r.out, want) {
-			t.Errorf("--help does not name %q", want)
-		}
-	}
-}
-
-// Flags can be set in the environment, and the command line wins.
-func TestFlagsFromTheEnvironment(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, dsn string) {
-		env := []string{"FORMSVC_DB=" + dsn, "FORMSVC_JSON=true", "FORMSVC_ACCOUNT=nobody"}
-		r := invocation{args: []string{"accounts", "create", "env"}, env: env}.run(t)
-		if r.status != 0 || object(t, []byte(r.out))["name"] != "env" {
-			t.Fatalf("accounts create: status %d\n%s%s", r.status, r.out, r.err)
-		}
-		r = invocation{args: []string{"keys", "list"}, env: env}.run(t)
-		if r.status != 1 || !strings.Contains(r.err, "nobody") {
-			t.Errorf("keys list for an unknown account: status %d, %q", r.status, r.err)
-		}
-		r = invocation{args: []string{"keys", "list", "--account", "env"}, env: env}.run(t)
-		if r.status != 0 {
-			t.Errorf("keys list with --account over FORMSVC_ACCOUNT: status %d, %q", r.status, r.err)
-		}
-		r = invocation{args: []string{"serve"}, env: append(env, "FORMSVC_WEBHOOK_TIMEOUT=soon")}.run(t)
-		if r.status != 2 || !strings.Contains(r.err, "FORMSVC_WEBHOOK_TIMEOUT") && !strings.Contains(r.err, "--webhook-timeout") {
-			t.Errorf("a bad FORMSVC_WEBHOOK_TIMEOUT: status %d, %q", r.status, r.err)
-		}
-	})
-}
-
-// Without --db, everything is stored under --data, which is created if missing and accessible only to its owner.
-func TestDataDirectoryIsMadeForItsOwner(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	data := filepath.Join(dir, "some", "where")
-	r := invocation{args: []string{"accounts", "create", "x", "--data", data}, dir: dir}.run(t)
-	if r.status != 0 {
-		t.Fatal(r.err)
-	}
-	create := []string{"webhooks", "create", "--url", "https://example.com", "--events", "all", "--account", "x", "--data", data}
-	if r := (invocation{args: create, dir: dir}).run(t); r.status != 0 {
-		t.Fatal(r.err)
-	}
-	for path, want := range map[string]os.FileMode{
-		data: 0o700, filepath.Join(data, "formsvc.db"): 0o600, filepath.Join(data, "secret.keys"): 0o600,
-	} {
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode().Perm() != want {
-			t.Errorf("%s has the mode %v, want %v", filepath.Base(path), info.Mode().Perm(), want)
-		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/sqlite"
-	"github.com/formsvc/toolkit/storage/storagetest"
 )
 
 func open(t testing.TB, path string) *metered {
@@ -21,18 +20,6 @@ func open(t testing.TB, path string) *metered {
 	}
 	t.Cleanup(func() { _ = kept.Close() })
 	return &metered{Store: kept}
-}
-
-func TestConformance(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short mode: the store inside runs the same tests")
-	}
-	storagetest.Run(t, func(t testing.TB) storagetest.Store {
-		return open(t, filepath.Join(t.TempDir(), "forms.db"))
-	}, storagetest.Options{Except: map[storagetest.Category]string{
-		storagetest.Durability: "the store inside is held to it",
-		storagetest.Handles:    "the store inside is held to it",
-	}})
 }
 
 func TestStatsShowStoredResponses(t *testing.T) {

@@ -1,16 +1,14 @@
+//go:build long
+
 package settings_test
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/httpx/settings"
 	"github.com/formsvc/toolkit/storage/memory"
 )
 
@@ -66,51 +64,4 @@ func TestShownCommandsWork(t *testing.T) {
 			}
 		})
 	}
-}
-
-// embed serves pages and an API below a prefix, with a cookie as login. The pages get the API's address; HOST in it
-// stands for another server, whose host is returned.
-func (w *world) embed(prefix, pagesAt, apiAt, say string) (host string) {
-	w.t.Helper()
-	api, err := httpx.New(w.svc, &httpx.Options{Authenticate: func(r *http.Request) (*formsvc.Principal, error) {
-		who, err := w.visitor(r)
-		if err != nil {
-			return nil, err
-		}
-		return &formsvc.Principal{AccountID: who.AccountID, KeyName: who.Name, Permissions: formsvc.AllPermissions()}, nil
-	}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle(apiAt+"/", http.StripPrefix(apiAt, api))
-	if strings.Contains(say, "HOST") {
-		other := httptest.NewServer(mux)
-		w.t.Cleanup(other.Close)
-		host = strings.TrimPrefix(other.URL, "http://")
-		say = strings.Replace(say, "HOST", host, 1)
-		mux = http.NewServeMux()
-	}
-	pages, err := settings.New(w.svc, say, &settings.Options{Authenticate: w.visitor})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	mux.Handle(pagesAt+"/", http.StripPrefix(pagesAt, pages))
-	root := http.NewServeMux()
-	root.Handle(prefix+"/", http.StripPrefix(prefix, mux))
-	w.server = httptest.NewServer(root)
-	w.t.Cleanup(w.server.Close)
-	w.base = w.server.URL + prefix + pagesAt
-	w.client = newClient(w.t)
-	w.cookie("user", "ada")
-	return host
-}
-
-// visitor returns the visitor that a cookie names.
-func (w *world) visitor(r *http.Request) (*settings.Visitor, error) {
-	user, err := r.Cookie("user")
-	if err != nil {
-		return nil, formsvc.ErrUnauthenticated
-	}
-	return &settings.Visitor{AccountID: w.account.ID, Name: user.Value}, nil
 }

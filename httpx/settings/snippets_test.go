@@ -1,3 +1,5 @@
+//go:build long
+
 package settings_test
 
 import (

@@ -2,70 +2,15 @@ package sqlite_test
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/webhook"
 )
-
-// statements records the statements that bun sends.
-type statements struct{ list []string }
-
-func (*statements) BeforeQuery(ctx context.Context, _ *bun.QueryEvent) context.Context { return ctx }
-
-func (s *statements) AfterQuery(_ context.Context, e *bun.QueryEvent) {
-	s.list = append(s.list, e.Query)
-}
-
-// searched matches the steps of plans whose cost depends only on what is found.
-var searched = regexp.MustCompile(`^(SEARCH \w+ USING .*(\(|AND )(\w*id|about)(=|>)\?.*|MULTI-INDEX OR|INDEX \d+|USE TEMP B-TREE FOR ORDER BY)$`)
-
-// An erasure uses index look-ups, whatever statistics SQLite has.
-func TestErasurePlans(t *testing.T) {
-	t.Parallel()
-	for _, analyzed := range []bool{false, true} {
-		db := raw(t, filepath.Join(t.TempDir(), "forms.db"))
-		var seen statements
-		s := sqlite.New(db.WithQueryHook(&seen), nil)
-		t.Cleanup(func() { _ = s.Close() })
-		if err := s.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		e := filled(t, s)
-		if analyzed {
-			if _, err := db.ExecContext(t.Context(), "ANALYZE"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		seen.list = nil
-		e.DryRun = true
-		counted, err := s.Erase(t.Context(), e, formsvc.Change{})
-		if e.DryRun = false; err == nil {
-			_, err = s.Erase(t.Context(), e, formsvc.Change{})
-		}
-		if err != nil || counted.Responses == 0 || counted.Signatures == 0 || counted.Deliveries == 0 || len(seen.list) < 20 {
-			t.Fatalf("INVALID: %+v, %v by %d statements", counted, err, len(seen.list))
-		}
-		for _, statement := range seen.list {
-			if strings.HasPrefix(statement, "INSERT") {
-				continue
-			}
-			for _, step := range sqlite.Steps(t, db.DB, statement) {
-				if !searched.MatchString(step) || strings.Contains(step, "(account_id=?)") && !strings.Contains(statement, "formsvc_webhooks") {
-					t.Errorf("analyzed %t: %s\n%s", analyzed, step, statement)
-				}
-			}
-		}
-	}
-}
 
 // filled fills a store and returns what to erase.
 func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"database/sql"
 	"path/filepath"
 	"testing"
 
@@ -42,30 +41,4 @@ func conformance(
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(t testing.TB, path string) handle { return open(t, path, nil) }, nil)
-}
-
-func TestConformanceWithoutGroupCommit(t *testing.T) {
-	t.Parallel()
-	conformance(t, func(t testing.TB, path string) handle {
-		return open(t, path, &sqlite.Options{GroupLimit: 1})
-	}, map[storagetest.Category]string{
-		storagetest.Outcomes: "the same statements as in a group, and thousands of commits more",
-	})
-}
-
-func TestConformanceOnTheCallersDatabase(t *testing.T) {
-	t.Parallel()
-	conformance(t, func(t testing.TB, path string) handle {
-		db, err := sql.Open("sqlite", sqlite.DSN(path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		s, err := sqlite.OpenDB(t.Context(), db, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return handle{s, path}
-	}, nil)
 }

@@ -1,0 +1,19 @@
+//go:build long
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/formsvc/toolkit/storage/storagetest"
+)
+
+func TestConformance(t *testing.T) {
+	storagetest.Run(t, func(t testing.TB) storagetest.Store {
+		return open(t, filepath.Join(t.TempDir(), "forms.db"))
+	}, storagetest.Options{Except: map[storagetest.Category]string{
+		storagetest.Durability: "the store inside is held to it",
+		storagetest.Handles:    "the store inside is held to it",
+	}})
+}

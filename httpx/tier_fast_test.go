@@ -1,0 +1,6 @@
+//go:build !long
+
+package httpx_test
+
+// stores is how many of the backends the function everywhere runs a test on.
+const stores = 1

@@ -1,0 +1,138 @@
+//go:build long
+
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+)
+
+// One store queues deliveries while another waits for them.
+func TestWorkOfAnotherProcessEndsWait(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t testing.TB, dsn string) *Store{
+		"opened":     func(t testing.TB, dsn string) *Store { return openStore(t, dsn, nil) },
+		"unprepared": func(t testing.TB, dsn string) *Store { return openStore(t, dsn+"&default_query_exec_mode=exec", nil) },
+		"the caller's database": func(t testing.TB, dsn string) *Store {
+			db, err := sql.Open("pgx", dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			s := New(bun.NewDB(db, pgdialect.New()), nil)
+			t.Cleanup(func() { _ = s.Close() })
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := postgrestest.DSN(t)
+			engine := openListening(t, dsn)
+			q := newQueue(t, open(t, dsn))
+			for range 3 { // before the call, and probably during it
+				q.add(t)
+				wait(t, engine)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					wait(t, engine)
+				}()
+				time.Sleep(10 * time.Millisecond)
+				q.add(t)
+				<-done
+			}
+		})
+	}
+}
+
+// A store queues deliveries in another schema of the same database.
+func TestWaitIgnoresOtherSchemas(t *testing.T) {
+	t.Parallel()
+	engine := openListening(t, postgrestest.DSN(t))
+	other := postgrestest.DSN(t)
+	theirs := openListening(t, other)
+	newQueue(t, openStore(t, other, nil)).add(t)
+	wait(t, theirs)
+	if engine.listener.hear(t, 200*time.Millisecond) > 0 {
+		t.Error("woken by deliveries in another schema")
+	}
+}
+
+// Many deliveries are queued while no Wait is under way.
+func TestQueuedNotificationsWakeOnce(t *testing.T) {
+	t.Parallel()
+	dsn := postgrestest.DSN(t)
+	engine := openListening(t, dsn)
+	s := openStore(t, dsn, nil)
+	q := newQueue(t, s)
+	const notifications = 40
+	for range notifications {
+		q.add(t)
+		time.Sleep(notifyPause + time.Millisecond)
+	}
+	if err := s.Close(); err != nil { // sends everything
+		t.Fatal(err)
+	}
+	wait(t, engine) // for the first, even if it is late
+	// Under load some may still arrive.
+	if n := 1 + engine.listener.hear(t, 200*time.Millisecond); n > notifications/2 {
+		t.Errorf("woken %d times by %d notifications", n, notifications)
+	}
+}
+
+// Two calls wait at once: the second doesn't wait for the first.
+func TestSecondWaitDoesNotBlock(t *testing.T) {
+	t.Parallel()
+	s := openListening(t, postgrestest.DSN(t))
+	first := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { first <- s.Wait(ctx, time.Hour) }()
+	for s.listener.turn.TryLock() {
+		s.listener.turn.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	if err := s.Wait(t.Context(), 10*time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first: %v, want context.Canceled", err)
+	}
+}
+
+func TestCloseEndsWait(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]*Options{"listening": nil, "not listening": {NoListen: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openStore(t, postgrestest.DSN(t), opts)
+			result := make(chan error, 1)
+			go func() {
+				var err error
+				for err == nil { // the first call returns once it listens
+					err = s.Wait(t.Context(), time.Hour)
+				}
+				result <- err
+			}()
+			time.Sleep(20 * time.Millisecond)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-result; !errors.Is(err, formsvc.ErrStoreClosed) {
+				t.Errorf("Wait during Close: %v, want ErrStoreClosed", err)
+			}
+			if l := s.listener; l != nil && l.conn != nil {
+				t.Error("the connection is still open")
+			}
+		})
+	}
+}
