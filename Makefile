@@ -36,9 +36,14 @@ WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
 		else echo 'WARNING: pebble $(PEBBLE_VERSION) cannot be built here; the test with an ACME server will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
 	fi;
 
-# The benchmark program and its peers are modules of their own, tested together.
-FORMBENCH  := cmd/formbench
-PEERS      := $(FORMBENCH)/peers
+# Modules of their own, so that nobody else downloads what they need.
+TORTURE   := cmd/formsvc/torture
+FORMBENCH := cmd/formbench
+PEERS     := $(FORMBENCH)/peers
+RECEIVERS := examples/receivers
+PROSE     := .ci/prose
+MODULES   := $(TORTURE) $(FORMBENCH) $(PEERS) $(RECEIVERS) $(PROSE)
+
 WITH_PEERS := if [ -z "$$FORMSVC_TEST_PEERS" ]; then \
 		if $(GO) -C $(PEERS) build -o '$(CURDIR)/$(TOOLS)/formbench-peers' .; then export FORMSVC_TEST_PEERS='$(CURDIR)/$(TOOLS)/formbench-peers'; \
 		else echo 'WARNING: PocketBase and River cannot be built here; tests beside them will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
@@ -46,32 +51,44 @@ WITH_PEERS := if [ -z "$$FORMSVC_TEST_PEERS" ]; then \
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test torture torture-long mutants walks test-connectors test-n8n race bench bench-peers microbench check fmt prose vet tidy lint judges vuln release fuzz clean
+.PHONY: help test race test-long test-tagged test-failpoints test-receivers test-formbench test-connectors test-n8n torture mutants walks bare \
+	bench bench-peers microbench check fmt prose vet tidy lint lint-tool judges vuln release fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
-	@echo '  PKGS=./webhook TESTFLAGS="-run Verify -v" narrow test and race; BENCH, BENCHFLAGS="-rounds 1" and FUZZTIME narrow the others'
+	@echo '  PKGS=./webhook TESTFLAGS="-run Verify -v" narrow test, race and test-long; BENCH, BENCHFLAGS="-rounds 1" and FUZZTIME narrow the others'
 
-build: ## compile everything
-	@$(GO) build ./...
+# gotestsum ends with what failed, and what was skipped and why. GOTESTSUMFLAGS are further flags of it.
+GOTESTSUMFLAGS ?=
+TESTS = bash .ci/in-memory $(GOTESTSUM) --format $(if $(filter -v,$(TESTFLAGS)),standard-verbose,standard-quiet) $(GOTESTSUMFLAGS)
 
-# Fault injection is a module of its own, so that nobody else downloads what it needs.
-TORTURE := cmd/formsvc/torture
+test: $(GOTESTSUM) ## run the fast tests, with private PostgreSQL and S3 servers
+	@$(WITH_S3) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -timeout 10m $(TESTFLAGS)
 
-# So are the receiver examples, which need routers, and Node.js, Python, Ruby, PHP and a JDK for their tests.
-RECEIVERS := examples/receivers
+# The packages that have concurrency of their own. SQLite itself, C translated to Go with locks of its own, is left out of the detector,
+# which makes the tests on SQLite several times faster. The driver and our code are watched.
+RACEPKGS := ./formsvc ./httpx ./webhook/delivery/... ./storage/memory ./storage/sqlite ./storage/internal/bunstore
+RACE     := -race -shuffle=on -gcflags='modernc.org/sqlite/lib=-race=false -d=checkptr=0' \
+	-gcflags='modernc.org/libc=-race=false -d=checkptr=0' -gcflags='modernc.org/memory=-race=false -d=checkptr=0'
 
-# gotestsum runs all tests and lists at the end what failed, and what was skipped and why. With PKGS, "go test" runs the packages.
-ifeq ($(PKGS),./...)
-WITH_ALL  := $(WITH_S3) $(WITH_ACME) $(WITH_PEERS) $(WITH_POSTGRES)
-TEST_WITH  = $(WITH_ALL) $(GOTESTSUM) --format standard-quiet --raw-command -- env LIMIT=$(1) bash .ci/parts $(2)
-else
-TEST_WITH  = $(WITH_S3) $(if $(filter ./cmd/formsvc,$(PKGS)),$(WITH_ACME)) \
-	$(WITH_POSTGRES) $(GO) test -timeout $(1) $(2) $(PKGS)
-endif
+race: $(GOTESTSUM) ## run the fast tests of concurrent packages with the race detector, in random order
+	@$(WITH_POSTGRES) $(TESTS) --packages='$(if $(filter ./...,$(PKGS)),$(RACEPKGS),$(PKGS))' -- -timeout 10m $(RACE) $(TESTFLAGS)
 
-test: $(if $(filter ./...,$(PKGS)),$(GOTESTSUM)) ## run all tests, with private PostgreSQL and S3 servers
-	@$(call TEST_WITH,30m,$(TESTFLAGS))
+test-long: ## run every test there is, one package at a time (about an hour; PKGS narrows it to packages of this module)
+	@$(if $(filter ./...,$(PKGS)),bash .ci/long,$(MAKE) --no-print-directory test-tagged)
+
+# The part of test-long that is in this module.
+test-tagged: $(GOTESTSUM)
+	@$(WITH_S3) $(WITH_ACME) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -tags long -p 1 -timeout 60m $(TESTFLAGS)
+
+test-failpoints: $(GOTESTSUM) ## kill a build with failpoints at each of them
+	@$(WITH_POSTGRES) $(TESTS) --packages=./cmd/formsvc -- -tags long,failpoints -run Failpoint -timeout 20m $(TESTFLAGS)
+
+test-receivers: ## test the receiver examples (needs Node.js, Python, Ruby, PHP and a JDK)
+	@$(GO) -C $(RECEIVERS) test $(TESTFLAGS) ./...
+
+test-formbench: ## test the benchmark program and its peers
+	@$(WITH_S3) $(WITH_PEERS) $(WITH_POSTGRES) sh -c '$(GO) -C $(FORMBENCH) test -timeout 15m $(TESTFLAGS) ./... && $(GO) -C $(PEERS) test -timeout 15m $(TESTFLAGS) ./...'
 
 # FOR=10m, ROUNDS=300 and RUN='TestKill$$' narrow it. Results go to REPORT, a line of JSON for each fault.
 FOR    ?= 10m
@@ -83,9 +100,6 @@ torture: ## inject every fault into the binary for ten minutes, and check that n
 	@mkdir -p '$(dir $(REPORT))'
 	@$(WITH_S3) $(WITH_POSTGRES) $(GO) -C $(TORTURE) test -timeout 6h -count 1 -parallel 1 -v -run '$(RUN)' . \
 		$(if $(ROUNDS),-rounds $(ROUNDS),-for $(FOR)) -report '$(REPORT)'
-
-torture-long: ## torture for an hour
-	@$(MAKE) --no-print-directory torture FOR=1h
 
 mutants: ## run the mutation tests (about 10 minutes; MUTANTS=name)
 	@$(WITH_S3) $(WITH_POSTGRES) bash .ci/mutants/run $(MUTANTS)
@@ -99,9 +113,8 @@ test-n8n: ## test the n8n nodes in a real n8n (minutes; the first run downloads 
 walks: ## run every guide's commands, each in an empty directory (GUIDES=webhook/README.md)
 	@$(WITH_POSTGRES) bash .ci/walk $(GUIDES)
 
-# -short leaves out what tells the detector nothing new: other programs that look at ours, and more of the same.
-race: $(if $(filter ./...,$(PKGS)),$(GOTESTSUM)) ## run the tests with the race detector, in random order
-	@$(call TEST_WITH,40m,-race -short -shuffle=on $(TESTFLAGS))
+bare: ## run the README's commands and the walks in a new Debian that has only Go, git and make
+	@bash .ci/bare
 
 BUILD_FORMBENCH = $(GO) -C $(FORMBENCH) build -o '$(CURDIR)/$(TOOLS)/formbench' .
 
@@ -119,30 +132,29 @@ bench-peers: ## compare this project with PocketBase and River (about 20 minutes
 microbench: ## run the benchmarks of the packages
 	@$(WITH_S3) $(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(PKGS)
 
-check: fmt vet tidy lint judges race vuln ## run everything that a change must pass
+check: fmt vet tidy lint lint-tool judges race vuln ## run everything that a change must pass
 	@echo 'check: ok'
 
 fmt: ## list the files that gofmt would change
 	@bad=$$(find . -name node_modules -prune -o -name '*.go' -print0 | xargs -0 gofmt -l) || exit 1; [ -z "$$bad" ] || { echo "$$bad"; echo 'fmt: run gofmt -w on these files'; exit 1; }
 
-# A module of its own, below a folder that "./..." doesn't reach. "make test" runs it as one of its parts.
-PROSE := .ci/prose
-
 prose: ## check documents and comments against STYLE.md (PROSEFLAGS=-v)
 	@$(GO) -C $(PROSE) run . $(PROSEFLAGS)
 
 vet: ## run go vet
-	@$(GO) vet ./... && $(GO) vet -tags failpoints ./cmd/formsvc && $(GO) -C $(TORTURE) vet ./... && $(GO) -C $(FORMBENCH) vet ./... && $(GO) -C $(PEERS) vet ./... && $(GO) -C $(RECEIVERS) vet ./... && $(GO) -C $(PROSE) vet ./...
+	@$(GO) vet ./... && $(GO) vet -tags long,failpoints ./... && for module in $(TORTURE) $(FORMBENCH) $(PROSE); do $(GO) -C $$module vet ./... || exit 1; done
 
 tidy: ## compare go.mod and go.sum with the code
-	@$(GO) mod tidy -diff && $(GO) -C $(TORTURE) mod tidy -diff && $(GO) -C $(FORMBENCH) mod tidy -diff && $(GO) -C $(PEERS) mod tidy -diff && $(GO) -C $(RECEIVERS) mod tidy -diff && $(GO) -C $(PROSE) mod tidy -diff
+	@for module in . $(MODULES); do $(GO) -C $$module mod tidy -diff || exit 1; done
 
 lint: ## run golangci-lint
-	@if $(MAKE) --no-print-directory -s $(GOLANGCI_LINT); then \
-		for module in . $(TORTURE) $(RECEIVERS) $(FORMBENCH) $(PEERS) $(PROSE); do (cd $$module && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) || exit 1; done; \
+	@if $(MAKE) --no-print-directory -s lint-tool; then \
+		for module in . $(MODULES); do (cd $$module && '$(CURDIR)/$(GOLANGCI_LINT)' run ./...) || exit 1; done; \
 	else \
 		echo 'lint: golangci-lint $(GOLANGCI_LINT_VERSION) cannot be built here: NOT RUN'; [ "$$CI" != true ]; \
 	fi
+
+lint-tool: $(GOLANGCI_LINT)
 
 judges: ## check the OpenAPI document, the service and its pages with redocly, prism and axe (minutes; needs Node.js)
 	@bash .ci/judges/run

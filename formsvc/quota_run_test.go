@@ -156,7 +156,9 @@ func running(svc *formsvc.Service) (stop func()) {
 
 func eventually(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	for begun := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for begun := time.Now(); !done(); <-tick.C {
 		if time.Since(begun) > 2*time.Minute {
 			tb.Fatalf("%s: never", what)
 		}

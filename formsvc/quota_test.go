@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -263,7 +264,7 @@ func TestWaitingRequestsShareOneCall(t *testing.T) {
 		all.Go(take)
 	}
 	for w.svc.Quotas.Waiting() < 101 {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	wantTook(t, w.svc, other, 1, 1)
 	close(answer)
@@ -428,12 +429,12 @@ func TestQuotaClientDisconnects(t *testing.T) {
 		<-asked
 		all.Go(func() { _, errs[1] = w.svc.Quotas.Take(contexts[1], who) })
 		for w.svc.Quotas.Waiting() < 2 {
-			time.Sleep(time.Millisecond)
+			runtime.Gosched()
 		}
 		leave()
 		if !first {
 			for w.svc.Quotas.Waiting() > 1 {
-				time.Sleep(time.Millisecond)
+				runtime.Gosched()
 			}
 		}
 		close(answer)
@@ -458,7 +459,7 @@ func TestQuotaWithDisconnectingClients(t *testing.T) {
 	w := newWorld(t, quota(20_000))
 	who := w.caller()
 	w.store.disturb(func(string, int) error {
-		time.Sleep(100 * time.Microsecond)
+		runtime.Gosched()
 		return nil
 	})
 	var (

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -92,7 +93,7 @@ func (c *crowd) call(ctx context.Context, method, path, body string, edits ...fu
 // waiting waits until n requests wait for the slot.
 func (c *crowd) waiting(n int) {
 	c.tb.Helper()
-	for end := time.Now().Add(patience); c.bare.Waiting() != n; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); c.bare.Waiting() != n; runtime.Gosched() {
 		if time.Now().After(end) {
 			c.tb.Fatalf("%d requests wait, want %d", c.bare.Waiting(), n)
 		}

@@ -60,7 +60,7 @@ func (w *world) follow(query, cursor string) (items []string, next string) {
 func (w *world) settle(n int) {
 	w.tb.Helper()
 	q := formsvc.EventQuery{AccountID: w.mine.account.ID, Limit: formsvc.MaxLimit, MaxBytes: 100 << 20}
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		page, err := w.svc.Events.List(w.tb.Context(), q)
 		if err != nil {
 			w.tb.Fatal(err)

@@ -60,9 +60,6 @@ func (d database) exec(query string, args ...any) {
 
 // B9: a large export with a slow reader. Memory stays flat, and while the reader pauses no transaction is open.
 func TestLargeExports(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short mode: many rows, which tell the race detector nothing that few don't")
-	}
 	t.Run("sqlite", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "forms.db")
 		store, err := sqlite.Open(t.Context(), path, nil)

@@ -43,11 +43,7 @@ func TestGeneratedRequests(t *testing.T) {
 			})
 			g := newGenerator(theContract(t), known, *generatedSeed)
 			seen := newOutcomes()
-			count := *generatedCount
-			if testing.Short() {
-				count /= 5 // enough for the race detector
-			}
-			for range count {
+			for range *generatedCount {
 				r := g.next()
 				sent := httptest.NewRequest(r.method, r.target(), nil)
 				if text := r.text(); len(text) > 0 {

@@ -1,3 +1,5 @@
+//go:build long
+
 package httpx_test
 
 import (
@@ -35,5 +37,5 @@ func wholePackage() bool {
 			return false
 		}
 	}
-	return !testing.Short()
+	return true
 }

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,18 +31,6 @@ var errLost = errors.New("the answer was lost")
 
 // pass sends a request to the real server.
 func pass(req *http.Request) (*http.Response, error) { return http.DefaultTransport.RoundTrip(req) }
-
-// answer returns an error response like an S3 server's.
-func answer(req *http.Request, status int, code string) *http.Response {
-	body := "<Error><Code>" + code + "</Code><Message>injected</Message></Error>"
-	if req.Body != nil {
-		_, _ = io.Copy(io.Discard, req.Body)
-	}
-	return &http.Response{
-		StatusCode: status, Status: strconv.Itoa(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/xml"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req,
-	}
-}
 
 // What a request is.
 func isPut(req *http.Request) bool { return req.Method == http.MethodPut && req.URL.RawQuery == "" }

@@ -1,9 +1,11 @@
 package s3blob_test
 
 import (
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -191,3 +193,15 @@ type transport func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// answer returns an error response like an S3 server's.
+func answer(req *http.Request, status int, code string) *http.Response {
+	body := "<Error><Code>" + code + "</Code><Message>injected</Message></Error>"
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	return &http.Response{
+		StatusCode: status, Status: strconv.Itoa(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/xml"}}, Body: io.NopCloser(strings.NewReader(body)), Request: req,
+	}
+}

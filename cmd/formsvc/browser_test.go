@@ -21,7 +21,6 @@ import (
 // chromium returns the path of the browser.
 func chromium(t testing.TB) string {
 	t.Helper()
-	skipShort(t, "a browser looks at pages")
 	return lookFor(t, "chromium", "chromium-browser", "google-chrome")
 }
 

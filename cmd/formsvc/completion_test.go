@@ -54,7 +54,6 @@ func TestComplete(t *testing.T) {
 // A user at a terminal types a part, presses Tab, and the shell runs the completed line.
 func TestShellsComplete(t *testing.T) {
 	t.Parallel()
-	skipShort(t, "a shell starts the program, word by word")
 	for shell, args := range map[string]string{"bash": "--norc --noprofile -i", "zsh": "-f -i"} {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +100,6 @@ func TestShellsComplete(t *testing.T) {
 
 func TestFishCompletes(t *testing.T) {
 	t.Parallel()
-	skipShort(t, "a shell starts the program, word by word")
 	fish, dir := lookFor(t, "fish"), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "cert.pem"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"mime"
 	"net/mail"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func checkMail(t testing.TB, text string) {
 // closed waits until the client has closed its connections.
 func closed(t testing.TB, s *smtptest.Server) {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); s.Connections() > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); s.Connections() > 0; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d connections stay open", s.Connections())
 		}
@@ -165,7 +166,7 @@ func TestMailEndsWithContext(t *testing.T) {
 	m := mailTo(t, s, "smtp", "", "")
 	go func() { sent <- m.send(ctx, "ada@example.com", "Subject", "Text") }()
 	for s.Connections() == 0 {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	cancel()
 	if err := <-sent; err == nil {

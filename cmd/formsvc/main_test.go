@@ -106,36 +106,6 @@ func environment(variables ...string) []string {
 	return append(env, variables...)
 }
 
-// lookFor returns the path of a program that a test needs: the first of the names or paths that exists.
-func lookFor(t testing.TB, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	missing(t, "there is no "+names[0]+" here")
-	return ""
-}
-
-// skipShort skips a test in short mode, in which the tests run with the race detector. What it says tells the detector
-// nothing that other tests don't.
-func skipShort(t testing.TB, what string) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("short mode: " + what)
-	}
-}
-
-// missing skips a test that lacks a requirement. In CI it fails the test.
-func missing(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(what + ", and in CI nothing may be skipped")
-	}
-	t.Skip("SKIPPED: " + what)
-}
-
 // eventually polls done until it returns true, and fails the test on timeout. It returns how long that took.
 func eventually(t testing.TB, what string, done func() bool) time.Duration {
 	t.Helper()

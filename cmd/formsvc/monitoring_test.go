@@ -185,7 +185,6 @@ func checkQuery(t testing.TB, families map[string]*dto.MetricFamily, what, query
 // The alerts pass alerts_test.yml in Prometheus's own tool.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	skipShort(t, "promtool reads files")
 	tool := lookFor(t, "promtool")
 	_, alerts := queries(t)
 	text, err := os.ReadFile(filepath.Join(monitoringDir, "alerts_test.yml"))
@@ -210,7 +209,6 @@ func TestAlerts(t *testing.T) {
 // alert.
 func TestDashboardQueriesReturnData(t *testing.T) {
 	t.Parallel()
-	skipShort(t, "Prometheus reads metrics")
 	program := lookFor(t, "prometheus")
 	s := watched(t)
 	dir, addr := t.TempDir(), freeAddrs(t, 1)[0]

@@ -35,7 +35,6 @@ func TestVersion(t *testing.T) {
 // A program that was built from a checkout shows the revision, and whether the checkout was modified.
 func TestVersionOfCheckout(t *testing.T) {
 	t.Parallel()
-	skipShort(t, "the program is built twice more")
 	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "formsvc")
 	command := func(name string, args ...string) string {
 		t.Helper()

@@ -40,9 +40,6 @@ func TestConformanceOfMemory(t *testing.T) {
 }
 
 func TestConformanceOfSQLite(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short mode: the same calls go to the memory store")
-	}
 	t.Parallel()
 	open := func(t testing.TB, path string) storagetest.Store {
 		s, err := sqlite.Open(t.Context(), path, nil)

@@ -25,9 +25,6 @@ func TestConformanceWithoutGroupCommit(t *testing.T) {
 }
 
 func TestConformanceUnprepared(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short mode: the same calls with prepared statements are enough for the race detector")
-	}
 	t.Parallel()
 	conformance(t, &postgres.Options{MaxConns: 4, Unprepared: true}, nil)
 }

@@ -105,7 +105,6 @@ func (w *world) page(t testing.TB, svc *formsvc.Service, after formsvc.EventPosi
 		if len(page.Items) == len(early.Items) {
 			return page
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -321,7 +322,7 @@ func TestRunLeavesNoConnections(t *testing.T) {
 		go func() { ended <- engine.Run(ctx) }()
 		q.add(fmt.Sprint("d", i), delivery.Endpoint{ID: "a", URL: server.URL, Secret: "s"}, "body")
 		for q.count(delivery.Delivered) != i+1 {
-			time.Sleep(time.Millisecond)
+			runtime.Gosched()
 		}
 		cancel()
 		if err := <-ended; err != nil {
