@@ -63,7 +63,7 @@ GOTESTSUMFLAGS ?=
 TESTS = bash .ci/in-memory $(GOTESTSUM) --format $(if $(filter -v,$(TESTFLAGS)),standard-verbose,standard-quiet) $(GOTESTSUMFLAGS)
 
 test: $(GOTESTSUM) ## run the fast tests, with private PostgreSQL and S3 servers
-	@$(WITH_S3) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -timeout 10m $(TESTFLAGS)
+	@$(WITH_S3) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -vet=off -timeout 10m $(TESTFLAGS)
 
 # The packages that have concurrency of their own. SQLite itself, C translated to Go with locks of its own, is left out of the detector,
 # which makes the tests on SQLite several times faster. The driver and our code are watched.
@@ -72,14 +72,14 @@ RACE     := -race -shuffle=on -gcflags='modernc.org/sqlite/lib=-race=false -d=ch
 	-gcflags='modernc.org/libc=-race=false -d=checkptr=0' -gcflags='modernc.org/memory=-race=false -d=checkptr=0'
 
 race: $(GOTESTSUM) ## run the fast tests of concurrent packages with the race detector, in random order
-	@$(WITH_POSTGRES) $(TESTS) --packages='$(if $(filter ./...,$(PKGS)),$(RACEPKGS),$(PKGS))' -- -timeout 10m $(RACE) $(TESTFLAGS)
+	@$(WITH_POSTGRES) $(TESTS) --packages='$(if $(filter ./...,$(PKGS)),$(RACEPKGS),$(PKGS))' -- -vet=off -timeout 10m $(RACE) $(TESTFLAGS)
 
 test-long: ## run every test there is, one package at a time (about an hour; PKGS narrows it to packages of this module)
 	@$(if $(filter ./...,$(PKGS)),bash .ci/long,$(MAKE) --no-print-directory test-tagged)
 
 # The part of test-long that is in this module.
 test-tagged: $(GOTESTSUM)
-	@$(WITH_S3) $(WITH_ACME) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -tags long -p 1 -timeout 60m $(TESTFLAGS)
+	@$(WITH_S3) $(WITH_ACME) $(WITH_POSTGRES) $(TESTS) --packages='$(PKGS)' -- -vet=off -tags long -p 1 -timeout 60m $(TESTFLAGS)
 
 test-failpoints: $(GOTESTSUM) ## kill a build with failpoints at each of them
 	@$(WITH_POSTGRES) $(TESTS) --packages=./cmd/formsvc -- -tags long,failpoints -run Failpoint -timeout 20m $(TESTFLAGS)
@@ -142,7 +142,7 @@ prose: ## check documents and comments against STYLE.md (PROSEFLAGS=-v)
 	@$(GO) -C $(PROSE) run . $(PROSEFLAGS)
 
 vet: ## run go vet
-	@$(GO) vet ./... && $(GO) vet -tags long,failpoints ./... && for module in $(TORTURE) $(FORMBENCH) $(PROSE); do $(GO) -C $$module vet ./... || exit 1; done
+	@$(GO) vet -tags long,failpoints ./... && for module in $(TORTURE) $(PROSE); do $(GO) -C $$module vet ./... || exit 1; done
 
 tidy: ## compare go.mod and go.sum with the code
 	@for module in . $(MODULES); do $(GO) -C $$module mod tidy -diff || exit 1; done

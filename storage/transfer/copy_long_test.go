@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -224,4 +226,70 @@ func TestFullDisk(t *testing.T) {
 			must(t, err)
 		})
 	}
+}
+
+// Clients continue after a move with everything they had: keys, cursors, positions.
+func TestClientsContinueAfterMove(t *testing.T) {
+	t.Parallel()
+	eachPair(t, func(t *testing.T, from, to database) {
+		w := newWorld(t, from)
+		// Make positions larger than any that the other database would assign.
+		if from.kind == "sqlite" {
+			from.exec(t, "UPDATE sqlite_sequence SET seq = seq + 1000000000 WHERE name = 'formsvc_events'")
+		} else {
+			from.exec(t, `UPDATE formsvc_feed SET "offset" = "offset" + 1000000000`)
+		}
+		w.respond(t, from, 3)
+		w.follow(t, from)
+		positions, events := w.positions, w.events
+		// Events that were read and are then deleted must not move anybody's position.
+		gone := slices.Concat(events[3:4], events[len(events)-4:])
+		for _, id := range gone {
+			from.exec(t, fmt.Sprintf("DELETE FROM formsvc_events WHERE id = '%s'", id))
+		}
+		_, err := moved(t, from, to, nil)
+		must(t, err)
+		w.with(t, to, func(svc *formsvc.Service) {
+			if _, err := svc.Keys.Authenticate(t.Context(), w.key); err != nil {
+				t.Errorf("the key: %v", err)
+			}
+			for status, want := range map[string]int64{"": 15, "completed": 5, "pending": 10} {
+				q := formsvc.ResponseQuery{AccountID: w.account, CampaignID: w.campaign}
+				if status != "" {
+					q.Filter.Status = []string{status}
+				}
+				page, err := svc.Responses.List(t.Context(), q)
+				must(t, err)
+				if int64(page.Total) != want || len(page.Items) != int(want) {
+					t.Errorf("%d responses of %d are %q, want %d", len(page.Items), page.Total, status, want)
+				}
+			}
+		})
+		w.respond(t, to, 4)
+		w.with(t, to, func(svc *formsvc.Service) {
+			fresh := w.page(t, svc, positions[len(positions)-1], formsvc.MaxLimit)
+			if len(fresh.Items) != 8 { // two of them completed, with two more events each
+				t.Errorf("after all that was read are %d events, want 8", len(fresh.Items))
+			}
+			for i, at := range positions {
+				var want []formsvc.ID
+				for _, id := range events[i:] {
+					if !slices.Contains(gone, id) {
+						want = append(want, id)
+					}
+				}
+				for _, e := range fresh.Items {
+					want = append(want, e.ID)
+				}
+				var got []formsvc.ID
+				for _, e := range w.page(t, svc, at, formsvc.MaxLimit).Items {
+					got = append(got, e.ID)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("after position %d, %v:\n%v, want\n%v", i, at, got, want)
+				}
+			}
+		})
+		counted(t, to)
+	})
 }
