@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"net"
@@ -22,9 +23,10 @@ import (
 func TestSQL(t *testing.T) {
 	t.Parallel()
 	sqltest.Run(t, func(t testing.TB) sqltest.Database {
-		dsn := postgrestest.DSN(t)
+		dsn := postgrestest.DSN(t) + "&application_name=" + rand.Text() // tells this database's connections from other tests'
+		db := raw(t, dsn)
 		return sqltest.Database{
-			DB:  raw(t, dsn),
+			DB:  db,
 			DSN: dsn + rawOptions,
 			New: func(db *bun.DB) sqltest.Store { return postgres.New(db, nil) },
 			Open: func(t testing.TB) sqltest.Store {
@@ -39,6 +41,13 @@ func TestSQL(t *testing.T) {
 			},
 			Bind: func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error) {
 				return postgres.Bind(tx, &postgres.Options{Keyring: ring})
+			},
+			Waiting: func(t testing.TB) (waiting bool) {
+				if err := db.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+					WHERE application_name = current_setting('application_name') AND wait_event_type = 'Lock')`).Scan(&waiting); err != nil {
+					t.Fatal(err)
+				}
+				return waiting
 			},
 			Poison: `CREATE FUNCTION poison() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN IF NEW.reference = 'POISON' THEN RAISE EXCEPTION 'poison'; END IF; RETURN NEW; END $$;

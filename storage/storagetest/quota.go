@@ -141,10 +141,10 @@ func testQuotaNextWindow(w *world) {
 	var starts []time.Time
 	for begun := time.Now(); len(starts) < 3; {
 		if time.Since(begun) > time.Minute {
-			w.Fatalf("%d windows of a second in a minute", len(starts))
+			w.Fatalf("%d windows of 100 ms in a minute", len(starts))
 		}
 		q := take(subject, 10, 20, 0)
-		q.Window, q.Now = time.Second, time.Now()
+		q.Window, q.Now = 100*time.Millisecond, time.Now()
 		g, err := w.store.TakeQuota(w.ctx, q)
 		w.must("TakeQuota", err)
 		again := len(starts) > 0 && starts[len(starts)-1].Equal(g.Start)
@@ -154,7 +154,7 @@ func testQuotaNextWindow(w *world) {
 		if !again {
 			starts = append(starts, g.Start)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 	list, err := w.store.QuotaUse(w.ctx, subject, starts[1])
 	w.must("QuotaUse", err)

@@ -11,23 +11,40 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// patience is how long to watch a call that has to wait. A call that wrongly doesn't wait
-// is detected if it ends sooner; slowness fails no test.
+// patience is how long to watch a call that has to wait, on a database that can't tell whether it
+// does. A call that wrongly doesn't wait is detected if it ends sooner; slowness fails no test.
 const patience = 100 * time.Millisecond
 
+// watch fails the test if a call ends instead of waiting.
+func (d Database) watch(t *testing.T, name string, ended <-chan struct{}) {
+	t.Helper()
+	if d.Waiting == nil {
+		select {
+		case <-ended:
+			t.Errorf("%s: it did not wait for the transaction", name)
+		case <-time.After(patience):
+		}
+		return
+	}
+	for !d.Waiting(t) {
+		select {
+		case <-ended:
+			t.Errorf("%s: it did not wait for the transaction", name)
+			return
+		default:
+		}
+	}
+}
+
 // besideTx makes a call that must wait until end has ended a transaction.
-func besideTx(t *testing.T, name string, end func() error, call func() ([]formsvc.ID, error)) (got []formsvc.ID, err error) {
+func (d Database) besideTx(t *testing.T, name string, end func() error, call func() ([]formsvc.ID, error)) (got []formsvc.ID, err error) {
 	t.Helper()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		got, err = call()
 	}()
-	select {
-	case <-ended:
-		t.Errorf("%s: it did not wait for the transaction", name)
-	case <-time.After(patience):
-	}
+	d.watch(t, name, ended)
 	must(t, end())
 	<-ended
 	return got, err
@@ -49,7 +66,7 @@ func (s *scene) besideHost(
 	if commits {
 		end = tx.Commit
 	}
-	_, err = besideTx(t, name, end, func() ([]formsvc.ID, error) { return nil, beside() })
+	_, err = d.besideTx(t, name, end, func() ([]formsvc.ID, error) { return nil, beside() })
 	return err
 }
 
@@ -85,7 +102,7 @@ func filesBesideHost(t *testing.T, d Database) {
 			must(t, err)
 			_, err = c.inside(t.Context(), bound, key, f)
 			must(t, err)
-			got, err := besideTx(t, c.name, func() error { return end(tx) }, func() ([]formsvc.ID, error) {
+			got, err := d.besideTx(t, c.name, func() error { return end(tx) }, func() ([]formsvc.ID, error) {
 				return c.beside(t.Context(), s, key, f)
 			})
 			if !errors.Is(err, want.err) || want.named != slices.Equal(got, []formsvc.ID{f.ID}) {

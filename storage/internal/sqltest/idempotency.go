@@ -97,7 +97,7 @@ func keysBesideHost(t *testing.T, d Database) {
 				bound, err := d.Bind(tx, nil)
 				must(t, err)
 				must(t, first(t.Context(), s, bound, s.record(key)))
-				_, err = besideTx(t, beside, func() error { return end(tx) }, func() ([]formsvc.ID, error) {
+				_, err = d.besideTx(t, beside, func() error { return end(tx) }, func() ([]formsvc.ID, error) {
 					return nil, second(t.Context(), s, s, s.record(key))
 				})
 				if !errors.Is(err, want) {

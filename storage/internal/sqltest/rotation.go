@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/keyring"
@@ -128,14 +127,11 @@ func secretsRotatedBesideBound(t *testing.T, d Database) {
 		return formsvc.Change{}, nil
 	})
 	must(t, err)
-	rotated := make(chan error, 1)
-	go func() {
+	_, err = d.besideTx(t, "a rotation beside a seal", tx.Commit, func() ([]formsvc.ID, error) {
 		_, err := after.RotateSecrets(t.Context())
-		rotated <- err
-	}()
-	time.Sleep(200 * time.Millisecond) // it would end meanwhile if it didn't wait
-	must(t, tx.Commit())
-	must(t, <-rotated)
+		return nil, err
+	})
+	must(t, err)
 	s.Store = d.open(t, ring(t, "b"))
 	wantHook(t, s, &hook)
 }

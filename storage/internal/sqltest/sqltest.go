@@ -44,6 +44,9 @@ type Database struct {
 	New func(db *bun.DB) Store
 	// Bind is the package's Bind.
 	Bind func(tx bunstore.Tx, ring *keyring.Keyring) (formsvc.Store, error)
+	// Waiting reports whether a connection waits for a lock. If it is nil, a call that has to
+	// wait is watched for a while.
+	Waiting func(t testing.TB) bool
 	// Poison is a statement that makes the database refuse a response with the reference
 	// POISON.
 	Poison string
