@@ -82,13 +82,19 @@ func (c *core) claim(ctx context.Context, mark bool) error {
 	}
 	theirs, err := BlobOwner(ctx, c.blobs)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := c.checkStrangers(ctx, ours); err != nil || !mark {
-			return err
+		if err = c.checkStrangers(ctx, ours); err == nil {
+			if !mark {
+				return nil
+			}
+			theirs = ours
+			_, err = c.blobs.Put(ctx, MarkerKey, strings.NewReader(string(ours)+markerNote))
+			err = blobError(err)
 		}
-		theirs = ours
-		_, err = c.blobs.Put(ctx, MarkerKey, strings.NewReader(string(ours)+markerNote))
-		if err = blobError(err); errors.Is(err, fs.ErrExist) { // another process was first, perhaps a node of ours
-			theirs, err = BlobOwner(ctx, c.blobs)
+		// Another claim may have been first, perhaps of our own data, whose uploads have no rows yet.
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, ErrOtherBlobs) {
+			if owner, failed := BlobOwner(ctx, c.blobs); !errors.Is(failed, fs.ErrNotExist) {
+				theirs, err = owner, failed
+			}
 		}
 	}
 	if err == nil && theirs != ours {

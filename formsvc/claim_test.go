@@ -137,6 +137,26 @@ func TestBlobStoreIsClaimedBeforeItsFirstUse(t *testing.T) {
 	}
 }
 
+// Two first uploads at once succeed: the marker of one appears after the other found none, and before it finds the first one's blob,
+// which has no row yet.
+func TestConcurrentFirstUploadsSucceed(t *testing.T) {
+	w := newFileWorld(t)
+	w.unmark()
+	w.orphan(1)
+	var once sync.Once
+	w.shelf.disturb(func(method, _ string) error {
+		if method == "List" {
+			once.Do(func() { w.mark(string(w.identity())) })
+		}
+		return nil
+	})
+	user := *w
+	user.svc = w.again()
+	if _, err := user.upload(formsvc.FileInput{Content: bytes.NewReader(pattern(10))}); err != nil {
+		t.Error(err)
+	}
+}
+
 // again returns the service of a restarted program.
 func (w *fileWorld) again() *formsvc.Service {
 	w.tb.Helper()
