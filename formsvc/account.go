@@ -21,8 +21,7 @@ type Accounts struct{ s *core }
 
 // Create creates an account. It fails with [ErrConflict] if the name is taken and with a
 // *[ValidationError] if it is empty or too long.
-func (a Accounts) Create(ctx context.Context, name string) (_ Account, err error) {
-	defer a.s.span(&ctx, "Accounts.Create").end(&err)
+func (a Accounts) Create(ctx context.Context, name string) (Account, error) {
 	account, _, err := a.create(ctx, name, nil)
 	return account, err
 }
@@ -30,7 +29,6 @@ func (a Accounts) Create(ctx context.Context, name string) (_ Account, err error
 // CreateWithKey creates an account and its first key in one atomic write: afterwards both exist, or
 // neither. It returns the key's value, which can't be read again.
 func (a Accounts) CreateWithKey(ctx context.Context, name string, in KeyInput) (_ Account, value string, err error) {
-	defer a.s.span(&ctx, "Accounts.CreateWithKey").end(&err)
 	return a.create(ctx, name, &in)
 }
 
@@ -69,8 +67,7 @@ func (a Accounts) create(ctx context.Context, name string, in *KeyInput) (_ Acco
 // with its own tenants names an account after each tenant's permanent identifier and calls Ensure
 // with every request. An account keeps its name, so the identifier is cached, and only the first
 // call asks the store.
-func (a Accounts) Ensure(ctx context.Context, name string) (_ ID, err error) {
-	defer a.s.span(&ctx, "Accounts.Ensure").end(&err)
+func (a Accounts) Ensure(ctx context.Context, name string) (ID, error) {
 	if id, ok := a.s.ids.get(name); ok {
 		return id, nil
 	}
@@ -92,8 +89,7 @@ func (a Accounts) Ensure(ctx context.Context, name string) (_ ID, err error) {
 
 // SetContact sets the e-mail address that is notified of webhooks that fail; "" means no
 // notifications. It fails with [ErrNotFound] and *[ValidationError].
-func (a Accounts) SetContact(ctx context.Context, id ID, email string) (_ Account, err error) {
-	defer a.s.span(&ctx, "Accounts.SetContact").end(&err)
+func (a Accounts) SetContact(ctx context.Context, id ID, email string) (Account, error) {
 	var v ValidationError
 	if email != "" && (!validEmail(email) || CheckText(email) != nil) {
 		v.add("/contact", "invalid_email", "must be an e-mail address")
@@ -112,8 +108,7 @@ func (a Accounts) SetContact(ctx context.Context, id ID, email string) (_ Accoun
 }
 
 // ByName returns the account with that name, or [ErrNotFound].
-func (a Accounts) ByName(ctx context.Context, name string) (_ Account, err error) {
-	defer a.s.span(&ctx, "Accounts.ByName").end(&err)
+func (a Accounts) ByName(ctx context.Context, name string) (Account, error) {
 	if CheckText(name) != nil {
 		return Account{}, fmt.Errorf("formsvc: account: %w", ErrNotFound)
 	}
@@ -125,8 +120,7 @@ func (a Accounts) ByName(ctx context.Context, name string) (_ Account, err error
 }
 
 // Get returns the account with that ID, or [ErrNotFound].
-func (a Accounts) Get(ctx context.Context, id ID) (_ Account, err error) {
-	defer a.s.span(&ctx, "Accounts.Get").end(&err)
+func (a Accounts) Get(ctx context.Context, id ID) (Account, error) {
 	account, err := a.s.store.Account(ctx, id)
 	if err != nil {
 		return Account{}, fmt.Errorf("formsvc: account: %w", err)
@@ -135,8 +129,7 @@ func (a Accounts) Get(ctx context.Context, id ID) (_ Account, err error) {
 }
 
 // List returns every account, oldest first.
-func (a Accounts) List(ctx context.Context) (_ []Account, err error) {
-	defer a.s.span(&ctx, "Accounts.List").end(&err)
+func (a Accounts) List(ctx context.Context) ([]Account, error) {
 	accounts, err := a.s.store.Accounts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: accounts: %w", err)

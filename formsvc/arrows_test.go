@@ -31,20 +31,19 @@ var arrows = map[string][]string{
 	"examples": {}, // tests of the guide; the programs may import anything
 
 	"storage":                   {"engine"},
-	"storage/finding":           {},
 	"storage/keyring":           {},
 	"storage/storagetest":       {"engine"},
 	"storage/memory":            {"engine"},
-	"storage/internal/bunstore": {"storage/finding", "storage/keyring", "engine", "bun"},
+	"storage/internal/bunstore": {"storage/keyring", "engine", "bun"},
 	"storage/internal/sqltest": {
-		"storage/internal/bunstore", "storage/finding", "storage/storagetest", "storage/keyring", "engine", "bun",
+		"storage/internal/bunstore", "storage/storagetest", "storage/keyring", "engine", "bun",
 	},
-	"storage/sqlite": {"storage", "storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "modernc"},
+	"storage/sqlite": {"storage", "storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc"},
 	"storage/sqlite/backup": {
-		"storage", "storage/sqlite", "storage/finding", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
+		"storage", "storage/sqlite", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
 	},
-	"storage/transfer":              {"storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun"},
-	"storage/postgres":              {"storage", "storage/internal/bunstore", "storage/finding", "storage/keyring", "engine", "bun", "pgx"},
+	"storage/transfer":              {"storage/internal/bunstore", "storage/keyring", "engine", "bun"},
+	"storage/postgres":              {"storage", "storage/internal/bunstore", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 
 	"webhook/delivery/internal/schedule": {}, // pure: it has no clock and no I/O

@@ -80,8 +80,7 @@ func (c *core) audit(account ID, action AuditAction, target ID, details map[stri
 type Audits struct{ s *core }
 
 // List returns a page of an account's audit trail.
-func (a Audits) List(ctx context.Context, q AuditQuery) (_ Page[AuditEntry], err error) {
-	defer a.s.span(&ctx, "Audits.List").end(&err)
+func (a Audits) List(ctx context.Context, q AuditQuery) (Page[AuditEntry], error) {
 	q.Page = q.Page.Clamped()
 	page, err := a.s.store.Audit(ctx, q)
 	if err != nil {

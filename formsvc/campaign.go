@@ -100,9 +100,9 @@ type Campaigns struct{ s *core }
 // Create creates a campaign. It fails with a *[ValidationError] that names every invalid field, and
 // with [ErrNotFound] if there is no such account, and with a *[LimitError] if it has
 // [Options].MaxCampaigns campaigns.
-func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ Campaign, err error) {
-	defer c.s.span(&ctx, "Campaigns.Create").end(&err)
-	if in, err = in.checked(c.s.faults()); err != nil {
+func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (Campaign, error) {
+	in, err := in.checked(c.s.faults())
+	if err != nil {
 		return Campaign{}, err
 	}
 	now := c.s.now()
@@ -118,9 +118,9 @@ func (c Campaigns) Create(ctx context.Context, account ID, in CampaignInput) (_ 
 // Replace sets every field of in; zero values reset fields to their defaults. It fails with
 // [ErrStale] unless the campaign's version is ifVersion; 0 means any version. It fails with
 // [ErrNotFound] and *[ValidationError] as Create does.
-func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (_ Campaign, err error) {
-	defer c.s.span(&ctx, "Campaigns.Replace").end(&err)
-	if in, err = in.checked(c.s.faults()); err != nil {
+func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInput, ifVersion int64) (Campaign, error) {
+	in, err := in.checked(c.s.faults())
+	if err != nil {
 		return Campaign{}, err
 	}
 	campaign, err := c.s.store.UpdateCampaign(ctx, key, func(campaign *Campaign) error {
@@ -140,8 +140,7 @@ func (c Campaigns) Replace(ctx context.Context, key CampaignKey, in CampaignInpu
 }
 
 // Get returns a campaign, or [ErrNotFound].
-func (c Campaigns) Get(ctx context.Context, key CampaignKey) (_ Campaign, err error) {
-	defer c.s.span(&ctx, "Campaigns.Get").end(&err)
+func (c Campaigns) Get(ctx context.Context, key CampaignKey) (Campaign, error) {
 	campaign, err := c.s.store.Campaign(ctx, key)
 	if err != nil {
 		return Campaign{}, fmt.Errorf("formsvc: campaign: %w", err)
@@ -150,8 +149,7 @@ func (c Campaigns) Get(ctx context.Context, key CampaignKey) (_ Campaign, err er
 }
 
 // List returns a page of the account's campaigns.
-func (c Campaigns) List(ctx context.Context, q CampaignQuery) (_ Page[Campaign], err error) {
-	defer c.s.span(&ctx, "Campaigns.List").end(&err)
+func (c Campaigns) List(ctx context.Context, q CampaignQuery) (Page[Campaign], error) {
 	q.Page = q.Page.Clamped()
 	page, err := c.s.store.Campaigns(ctx, q)
 	if err != nil {

@@ -35,8 +35,7 @@ type ClaimOptions struct {
 //
 // A Service claims its blob store before its first write or removal there, and before each
 // [Files.Sweep]. Call Claim at start to detect the wrong blob store early.
-func (s Files) Claim(ctx context.Context, opts *ClaimOptions) (err error) {
-	defer s.s.span(&ctx, "Files.Claim").end(&err)
+func (s Files) Claim(ctx context.Context, opts *ClaimOptions) error {
 	if s.s.blobs == nil {
 		return fmt.Errorf("formsvc: claim: %w", errors.ErrUnsupported)
 	}

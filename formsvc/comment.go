@@ -44,8 +44,7 @@ type Comments struct{ s *core }
 // Create adds a comment to a response, whatever the status of the response or its campaign. It
 // changes nothing else and raises no event. It fails with a *[ValidationError], and with
 // [ErrNotFound] for an unknown response.
-func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (_ Comment, err error) {
-	defer s.s.span(&ctx, "Comments.Create").end(&err)
+func (s Comments) Create(ctx context.Context, key ResponseKey, in CommentInput) (Comment, error) {
 	if err := in.check(s.s.faults()); err != nil {
 		return Comment{}, fmt.Errorf("formsvc: create comment: %w", err)
 	}
@@ -71,8 +70,7 @@ func (in *CommentInput) check(v ValidationError) error {
 }
 
 // List returns a page of the comments on a response, or [ErrNotFound].
-func (s Comments) List(ctx context.Context, q CommentQuery) (_ Page[Comment], err error) {
-	defer s.s.span(&ctx, "Comments.List").end(&err)
+func (s Comments) List(ctx context.Context, q CommentQuery) (Page[Comment], error) {
 	q.Page = q.Page.Clamped()
 	page, err := s.s.store.Comments(ctx, q)
 	if err != nil {

@@ -100,8 +100,7 @@ type Deliveries struct{ s *core }
 
 // List returns a page of a webhook's deliveries, with their attempts. It fails with [ErrNotFound]
 // if the account has no such webhook.
-func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery], err error) {
-	defer d.s.span(&ctx, "Deliveries.List").end(&err)
+func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (Page[Delivery], error) {
 	q.Page = q.Page.Clamped()
 	if _, err := d.s.store.Webhook(ctx, WebhookKey{AccountID: q.AccountID, ID: q.WebhookID}); err != nil {
 		return Page[Delivery]{}, fmt.Errorf("formsvc: deliveries: %w", err)
@@ -118,8 +117,7 @@ func (d Deliveries) List(ctx context.Context, q DeliveryQuery) (_ Page[Delivery]
 }
 
 // Get returns a delivery with its attempts, or [ErrNotFound].
-func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
-	defer d.s.span(&ctx, "Deliveries.Get").end(&err)
+func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (Delivery, error) {
 	delivery, err := d.s.store.Delivery(ctx, key)
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: delivery: %w", err)
@@ -132,8 +130,7 @@ func (d Deliveries) Get(ctx context.Context, key DeliveryKey) (_ Delivery, err e
 // current secret, even if the webhook is disabled. A finished delivery gets one attempt; one that
 // waits for a retry gets it now. It fails with [ErrNotFound], also if the event was pruned, and
 // with [ErrConflict] while an attempt is under way.
-func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (_ Delivery, err error) {
-	defer d.s.span(&ctx, "Deliveries.Redeliver").end(&err)
+func (d Deliveries) Redeliver(ctx context.Context, key DeliveryKey) (Delivery, error) {
 	now := d.s.now()
 	delivery, err := d.s.store.Redeliver(ctx, key, now, func(delivery *Delivery) (Change, error) {
 		delivery.forgetLost(now)
@@ -166,8 +163,7 @@ const (
 // It works in atomic writes of 500 deliveries; the last one has the record of [Service.Once]. If
 // two nodes run the same call at once, both redeliver a share, one call succeeds, and the
 // deliveries in the last write of the other stay failed.
-func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (_ int, err error) {
-	defer d.s.span(&ctx, "Deliveries.RedeliverFailed").end(&err)
+func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since time.Time) (int, error) {
 	if err := d.s.repeated(ctx); err != nil {
 		return 0, fmt.Errorf("formsvc: redeliver: %w", err)
 	}
@@ -202,8 +198,7 @@ func (d Deliveries) RedeliverFailed(ctx context.Context, key WebhookKey, since t
 
 // Waiting returns how many deliveries of a webhook wait for an attempt or are in one,
 // up to [MaxWaiting]. An unknown webhook has none.
-func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (_ int64, err error) {
-	defer d.s.span(&ctx, "Deliveries.Waiting").end(&err)
+func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (int64, error) {
 	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Webhook: &key, Limit: MaxWaiting, Now: d.s.now()})
 	if err != nil {
 		return 0, fmt.Errorf("formsvc: waiting: %w", err)
@@ -212,8 +207,7 @@ func (d Deliveries) Waiting(ctx context.Context, key WebhookKey) (_ int64, err e
 }
 
 // Stats returns the backlog of all accounts together.
-func (d Deliveries) Stats(ctx context.Context) (_ QueueStats, err error) {
-	defer d.s.span(&ctx, "Deliveries.Stats").end(&err)
+func (d Deliveries) Stats(ctx context.Context) (QueueStats, error) {
 	stats, err := d.s.store.QueueStats(ctx, QueueQuery{Limit: MaxCounted, Now: d.s.now()})
 	if err != nil {
 		return QueueStats{}, fmt.Errorf("formsvc: queue: %w", err)

@@ -28,8 +28,7 @@ type DeliverySample struct {
 // has no such webhook.
 func (d Deliveries) Sample(
 	ctx context.Context, key WebhookKey, from, to time.Time, parts, each int,
-) (_ []DeliverySample, err error) {
-	defer d.s.span(&ctx, "Deliveries.Sample").end(&err)
+) ([]DeliverySample, error) {
 	from, to = milliseconds(from), milliseconds(to)
 	if !to.After(from) {
 		var v ValidationError

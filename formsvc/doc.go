@@ -32,7 +32,7 @@
 //   - Record who did it: [Service.As] and [Audits]. Sign people in: [Sessions].
 //   - Export and erase a person's data: [Responses.Export], [Erasure].
 //   - Run regular work, such as deleting old events: [Service.Run].
-//   - Trace from the request to the webhook's receiver: [Options.Tracer], package otelformsvc.
+//   - Trace from the request to the webhook's receiver: [Options.TraceParent], package otelformsvc.
 //   - Write a store: [Store], and package [github.com/formsvc/toolkit/storage].
 //
 // # What is promised

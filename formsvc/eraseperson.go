@@ -23,8 +23,7 @@ import (
 // The audit trail gets an entry before and one after, without personal data. If Person fails
 // midway, it returns what it had removed by then. It fails with a *[ValidationError] for an invalid
 // address, and with [ErrNotFound] for an unknown account.
-func (e Erasure) Person(ctx context.Context, account ID, email string, opts *ErasureOptions) (_ Receipt, err error) {
-	defer e.s.span(&ctx, "Erasure.Person").end(&err)
+func (e Erasure) Person(ctx context.Context, account ID, email string, opts *ErasureOptions) (Receipt, error) {
 	p, err := e.person(ctx, account, email, opts)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("formsvc: erase: %w", err)

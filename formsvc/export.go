@@ -30,8 +30,7 @@ type Export struct {
 // and after its After; Limit and Offset are ignored. Responses created later are left out, so the
 // export ends even while new ones keep arriving. A response that changes during the export is read
 // in its state at that time, and a deleted one is left out. It fails with [ErrNotFound].
-func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err error) {
-	defer s.s.span(&ctx, "Responses.Export").end(&err)
+func (s Responses) Export(ctx context.Context, q ResponseQuery) (*Export, error) {
 	c, err := s.s.store.Campaign(ctx, CampaignKey{AccountID: q.AccountID, ID: q.CampaignID})
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: export responses: %w", err)
@@ -52,18 +51,7 @@ func (s Responses) Export(ctx context.Context, q ResponseQuery) (_ *Export, err 
 
 // All yields the responses one by one. Each is valid until the next one. An error ends the
 // sequence.
-func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] {
-	return func(yield func(*Response, error) bool) {
-		ctx := ctx // each read has its own span
-		var err error
-		defer e.s.span(&ctx, "Export.All").end(&err)
-		for r, failed := range e.read(ctx, e.query) {
-			if err = failed; !yield(r, failed) {
-				return
-			}
-		}
-	}
-}
+func (e *Export) All(ctx context.Context) iter.Seq2[*Response, error] { return e.read(ctx, e.query) }
 
 func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response, error] {
 	return func(yield func(*Response, error) bool) {
@@ -105,7 +93,6 @@ func (e *Export) read(ctx context.Context, q ResponseQuery) iter.Seq2[*Response,
 //
 // A response that changes afterwards may have an answer under a new name.
 func (e *Export) Columns(ctx context.Context, limit int) (names []string, ok bool, err error) {
-	defer e.s.span(&ctx, "Export.Columns").end(&err)
 	known, others := make(map[string]bool), make(map[string]bool)
 	bytes := 0
 	for _, m := range e.modules {

@@ -21,8 +21,7 @@ import (
 // during the call may be missing. The audit trail gets an entry before and one after, without
 // personal data. The [Receipt] counts what was written, and in BlobsLeft the damaged files. If
 // Export fails midway, the archive can't be used. It fails as Person does.
-func (e Erasure) Export(ctx context.Context, account ID, email string, out io.Writer) (_ Receipt, err error) {
-	defer e.s.span(&ctx, "Erasure.Export").end(&err)
+func (e Erasure) Export(ctx context.Context, account ID, email string, out io.Writer) (Receipt, error) {
 	p, err := e.person(ctx, account, email, nil)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("formsvc: export a person: %w", err)

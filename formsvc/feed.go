@@ -87,8 +87,7 @@ type Events struct{ s *core }
 // List returns the events after a position in commit order; for one response that is the order of
 // its changes. Continuing from [EventPage.Next] misses no event, even if the transaction of an
 // earlier one commits later. Test events are left out. Events are kept for [Options.Retention].
-func (e Events) List(ctx context.Context, q EventQuery) (_ EventPage, err error) {
-	defer e.s.span(&ctx, "Events.List").end(&err)
+func (e Events) List(ctx context.Context, q EventQuery) (EventPage, error) {
 	page, err := e.s.store.Events(ctx, q.Clamped())
 	if err != nil {
 		return EventPage{}, fmt.Errorf("formsvc: events: %w", err)
@@ -110,8 +109,7 @@ const maxAbout = 1000
 // than the limit if their payloads would exceed [DefaultEventBytes]. Use it to show or sample
 // events: its cost doesn't depend on their number, but it may miss an event that thousands of
 // others follow. To read every event, use [Events.List]. An unknown account or campaign has none.
-func (e Events) Recent(ctx context.Context, q RecentQuery) (_ []Event, err error) {
-	defer e.s.span(&ctx, "Events.Recent").end(&err)
+func (e Events) Recent(ctx context.Context, q RecentQuery) ([]Event, error) {
 	q.Limit = min(max(q.Limit, 1), MaxRecent)
 	events, err := e.s.store.RecentEvents(ctx, q)
 	if err != nil {
@@ -121,8 +119,7 @@ func (e Events) Recent(ctx context.Context, q RecentQuery) (_ []Event, err error
 }
 
 // Get returns an event, which may be a test event, or [ErrNotFound].
-func (e Events) Get(ctx context.Context, account, id ID) (_ Event, err error) {
-	defer e.s.span(&ctx, "Events.Get").end(&err)
+func (e Events) Get(ctx context.Context, account, id ID) (Event, error) {
 	event, err := e.s.store.Event(ctx, account, id)
 	if err != nil {
 		return Event{}, fmt.Errorf("formsvc: event: %w", err)
@@ -134,8 +131,7 @@ func (e Events) Get(ctx context.Context, account, id ID) (_ Event, err error) {
 // 1 to 1000. It returns fewer if their payloads would exceed [DefaultEventBytes]. It fails with
 // [ErrNotFound] if there is no such response; events about a deleted response are in [Events.List]
 // only.
-func (e Events) About(ctx context.Context, key ResponseKey, limit int) (_ []Event, err error) {
-	defer e.s.span(&ctx, "Events.About").end(&err)
+func (e Events) About(ctx context.Context, key ResponseKey, limit int) ([]Event, error) {
 	events, err := e.s.store.EventsAbout(ctx, key, min(max(limit, 1), maxAbout))
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: events about a response: %w", err)

@@ -92,8 +92,7 @@ const discardTimeout = 10 * time.Second
 // is larger than [Options.MaxFile], and with [ErrDigest] if it has another hash. It fails with
 // [ErrNotFound] for an unknown response, with [ErrNoSpace] or [ErrUnavailable] if the blob can't be
 // stored, and with [ErrOtherBlobs].
-func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (_ File, err error) {
-	defer s.s.span(&ctx, "Files.Upload").end(&err)
+func (s Files) Upload(ctx context.Context, key ResponseKey, in FileInput) (File, error) {
 	f, err := s.upload(ctx, key, &in)
 	if err != nil {
 		return File{}, fmt.Errorf("formsvc: upload file: %w", err)
@@ -150,8 +149,7 @@ func (s Files) upload(ctx context.Context, key ResponseKey, in *FileInput) (File
 // Examine reads and checks the content of a new file as [Files.Upload] does, but stores nothing. It
 // sets only Name, ContentType, Module, Size, SHA256 and Blocks of the result. Use it to find out
 // whether an upload repeats an earlier one.
-func (s Files) Examine(ctx context.Context, in FileInput) (_ File, err error) {
-	defer s.s.span(&ctx, "Files.Examine").end(&err)
+func (s Files) Examine(ctx context.Context, in FileInput) (File, error) {
 	f, err := s.examine(ctx, &in)
 	if err != nil {
 		return File{}, fmt.Errorf("formsvc: examine file: %w", err)
@@ -200,8 +198,7 @@ func (c *core) removeBlob(ctx context.Context, id ID) bool {
 }
 
 // Get returns the metadata of a file, or [ErrNotFound].
-func (s Files) Get(ctx context.Context, key FileKey) (_ File, err error) {
-	defer s.s.span(&ctx, "Files.Get").end(&err)
+func (s Files) Get(ctx context.Context, key FileKey) (File, error) {
 	if s.s.blobs == nil {
 		return File{}, fmt.Errorf("formsvc: file: %w", errors.ErrUnsupported)
 	}
@@ -214,8 +211,7 @@ func (s Files) Get(ctx context.Context, key FileKey) (_ File, err error) {
 
 // List returns a page of the files of a response, without [File.Blocks], or
 // [ErrNotFound].
-func (s Files) List(ctx context.Context, q FileQuery) (_ Page[File], err error) {
-	defer s.s.span(&ctx, "Files.List").end(&err)
+func (s Files) List(ctx context.Context, q FileQuery) (Page[File], error) {
 	if s.s.blobs == nil {
 		return Page[File]{}, fmt.Errorf("formsvc: files: %w", errors.ErrUnsupported)
 	}

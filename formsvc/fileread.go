@@ -21,8 +21,7 @@ import (
 // whole file also compares its hash before the last block is returned. Open fails with [ErrCorrupt]
 // if the blob is missing or has another size, and with [ErrUnavailable] if the blob store can't be
 // used now.
-func (s Files) Open(ctx context.Context, f *File, offset, length int64) (_ io.ReadCloser, err error) {
-	defer s.s.span(&ctx, "Files.Open").end(&err)
+func (s Files) Open(ctx context.Context, f *File, offset, length int64) (io.ReadCloser, error) {
 	if s.s.blobs == nil {
 		return nil, fmt.Errorf("formsvc: open file: %w", errors.ErrUnsupported)
 	}

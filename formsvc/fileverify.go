@@ -11,8 +11,7 @@ import (
 // from what was uploaded, it calls damaged with an error that is [ErrCorrupt]. It stops if damaged
 // returns an error, or if the store or the blob store fails. It returns the number of checked
 // files.
-func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (_ int, err error) {
-	defer s.s.span(&ctx, "Files.Verify").end(&err)
+func (s Files) Verify(ctx context.Context, damaged func(*File, error) error) (int, error) {
 	if s.s.blobs == nil {
 		return 0, fmt.Errorf("formsvc: verify: %w", errors.ErrUnsupported)
 	}

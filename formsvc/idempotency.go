@@ -70,8 +70,7 @@ func CheckIdempotencyKey(key string) error {
 
 // Remember stores the reply to a call that changed nothing, such as one that was refused. It fails
 // with [ErrRepeated] if the key is taken.
-func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) (err error) {
-	defer s.core.span(&ctx, "Service.Remember").end(&err)
+func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply) error {
 	record := IdempotencyRecord{AccountID: account, Key: key, Reply: a, CreatedAt: s.core.now()}
 	if err := s.core.store.Note(ctx, Change{Idempotency: &record}); err != nil {
 		return fmt.Errorf("formsvc: remember: %w", err)
@@ -81,8 +80,7 @@ func (s *Service) Remember(ctx context.Context, account ID, key string, a Reply)
 
 // Recall returns the reply to an earlier call with that key, or [ErrNotFound] if there was none in
 // the last [IdempotencyTTL].
-func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, err error) {
-	defer s.core.span(&ctx, "Service.Recall").end(&err)
+func (s *Service) Recall(ctx context.Context, account ID, key string) (Reply, error) {
 	record, err := s.core.store.Recall(ctx, account, key, s.core.now().Add(-IdempotencyTTL))
 	if err != nil {
 		return Reply{}, fmt.Errorf("formsvc: recall: %w", err)
@@ -92,10 +90,9 @@ func (s *Service) Recall(ctx context.Context, account ID, key string) (_ Reply, 
 
 // Forget deletes replies that are older than [IdempotencyTTL], and returns their number.
 // [Service.Run] calls it.
-func (s *Service) Forget(ctx context.Context) (deleted int, err error) {
-	defer s.core.span(&ctx, "Service.Forget").end(&err)
+func (s *Service) Forget(ctx context.Context) (int, error) {
 	before := s.core.now().Add(-IdempotencyTTL)
-	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneIdempotency, before, pruneBatch) })
+	deleted, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneIdempotency, before, pruneBatch) })
 	if err != nil {
 		return deleted, fmt.Errorf("formsvc: forget: %w", err)
 	}

@@ -152,8 +152,7 @@ type KeyInput struct {
 
 // Create creates a key and returns its value, which can't be read again. It fails with a
 // *[LimitError] if the account has [Options].MaxKeys keys that are neither revoked nor expired.
-func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (_ Key, _ string, err error) {
-	defer k.s.span(&ctx, "Keys.Create").end(&err)
+func (k Keys) Create(ctx context.Context, account ID, in KeyInput) (Key, string, error) {
 	key, value, err := k.s.makeKey(account, in)
 	if err != nil {
 		return Key{}, "", err
@@ -207,8 +206,7 @@ func (k *Key) auditDetails() map[string]string {
 }
 
 // List returns the account's keys, oldest first, revoked ones included.
-func (k Keys) List(ctx context.Context, account ID) (_ []Key, err error) {
-	defer k.s.span(&ctx, "Keys.List").end(&err)
+func (k Keys) List(ctx context.Context, account ID) ([]Key, error) {
 	keys, err := k.s.store.Keys(ctx, account)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: keys: %w", err)
@@ -218,8 +216,7 @@ func (k Keys) List(ctx context.Context, account ID) (_ []Key, err error) {
 
 // Revoke revokes a key permanently. It fails with [ErrNotFound] if the account has no such key;
 // revoking a key twice is no error. Other nodes notice within [KeyCacheTTL].
-func (k Keys) Revoke(ctx context.Context, account, id ID) (err error) {
-	defer k.s.span(&ctx, "Keys.Revoke").end(&err)
+func (k Keys) Revoke(ctx context.Context, account, id ID) error {
 	if err := k.s.store.RevokeKey(ctx, account, id, k.s.now(), Change{Audit: k.s.audit(account, AuditKeyRevoked, id, nil)}); err != nil {
 		return fmt.Errorf("formsvc: revoke key: %w", err)
 	}
@@ -230,8 +227,7 @@ func (k Keys) Revoke(ctx context.Context, account, id ID) (err error) {
 // Authenticate returns the principal of a key value. It fails with [ErrUnauthenticated] if the key
 // isn't valid for any reason, and with another error if the store fails. The result may be as old as
 // [KeyCacheTTL]. It is shared with other calls, so it must not be changed.
-func (k Keys) Authenticate(ctx context.Context, value string) (_ *Principal, err error) {
-	defer k.s.span(&ctx, "Keys.Authenticate").end(&err)
+func (k Keys) Authenticate(ctx context.Context, value string) (*Principal, error) {
 	if !plausibleKey(value) {
 		return nil, ErrUnauthenticated
 	}

@@ -33,8 +33,7 @@ func (c *core) noteUse(use KeyUse) {
 // WriteUses writes when keys were last used ([Key.LastUsedAt]). [Service.Run] calls it every
 // minute, and when it ends. If it fails, the next call writes the same uses. If the process is
 // killed, unwritten uses are lost.
-func (k Keys) WriteUses(ctx context.Context) (err error) {
-	defer k.s.span(&ctx, "Keys.WriteUses").end(&err)
+func (k Keys) WriteUses(ctx context.Context) error {
 	list := slices.Collect(maps.Values(k.s.uses.clear()))
 	if len(list) == 0 {
 		return nil

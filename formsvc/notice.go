@@ -50,8 +50,7 @@ const digestLease = 5 * time.Minute
 type Notices struct{ s *core }
 
 // List returns a page of an account's notices.
-func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err error) {
-	defer n.s.span(&ctx, "Notices.List").end(&err)
+func (n Notices) List(ctx context.Context, q NoticeQuery) (Page[Notice], error) {
 	q.Page = q.Page.Clamped()
 	page, err := n.s.store.Notices(ctx, q)
 	if err != nil {
@@ -63,8 +62,7 @@ func (n Notices) List(ctx context.Context, q NoticeQuery) (_ Page[Notice], err e
 // Digests leases digests that are due, at most one an hour for each webhook. Send each within 5
 // minutes and then call [Notices.Sent]; otherwise it becomes due again. Later failures are in the
 // next digest.
-func (n Notices) Digests(ctx context.Context, limit int) (_ []Digest, err error) {
-	defer n.s.span(&ctx, "Notices.Digests").end(&err)
+func (n Notices) Digests(ctx context.Context, limit int) ([]Digest, error) {
 	digests, err := n.s.store.ClaimDigests(ctx, n.s.now(), DigestInterval, digestLease, limit)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: digests: %w", err)
@@ -74,8 +72,7 @@ func (n Notices) Digests(ctx context.Context, limit int) (_ []Digest, err error)
 
 // Sent records that a digest was sent, or that it has no recipient. It fails with [ErrStale] if
 // another process has the lease now.
-func (n Notices) Sent(ctx context.Context, d Digest) (err error) {
-	defer n.s.span(&ctx, "Notices.Sent").end(&err)
+func (n Notices) Sent(ctx context.Context, d Digest) error {
 	if err := n.s.store.FinishDigest(ctx, d, n.s.now()); err != nil {
 		return fmt.Errorf("formsvc: digest: %w", err)
 	}

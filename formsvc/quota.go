@@ -92,8 +92,7 @@ func (q Quotas) PerAccount() bool { return q.s.quota.perAccount }
 //
 // While the store is unavailable, requests beyond what the node was granted fail with the store's
 // error.
-func (q Quotas) Take(ctx context.Context, who *Principal) (_ QuotaState, err error) {
-	defer q.s.span(&ctx, "Quotas.Take").end(&err)
+func (q Quotas) Take(ctx context.Context, who *Principal) (QuotaState, error) {
 	l := q.s.quota
 	if l.limit == 0 || who.NoQuota {
 		return QuotaState{}, nil
@@ -118,8 +117,7 @@ func (q Quotas) Give(who *Principal, taken QuotaState) QuotaState {
 // Use returns the windows of a subject ([Principal.Subject], or the account with
 // [Options.QuotaPerAccount]) that began at since or later and have requests, oldest first. Windows
 // are kept for at least 48 hours.
-func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []QuotaUse, err error) {
-	defer q.s.span(&ctx, "Quotas.Use").end(&err)
+func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error) {
 	list, err := q.s.quota.store.QuotaUse(ctx, subject, since)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: quota use: %w", err)
@@ -129,8 +127,7 @@ func (q Quotas) Use(ctx context.Context, subject ID, since time.Time) (_ []Quota
 
 // Release returns this node's unused requests to the store, so that other nodes can use them.
 // [Service.Run] does so when it ends.
-func (q Quotas) Release(ctx context.Context) (err error) {
-	defer q.s.span(&ctx, "Quotas.Release").end(&err)
+func (q Quotas) Release(ctx context.Context) error {
 	if err := q.s.quota.release(ctx, 0); err != nil {
 		return fmt.Errorf("formsvc: release quota: %w", err)
 	}

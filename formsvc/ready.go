@@ -30,8 +30,7 @@ func (e *DegradedError) Unwrap() error { return e.Err }
 
 // Ready returns nil if the store and the blob store, if there is one, reply within 3 seconds. If only the blob store fails, the error
 // is a [*DegradedError]: requests that don't read or write the content of files work.
-func (s *Service) Ready(ctx context.Context) (err error) {
-	defer s.core.span(&ctx, "Service.Ready").end(&err)
+func (s *Service) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	blobs := make(chan error, 1)
@@ -40,6 +39,7 @@ func (s *Service) Ready(ctx context.Context) (err error) {
 	if _, err := s.core.store.Identity(ctx); err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("formsvc: store: %w", err)
 	}
+	var err error
 	select {
 	case err = <-blobs:
 	case <-ctx.Done(): // a file system on a network can ignore the context

@@ -128,8 +128,7 @@ const retries = 8
 // fails with a *[ValidationError], with [ErrNotFound] for an unknown campaign, and with
 // [ErrCampaignClosed]. If the reference is taken or the campaign has changed meanwhile, it retries
 // a few times.
-func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (_ Response, err error) {
-	defer s.s.span(&ctx, "Responses.Create").end(&err)
+func (s Responses) Create(ctx context.Context, key CampaignKey, in ResponseInput) (Response, error) {
 	v := s.s.faults()
 	v.checkUser("/user", &in.User)
 	v.checkNames(in.Answers)
@@ -231,8 +230,7 @@ func (s Responses) Statuses(from string) (statuses []string, others bool) {
 //
 // The patch is applied to the current response. If IfVersion isn't 0 and differs from its version,
 // Update fails with [ErrStale]. Answers are checked against the campaign at the start of the call.
-func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (_ Response, err error) {
-	defer s.s.span(&ctx, "Responses.Update").end(&err)
+func (s Responses) Update(ctx context.Context, key ResponseKey, patch ResponsePatch) (Response, error) {
 	v := s.s.faults()
 	if len(patch.Answers) > maxAnswers {
 		v.add("/responses", "too_many", "must have at most %d members", maxAnswers)
@@ -317,8 +315,7 @@ func (e *ValidationError) checkStatus(w *Workflow, status string) {
 }
 
 // Get returns a response, or [ErrNotFound].
-func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err error) {
-	defer s.s.span(&ctx, "Responses.Get").end(&err)
+func (s Responses) Get(ctx context.Context, key ResponseKey) (Response, error) {
 	r, err := s.s.store.Response(ctx, key)
 	if err != nil {
 		return Response{}, fmt.Errorf("formsvc: response: %w", err)
@@ -337,8 +334,7 @@ func (s Responses) Get(ctx context.Context, key ResponseKey) (_ Response, err er
 // The blobs of the files are removed after the rows. [Files.Sweep] removes blobs that can't be
 // removed then, and all of them if the Service is bound to a transaction ([Service.With]), which
 // may be rolled back.
-func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64) (err error) {
-	defer s.s.span(&ctx, "Responses.Delete").end(&err)
+func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64) error {
 	trace := s.s.traceParent(ctx)
 	files, err := s.s.store.DeleteResponse(ctx, key, func(r *Response) (Change, error) {
 		if ifVersion != 0 && ifVersion != r.Version {
@@ -363,8 +359,7 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64)
 }
 
 // List returns a page of a campaign's responses, or [ErrNotFound].
-func (s Responses) List(ctx context.Context, q ResponseQuery) (_ Page[Response], err error) {
-	defer s.s.span(&ctx, "Responses.List").end(&err)
+func (s Responses) List(ctx context.Context, q ResponseQuery) (Page[Response], error) {
 	q.Page = q.Page.Clamped()
 	page, err := s.s.store.Responses(ctx, q)
 	if err != nil {

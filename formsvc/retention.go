@@ -13,8 +13,7 @@ import (
 // The audit trail gets an entry before and one after. If Older fails midway, it returns what it had
 // removed by then. It fails with a *[ValidationError] for an age that is not positive, and with
 // [ErrNotFound] for an unknown campaign.
-func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, opts *ErasureOptions) (_ Receipt, err error) {
-	defer e.s.span(&ctx, "Erasure.Older").end(&err)
+func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, opts *ErasureOptions) (Receipt, error) {
 	if age <= 0 {
 		var v ValidationError
 		v.add("/age", "invalid_value", "must be longer than 0")
@@ -26,7 +25,7 @@ func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration, 
 	w := e.work(key.AccountID, opts)
 	w.receipt.CampaignID, w.receipt.Before = key.ID, w.receipt.StartedAt.Add(-age)
 	details := map[string]string{"receipt": string(w.receipt.ID), "before": w.receipt.Before.Format(time.RFC3339)}
-	err = w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
+	err := w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
 		if err := w.dropLeftovers(ctx); err != nil {
 			return err
 		}
@@ -48,13 +47,12 @@ const (
 // Prune deletes events that are older than [Options.Retention], with their deliveries, attempts and
 // notices, and the remains of deleted webhooks. It returns the number of deleted rows. Deliveries
 // of these events are deleted even if they are still waiting, for example for a disabled webhook.
-func (s *Service) Prune(ctx context.Context) (deleted int, err error) {
-	defer s.core.span(&ctx, "Service.Prune").end(&err)
+func (s *Service) Prune(ctx context.Context) (int, error) {
 	before := time.Time{}
 	if s.core.retention > 0 {
 		before = s.core.now().Add(-s.core.retention)
 	}
-	deleted, err = inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneEvents, before, pruneBatch) })
+	deleted, err := inUnits(ctx, func() (int, error) { return s.core.store.Prune(ctx, PruneEvents, before, pruneBatch) })
 	if err != nil {
 		return deleted, fmt.Errorf("formsvc: prune: %w", err)
 	}

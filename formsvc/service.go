@@ -94,9 +94,10 @@ type Options struct {
 	QuotaPerAccount bool
 	// Logger gets the errors of [Service.Run]. Defaults to [slog.Default].
 	Logger *slog.Logger
-	// Tracer starts a span for every exported method that takes a context, except [Service.Run] and
-	// [Events.Follow], and says which trace events belong to. Defaults to none.
-	Tracer Tracer
+	// TraceParent returns the span in a context as the header traceparent of W3C Trace Context
+	// (version 00) has it, or "". Events keep it. It is called concurrently and must not block;
+	// invalid texts are ignored. Defaults to none. Package otelformsvc has one for OpenTelemetry.
+	TraceParent func(context.Context) string
 }
 
 // core is what the services share.
@@ -117,7 +118,7 @@ type core struct {
 	checkURL      func(context.Context, string) error
 	retention     time.Duration
 	logger        *slog.Logger
-	tracer        Tracer // or nil
+	traceParentOf func(context.Context) string // or nil
 	quota         *quotaLedger
 	once          *Once                                      // nil unless the call is idempotent
 	actor         string                                     // named in the audit trail
@@ -177,7 +178,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	c := &core{
 		store: store, blobs: o.Blobs, owned: new(atomic.Bool), blocks: &sync.Pool{New: newBlock}, pieces: &sync.Pool{New: newPiece}, maxFile: o.MaxFile, hashDownloads: o.HashDownloads,
 		workflow: o.Workflow, newID: o.NewID, newReference: reference, now: func() time.Time { return milliseconds(o.Now()) },
-		checkURL: o.CheckURL, retention: retention, logger: o.Logger, quota: quota, tracer: o.Tracer,
+		checkURL: o.CheckURL, retention: retention, logger: o.Logger, quota: quota, traceParentOf: o.TraceParent,
 		maxKeys: valueOf(o.MaxKeys, DefaultMaxKeys), maxCampaigns: valueOf(o.MaxCampaigns, DefaultMaxCampaigns),
 		uses: newBoundedMap[ID, KeyUse](keysRemembered, nil), inFlight: new(inFlight), followers: new(followers),
 	}

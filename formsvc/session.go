@@ -48,7 +48,6 @@ type Sessions struct{ s *core }
 // expires, which is [LinkTTL] from now. Its token can't be read again. It fails with [ErrNotFound]
 // if there is no such account.
 func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expires time.Time, err error) {
-	defer s.s.span(&ctx, "Sessions.NewLink").end(&err)
 	now := s.s.now()
 	token, hash := newToken()
 	link := Link{ID: s.s.newID(now), AccountID: account, Hash: hash, CreatedAt: now, ExpiresAt: now.Add(LinkTTL)}
@@ -63,7 +62,6 @@ func (s Sessions) NewLink(ctx context.Context, account ID) (token string, expire
 // one call with the same token succeeds, even if calls run at once or on different nodes. It fails
 // with [ErrUnauthenticated] if the link is unknown, used or expired; the error doesn't say which.
 func (s Sessions) SignIn(ctx context.Context, token string) (session Session, value string, err error) {
-	defer s.s.span(&ctx, "Sessions.SignIn").end(&err)
 	if len(token) != tokenLength {
 		return Session{}, "", ErrUnauthenticated
 	}
@@ -91,8 +89,7 @@ func (s Sessions) SignIn(ctx context.Context, token string) (session Session, va
 // Authenticate returns the session that a value belongs to. It fails with [ErrUnauthenticated] if
 // there is none or if it has expired, and with another error if the store fails. It always asks the
 // store, so a session that ended on one node has ended on all.
-func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, err error) {
-	defer s.s.span(&ctx, "Sessions.Authenticate").end(&err)
+func (s Sessions) Authenticate(ctx context.Context, value string) (Session, error) {
 	if len(value) != tokenLength {
 		return Session{}, ErrUnauthenticated
 	}
@@ -110,8 +107,7 @@ func (s Sessions) Authenticate(ctx context.Context, value string) (_ Session, er
 }
 
 // SignOut ends the session that a value belongs to. If there is no such session, it returns nil.
-func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
-	defer s.s.span(&ctx, "Sessions.SignOut").end(&err)
+func (s Sessions) SignOut(ctx context.Context, value string) error {
 	if len(value) != tokenLength {
 		return nil
 	}
@@ -132,8 +128,7 @@ func (s Sessions) SignOut(ctx context.Context, value string) (err error) {
 
 // SignOutAll ends every session of an account and removes its unused links. It fails with
 // [ErrNotFound] if there is no such account.
-func (s Sessions) SignOutAll(ctx context.Context, account ID) (err error) {
-	defer s.s.span(&ctx, "Sessions.SignOutAll").end(&err)
+func (s Sessions) SignOutAll(ctx context.Context, account ID) error {
 	details := map[string]string{"sessions": "all"}
 	change := Change{Audit: s.s.audit(account, AuditSignedOut, account, details)}
 	if err := s.s.store.EndSessions(ctx, SessionQuery{AccountID: account}, change); err != nil {

@@ -63,8 +63,7 @@ type Signatures struct{ s *core }
 //
 // It fails with a *[ValidationError], with the code unknown_file if the file doesn't belong to this
 // response, and with [ErrNotFound] for an unknown response.
-func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (_ Signature, err error) {
-	defer s.s.span(&ctx, "Signatures.Create").end(&err)
+func (s Signatures) Create(ctx context.Context, key ResponseKey, in SignatureInput) (Signature, error) {
 	sig, err := s.create(ctx, key, &in)
 	if err != nil {
 		return Signature{}, fmt.Errorf("formsvc: create signature: %w", err)
@@ -143,8 +142,7 @@ func (c *core) checkSignature(
 }
 
 // List returns a page of the signatures of a response, or [ErrNotFound].
-func (s Signatures) List(ctx context.Context, q SignatureQuery) (_ Page[Signature], err error) {
-	defer s.s.span(&ctx, "Signatures.List").end(&err)
+func (s Signatures) List(ctx context.Context, q SignatureQuery) (Page[Signature], error) {
 	q.Page = q.Page.Clamped()
 	page, err := s.s.store.Signatures(ctx, q)
 	if err != nil {

@@ -41,8 +41,7 @@ type SweepResult struct {
 //
 // Sweep removes nothing if it can't list all blobs, if most blobs would be removed
 // ([ErrManyOrphans]), or if the blob store belongs to other data ([ErrOtherBlobs]).
-func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (_ SweepResult, err error) {
-	defer s.s.span(&ctx, "Files.Sweep").end(&err)
+func (s Files) Sweep(ctx context.Context, opts *SweepOptions) (SweepResult, error) {
 	if s.s.blobs == nil {
 		return SweepResult{}, fmt.Errorf("formsvc: sweep: %w", errors.ErrUnsupported)
 	}

@@ -86,7 +86,6 @@ type Webhooks struct{ s *core }
 // It fails with a *[ValidationError], also if the account has no such campaign, and with a
 // *[LimitError] at the 51st webhook of an account.
 func (w Webhooks) Create(ctx context.Context, account ID, in WebhookInput) (_ Webhook, created bool, err error) {
-	defer w.s.span(&ctx, "Webhooks.Create").end(&err)
 	hook, v, err := w.make(ctx, account, in)
 	if err == nil {
 		hook.Headers = v.headersOf(in.Headers, nil, false)
@@ -147,8 +146,7 @@ func (w Webhooks) audit(hook *Webhook, action AuditAction) *AuditEntry {
 // "" keeps both. To change the secret without losing deliveries, use [Webhooks.Rotate]. Replace
 // fails with [ErrStale] unless the webhook's version is ifVersion; 0 means any version. It fails
 // with [ErrNotFound] and *[ValidationError] as Create does.
-func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (_ Webhook, err error) {
-	defer w.s.span(&ctx, "Webhooks.Replace").end(&err)
+func (w Webhooks) Replace(ctx context.Context, key WebhookKey, in WebhookInput, ifVersion int64) (Webhook, error) {
 	next, v, err := w.make(ctx, key.AccountID, in)
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: replace webhook: %w", err)
@@ -292,8 +290,7 @@ type Rotation struct {
 // the old secret, and webhook-signature has a signature of each, so that receivers can switch at
 // any time. Afterwards only the new secret signs. Rotating again during the grace period drops the
 // oldest of the three. It fails with [ErrNotFound] and *[ValidationError].
-func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Webhook, err error) {
-	defer w.s.span(&ctx, "Webhooks.Rotate").end(&err)
+func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (Webhook, error) {
 	v := w.s.faults()
 	checkSecret(&v, r.Secret)
 	if r.Grace < 0 || r.Grace > MaxGrace {
@@ -326,8 +323,7 @@ func (w Webhooks) Rotate(ctx context.Context, key WebhookKey, r Rotation) (_ Web
 // SetDisabled disables a webhook or enables it again. While it is disabled, events create no
 // deliveries for it, and waiting deliveries stay waiting; only manual redeliveries are sent. It
 // fails with [ErrNotFound].
-func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (_ Webhook, err error) {
-	defer w.s.span(&ctx, "Webhooks.SetDisabled").end(&err)
+func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool) (Webhook, error) {
 	hook, err := w.s.store.UpdateWebhook(ctx, key, func(hook *Webhook) (Change, error) {
 		if hook.Disabled == disabled {
 			return Change{}, nil
@@ -345,8 +341,7 @@ func (w Webhooks) SetDisabled(ctx context.Context, key WebhookKey, disabled bool
 // Test sends a test event to a webhook. The event has the first type that the webhook listens to
 // and is marked with "test": true. It is delivered like every other one, but with one attempt only,
 // and even if the webhook is disabled. It fails with [ErrNotFound].
-func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err error) {
-	defer w.s.span(&ctx, "Webhooks.Test").end(&err)
+func (w Webhooks) Test(ctx context.Context, key WebhookKey) (Delivery, error) {
 	hook, err := w.s.store.Webhook(ctx, key)
 	if err != nil {
 		return Delivery{}, fmt.Errorf("formsvc: test webhook: %w", err)
@@ -365,8 +360,7 @@ func (w Webhooks) Test(ctx context.Context, key WebhookKey) (_ Delivery, err err
 }
 
 // Get returns a webhook, or [ErrNotFound].
-func (w Webhooks) Get(ctx context.Context, key WebhookKey) (_ Webhook, err error) {
-	defer w.s.span(&ctx, "Webhooks.Get").end(&err)
+func (w Webhooks) Get(ctx context.Context, key WebhookKey) (Webhook, error) {
 	hook, err := w.s.store.Webhook(ctx, key)
 	if err != nil {
 		return Webhook{}, fmt.Errorf("formsvc: webhook: %w", err)
@@ -375,8 +369,7 @@ func (w Webhooks) Get(ctx context.Context, key WebhookKey) (_ Webhook, err error
 }
 
 // List returns the account's webhooks, oldest first.
-func (w Webhooks) List(ctx context.Context, account ID) (_ []Webhook, err error) {
-	defer w.s.span(&ctx, "Webhooks.List").end(&err)
+func (w Webhooks) List(ctx context.Context, account ID) ([]Webhook, error) {
 	hooks, err := w.s.store.Webhooks(ctx, account)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: webhooks: %w", err)
@@ -389,8 +382,7 @@ func (w Webhooks) List(ctx context.Context, account ID) (_ []Webhook, err error)
 
 // Delete removes a webhook. Waiting deliveries are never sent; attempts under way continue. It
 // fails with [ErrNotFound] if the account has no such webhook.
-func (w Webhooks) Delete(ctx context.Context, key WebhookKey) (err error) {
-	defer w.s.span(&ctx, "Webhooks.Delete").end(&err)
+func (w Webhooks) Delete(ctx context.Context, key WebhookKey) error {
 	if err := w.s.store.DeleteWebhook(ctx, key, Change{Audit: w.s.audit(key.AccountID, AuditWebhookDeleted, key.ID, nil)}); err != nil {
 		return fmt.Errorf("formsvc: delete webhook: %w", err)
 	}

@@ -1,5 +1,5 @@
-// Package storage wraps a store in a function ([Around]). Its subpackages are the stores that keep a service's data; this
-// page helps to choose or write one.
+// Package storage has no code of its own but [Database]. Its subpackages are the stores that keep a service's data; this page
+// helps to choose or write one.
 //
 // # Choosing a store
 //
@@ -37,6 +37,5 @@
 //   - Check texts with [github.com/formsvc/toolkit/formsvc.CheckText] before writing anything, compare them byte by byte,
 //     and truncate times to microseconds.
 //
-// To trace or measure a store, use [Around]: it calls a function for each method. A caching decorator is a store too: run
-// the suite on it.
+// A caching decorator is a store too: run the suite on it.
 package storage

@@ -5,31 +5,20 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// orderWithPgx does the same on a pool of pgx, as sqlc and River use it.
+// orderWithPgx does the same on a pool of pgx, as sqlc uses it: order begins the transaction on a
+// connection of the pool.
 func orderWithPgx(ctx context.Context, pool *pgxpool.Pool, forms *formsvc.Service, c formsvc.Campaign, what string) error {
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		bound, err := postgres.BindPgx(tx, nil)
-		if err != nil {
-			return err
-		}
-		r, err := forms.With(bound).Responses.Create(ctx, c.Key(), formsvc.ResponseInput{
-			User: formsvc.User{Email: "customer@example.com"}, Answers: []formsvc.Answer{{Name: "what", Value: []string{what}}},
-		})
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, "INSERT INTO orders (response, what) VALUES ($1, $2)", string(r.ID), what)
-		return err
-	})
-	forms.Notify() // as above
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { _ = db.Close() }() // the pool stays open
+	_, err := order(ctx, db, forms, c, what)
 	return err
 }
 

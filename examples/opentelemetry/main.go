@@ -44,7 +44,7 @@ func run(ctx context.Context, path string, exporter sdktrace.SpanExporter, recei
 	defer func() { err = errors.Join(err, store.Close()) }()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)) // yours has WithBatcher, and Shutdown in the end
 	tracing := otelformsvc.New(&otelformsvc.Options{TracerProvider: provider})
-	forms, formsErr := formsvc.New(tracing.Store(store, &otelformsvc.StoreOptions{System: "sqlite"}), &formsvc.Options{Tracer: tracing})
+	forms, formsErr := formsvc.New(store, &formsvc.Options{TraceParent: tracing.TraceParent})
 	api, apiErr := httpx.New(forms, nil)
 	// The transport allows a receiver on this machine; the default allows public addresses only.
 	engine, engineErr := delivery.New(store, &delivery.Options{Tracer: tracing, Transport: http.DefaultTransport})

@@ -1,10 +1,8 @@
-// Package otelformsvc traces a forms service with OpenTelemetry: a request, its operations and
-// database calls, and every webhook delivery attempt that follows, in one trace. No other package
-// of the module imports OpenTelemetry.
+// Package otelformsvc traces a forms service with OpenTelemetry: a request and every webhook delivery
+// attempt that follows, in one trace. No other package of the module imports OpenTelemetry.
 //
 //	tracing := otelformsvc.New(nil) // with the global TracerProvider
-//	forms, err := formsvc.New(tracing.Store(store, &otelformsvc.StoreOptions{System: "sqlite"}),
-//		&formsvc.Options{Tracer: tracing})
+//	forms, err := formsvc.New(store, &formsvc.Options{TraceParent: tracing.TraceParent})
 //	engine, err := delivery.New(store, &delivery.Options{Tracer: tracing})
 //	api, err := httpx.New(forms, nil)
 //	mux.Handle("/forms/", http.StripPrefix("/forms", tracing.Handler(api)))
@@ -13,22 +11,19 @@
 //
 //   - "POST /v1/campaigns/{uuid}/responses", kind server: a request, from [Tracing.Handler]. It
 //     continues the trace of the request's header traceparent.
-//   - "Responses.Create", kind internal: an operation of package formsvc.
-//   - "CreateResponse", kind client: a call of the store, from [Tracing.Store]. Exporting or
-//     erasing millions of records creates thousands of them.
 //   - "POST webhook", kind client: an attempt to deliver an event, possibly hours later and from
-//     another process. It is a child of the operation that raised the event. The receiver gets it
-//     in the header traceparent, and tracestate if a sampler sets one. If the operation wasn't
-//     traced, each attempt begins a new trace.
+//     another process. It is a child of the request, or of another span of yours, that raised the event. The receiver gets it
+//     in the header traceparent, and tracestate if a sampler sets one. Without one, each attempt
+//     begins a new trace.
 //
-// Names and attributes follow OpenTelemetry's semantic conventions for HTTP and databases.
+// Names and attributes follow OpenTelemetry's semantic conventions for HTTP.
 // Attributes outside the conventions:
 //
 //   - formsvc.webhook.id, formsvc.delivery.id, formsvc.event.id, formsvc.event.type
 //   - formsvc.delivery.result: "delivered", "postponed", "failed" or "released"
 //
-// error.type is the class of an error, such as "not_found" for [formsvc.ErrNotFound], or "timeout".
-// A span has the status Error if the caller isn't the cause: for HTTP statuses from 500, and for
+// error.type is the status of a response, or the class of a failed attempt, such as "timeout". A span
+// has the status Error if the caller isn't the cause: for HTTP statuses from 500, and for
 // every failed attempt.
 //
 // # What spans never contain

@@ -7,7 +7,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
@@ -23,18 +22,14 @@ type Options struct {
 	Propagator propagation.TextMapPropagator
 }
 
-// Tracing creates spans. It is a [formsvc.Tracer] and a [delivery.Tracer], and wraps handlers and
-// stores. It is safe for concurrent use and needn't be closed; shut down the TracerProvider
-// yourself.
+// Tracing creates spans. It wraps handlers and is a [delivery.Tracer]. It is safe for concurrent use
+// and needn't be closed; shut down the TracerProvider yourself.
 type Tracing struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 }
 
-var (
-	_ formsvc.Tracer  = (*Tracing)(nil)
-	_ delivery.Tracer = (*Tracing)(nil)
-)
+var _ delivery.Tracer = (*Tracing)(nil)
 
 // New returns a Tracing.
 func New(opts *Options) *Tracing {
@@ -51,13 +46,7 @@ func New(opts *Options) *Tracing {
 	return &Tracing{tracer: o.TracerProvider.Tracer(scope), propagator: o.Propagator}
 }
 
-// Start implements [formsvc.Tracer].
-func (t *Tracing) Start(ctx context.Context, operation string) (context.Context, func(error)) {
-	ctx, span := t.tracer.Start(ctx, operation)
-	return ctx, func(err error) { end(span, err) }
-}
-
-// TraceParent implements [formsvc.Tracer].
+// TraceParent returns the span in ctx for formsvc.Options.TraceParent.
 func (t *Tracing) TraceParent(ctx context.Context) string {
 	header := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, header)

@@ -63,8 +63,8 @@ type Tx interface {
 	Rollback() error
 }
 
-// Bind returns a store that works inside tx, a transaction of the caller; [BindPgx] takes
-// a pgx.Tx. The store's writes commit or roll back with tx, which the store never
+// Bind returns a store that works inside tx, a transaction of the caller. With a pool of
+// pgx, begin it on a connection of stdlib.OpenDBFromPool, as the example does. The store's writes commit or roll back with tx, which the store never
 // commits. Like tx, the store must not be used by two goroutines at once. After the
 // commit, call [formsvc.Service.Notify]; otherwise deliveries and followers wait for
 // their next poll. Of opts it uses only the keyring, which must be the same as that of
@@ -74,13 +74,9 @@ func Bind(tx Tx, opts *Options) (formsvc.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: bind: %w", err)
 	}
-	return bindTo(build, c, opts), nil
-}
-
-func bindTo(build bunstore.Builder, c bun.IConn, opts *Options) formsvc.Store {
 	b := &backend{shard: 8 + rand.IntN(8)} //nolint:gosec // not a secret
 	o := opts.withDefaults()
-	return bunstore.New(bunstore.Config{Backend: b, Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(build, c)
+	return bunstore.New(bunstore.Config{Backend: b, Keys: o.Keyring, Rebind: bunstore.Rebinder()}).Bound(build, c), nil
 }
 
 // checkDriver checks that the driver accepts what only pgx accepts: it is pgx, or a

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
@@ -42,32 +42,45 @@ func submit(ctx context.Context, dsn string) (formsvc.Response, error) {
 	})
 }
 
-// orderForm writes the host's own row and a response in one transaction of pgx. With the
-// queries that sqlc generates use q.WithTx(tx); insert a job of River with
-// client.InsertTx(ctx, tx, …).
+// orderForm writes the host's own row and a response in one transaction, on a connection of the
+// host's pool of pgx. Queries that sqlc generates take the same connection.
 func orderForm(ctx context.Context, pool *pgxpool.Pool, svc *formsvc.Service, account, campaign formsvc.ID) error {
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		bound, err := postgres.BindPgx(tx, nil)
-		if err != nil {
-			return err
-		}
-		r, err := svc.With(bound).Responses.Create(ctx, formsvc.CampaignKey{AccountID: account, ID: campaign}, formsvc.ResponseInput{
-			User: formsvc.User{Email: "ada@example.com"},
-		})
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, "INSERT INTO orders (response, quantity) VALUES ($1, $2)", string(r.ID), 3)
+	conn, err := stdlib.OpenDBFromPool(pool).Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	bound, err := postgres.Bind(tx, nil)
+	if err != nil {
+		return err
+	}
+	r, err := svc.With(bound).Responses.Create(ctx, formsvc.CampaignKey{AccountID: account, ID: campaign}, formsvc.ResponseInput{
+		User: formsvc.User{Email: "ada@example.com"},
+	})
+	if err != nil {
+		return err
+	}
+	err = conn.Raw(func(c any) error {
+		_, err := c.(*stdlib.Conn).Conn().Exec(ctx, "INSERT INTO orders (response, quantity) VALUES ($1, $2)", string(r.ID), 3)
 		return err
 	})
-	if err == nil {
-		svc.Notify() // webhooks and followers don't wait for their next poll
+	if err != nil {
+		return err
 	}
-	return err
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	svc.Notify() // webhooks and followers don't wait for their next poll
+	return nil
 }
 
-// Commit a row of the host and a response together, with pgx, sqlc or River.
-func ExampleBindPgx() {
+// Commit a row of the host and a response together, with pgx or sqlc.
+func ExampleBind_pgx() {
 	var (
 		ctx               = context.Background()
 		pool              *pgxpool.Pool

@@ -6,38 +6,18 @@ import (
 	"database/sql"
 	"errors"
 	"reflect"
-	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/postgres"
 )
 
-// hostsQueries is like what sqlc generates for pgx: it works on a pool and in a
-// transaction.
-type hostsQueries struct {
-	db interface {
-		Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
-		QueryRow(ctx context.Context, query string, args ...any) pgx.Row
-	}
-}
-
-func (q hostsQueries) insertOrder(ctx context.Context, response formsvc.ID) error {
-	_, err := q.db.Exec(ctx, "INSERT INTO orders (response, quantity) VALUES ($1, $2)", string(response), 3)
-	return err
-}
-
-func (q hostsQueries) countOrders(ctx context.Context) (n int, err error) {
-	return n, q.db.QueryRow(ctx, "SELECT count(*) FROM orders WHERE quantity = $1", 3).Scan(&n)
-}
-
-// BindPgx works in transactions of pools and connections in every query execution mode of
-// pgx.
-func TestBindPgx(t *testing.T) {
+// Bind works in transactions of a pool of pgx, in every query execution mode, and pgx works beside
+// it on the same connection.
+func TestBindWithPgx(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run("mode "+mode, func(t *testing.T) {
@@ -54,13 +34,18 @@ func TestBindPgx(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(pool.Close)
-			f.hostOrders(pool)
-			conn, err := pgx.Connect(t.Context(), dsn)
-			if err != nil {
+			if err := orderForm(t.Context(), pool, f.svc, f.account, f.campaign); err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = conn.Close(context.Background()) }()
-			tx, err := conn.Begin(t.Context())
+			list, err := f.svc.Responses.List(t.Context(), formsvc.ResponseQuery{AccountID: f.account, CampaignID: f.campaign})
+			var orders int
+			err2 := pool.QueryRow(t.Context(), "SELECT count(*) FROM orders WHERE quantity = 3").Scan(&orders)
+			if err := errors.Join(err, err2); err != nil || list.Total != 1 || orders != 1 {
+				t.Errorf("%d responses and %d orders (%v), want one of each", list.Total, orders, err)
+			}
+			db := stdlib.OpenDBFromPool(pool)
+			defer func() { _ = db.Close() }()
+			tx, err := db.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,57 +54,9 @@ func TestBindPgx(t *testing.T) {
 	}
 }
 
-func (f *feed) bindPgx(tx pgx.Tx) *formsvc.Service {
-	f.Helper()
-	bound, err := postgres.BindPgx(tx, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return f.svc.With(bound)
-}
-
-// hostOrders writes a host's row and a response together: both exist after a commit, and
-// neither after a rollback. A write that fails leaves the transaction usable.
-func (f *feed) hostOrders(pool *pgxpool.Pool) {
-	f.Helper()
-	ctx := f.Context()
-	for _, commits := range []bool{false, true} {
-		tx, err := pool.Begin(ctx)
-		if err != nil {
-			f.Fatal(err)
-		}
-		svc := f.bindPgx(tx)
-		id := f.add(svc)
-		if _, err := svc.Accounts.Create(ctx, "a"); !errors.Is(err, formsvc.ErrConflict) {
-			f.Errorf("a taken name: %v, want ErrConflict", err)
-		}
-		if err := (hostsQueries{tx}).insertOrder(ctx, id); err != nil {
-			f.Fatal(err)
-		}
-		if !commits {
-			if err := tx.Rollback(ctx); err != nil {
-				f.Fatal(err)
-			}
-			continue
-		}
-		if err := tx.Commit(ctx); err != nil {
-			f.Fatal(err)
-		}
-		f.svc.Notify()
-	}
-	if err := orderForm(ctx, pool, f.svc, f.account, f.campaign); err != nil {
-		f.Error(err)
-	}
-	list, err := f.svc.Responses.List(ctx, formsvc.ResponseQuery{AccountID: f.account, CampaignID: f.campaign})
-	orders, err2 := hostsQueries{pool}.countOrders(ctx)
-	if err := errors.Join(err, err2); err != nil || list.Total != 2 || orders != 2 {
-		f.Errorf("%d responses and %d orders (%v), want two of each", list.Total, orders, err)
-	}
-}
-
 // doEverything makes calls with every type of column in a transaction, and compares what
 // it reads there with what it reads after the commit.
-func (f *feed) doEverything(tx pgx.Tx) {
+func (f *feed) doEverything(tx postgres.Tx) {
 	f.Helper()
 	ctx, must := f.Context(), func(err error) {
 		f.Helper()
@@ -127,8 +64,10 @@ func (f *feed) doEverything(tx pgx.Tx) {
 			f.Fatal(err)
 		}
 	}
-	svc := f.bindPgx(tx)
-	_, _, err := svc.Webhooks.Create(ctx, f.account, formsvc.WebhookInput{URL: "https://example.com/", Events: []formsvc.EventType{"response.created"}})
+	bound, err := postgres.Bind(tx, nil)
+	must(err)
+	svc := f.svc.With(bound)
+	_, _, err = svc.Webhooks.Create(ctx, f.account, formsvc.WebhookInput{URL: "https://example.com/", Events: []formsvc.EventType{"response.created"}})
 	must(err)
 	made, value, err := svc.Keys.Create(ctx, f.account, formsvc.KeyInput{Name: "k", Permissions: formsvc.AllPermissions()})
 	must(err)
@@ -169,7 +108,7 @@ func (f *feed) doEverything(tx pgx.Tx) {
 		return []any{r, list, files, signatures, comments, about, hooks, reply, campaign}
 	}
 	inside := read(svc)
-	must(tx.Commit(ctx))
+	must(tx.Commit())
 	for i, after := range read(f.svc) {
 		if !reflect.DeepEqual(inside[i], after) {
 			f.Errorf("in the transaction there was %+v, after it %+v", inside[i], after)
@@ -177,27 +116,6 @@ func (f *feed) doEverything(tx pgx.Tx) {
 	}
 	if p, err := f.svc.Keys.Authenticate(ctx, value); err != nil || p.KeyID != made.ID {
 		f.Errorf("the key is of %+v (%v)", p, err)
-	}
-}
-
-// BindPgx refuses what isn't a transaction, and settings that would change stored values.
-func TestBindPgxRefuses(t *testing.T) {
-	t.Parallel()
-	if _, err := postgres.BindPgx(nil, nil); err == nil {
-		t.Error("nil was taken for a transaction")
-	}
-	f := newFeed(t)
-	conn, err := pgx.Connect(t.Context(), f.store.dsn+"&standard_conforming_strings=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	tx, err := conn.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := postgres.BindPgx(tx, nil); err == nil || !strings.Contains(err.Error(), "standard_conforming_strings") {
-		t.Errorf("error %v, want one that names the setting", err)
 	}
 }
 
