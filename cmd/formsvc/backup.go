@@ -68,9 +68,7 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 		files = b
 	}
 
-	m := std.meter(c.output, "checking", inBytes)
-	defer m.end()
-	opts := &backup.Options{Keyring: ring, Release: release(), Progress: showProgress(m)}
+	opts := &backup.Options{Keyring: ring, Release: release(), Progress: showProgress(std.progress(c.output))}
 	if !c.WithoutKeys && g.SecretKeys == "" {
 		opts.KeyFile = g.keyPath()
 	}
@@ -79,7 +77,6 @@ func (c *backupCmd) Run(ctx context.Context, g *global, std streams) (err error)
 		return errPostgres
 	}
 	made, err := backup.Write(ctx, c.To, rows, files, opts)
-	m.end()
 	return c.tell(g, std, &made, err)
 }
 
@@ -114,13 +111,6 @@ func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) 
 }
 
 // showProgress shows the progress of a backup or a restore.
-func showProgress(m *meter) func(backup.Progress) {
-	stage := ""
-	return func(p backup.Progress) {
-		if p.Stage != stage {
-			stage = p.Stage
-			m.begin(stage, p.All)
-		}
-		m.set(p.Done)
-	}
+func showProgress(shown *progress) func(backup.Progress) {
+	return func(p backup.Progress) { shown.show(p.Stage, p.Done, p.All, inBytes) }
 }

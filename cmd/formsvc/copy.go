@@ -70,15 +70,12 @@ func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
 		defer func() { err = errors.Join(err, there.Close()) }()
 		opts.FromBlobs, opts.ToBlobs = files, there
 	}
-	m := std.meter(c.output, "checking", inPieces("rows"))
-	defer m.end()
-	opts.Progress = showTransfer(m)
+	opts.Progress = showTransfer(std.progress(c.output))
 	work := transfer.Copy
 	if c.Verify {
 		work = transfer.Verify
 	}
 	report, err := work(ctx, from, to, opts)
-	m.end()
 	return c.tell(g, std, &report, err)
 }
 
@@ -129,21 +126,13 @@ func (*copyCmd) openBlobs(g *global, flag, url string) (blobs, error) {
 }
 
 // showTransfer shows the progress of a copy: first in rows, then in bytes of files.
-func showTransfer(m *meter) func(transfer.Progress) {
-	what := ""
+func showTransfer(shown *progress) func(transfer.Progress) {
 	return func(p transfer.Progress) {
-		if m == nil {
-			return
+		format := inPieces("rows")
+		if p.What == "files" {
+			format = inBytes
 		}
-		if what != p.What {
-			what = p.What
-			count := inPieces("rows")
-			if p.What == "files" {
-				count = inBytes
-			}
-			m.beginCounting(p.What, p.All, count)
-		}
-		m.set(p.Done)
+		shown.show(p.What, p.Done, p.All, format)
 	}
 }
 

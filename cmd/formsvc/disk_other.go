@@ -4,5 +4,5 @@ package main
 
 import "errors"
 
-// diskOf is supported on Linux only.
-func diskOf(string) (disk, error) { return disk{}, errors.ErrUnsupported }
+// freeOf is supported on Linux only.
+func freeOf(string) (int64, error) { return 0, errors.ErrUnsupported }

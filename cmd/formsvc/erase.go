@@ -26,22 +26,21 @@ meanwhile may stay. If the command is interrupted, run it again.`
 
 // Run erases a person's data and prints the receipt.
 func (c *eraseCmd) Run(ctx context.Context, g *global, std streams) error {
-	m := std.meter(c.output, "erasing", inPieces("records"))
-	defer m.end()
-	return g.withFiles(ctx, nil, func(svc *formsvc.Service) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
 		id, err := account(ctx, svc, c.Account)
 		if err != nil {
 			return err
 		}
-		receipt, err := svc.Erasure.Person(ctx, id, c.Email, &formsvc.ErasureOptions{DryRun: c.DryRun, Progress: erasureMeter(m)})
-		m.end()
+		receipt, err := svc.Erasure.Person(ctx, id, c.Email, &formsvc.ErasureOptions{DryRun: c.DryRun, Progress: showErasure(std.progress(c.output))})
 		return c.printReceipt(std, &receipt, err)
 	})
 }
 
-// erasureMeter shows the number of removed records.
-func erasureMeter(m *meter) func(formsvc.ErasedTotals) {
-	return func(t formsvc.ErasedTotals) { m.set(int64(t.Responses + t.Signatures + t.Events)) }
+// showErasure shows the number of removed records.
+func showErasure(shown *progress) func(formsvc.ErasedTotals) {
+	return func(t formsvc.ErasedTotals) {
+		shown.show("erasing", int64(t.Responses+t.Signatures+t.Events), 0, inPieces("records"))
+	}
 }
 
 // receiptRecord lists what was removed, without the person's e-mail address.

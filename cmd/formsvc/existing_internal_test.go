@@ -35,7 +35,7 @@ func notOnData() map[string]string {
 	return map[string]string{
 		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
 		"sign": "has none", "verify": "has none", "health": "has none", "completion": "has none", "complete": "has none", "version": "has none",
-		"failpoints": "has none", "copy": "has two, which its own flags name, see TestCopyRefused",
+		"copy": "has two, which its own flags name, see TestCopyRefused",
 	}
 }
 

@@ -84,20 +84,13 @@ func (c *exportCmd) Run(ctx context.Context, g *global, std streams) error {
 		if err != nil {
 			return err
 		}
-		m := std.meter(output{}, "export", inPieces("responses"))
-		defer m.end()
-		if m != nil && q.Filter.IsZero() && q.Page.After == "" { // otherwise counting costs as much as the export
-			q.Page.Limit = 1
-			if page, err := svc.Responses.List(ctx, q); err == nil {
-				m.begin("export", int64(page.Total))
-			}
-		}
+		shown := std.progress(output{})
 		return writeOut(c.Out, std.out, func(w io.Writer) error {
 			write := httpx.WriteCSV
 			if c.Format == "ndjson" {
 				write = httpx.WriteNDJSON
 			}
-			return write(ctx, w, e, func(n int) { m.set(int64(n)) })
+			return write(ctx, w, e, func(n int) { shown.show("export", int64(n), 0, inPieces("responses")) })
 		})
 	})
 }

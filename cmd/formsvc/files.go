@@ -14,9 +14,8 @@ type filesCmd struct {
 	Verify filesVerifyCmd `cmd:"" help:"Read every file and list those that are missing or damaged; exit status 1 if there are any."`
 }
 
-// withFiles runs a command on the database and the blob store of the flags. A metered that isn't nil may wrap the blob
-// store.
-func (g *global) withFiles(ctx context.Context, metered func(store, blobs) blobs, do func(svc *formsvc.Service) error) (err error) {
+// withFiles runs a command on the database and the blob store of the flags.
+func (g *global) withFiles(ctx context.Context, do func(svc *formsvc.Service) error) (err error) {
 	if err := errors.Join(g.existing(ctx), g.existingFiles()); err != nil {
 		return err
 	}
@@ -30,11 +29,7 @@ func (g *global) withFiles(ctx context.Context, metered func(store, blobs) blobs
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	used := b
-	if metered != nil {
-		used = metered(s, b)
-	}
-	return g.explainBlobs(onStore(s, &formsvc.Options{Blobs: used}, do))
+	return g.explainBlobs(onStore(s, &formsvc.Options{Blobs: b}, do))
 }
 
 type filesSweepCmd struct {
@@ -53,11 +48,8 @@ type sweepRecord struct {
 
 // Run sweeps.
 func (c *filesSweepCmd) Run(ctx context.Context, g *global, std streams) error {
-	m := std.meter(c.output, "checking", inPieces("files"))
-	defer m.end()
-	return g.withFiles(ctx, sweepMeter(m), func(svc *formsvc.Service) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
 		r, err := svc.Files.Sweep(ctx, &formsvc.SweepOptions{DryRun: c.DryRun, Force: c.Force})
-		m.end()
 		if errors.Is(err, formsvc.ErrManyOrphans) {
 			return fmt.Errorf("nothing was removed: %d of %d stored files are not in the database.\n"+
 				"If this is the right database, run the command again with --force", r.Orphans, r.Blobs)
@@ -71,20 +63,6 @@ func (c *filesSweepCmd) Run(ctx context.Context, g *global, std streams) error {
 				return fmt.Sprintf("%d\t%d\t%d\t%d\t%d", r.Blobs, r.Orphans, r.Bytes, r.Removed, r.Leftovers)
 			})
 	})
-}
-
-// sweepMeter shows how many files were checked, and then how many were removed.
-func sweepMeter(m *meter) func(store, blobs) blobs {
-	return func(_ store, b blobs) blobs {
-		removing := false
-		return &meteredBlobs{blobs: b, listed: func() { m.add(1) }, gone: func() {
-			if !removing {
-				removing = true
-				m.begin("removing", 0)
-			}
-			m.add(1)
-		}}
-	}
 }
 
 type filesVerifyCmd struct{ output }
@@ -102,16 +80,12 @@ type damagedRecord struct {
 
 // Run verifies all files, and prints each damaged one when it is found.
 func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error {
-	m := std.meter(c.output, "reading", inBytes)
-	defer m.end()
-	return g.withFiles(ctx, verifyMeter(ctx, m), func(svc *formsvc.Service) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
 		damaged := 0
 		checked, err := svc.Files.Verify(ctx, func(f *formsvc.File, problem error) error {
 			damaged++
-			m.clear()
 			return c.print(std, f, problem)
 		})
-		m.end()
 		if err != nil {
 			return fmt.Errorf("%w (after %d files)", err, checked)
 		}
@@ -121,19 +95,6 @@ func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error 
 		}
 		return nil
 	})
-}
-
-// verifyMeter shows how much of all files was read.
-func verifyMeter(ctx context.Context, m *meter) func(store, blobs) blobs {
-	return func(s store, b blobs) blobs {
-		if m == nil {
-			return b
-		}
-		if _, all, err := s.CountFiles(ctx); err == nil { // otherwise the total is unknown
-			m.begin("reading", all)
-		}
-		return &meteredBlobs{blobs: b, read: m.add}
-	}
 }
 
 func (c *filesVerifyCmd) print(std streams, f *formsvc.File, problem error) error {

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, std streams) int {
 // newParser returns the parser of command lines.
 func newParser(commands *cli, opts ...kong.Option) (*kong.Kong, error) {
 	return kong.New(commands, append(opts, kong.Name("formsvc"), kong.Description("A forms API with signed webhooks, in one binary."),
-		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError(), failpointsCommand())...)
+		kong.DefaultEnvars("FORMSVC"), kong.UsageOnError())...)
 }
 
 // cli is the command line.

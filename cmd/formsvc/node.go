@@ -15,7 +15,6 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -42,10 +41,9 @@ type node struct {
 	digester  *digester // nil without --smtp
 	metrics   *metrics  // nil without --metrics-addr
 	logger    *slog.Logger
-	sending   func(context.Context) context.Context // makes the context that the engine runs in
-	ping      func(context.Context) error           // whether the database is usable
-	required  []string                              // the components without which the node isn't ready
-	full      func() error                          // whether a disk is full; nil: unknown
+	ping      func(context.Context) error // whether the database is usable
+	required  []string                    // the components without which the node isn't ready
+	full      func() error                // whether a disk is full; nil: unknown
 
 	drainDelay time.Duration
 	leaving    atomic.Bool // whether it is draining before a shutdown
@@ -58,14 +56,6 @@ var errLeaving = fmt.Errorf("the server is stopping: %w", http.ErrServerClosed)
 type backend interface {
 	formsvc.Store
 	delivery.Queue
-}
-
-// around returns a store that calls a function around each method.
-func around(s backend, do storage.Func) backend {
-	return struct {
-		formsvc.Store
-		delivery.Queue
-	}{storage.Around(s, do), storage.AroundQueue(s, do)}
 }
 
 // check rejects unusable flags by building a node on an empty store in memory.
@@ -101,9 +91,6 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	pool, _ := s.(pooled)
 	if db, ok := s.(store); ok {
 		n.ping = db.Ping
-	}
-	if s, n.sending, err = withFailpoints(s, &opts); err != nil {
-		return nil, err
 	}
 	if n.svc, err = formsvc.New(s, &opts); err != nil {
 		return nil, usageError{fmt.Errorf("--retention: %w", err)}
@@ -267,7 +254,7 @@ func (n *node) run(asked context.Context, on listeners) error {
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
 	var work tasks
-	work.start(cancel, func() error { return n.engine.Run(n.sending(working)) })
+	work.start(cancel, func() error { return n.engine.Run(working) })
 	work.start(cancel, func() error { return n.svc.Run(working) })
 	if n.digester != nil {
 		work.start(cancel, func() error { return n.digester.run(working) })

@@ -43,7 +43,7 @@ type exportedRecord struct {
 
 // Run writes the archive and prints the receipt.
 func (c *personExportCmd) Run(ctx context.Context, g *global, std streams) error {
-	return g.withFiles(ctx, nil, func(svc *formsvc.Service) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
 		id, err := account(ctx, svc, c.Account)
 		if err != nil {
 			return err

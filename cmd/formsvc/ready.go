@@ -61,8 +61,8 @@ func (g *global) diskFull(least int64) error {
 		dirs = append(dirs, dir)
 	}
 	for _, dir := range dirs {
-		if d, err := diskOf(dir); err == nil && d.free < least {
-			return fmt.Errorf("%s are free on the disk of %s", inBytes(d.free), dir)
+		if free, err := freeOf(dir); err == nil && free < least {
+			return fmt.Errorf("%s are free on the disk of %s", inBytes(free), dir)
 		}
 	}
 	return nil

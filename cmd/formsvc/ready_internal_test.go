@@ -79,7 +79,7 @@ func TestReady(t *testing.T) {
 // The disks of SQLite and of files in a directory are watched.
 func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := diskOf(dir); err != nil {
+	if _, err := freeOf(dir); err != nil {
 		t.Skipf("SKIPPED: %v", err) // not Linux
 	}
 	const postgres, s3 = "postgres://h/db", "s3://bucket"

@@ -65,10 +65,7 @@ func (c *restoreCmd) Run(ctx context.Context, g *global, std streams) (err error
 	if !c.WithoutFiles {
 		to.Files = b
 	}
-	m := std.meter(c.output, "checking", inBytes)
-	defer m.end()
-	made, err := backup.Restore(ctx, c.From, to, &backup.Options{Keyring: ring, Progress: showProgress(m)})
-	m.end()
+	made, err := backup.Restore(ctx, c.From, to, &backup.Options{Keyring: ring, Progress: showProgress(std.progress(c.output))})
 	return c.tell(g, std, &made, err)
 }
 

@@ -27,16 +27,13 @@ func (c *retentionRunCmd) Run(ctx context.Context, g *global, std streams) error
 	if err != nil {
 		return usageError{fmt.Errorf("--campaign: %w", err)}
 	}
-	m := std.meter(c.output, "erasing", inPieces("records"))
-	defer m.end()
-	return g.withFiles(ctx, nil, func(svc *formsvc.Service) error {
+	return g.withFiles(ctx, func(svc *formsvc.Service) error {
 		id, err := account(ctx, svc, c.Account)
 		if err != nil {
 			return err
 		}
 		key := formsvc.CampaignKey{AccountID: id, ID: campaign}
-		receipt, err := svc.Erasure.Older(ctx, key, time.Duration(c.OlderThan), &formsvc.ErasureOptions{DryRun: c.DryRun, Progress: erasureMeter(m)})
-		m.end()
+		receipt, err := svc.Erasure.Older(ctx, key, time.Duration(c.OlderThan), &formsvc.ErasureOptions{DryRun: c.DryRun, Progress: showErasure(std.progress(c.output))})
 		if errors.Is(err, formsvc.ErrNotFound) {
 			return fmt.Errorf("account %q has no campaign %s", c.Account, campaign)
 		}

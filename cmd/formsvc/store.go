@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -105,45 +106,47 @@ func (g *global) refuseLeftBehind(ctx context.Context) error {
 		return err
 	}
 	path := filepath.Join(g.Data, "formsvc.db")
-	c, err := sqlite.Look(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && c == (sqlite.Contents{}) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	empty, emptyErr := g.empty(ctx)
-	switch {
-	case emptyErr != nil || !empty:
-		return emptyErr
-	case err != nil:
+	if accounts, _, err := g.used(ctx); err != nil || accounts {
+		return err
+	}
+	_, left, err := (&global{DB: "sqlite:" + path}).used(ctx)
+	if err != nil {
 		return fmt.Errorf("--db: the Postgres database is empty, and the SQLite database in --data can't be read; set another --data to start fresh: %w", err)
 	}
-	return fmt.Errorf("--db: the Postgres database is empty, but your data is in %s (campaigns: %d, responses: %d, files: %d).\n"+
-		"  - To move it to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
-		"  - To start fresh: set --data to another directory", path, c.Campaigns, c.Responses, c.Files, path)
+	if !left {
+		return nil
+	}
+	return fmt.Errorf("--db: the Postgres database is empty, but there are campaigns in %s.\n"+
+		"  - To move them to Postgres: formsvc copy --from sqlite:%s --to postgres://…\n"+
+		"  - To start fresh: set --data to another directory", path, path)
 }
 
-// empty reports whether the database of the flags has no account. A database with the schema of an earlier release counts
-// as used.
-func (g *global) empty(ctx context.Context) (_ bool, err error) {
+// used reports whether the database of the flags has accounts, and whether these have campaigns. It doesn't migrate the
+// database; one that another release made counts as used.
+func (g *global) used(ctx context.Context) (accounts, campaigns bool, err error) {
 	s, err := g.openWith(ctx, nil, false)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	steps, err := s.Migrations(ctx)
-	if err != nil {
-		return false, err
+	if err != nil || !applied(steps) {
+		return false, false, err
 	}
-	applied := 0
-	for _, step := range steps {
-		if !step.AppliedAt.IsZero() {
-			applied++
+	if slices.ContainsFunc(steps, func(m sqlite.Migration) bool { return m.AppliedAt.IsZero() }) {
+		return true, true, nil
+	}
+	list, err := s.Accounts(ctx)
+	for i := range list {
+		page, err := s.Campaigns(ctx, formsvc.CampaignQuery{AccountID: list[i].ID, Page: formsvc.PageQuery{Limit: 1}})
+		if err != nil || len(page.Items) > 0 {
+			return true, true, err
 		}
 	}
-	if applied < len(steps) {
-		return applied == 0, nil
-	}
-	accounts, err := s.Accounts(ctx)
-	return len(accounts) == 0, err
+	return len(list) > 0, false, err
 }
 
 // openExisting is open for a database that a server has created.
@@ -189,11 +192,7 @@ func onStore(s backend, opts *formsvc.Options, do func(svc *formsvc.Service) err
 		o = *opts
 	}
 	o.MaxKeys, o.MaxCampaigns = new(int), new(int) // the limits are for clients of the server
-	worked, _, err := withFailpoints(s, &o)
-	if err != nil {
-		return err
-	}
-	svc, err := formsvc.New(worked, &o)
+	svc, err := formsvc.New(s, &o)
 	if err != nil {
 		return err
 	}

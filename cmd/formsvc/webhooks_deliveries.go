@@ -174,20 +174,17 @@ func (c *webhookRedeliverCmd) one(ctx context.Context, g *global, std streams, u
 }
 
 func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams, uuid formsvc.ID, since time.Time) (err error) {
-	m := std.meter(c.output, "redeliver", inPieces("deliveries"))
-	defer m.end()
 	s, err := g.openExisting(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return onStore(meteredStore(s, m), nil, func(svc *formsvc.Service) error {
+	return onStore(s, nil, func(svc *formsvc.Service) error {
 		id, err := account(ctx, svc, c.Account)
 		if err != nil {
 			return err
 		}
 		n, err := svc.Deliveries.RedeliverFailed(ctx, formsvc.WebhookKey{AccountID: id, ID: uuid}, since)
-		m.end()
 		switch {
 		case errors.Is(err, formsvc.ErrNotFound):
 			if _, err := svc.Deliveries.Get(ctx, formsvc.DeliveryKey{AccountID: id, ID: uuid}); err == nil {

@@ -40,7 +40,6 @@
 // A dump restored on another server keeps its feed and the positions of readers. Migrate, which Open
 // calls, makes new events follow the old ones. Don't write events between the restore and that call.
 // Call Restored, too: it keeps readers that have read beyond the dump from missing new events.
-// [Diagnose] reports what is wrong with a database and its server.
 //
 // # Secrets
 //
@@ -61,8 +60,8 @@
 // # The caller's transaction
 //
 // [OpenDB] works on a database that your program has opened. [Bind] returns a store inside your
-// transaction, so that a response and your own rows commit together or not at all. [BindPgx] does the
-// same for a transaction of pgx, as sqlc and River use it. A REPEATABLE READ or SERIALIZABLE
+// transaction, so that a response and your own rows commit together or not at all. With a pool of
+// pgx, see its example. A REPEATABLE READ or SERIALIZABLE
 // transaction can't change a response that was changed, or got a file or signature, after the
 // transaction began. The server rolls it back (SQLSTATE 40001), and you have to retry it.
 //

@@ -48,8 +48,7 @@
 // [Store.Backup] copies the database while it is in use. Package backup, below this one,
 // does so together with files and keys, and restores all of it. A copy of the file by
 // other tools while a program uses it isn't a backup: it misses what is only in the log.
-// After restoring a copy, call Restored. [Diagnose] reports what is wrong with a
-// database.
+// After restoring a copy, call Restored.
 //
 // # The caller's transaction
 //

@@ -93,7 +93,11 @@ func (k *committer) run(ctx context.Context, group []*Unit) {
 			fail(group, err)
 		}
 	}()
+	failpoint("before")
 	err = k.try(ctx, group)
+	if err == nil {
+		failpoint("after")
+	}
 	if err == nil || len(group) == 1 || errors.Is(err, formsvc.ErrUnknownOutcome) {
 		return
 	}
