@@ -111,6 +111,6 @@ func (c *backupCmd) tell(g *global, std streams, m *backup.Manifest, err error) 
 }
 
 // showProgress shows the progress of a backup or a restore.
-func showProgress(shown *progress) func(backup.Progress) {
-	return func(p backup.Progress) { shown.show(p.Stage, p.Done, p.All, inBytes) }
+func showProgress(shown *progress) func(int64) {
+	return func(bytes int64) { shown.show("files", bytes, 0, inBytes) }
 }

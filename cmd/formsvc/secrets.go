@@ -66,7 +66,7 @@ type rotateKeyCmd struct {
 	DropOld bool `name:"drop-old" help:"Remove the old keys from the file afterwards. Keep a copy of the old file: older backups of the database need it."`
 }
 
-// keyGrace is how long running servers have to notice a new key in the file before it is used. They check once a second.
+// keyGrace is how long writes of running servers may take that have read the file before it had the new key.
 const keyGrace = 2500 * time.Millisecond
 
 // Run adds a key to the key file and encrypts every secret with it. It doesn't change keys in the environment.
@@ -78,45 +78,35 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 		return err
 	}
 	ring, err := g.keys(false)
+	if err == nil && ring == nil {
+		err = fmt.Errorf("there is no key file %s, so there is no key to rotate", g.keyPath())
+	}
 	if err != nil {
 		return err
 	}
-	if ring == nil {
-		return fmt.Errorf("there is no key file %s, so there is no key to rotate", g.keyPath())
-	}
-	s, err := g.openWith(ctx, ring, true)
+	s, err := g.openWith(ctx, ring, true) // also checks that no key is missing
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if g.SecretKeys != "" {
-		return c.reseal(ctx, s, std, "the first key of FORMSVC_SECRET_KEYS")
+		return c.reseal(ctx, s, std, ring.Primary())
 	}
-	return c.rotateFile(ctx, g, ring, s, std)
-}
-
-func (c *rotateKeyCmd) rotateFile(ctx context.Context, g *global, ring *keyring.Keyring, s store, std streams) error {
-	fresh, err := keyring.AddKey(g.keyPath())
-	if err != nil {
+	if _, err := keyring.AddKey(g.keyPath()); err != nil {
 		return err
 	}
-	id := fresh.Primary()
+	_ = ring.Seal("") // reads the file
+	id := ring.Primary()
 	_, _ = fmt.Fprintf(std.err, "Added key %s as the first one in %s.\n", id, g.keyPath())
 	if !sleep(ctx, keyGrace, nil) {
 		return ctx.Err()
 	}
-	if err := ring.Reload(); err != nil {
-		return err
-	}
-	if err := c.reseal(ctx, s, std, "key "+id); err != nil {
+	if err := c.reseal(ctx, s, std, id); err != nil {
 		return err
 	}
 	if !c.DropOld {
 		_, _ = fmt.Fprintln(std.err, "The old keys stay in the file; --drop-old removes them.")
 		return nil
-	}
-	if err := ring.Reload(); err != nil {
-		return err
 	}
 	if ring.Primary() != id {
 		return errors.New("another rotation is running; no key was removed")
@@ -128,11 +118,11 @@ func (c *rotateKeyCmd) rotateFile(ctx context.Context, g *global, ring *keyring.
 	return nil
 }
 
-func (c *rotateKeyCmd) reseal(ctx context.Context, s store, std streams, under string) error {
+func (c *rotateKeyCmd) reseal(ctx context.Context, s store, std streams, id string) error {
 	n, err := s.RotateSecrets(ctx)
 	if err != nil {
-		return fmt.Errorf("the secrets of %d webhooks were encrypted with %s, then: %w", n, under, err)
+		return fmt.Errorf("the secrets of %d webhooks were encrypted with key %s, then: %w", n, id, err)
 	}
-	_, _ = fmt.Fprintf(std.err, "Encrypted the secrets of %d webhooks with %s.\n", n, under)
+	_, _ = fmt.Fprintf(std.err, "Encrypted the secrets of %d webhooks with key %s.\n", n, id)
 	return nil
 }

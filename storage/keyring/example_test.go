@@ -39,7 +39,7 @@ func Example() {
 		panic(err)
 	}
 
-	// This process reads the file again by itself.
+	// This process meets the new key, and reads the file once more.
 	secret, err = ring.Open(stored, "webhooks", "secret", "row 1")
 	fmt.Println(secret, err, len(ring.IDs()))
 	// Output:

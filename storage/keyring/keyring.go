@@ -1,131 +1,153 @@
+// Package keyring encrypts what a store has to keep and nobody with a copy of the database may read: the secrets of
+// webhooks. A stored value is one line of printable text:
+//
+//	s1.<key id>.<base64url of nonce, ciphertext and tag, without padding>
+//
+// It is encrypted with AES-256-GCM and a random 96-bit nonce. The additional data is a list of texts, each preceded by its
+// length as 8 bytes, big-endian: "formsvc keyring s1", the key id, and the caller's context, which says where the value
+// belongs. A value copied to another row doesn't open there. A key should seal at most 2³² values.
+//
+// A nil Keyring stores "p1." and the plain text, so a store can get keys later: every Keyring opens both forms.
+//
+// It protects against a reader of the database, a backup or a disk, not against somebody who can write to the database.
 package keyring
 
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode"
 )
 
-// Why a value can't be opened. Errors name the key, but never contain its bytes or any
-// part of the value.
+// Why a value can't be opened. Errors name the key, but never contain its bytes or any part of the value.
 var (
-	// ErrUnknownKey means that the key isn't in the ring. The error's text names the key.
-	// It may be found a second later: see [OpenFile].
+	// ErrUnknownKey means that the key isn't in the ring.
 	ErrUnknownKey = errors.New("keyring: unknown key")
-
-	// ErrCorrupt means that the value was damaged, belongs to another place, was sealed
-	// under another key with the same id, or isn't a stored value at all. A retry doesn't
-	// help.
+	// ErrCorrupt means that the value was damaged, belongs to another place, or isn't a stored value. A retry doesn't help.
 	ErrCorrupt = errors.New("keyring: corrupt value")
 )
 
 const (
 	sealedPrefix = "s1."
 	plainPrefix  = "p1."
-	sealedLabel  = "formsvc keyring s1"
+	idLength     = 8
 )
 
 // encoding rejects unused bits that aren't zero, so that a value has only one encoding.
-//
-//nolint:gochecknoglobals // immutable
-var encoding = base64.RawURLEncoding.Strict()
+var encoding = base64.RawURLEncoding.Strict() //nolint:gochecknoglobals // immutable
 
-// A Keyring seals values and opens them. Create it with [New] or [OpenFile]. A nil
-// Keyring and the zero value have no keys: they store plain text. It is safe for
-// concurrent use and must not be copied.
-type Keyring struct {
-	keys atomic.Pointer[keys]
-	file *file // nil if the keys aren't from a file
+// A Key is 32 random bytes. It prints as its id.
+type Key struct{ secret [32]byte }
+
+// Generate returns a new random key.
+func Generate() (key Key) {
+	_, _ = rand.Read(key.secret[:]) // never fails since Go 1.24
+	return key
 }
 
-// keys is immutable once created. It doesn't hold the keys' bytes.
+// ID returns the name of the key in the values that it seals: 8 hex digits computed from its bytes. It isn't secret.
+func (k Key) ID() string {
+	sum := sha256.Sum256(append([]byte("formsvc keyring key id"), k.secret[:]...))
+	return hex.EncodeToString(sum[:])[:idLength]
+}
+
+// Format writes the id for every verb.
+func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("key(" + k.ID() + ")")) }
+
+// Parse reads keys from the text of a file or an environment variable. They are separated by commas, white space or line
+// breaks; a "#" starts a comment that ends with the line. Each key is 32 bytes as 64 hex digits, or in base64 with the
+// standard or the URL alphabet. The error names a malformed key's number, and contains nothing of the text.
+func Parse(text string) (keys []Key, err error) {
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+			b, err := hex.DecodeString(word)
+			if len(word) != 64 {
+				b, err = encoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(word))
+			}
+			if err != nil || len(b) != 32 {
+				return nil, fmt.Errorf("keyring: key %d is neither 64 hexadecimal digits nor base64 of 32 bytes", len(keys)+1)
+			}
+			keys = append(keys, Key{[32]byte(b)})
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("keyring: there is no key")
+	}
+	return keys, nil
+}
+
+// A Keyring seals values under its first key and opens them under any. Create it with [New] or [OpenFile]. It is safe for
+// concurrent use.
+type Keyring struct {
+	path string // "" if the keys aren't from a file
+	keys atomic.Pointer[keys]
+}
+
+// keys is immutable once created.
 type keys struct {
 	ids   []string // the one that seals first
 	aeads map[string]cipher.AEAD
 }
 
-// New returns a Keyring with these keys; the first one seals. It fails if there is no
-// key, an id can't be part of a sealed value, a key is all zeros, or two keys have the
-// same id or the same bytes.
+// New returns a Keyring with these keys. It fails if there is none, one is all zeros, or two have the same id.
 func New(ring ...Key) (*Keyring, error) {
-	made, err := makeKeys(ring)
-	if err != nil {
-		return nil, fmt.Errorf("keyring: %w", err)
-	}
 	k := new(Keyring)
-	k.keys.Store(made)
+	if err := k.set(ring); err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 
-func makeKeys(ring []Key) (*keys, error) {
-	if len(ring) == 0 {
-		return nil, errors.New("there is no key")
-	}
+func (k *Keyring) set(ring []Key) error {
 	made := &keys{aeads: make(map[string]cipher.AEAD, len(ring))}
-	seen := make(map[[32]byte]int, len(ring))
 	for i, key := range ring {
-		if key.ID == "" {
-			key.ID = keyID(&key.Secret)
+		id := key.ID()
+		if key.secret == ([32]byte{}) || made.aeads[id] != nil {
+			return fmt.Errorf("keyring: key %d is all zeros, or another one has the id %s too", i+1, id)
 		}
-		if !validID(key.ID) {
-			return nil, fmt.Errorf("key %d: an id has 1 to %d letters, digits, hyphens or underscores", i+1, maxID)
+		block, err := aes.NewCipher(key.secret[:])
+		if err == nil {
+			made.aeads[id], err = cipher.NewGCMWithRandomNonce(block)
 		}
-		if key.Secret == ([32]byte{}) {
-			return nil, fmt.Errorf("key %d is all zeros", i+1)
-		}
-		if twin, ok := seen[key.Secret]; ok {
-			return nil, fmt.Errorf("keys %d and %d are the same", twin, i+1)
-		}
-		seen[key.Secret] = i + 1
-		if made.aeads[key.ID] != nil {
-			return nil, fmt.Errorf("key %d: another one has the id %s too", i+1, key.ID)
-		}
-		aead, err := newAEAD(&key.Secret)
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("keyring: %w", err)
 		}
-		made.ids = append(made.ids, key.ID)
-		made.aeads[key.ID] = aead
+		made.ids = append(made.ids, id)
 	}
-	return made, nil
+	if len(ring) == 0 {
+		return errors.New("keyring: there is no key")
+	}
+	k.keys.Store(made)
+	return nil
 }
 
-func newAEAD(secret *[32]byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(secret[:])
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCMWithRandomNonce(block)
-}
-
-// Seal returns plain in its stored form, encrypted under the first key. The context says
-// where the value belongs, such as table, column and row. It isn't stored, and
-// [Keyring.Open] needs the same context. Without keys the value is plain text, whatever
-// the context.
-//
-// A Keyring of [OpenFile] first reads its file again, at most once a second, so that it
-// doesn't keep sealing under a key that another process has replaced. If the file can't
-// be read, it seals under the first key it has.
+// Seal returns plain in its stored form, encrypted under the first key. The context says where the value belongs, such as
+// table, column and row; [Keyring.Open] needs the same. A Keyring of [OpenFile] reads its file first, because another
+// process may have put a new key there.
 func (k *Keyring) Seal(plain string, context ...string) string {
-	k.follow()
-	current := k.current()
-	if current == nil {
+	if k != nil && k.path != "" {
+		_ = k.load() // otherwise the old first key still seals
+	}
+	id := k.Primary()
+	if id == "" {
 		return plainPrefix + plain
 	}
-	id := current.ids[0]
-	var buf [additionalSize]byte
-	sealed := current.aeads[id].Seal(nil, nil, []byte(plain), appendAdditional(buf[:0], id, context)) //nolint:gosec // Seal creates the nonce
+	sealed := k.keys.Load().aeads[id].Seal(nil, nil, []byte(plain), additional(id, context)) //nolint:gosec // Seal creates the nonce
 	return sealedPrefix + id + "." + encoding.EncodeToString(sealed)
 }
 
-// Open returns the plain text of a value that [Keyring.Seal] sealed with the same
-// context, with or without keys. It fails with [ErrUnknownKey] or [ErrCorrupt].
+// Open returns the plain text of a value that [Keyring.Seal] sealed with the same context. It fails with [ErrUnknownKey] or
+// [ErrCorrupt]. If the key is unknown, a Keyring of [OpenFile] reads its file once more.
 func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 	if plain, ok := strings.CutPrefix(sealed, plainPrefix); ok {
 		return plain, nil
@@ -134,47 +156,52 @@ func (k *Keyring) Open(sealed string, context ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	aead, err := k.find(id)
-	if err != nil {
-		return "", err
+	aead := k.find(id)
+	if aead == nil && k != nil && k.path != "" {
+		if err := k.load(); err != nil {
+			return "", fmt.Errorf("%w: %s, and the file can't be read: %w", ErrUnknownKey, id, err)
+		}
+		aead = k.find(id)
+	}
+	if aead == nil {
+		return "", fmt.Errorf("%w: %s", ErrUnknownKey, id)
 	}
 	ciphertext, err := encoding.DecodeString(body)
-	// The length is checked because decoding skips line breaks.
-	if err != nil || len(body) != encoding.EncodedLen(len(ciphertext)) {
+	if err != nil || len(body) != encoding.EncodedLen(len(ciphertext)) { // decoding skips line breaks
 		return "", fmt.Errorf("%w: not base64url", ErrCorrupt)
 	}
-	var buf [additionalSize]byte
-	plain, err := aead.Open(ciphertext[:0], nil, ciphertext, appendAdditional(buf[:0], id, context))
+	plain, err := aead.Open(nil, nil, ciphertext, additional(id, context))
 	if err != nil {
 		return "", fmt.Errorf("%w: it does not open with the key %s", ErrCorrupt, id)
 	}
 	return string(plain), nil
 }
 
+// IDs returns the ids of the keys, that of the sealing key first.
+func (k *Keyring) IDs() []string {
+	if k == nil || k.keys.Load() == nil {
+		return nil
+	}
+	return slices.Clone(k.keys.Load().ids)
+}
+
 // Primary returns the id of the key that seals, or "" if there is none.
 func (k *Keyring) Primary() string {
-	if current := k.current(); current != nil {
-		return current.ids[0]
+	if ids := k.IDs(); len(ids) > 0 {
+		return ids[0]
 	}
 	return ""
 }
 
-// IDs returns the ids of the keys, that of the sealing key first.
-func (k *Keyring) IDs() []string {
-	if current := k.current(); current != nil {
-		return slices.Clone(current.ids)
+func (k *Keyring) find(id string) cipher.AEAD {
+	if k == nil || k.keys.Load() == nil {
+		return nil
 	}
-	return nil
+	return k.keys.Load().aeads[id]
 }
 
-// String returns the ids of the keys.
-func (k *Keyring) String() string {
-	return "keyring(" + strings.Join(k.IDs(), ", ") + ")"
-}
-
-// KeyID returns the id of the key that sealed a stored value, or "" if the value is plain
-// text. It fails with [ErrCorrupt] if it is neither. It doesn't check whether the value
-// can be opened.
+// KeyID returns the id of the key that sealed a stored value, or "" if the value is plain text. It fails with [ErrCorrupt] if
+// it is neither. It doesn't check whether the value can be opened.
 func KeyID(sealed string) (id string, err error) {
 	if strings.HasPrefix(sealed, plainPrefix) {
 		return "", nil
@@ -183,48 +210,20 @@ func KeyID(sealed string) (id string, err error) {
 	return id, err
 }
 
-// split splits a sealed value. The returned id is safe to show. Text without the form of
-// an id is never returned, because it might be a secret.
+// split splits a sealed value. Text without the form of an id is never returned, because it might be a secret.
 func split(sealed string) (id, body string, err error) {
 	rest, ok := strings.CutPrefix(sealed, sealedPrefix)
-	if !ok {
+	id, body, named := strings.Cut(rest, ".")
+	if _, err := hex.DecodeString(id); !ok || !named || err != nil || len(id) != idLength {
 		return "", "", fmt.Errorf("%w: in an unknown form", ErrCorrupt)
-	}
-	id, body, ok = strings.Cut(rest, ".")
-	if !ok || !validID(id) {
-		return "", "", fmt.Errorf("%w: no key is named", ErrCorrupt)
 	}
 	return id, body, nil
 }
 
-func (k *Keyring) current() *keys {
-	if k == nil {
-		return nil
+// additional returns the additional data of a sealed value. The lengths keep lists apart whose joined texts are equal.
+func additional(id string, context []string) (b []byte) {
+	for _, text := range append([]string{"formsvc keyring s1", id}, context...) {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(text))), text...)
 	}
-	return k.keys.Load()
-}
-
-// key returns the key of that id, or nil.
-func (k *Keyring) key(id string) cipher.AEAD {
-	if current := k.current(); current != nil {
-		return current.aeads[id]
-	}
-	return nil
-}
-
-// additionalSize is enough for the additional data of a store's values.
-const additionalSize = 192
-
-// appendAdditional appends the additional data of a sealed value. The lengths keep lists
-// apart whose concatenated texts are equal.
-func appendAdditional(dst []byte, id string, context []string) []byte {
-	dst = appendText(appendText(dst, sealedLabel), id)
-	for _, text := range context {
-		dst = appendText(dst, text)
-	}
-	return dst
-}
-
-func appendText(dst []byte, text string) []byte {
-	return append(binary.BigEndian.AppendUint64(dst, uint64(len(text))), text...)
+	return b
 }

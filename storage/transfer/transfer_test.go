@@ -43,7 +43,7 @@ func newDatabase(t testing.TB, kind string) database {
 
 func ring(t testing.TB) *keyring.Keyring {
 	t.Helper()
-	k, err := keyring.New(keyring.Key{ID: "k1", Secret: [32]byte{1}})
+	k, err := keyring.New(keyring.Generate())
 	must(t, err)
 	return k
 }

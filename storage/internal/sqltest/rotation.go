@@ -139,7 +139,7 @@ func secretsRotatedBesideBound(t *testing.T, d Database) {
 func secretsNotRotated(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
 	good := s.addWebhook(t)
-	const broken = "s1.a.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	broken := "s1." + key(t, "a").ID() + ".AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	store(t, d, s.hook.ID, "secret", broken)
 	s.Store = d.open(t, ring(t, "b", "a"))
 	n, err := s.RotateSecrets(t.Context())

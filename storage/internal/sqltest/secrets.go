@@ -2,7 +2,9 @@ package sqltest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +16,20 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// ring returns a keyring of keys with these ids.
+// key returns the key of that name.
+func key(t testing.TB, name string) keyring.Key {
+	t.Helper()
+	keys, err := keyring.Parse(fmt.Sprintf("%x", sha256.Sum256([]byte(name))))
+	must(t, err)
+	return keys[0]
+}
+
+// ring returns a keyring of the keys of these names.
 func ring(t testing.TB, names ...string) *keyring.Keyring {
 	t.Helper()
 	keys := make([]keyring.Key, len(names))
 	for i, name := range names {
-		keys[i].ID = name
-		copy(keys[i].Secret[:], "the key named "+name)
+		keys[i] = key(t, name)
 	}
 	k, err := keyring.New(keys...)
 	must(t, err)
@@ -170,7 +179,7 @@ func secretsMoved(t *testing.T, d Database) {
 // sent to it, and it works again with a new secret.
 func secretsUnread(t *testing.T, d Database) {
 	s := newSecretScene(t, d, ring(t, "a"))
-	for _, broken := range []string{"s1.lost.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "s1.a.AAAA", "nonsense"} {
+	for _, broken := range []string{"s1.00000000.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "s1." + key(t, "a").ID() + ".AAAA", "nonsense"} {
 		s.hook = s.addWebhook(t)
 		for _, column := range []string{"secret", "previous_secret", "headers"} {
 			store(t, d, s.hook.ID, column, broken)
@@ -223,7 +232,7 @@ func secretsKept(t *testing.T, d Database) {
 		t.Error("unchanged values were sealed again")
 	}
 	for _, column := range []string{"secret", "previous_secret", "headers"} {
-		store(t, d, s.hook.ID, column, "s1.lost.AAAA")
+		store(t, d, s.hook.ID, column, "s1.00000000.AAAA")
 	}
 	lost := stored(t, d, s.hook.ID)
 	if update(disable) != lost {
@@ -248,11 +257,11 @@ func secretsMissing(t *testing.T, d Database) {
 			t.Errorf("%s: %v, want one that names the key %s", what, err, missing)
 		}
 	}
-	refused("another key", ring(t, "b-key"), ": a")
-	refused("no key", nil, ": a")
+	refused("another key", ring(t, "b-key"), key(t, "a").ID())
+	refused("no key", nil, key(t, "a").ID())
 	d.open(t, ring(t, "b-key", "a")) // seals with b-key from now on
-	refused("only the old key", ring(t, "a"), "b-key")
-	refused("only the new key", ring(t, "b-key"), ": a")
+	refused("only the old key", ring(t, "a"), key(t, "b-key").ID())
+	refused("only the new key", ring(t, "b-key"), key(t, "a").ID())
 	d.open(t, ring(t, "a", "b-key"))
 	// A key first used while a store is open is recorded with its first value.
 	must(t, d.DB.RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
@@ -267,5 +276,5 @@ func secretsMissing(t *testing.T, d Database) {
 		})
 		return err
 	}))
-	refused("without a key that came later", ring(t, "a", "b-key"), "c-key")
+	refused("without a key that came later", ring(t, "a", "b-key"), key(t, "c-key").ID())
 }
