@@ -32,7 +32,7 @@ func secretsRotated(t *testing.T, d Database) {
 	s.Store = d.open(t, ring(t, "a"))
 	old := s.addWebhook(t)
 	s.Store = d.open(t, ring(t, "b", "a"))
-	if got := under(t, d, plain, old); got[""] != 3 || got["a"] != 3 {
+	if got := under(t, d, plain, old); got[""] != 3 || got[key(t, "a").ID()] != 3 {
 		t.Fatalf("values by key: %v", got)
 	}
 	for _, want := range []int{2, 0} {
@@ -40,7 +40,7 @@ func secretsRotated(t *testing.T, d Database) {
 			t.Errorf("RotateSecrets: %d, %v; want %d", n, err, want)
 		}
 	}
-	if got := under(t, d, plain, old); got["b"] != 6 {
+	if got := under(t, d, plain, old); got[key(t, "b").ID()] != 6 {
 		t.Errorf("values by key: %v, want all under b", got)
 	}
 	s.Store = d.open(t, ring(t, "b")) // key a isn't needed anymore
@@ -106,7 +106,7 @@ func secretsRotatedMeanwhile(t *testing.T, d Database) {
 	if _, err := after.RotateSecrets(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := under(t, d, hooks...); got["b"] != 3*len(hooks) {
+	if got := under(t, d, hooks...); got[key(t, "b").ID()] != 3*len(hooks) {
 		t.Errorf("values by key: %v, want all under b", got)
 	}
 }
@@ -147,7 +147,7 @@ func secretsNotRotated(t *testing.T, d Database) {
 		t.Fatalf("RotateSecrets: %d, %v; want an error, and the values that open to be changed", n, err)
 	}
 	noSecrets(t, err.Error(), broken, s.hook.Secret, good.Secret)
-	if got := under(t, d, s.hook, good); got["b"] != 5 || got["a"] != 1 {
+	if got := under(t, d, s.hook, good); got[key(t, "b").ID()] != 5 || got[key(t, "a").ID()] != 1 {
 		t.Errorf("values by key: %v", got)
 	}
 	if _, err := d.OpenWith(t, ring(t, "b")); err == nil {

@@ -120,7 +120,7 @@ func secretsSealed(t *testing.T, d Database) {
 	v := stored(t, d, s.hook.ID)
 	for _, text := range v.texts() {
 		noSecrets(t, text, s.hook.Secret, s.hook.Previous, s.hook.Headers[0].Name, s.hook.Headers[0].Value)
-		if id, err := keyring.KeyID(text); id != "a" || err != nil {
+		if id, err := keyring.KeyID(text); id != key(t, "a").ID() || err != nil {
 			t.Errorf("a value under the key %q (%v)", id, err)
 		}
 	}
@@ -146,7 +146,7 @@ func secretsSealed(t *testing.T, d Database) {
 		return err
 	}))
 	wantHook(t, s, &bound)
-	if id, err := keyring.KeyID(stored(t, d, s.hook.ID).Secret); id != "a" || err != nil {
+	if id, err := keyring.KeyID(stored(t, d, s.hook.ID).Secret); id != key(t, "a").ID() || err != nil {
 		t.Errorf("a bound store stored a value under the key %q (%v)", id, err)
 	}
 }
