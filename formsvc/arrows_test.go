@@ -42,7 +42,9 @@ var arrows = map[string][]string{
 	"storage/sqlite/backup": {
 		"storage", "storage/sqlite", "storage/internal/bunstore", "storage/keyring", "blobstore/fileblob", "engine", "bun", "modernc",
 	},
-	"storage/transfer":              {"storage/internal/bunstore", "storage/keyring", "engine", "bun"},
+	"storage/transfer": {
+		"storage", "storage/sqlite", "storage/postgres", "storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc", "pgx",
+	},
 	"storage/postgres":              {"storage", "storage/internal/bunstore", "storage/keyring", "engine", "bun", "pgx"},
 	"storage/postgres/postgrestest": {"pgx"},
 

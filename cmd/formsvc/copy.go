@@ -7,112 +7,78 @@ import (
 	"os"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/transfer"
 )
 
 type copyCmd struct {
 	output
 	From        string `required:"" placeholder:"DSN" help:"Source database: sqlite:PATH or postgres://…."`
-	To          string `placeholder:"DSN" help:"Target database. It must be empty; a SQLite file is created if missing."`
+	To          string `required:"" placeholder:"DSN" help:"Target database. It must be empty; a SQLite file is created if missing."`
 	FromBlobs   string `placeholder:"URL" help:"Source of the uploaded files, as in --blobs. Defaults to leaving the files where they are."`
 	ToBlobs     string `placeholder:"URL" help:"Target of the uploaded files; required with --from-blobs."`
 	SkipDamaged bool   `help:"Copy everything except the contents of damaged or missing files. Defaults to copying nothing if there are any."`
-	Verify      bool   `xor:"what" help:"Compare the two databases and the files without changing anything; exit status 1 if they differ."`
-	Cancel      bool   `xor:"what" help:"Cancel an interrupted copy, so that the database --from can be used again."`
+	Verify      bool   `help:"Compare the two databases and the files without changing anything; exit status 1 if they differ."`
 }
 
 // Help returns the detailed help.
 func (*copyCmd) Help() string {
-	return `Copies everything except sign-ins to the settings pages, compares both sides, and marks --from as moved. After that no server
-starts on --from, and servers on --to send its pending webhooks. A server that still runs on --from rejects writes, so that
-nothing it acknowledged is lost. If the copy fails, --from stays in use. If it is interrupted, run it again to continue.
-The encryption keys (DATA/secret.keys or FORMSVC_SECRET_KEYS) stay the same.`
+	return `Copies everything except sign-ins to the settings pages, compares both sides, and marks --from as moved. Stop the servers on
+both first: after the copy no server starts on --from, and one that still runs there can't write. If the copy fails or is
+interrupted, --from stays in use; run it again. The encryption keys (DATA/secret.keys or FORMSVC_SECRET_KEYS) stay the same.`
 }
 
-// Run copies, compares or cancels.
+// Run copies or compares.
 func (c *copyCmd) Run(ctx context.Context, g *global, std streams) (err error) {
-	if err := c.check(); err != nil {
+	if (c.FromBlobs == "") != (c.ToBlobs == "") {
+		return usageError{errors.New("--from-blobs and --to-blobs: set both, or neither to leave the files where they are")}
+	}
+	if err := errors.Join(check("--from", c.From, true), check("--to", c.To, c.Verify)); err != nil {
 		return err
 	}
-	ring, err := g.keys(false)
-	if err != nil {
-		return err
-	}
-	from, err := c.open(ctx, g, "--from", c.From, ring, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	if c.Cancel {
-		if err := transfer.Cancel(ctx, from); err != nil {
-			return err
+	shown := std.progress(c.output)
+	opts := &transfer.Options{SkipDamaged: c.SkipDamaged, Progress: func(what string, n int64) {
+		format := inPieces(what)
+		if what == "bytes" {
+			format = inBytes
 		}
-		_, _ = fmt.Fprintln(std.err, "Copy canceled. The source database can be used again; discard what was copied.")
-		return nil
-	}
-	to, err := c.open(ctx, g, "--to", c.To, ring, c.Verify)
-	if err != nil {
+		shown.show("copying", n, 0, format)
+	}}
+	if opts.Keyring, err = g.keys(false); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	opts := &transfer.Options{SkipDamaged: c.SkipDamaged}
 	if c.FromBlobs != "" {
-		files, err := c.openBlobs(g, "--from-blobs", c.FromBlobs)
+		from, err := c.openBlobs(g, "--from-blobs", c.FromBlobs)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, files.Close()) }()
-		there, err := c.openBlobs(g, "--to-blobs", c.ToBlobs)
+		defer func() { err = errors.Join(err, from.Close()) }()
+		to, err := c.openBlobs(g, "--to-blobs", c.ToBlobs)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, there.Close()) }()
-		opts.FromBlobs, opts.ToBlobs = files, there
+		defer func() { err = errors.Join(err, to.Close()) }()
+		opts.FromBlobs, opts.ToBlobs = from, to
 	}
-	opts.Progress = showTransfer(std.progress(c.output))
 	work := transfer.Copy
 	if c.Verify {
 		work = transfer.Verify
 	}
-	report, err := work(ctx, from, to, opts)
+	report, err := work(ctx, c.From, c.To, opts)
 	return c.tell(g, std, &report, err)
 }
 
-// check rejects flags that can't be combined.
-func (c *copyCmd) check() error {
-	switch {
-	case c.To == "" && !c.Cancel:
-		return usageError{errors.New("--to: name the target database, as sqlite:PATH or postgres://…")}
-	case c.To != "" && c.Cancel:
-		return usageError{errors.New("--cancel: takes --from only; leave out --to")}
-	case (c.FromBlobs == "") != (c.ToBlobs == ""):
-		return usageError{errors.New("--from-blobs and --to-blobs: set both, or neither to leave the files where they are")}
-	}
-	return nil
-}
-
-// open opens a database without migrating it. With exists, a missing SQLite file is an error.
-func (*copyCmd) open(ctx context.Context, g *global, flag, dsn string, ring *keyring.Keyring, exists bool) (store, error) {
+// check checks a data source name. With exists, a missing SQLite file is an error.
+func check(flag, dsn string, exists bool) error {
 	if dsn == "" {
-		return nil, usageError{fmt.Errorf("%s: must not be empty", flag)}
+		return usageError{fmt.Errorf("%s: name the database, as sqlite:PATH or postgres://…", flag)}
 	}
 	scheme, path, err := schemeOf(flag, dsn)
-	if err != nil {
-		return nil, err
-	}
-	if scheme == "sqlite" && exists {
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("%s: there is no such database: %w", flag, err)
+	if err == nil && scheme == "sqlite" && exists {
+		if _, err = os.Stat(path); err != nil {
+			err = fmt.Errorf("%s: there is no such database: %w", flag, err)
 		}
 	}
-	one := *g
-	one.DB = dsn
-	s, err := one.openWith(ctx, ring, false)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	return s, nil
+	return err
 }
 
 func (*copyCmd) openBlobs(g *global, flag, url string) (blobs, error) {
@@ -123,17 +89,6 @@ func (*copyCmd) openBlobs(g *global, flag, url string) (blobs, error) {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return b, nil
-}
-
-// showTransfer shows the progress of a copy: first in rows, then in bytes of files.
-func showTransfer(shown *progress) func(transfer.Progress) {
-	return func(p transfer.Progress) {
-		format := inPieces("rows")
-		if p.What == "files" {
-			format = inBytes
-		}
-		shown.show(p.What, p.Done, p.All, format)
-	}
 }
 
 // tell prints the result.

@@ -14,14 +14,15 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/sqlite"
-	"github.com/formsvc/toolkit/storage/transfer"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // store is what commands need of a database.
 type store interface {
-	transfer.Store
+	formsvc.Store
 	delivery.Queue
+	Migrate(ctx context.Context) error
+	MissingKeys(ctx context.Context) ([]string, error)
 	Ping(ctx context.Context) error
 	Migrations(ctx context.Context) ([]sqlite.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)

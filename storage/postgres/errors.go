@@ -30,7 +30,7 @@ func (*backend) Classify(err error) error {
 			return bunstore.Classified(formsvc.ErrNotFound, err)
 		case "22021": // character_not_in_repertoire
 			return bunstore.Classified(formsvc.ErrInvalid, err)
-		case fenced:
+		case "MV001": // raised by the triggers that package transfer leaves in a database that was moved
 			return bunstore.Classified(formsvc.ErrMoved, err)
 		case "53100": // disk_full
 			return bunstore.Classified(formsvc.ErrNoSpace, err)

@@ -87,7 +87,6 @@ type Store struct {
 	owned      bool
 	maxConns   int          // that are kept idle, if owned
 	idleClosed atomic.Int64 // when idle connections were closed because one failed
-	place      string       // without a password; "" for a database that the caller opened
 	backend    *backend
 	tx         *bunstore.Transactions
 	listener   *listener // nil if the store doesn't listen
@@ -131,7 +130,7 @@ func connect(cfg *pgx.ConnConfig, o *Options) *Store {
 	}
 	cfg.DialFunc = newDialer().DialContext
 	listening := cfg.Copy() // which is silent for as long as nothing happens
-	s := &Store{owned: true, maxConns: o.MaxConns, place: placeOf(cfg)}
+	s := &Store{owned: true, maxConns: o.MaxConns}
 	if o.StatementTimeout > 0 {
 		cfg.DialFunc = s.guard(cfg.DialFunc, o.StatementTimeout+silenceMargin)
 	}

@@ -276,10 +276,6 @@ WHERE e.account_id = ?1 AND e.seq > ?2 AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5
 SELECT e.id, e.account_id, e.campaign_id, e.response_id, e.type, e.created_at, e.payload, coalesce(e.traceparent, '') FROM formsvc_events AS e
 WHERE e.seq > ?2 AND ?1 IS NOT NULL AND ?3 IS NOT NULL AND e.seq <= ?4 AND ?5 IS NOT NULL
   AND e.type & ?6 <> 0 AND e.type & 65536 = 0 AND (?7 = '' OR e.campaign_id = ?7) ORDER BY e.seq`,
-		// Positions of SQLite have no second part. The last recorded one is enough,
-		// because copied events are numbered in their old order.
-		OwnPosition: "SELECT coalesce((SELECT p.seq FROM formsvc_positions AS p WHERE (p.xact, p.row) <= (?1, ?2) " +
-			"ORDER BY p.xact DESC, p.row DESC LIMIT 1), (SELECT max(e.seq) FROM formsvc_events AS e WHERE e.seq <= ?1), 0)",
 		LookBackAtEvents: `
 SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_events AS e INDEXED BY formsvc_events_account
 WHERE e.account_id = ?1 AND e.seq < ?2 AND ?3 IS NOT NULL ORDER BY e.seq DESC LIMIT CAST(?4 AS BIGINT)`,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 
@@ -13,51 +12,29 @@ import (
 	"github.com/formsvc/toolkit/storage/transfer"
 )
 
-// Move a database to another file; for a server use postgres.Open as the target.
+// Move a database to another file; the target can also be postgres://….
 func Example() {
 	dir, err := os.MkdirTemp("", "transfer")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	ctx, old := context.Background(), filepath.Join(dir, "old.db")
-	if err := makeData(ctx, old); err != nil {
-		log.Fatal(err)
+	store, err := sqlite.Open(ctx, old, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	if err := move(ctx, old, filepath.Join(dir, "new.db")); err != nil {
-		log.Fatal(err)
+	if err := store.Close(); err != nil { // as the server does when it stops
+		fmt.Println(err)
+		return
+	}
+	if _, err := transfer.Copy(ctx, "sqlite:"+old, "sqlite:"+filepath.Join(dir, "new.db"), nil); err != nil {
+		fmt.Println(err)
+		return
 	}
 	_, err = sqlite.Open(ctx, old, nil)
 	fmt.Println("the old one is not in use anymore:", errors.Is(err, formsvc.ErrMoved))
 	// Output: the old one is not in use anymore: true
-}
-
-func makeData(ctx context.Context, path string) (err error) {
-	store, err := sqlite.Open(ctx, path, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	svc, err := formsvc.New(store, nil)
-	if err != nil {
-		return err
-	}
-	_, err = svc.Accounts.Create(ctx, "Town hall")
-	return err
-}
-
-func move(ctx context.Context, old, to string) (err error) {
-	asIs := &sqlite.Options{SkipMigrations: true} // and the keyring, if you use one
-	from, err := sqlite.Open(ctx, old, asIs)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	target, err := sqlite.Open(ctx, to, asIs)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, target.Close()) }()
-	_, err = transfer.Copy(ctx, from, target, nil)
-	return err
 }

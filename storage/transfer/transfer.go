@@ -1,9 +1,15 @@
+// Package transfer moves all data of a service from one database to another, such as from SQLite to Postgres, while no
+// server runs on either.
+//
+//	report, err := transfer.Copy(ctx, "sqlite:forms.db", "postgres://forms@db/forms", nil)
 package transfer
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -13,48 +19,24 @@ import (
 	"github.com/formsvc/toolkit/storage/keyring"
 )
 
-// Reasons why nothing is copied; test for them with [errors.Is]. [formsvc.ErrMoved] is
-// another: the data was moved from the source before. Their texts say what to do.
+// Reasons why nothing is copied; test for them with [errors.Is]. [formsvc.ErrMoved] is another.
 var (
-	// ErrSame means that both databases have the same data: they are one database, or one
-	// is a copy of the other.
-	ErrSame = errors.New("transfer: both are the same data")
 	// ErrNotEmpty means that the target has data.
 	ErrNotEmpty = errors.New("transfer: the database is not empty")
-	// ErrSchema means that a database doesn't have the schema of this release.
-	ErrSchema = errors.New("transfer: the schema is not that of this release")
 	// ErrDiffers means that the databases, or the files, differ.
 	ErrDiffers = errors.New("transfer: the copy differs")
-	// ErrUnderWay means that another process runs the same copy.
-	ErrUnderWay = errors.New("transfer: another copy is under way")
 )
 
-// A Store is a *sqlite.Store or a *postgres.Store. Open it with SkipMigrations, which
-// changes nothing and also opens a database that must not be used. Its keyring must have
-// the keys of the secrets.
-type Store interface {
-	formsvc.Store
-	Migrate(ctx context.Context) error
-	MissingKeys(ctx context.Context) ([]string, error)
-	Portable() bunstore.Portable
-}
-
-// Progress is the progress of a copy.
-type Progress struct {
-	What      string // "rows", "files" (in bytes) or "checking" (rows)
-	Done, All int64
-}
-
-// Options configures a copy. The zero value is ready for use.
+// Options are the optional settings of [Copy] and [Verify].
 type Options struct {
-	// FromBlobs has the bytes of files, and ToBlobs receives them; set both or neither.
-	// Blobs of no file aren't copied. Defaults to nil: the bytes stay where they are.
+	// Keyring has the keys of the secrets in the source; they stay encrypted. Defaults to none.
+	Keyring *keyring.Keyring
+	// FromBlobs has the bytes of files, and ToBlobs receives them; set both or neither. Defaults to leaving them where they are.
 	FromBlobs, ToBlobs blobstore.Store
-	// SkipDamaged continues if the bytes of a file are missing or not what was uploaded.
-	// Report names such files. Defaults to false: the copy fails.
+	// SkipDamaged continues if the bytes of a file are missing or not what was uploaded. Defaults to failing.
 	SkipDamaged bool
-	// Progress is called now and then, from any goroutine. Defaults to nothing.
-	Progress func(Progress)
+	// Progress is called now and then with "rows", or with "bytes" of files, and how many were copied. Defaults to nothing.
+	Progress func(what string, done int64)
 }
 
 // A Report says what was copied or compared.
@@ -71,123 +53,260 @@ type Count struct {
 	Rows  int64  `json:"rows"`
 }
 
-// A job is a copy or a comparison.
 type job struct {
 	Options
 
-	from, to bunstore.Portable
-	keys     Store // the store whose keyring is checked: from
-	target   Store
-	token    int64 // identifies the copy on both sides
+	from, to *side
 	report   Report
+	done     int64
 }
 
-func newJob(from, to Store, opts *Options) *job {
-	j := &job{from: from.Portable(), to: to.Portable(), keys: from, target: to}
+func open(ctx context.Context, from, to string, opts *Options) (j *job, err error) {
+	j = new(job)
 	if opts != nil {
 		j.Options = *opts
 	}
 	if j.Progress == nil {
-		j.Progress = func(Progress) {}
+		j.Progress = func(string, int64) {}
 	}
-	return j
+	if (j.FromBlobs == nil) != (j.ToBlobs == nil) {
+		return nil, errors.New("transfer: one blob store is given, but not the other")
+	}
+	if j.from, err = openSide(ctx, from, j.Keyring); err != nil {
+		return nil, fmt.Errorf("transfer: %w", err)
+	}
+	if j.to, err = openSide(ctx, to, j.Keyring); err != nil {
+		return nil, errors.Join(fmt.Errorf("transfer: %w", err), j.from.close())
+	}
+	return j, nil
 }
 
-// Copy moves all data from one database to another, which must be empty. Afterwards the
-// source can't be used anymore. After an interruption, call it again with the same two
-// databases.
-func Copy(ctx context.Context, from, to Store, opts *Options) (Report, error) {
-	j := newJob(from, to, opts)
-	moved, err := j.begin(ctx)
-	if err = j.classify(err); err != nil && j.token != 0 { // it is unknown whether the fence is there
-		err = j.giveUp(ctx, err)
-	}
+func (j *job) close() error { return errors.Join(j.from.close(), j.to.close()) }
+
+// Copy moves all data from one database, "sqlite:PATH" or "postgres://…", to another, which must be empty. It locks both,
+// copies the rows in one transaction, compares them, copies the files, and marks the source as moved: no server starts on it
+// anymore, and one that still runs can't write. After a failure or an interruption the source is as before; start over.
+func Copy(ctx context.Context, from, to string, opts *Options) (_ Report, err error) {
+	j, err := open(ctx, from, to, opts)
 	if err != nil {
-		return j.report, err
+		return Report{}, err
 	}
-	if !moved {
-		if err := j.classify(j.copy(ctx)); err != nil {
-			return j.report, j.giveUp(ctx, err)
-		}
-	}
-	if err := j.classify(j.activate(ctx)); err != nil {
-		return j.report, fmt.Errorf("%w\n\nAll is copied, but %s is not marked as usable: run the same copy again", err, j.to.Place())
+	defer func() { err = errors.Join(err, j.close()) }()
+	if err := j.copy(ctx); err != nil {
+		return j.report, fmt.Errorf("transfer: %w", err)
 	}
 	return j.report, nil
 }
 
-// copy does everything up to marking the source as moved.
 func (j *job) copy(ctx context.Context) error {
-	if err := j.start(ctx); err != nil {
+	if err := j.from.checkSource(ctx); err != nil {
 		return err
 	}
-	if err := j.claim(ctx); err != nil {
+	if err := j.differ(ctx); err != nil { // a lock would wait for the other forever
 		return err
 	}
-	if err := j.rows(ctx); err != nil {
+	if err := j.from.lock(ctx); err != nil {
 		return err
 	}
-	if err := j.finish(ctx); err != nil {
+	source, err := j.from.state(ctx)
+	if err != nil {
+		return err
+	}
+	if source.State == bunstore.Moved {
+		return j.resume(ctx, &source)
+	}
+	if err := source.Refuse(); err != nil {
+		return err
+	}
+	if err := j.to.prepare(ctx, source.Identity); err != nil {
+		return err
+	}
+	sums, err := j.rows(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := j.to.sums(ctx)
+	if err == nil {
+		err = j.compare(sums, there)
+	}
+	if err != nil {
+		return err
+	}
+	since := time.Now().UnixMicro()
+	if err := j.to.finish(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Receiving, Peer: j.from.place, Since: since}); err != nil {
 		return err
 	}
 	if err := j.files(ctx); err != nil {
 		return err
 	}
-	if err := j.compare(ctx); err != nil {
+	if err := j.from.leave(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Moved, Peer: j.to.place, Since: since}); err != nil {
 		return err
 	}
-	return j.leave(ctx)
+	return j.to.activate(ctx, since)
 }
 
-// Cancel removes the fence of an interrupted copy from its source, which can then be used as
-// before. It fails with formsvc.ErrMoved if the data has moved already, and with another error
-// if no copy is under way.
-func Cancel(ctx context.Context, from Store) error {
-	j := &job{from: from.Portable(), to: from.Portable()}
-	if err := j.checkSchema(ctx, j.from, "migrate it first"); err != nil {
-		return j.classify(err)
-	}
-	state, err := j.state(ctx, j.from)
-	switch {
-	case err != nil:
-		return j.classify(err)
-	case state.State == bunstore.Active:
-		return fmt.Errorf("transfer: no copy from %s is under way", j.from.Place())
-	case state.State != bunstore.Moving:
-		return state.Refuse()
-	}
-	j.token = state.Since
-	return j.classify(j.release(ctx))
-}
-
-func (j *job) classify(err error) error { return j.to.Classify(j.from.Classify(err)) }
-
-// errLeft means that the source is marked as moved.
-var errLeft = errors.New("transfer: all is copied")
-
-// giveUp makes the source usable again, unless another process still copies.
-func (j *job) giveUp(ctx context.Context, err error) error {
-	if errors.Is(err, ErrUnderWay) {
+// differ checks that the two databases have different data. A new one has none.
+func (j *job) differ(ctx context.Context) error {
+	from, err := j.from.state(ctx)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	failed := j.classify(j.release(ctx))
-	if errors.Is(failed, errLeft) {
-		return fmt.Errorf("%w\n\nAll is copied, but %s is not marked as usable: run the same copy again", err, j.to.Place())
+	to, err := j.to.state(ctx)
+	if err == nil && to.Identity == from.Identity && to.State == bunstore.Active && from.State == bunstore.Active {
+		return fmt.Errorf("%w: %s and %s have the same data", ErrNotEmpty, j.from.place, j.to.place)
 	}
-	if failed != nil {
-		return fmt.Errorf("%w\n\n%s could not be made usable again (%w): run the same copy again, or \"formsvc copy --cancel --from …\"",
-			err, j.from.Place(), failed)
-	}
-	return fmt.Errorf("%w\n\nNothing is moved: %s is in use as before", err, j.from.Place())
+	return nil
 }
 
-// missing fails if the keyring lacks a key that secrets need.
-func (j *job) missing(ctx context.Context) error {
-	ids, err := j.keys.MissingKeys(ctx)
-	if err == nil && len(ids) > 0 {
-		err = fmt.Errorf("%w: %s: the database has secrets sealed under it", keyring.ErrUnknownKey, strings.Join(ids, ", "))
+// resume makes the target usable if this very copy was interrupted after its last step but one.
+func (j *job) resume(ctx context.Context, source *bunstore.State) error {
+	to, err := j.to.state(ctx)
+	if err != nil || to.State != bunstore.Receiving || to.Since != source.Since {
+		return source.Refuse()
 	}
-	return err
+	return j.to.activate(ctx, source.Since)
+}
+
+// rows copies all rows, and returns the sums of what it read.
+func (j *job) rows(ctx context.Context) ([]sum, error) {
+	last, err := j.from.lastPosition(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := tables()
+	sums := make([]sum, len(list))
+	for i := range list {
+		t := &list[i]
+		var batch [][]any
+		size := 0
+		flush := func() error {
+			j.done += int64(len(batch))
+			j.Progress("rows", j.done)
+			err := j.to.insert(ctx, t, batch)
+			batch, size = nil, 0
+			return err
+		}
+		err := j.from.each(ctx, t, func(row []any) error {
+			sums[i].add(t, row)
+			batch = append(batch, row)
+			if size += sizeOf(row); len(batch) < 4096 && size < 4<<20 {
+				return nil
+			}
+			return flush()
+		})
+		if err == nil && len(batch) > 0 {
+			err = flush()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return sums, j.to.rebuild(ctx, last)
+}
+
+// compare fails with ErrDiffers if two lists of sums differ.
+func (j *job) compare(from, to []sum) error {
+	var bad []string
+	j.report.Tables = nil
+	for i, t := range tables() {
+		j.report.Tables = append(j.report.Tables, Count{t.name, to[i].rows})
+		if from[i] != to[i] {
+			bad = append(bad, fmt.Sprintf("%s (%d and %d rows)", t.name, from[i].rows, to[i].rows))
+		}
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("%w: %s", ErrDiffers, strings.Join(bad, ", "))
+	}
+	return nil
+}
+
+// Verify compares all rows of two databases and, if both blob stores are set, all bytes of the files. It changes nothing. It
+// fails with [ErrDiffers], also if one of the databases was used after the copy.
+func Verify(ctx context.Context, from, to string, opts *Options) (_ Report, err error) {
+	j, err := open(ctx, from, to, opts)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	here, err := j.from.sums(ctx)
+	if err != nil {
+		return Report{}, fmt.Errorf("transfer: %w", err)
+	}
+	there, err := j.to.sums(ctx)
+	if err == nil {
+		err = j.compare(here, there)
+	}
+	if err == nil && j.ToBlobs != nil {
+		err = j.eachFile(ctx, func(f *formsvc.File) error {
+			in, _, err := j.ToBlobs.Open(ctx, formsvc.BlobKey(f.ID), 0, -1)
+			if err == nil {
+				_, err = io.Copy(io.Discard, checked(in, f))
+				err = errors.Join(err, in.Close())
+			}
+			return err
+		})
+		if len(j.report.Damaged) > 0 {
+			err = errors.Join(ErrDiffers, err)
+		}
+	}
+	return j.report, err
+}
+
+// files makes the target's blob store belong to the data, and copies the files that it doesn't have yet.
+func (j *job) files(ctx context.Context) error {
+	if j.ToBlobs == nil {
+		return nil
+	}
+	for _, b := range []blobstore.Store{j.FromBlobs, j.ToBlobs} {
+		svc, err := formsvc.New(j.to.store, &formsvc.Options{Blobs: b})
+		if err != nil {
+			return err
+		}
+		if err := svc.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: b == j.FromBlobs}); err != nil {
+			return err
+		}
+	}
+	return j.eachFile(ctx, func(f *formsvc.File) error {
+		key := formsvc.BlobKey(f.ID)
+		if info, err := j.ToBlobs.Stat(ctx, key); err == nil && info.Size == f.Size {
+			return nil
+		}
+		in, _, err := j.FromBlobs.Open(ctx, key, 0, -1)
+		if err != nil {
+			return err
+		}
+		_, err = j.ToBlobs.Put(ctx, key, checked(in, f))
+		return errors.Join(err, in.Close())
+	})
+}
+
+// eachFile calls do for every file, and reports those that are missing or damaged.
+func (j *job) eachFile(ctx context.Context, do func(*formsvc.File) error) error {
+	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: 500, Ascending: true}}
+	for {
+		page, err := j.to.store.Files(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			f := &page.Items[i]
+			err := do(f)
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, formsvc.ErrCorrupt) {
+				j.report.Damaged = append(j.report.Damaged, f.ID)
+				if err = fmt.Errorf("file %s: %w: %w", f.ID, formsvc.ErrCorrupt, err); j.SkipDamaged {
+					err = nil
+				}
+			}
+			if err != nil {
+				return err
+			}
+			j.report.Files++
+			j.report.Bytes += f.Size
+			j.Progress("bytes", j.report.Bytes)
+		}
+		if !page.More {
+			return nil
+		}
+		q.Page.After = page.Items[len(page.Items)-1].ID
+	}
 }

@@ -70,10 +70,6 @@ type Statements struct {
 	LookAtAllEvents      string
 	LookAtAllEarlyEvents string
 	ReadAllEvents        string
-	// OwnPosition maps the position $1, $2 in the feed of the database that events were
-	// copied from. It returns the position here of the last copied event up to there, or
-	// 0. It is "" if positions are copied unchanged.
-	OwnPosition string
 	// LookBackAtEvents returns identifier, position, type, campaign and size of up to $4
 	// events of the account $1 before the position $2, $3, newest first.
 	LookBackAtEvents string

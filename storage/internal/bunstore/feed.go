@@ -40,14 +40,6 @@ func (s events) pageOfEvents(ctx context.Context, q formsvc.EventQuery, in feed)
 	if err := checkTypes(q.Types...); err != nil {
 		return page, err
 	}
-	if s.statements.OwnPosition != "" && q.After.Row != 0 {
-		own := formsvc.EventPosition{}
-		err := s.read.QueryRowContext(ctx, s.statements.OwnPosition, q.After.Commit, q.After.Row).Scan(&own.Commit)
-		if err != nil {
-			return page, s.backend.Classify(err)
-		}
-		q.After, page.Next = own, own
-	}
 	l := looked{query: &q, in: in, wanted: wanted{eventBits(q.Types), string(q.CampaignID)}, next: q.After}
 	// The first step asks for one more than the page holds, to learn whether others
 	// follow.

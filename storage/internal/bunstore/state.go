@@ -14,7 +14,6 @@ import (
 // The states of a database; see the table formsvc_identity.
 const (
 	Active    = "active"
-	Moving    = "moving"
 	Moved     = "moved"
 	Receiving = "receiving"
 )
@@ -55,9 +54,6 @@ func (s *State) Refuse() error {
 		return nil
 	case Moved:
 		return fmt.Errorf("%w: since %s its data is in %s; use that one", formsvc.ErrMoved, since, s.Peer)
-	case Moving:
-		return fmt.Errorf("%w: since %s its data is being copied to %s. Run the same copy again to finish it, or "+
-			"\"formsvc copy --cancel --from …\" with this database to go on with it", formsvc.ErrMoved, since, s.Peer)
 	case Receiving:
 		return fmt.Errorf("%w: a copy to it from %s, begun %s, is not finished. Run the same copy again to finish it",
 			formsvc.ErrMoved, s.Peer, since)
