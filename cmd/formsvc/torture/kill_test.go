@@ -5,61 +5,61 @@ import (
 	"testing"
 	"time"
 
-	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/load"
-	"github.com/formsvc/toolkit/cmd/formsvc/torture/internal/world"
+	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
 )
 
-// leastRate is the minimum average of acknowledged writes per second, including downtime, for kills to be meaningful.
-const leastRate = 200
-
 // The only node is killed at any moment, on either database.
 func TestKill(t *testing.T) {
-	t.Parallel()
-	for name, dsn := range map[string]func(testing.TB) string{"sqlite": sqliteDSN, "postgres": postgrestest.DSN} {
-		t.Run(name, func(t *testing.T) {
-			w := world.New(t, world.Options{Program: program(t), DSN: dsn(t)})
-			killing(t, w, 8)
-		})
-	}
+	t.Run("sqlite", func(t *testing.T) { killing(t, newWorld(t, 1, setup{dsn: sqliteDSN(t)})) })
+	t.Run("postgres", func(t *testing.T) { killing(t, newWorld(t, 1, setup{dsn: postgrestest.DSN(t)})) })
 }
 
 // One of three nodes, which share a Postgres and a bucket, is killed at any moment.
 func TestKillOneOfThree(t *testing.T) {
-	t.Parallel()
-	_, blobs, env := bucket(t)
-	w := world.New(t, world.Options{Program: program(t), DSN: postgrestest.DSN(t), Blobs: blobs, Env: env, Nodes: 3})
-	killing(t, w, 8)
+	server := s3test.Start(t)
+	killing(t, newWorld(t, 3, bucket(server, server.Endpoint, postgrestest.DSN(t))))
 }
 
 // killing kills a node each round, at a random moment under load, and restarts it. In every fourth round it is also killed
 // while it starts.
-func killing(t *testing.T, w *world.World, few int) {
+func killing(t *testing.T, w *world) {
 	t.Helper()
-	began, r := time.Now(), newRounds(few)
-	w.StartAll()
-	l := w.Load(func(o *load.Options) { o.Rate = 600 })
-	for r.next() {
-		before := l.Acked()
-		for time.Sleep(100*time.Millisecond + rand.N(1500*time.Millisecond)); l.Acked() < before+40; time.Sleep(time.Millisecond) {
-		}
-		i := rand.IntN(max(1, len(w.Targets())))
-		w.Kill(i)
-		if len(w.Targets()) > 0 {
+	w.startAll()
+	w.begin(600)
+	for n := range rounds(8) {
+		w.more(40)
+		time.Sleep(100*time.Millisecond + rand.N(time.Second))
+		i := rand.IntN(len(w.nodes))
+		w.kill(i)
+		if len(w.nodes) > 1 {
 			time.Sleep(rand.N(200 * time.Millisecond)) // the others do without it
 		}
-		if r.done%4 == 0 {
-			w.KillStarting(i, rand.N(60*time.Millisecond))
+		if n%4 == 3 {
+			p := w.launch(t)
+			time.Sleep(rand.N(60 * time.Millisecond))
+			p.kill()
 		}
-		w.Start(i)
+		w.start(i)
 	}
-	w.Stop(l)
-	s := w.Check()
-	report(t, r, "kills", began, &s)
-	if s.PerSecond < leastRate {
-		t.Logf("INVALID as a measure: %.0f writes a second, want %d", s.PerSecond, leastRate)
+	w.check()
+}
+
+// A node is paused at any moment for longer than its leases of 8 seconds, and resumed. Another node has taken over its
+// deliveries by then, and its late outcomes are rejected.
+func TestPausePastLease(t *testing.T) {
+	w := newWorld(t, 2, setup{dsn: postgrestest.DSN(t)})
+	w.startAll()
+	w.begin(300)
+	for range rounds(1) {
+		w.more(100)
+		w.receiver.shut() // so that deliveries are in progress when it stops
+		waitFor(t, "deliveries are under way", func() bool { return w.receiver.held.Load() > 0 })
+		time.Sleep(100 * time.Millisecond)
+		w.pause(rand.IntN(2), 9*time.Second, w.receiver.open)
 	}
-	if s.FailedForGood > 0 {
-		t.Errorf("%d deliveries failed for good, to a receiver that refuses first attempts only", s.FailedForGood)
+	w.check()
+	if _, repeated := w.receiver.counts(); repeated == 0 {
+		t.Error("INVALID: nothing was delivered by both nodes")
 	}
 }
