@@ -100,7 +100,7 @@ torture: ## inject every fault into the binary for ten minutes, and check that n
 		$(if $(ROUNDS),-rounds $(ROUNDS),-for $(FOR))
 
 mutants: ## run the mutation tests (about 10 minutes; MUTANTS=name)
-	@$(WITH_S3) $(WITH_POSTGRES) bash .ci/mutants/run $(MUTANTS)
+	@$(WITH_POSTGRES) bash .ci/mutants/run $(MUTANTS)
 
 test-connectors: ## test the connectors, one of them in a real Node-RED (a few minutes; needs Node.js)
 	@$(WITH_POSTGRES) bash examples/connectors/testing/run

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -76,7 +77,7 @@ func readStored(ctx context.Context, c *client, node, campaign string, l *ledger
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)
-	for _, e := range l.all() {
+	for _, e := range l.entries {
 		what := map[kind]string{upload: "/files", comment: "/comments", sign: "/signatures"}[e.kind]
 		if what == "" || !there[e.of] {
 			continue
@@ -86,7 +87,10 @@ func readStored(ctx context.Context, c *client, node, campaign string, l *ledger
 			for i := range records {
 				records[i].kind, records[i].of = e.kind, e.of
 				if e.kind == upload {
-					records[i].downloaded = download(ctx, c, node+"/v1/files/"+records[i].UUID)
+					a, err := c.do(ctx, http.MethodGet, node+"/v1/files/"+records[i].UUID, nil, nil)
+					if records[i].downloaded = hash(a.body); err != nil || a.status != http.StatusOK {
+						records[i].downloaded = fmt.Sprintf("status %d (%v)", a.status, err)
+					}
 				}
 			}
 			mu.Lock()
@@ -96,15 +100,6 @@ func readStored(ctx context.Context, c *client, node, campaign string, l *ledger
 		})
 	}
 	return &s, group.Wait()
-}
-
-// download returns the hash of a downloaded file, or the error.
-func download(ctx context.Context, c *client, address string) string {
-	a, err := c.do(ctx, http.MethodGet, address, nil, nil)
-	if err != nil || a.status != http.StatusOK {
-		return fmt.Sprintf("status %d (%v)", a.status, err)
-	}
-	return hash(a.body)
 }
 
 // A happening identifies an event by its type and subject.
@@ -121,6 +116,10 @@ type verdict struct {
 	// pending is the number of events that the feed doesn't show or that haven't arrived. That may resolve with time: the
 	// feed holds events back while an older transaction is open.
 	pending int
+
+	want   map[string]*entry   // by marker
+	stored map[string][]string // UUIDs of the records by marker; of complete, the response's
+	events map[happening]int   // how many the changes have; less those in the feed
 }
 
 func (v *verdict) fault(format string, args ...any) {
@@ -130,105 +129,95 @@ func (v *verdict) fault(format string, args ...any) {
 // compare checks the rules: everything acknowledged is stored, everything stored was requested, nothing is stored twice,
 // every change has exactly its events, each event arrived with the bytes of the feed, and every file has its bytes.
 func compare(l *ledger, s *stored, arrived map[string]arrival) verdict {
-	v := verdict{faults: l.faults()}
-	want := make(map[string]*wanted)        // by marker
-	completions := make(map[string]*wanted) // by response
-	for _, e := range l.all() {
-		w := &wanted{entry: e}
-		want[e.marker] = w
+	v := verdict{faults: slices.Clone(l.wrong), want: l.entries, stored: make(map[string][]string), events: make(map[happening]int)}
+	completions := make(map[string]*entry) // by response
+	for _, e := range l.entries {
 		if e.kind == complete {
-			completions[e.of] = w
+			completions[e.of] = e
 		}
 	}
-	happened := make(map[happening]int)
 	for i := range s.responses {
-		v.response(&s.responses[i], want, completions, happened)
+		v.response(&s.responses[i], completions)
 	}
 	for i := range s.records {
-		v.record(&s.records[i], want, happened)
+		v.record(&s.records[i])
 	}
-	for _, w := range want {
-		v.entry(w)
+	for _, e := range l.entries {
+		v.entry(e, v.stored[e.marker])
 	}
 	if s.count != len(s.responses) {
 		v.fault("responseCount is %d, %d are listed", s.count, len(s.responses))
 	}
-	v.events(s.events, happened, arrived)
+	v.feed(s.events, arrived)
 	return v
 }
 
-// A wanted is an entry of the ledger with the UUIDs of its stored records, or for complete of the response.
-type wanted struct {
-	entry
-	stored []string
-}
-
 // found notes a stored record, and checks that a client asked for it.
-func (v *verdict) found(kind kind, marker, uuid, of string, want map[string]*wanted) *wanted {
-	w := want[marker]
-	if w == nil || w.kind != kind || w.of != of {
+func (v *verdict) found(kind kind, marker, uuid, of string) *entry {
+	e := v.want[marker]
+	if e == nil || e.kind != kind || e.of != of {
 		v.fault("invented: %s %s is %q of %s, which nobody sent", kind, uuid, marker, of)
 		return nil
 	}
-	w.stored = append(w.stored, uuid)
-	return w
+	v.stored[marker] = append(v.stored[marker], uuid)
+	return e
 }
 
-func (v *verdict) response(r *response, want, completions map[string]*wanted, happened map[happening]int) {
+func (v *verdict) response(r *response, completions map[string]*entry) {
 	m := r.Responses["marker"].Value
 	if len(r.Responses) != 1 || len(m) != 1 || r.User.Email != "ada@example.com" {
 		v.fault("response %s is not as it was sent: %+v", r.UUID, *r)
 		return
 	}
-	v.found(create, m[0], r.UUID, "", want)
-	happened[happening{event: "response.created", response: r.UUID}]++
-	switch w := completions[r.UUID]; {
-	case r.Status == "completed" && w != nil:
-		w.stored = append(w.stored, r.UUID)
-		happened[happening{event: "response.status_changed", response: r.UUID}]++
-		happened[happening{event: "response.completed", response: r.UUID}]++
+	v.found(create, m[0], r.UUID, "")
+	v.events[happening{"response.created", r.UUID, ""}]++
+	switch e := completions[r.UUID]; {
+	case r.Status == "completed" && e != nil:
+		v.stored[e.marker] = append(v.stored[e.marker], r.UUID)
+		v.events[happening{"response.status_changed", r.UUID, ""}]++
+		v.events[happening{"response.completed", r.UUID, ""}]++
 	case r.Status != "pending":
 		v.fault("invented: response %s has the status %q", r.UUID, r.Status)
 	}
 }
 
-func (v *verdict) record(r *record, want map[string]*wanted, happened map[happening]int) {
-	w := v.found(r.kind, r.marker(), r.UUID, r.of, want)
+func (v *verdict) record(r *record) {
+	e := v.found(r.kind, r.marker(), r.UUID, r.of)
 	switch r.kind {
 	case upload:
-		happened[happening{"file.uploaded", r.of, r.UUID}]++
-		if w != nil && (r.SHA256 != w.sha256 || r.downloaded != w.sha256) {
+		v.events[happening{"file.uploaded", r.of, r.UUID}]++
+		if e != nil && (r.SHA256 != e.sha256 || r.downloaded != e.sha256) {
 			v.fault("wrong bytes: file %s was sent with the hash %s, the service says %s, the download has %s",
-				r.UUID, w.sha256, r.SHA256, r.downloaded)
+				r.UUID, e.sha256, r.SHA256, r.downloaded)
 		}
 	case sign:
-		happened[happening{"signature.completed", r.of, r.UUID}]++
+		v.events[happening{"signature.completed", r.of, r.UUID}]++
 	}
 }
 
 // entry compares an entry with its stored records.
-func (v *verdict) entry(w *wanted) {
+func (v *verdict) entry(w *entry, stored []string) {
 	uuid := w.uuid
 	if w.kind == complete {
 		uuid = w.of
 	}
 	switch {
-	case len(w.stored) > 1:
-		v.fault("duplicated: %s %q is stored as %v", w.kind, w.marker, w.stored)
-	case w.outcome == done && len(w.stored) == 0:
+	case len(stored) > 1:
+		v.fault("duplicated: %s %q is stored as %v", w.kind, w.marker, stored)
+	case w.outcome == done && len(stored) == 0:
 		v.fault("lost: %s %q was answered %d as %s, and is not there", w.kind, w.marker, w.status, uuid)
-	case w.outcome == done && w.stored[0] != uuid:
-		v.fault("%s %q was answered as %s, and is stored as %s", w.kind, w.marker, uuid, w.stored[0])
-	case w.outcome == refused && len(w.stored) > 0:
-		v.fault("half work: %s %q was refused with %d, and is stored as %s", w.kind, w.marker, w.status, w.stored[0])
+	case w.outcome == done && stored[0] != uuid:
+		v.fault("%s %q was answered as %s, and is stored as %s", w.kind, w.marker, uuid, stored[0])
+	case w.outcome == refused && len(stored) > 0:
+		v.fault("half work: %s %q was refused with %d, and is stored as %s", w.kind, w.marker, w.status, stored[0])
 	case w.outcome == unknown:
 		v.unclear++
-		v.happened += len(w.stored)
+		v.happened += len(stored)
 	}
 }
 
-// events compares the changes with the feed, and the feed with the deliveries.
-func (v *verdict) events(feed []json.RawMessage, happened map[happening]int, arrived map[string]arrival) {
+// feed compares the changes with the feed, and the feed with the deliveries.
+func (v *verdict) feed(feed []json.RawMessage, arrived map[string]arrival) {
 	listed := make(map[string]bool, len(feed))
 	for _, raw := range feed {
 		id, h, err := readEvent(raw)
@@ -237,7 +226,7 @@ func (v *verdict) events(feed []json.RawMessage, happened map[happening]int, arr
 			continue
 		}
 		listed[id] = true
-		if happened[h]--; happened[h] < 0 {
+		if v.events[h]--; v.events[h] < 0 {
 			v.fault("invented: event %s reports %+v, which did not happen or was reported before", id, h)
 		}
 		switch a := arrived[id]; {
@@ -248,7 +237,7 @@ func (v *verdict) events(feed []json.RawMessage, happened map[happening]int, arr
 			v.fault("wrong bytes: event %s arrived with other bytes than the feed shows", id)
 		}
 	}
-	for h, n := range happened {
+	for h, n := range v.events {
 		if n > 0 {
 			v.pending += n
 			v.fault("unlisted: %+v has no event", h)

@@ -1,9 +1,19 @@
 package torture_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"slices"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"sync"
+	"testing"
+	"time"
 )
 
 // A kind is the kind of operation of an entry.
@@ -40,8 +50,8 @@ type entry struct {
 	uuid    string // of the created record, once known
 }
 
-// A ledger records the intents of clients and the responses they got. It is outside of the attacked processes, and safe for
-// concurrent use.
+// A ledger records the intents of clients and the responses they got, outside of the attacked processes. Its methods are safe
+// for concurrent use; its fields are for reading once the clients have stopped.
 type ledger struct {
 	mu      sync.Mutex
 	entries map[string]*entry // by marker
@@ -89,19 +99,91 @@ func (l *ledger) fault(format string, args ...any) {
 	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
 }
 
-func (l *ledger) faults() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.wrong)
+// secret signs deliveries.
+const secret = "whsec_dGhlIHNlY3JldCBvZiB0aGUgdG9ydHVyZSBjaGFtYmVyIQ=="
+
+// A receiver gets webhooks and records hashes and counts. It shares no code with the sender.
+type receiver struct {
+	url    string
+	refuse bool // rejects one in 16 first attempts, so that there are retries
+
+	mu     sync.Mutex
+	events map[string]arrival
+	wrong  []string
 }
 
-// all returns a copy of all entries, in no order.
-func (l *ledger) all() []entry {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := make([]entry, 0, len(l.entries))
-	for _, e := range l.entries {
-		list = append(list, *e)
+// An arrival is a received event: the hash of its bytes, and how often it was accepted.
+type arrival struct {
+	body  string
+	times int
+}
+
+// newReceiver starts a receiver, which ends with the test.
+func newReceiver(t testing.TB) *receiver {
+	r := &receiver{events: make(map[string]arrival)}
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	return r
+}
+
+// ServeHTTP counts a delivery before it responds.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the sender was killed before it had sent everything
 	}
-	return list
+	status := r.take(body, req.Header)
+	time.Sleep(rand.N(5 * time.Millisecond)) // simulates work
+	w.WriteHeader(status)
+}
+
+// take counts a delivery and returns the status to respond with.
+func (r *receiver) take(body []byte, header http.Header) int {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	var e struct {
+		ID string `json:"id"`
+	}
+	err := json.Unmarshal(body, &e)
+	sum := hash(body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if got := header.Values("x-service-signature"); len(got) != 1 || got[0] != hex.EncodeToString(mac.Sum(nil)) {
+		r.wrong = append(r.wrong, fmt.Sprintf("a delivery is not signed as the specification says: %.200s", body))
+		return http.StatusUnauthorized
+	}
+	if err != nil || e.ID == "" {
+		r.wrong = append(r.wrong, fmt.Sprintf("a delivery is not an event: %.200s", body))
+		return http.StatusBadRequest
+	}
+	a := r.events[e.ID]
+	if a.body != "" && a.body != sum {
+		r.wrong = append(r.wrong, fmt.Sprintf("event %s came again with other bytes", e.ID))
+	}
+	a.body = sum
+	defer func() { r.events[e.ID] = a }()
+	if r.refuse && sum[0] == '0' && header.Get("X-Service-Attempt") == "1" {
+		return http.StatusServiceUnavailable
+	}
+	a.times++
+	return http.StatusOK
+}
+
+// arrived returns the arrivals by event.
+func (r *receiver) arrived() map[string]arrival {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.events)
+}
+
+// counts returns how many events were accepted, and how many further deliveries of them.
+func (r *receiver) counts() (events, repeated int) {
+	for _, a := range r.arrived() {
+		if a.times > 0 {
+			events++
+			repeated += a.times - 1
+		}
+	}
+	return events, repeated
 }

@@ -7,21 +7,21 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"path"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-const (
-	// clients is the number of concurrent clients of a load.
-	clients = 8
-	// pause is how long a client waits after a failed request, so that it doesn't spin while no node runs.
-	pause = 10 * time.Millisecond
-)
+// clients is the number of concurrent clients of a load.
+const clients = 8
 
 // A load is a set of clients that write, whatever happens to the service, and record everything in a ledger. Its methods
 // are safe for concurrent use.
@@ -32,21 +32,20 @@ type load struct {
 	targets   func() []string // addresses of nodes; each request goes to a random one, so that a retry may go to another
 	files     bool            // adds a file to every other response, in place of one in 16, and makes one in 8 files large
 
+	acked   atomic.Int64 // requests with a 2xx
 	limit   *rate.Limiter
+	began   time.Time
 	stopped atomic.Bool
 	workers sync.WaitGroup
 
-	mu      sync.Mutex
-	lastAck time.Time
-	gap     time.Duration // the longest time without any 2xx
-	acked   int           // requests with a 2xx
-	failed  map[int]int   // others, by status; 0 for no response
+	mu     sync.Mutex
+	failed map[int]int // other requests, by status; 0 for no response
 }
 
 // start starts the clients, which together make so many writes per second until stop.
 func (l *load) start(perSecond float64) {
 	l.limit = rate.NewLimiter(rate.Limit(perSecond), clients)
-	l.lastAck, l.failed = time.Now(), make(map[int]int)
+	l.began, l.failed = time.Now(), make(map[int]int)
 	for i := range clients {
 		l.workers.Go(func() {
 			for n := 0; !l.stopped.Load(); n++ {
@@ -56,19 +55,11 @@ func (l *load) start(perSecond float64) {
 	}
 }
 
-// stop lets every client finish its operation. Requests without a response stay unknown.
-func (l *load) stop() {
+// stop lets every client finish its operation, and returns how long the load took. Requests without a response stay unknown.
+func (l *load) stop() time.Duration {
 	l.stopped.Store(true)
 	l.workers.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.gap = max(l.gap, time.Since(l.lastAck))
-}
-
-func (l *load) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.acked
+	return time.Since(l.began)
 }
 
 // one creates a response with the marker, and sometimes something about it.
@@ -80,21 +71,20 @@ func (l *load) one(marker string) {
 	if !ok {
 		return
 	}
-	post := func(kind kind, to string, body any) {
-		m := marker + "-" + string(kind)
-		l.write(&entry{kind: kind, marker: m, of: uuid, key: m}, http.MethodPost, "/"+uuid+"/"+to, marshal(body), map[string]string{})
-	}
+	marker += "+"
+	e := &entry{marker: marker, of: uuid, key: marker}
 	switch n := rand.IntN(16); {
 	case n < 4:
-		e := &entry{kind: complete, marker: marker + "-complete", of: uuid}
+		e.kind, e.key = complete, ""
 		l.write(e, http.MethodPatch, "/"+uuid, []byte(`{"status":"completed"}`), nil)
 	case n < 6:
-		post(comment, "comments", map[string]string{"body": marker + "-comment"})
+		e.kind = comment
+		l.write(e, http.MethodPost, "/"+uuid+"/comments", marshal(map[string]string{"body": marker}), map[string]string{})
 	case n == 15:
-		user["firstName"] = marker + "-sign"
-		post(sign, "signatures", map[string]any{"signer": user})
+		e.kind, user["firstName"] = sign, marker
+		l.write(e, http.MethodPost, "/"+uuid+"/signatures", marshal(map[string]any{"signer": user}), map[string]string{})
 	case n < 7, n < 14 && l.files:
-		l.upload(marker+"-upload", uuid)
+		l.upload(marker, uuid)
 	}
 }
 
@@ -110,16 +100,10 @@ func (l *load) upload(marker, uuid string) {
 	})
 }
 
-// sometimes returns a key for half of the entries.
-func sometimes(key string) string {
-	if rand.IntN(2) == 0 {
-		return ""
-	}
-	return key
-}
+// sometimes returns a key for half of the entries, and "" for the others.
+func sometimes(key string) string { return []string{"", key}[rand.IntN(2)] }
 
-// write makes the requests of an entry: one, or with a key as many as it takes until one is acknowledged. It returns the
-// UUID of the created record.
+// write makes one request, or with a key as many as it takes until one is acknowledged. It returns the UUID of the record.
 func (l *load) write(e *entry, method, path string, body []byte, header map[string]string) (uuid string, ok bool) {
 	ctx := context.Background() // an operation in progress is finished
 	_ = l.limit.Wait(ctx)
@@ -135,7 +119,7 @@ func (l *load) write(e *entry, method, path string, body []byte, header map[stri
 		if a.status >= 200 && a.status < 300 {
 			return a.uuid, true
 		}
-		time.Sleep(pause)
+		time.Sleep(10 * time.Millisecond) // so that it does not spin while no node runs
 		if e.key == "" || l.stopped.Load() || (a.status >= 400 && a.status < 500 && a.status != http.StatusConflict) {
 			return "", false
 		}
@@ -146,22 +130,18 @@ func (l *load) write(e *entry, method, path string, body []byte, header map[stri
 func (l *load) judge(e *entry, a *answer, err error) {
 	twin := a.status == http.StatusConflict && e.key != "" // an earlier request with the key is in progress
 	switch {
-	case a.status >= 400 && a.status < 500 && a.status != http.StatusTooManyRequests && !twin:
+	case a.status >= 400 && a.status <= 500 && a.status != http.StatusTooManyRequests && !twin:
 		l.ledger.fault("%s %q was answered with %d: %.300s", e.kind, e.marker, a.status, a.body)
-	case a.status == http.StatusInternalServerError:
-		l.ledger.fault("%s %q was answered with a bare 500: %.300s", e.kind, e.marker, a.body)
 	case err == nil && a.status == http.StatusCreated && (a.uuid == "" || !bytes.Contains(a.body, []byte(a.uuid))):
 		l.ledger.fault("%q was answered with %.300s for %s", e.marker, a.body, a.uuid)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a.status < 200 || a.status > 299 {
-		l.failed[a.status]++
+	if a.status >= 200 && a.status < 300 {
+		l.acked.Add(1)
 		return
 	}
-	l.acked++
-	now := time.Now()
-	l.gap, l.lastAck = max(l.gap, now.Sub(l.lastAck)), now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed[a.status]++
 }
 
 // target waits until a node runs and returns its address; if the load ends first, it returns an unused address.
@@ -188,4 +168,101 @@ func marshal(v any) []byte {
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
+}
+
+// A client calls the service over HTTP with one key. It shares no code with the service, and is safe for concurrent use.
+type client struct {
+	key     string
+	http    *http.Client
+	discard bool // keeps no response
+}
+
+func newClient(t testing.TB, key string) *client {
+	// The timeout is longer than any fault that a request should survive, and short enough to continue after others.
+	c := &client{key: key, http: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	t.Cleanup(c.http.CloseIdleConnections)
+	return c
+}
+
+// An answer is the response, as far as it arrived. One with a status and an error broke off.
+type answer struct {
+	status int
+	uuid   string // of the created record, from Location or the body
+	body   []byte
+}
+
+// do makes a request and reads the whole response. It never repeats one by itself: the ledger records every request.
+func (c *client) do(ctx context.Context, method, address string, body []byte, header map[string]string) (a answer, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	req.GetBody = nil // without it, net/http can't silently resend a body with an Idempotency-Key
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	if a.status = resp.StatusCode; c.discard {
+		_, err = io.Copy(io.Discard, resp.Body)
+		return a, err
+	}
+	if a.body, err = io.ReadAll(resp.Body); a.status == http.StatusCreated {
+		var created struct {
+			UUID string `json:"uuid"`
+		}
+		_ = json.Unmarshal(a.body, &created) // a body that broke off says nothing
+		if a.uuid = created.UUID; resp.Header.Get("Location") != "" {
+			a.uuid = path.Base(resp.Header.Get("Location"))
+		}
+	}
+	return a, err
+}
+
+// get reads JSON, which must exist.
+func (c *client) get(ctx context.Context, address string, v any) error {
+	a, err := c.do(ctx, http.MethodGet, address, nil, nil)
+	if err != nil || a.status != http.StatusOK {
+		return fmt.Errorf("GET %s: status %d (%v): %.200s", address, a.status, err, a.body)
+	}
+	return json.Unmarshal(a.body, v)
+}
+
+// made creates something and returns its UUID.
+func (c *client) made(t testing.TB, address, body string) string {
+	t.Helper()
+	a, err := c.do(t.Context(), http.MethodPost, address, []byte(body), nil)
+	if err != nil || a.status != http.StatusCreated {
+		t.Fatalf("POST %s: %v, %d %.200s", address, err, a.status, a.body)
+	}
+	return a.uuid
+}
+
+// list reads a list to its end, page by page.
+func list[T any](ctx context.Context, c *client, address string) (all []T, err error) {
+	for q := (url.Values{"limit": {"1000"}}); ; {
+		var page struct {
+			Items      []T    `json:"items"`
+			Total      *int   `json:"total"`
+			NextCursor string `json:"nextCursor"`
+			More       *bool  `json:"more"` // of the events only
+		}
+		if err := c.get(ctx, address+"?"+q.Encode(), &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		q.Set("cursor", page.NextCursor)
+		switch {
+		case page.More != nil && *page.More, page.More == nil && page.NextCursor != "":
+		case page.Total != nil && *page.Total != len(all):
+			return nil, fmt.Errorf("GET %s: the total is %d, the pages list %d", address, *page.Total, len(all))
+		default:
+			return all, nil
+		}
+	}
 }

@@ -18,14 +18,14 @@ type scene struct {
 
 func newScene() *scene {
 	s := &scene{ledger: ledger{entries: make(map[string]*entry)}, arrived: make(map[string]arrival)}
-	s.entry(entry{kind: create, marker: "a"}, 201, "ua")
-	s.entry(entry{kind: complete, marker: "a2", of: "ua"}, 200, "")
-	s.entry(entry{kind: upload, marker: "file", of: "ua", sha256: hash(nil)}, 201, "fa")
-	s.entry(entry{kind: comment, marker: "note", of: "ua"}, 201, "ca")
-	s.entry(entry{kind: sign, marker: "sign", of: "ua"}, 201, "ga")
-	s.entry(entry{kind: create, marker: "b"}, 503, "")
-	s.entry(entry{kind: create, marker: "c"}, 0, "")
-	s.entry(entry{kind: create, marker: "d"}, 409, "")
+	s.entry(&entry{kind: create, marker: "a"}, 201, "ua")
+	s.entry(&entry{kind: complete, marker: "a2", of: "ua"}, 200, "")
+	s.entry(&entry{kind: upload, marker: "file", of: "ua", sha256: hash(nil)}, 201, "fa")
+	s.entry(&entry{kind: comment, marker: "note", of: "ua"}, 201, "ca")
+	s.entry(&entry{kind: sign, marker: "sign", of: "ua"}, 201, "ga")
+	s.entry(&entry{kind: create, marker: "b"}, 503, "")
+	s.entry(&entry{kind: create, marker: "c"}, 0, "")
+	s.entry(&entry{kind: create, marker: "d"}, 409, "")
 	s.response("ua", "completed", "a")
 	s.response("ub", "pending", "b")
 	s.stored.records = []record{
@@ -42,14 +42,9 @@ func newScene() *scene {
 	return s
 }
 
-func (s *scene) entry(e entry, status int, uuid string) {
-	s.ledger.intend(&e)
-	s.ledger.answer(&e, status, uuid)
-}
-
-func (s *scene) again(marker string, status int, uuid string) {
-	s.ledger.intend(s.ledger.entries[marker])
-	s.ledger.answer(s.ledger.entries[marker], status, uuid)
+func (s *scene) entry(e *entry, status int, uuid string) {
+	s.ledger.intend(e)
+	s.ledger.answer(e, status, uuid)
 }
 
 func (s *scene) response(uuid, status, marker string) {
@@ -86,7 +81,7 @@ func TestCheckerFindsViolations(t *testing.T) {
 		`lost: upload "file"`:          func(s *scene) { s.remove(0, 4) },
 		`lost: comment "note"`:         func(s *scene) { s.stored.records = slices.Delete(s.stored.records, 1, 2) },
 		`lost: sign "sign"`:            func(s *scene) { s.remove(2, 5) },
-		`lost: create "d"`:             func(s *scene) { s.again("d", 201, "ud"); s.again("d", 503, "") },
+		`lost: create "d"`:             func(s *scene) { s.entry(s.ledger.entries["d"], 201, "ud"); s.entry(s.ledger.entries["d"], 503, "") },
 		`invented: create ux`:          func(s *scene) { s.response("ux", "pending", "x"); s.event("9", "response.created", "ux", "") },
 		`invented: response ub has`:    func(s *scene) { s.stored.responses[1].Status = "completed" },
 		`invented: comment cx`:         func(s *scene) { s.stored.records[1].UUID = "cx"; s.stored.records[1].Body = "x" },
@@ -94,7 +89,7 @@ func TestCheckerFindsViolations(t *testing.T) {
 		`invented: event 9 arrived`:    func(s *scene) { s.arrived["9"] = arrival{"", 1} },
 		`duplicated: create "a"`:       func(s *scene) { s.response("ua2", "pending", "a"); s.event("9", "response.created", "ua2", "") },
 		`half work: create "d"`:        func(s *scene) { s.response("ud", "pending", "d"); s.event("9", "response.created", "ud", "") },
-		`create "a" was answered twic`: func(s *scene) { s.again("a", 201, "ua2") },
+		`create "a" was answered twic`: func(s *scene) { s.entry(s.ledger.entries["a"], 201, "ua2") },
 		`create "a" was answered as u`: func(s *scene) { s.stored.responses[0].UUID = "uz" },
 		`wrong bytes: file fa`:         func(s *scene) { s.stored.records[0].downloaded = "status 404 (<nil>)" },
 		`wrong bytes: event 2`:         func(s *scene) { s.arrived["2"] = arrival{"", 1} },

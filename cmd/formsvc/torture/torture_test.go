@@ -1,17 +1,16 @@
 // Package torture_test injects faults into the real binary under load. Then it compares what clients were told, what the
 // API, the event feed and the files have, and what a webhook receiver got. RELIABILITY.md lists the promises.
 //
-// Each test injects one kind of fault, in rounds: by default a few, as many as -rounds says, or for a share of -for.
+// Each test injects one kind of fault, in rounds: a few, as many as -rounds says, or for a share of -for.
 package torture_test
 
 import (
 	"flag"
-	"fmt"
 	"iter"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,41 +25,34 @@ var (
 const (
 	// kinds is the number of tests that share the time of -for.
 	kinds = 9
-	// settling is about how long the end of each test takes, when leases end and all records are compared.
-	settling = 10 * time.Second
 	// patience limits every wait for something that should happen soon. Only a failing test takes as long.
 	patience = 2 * time.Minute
 )
 
-var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "formsvc-torture-") })
-
-// build builds the binary of this checkout, once.
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := buildDir()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "formsvc")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/formsvc")
-	cmd.Dir = filepath.Join("..", "..", "..")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
+// program is the path of the binary, built from this checkout.
+var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	zerolog.SetGlobalLevel(zerolog.Disabled) // toxiproxy logs every step
-	code := m.Run()
-	if dir, err := buildDir(); err == nil {
-		_ = os.RemoveAll(dir)
+	dir, err := os.MkdirTemp("", "formsvc-torture-")
+	if err != nil {
+		log.Fatal(err)
 	}
+	program = filepath.Join(dir, "formsvc")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/formsvc")
+	cmd.Dir = filepath.Join("..", "..", "..")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		log.Fatalf("go build: %v\n%s", err, out)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
 // rounds counts the rounds of a test, which are few unless a flag sets more.
 func rounds(few int) iter.Seq[int] {
+	const settling = 10 * time.Second // about how long the end of each test takes
 	end := time.Now().Add(max(*forFlag/kinds-settling, settling/2))
 	if *roundsFlag > 0 {
 		few = *roundsFlag

@@ -1,12 +1,16 @@
 package torture_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,7 +34,6 @@ type world struct {
 	t        testing.TB
 	receiver *receiver
 	campaign string // its path
-	began    time.Time
 
 	mu    sync.Mutex
 	nodes []*process // nil where none runs
@@ -52,12 +55,6 @@ func newWorld(t testing.TB, nodes int, s setup) *world {
 	return w
 }
 
-// begin starts the load.
-func (w *world) begin(perSecond float64) {
-	w.began = time.Now()
-	w.load.start(perSecond)
-}
-
 // start starts node i and waits until it serves.
 func (w *world) start(i int) {
 	w.t.Helper()
@@ -67,8 +64,8 @@ func (w *world) start(i int) {
 // startAll starts all nodes that don't run.
 func (w *world) startAll() {
 	w.t.Helper()
-	for i := range w.nodes {
-		if w.nodes[i] == nil {
+	for i, p := range w.nodes {
+		if p == nil {
 			w.start(i)
 		}
 	}
@@ -86,24 +83,11 @@ func (w *world) kill(i int) {
 	w.put(i, nil)
 }
 
-// pause stops node i for a time and resumes it. It gets no new requests meanwhile, as behind a load balancer. meanwhile is
-// called once it has stopped.
-func (w *world) pause(i int, d time.Duration, meanwhile func()) {
-	p := w.nodes[i]
-	w.put(i, nil)
-	p.signal(syscall.SIGSTOP)
-	time.Sleep(20 * time.Millisecond) // all its threads have stopped
-	meanwhile()
-	time.Sleep(d)
-	p.signal(syscall.SIGCONT)
-	w.put(i, p)
-}
-
 // more waits until n more writes are acknowledged.
-func (w *world) more(n int) {
+func (w *world) more(n int64) {
 	w.t.Helper()
-	before := w.count()
-	waitFor(w.t, "writes are acknowledged", func() bool { return w.count() >= before+n })
+	before := w.acked.Load()
+	waitFor(w.t, "writes are acknowledged", func() bool { return w.acked.Load() >= before+n })
 }
 
 // targets returns the addresses of running nodes. It is safe for concurrent use.
@@ -120,13 +104,11 @@ func (w *world) targets() (list []string) {
 
 // check ends the load, starts the nodes that don't run, waits until all events have arrived, and compares all records. It
 // fails the test for every fault.
-func (w *world) check() verdict {
+func (w *world) check() {
 	w.t.Helper()
-	w.load.stop()
-	took := time.Since(w.began)
+	took := w.load.stop()
 	w.startAll()
 	v, s := w.settled()
-	v.faults = append(v.faults, w.receiver.faults()...)
 	w.command(w.t, "files", "verify")
 	for i, p := range w.nodes {
 		if p.logged(finalPattern) != "" {
@@ -135,22 +117,22 @@ func (w *world) check() verdict {
 		p.terminate(w.t)
 		w.put(i, nil)
 	}
+	v.faults = append(v.faults, w.receiver.wrong...) // nothing more arrives
 	if path, ok := strings.CutPrefix(w.dsn, "sqlite:"); ok {
 		if result := integrity(w.t, path); result != "ok" {
 			v.fault("the database is damaged: %s", result)
 		}
 	}
-	taken, repeated := w.receiver.counts()
+	_, repeated := w.receiver.counts()
 	w.t.Logf("%d writes acknowledged in %v, failed %v, of %d with an unknown outcome %d had happened; %d responses, %d records, "+
-		"%d events, %d deliveries, %d of them repeated; longest gap %v; %d faults", w.acked, took.Round(time.Second), w.failed, v.unclear,
-		v.happened, len(s.responses), len(s.records), len(s.events), taken, repeated, w.gap.Round(time.Millisecond), len(v.faults))
-	if w.acked == 0 || len(s.events) == 0 {
+		"%d events, %d repeated deliveries; %d faults", w.acked.Load(), took.Round(time.Second), w.failed, v.unclear,
+		v.happened, len(s.responses), len(s.records), len(s.events), repeated, len(v.faults))
+	if w.acked.Load() == 0 || len(s.events) == 0 {
 		w.t.Error("INVALID: nothing was written, which proves nothing")
 	}
 	for _, fault := range v.faults[:min(20, len(v.faults))] {
 		w.t.Error(fault)
 	}
-	return v
 }
 
 // settled compares what is stored with all other records, until every event is in the feed and has arrived, or nothing
@@ -160,9 +142,7 @@ func (w *world) settled() (v verdict, s *stored) {
 	ctx := context.Background()
 	waitFor(w.t, "all records can be read", func() bool { // a node may still have to find out that a connection is dead
 		var err error
-		if s, err = readStored(ctx, w.client, w.targets()[0], w.campaign, w.ledger); err != nil {
-			w.t.Log(err)
-		}
+		s, err = readStored(ctx, w.client, w.targets()[0], w.campaign, w.ledger)
 		return err == nil
 	})
 	v = compare(w.ledger, s, w.receiver.arrived())
@@ -196,4 +176,150 @@ func integrity(t testing.TB, path string) (result string) {
 		return err.Error()
 	}
 	return result
+}
+
+// A setup says which data a binary has, and how it is started.
+type setup struct {
+	dsn, data string   // for --db and --data
+	blobs     []string // --blobs with its value; nil for files below data
+	env       []string // NAME=VALUE
+	flags     []string // of serve
+	under     []string // a program to run it under, such as strace with its flags
+}
+
+// common are the flags of every command.
+func (s *setup) common() []string {
+	return append([]string{"--db", s.dsn, "--data", s.data}, s.blobs...)
+}
+
+// command runs a management command, which must succeed, and returns its standard output.
+func (s *setup) command(t testing.TB, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(program, append(args, s.common()...)...)
+	var stderr bytes.Buffer
+	cmd.Env, cmd.Stderr = append(os.Environ(), s.env...), &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("formsvc %s: %v\n%s%s", strings.Join(args, " "), err, out, stderr.Bytes())
+	}
+	return string(out)
+}
+
+// A process is a running "formsvc serve".
+type process struct {
+	url  string // without /v1, once it serves
+	cmd  *exec.Cmd
+	log  string        // path of its output
+	done chan struct{} // closed when it has ended
+}
+
+// launch starts a process without waiting until it serves. It is killed when the test ends.
+func (s *setup) launch(t testing.TB) *process {
+	t.Helper()
+	args := slices.Concat(s.under, []string{program, "serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, s.common(), s.flags)
+	p := &process{cmd: exec.Command(args[0], args[1:]...), log: filepath.Join(t.TempDir(), "log"), done: make(chan struct{})}
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }() // the process has its own
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), s.env...), log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed with what it runs under
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("start formsvc: %v", err)
+	}
+	go func() {
+		defer close(p.done)
+		_ = p.cmd.Wait() // the state says how it ended
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if p.logged(panicPattern) != "" {
+			t.Errorf("formsvc panicked:\n%s", p.tail())
+		}
+	})
+	return p
+}
+
+// start starts a process and waits until it serves.
+func (s *setup) start(t testing.TB) *process {
+	t.Helper()
+	p := s.launch(t)
+	if !p.await() {
+		t.Fatalf("formsvc does not serve: %v\n%s", p.cmd.ProcessState, p.tail())
+	}
+	return p
+}
+
+var (
+	servingPattern = regexp.MustCompile(`"msg":"serving","addr":"([^"]+)"`)
+	keyPattern     = regexp.MustCompile(`\b(formsvc_[0-9A-Za-z]{49})\b`)
+	panicPattern   = regexp.MustCompile(`"msg":"(panic)"`)
+	finalPattern   = regexp.MustCompile(`"msg":"(webhook delivery failed permanently)"`)
+	waitingPattern = regexp.MustCompile(`"msg":"(database unreachable; retrying)"`)
+)
+
+// logged returns the first group of the first match in the output, or "".
+func (p *process) logged(pattern *regexp.Regexp) string {
+	text, _ := os.ReadFile(p.log) // it is removed at the end of the test only
+	if m := pattern.FindSubmatch(text); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// await waits until the process serves. It returns false if the process ends first.
+func (p *process) await() bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && !p.ended(); time.Sleep(2 * time.Millisecond) {
+		if addr := p.logged(servingPattern); addr != "" {
+			p.url = "http://" + addr
+			return true
+		}
+	}
+	return false
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// kill kills the process and waits until it has ended.
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// signal sends a signal to the process and the program that it runs under, unless they have ended.
+func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) }
+
+// terminate sends SIGTERM and waits until the process has ended with status 0.
+func (p *process) terminate(t testing.TB) {
+	t.Helper()
+	p.signal(syscall.SIGTERM)
+	waitFor(t, "formsvc ends after SIGTERM", p.ended)
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("formsvc ended with status %d, want 0\n%s", code, p.tail())
+	}
+}
+
+// firstKey returns the key that the first start on an empty database prints.
+func (p *process) firstKey(t testing.TB) (key string) {
+	t.Helper()
+	waitFor(t, "formsvc prints a key", func() bool {
+		key = p.logged(keyPattern)
+		return key != ""
+	})
+	return key
+}
+
+// tail returns the last lines of the log that aren't routine.
+func (p *process) tail() string {
+	text, _ := os.ReadFile(p.log)
+	lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool { return strings.Contains(line, `"level":"INFO"`) })
+	return strings.Join(lines[max(0, len(lines)-15):], "")
 }
