@@ -23,8 +23,7 @@ import (
 // clients is the number of concurrent clients of a load.
 const clients = 8
 
-// A load is a set of clients that write, whatever happens to the service, and record everything in a ledger. Its methods
-// are safe for concurrent use.
+// A load is a set of clients that write, whatever happens to the service, and record everything in a ledger.
 type load struct {
 	client    *client
 	ledger    *ledger
