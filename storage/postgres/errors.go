@@ -80,16 +80,16 @@ func broken(err error) bool {
 }
 
 // undone reports whether the failed operation certainly changed nothing: the server
-// reported the failure and stayed up, or never got the request. [pgconn.ErrConnClosed] isn't
-// certain: pgx 5.12 returns it, and says that a retry is safe, also if the connection of a
-// statement without arguments, such as a commit, breaks before the reply.
+// reported the failure and stayed up, or never got the request. driver.ErrBadConn isn't
+// certain: pgx returns it also if the connection of a statement without arguments, such as
+// a commit, breaks before the reply.
 func undone(err error) bool {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		class := e.Code[:2]
 		return e.Severity != "FATAL" && e.Severity != "PANIC" && class != "08" && class != "57" && class != "58"
 	}
-	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
+	return pgconn.SafeToRetry(err)
 }
 
 // isLockTimeout reports whether a lock wasn't acquired in time.

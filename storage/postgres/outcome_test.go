@@ -15,10 +15,18 @@ import (
 )
 
 // The connection breaks after the server has created a response and before the reply. The
-// write isn't retried, which could repeat it, and the caller gets ErrUnknownOutcome.
+// write isn't retried, which could repeat it, and the caller gets ErrUnknownOutcome. In the
+// simple protocol, pgx says that a retry is safe.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	c, svc, campaign := behindCutter(t)
+	for _, mode := range []string{"cache_statement", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) { testUnknownOutcome(t, mode) })
+	}
+}
+
+func testUnknownOutcome(t *testing.T, mode string) {
+	t.Parallel()
+	c, svc, campaign := behindCutter(t, mode)
 	c.after(lostEmail)
 	in := formsvc.ResponseInput{User: formsvc.User{Email: lostEmail}}
 	if _, err := svc.Responses.Create(t.Context(), campaign.Key(), in); !errors.Is(err, formsvc.ErrUnknownOutcome) {
@@ -35,7 +43,7 @@ func TestUnknownOutcome(t *testing.T) {
 // before the reply.
 func TestUnknownCommit(t *testing.T) {
 	t.Parallel()
-	c, svc, campaign := behindCutter(t)
+	c, svc, campaign := behindCutter(t, "cache_statement")
 	in := formsvc.ResponseInput{User: formsvc.User{Email: lostEmail}}
 	r, err := svc.Responses.Create(t.Context(), campaign.Key(), in)
 	if err != nil {
@@ -56,9 +64,9 @@ func TestUnknownCommit(t *testing.T) {
 
 const lostEmail = "lost@example.com"
 
-// behindCutter returns a service that reaches its database through a cutter, and a
-// campaign.
-func behindCutter(t *testing.T) (*cutter, *formsvc.Service, formsvc.Campaign) {
+// behindCutter returns a service that reaches its database through a cutter, in a query
+// mode of pgx, and a campaign.
+func behindCutter(t *testing.T, mode string) (*cutter, *formsvc.Service, formsvc.Campaign) {
 	t.Helper()
 	dsn, err := url.Parse(postgrestest.DSN(t))
 	if err != nil {
@@ -66,7 +74,7 @@ func behindCutter(t *testing.T) (*cutter, *formsvc.Service, formsvc.Campaign) {
 	}
 	c := newCutter(t, dsn.Host)
 	dsn.Host = c.addr
-	svc, err := formsvc.New(open(t, dsn.String(), &postgres.Options{NoListen: true}), nil)
+	svc, err := formsvc.New(open(t, dsn.String()+"&default_query_exec_mode="+mode, &postgres.Options{NoListen: true}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
