@@ -39,15 +39,9 @@ WITH_ACME := if [ -z "$$FORMSVC_TEST_PEBBLE" ]; then \
 # Modules of their own, so that nobody else downloads what they need.
 TORTURE   := cmd/formsvc/torture
 FORMBENCH := cmd/formbench
-PEERS     := $(FORMBENCH)/peers
 RECEIVERS := examples/receivers
 PROSE     := .ci/prose
-MODULES   := $(TORTURE) $(FORMBENCH) $(PEERS) $(RECEIVERS) $(PROSE)
-
-WITH_PEERS := if [ -z "$$FORMSVC_TEST_PEERS" ]; then \
-		if $(GO) -C $(PEERS) build -o '$(CURDIR)/$(TOOLS)/formbench-peers' .; then export FORMSVC_TEST_PEERS='$(CURDIR)/$(TOOLS)/formbench-peers'; \
-		else echo 'WARNING: PocketBase and River cannot be built here; tests beside them will be skipped' >&2; [ "$$CI" != true ] || exit 1; fi; \
-	fi;
+MODULES   := $(TORTURE) $(FORMBENCH) $(RECEIVERS) $(PROSE)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -87,8 +81,13 @@ test-failpoints: $(GOTESTSUM) ## kill a build with failpoints at each of them
 test-receivers: ## test the receiver examples (needs Node.js, Python, Ruby, PHP and a JDK)
 	@$(GO) -C $(RECEIVERS) test $(TESTFLAGS) ./...
 
-test-formbench: ## test the benchmark program and its peers
-	@$(WITH_S3) $(WITH_PEERS) $(WITH_POSTGRES) sh -c '$(GO) -C $(FORMBENCH) test -timeout 15m $(TESTFLAGS) ./... && $(GO) -C $(PEERS) test -timeout 15m $(TESTFLAGS) ./...'
+# The benchmark program, and the one with PocketBase and River.
+FORMBENCH_BIN := $(CURDIR)/$(TOOLS)/formbench
+PEERS_BIN     := $(CURDIR)/$(TOOLS)/formbench-peers
+BUILD_PEERS   := $(GO) -C $(FORMBENCH) build -o '$(PEERS_BIN)' ./peers
+
+test-formbench: ## test the benchmark program beside PocketBase and River
+	@$(BUILD_PEERS) && FORMSVC_TEST_PEERS='$(PEERS_BIN)' $(WITH_POSTGRES) $(GO) -C $(FORMBENCH) test -timeout 15m $(TESTFLAGS) ./...
 
 # FOR=10m, ROUNDS=300 and RUN='TestKill$$' narrow it.
 FOR    ?= 10m
@@ -114,18 +113,13 @@ walks: ## run every guide's commands, each in an empty directory (GUIDES=webhook
 bare: ## run the README's commands and the walks in a new Debian that has only Go, git and make
 	@bash .ci/bare
 
-BUILD_FORMBENCH = $(GO) -C $(FORMBENCH) build -o '$(CURDIR)/$(TOOLS)/formbench' .
+RUN_BENCH := $(GO) -C $(FORMBENCH) build -o '$(FORMBENCH_BIN)' . && $(WITH_POSTGRES) --durable '$(FORMBENCH_BIN)'
 
-bench: ## compare requests and files with their limits, and deliveries with River (about 30 minutes)
-	@$(BUILD_FORMBENCH) && $(WITH_S3) peer='$(CURDIR)/$(TOOLS)/formbench-peers'; \
-	$(GO) -C $(PEERS) build -o "$$peer" . || { echo 'bench: River cannot be built here: NOT MEASURED' >&2; peer=; }; \
-	$(WITH_POSTGRES) --durable $(TOOLS)/formbench -river "$$peer" $(BENCHFLAGS)
+bench: ## measure the binary (about 10 minutes; BENCHFLAGS="-binary old=PATH -binary new=PATH" compares two)
+	@$(RUN_BENCH) $(BENCHFLAGS)
 
-# Unlike in "bench", a peer that cannot be built is an error, because there is nothing else to measure.
-bench-peers: ## compare this project with PocketBase and River (about 20 minutes)
-	@$(BUILD_FORMBENCH) && peer='$(CURDIR)/$(TOOLS)/formbench-peers'; \
-	$(GO) -C $(PEERS) build -o "$$peer" . && \
-	$(WITH_POSTGRES) --durable $(TOOLS)/formbench -only peers,deliver -peers "$$peer" -river "$$peer" $(BENCHFLAGS)
+bench-peers: ## measure the binary beside PocketBase and River (about 20 minutes)
+	@$(BUILD_PEERS) && $(RUN_BENCH) -peers '$(PEERS_BIN)' $(BENCHFLAGS)
 
 microbench: ## run the benchmarks of the packages
 	@$(WITH_S3) $(WITH_POSTGRES) --durable $(GO) test -timeout 60m -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) $(PKGS)

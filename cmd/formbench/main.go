@@ -1,93 +1,10 @@
-// Command formbench measures the cost of API requests, webhook deliveries and files. It compares them with handlers that
-// show the limits, and with PocketBase and River. It needs Linux.
+// Command formbench measures "formsvc serve" as it is shipped, beside PocketBase and River, and prints the results in the
+// format of Go benchmarks, for benchstat.
 //
-//	make bench BENCHFLAGS="-only create -rounds 1"
+//	formbench [-binary [NAME=]PATH]... [-peers PATH] [flags]
 //
-// # What is measured
-//
-//   - create: POST of a response with five answers to a campaign with one webhook. Each stores a response, an event and a
-//     delivery durably; nothing delivers. Every cell has its own database, which afterwards must hold exactly the
-//     acknowledged responses. "ceiling" is net/http and encoding/json and stores nothing; "each" is the API with one
-//     transaction per request.
-//   - read: GET of one response, and of the newest 20 with the total.
-//   - checks: create without a quota, with one, and with a quota and a new Idempotency-Key for every request.
-//   - overload: the goodput (responses created) when clients ask for more than the server can process, on SQLite. Some
-//     connections retry at once when a request is refused, some wait for Retry-After. In an open loop, requests come at ten
-//     times the rate that 64 connections reach, and are dropped after a second without a free connection. The capacity is
-//     limited by one processor, which leaves the others to the clients, or by a database that takes 2 ms for a response.
-//     "unbounded" works on all requests at once.
-//
-// Deliveries are compared with the reference, a loop that signs and posts the same payload from memory, before and after
-// every cell. They are also compared with River, a job queue, on the same kind of database:
-//
-//   - steady: responses are accepted one by one while the same process delivers. The rate is the receiver's, from the first
-//     arrival to the last; latencies are from commit to arrival.
-//   - drain: 20,000 deliveries are queued before the process starts; while they are accepted, nothing delivers.
-//   - latency: 50 events a second.
-//   - isolation: the rate and latency of healthy endpoints beside one that hangs, beside as many hostile ones, and among
-//     healthy ones. The compared scenes take turns.
-//   - backlog: the time to find and claim deliveries of nine endpoints, with and without a million due deliveries of a
-//     tenth.
-//   - idle: a process that has nothing to do.
-//
-// The receiver is a separate process that checks every signature; a wrong one fails the run. Afterwards every delivery must
-// be delivered in the store, with an attempt that says so.
-//
-//   - files: uploads (raw and as a form) and downloads of 100 MB, one after the other over one connection, beside an
-//     SQLite store. On a disk they are compared with "copy", a handler with io.Copy between the request and a file, which
-//     neither hashes nor syncs; "copy, hash, sync" does both. On S3 they are compared with "minio-go", where this program
-//     uses the S3 server itself. The S3 server is versitygw, named by FORMSVC_TEST_VERSITYGW, on the same disk. This part
-//     also measures the growth of the API server's memory for one file of 1 GiB up and down, and for 50 concurrent
-//     uploads. The growth is over the memory for a file of 1 MB. Every acknowledged upload must have the hash of the sent
-//     bytes, and every download the length; one download is compared as a whole.
-//
-// PocketBase is a program of the module in the directory peers, like River. It has the settings and collections that its
-// documentation recommends:
-//
-//   - peers-create: a response is one row in PocketBase, which a power cut may lose (synchronous NORMAL), and which anyone
-//     may create. Then the same with a token; with FULL; and with FULL as a batch of response, event and delivery, which is
-//     what the API stores for each. Finally new responses come at half of PocketBase's rate in an open loop, with latencies
-//     from when they were due.
-//   - peers-read: GET of one of 200,000 responses, the newest 20 with the total, and the page half-way through them.
-//     PocketBase sorts by @rowid, for which it has an index, and by the field created, for which it has none unless you add
-//     it.
-//   - peers-files: one upload of 1 GiB.
-//   - peers-start: from the start of the process to the first response.
-//   - peers-postgres: creates on Postgres beside "single", a handler that checks nothing and stores response, event and
-//     delivery with one statement.
-//   - scale, only when named: the same requests, claims and outcomes on a large and a small installation, in turn. The large
-//     one has ten million responses (two million on SQLite) with an event each, and a million due deliveries; the small one
-//     has ten thousand responses. The service creates the records; they are stored by COPY or large transactions, and
-//     samples of them read back through the service before anything is measured.
-//
-// # Output
-//
-// The report has Markdown tables with the median and the range of the rounds, ratios within rounds, and goals. -out writes
-// every cell in the format of Go benchmarks as soon as it is measured, so that benchstat compares runs:
-//
-//	benchstat -col /system -row .name,/what,/conns run.txt
-//	benchstat before.txt after.txt
-//
-// -chart draws an SVG for each table. -render creates tables, goals and charts from the -out files of earlier runs.
-//
-// # Method
-//
-// Systems take turns within each round, and each cell starts a process of its own. The load of requests is a closed loop:
-// every connection sends its next request after the last response. In an open loop latencies begin when a request was due.
-// Percentiles are exact, from all samples.
-//
-// This program generates the load itself: vegeta takes four times the CPU time for a request. On a machine that both share,
-// the same server reaches less than half of its rate with vegeta, whose latencies begin when a request is sent.
-//
-// CPU time per request says more than requests per second. It is the kernel's, in steps of 10 ms: cells much shorter than a
-// second make it coarse. The machine's time is sampled and that of processes is not, so their difference, the time of
-// everything else, can be a little below zero. Writes that the kernel delays count as everything else.
-//
-// # Source code
-//
-// Each part has a package below internal: requests, deliver, files, peers and scale. It has the order of the cells, and
-// notes each with its figures in bench, which also has the flags and names. Packages result and goals turn the cells into
-// the report. Packages worker and pocketbase have the protocols between this program and the one of the module peers.
+// Each measurement gets a new process and an empty database. The systems take turns within a round, because the speed of
+// a machine changes over minutes. ns/op is the elapsed time divided by the requests: the reciprocal of the throughput.
 package main
 
 import (
@@ -97,49 +14,262 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
-
-	"github.com/formsvc/toolkit/cmd/formbench/internal/bench"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/process"
+	"time"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the next one ends the program at once.
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "formbench:", err)
+		os.Exit(1)
+	}
 }
 
-// streams are the input and output of the program: results go to out, progress to err.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
+// The stores. River and formsvc run on both.
+const (
+	sqliteStore   = "sqlite"
+	postgresStore = "postgres"
+)
+
+// postgresEnv names the server, as a postgres:// URL. It is set by .ci/with-postgres.
+const postgresEnv = "FORMSVC_TEST_POSTGRES"
+
+// A bench has the settings of a run.
+type bench struct {
+	builds   []build // of formsvc
+	peers    string  // the program of the package peers; "" to measure formsvc alone
+	dir      string  // for the data
+	stores   []string
+	only     []string // workloads
+	conns    []int
+	rounds   int
+	length   time.Duration // of a measurement, after a warm-up
+	fill     int           // responses that exist before requests are measured
+	events   int           // the backlog
+	fileSize int64         // bytes
+	out      io.Writer
 }
 
-// run returns the exit status: 0, 1 when a measurement failed, 2 when the flags are invalid.
-func run(ctx context.Context, args []string, std streams) int {
-	fail := func(status int, err error) int {
-		if err == nil {
-			return 0
-		}
-		_, _ = fmt.Fprintln(std.err, "formbench:", err)
-		return status
+// A build is a binary of formsvc.
+type build struct{ name, path string }
+
+// run parses the command line and measures.
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	b := &bench{out: out}
+	flags := flag.NewFlagSet("formbench", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.Func("binary", "`[NAME=]PATH` of a formsvc binary; repeatable; default: built from this checkout", b.addBuild)
+	flags.StringVar(&b.peers, "peers", "", "`PATH` of the program of cmd/formbench/peers, to measure PocketBase and River too")
+	flags.StringVar(&b.dir, "dir", "", "existing `DIRECTORY` for the data, on a real disk; default: the one for temporary files")
+	defaults := sqliteStore
+	if os.Getenv(postgresEnv) != "" {
+		defaults += "," + postgresStore
 	}
-	if len(args) == 1 {
-		if known, err := process.Main(ctx, args[0], std.in, std.out, std.err); known {
-			return fail(1, err)
-		}
+	stores := flags.String("store", defaults, "`LIST` of stores; Postgres needs "+postgresEnv)
+	only := flags.String("only", strings.Join(workloadNames(), ","), "`LIST` of workloads")
+	conns := flags.String("conns", "64", "`LIST` of numbers of connections")
+	flags.IntVar(&b.rounds, "rounds", 5, "number of rounds")
+	flags.DurationVar(&b.length, "time", 5*time.Second, "length of each measurement")
+	flags.IntVar(&b.fill, "fill", 10_000, "number of responses that exist before creates and reads are measured")
+	flags.IntVar(&b.events, "events", 20_000, "number of events in the backlog")
+	flags.Int64Var(&b.fileSize, "file", 100_000_000, "size of a file in bytes")
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	opts, err := bench.ParseOptions(args, std.err)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+	if flags.NArg() > 0 || b.fill < 1 || b.events < 1 || b.fileSize < 1 || b.length <= 0 {
+		return errors.New("numbers must be positive, and only flags are allowed")
 	}
+	if err := b.parseLists(*stores, *only, *conns); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(b.dir, "formbench-")
 	if err != nil {
-		return fail(2, err)
+		return err
 	}
-	if opts.Render != "" {
-		return fail(1, render(&opts, std.out))
+	b.dir = dir
+	if len(b.builds) == 0 {
+		err = b.build(ctx)
 	}
-	return fail(1, runBench(ctx, &bench.Bench{Options: opts, Log: std.err}, std.out))
+	if err == nil {
+		err = b.measure(ctx)
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// addBuild parses a value of -binary.
+func (b *bench) addBuild(value string) error {
+	name, path, named := strings.Cut(value, "=")
+	if !named {
+		name, path = "formsvc", value
+	}
+	if name == "" || strings.ContainsAny(name, " /=") || slices.ContainsFunc(b.builds, func(o build) bool { return o.name == name }) {
+		return fmt.Errorf("the name %q is empty, invalid or repeated", name)
+	}
+	b.builds = append(b.builds, build{name, path})
+	return nil
+}
+
+// parseLists parses the flags with lists.
+func (b *bench) parseLists(stores, only, conns string) error {
+	b.stores, b.only = strings.Split(stores, ","), strings.Split(only, ",")
+	for _, s := range b.stores {
+		if s != sqliteStore && s != postgresStore {
+			return fmt.Errorf("unknown store %q", s)
+		}
+	}
+	if os.Getenv(postgresEnv) == "" && slices.Contains(b.stores, postgresStore) {
+		return errors.New(postgresEnv + " is not set: run this with \"bash .ci/with-postgres --durable\"")
+	}
+	for _, name := range b.only {
+		if !slices.Contains(workloadNames(), name) {
+			return fmt.Errorf("unknown workload %q, want some of %s", name, strings.Join(workloadNames(), ", "))
+		}
+	}
+	for text := range strings.SplitSeq(conns, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%q is no number of connections", text)
+		}
+		b.conns = append(b.conns, n)
+	}
+	return nil
+}
+
+// build builds formsvc from the checkout that contains the current directory.
+func (b *bench) build(ctx context.Context) error {
+	path := filepath.Join(b.dir, "formsvc")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/formsvc/toolkit/cmd/formsvc") //nolint:gosec // only the path varies
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build formsvc (run this in its checkout, or name a -binary): %w\n%s", err, out)
+	}
+	b.builds = []build{{"formsvc", path}}
+	return nil
+}
+
+// A workload is something to measure, on each store.
+type workload struct {
+	name   string
+	run    func(ctx context.Context, c *cell) error
+	each   bool                // with each number of connections, not just the largest
+	stores map[string][]string // with the peers that it is compared with
+}
+
+func workloads() []workload {
+	pocketbase := map[string][]string{sqliteStore: {pocketSystem}, postgresStore: nil} // PocketBase has no Postgres
+	river := map[string][]string{sqliteStore: {riverSystem}, postgresStore: {riverSystem}}
+	return []workload{
+		{"create", create, true, map[string][]string{sqliteStore: {pocketSystem, pocketFullSystem}, postgresStore: nil}},
+		{"get", get, true, pocketbase},
+		{"list", list, true, pocketbase},
+		{"deliver", deliver, true, river},
+		{"drain", drain, false, river},
+		{"files", transfer, false, map[string][]string{sqliteStore: {pocketSystem}}}, // they aren't in the database
+	}
+}
+
+func workloadNames() (names []string) {
+	for _, w := range workloads() {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+// measure runs the rounds. Compared measurements follow each other, beginning with another system in each round.
+func (b *bench) measure(ctx context.Context) error {
+	if _, err := fmt.Fprintf(b.out, "goos: linux\npkg: github.com/formsvc/toolkit/cmd/formbench\ncpu: %s\n", processor()); err != nil {
+		return err
+	}
+	for round := range b.rounds {
+		for _, store := range b.stores {
+			for _, w := range workloads() {
+				peers, ok := w.stores[store]
+				if !ok || !slices.Contains(b.only, w.name) {
+					continue
+				}
+				conns := b.conns
+				if !w.each {
+					conns = []int{slices.Max(b.conns)}
+				}
+				for _, n := range conns {
+					if err := b.compare(ctx, &w, cell{bench: b, store: store, conns: n}, peers, round); err != nil {
+						return fmt.Errorf("%s on %s with %d connections: %w", w.name, store, n, err)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// compare measures all systems once.
+func (b *bench) compare(ctx context.Context, w *workload, c cell, peers []string, round int) error {
+	var systems []string
+	for _, build := range b.builds {
+		systems = append(systems, build.name)
+	}
+	if b.peers != "" {
+		systems = append(systems, peers...)
+	}
+	for i := range systems {
+		c.system = systems[(i+round)%len(systems)]
+		if err := w.run(ctx, &c); err != nil {
+			return fmt.Errorf("%s: %w", c.system, err)
+		}
+	}
+	return nil
+}
+
+// A cell is a measurement of one system.
+type cell struct {
+	*bench
+	system, store string
+	conns         int
+}
+
+// A sample is the result of a measurement.
+type sample struct {
+	n             int // operations
+	elapsed       time.Duration
+	latencies     []time.Duration // ascending; nil for none
+	before, after usage
+}
+
+// report prints a result. detail names settings, such as "/fill=10". With a size in bytes, each operation is of that size.
+// On Postgres, everything else on the machine counts as the database.
+func (c *cell) report(name, detail string, size int64, s *sample) error {
+	if s.n == 0 {
+		return errors.New("nothing was answered in time: choose a longer -time")
+	}
+	line := fmt.Sprintf("Benchmark%s/sys=%s/store=%s%s\t%d", name, c.system, c.store, detail, s.n)
+	add := func(v float64, unit string) { line += fmt.Sprintf("\t%.1f %s", v, unit) }
+	add(float64(s.elapsed)/float64(s.n), "ns/op")
+	if size > 0 {
+		add(float64(size)*float64(s.n)/1e6/s.elapsed.Seconds(), "MB/s")
+	}
+	if s.latencies != nil {
+		add(percentile(s.latencies, 50), "p50-ns")
+		add(percentile(s.latencies, 99), "p99-ns")
+	}
+	each := float64(s.n) / 1e9
+	server := s.after.server - s.before.server
+	add(server/each, "server-cpu-ns/op")
+	if c.store == postgresStore {
+		add(max(0, s.after.machine-s.before.machine-(s.after.self-s.before.self)-server)/each, "database-cpu-ns/op")
+	}
+	add(float64(s.after.peak), "rss-bytes")
+	_, err := fmt.Fprintln(c.out, line)
+	return err
+}
+
+// percentile returns a percentile of ascending latencies (nearest rank) in nanoseconds.
+func percentile(sorted []time.Duration, percent int) float64 {
+	return float64(sorted[max((len(sorted)*percent+99)/100-1, 0)])
 }

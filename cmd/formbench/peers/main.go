@@ -1,17 +1,19 @@
-// Command peers runs the systems that formbench compares with. It is River, a job queue, as a webhook sender on
-// Postgres and on SQLite; with the argument "pocketbase" it is PocketBase, as a server beside the API. formbench starts
-// it.
+// Command peers runs the systems that formbench compares with: PocketBase, and River as a sender of webhooks. formbench
+// starts it:
+//
+//	peers pocketbase DIRECTORY FULL
+//	peers river DSN URL SECRET
+//
+// It writes the address on which it serves.
 package main
 
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/formsvc/toolkit/cmd/formbench/internal/pocketbase"
-	"github.com/formsvc/toolkit/cmd/formbench/internal/worker"
 )
 
 func main() {
@@ -24,8 +26,19 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) > 0 && args[0] == pocketbase.Command {
-		return servePocketbase(ctx, os.Stdin, os.Stdout)
+	switch {
+	case len(args) == 3 && args[0] == "pocketbase":
+		return servePocketbase(ctx, args[1], args[2] == "true")
+	case len(args) == 4 && args[0] == "river":
+		return serveRiver(ctx, args[1], args[2], args[3])
 	}
-	return worker.Run(ctx, os.Stdin, os.Stdout, newRiver)
+	return fmt.Errorf("want pocketbase or river with arguments, got %q", args)
 }
+
+// listen returns a listener on a free port.
+func listen(ctx context.Context) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+}
+
+// report tells formbench the address, like the log of formsvc.
+func report(l net.Listener) { fmt.Printf("{\"msg\":\"serving\",\"addr\":%q}\n", l.Addr()) }

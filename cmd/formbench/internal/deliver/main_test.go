@@ -1,9 +1,0 @@
-package deliver
-
-import (
-	"testing"
-
-	"github.com/formsvc/toolkit/cmd/formbench/internal/benchtest"
-)
-
-func TestMain(m *testing.M) { benchtest.Main(m) }

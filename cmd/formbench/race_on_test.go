@@ -1,6 +1,0 @@
-//go:build race
-
-package main
-
-// raceDetector says whether the tests are built with the race detector.
-const raceDetector = true
