@@ -6,6 +6,7 @@ import ()
 // oracle.
 func goldenTests() []test {
 	return []test{
+		{"existing event", testEventTwice},
 		{"times are kept to the microsecond", testTimes},
 		{"inputs are copied", testInputsCopied},
 		{"barred files", testBarFiles},

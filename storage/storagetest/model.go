@@ -17,7 +17,7 @@ import (
 )
 
 // defaultChecks is the default of Options.Checks.
-const defaultChecks = 40
+const defaultChecks = 60
 
 // testModel applies random histories to the store and to a memory store, the oracle. Each call must have the same result
 // on both, and both must keep the same in the end. All histories use one store: each has its own accounts, and its own
@@ -344,15 +344,12 @@ func (m *model) change(r formsvc.ResponseKey) formsvc.Change {
 	if r.CampaignID == "" {
 		r.CampaignID = m.campaigns[0].ID
 	}
-	if r.AccountID == "" {
+	if !slices.Contains(m.accounts, r.AccountID) {
 		r.AccountID = m.accounts[0]
 	}
 	var c formsvc.Change
 	for range m.number("events", 0, 2) {
 		c.Events = append(c.Events, m.event(r))
-	}
-	if len(m.events) > 0 && m.chance("taken event", 25) {
-		c.Events = append(c.Events, one(m, "event", m.events))
 	}
 	if m.chance("audit", 4) {
 		c.Audit = &formsvc.AuditEntry{

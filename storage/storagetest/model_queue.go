@@ -66,8 +66,8 @@ func (m *model) finish() {
 			ID: c.of.ID, Endpoint: c.of.Endpoint, Due: at.Add(oneOf(m, "due", 0, time.Minute, -time.Hour, time.Hour)),
 			Result: oneOf(m, "result", delivery.Failed, delivery.Postponed, delivery.Delivered, delivery.Released), Attempt: attempt(c.of.Attempts+1, at),
 		}
-		o.Attempt.Status = oneOf(m, "status", 500, 404)
-		wrong := int64(oneOf(m, "lease", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -1))
+		o.Attempt.Status, o.Attempt.Duration = oneOf(m, "status", 500, 404), 100*time.Microsecond // it ended before the next tick
+		wrong := int64(oneOf(m, "lease", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1000, -1000))
 		for i := range outcomes {
 			o.Lease = c.lease[i] + wrong
 			outcomes[i] = append(outcomes[i], o)
@@ -114,10 +114,10 @@ func (m *model) redeliverFailed() {
 
 func (m *model) addTest() {
 	key := m.hook()
+	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.id()}), nil)
 	e := m.event(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: m.id(), ID: m.id()})
 	e.Test = true
 	m.events[len(m.events)-1] = e
-	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: e.ID}), nil)
 	m.do("CreateTest", func(s Store, _ int) (any, error) { return s.CreateTest(m.ctx, key, e, edit) })
 }
 

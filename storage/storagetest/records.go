@@ -316,3 +316,31 @@ func (w *world) wantHeard(hooks []formsvc.Webhook, events []formsvc.Event) {
 		w.same("deliveries of "+hooks[i].URL, w.deliveries(&hooks[i]), want)
 	}
 }
+
+// testEventTwice raises an existing event again. If the store refuses existing events, nothing of the transaction may
+// be left; if it accepts them, the rest must be stored.
+func testEventTwice(w *world) {
+	sc := w.addScene()
+	stored, first := w.addResponse(&sc.campaign)
+	before := w.snapshot()
+
+	r := w.newResponse(&sc.campaign)
+	fresh, again := w.newEvent(&r), first
+	if err := w.create(r, fresh, again); err != nil {
+		w.unchanged("CreateResponse with an event that exists", &before)
+		w.noEvents("CreateResponse with an event that exists", fresh)
+	} else {
+		w.wantHeard([]formsvc.Webhook{sc.hook}, []formsvc.Event{first, fresh})
+	}
+	before = w.snapshot()
+	_, err := w.store.UpdateResponse(w.ctx, keyOf(&stored), func(r *formsvc.Response) (formsvc.Change, error) {
+		r.Status = "changed"
+		r.Version++
+		fresh = w.newEvent(r)
+		return formsvc.Change{Events: []formsvc.Event{fresh, again}}, nil
+	})
+	if err != nil {
+		w.unchanged("UpdateResponse with an event that exists", &before)
+		w.noEvents("UpdateResponse with an event that exists", fresh)
+	}
+}

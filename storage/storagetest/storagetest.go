@@ -58,7 +58,7 @@ type Options struct {
 	// Reopen opens the data of s a second time and registers its own cleanup. s was opened for the same test, and may
 	// be closed by then. Without Reopen, you must except Durability and Handles.
 	Reopen func(t testing.TB, s Store) Store
-	// Checks is the number of random histories of Model. Defaults to 40.
+	// Checks is the number of random histories of Model. Defaults to 60.
 	Checks int
 	// Only runs these categories alone. Defaults to all.
 	Only []Category
