@@ -69,7 +69,7 @@ func (m *model) addKey() {
 		k.ExpiresAt = m.tick().Add(time.Minute)
 	}
 	if len(m.keys) > 0 && m.chance("taken", 10) {
-		k.Hash = one(m, "key", m.keys).Hash
+		k.Hash, k.AccountID = one(m, "key", m.keys).Hash, m.accounts[0]
 	}
 	m.keys = append(m.keys, k)
 	c := m.change(formsvc.ResponseKey{AccountID: k.AccountID, ID: m.id()})

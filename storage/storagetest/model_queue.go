@@ -11,9 +11,10 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-// claimSome claims with random shares.
+// claimSome claims with random shares. More than one claim of a webhook would have leases that end together, and which
+// of these goes first isn't specified.
 func (m *model) claimSome() {
-	m.claim(func() (int, bool) { return m.number("room", 0, 3), m.chance("late first", 2) })
+	m.claim(func() (int, bool) { return oneOf(m, "room", 1, 0), m.chance("late first", 2) })
 }
 
 // claim claims for every webhook, after comparing which are ready.
@@ -300,7 +301,7 @@ func (m *model) addLink() {
 	id := m.id()
 	l := formsvc.Link{ID: id, AccountID: m.owner(m.accounts[0]), Hash: keyHash(id), CreatedAt: m.now, ExpiresAt: m.tick().Add(time.Minute)}
 	if len(m.links) > 0 && m.chance("taken", 10) {
-		l.Hash = one(m, "link", m.links).Hash
+		l.Hash, l.AccountID = one(m, "link", m.links).Hash, m.accounts[0]
 	}
 	m.links = append(m.links, l)
 	change := m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: id})
