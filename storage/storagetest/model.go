@@ -36,7 +36,9 @@ func testModel(t *testing.T, store Store, checks int) {
 		defer func() { failed = failed || !good }()
 		m := newModel(t.Context(), r, store, histories)
 		defer m.leave()
-		m.Repeat(m.actions())
+		for range 3 { // each has 30 calls on average, see rapid.steps
+			m.Repeat(m.actions())
+		}
 		m.compare()
 		good = true
 	})
@@ -261,7 +263,19 @@ func (m *model) addHidden(s Store, all map[string]any) error {
 		}
 		all["event "+string(m.events[i].ID)] = e
 	}
+	unknown, err := s.UnknownFiles(m.ctx, m.fileIDs())
+	if err != nil {
+		return err
+	}
+	all["unknown files"] = unknown
 	for _, account := range m.accounts {
+		for _, email := range addresses() {
+			signed, err := s.Signatures(m.ctx, formsvc.SignatureQuery{AccountID: account, Email: email, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit}})
+			if err != nil {
+				return err
+			}
+			all["signatures by "+email+" of "+string(account)] = signed
+		}
 		for _, key := range recordKeys() {
 			r, err := s.Recall(m.ctx, account, key, time.Time{})
 			if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
@@ -297,6 +311,22 @@ func oneOf[T any](m *model, what string, values ...T) T {
 	return values[rapid.IntRange(0, len(values)-1).Draw(m.T, what)]
 }
 
+// oneCampaign returns a campaign, often one of the first, which have more responses.
+func (m *model) oneCampaign() formsvc.CampaignKey {
+	if m.chance("any campaign", 3) {
+		return one(m, "campaign", m.campaigns)
+	}
+	return oneOf(m, "campaign", m.campaigns[:2]...)
+}
+
+// oneResponse returns a response, often one of the newest, which are there.
+func (m *model) oneResponse() formsvc.ResponseKey {
+	if m.chance("any response", 3) {
+		return one(m, "response", m.responses)
+	}
+	return one(m, "response", m.responses[max(len(m.responses)-3, 0):])
+}
+
 // owner returns the account, seldom another one or none.
 func (m *model) owner(account formsvc.ID) formsvc.ID {
 	if !m.chance("other account", 15) {
@@ -306,7 +336,7 @@ func (m *model) owner(account formsvc.ID) formsvc.ID {
 }
 
 func (m *model) response() formsvc.ResponseKey {
-	key := one(m, "response", m.responses)
+	key := m.oneResponse()
 	key.AccountID = m.owner(key.AccountID)
 	if m.chance("other campaign", 30) {
 		key.CampaignID = one(m, "campaign", m.campaigns).ID

@@ -161,7 +161,7 @@ func (m *model) user() formsvc.User {
 }
 
 func (m *model) addResponse() {
-	c := one(m, "campaign", m.campaigns)
+	c := m.oneCampaign()
 	c.AccountID = m.owner(c.AccountID)
 	key := formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.id()}
 	r := formsvc.Response{
@@ -202,7 +202,7 @@ func (m *model) updateResponse() {
 }
 
 func (m *model) listResponses() {
-	c := one(m, "campaign", m.campaigns)
+	c := m.oneCampaign()
 	var ids []formsvc.ID
 	for _, key := range m.responses {
 		ids = append(ids, key.ID)
@@ -262,7 +262,7 @@ func (m *model) addFile() {
 }
 
 func (m *model) fileIDs() []formsvc.ID {
-	ids := []formsvc.ID{"", "nope", m.id()}
+	ids := []formsvc.ID{"", "nope", formsvc.FloorID(m.start)}
 	for _, key := range m.files {
 		ids = append(ids, key.ID)
 	}

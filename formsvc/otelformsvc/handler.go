@@ -1,0 +1,112 @@
+package otelformsvc
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Handler returns a handler that serves each request in a span. The span is named after the route:
+// the Pattern that next sets in the request, as httpx.Handler and [http.ServeMux] do. Nothing
+// between them and this handler may copy the request; put [http.StripPrefix] around this handler.
+//
+// It adds nothing to the response. For the optional methods of its [http.ResponseWriter], next must
+// use [http.ResponseController].
+func (t *Tracing) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := t.propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		method, name := methodOf(r)
+		ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(method, schemeOf(r)))
+		a := &answer{ResponseWriter: w}
+		r = r.WithContext(ctx)
+		served := false
+		defer func() { // even if the handler panics to abort its response
+			endRequest(span, name, routeOf(r.Pattern), a.status, served)
+		}()
+		next.ServeHTTP(a, r)
+		served = true
+	})
+}
+
+func endRequest(span trace.Span, method, route string, status int, served bool) {
+	defer span.End()
+	if route != "" {
+		span.SetName(method + " " + route)
+		span.SetAttributes(semconv.HTTPRoute(route))
+	}
+	if status == 0 && served {
+		status = http.StatusOK // the default of net/http
+	}
+	if status != 0 {
+		span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+	}
+	switch {
+	case status >= http.StatusInternalServerError:
+		span.SetAttributes(semconv.ErrorTypeKey.String(strconv.Itoa(status)))
+	case !served:
+		span.SetAttributes(semconv.ErrorTypeOther)
+	default:
+		return
+	}
+	span.SetStatus(codes.Error, "")
+}
+
+// methodOf returns the method of a request, and the first word of its span's name. Unknown methods
+// are replaced, so that clients can't choose names.
+func methodOf(r *http.Request) (method attribute.KeyValue, name string) {
+	if slices.Contains([]string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace,
+	}, r.Method) {
+		return semconv.HTTPRequestMethodKey.String(r.Method), r.Method
+	}
+	return semconv.HTTPRequestMethodOther, "HTTP"
+}
+
+func schemeOf(r *http.Request) attribute.KeyValue {
+	if r.TLS != nil {
+		return semconv.URLScheme("https")
+	}
+	return semconv.URLScheme("http")
+}
+
+// routeOf returns the path of a pattern, which may have a method and a host before it.
+func routeOf(pattern string) string {
+	if i := strings.IndexByte(pattern, '/'); i >= 0 {
+		return pattern[i:]
+	}
+	return ""
+}
+
+// An answer records the status.
+type answer struct {
+	http.ResponseWriter
+
+	status int // 0 before it is written
+}
+
+// WriteHeader records the status, unless it is an interim one.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes a part of the body, with status 200 if none was set.
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
