@@ -32,11 +32,11 @@ var arrows = map[string][]string{
 
 	"storage":                   {"engine"},
 	"storage/keyring":           {},
-	"storage/storagetest":       {"engine"},
+	"storage/storagetest":       {"engine", "storage/memory", "pgregory.net/rapid"},
 	"storage/memory":            {"engine"},
 	"storage/internal/bunstore": {"storage/keyring", "engine", "bun"},
 	"storage/internal/sqltest": {
-		"storage/internal/bunstore", "storage/storagetest", "storage/keyring", "engine", "bun",
+		"storage/internal/bunstore", "storage/storagetest", "storage/memory", "storage/keyring", "engine", "bun", "pgregory.net/rapid",
 	},
 	"storage/sqlite": {"storage", "storage/internal/bunstore", "storage/keyring", "engine", "bun", "modernc"},
 	"storage/sqlite/backup": {

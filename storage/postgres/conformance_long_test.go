@@ -12,21 +12,12 @@ import (
 
 func TestConformanceWithoutGroupCommit(t *testing.T) {
 	t.Parallel()
-	// Only new responses form groups.
-	except := make(map[storagetest.Category]string)
-	for _, c := range []storagetest.Category{
-		storagetest.Comments, storagetest.Signatures, storagetest.Webhooks, storagetest.Ready, storagetest.Claims,
-		storagetest.Outcomes, storagetest.Attempts, storagetest.Redelivery, storagetest.TestEvents, storagetest.Notices,
-		storagetest.Digests, storagetest.Pruning, storagetest.Stats, storagetest.Audit, storagetest.Quota, storagetest.Files, storagetest.Sessions,
-	} {
-		except[c] = "it does the same with a response that was written in a group"
-	}
-	conformance(t, &postgres.Options{MaxConns: 4, GroupLimit: 1}, except)
+	conformance(t, &postgres.Options{MaxConns: 4, GroupLimit: 1}, storagetest.Model)
 }
 
 func TestConformanceUnprepared(t *testing.T) {
 	t.Parallel()
-	conformance(t, &postgres.Options{MaxConns: 4, Unprepared: true}, nil)
+	conformance(t, &postgres.Options{MaxConns: 4, Unprepared: true}, storagetest.Model)
 }
 
 func TestConformanceOnTheCallersDatabase(t *testing.T) {
@@ -48,11 +39,5 @@ func TestConformanceOnTheCallersDatabase(t *testing.T) {
 	schemas := &pool{t: t}
 	storagetest.Run(t,
 		func(t testing.TB) storagetest.Store { return onCallers(t, schemas.dsn(t)) },
-		storagetest.Options{Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {
-			h, ok := s.(handle)
-			if !ok {
-				t.Fatalf("got a %T", s)
-			}
-			return onCallers(t, h.dsn)
-		}})
+		storagetest.Options{Only: []storagetest.Category{storagetest.Model}, Checks: 100})
 }

@@ -25,11 +25,11 @@ func open(t testing.TB, dsn string, opts *postgres.Options) handle {
 	return handle{s, dsn}
 }
 
-func conformance(t *testing.T, opts *postgres.Options, except map[storagetest.Category]string) {
+func conformance(t *testing.T, opts *postgres.Options, only ...storagetest.Category) {
 	schemas := &pool{t: t}
 	storagetest.Run(t,
 		func(t testing.TB) storagetest.Store { return open(t, schemas.dsn(t), opts) },
-		storagetest.Options{Except: except, Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {
+		storagetest.Options{Only: only, Reopen: func(t testing.TB, s storagetest.Store) storagetest.Store {
 			h, ok := s.(handle)
 			if !ok {
 				t.Fatalf("got a %T", s)
@@ -40,7 +40,7 @@ func conformance(t *testing.T, opts *postgres.Options, except map[storagetest.Ca
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance(t, &postgres.Options{MaxConns: 4}, nil)
+	conformance(t, &postgres.Options{MaxConns: 4})
 }
 
 // The example needs a server: a test runs it, where there is one.

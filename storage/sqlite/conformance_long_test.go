@@ -14,9 +14,7 @@ func TestConformanceWithoutGroupCommit(t *testing.T) {
 	t.Parallel()
 	conformance(t, func(t testing.TB, path string) handle {
 		return open(t, path, &sqlite.Options{GroupLimit: 1})
-	}, map[storagetest.Category]string{
-		storagetest.Outcomes: "the same statements as in a group, and thousands of commits more",
-	})
+	}, storagetest.Model, storagetest.Concurrency)
 }
 
 func TestConformanceOnTheCallersDatabase(t *testing.T) {
@@ -33,5 +31,5 @@ func TestConformanceOnTheCallersDatabase(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = s.Close() })
 		return handle{s, path}
-	}, nil)
+	}, storagetest.Model)
 }

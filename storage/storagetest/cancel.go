@@ -10,15 +10,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func cancelTests() []test {
-	return []test{
-		{"context ended before the call", testCancelledBefore},
-		{"context ends during creates", testCancelDuringCreate},
-		{"context ends during updates", testCancelDuringUpdate},
-		{"context ends during calls about files", testCancelDuringFiles},
-	}
-}
-
 func testCancelledBefore(w *world) {
 	at := w.addTarget()
 	before := w.snapshot()
@@ -33,9 +24,9 @@ func testCancelledBefore(w *world) {
 		w.wantError(c.name+" with an expired context", err, context.DeadlineExceeded)
 	}
 	w.unchanged("calls whose context had ended", &before)
-	_, err := w.callSessionByHash(w.ctx, at)
+	_, err := w.store.SessionByHash(w.ctx, targetHash(at[accountPart]))
 	w.must("SessionByHash of what a cancelled call would have ended", err)
-	_, err = w.callRedeemLink(w.ctx, at)
+	_, err = w.redeem(&formsvc.Link{Hash: targetHash(at[accountPart])}, w.newSession(at[accountPart]))
 	w.must("RedeemLink with what a cancelled call would have redeemed", err)
 	if claims := w.claim(nextDay()); len(claims) != 1 {
 		w.Errorf("%d claims, want the one that a cancelled Claim left", len(claims))
@@ -65,33 +56,6 @@ func many(worker func(random *rand.Rand)) {
 		all.Go(func() { worker(rand.New(rand.NewPCG(14, i))) })
 	}
 	all.Wait()
-}
-
-// testCancelDuringCreate compares the results of calls with the store: nil means that the response exists, and an error
-// that it doesn't, unless the error says that the outcome is unknown.
-func testCancelDuringCreate(w *world) {
-	sc := w.addScene()
-	many(func(random *rand.Rand) {
-		for range 20 {
-			r := w.newResponse(&sc.campaign)
-			e := w.newEvent(&r)
-			err := w.cancelling(random, func(ctx context.Context) error {
-				return w.store.CreateResponse(ctx, r, 1, formsvc.Change{Events: []formsvc.Event{e}})
-			})
-			_, found := w.store.Response(w.ctx, keyOf(&r))
-			exists := found == nil
-			if !exists {
-				w.wantError("Response", found, formsvc.ErrNotFound)
-			}
-			if exists != (err == nil) && !errors.Is(err, formsvc.ErrUnknownOutcome) {
-				w.Errorf("CreateResponse returned %v, and the response exists: %t", err, exists)
-			}
-			if !exists {
-				w.noEvents("CreateResponse that changed nothing", e)
-			}
-		}
-	})
-	w.wantCount(&sc.campaign, &sc.hook, int64(len(w.responses(&sc.campaign))))
 }
 
 func testCancelDuringUpdate(w *world) {

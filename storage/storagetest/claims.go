@@ -11,66 +11,6 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-func claimTests() []test {
-	return []test{
-		{"claim has every field", testClaimContent},
-		{"delivery is due when its event was", testClaimDue},
-		{"leased delivery is not claimed", testLease},
-		{"claims fill each share", testClaimShares},
-		{"unknown endpoints get nothing", testClaimNobody},
-		{"claimed deliveries show since when they are sent", testSendingSince},
-		{"kinds are claimed in order", testClaimKinds},
-		{"late deliveries can go first", testClaimLateFirst},
-		{"deliveries not yet due block no other", testClaimSkips},
-		{"oldest of a kind is claimed first", testClaimOldest},
-		{"deleted and disabled webhooks get nothing", testClaimGone},
-		{"each delivery is claimed once", testClaimRace},
-	}
-}
-
-func testClaimContent(w *world) {
-	sc := w.addScene()
-	r := w.newResponse(&sc.campaign)
-	e := w.newEvent(&r)
-	e.Payload = []byte(strings.Repeat("é\x00", 1_000))
-	w.must("CreateResponse", w.create(r, e))
-	want := delivery.Claim{
-		ID: string(formsvc.DeliveryID(e.ID, sc.hook.ID)), EventID: string(e.ID), Event: string(e.Type),
-		Endpoint: string(sc.hook.ID), Size: 3_000,
-	}
-	now := nextDay()
-	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
-		got := w.claimOne(now)
-		want.Lease, want.Kind = got.Lease, kind
-		w.same("claim", got, want)
-		d := w.delivery(&e, &sc.hook)
-		if d.State != formsvc.DeliveryPending || d.Attempts != want.Attempts || !d.DueAt.Equal(now.Add(lease)) {
-			w.Errorf("during an attempt the delivery is %+v; want it pending, with %d attempts, due when the lease ends", d, want.Attempts)
-		}
-		o := outcome(&got, delivery.Postponed, now)
-		if kind != delivery.First {
-			o.Result = delivery.Failed
-		}
-		if !w.finish(o) {
-			w.Errorf("the outcome of kind %d was not accepted", kind)
-		}
-		want.Attempts++
-		if kind == delivery.Retry {
-			_, err := w.store.Redeliver(w.ctx, deliveryKey(&d), now, nil)
-			w.must("Redeliver", err)
-		}
-	}
-}
-
-func testClaimDue(w *world) {
-	sc := w.addScene()
-	_, e := w.addResponse(&sc.campaign)
-	if claims := w.claim(e.CreatedAt.Add(-time.Microsecond)); len(claims) != 0 {
-		w.Errorf("claimed a delivery before it is due")
-	}
-	w.claimOne(e.CreatedAt.In(time.FixedZone("", -3600)))
-}
-
 func testLease(w *world) {
 	sc := w.addScene()
 	w.addResponse(&sc.campaign)
@@ -103,43 +43,6 @@ func testLease(w *world) {
 	w.claimOne(now.Add(3 * time.Hour))
 }
 
-// testSendingSince claims a delivery of each kind and finishes it with each result.
-func testSendingSince(w *world) {
-	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
-		for _, result := range results() {
-			for _, take := range []func(*formsvc.Webhook, int) delivery.Share{share, late} {
-				w.wantSendingSince(kind, result, take)
-			}
-		}
-	}
-}
-
-func (w *world) wantSendingSince(kind delivery.Kind, result delivery.Result, room func(*formsvc.Webhook, int) delivery.Share) {
-	w.Helper()
-	sc := w.addScene()
-	want := w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{kind: {0, time.Hour}})[kind]
-	w.same("waiting", w.deliveries(&sc.hook), want)
-	w.take(nextDay().Add(time.Second), room(&sc.hook, 1)) // by a worker that dies
-	now := nextDay().Add(time.Second + lease)
-	claims := w.take(now, room(&sc.hook, 2))
-	if len(claims) != 1 {
-		w.Fatalf("%d claims, want 1", len(claims))
-	}
-	want[0].SendingSince, want[0].DueAt = now, now.Add(lease)
-	w.same("under way", w.deliveries(&sc.hook), want)
-	one, err := w.store.Delivery(w.ctx, deliveryKey(&want[0]))
-	w.must("Delivery", err)
-	w.same("one that is under way", one, want[0])
-	if !w.finish(outcome(&claims[0], result, now)) {
-		w.Errorf("result %d was not accepted", result)
-	}
-	for _, d := range w.deliveries(&sc.hook) {
-		if !d.SendingSince.IsZero() {
-			w.Errorf("kind %d, result %d: still sending since %v", kind, result, d.SendingSince)
-		}
-	}
-}
-
 // endpoints adds n webhooks to an account with a campaign.
 func (w *world) endpoints(n int) (formsvc.Campaign, []formsvc.Webhook) {
 	w.Helper()
@@ -150,64 +53,6 @@ func (w *world) endpoints(n int) (formsvc.Campaign, []formsvc.Webhook) {
 		hooks[i] = w.addWebhook(a.ID)
 	}
 	return c, hooks
-}
-
-// byEndpoint counts claims, in the order of the webhooks.
-func byEndpoint(claims []delivery.Claim, hooks []formsvc.Webhook) []int {
-	counts := make([]int, len(hooks))
-	for _, c := range claims {
-		i := slices.IndexFunc(hooks, func(h formsvc.Webhook) bool { return string(h.ID) == c.Endpoint })
-		counts[i]++
-	}
-	return counts
-}
-
-// handBack releases claims at once.
-func (w *world) handBack(claims []delivery.Claim, due time.Time) {
-	w.Helper()
-	for i := range claims {
-		if !w.finish(outcome(&claims[i], delivery.Released, due)) {
-			w.Errorf("the release of a claim was not accepted")
-		}
-	}
-}
-
-func testClaimShares(w *world) {
-	c, hooks := w.endpoints(3)
-	other := w.addScene()
-	hooks = append(hooks, other.hook)
-	for range 10 {
-		w.addResponse(&c)
-	}
-	for range 4 {
-		w.addResponse(&other.campaign)
-	}
-	for _, x := range []struct{ n, want []int }{
-		{[]int{}, []int{0, 0, 0, 0}},
-		{[]int{0, 0, 0, 0}, []int{0, 0, 0, 0}},
-		{[]int{-1, 1, -1, 0}, []int{0, 1, 0, 0}},
-		{[]int{1, 1, 1, 1}, []int{1, 1, 1, 1}},
-		{[]int{0, 3, 0, 9}, []int{0, 3, 0, 4}},
-		{[]int{2, 10, 11, 0}, []int{2, 10, 10, 0}},
-		{[]int{1_000, 1_000, 1_000, 1_000}, []int{10, 10, 10, 4}},
-		{[]int{7}, []int{7, 0, 0, 0}}, // the other endpoints aren't asked for
-	} {
-		var shares []delivery.Share
-		for i, n := range x.n {
-			shares = append(shares, share(&hooks[i], n))
-		}
-		slices.Reverse(shares)
-		claims := w.take(nextDay(), shares...)
-		w.same("claims by endpoint", byEndpoint(claims, hooks), x.want)
-		again := w.take(nextDay(), shares...) // the same number again of the rest
-		for i := range x.want {
-			rest := []int{10, 10, 10, 4}[i] - x.want[i]
-			if n := byEndpoint(again, hooks)[i]; n != min(x.want[i], rest) {
-				w.Errorf("share %v of endpoint %d, again: %d claims, %d were left", x.n, i, n, rest)
-			}
-		}
-		w.handBack(slices.Concat(claims, again), nextDay())
-	}
 }
 
 func testClaimNobody(w *world) {
@@ -311,68 +156,6 @@ func testClaimLateFirst(w *world) {
 		first, retry, replay := m[delivery.First], m[delivery.Retry], m[delivery.Replay]
 		w.wantTurns(late(&sc.hook, n), []formsvc.Delivery{retry[0], retry[1], replay[1], replay[0], first[1], first[0]})
 	}
-}
-
-// testClaimSkips postpones the deliveries that would go first.
-func testClaimSkips(w *world) {
-	const later, due = time.Hour, -time.Minute
-	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
-		for _, lateFirst := range []bool{false, true} {
-			sc := w.addScene()
-			all := map[delivery.Kind][]time.Duration{
-				delivery.First: {later, later}, delivery.Retry: {later, later}, delivery.Replay: {later, later},
-			}
-			all[kind] = []time.Duration{later, due, later}
-			m := w.addMix(sc, nextDay(), all)
-			room := share(&sc.hook, 1)
-			room.LateFirst = lateFirst
-			w.wantTurns(room, m[kind][1:2])
-		}
-	}
-}
-
-func testClaimOldest(w *world) {
-	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
-		sc := w.addScene()
-		due := []int{5, 1, 4, 2, 3, 0}
-		var after []time.Duration
-		for _, minutes := range due {
-			after = append(after, time.Duration(minutes-10)*time.Minute)
-		}
-		m := w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{kind: after})
-		want := make([]formsvc.Delivery, len(due))
-		for i, minutes := range due {
-			want[minutes] = m[kind][i]
-		}
-		w.wantTurns(share(&sc.hook, 2), want)
-	}
-}
-
-func testClaimGone(w *world) {
-	due := map[delivery.Kind][]time.Duration{delivery.First: {0}, delivery.Retry: {0}, delivery.Replay: {0}}
-	disabled, deleted := w.addScene(), w.addScene()
-	m := w.addMix(disabled, nextDay(), due)
-	w.addMix(deleted, nextDay(), due)
-	w.wantReady("before", nextDay(), &disabled.hook, &deleted.hook)
-	w.change(&disabled.hook, disable)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&deleted.hook), formsvc.Change{}))
-	if claims := w.take(nextDay(), share(&deleted.hook, 10), late(&disabled.hook, 0)); len(claims) != 0 {
-		w.Errorf("%d claims of a deleted webhook", len(claims))
-	}
-	w.wantTurns(share(&disabled.hook, 10), m[delivery.Replay])
-	w.wantTurns(late(&disabled.hook, 10), nil)
-	w.change(&disabled.hook, enable)
-	w.wantTurns(share(&disabled.hook, 10), append(m[delivery.First], m[delivery.Retry]...))
-}
-
-// testClaimRace has many workers claim concurrently until nothing is left.
-func testClaimRace(w *world) {
-	c, hooks := w.endpoints(8)
-	const events = 50
-	for range events {
-		w.addResponse(&c)
-	}
-	w.wantClaimedOnce([]Store{w.store}, hooks, events*len(hooks))
 }
 
 func (w *world) wantClaimedOnce(stores []Store, hooks []formsvc.Webhook, want int) {

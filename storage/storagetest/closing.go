@@ -7,13 +7,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func closeTests() []test {
-	return []test{
-		{"every call fails after Close", testUseAfterClose},
-		{"Close during calls", testCloseDuringCalls},
-	}
-}
-
 // closeStore closes the store, which must succeed. Closing it again must have no effect.
 func (w *world) closeStore() {
 	w.Helper()
@@ -41,7 +34,8 @@ func testCloseDuringCalls(w *world) {
 		all.Go(func() {
 			started <- struct{}{}
 			for range writes {
-				_, err := w.callCreateResponse(w.ctx, at)
+				r := w.newResponse(&formsvc.Campaign{ID: at[campaignPart], AccountID: at[accountPart]})
+				err := w.create(r)
 				if err != nil && !errors.Is(err, formsvc.ErrStoreClosed) {
 					w.Errorf("CreateResponse during Close: %v", err)
 				}
@@ -53,6 +47,6 @@ func testCloseDuringCalls(w *world) {
 	}
 	w.closeStore()
 	all.Wait()
-	_, err := w.callCreateResponse(w.ctx, at)
+	_, err := w.store.Accounts(w.ctx)
 	w.wantError("CreateResponse after Close", err, formsvc.ErrStoreClosed)
 }

@@ -1,16 +1,13 @@
 package storagetest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"maps"
+	"math/rand/v2"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
 // must ends the test if err isn't nil.
@@ -40,7 +37,15 @@ func (w *world) same(what string, got, want any) {
 
 // difference returns where two values of one type differ and the differing parts, or nothing.
 func difference(path string, got, want reflect.Value) (at, g, x string) {
+	if !got.IsValid() || !want.IsValid() {
+		if got.IsValid() != want.IsValid() {
+			return path, fmt.Sprint(got), fmt.Sprint(want)
+		}
+		return "", "", ""
+	}
 	switch got.Kind() {
+	case reflect.Interface:
+		return difference(path, got.Elem(), want.Elem())
 	case reflect.Struct:
 		if got.NumField() > 0 && got.Type().Field(0).IsExported() {
 			for i := range got.NumField() {
@@ -153,13 +158,6 @@ func (w *world) files(r *formsvc.Response) []formsvc.File {
 		})
 }
 
-func (w *world) allFiles() []formsvc.File {
-	w.Helper()
-	files, err := allFiles(w.ctx, w.store, "", 10_000)
-	w.must("AllFiles", err)
-	return files
-}
-
 func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
 	w.Helper()
 	return all(w, "Deliveries", func(d *formsvc.Delivery) formsvc.ID { return d.ID },
@@ -168,108 +166,20 @@ func (w *world) deliveries(hook *formsvc.Webhook) []formsvc.Delivery {
 		})
 }
 
-// A snapshot is everything that can be read from a store, except the order of events: stores may show events later. It
-// shares no memory with the store.
-type snapshot struct {
-	Accounts   []formsvc.Account
-	Keys       map[formsvc.ID][]formsvc.Key
-	Campaigns  map[formsvc.ID][]formsvc.Campaign
-	Responses  map[formsvc.ID][]formsvc.Response
-	Files      []formsvc.File
-	Comments   map[formsvc.ID][]formsvc.Comment   // by response
-	Signatures map[formsvc.ID][]formsvc.Signature // by response
-	Webhooks   map[formsvc.ID][]formsvc.Webhook
-	Deliveries map[formsvc.ID][]formsvc.Delivery
-	Notices    map[formsvc.ID][]formsvc.Notice
-	Audit      map[formsvc.ID][]formsvc.AuditEntry
-	Payloads   map[string]delivery.Payload
-	Stats      formsvc.QueueStats
-}
+// A snapshot is everything that can be read from a store.
+type snapshot map[string]any
 
 func (w *world) snapshot() snapshot {
 	w.Helper()
 	accounts, err := w.store.Accounts(w.ctx)
 	w.must("Accounts", err)
-	s := snapshot{
-		Accounts: accounts, Keys: map[formsvc.ID][]formsvc.Key{}, Campaigns: map[formsvc.ID][]formsvc.Campaign{},
-		Responses: map[formsvc.ID][]formsvc.Response{}, Webhooks: map[formsvc.ID][]formsvc.Webhook{},
-		Deliveries: map[formsvc.ID][]formsvc.Delivery{}, Notices: map[formsvc.ID][]formsvc.Notice{},
-		Comments: map[formsvc.ID][]formsvc.Comment{}, Signatures: map[formsvc.ID][]formsvc.Signature{},
-		Audit: map[formsvc.ID][]formsvc.AuditEntry{},
-	}
-	var events []string
+	ids := make([]formsvc.ID, len(accounts))
 	for i := range accounts {
-		id := accounts[i].ID
-		s.Keys[id], err = w.store.Keys(w.ctx, id)
-		w.must("Keys", err)
-		s.Campaigns[id] = w.campaigns(id)
-		for j := range s.Campaigns[id] {
-			c := &s.Campaigns[id][j]
-			s.Responses[c.ID] = w.responses(c)
-			for k := range s.Responses[c.ID] {
-				r := &s.Responses[c.ID][k]
-				s.Comments[r.ID], s.Signatures[r.ID] = w.comments(r), w.signatures(r)
-			}
-		}
-		s.Webhooks[id], err = w.store.Webhooks(w.ctx, id)
-		w.must("Webhooks", err)
-		for j := range s.Webhooks[id] {
-			hook := &s.Webhooks[id][j]
-			s.Deliveries[hook.ID] = w.deliveries(hook)
-			for _, d := range s.Deliveries[hook.ID] {
-				events = append(events, string(d.EventID))
-			}
-		}
-		s.Notices[id] = w.notices(id)
-		s.Audit[id] = w.audit(formsvc.AuditQuery{AccountID: id})
+		ids[i] = accounts[i].ID
 	}
-	s.Files = w.allFiles()
-	s.Stats, err = w.store.QueueStats(w.ctx, formsvc.QueueQuery{Now: nextDay(), Limit: formsvc.MaxCounted})
-	w.must("QueueStats", err)
-	s.Payloads, err = w.store.Payloads(w.ctx, events)
-	w.must("Payloads", err)
-	s.separate()
-	return s
-}
-
-// separate copies everything that the store could share with its caller.
-func (s *snapshot) separate() {
-	for _, keys := range s.Keys {
-		for i := range keys {
-			keys[i].Permissions = slices.Clone(keys[i].Permissions)
-		}
-	}
-	for _, campaigns := range s.Campaigns {
-		for i := range campaigns {
-			c := &campaigns[i]
-			c.Metadata = maps.Clone(c.Metadata)
-			c.Modules = slices.Clone(c.Modules)
-			for j := range c.Modules {
-				c.Modules[j].Options = slices.Clone(c.Modules[j].Options)
-			}
-		}
-	}
-	for i := range s.Files {
-		s.Files[i].Blocks = bytes.Clone(s.Files[i].Blocks)
-	}
-	for _, hooks := range s.Webhooks {
-		for i := range hooks {
-			hooks[i].Events = slices.Clone(hooks[i].Events)
-			hooks[i].Headers = slices.Clone(hooks[i].Headers)
-		}
-	}
-	for _, list := range s.Deliveries {
-		for i := range list {
-			list[i].Log = slices.Clone(list[i].Log)
-			for j := range list[i].Log {
-				list[i].Log[j].Answer = bytes.Clone(list[i].Log[j].Answer)
-			}
-		}
-	}
-	for id, payload := range s.Payloads {
-		payload.Body = bytes.Clone(payload.Body)
-		s.Payloads[id] = payload
-	}
+	all, err := contents(w.ctx, w.store, ids)
+	w.must("contents", err)
+	return all
 }
 
 // unchanged fails the test unless the store equals the snapshot.
@@ -277,3 +187,32 @@ func (w *world) unchanged(what string, before *snapshot) {
 	w.Helper()
 	w.same("the store after "+what+": snapshot", w.snapshot(), *before)
 }
+
+func ids[T any](page *formsvc.Page[T], id func(*T) formsvc.ID) []formsvc.ID {
+	list := make([]formsvc.ID, len(page.Items))
+	for i := range page.Items {
+		list[i] = id(&page.Items[i])
+	}
+	return list
+}
+
+// check is must for any goroutine.
+func (w *world) check(what string, err error) {
+	w.Helper()
+	if err != nil {
+		w.Errorf("%s: %v", what, err)
+	}
+}
+
+// wantReady fails the test unless exactly these endpoints have work at that time.
+func (w *world) wantReady(what string, now time.Time, hooks ...*formsvc.Webhook) {
+	w.Helper()
+	want := make([]string, len(hooks))
+	for i, hook := range hooks {
+		want[i] = string(hook.ID)
+	}
+	w.same(what+": endpoints that are ready", w.ready(now), want)
+}
+
+// pick returns one of the choices.
+func pick[T any](random *rand.Rand, choices ...T) T { return choices[random.IntN(len(choices))] }

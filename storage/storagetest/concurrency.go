@@ -6,15 +6,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func concurrencyTests() []test {
-	return []test{
-		{"concurrent creates succeed", testManyResponses},
-		{"each failure fails alone", testFailuresAmongGood},
-		{"concurrent reads get their own records", testManyReads},
-		{"all calls at once", testEverythingAtOnce},
-	}
-}
-
 // Numbers of concurrent workers and their calls.
 const (
 	writers = 64
@@ -45,27 +36,6 @@ func (w *world) together(n int, call func(i int)) {
 	}
 	close(begin)
 	all.Wait()
-}
-
-func testManyResponses(w *world) {
-	scenes := []*scene{w.addScene(), w.addScene(), w.addScene()}
-	counts := make([]int64, len(scenes))
-	w.writeMany(func(writer, _ int) {
-		r := w.newResponse(&scenes[writer%len(scenes)].campaign)
-		if err := w.create(r, w.newEvent(&r)); err != nil {
-			w.Errorf("CreateResponse: %v", err)
-			return
-		}
-		got, err := w.store.Response(w.ctx, keyOf(&r))
-		w.check("Response right after CreateResponse", err)
-		w.same("response", got, r)
-	})
-	for i := range writers {
-		counts[i%len(scenes)] += writes
-	}
-	for i, sc := range scenes {
-		w.wantCount(&sc.campaign, &sc.hook, counts[i])
-	}
 }
 
 // testManyReads reads existing and unknown records concurrently, so that stores that batch reads must tell them apart.

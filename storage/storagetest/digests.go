@@ -1,27 +1,12 @@
 package storagetest
 
 import (
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
-
-func digestTests() []test {
-	return []test{
-		{"digest has every field", testDigestContent},
-		{"digests keep their interval", testDigestEvery},
-		{"leased digest is not claimed", testDigestLease},
-		{"failures during a lease are kept", testDigestMeanwhile},
-		{"failures of a lost lease are kept", testDigestLost},
-		{"every webhook gets its turn", testDigestLimit},
-		{"deleted webhook gets none", testDigestDeleted},
-		{"webhook of another account is refused", testDigestForeign},
-		{"each failure is in one digest", testDigestRace},
-	}
-}
 
 // every is the interval of a webhook's digests in a world.
 const every = time.Hour
@@ -61,62 +46,6 @@ func (w *world) failOnce(sc *scene, at time.Time, status int, class string) form
 	return failed(&claim, &sc.hook, &o.Attempt)
 }
 
-func testDigestContent(w *world) {
-	now := nextDay().Add(time.Hour)
-	sc := w.addScene()
-	w.wantDigests(now)
-	_, err := w.store.UpdateAccount(w.ctx, sc.account.ID, func(a *formsvc.Account) error {
-		a.Contact = "ada@example.com"
-		return nil
-	})
-	w.must("UpdateAccount", err)
-	first := w.failOnce(sc, nextDay(), 500, "status")
-	w.failOnce(sc, nextDay().Add(time.Minute), 404, "status")
-	last := w.failOnce(sc, nextDay().Add(2*time.Minute), 0, "timeout")
-	w.change(&sc.hook, func(hook *formsvc.Webhook) { hook.URL = "https://moved.example/token" })
-	list := w.wantDigests(now, 3)
-	w.same("digest", list[0], formsvc.Digest{
-		AccountID: sc.account.ID, WebhookID: sc.hook.ID, Contact: "ada@example.com", URL: "https://moved.example/token",
-		Failures: 3, FirstAt: first.At, LastAt: last.At, Status: 0, Error: "timeout", Lease: list[0].Lease,
-	})
-	w.must("FinishDigest", w.store.FinishDigest(w.ctx, list[0], now))
-
-	// One batch in no particular order: the last failure is the one that ended last.
-	var outcomes []delivery.Outcome
-	for range 3 {
-		w.addResponse(&sc.campaign)
-	}
-	for i, claim := range w.take(now, share(&sc.hook, 3)) {
-		o := outcome(&claim, delivery.Failed, now.Add(time.Duration([]int{5, 9, 1}[i])*time.Minute))
-		o.Attempt.Status = 500 + i
-		outcomes = append(outcomes, o)
-	}
-	w.finishAll(outcomes...)
-	list = w.wantDigests(now.Add(2*every), 3)
-	if d := list[0]; d.FirstAt != now.Add(time.Minute+time.Second) || d.LastAt != now.Add(9*time.Minute+time.Second) || d.Status != 501 {
-		w.Errorf("the digest of a batch is %+v", d)
-	}
-}
-
-func testDigestEvery(w *world) {
-	sc := w.addScene()
-	w.failOnce(sc, nextDay(), 500, "status")
-	now := nextDay().Add(time.Minute)
-	d := w.wantDigests(now, 1)[0]
-	sent := now.Add(30 * time.Second)
-	w.must("FinishDigest", w.store.FinishDigest(w.ctx, d, sent))
-	w.wantDigests(sent.Add(1000 * time.Hour)) // no failures left
-	w.failOnce(sc, nextDay().Add(2*time.Minute), 500, "status")
-	w.failOnce(sc, nextDay().Add(3*time.Minute), 500, "status")
-	w.wantDigests(sent.Add(time.Minute))
-	w.wantDigests(sent.Add(every - time.Microsecond))
-	d = w.wantDigests(sent.Add(every+time.Microsecond), 2)[0]
-	w.must("FinishDigest", w.store.FinishDigest(w.ctx, d, sent.Add(2*every)))
-	w.failOnce(sc, nextDay().Add(4*time.Minute), 500, "status")
-	w.wantDigests(sent.Add(3*every - time.Microsecond))
-	w.wantDigests(sent.Add(3*every+time.Microsecond), 1)
-}
-
 func testDigestLease(w *world) {
 	sc := w.addScene()
 	w.failOnce(sc, nextDay(), 500, "status")
@@ -129,36 +58,6 @@ func testDigestLease(w *world) {
 	// A lease that has expired can still be used until another worker claims the digest.
 	w.must("FinishDigest", w.store.FinishDigest(w.ctx, held, now.Add(5*lease)))
 	w.wantError("FinishDigest, again", w.store.FinishDigest(w.ctx, held, now.Add(5*lease)), formsvc.ErrStale)
-	w.wantDigests(now.Add(1000 * time.Hour))
-}
-
-func testDigestMeanwhile(w *world) {
-	sc := w.addScene()
-	w.failOnce(sc, nextDay(), 500, "status")
-	now := nextDay().Add(time.Minute)
-	d := w.wantDigests(now, 1)[0]
-	first := w.failOnce(sc, now.Add(time.Second), 404, "status")
-	last := w.failOnce(sc, now.Add(2*time.Second), 410, "status")
-	w.must("FinishDigest", w.store.FinishDigest(w.ctx, d, now.Add(5*time.Second)))
-	next := w.wantDigests(now.Add(2*every), 2)[0]
-	if next.FirstAt != first.At || next.LastAt != last.At || next.Status != 410 || next.Lease == d.Lease {
-		w.Errorf("the next digest is %+v, want the failures from %v to %v and another lease than %d", next, first.At, last.At, d.Lease)
-	}
-}
-
-// testDigestLost claims a digest and never finishes it: the next digest has all failures.
-func testDigestLost(w *world) {
-	sc := w.addScene()
-	first := w.failOnce(sc, nextDay(), 500, "status")
-	w.failOnce(sc, nextDay().Add(time.Second), 500, "status")
-	now := nextDay().Add(time.Minute)
-	lost := w.wantDigests(now, 2)[0]
-	last := w.failOnce(sc, now.Add(time.Second), 404, "status")
-	held := w.wantDigests(now.Add(lease), 3)[0]
-	if held.FirstAt != first.At || held.LastAt != last.At || held.Lease == lost.Lease {
-		w.Errorf("the digest is %+v, want all failures and another lease than %d", held, lost.Lease)
-	}
-	w.must("FinishDigest", w.store.FinishDigest(w.ctx, held, now.Add(lease)))
 	w.wantDigests(now.Add(1000 * time.Hour))
 }
 
@@ -184,49 +83,6 @@ func testDigestLimit(w *world) {
 		}
 	}
 	w.same("webhooks that got a digest", got, want)
-}
-
-func testDigestDeleted(w *world) {
-	gone, claimed := w.addScene(), w.addScene()
-	for _, sc := range []*scene{gone, claimed} {
-		w.failOnce(sc, nextDay(), 500, "status")
-	}
-	now := nextDay().Add(time.Minute)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&gone.hook), formsvc.Change{}))
-	d := w.wantDigests(now, 1)[0]
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&claimed.hook), formsvc.Change{}))
-	w.wantRefused("FinishDigest of a deleted webhook", w.store.FinishDigest(w.ctx, d, now))
-	w.wantDigests(now.Add(1000 * time.Hour))
-}
-
-// wantRefused fails the test unless a digest was refused with an allowed error.
-func (w *world) wantRefused(what string, err error) {
-	w.Helper()
-	if !errors.Is(err, formsvc.ErrStale) && !errors.Is(err, formsvc.ErrNotFound) {
-		w.Errorf("%s: error %v, want %v or %v", what, err, formsvc.ErrStale, formsvc.ErrNotFound)
-	}
-}
-
-func testDigestForeign(w *world) {
-	sc, other := w.addScene(), w.addScene()
-	w.failOnce(sc, nextDay(), 500, "status")
-	now := nextDay().Add(time.Minute)
-	d := w.wantDigests(now, 1)[0]
-	for _, change := range []func(*formsvc.Digest){
-		func(d *formsvc.Digest) { d.AccountID = other.account.ID },
-		func(d *formsvc.Digest) { d.AccountID = w.nextID() },
-		func(d *formsvc.Digest) { d.AccountID = "" },
-		func(d *formsvc.Digest) { d.WebhookID = other.hook.ID },
-		func(d *formsvc.Digest) { d.WebhookID = w.nextID() },
-		func(d *formsvc.Digest) { d.WebhookID = "nope" },
-		func(d *formsvc.Digest) { d.Lease++ },
-		func(d *formsvc.Digest) { d.Lease-- },
-	} {
-		wrong := d
-		change(&wrong)
-		w.wantRefused("FinishDigest of another", w.store.FinishDigest(w.ctx, wrong, now))
-	}
-	w.wantDigests(now.Add(lease), 1) // nothing was finished
 }
 
 // testDigestRace claims digests concurrently while deliveries fail: each failure is reported once.

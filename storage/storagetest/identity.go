@@ -1,17 +1,8 @@
 package storagetest
 
 import (
-	"context"
-
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-func identityTests() []test {
-	return []test{
-		{"identity is stable", testIdentityStays},
-		{"each store has its own identity", testIdentityIsOwn},
-	}
-}
 
 // identity returns the identity of a store, which must be an ID.
 func (w *world) identity(s formsvc.Store) formsvc.ID {
@@ -36,17 +27,6 @@ func testIdentityIsOwn(w *world) {
 	}
 }
 
-func testIdentitySurvivesClose(w *world) {
-	id := w.identity(w.store)
-	w.closeAndReopen()
-	w.same("identity after reopening", w.identity(w.store), id)
-}
-
 func testHandlesIdentity(w *world) {
 	w.same("identity of a second store over the same data", w.identity(w.reopen(w.T, w.store)), w.identity(w.store))
-}
-
-func (w *world) callIdentity(ctx context.Context, _ *target) (int, error) {
-	_, err := w.store.Identity(ctx)
-	return 0, err
 }

@@ -5,22 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
-
-func isolationTests() []test {
-	return []test{
-		{"foreign and unknown records are not found", testIsolation},
-		{"ID with a NUL", testNULID},
-		{"calls with existing records succeed", testCallsSucceed},
-		{"unknown names, hashes and deliveries", testUnknownOthers},
-		{"lists have only the account's rows", testListsApart},
-		{"lists of an empty store", testEmptyStore},
-	}
-}
 
 // testIsolation makes every call that looks up records, with each of its identifiers replaced in turn. The replacements
 // are identifiers of another account, of another campaign and of no record, and texts that are no canonical IDs.
@@ -122,62 +110,4 @@ func testUnknownOthers(w *world) {
 		}
 	}
 	w.unchanged("calls that found nothing", &before)
-}
-
-func testListsApart(w *world) {
-	var scenes []*scene
-	for range 3 {
-		sc := w.addScene()
-		w.addKey(sc.account.ID)
-		w.addResponse(&sc.campaign)
-		w.attend(&sc.hook, nextDay(), delivery.Failed)
-		scenes = append(scenes, sc)
-	}
-	got := w.snapshot()
-	for _, sc := range scenes {
-		id := sc.account.ID
-		if len(got.Keys[id]) != 1 || got.Keys[id][0].AccountID != id {
-			w.Errorf("Keys of %s: %v", id, got.Keys[id])
-		}
-		sc.campaign.ResponseCount = 1
-		w.same("campaigns", got.Campaigns[id], []formsvc.Campaign{sc.campaign})
-		w.same("webhooks", got.Webhooks[id], []formsvc.Webhook{sc.hook})
-		if list := got.Responses[sc.campaign.ID]; len(list) != 1 || list[0].AccountID != id {
-			w.Errorf("Responses of %s: %v", id, list)
-		}
-		if list := got.Notices[id]; len(list) != 1 || list[0].AccountID != id {
-			w.Errorf("Notices of %s: %v", id, list)
-		}
-		if list := got.Deliveries[sc.hook.ID]; len(list) != 1 || list[0].AccountID != id {
-			w.Errorf("Deliveries of %s: %v", id, list)
-		}
-	}
-}
-
-func testEmptyStore(w *world) {
-	accounts, err := w.store.Accounts(w.ctx)
-	if err != nil || len(accounts) != 0 {
-		w.Errorf("Accounts: %v, %v; want none", accounts, err)
-	}
-	if claims := w.claim(nextDay()); len(claims) != 0 {
-		w.Errorf("Claim: %v, want none", claims)
-	}
-	payloads, err := w.store.Payloads(w.ctx, nil)
-	if err != nil || len(payloads) != 0 {
-		w.Errorf("Payloads: %v, %v; want none", payloads, err)
-	}
-	page := w.events(formsvc.EventQuery{AccountID: w.nextID()})
-	if len(page.Items) != 0 || page.More {
-		w.Errorf("Events: %+v, want none", page)
-	}
-	w.wantFailures(nextDay(), 0)
-	w.wantDigests(nextDay())
-	w.wantStats("an empty store", nextDay(), 0, time.Time{})
-	if n := w.prune(nextDay(), 10); n != 0 {
-		w.Errorf("Prune: %d rows of an empty store", n)
-	}
-	accepted, err := w.store.Finish(w.ctx, nil)
-	if err != nil || len(accepted) != 0 {
-		w.Errorf("Finish: %v, %v; want none", accepted, err)
-	}
 }

@@ -11,23 +11,6 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-func outcomeTests() []test {
-	return []test{
-		{"delivered and failed are final", testDone},
-		{"postponed and released are due again", testDueAgain},
-		{"released delivery keeps its kind", testReleasedKind},
-		{"finishing counts the attempt", testAttempts},
-		{"lost lease can't finish", testFencing},
-		{"expired lease can finish until claimed again", testLateFinish},
-		{"claim finishes once", testFinishTwice},
-		{"claim finishes once in a batch", testFinishTwiceAtOnce},
-		{"one of many concurrent outcomes wins", testFinishRace},
-		{"outcomes of a batch are independent", testFinishBatch},
-		{"a large batch", testLargeBatch},
-		{"workers that die, release and come late", testWorkers},
-	}
-}
-
 func results() []delivery.Result {
 	return []delivery.Result{delivery.Delivered, delivery.Postponed, delivery.Failed, delivery.Released}
 }
@@ -51,115 +34,6 @@ func attempted(d *formsvc.Delivery, o *delivery.Outcome) {
 	d.Attempts++
 	d.UpdatedAt = o.Attempt.StartedAt.Add(o.Attempt.Duration)
 	d.Log = append(d.Log, logged(o.Attempt))
-}
-
-func testDone(w *world) {
-	for result, state := range map[delivery.Result]formsvc.DeliveryState{
-		delivery.Delivered: formsvc.DeliveryDelivered, delivery.Failed: formsvc.DeliveryFailed,
-	} {
-		sc := w.addScene()
-		_, e := w.addResponse(&sc.campaign)
-		want := pending(&e, &sc.hook)
-		claim := w.claimOne(nextDay())
-		o := outcome(&claim, result, nextDay())
-		if !w.finish(o) {
-			w.Errorf("result %d was not accepted", result)
-		}
-		attempted(&want, &o)
-		want.State = state
-		w.wantDelivery(string(state), &sc.hook, want)
-		if claims := w.claim(nextDay().Add(1000 * time.Hour)); len(claims) != 0 {
-			w.Errorf("claimed a delivery that is %s", state)
-		}
-		w.wantDelivery(string(state)+", later", &sc.hook, want)
-	}
-}
-
-func testDueAgain(w *world) {
-	for _, result := range []delivery.Result{delivery.Postponed, delivery.Released} {
-		for _, wait := range []time.Duration{-time.Hour, 0, time.Microsecond, 30 * time.Minute} {
-			sc := w.addScene()
-			_, e := w.addResponse(&sc.campaign)
-			want := pending(&e, &sc.hook)
-			claim := w.claimOne(nextDay())
-			due := nextDay().Add(wait)
-			o := outcome(&claim, result, nextDay())
-			o.Due = due.In(time.FixedZone("", 7200))
-			if !w.finish(o) {
-				w.Errorf("result %d was not accepted", result)
-			}
-			attempted(&want, &o)
-			want.DueAt = due
-			what := fmt.Sprintf("result %d, due %v later", result, wait)
-			w.wantDelivery(what, &sc.hook, want)
-			if claims := w.claim(due.Add(-time.Microsecond)); len(claims) != 0 {
-				w.Errorf("%s: claimed before it was due", what)
-			}
-			again := w.claimOne(due)
-			kind := delivery.First
-			if result == delivery.Postponed {
-				kind = delivery.Retry
-			}
-			if again.Lease <= claim.Lease || again.Attempts != want.Attempts || again.Kind != kind {
-				w.Errorf("%s: claimed again as %+v after lease %d; want %d attempts, kind %d", what, again, claim.Lease, want.Attempts, kind)
-			}
-			w.finish(outcome(&again, delivery.Delivered, due))
-		}
-	}
-}
-
-// testReleasedKind releases deliveries of each kind, and lets their leases expire.
-func testReleasedKind(w *world) {
-	for _, kind := range []delivery.Kind{delivery.First, delivery.Retry, delivery.Replay} {
-		sc := w.addScene()
-		m := w.addMix(sc, nextDay(), map[delivery.Kind][]time.Duration{kind: {0}})
-		before := m[kind][0]
-		released := w.takeOne(nextDay(), &sc.hook)
-		if !w.finish(outcome(&released, delivery.Released, nextDay())) {
-			w.Errorf("the release of kind %d was not accepted", kind)
-		}
-		lost := w.takeOne(nextDay(), &sc.hook)
-		last := w.takeOne(nextDay().Add(lease), &sc.hook)
-		for _, c := range []delivery.Claim{released, lost, last} {
-			if c.Kind != kind || c.Attempts != before.Attempts {
-				w.Errorf("kind %d and %d attempts; want %d and %d, as no result is known", c.Kind, c.Attempts, kind, before.Attempts)
-			}
-		}
-		before.SendingSince, before.DueAt = nextDay().Add(lease), nextDay().Add(2*lease)
-		w.wantDelivery("released and lost", &sc.hook, before)
-	}
-}
-
-func testAttempts(w *world) {
-	sc := w.addScene()
-	_, e := w.addResponse(&sc.campaign)
-	want := pending(&e, &sc.hook)
-	now := nextDay()
-	for _, result := range []delivery.Result{
-		delivery.Released, delivery.Postponed, delivery.Released, 0,
-		delivery.Postponed, delivery.Postponed, delivery.Released, delivery.Failed,
-	} {
-		claim := w.claimOne(now)
-		if claim.Attempts != want.Attempts {
-			w.Errorf("claim says %d attempts, want %d", claim.Attempts, want.Attempts)
-		}
-		if result == 0 { // the worker died: its lease expires
-			now = now.Add(lease)
-			continue
-		}
-		o := outcome(&claim, result, now)
-		now = now.Add(time.Hour)
-		o.Due = now
-		if !w.finish(o) {
-			w.Errorf("result %d was not accepted", result)
-		}
-		want.DueAt = now
-		attempted(&want, &o)
-		if result == delivery.Failed {
-			want.State = formsvc.DeliveryFailed
-		}
-		w.wantDelivery(fmt.Sprintf("result %d", result), &sc.hook, want)
-	}
 }
 
 // testFencing has another worker claim a delivery after its lease has expired.
@@ -223,55 +97,6 @@ func testLateFinish(w *world) {
 	}
 }
 
-func testFinishTwice(w *world) {
-	for _, first := range results() {
-		for _, second := range results() {
-			sc := w.addScene()
-			w.addResponse(&sc.campaign)
-			claim := w.claimOne(nextDay())
-			o := outcome(&claim, first, nextDay())
-			o.Due = nextDay().Add(time.Hour)
-			if !w.finish(o) {
-				w.Errorf("result %d was not accepted", first)
-			}
-			before := w.snapshot()
-			o.Result, o.Due = second, nextDay()
-			if w.finish(o) {
-				w.Errorf("result %d was accepted after result %d of the same claim", second, first)
-			}
-			w.unchanged("a second outcome", &before)
-			w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
-		}
-	}
-}
-
-func testFinishTwiceAtOnce(w *world) {
-	for _, result := range results() {
-		sc := w.addScene()
-		_, e := w.addResponse(&sc.campaign)
-		claim := w.claimOne(nextDay())
-		o := outcome(&claim, result, nextDay())
-		accepted := w.finishAll(o, o, o)
-		n := 0
-		for _, ok := range accepted {
-			if ok {
-				n++
-			}
-		}
-		if n != 1 {
-			w.Errorf("result %d, three times in one batch: %d were accepted, want 1", result, n)
-		}
-		want := pending(&e, &sc.hook)
-		attempted(&want, &o)
-		got := w.delivery(&e, &sc.hook)
-		w.same("attempts", got.Log, want.Log)
-		if got.Attempts != want.Attempts {
-			w.Errorf("result %d, three times in one batch: %d attempts, want %d", result, got.Attempts, want.Attempts)
-		}
-		w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&sc.hook), formsvc.Change{}))
-	}
-}
-
 func testFinishRace(w *world) {
 	sc := w.addScene()
 	_, e := w.addResponse(&sc.campaign)
@@ -298,40 +123,6 @@ func testFinishRace(w *world) {
 	want.DueAt = nextDay()
 	attempted(&want, &o)
 	w.wantDelivery("one outcome of 16", &sc.hook, want)
-}
-
-func testFinishBatch(w *world) {
-	c, hooks := w.endpoints(6)
-	w.addResponse(&c)
-	byHook := map[string]delivery.Claim{}
-	for _, claim := range w.claim(nextDay()) {
-		byHook[claim.Endpoint] = claim
-	}
-	unknown := delivery.Claim{ID: string(w.nextID()), Endpoint: string(hooks[0].ID), Lease: 1}
-	outcomes := []delivery.Outcome{outcome(&unknown, delivery.Failed, nextDay())}
-	want := []bool{false}
-	states := []formsvc.DeliveryState{"delivered", "pending", "failed", "pending", "pending", "pending"}
-	attempts := []int{1, 1, 1, 0, 0, 0}
-	for i, hook := range hooks {
-		claim := byHook[string(hook.ID)]
-		o := outcome(&claim, delivery.Failed, nextDay())
-		if i < len(results()) {
-			o.Result = results()[i]
-		} else {
-			o.Lease += int64(2*i - 9) // one too low, one too high
-		}
-		outcomes, want = append(outcomes, o), append(want, i < len(results()))
-	}
-	w.same("accepted", w.finishAll(outcomes...), want)
-	for i := range hooks {
-		list := w.deliveries(&hooks[i])
-		if len(list) != 1 || list[0].State != states[i] || list[0].Attempts != attempts[i] || len(list[0].Log) != attempts[i] {
-			w.Errorf("delivery %d: %+v, want it %s with %d attempts", i, list, states[i], attempts[i])
-		}
-	}
-	if list := w.notices(c.AccountID); len(list) != 1 || list[0].WebhookID != hooks[2].ID {
-		w.Errorf("notices: %+v, want that of the third webhook", list)
-	}
 }
 
 // testLargeBatch records more outcomes than fit one statement.

@@ -1,88 +1,17 @@
 package storagetest
 
 import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
 )
-
-func recordTests() []test {
-	return []test{
-		{"accounts", testAccounts},
-		{"keys", testKeys},
-		{"key is revoked once", testRevokeKey},
-		{"use of keys is recorded", testUseKeys},
-		{"concurrent use of keys is recorded", testUseKeysTogether},
-		{"campaigns", testCampaigns},
-		{"responses", testResponses},
-		{"responses are counted", testResponseCount},
-		{"webhooks", testWebhooks},
-		{"times are kept to the microsecond", testTimes},
-		{"arguments are copied", testInputsCopied},
-		{"results are copied", testResultsCopied},
-	}
-}
-
-func testAccounts(w *world) {
-	if accounts, err := w.store.Accounts(w.ctx); err != nil || len(accounts) != 0 {
-		w.Fatalf("Accounts of an empty store: %v, %v", accounts, err)
-	}
-	var added []formsvc.Account
-	for range 3 {
-		added = append(added, w.addAccount())
-	}
-	reachable := w.newAccount()
-	reachable.Contact = "ada@example.com"
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, reachable, nil, formsvc.Change{}))
-	added = append(added, reachable)
-	for _, want := range added {
-		got, err := w.store.Account(w.ctx, want.ID)
-		w.must("Account", err)
-		w.same("account", got, want)
-		got, err = w.store.AccountByName(w.ctx, want.Name)
-		w.must("AccountByName", err)
-		w.same("account by name", got, want)
-	}
-	got, err := w.store.Accounts(w.ctx)
-	w.must("Accounts", err)
-	w.same("accounts", got, added)
-}
-
-func testKeys(w *world) {
-	a := w.newAccount()
-	forever, expiring := w.newKey(a.ID), w.newKey(a.ID)
-	expiring.Permissions = formsvc.AllPermissions()
-	expiring.ExpiresAt = nextDay()
-	w.must("CreateAccount", w.store.CreateAccount(w.ctx, a, []formsvc.Key{forever, expiring}, formsvc.Change{}))
-	revoked := w.newKey(a.ID)
-	revoked.RevokedAt, revoked.LastUsedAt = nextDay(), nextDay().Add(-time.Hour)
-	w.must("CreateKey", w.store.CreateKey(w.ctx, revoked, formsvc.Change{}))
-
-	want := []formsvc.Key{forever, expiring, revoked}
-	for i := range want {
-		got, err := w.store.KeyByHash(w.ctx, want[i].Hash)
-		w.must("KeyByHash", err)
-		w.same("key", got, want[i])
-	}
-	got, err := w.store.Keys(w.ctx, a.ID)
-	w.must("Keys", err)
-	w.same("keys", got, want)
-}
-
-func testRevokeKey(w *world) {
-	a := w.addAccount()
-	key, other := w.addKey(a.ID), w.addKey(a.ID)
-	w.must("RevokeKey", w.store.RevokeKey(w.ctx, a.ID, key.ID, nextDay(), formsvc.Change{}))
-	w.must("RevokeKey, again", w.store.RevokeKey(w.ctx, a.ID, key.ID, nextDay().Add(time.Hour), formsvc.Change{}))
-	key.RevokedAt = nextDay()
-	got, err := w.store.Keys(w.ctx, a.ID)
-	w.must("Keys", err)
-	w.same("keys", got, []formsvc.Key{key, other})
-	byHash, err := w.store.KeyByHash(w.ctx, key.Hash)
-	w.must("KeyByHash", err)
-	w.same("key", byHash, key)
-}
 
 // fullCampaign returns a campaign with all fields set.
 func (w *world) fullCampaign(account formsvc.ID) formsvc.Campaign {
@@ -98,113 +27,6 @@ func (w *world) fullCampaign(account formsvc.ID) formsvc.Campaign {
 		Metadata: map[string]string{"b": "1", "a": "", "B": "2"}, EmailOptional: true,
 	}
 	return c
-}
-
-func testCampaigns(w *world) {
-	a := w.addAccount()
-	want := []formsvc.Campaign{w.newCampaign(a.ID), w.fullCampaign(a.ID)}
-	for i := range want {
-		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, want[i], formsvc.Change{}))
-		got, err := w.store.Campaign(w.ctx, campaignKey(&want[i]))
-		w.must("Campaign", err)
-		w.same("campaign", got, want[i])
-	}
-	w.same("campaigns", w.campaigns(a.ID), want)
-
-	// All fields can be set and cleared.
-	filled, empty := want[1].CampaignInput, want[0].CampaignInput
-	for _, in := range []formsvc.CampaignInput{filled, empty} {
-		at := w.newCampaign(a.ID).CreatedAt
-		got, err := w.store.UpdateCampaign(w.ctx, campaignKey(&want[0]), func(c *formsvc.Campaign) error {
-			c.CampaignInput, c.UpdatedAt = in, at
-			c.Version++
-			return nil
-		})
-		w.must("UpdateCampaign", err)
-		want[0].CampaignInput, want[0].UpdatedAt = in, at
-		want[0].Version++
-		w.same("campaign as updated", got, want[0])
-		w.same("campaigns after update", w.campaigns(a.ID), want)
-	}
-}
-
-func testResponses(w *world) {
-	c := w.addCampaign(w.addAccount().ID)
-	empty, full := w.newResponse(&c), w.newResponse(&c)
-	empty.User, empty.Answers = formsvc.User{Email: "e@example.com"}, formsvc.NewAnswers()
-	full.Status, full.Version, full.CompletedAt = "completed", 7, nextDay()
-	full.Answers = formsvc.NewAnswers(
-		formsvc.Answer{Name: "zeta", Value: []string{"2", "1", "", "2"}},
-		formsvc.Answer{Name: "alpha"},
-		formsvc.Answer{Name: "10", Value: []string{"1e400", " null "}},
-		formsvc.Answer{Name: "9", Value: []string{"line\nline\r\n\ttab"}},
-	)
-	want := []formsvc.Response{empty, full}
-	for i := range want {
-		w.must("CreateResponse", w.create(want[i]))
-		got, err := w.store.Response(w.ctx, keyOf(&want[i]))
-		w.must("Response", err)
-		w.same("response", got, want[i])
-	}
-	w.same("responses", w.responses(&c), want)
-
-	at := nextDay().Add(time.Hour)
-	content := []formsvc.Response{full, empty}
-	for i, from := range content {
-		got, err := w.store.UpdateResponse(w.ctx, keyOf(&empty), func(r *formsvc.Response) (formsvc.Change, error) {
-			r.Status, r.User, r.Answers, r.CompletedAt = from.Status, from.User, from.Answers, from.CompletedAt
-			r.UpdatedAt = at
-			r.Version++
-			return formsvc.Change{}, nil
-		})
-		w.must("UpdateResponse", err)
-		updated := want[0]
-		updated.Status, updated.User, updated.Answers, updated.CompletedAt = from.Status, from.User, from.Answers, from.CompletedAt
-		updated.UpdatedAt, updated.Version = at, int64(i)+2
-		w.same("response as updated", got, updated)
-		w.same("responses after update", w.responses(&c), []formsvc.Response{updated, full})
-	}
-}
-
-// Counting a response doesn't change the campaign's version, since decisions based on that version must stay valid.
-func testResponseCount(w *world) {
-	a := w.addAccount()
-	c, other := w.addCampaign(a.ID), w.addCampaign(a.ID)
-	for range 3 {
-		w.addResponse(&c)
-	}
-	c.ResponseCount = 3
-	w.same("campaigns", w.campaigns(a.ID), []formsvc.Campaign{c, other})
-	got, err := w.store.UpdateCampaign(w.ctx, campaignKey(&c), func(c *formsvc.Campaign) error {
-		c.Version++
-		return nil
-	})
-	w.must("UpdateCampaign", err)
-	c.Version++
-	w.same("campaign as updated", got, c)
-}
-
-func testWebhooks(w *world) {
-	a := w.addAccount()
-	c := w.addCampaign(a.ID)
-	plain, full := w.newWebhook(a.ID), w.fullWebhook(a.ID, c.ID)
-	plain.Events = plain.Events[:1]
-	want := []formsvc.Webhook{plain, full}
-	for i := range want {
-		w.must("CreateWebhook", w.subscribe(want[i], 2))
-		got, err := w.store.Webhook(w.ctx, webhookKey(&want[i]))
-		w.must("Webhook", err)
-		w.same("webhook", got, want[i])
-	}
-	got, err := w.store.Webhooks(w.ctx, a.ID)
-	w.must("Webhooks", err)
-	w.same("webhooks", got, want)
-	w.must("DeleteWebhook", w.store.DeleteWebhook(w.ctx, webhookKey(&plain), formsvc.Change{}))
-	_, err = w.store.Webhook(w.ctx, webhookKey(&plain))
-	w.wantError("Webhook after DeleteWebhook", err, formsvc.ErrNotFound)
-	got, err = w.store.Webhooks(w.ctx, a.ID)
-	w.must("Webhooks", err)
-	w.same("webhooks after DeleteWebhook", got, want[1:])
 }
 
 func testTimes(w *world) {
@@ -283,47 +105,6 @@ func testInputsCopied(w *world) {
 	w.unchanged("the caller changed what its function had passed", &before)
 }
 
-func testResultsCopied(w *world) {
-	a := w.addAccount(w.newKey(""))
-	c := w.fullCampaign(a.ID)
-	w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
-	hook := w.fullWebhook(a.ID, "")
-	w.must("CreateWebhook", w.subscribe(hook, formsvc.MaxWebhooks))
-	_, e := w.addResponse(&c)
-	before := w.snapshot()
-
-	keys, err := w.store.Keys(w.ctx, a.ID)
-	w.must("Keys", err)
-	slices.Reverse(keys[0].Permissions)
-	key, err := w.store.KeyByHash(w.ctx, keys[0].Hash)
-	w.must("KeyByHash", err)
-	slices.Reverse(key.Permissions)
-	hooks, err := w.store.Webhooks(w.ctx, a.ID)
-	w.must("Webhooks", err)
-	spoilWebhook(&hooks[0])
-	one, err := w.store.Webhook(w.ctx, webhookKey(&hook))
-	w.must("Webhook", err)
-	spoilWebhook(&one)
-	again, _, err := w.store.CreateWebhook(w.ctx, w.twin(&hook), formsvc.MaxWebhooks, nil)
-	w.must("CreateWebhook", err)
-	spoilWebhook(&again)
-	payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
-	w.must("Payloads", err)
-	payloads[string(e.ID)].Body[0] = 'X'
-	campaign, err := w.store.Campaign(w.ctx, campaignKey(&c))
-	w.must("Campaign", err)
-	spoilCampaign(&campaign)
-	spoilCampaign(&w.campaigns(a.ID)[0])
-	updated, err := w.store.UpdateCampaign(w.ctx, campaignKey(&c), func(c *formsvc.Campaign) error {
-		spoilCampaign(c) // without a new version: not stored
-		return nil
-	})
-	w.must("UpdateCampaign", err)
-	w.same("campaign as not updated", updated, before.Campaigns[a.ID][0])
-	spoilCampaign(&updated)
-	w.unchanged("the caller changed what it had got", &before)
-}
-
 // spoilCampaign changes everything that a copy of a campaign could share with it.
 func spoilCampaign(c *formsvc.Campaign) {
 	c.Modules[1].Options[0] = "spoiled"
@@ -331,66 +112,235 @@ func spoilCampaign(c *formsvc.Campaign) {
 	clear(c.Metadata)
 }
 
-// wantKeys fails the test unless the account has exactly these keys.
-func (w *world) wantKeys(what string, account formsvc.ID, want ...formsvc.Key) {
+func (w *world) newComment(r *formsvc.Response) formsvc.Comment {
+	id, at := w.next()
+	return formsvc.Comment{
+		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Body: "comment " + string(id),
+		Author: "Grace", CreatedAt: at,
+	}
+}
+
+// createComment stores a comment, with events.
+func (w *world) createComment(c formsvc.Comment, events ...formsvc.Event) error {
+	return w.store.CreateComment(w.ctx, c, formsvc.Change{Events: events})
+}
+
+// addComment adds a comment that raises no event.
+func (w *world) addComment(r *formsvc.Response) formsvc.Comment {
 	w.Helper()
-	got, err := w.store.Keys(w.ctx, account)
-	w.must("Keys", err)
-	w.same("keys after "+what, got, want)
-	for _, key := range want {
-		got, err := w.store.KeyByHash(w.ctx, key.Hash)
-		w.must("KeyByHash", err)
-		w.same("key after "+what, got, key)
+	c := w.newComment(r)
+	w.must("CreateComment", w.createComment(c))
+	return c
+}
+
+func (w *world) newSignature(r *formsvc.Response) formsvc.Signature {
+	id, at := w.next()
+	return formsvc.Signature{
+		ID: id, AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID,
+		Signer:   formsvc.User{Email: "grace@example.com", FirstName: "Grace", LastName: "Hopper"},
+		Provider: "pen", DocumentSHA256: sha256.Sum256([]byte(id)), SignedAt: at.Add(-time.Hour), CreatedAt: at,
 	}
 }
 
-func testUseKeys(w *world) {
-	a, b := w.addAccount(), w.addAccount()
-	first, second, idle, theirs := w.addKey(a.ID), w.addKey(a.ID), w.addKey(a.ID), w.addKey(b.ID)
-	at := nextDay()
-	use := func(key *formsvc.Key, at time.Time) formsvc.KeyUse {
-		return formsvc.KeyUse{AccountID: key.AccountID, ID: key.ID, At: at}
-	}
-	w.must("UseKeys", w.store.UseKeys(w.ctx, nil))
-	w.must("UseKeys", w.store.UseKeys(w.ctx, []formsvc.KeyUse{
-		use(&first, at.Add(time.Hour)), {AccountID: a.ID, ID: w.nextID(), At: at}, {AccountID: a.ID, ID: theirs.ID, At: at},
-		{AccountID: w.nextID(), ID: idle.ID, At: at}, {AccountID: a.ID, ID: "nope", At: at}, {AccountID: "", ID: idle.ID, At: at},
-		{AccountID: a.ID, ID: idle.ID[:35] + "\x00", At: at}, use(&second, at.Add(999*time.Nanosecond).In(time.FixedZone("", 3600))),
-	}))
-	first.LastUsedAt, second.LastUsedAt = at.Add(time.Hour), at
-	w.wantKeys("UseKeys", a.ID, first, second, idle)
-	w.wantKeys("UseKeys of another account", b.ID, theirs)
-
-	// Only later times count, in any order.
-	w.must("UseKeys", w.store.UseKeys(w.ctx, []formsvc.KeyUse{
-		use(&first, at), use(&second, at.Add(time.Second)), use(&second, at.Add(time.Hour)), use(&second, at.Add(time.Minute)),
-	}))
-	second.LastUsedAt = at.Add(time.Hour)
-	w.wantKeys("UseKeys, again", a.ID, first, second, idle)
-	w.must("RevokeKey", w.store.RevokeKey(w.ctx, a.ID, first.ID, at, formsvc.Change{}))
-	first.RevokedAt = at
-	w.wantKeys("RevokeKey", a.ID, first, second, idle)
-}
-
-// testUseKeysTogether records uses of the same keys concurrently, in different orders.
-func testUseKeysTogether(w *world) {
-	a := w.addAccount()
-	keys := make([]formsvc.Key, 50)
-	uses := make([]formsvc.KeyUse, len(keys))
-	for i := range keys {
-		keys[i] = w.addKey(a.ID)
-		uses[i] = formsvc.KeyUse{AccountID: a.ID, ID: keys[i].ID}
-		keys[i].LastUsedAt = nextDay().Add((writers - 1) * time.Minute)
-	}
-	w.together(writers, func(i int) {
-		mine := slices.Clone(uses)
-		for j := range mine {
-			mine[j].At = nextDay().Add(time.Duration((i+j)%writers) * time.Minute)
-		}
-		if i%2 == 0 {
-			slices.Reverse(mine)
-		}
-		w.check("UseKeys", w.store.UseKeys(w.ctx, mine))
+// createSignature stores a signature, with events.
+func (w *world) createSignature(sig formsvc.Signature, events ...formsvc.Event) error {
+	_, err := w.store.CreateSignature(w.ctx, sig, func(*formsvc.Response, *formsvc.Signature) (formsvc.Change, error) {
+		return formsvc.Change{Events: events}, nil
 	})
-	w.wantKeys("UseKeys by many", a.ID, keys...)
+	return err
+}
+
+// addSignature adds a signature that raises no event.
+func (w *world) addSignature(r *formsvc.Response) formsvc.Signature {
+	w.Helper()
+	sig := w.newSignature(r)
+	w.must("CreateSignature", w.createSignature(sig))
+	return sig
+}
+
+func (w *world) newAudit(account formsvc.ID) formsvc.AuditEntry {
+	id, at := w.next()
+	return formsvc.AuditEntry{
+		ID: id, AccountID: account, Actor: "key " + string(id), Action: formsvc.AuditKeyCreated, Target: w.nextID(),
+		Details: map[string]string{"name": "n", "": "empty"}, CreatedAt: at,
+	}
+}
+
+func (w *world) addAudit(account formsvc.ID) formsvc.AuditEntry {
+	w.Helper()
+	entry := w.newAudit(account)
+	w.must("AppendAudit", audit(w.ctx, w.store, entry))
+	return entry
+}
+
+// fullRecord returns a record with all fields set.
+func (w *world) fullRecord(account formsvc.ID, key string) formsvc.IdempotencyRecord {
+	id, at := w.next()
+	return formsvc.IdempotencyRecord{
+		AccountID: account, Key: key, CreatedAt: at,
+		Reply: formsvc.Reply{
+			Request: keyHash(id), Status: 201, ETag: `"` + string(id) + `"`, Location: "/v1/" + string(id),
+			Body: []byte("{\"of\":\"\x00\xff" + string(id) + "\"}"), ResponseID: id,
+		},
+	}
+}
+
+func (w *world) addRecord(account formsvc.ID, key string) formsvc.IdempotencyRecord {
+	w.Helper()
+	r := w.fullRecord(account, key)
+	w.must("Remember", remember(w.ctx, w.store, r))
+	return r
+}
+
+// wantRecord fails the test unless the record is there.
+func (w *world) wantRecord(what string, want *formsvc.IdempotencyRecord) {
+	w.Helper()
+	got, err := w.store.Recall(w.ctx, want.AccountID, want.Key, want.CreatedAt)
+	if err != nil {
+		w.Errorf("%s: Recall: %v", what, err)
+		return
+	}
+	w.same(what+": record", got, *want)
+}
+
+// noRecord fails the test if the key is taken.
+func (w *world) noRecord(what string, account formsvc.ID, key string) {
+	w.Helper()
+	_, err := w.store.Recall(w.ctx, account, key, start())
+	w.wantError(what+": Recall", err, formsvc.ErrNotFound)
+}
+
+func deciding[T any](change formsvc.Change) func(T) (formsvc.Change, error) {
+	return func(T) (formsvc.Change, error) { return change, nil }
+}
+
+func (t *target) response() *formsvc.Response {
+	return &formsvc.Response{ID: t[responsePart], AccountID: t[accountPart], CampaignID: t[campaignPart]}
+}
+
+// creating returns a call that creates a response of a campaign at version 1.
+func (w *world) creating(r formsvc.Response, change formsvc.Change) func(context.Context) error {
+	return func(ctx context.Context) error { return w.store.CreateResponse(ctx, r, 1, change) }
+}
+
+// fullWebhook returns a webhook with all fields set.
+func (w *world) fullWebhook(account, campaign formsvc.ID) formsvc.Webhook {
+	hook := w.newWebhook(account)
+	hook.Events, hook.CampaignID = webhook.EventTypes()[1:3], campaign
+	hook.Previous, hook.PreviousUntil = "the secret before", nextDay()
+	hook.Headers = []formsvc.Header{{Name: "X-B", Value: "2"}, {Name: "X-A", Value: "1"}, {Name: "Authorization", Value: "Bearer t"}}
+	hook.Disabled, hook.Version, hook.UpdatedAt = true, 7, nextDay().Add(time.Hour)
+	return hook
+}
+
+func incrementWebhook(w *world, store Store, hook *formsvc.Webhook) error {
+	_, err := store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
+		n, _ := strconv.Atoi(hook.Previous)
+		runtime.Gosched() // a store that interleaves here loses updates
+		hook.Previous = strconv.Itoa(n + 1)
+		hook.Version++
+		return formsvc.Change{}, nil
+	})
+	return err
+}
+
+func incrementAccount(w *world, store Store, id formsvc.ID) error {
+	_, err := store.UpdateAccount(w.ctx, id, func(a *formsvc.Account) error {
+		n, _ := strconv.Atoi(a.Contact)
+		runtime.Gosched()
+		a.Contact = strconv.Itoa(n + 1)
+		return nil
+	})
+	return err
+}
+
+// audit adds an entry to the audit trail.
+func audit(ctx context.Context, s formsvc.Store, entry formsvc.AuditEntry) error {
+	return s.Note(ctx, formsvc.Change{Audit: &entry})
+}
+
+// remember stores an idempotency record.
+func remember(ctx context.Context, s formsvc.Store, record formsvc.IdempotencyRecord) error {
+	return s.Note(ctx, formsvc.Change{Idempotency: &record})
+}
+
+// allEvents returns events of all accounts.
+func allEvents(ctx context.Context, s formsvc.Store, q formsvc.EventQuery) (formsvc.EventPage, error) {
+	q.AllAccounts = true
+	return s.Events(ctx, q)
+}
+
+// endSession ends one session.
+func endSession(ctx context.Context, s formsvc.Store, account formsvc.ID, hash [sha256.Size]byte) error {
+	return s.EndSessions(ctx, formsvc.SessionQuery{AccountID: account, Hash: hash}, formsvc.Change{})
+}
+
+// countErasure returns the numbers of records that an erasure would remove.
+func countErasure(ctx context.Context, s formsvc.Store, e formsvc.Erasing) (formsvc.Erased, error) {
+	e.DryRun = true
+	return s.Erase(ctx, e, formsvc.Change{})
+}
+
+// noEvents fails the test if the store has one of the events.
+func (w *world) noEvents(what string, events ...formsvc.Event) {
+	w.Helper()
+	for _, e := range events {
+		payloads, err := w.store.Payloads(w.ctx, []string{string(e.ID)})
+		w.must("Payloads", err)
+		if len(payloads) != 0 {
+			w.Errorf("%s: its event exists", what)
+		}
+	}
+}
+
+// pending returns the delivery of an event to a webhook before its first attempt.
+func pending(e *formsvc.Event, hook *formsvc.Webhook) formsvc.Delivery {
+	return formsvc.Delivery{
+		ID: formsvc.DeliveryID(e.ID, hook.ID), AccountID: hook.AccountID, WebhookID: hook.ID, EventID: e.ID,
+		Event: e.Type, Test: e.Test, State: formsvc.DeliveryPending, DueAt: e.CreatedAt, CreatedAt: e.CreatedAt,
+	}
+}
+
+// wantHeard fails the test unless each webhook has exactly one delivery of each event that it subscribes to, and no
+// other.
+func (w *world) wantHeard(hooks []formsvc.Webhook, events []formsvc.Event) {
+	w.Helper()
+	for i := range hooks {
+		var want []formsvc.Delivery
+		for j := range events {
+			if hooks[i].Listens(&events[j]) {
+				want = append(want, pending(&events[j], &hooks[i]))
+			}
+		}
+		slices.SortFunc(want, func(a, b formsvc.Delivery) int { return cmp.Compare(a.ID, b.ID) })
+		w.same("deliveries of "+hooks[i].URL, w.deliveries(&hooks[i]), want)
+	}
+}
+
+// testEventTwice raises an existing event again. If the store refuses existing events, nothing of the transaction may
+// be left; if it accepts them, the rest must be stored.
+func testEventTwice(w *world) {
+	sc := w.addScene()
+	stored, first := w.addResponse(&sc.campaign)
+	before := w.snapshot()
+
+	r := w.newResponse(&sc.campaign)
+	fresh, again := w.newEvent(&r), first
+	if err := w.create(r, fresh, again); err != nil {
+		w.unchanged("CreateResponse with an event that exists", &before)
+		w.noEvents("CreateResponse with an event that exists", fresh)
+	} else {
+		w.wantHeard([]formsvc.Webhook{sc.hook}, []formsvc.Event{first, fresh})
+	}
+	before = w.snapshot()
+	_, err := w.store.UpdateResponse(w.ctx, keyOf(&stored), func(r *formsvc.Response) (formsvc.Change, error) {
+		r.Status = "changed"
+		r.Version++
+		fresh = w.newEvent(r)
+		return formsvc.Change{Events: []formsvc.Event{fresh, again}}, nil
+	})
+	if err != nil {
+		w.unchanged("UpdateResponse with an event that exists", &before)
+		w.noEvents("UpdateResponse with an event that exists", fresh)
+	}
 }

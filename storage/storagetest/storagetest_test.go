@@ -18,7 +18,7 @@ func TestOptions(t *testing.T) {
 		"everything has its reason":   {Options{Except: both}, ""},
 		"no Reopen":                   {Options{}, "needs Options.Reopen"},
 		"no Reopen, one excepted":     {Options{Except: map[Category]string{Durability: "a reason"}}, "handles"},
-		"an exception without reason": {Options{Except: map[Category]string{Lists: ""}, Reopen: reopen}, "without a reason"},
+		"an exception without reason": {Options{Except: map[Category]string{Golden: ""}, Reopen: reopen}, "without a reason"},
 		"an unknown category":         {Options{Except: map[Category]string{"speed": "slow"}, Reopen: reopen}, "no category"},
 	} {
 		err := c.opts.check()

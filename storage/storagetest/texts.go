@@ -7,19 +7,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func textTests() []test {
-	return []test{
-		{"texts are kept byte for byte", testExactTexts},
-		{"only equal texts match", testTextsFound},
-		{"long texts", testLongTexts},
-		{"refused in accounts and keys", testRefusedAccounts},
-		{"refused in campaigns", testRefusedCampaigns},
-		{"refused in responses", testRefusedResponses},
-		{"refused in webhooks and events", testRefusedWebhooks},
-		{"refused in queries", testRefusedQueries},
-	}
-}
-
 // texts returns texts that are hard to store: some database, driver, encoder or collation has changed, refused or
 // confused each. All are different.
 func texts() []string {
@@ -57,94 +44,6 @@ func (w *world) wordy(account formsvc.ID, text string) (formsvc.Campaign, formsv
 	r.Answers = formsvc.NewAnswers(
 		formsvc.Answer{Name: text, Value: []string{text, text + text}}, formsvc.Answer{Name: text + "x"})
 	return c, r
-}
-
-func testExactTexts(w *world) {
-	a := w.addAccount()
-	for _, text := range texts() {
-		named := w.newAccount()
-		named.Name, named.Contact = text, text
-		key := w.newKey(named.ID)
-		key.Name, key.Prefix = text, text
-		w.must("CreateAccount", w.store.CreateAccount(w.ctx, named, []formsvc.Key{key}, formsvc.Change{}))
-		c, r := w.wordy(a.ID, text)
-		w.must("CreateCampaign", w.store.CreateCampaign(w.ctx, c, formsvc.Change{}))
-		w.must("CreateResponse", w.create(r))
-		hook := w.newWebhook(named.ID)
-		hook.URL, hook.Secret, hook.Previous = text, text, text
-		hook.Headers = []formsvc.Header{{Name: text, Value: text}, {Name: "x" + text, Value: text + text}}
-		w.must("CreateWebhook", w.subscribe(hook, 1))
-
-		gotAccount, err := w.store.Account(w.ctx, named.ID)
-		w.must("Account", err)
-		w.same("account", gotAccount, named)
-		gotKey, err := w.store.KeyByHash(w.ctx, key.Hash)
-		w.must("KeyByHash", err)
-		w.same("key", gotKey, key)
-		gotCampaign, err := w.store.Campaign(w.ctx, campaignKey(&c))
-		w.must("Campaign", err)
-		c.ResponseCount = 1
-		w.same("campaign", gotCampaign, c)
-		gotResponse, err := w.store.Response(w.ctx, keyOf(&r))
-		w.must("Response", err)
-		w.same("response", gotResponse, r)
-		list, err := gotResponse.Answers.List()
-		w.must("Answers", err)
-		w.same("answers", list[0], formsvc.Answer{Name: text, Value: []string{text, text + text}})
-		gotHook, err := w.store.Webhook(w.ctx, webhookKey(&hook))
-		w.must("Webhook", err)
-		w.same("webhook", gotHook, hook)
-	}
-	w.updateTexts(a.ID)
-}
-
-// updateTexts puts one text after the other into the same records.
-func (w *world) updateTexts(account formsvc.ID) {
-	w.Helper()
-	c := w.addCampaign(account)
-	r, _ := w.addResponse(&c)
-	hook := w.addWebhook(account)
-	for _, text := range texts() {
-		wantHook := hook
-		wantHook.URL, wantHook.Secret, wantHook.Previous = text, text, text+text
-		wantHook.Headers = []formsvc.Header{{Name: text, Value: text}}
-		wantHook.Version++
-		hook = w.change(&hook, func(hook *formsvc.Webhook) {
-			hook.URL, hook.Secret, hook.Previous, hook.Headers = wantHook.URL, text, wantHook.Previous, wantHook.Headers
-		})
-		w.same("updated webhook", hook, wantHook)
-		gotHook, err := w.store.Webhook(w.ctx, webhookKey(&hook))
-		w.must("Webhook", err)
-		w.same("webhook after update", gotHook, wantHook)
-		gotAccount, err := w.store.UpdateAccount(w.ctx, account, func(a *formsvc.Account) error {
-			a.Contact = text
-			return nil
-		})
-		w.must("UpdateAccount", err)
-		w.same("contact after update", gotAccount.Contact, text)
-		wantCampaign, wantResponse := w.wordy(account, text)
-		gotCampaign, err := w.store.UpdateCampaign(w.ctx, campaignKey(&c), func(c *formsvc.Campaign) error {
-			c.CampaignInput = wantCampaign.CampaignInput
-			c.Version++
-			return nil
-		})
-		w.must("UpdateCampaign", err)
-		w.same("updated campaign", gotCampaign.CampaignInput, wantCampaign.CampaignInput)
-		_, err = w.store.UpdateResponse(w.ctx, keyOf(&r), func(r *formsvc.Response) (formsvc.Change, error) {
-			r.Status, r.User, r.Answers = wantResponse.Status, wantResponse.User, wantResponse.Answers
-			r.Version++
-			return formsvc.Change{}, nil
-		})
-		w.must("UpdateResponse", err)
-		gotCampaign, err = w.store.Campaign(w.ctx, campaignKey(&c))
-		w.must("Campaign", err)
-		w.same("campaign after update", gotCampaign.CampaignInput, wantCampaign.CampaignInput)
-		got, err := w.store.Response(w.ctx, keyOf(&r))
-		w.must("Response", err)
-		w.same("status after update", got.Status, text)
-		w.same("user after update", got.User, wantResponse.User)
-		w.same("answers after update", got.Answers, wantResponse.Answers)
-	}
 }
 
 // Texts that only look alike are different: names, references and filters are
@@ -224,11 +123,11 @@ func testLongTexts(w *world) {
 
 	c.ResponseCount = 2
 	got := w.snapshot()
-	w.same("accounts", got.Accounts, []formsvc.Account{named})
-	w.same("keys", got.Keys[named.ID], []formsvc.Key{key})
-	w.same("campaigns", got.Campaigns[named.ID], []formsvc.Campaign{c})
-	w.same("webhooks", got.Webhooks[named.ID], []formsvc.Webhook{hook})
-	w.same("responses", got.Responses[c.ID], []formsvc.Response{deep, broad})
+	w.same("accounts", got["account of "+string(named.ID)], named)
+	w.same("keys", got["keys of "+string(named.ID)], []formsvc.Key{key})
+	w.same("campaigns", got["campaigns of "+string(named.ID)], []formsvc.Campaign{c})
+	w.same("webhooks", got["webhooks of "+string(named.ID)], []formsvc.Webhook{hook})
+	w.same("responses", got["responses of "+string(c.ID)], []formsvc.Response{deep, broad})
 	byName, err := w.store.AccountByName(w.ctx, named.Name)
 	w.must("AccountByName", err)
 	w.same("account by name", byName, named)

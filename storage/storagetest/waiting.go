@@ -9,16 +9,6 @@ import (
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
 
-func waitTests() []test {
-	return []test{
-		{"earlier work ends the wait", testWaitAfterCommit},
-		{"redelivery ends the wait", testWaitAfterRedeliver},
-		{"concurrent work ends the wait", testWaitDuringCommit},
-		{"wait without work ends in time", testWaitEnds},
-		{"context ends the wait", testWaitCancelled},
-	}
-}
-
 // wait waits for work for a long time. If the store loses a wake-up, the guard ends the wait and the test fails.
 func (w *world) wait() error {
 	guard, stop := context.WithTimeout(w.ctx, 30*time.Second)
@@ -77,13 +67,6 @@ func testWaitDuringCommit(w *world) {
 		<-ready
 		w.addResponse(&sc.campaign)
 		w.must("Wait during CreateResponse", <-result)
-	}
-}
-
-func testWaitEnds(w *world) {
-	for range 3 {
-		w.must("Wait for a millisecond", w.store.Wait(w.ctx, time.Millisecond))
-		w.must("Wait for no time", w.store.Wait(w.ctx, 0))
 	}
 }
 

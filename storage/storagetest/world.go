@@ -188,21 +188,6 @@ func (w *world) subscribe(hook formsvc.Webhook, limit int) error {
 	return err
 }
 
-// change updates a webhook and returns it as stored.
-func (w *world) change(hook *formsvc.Webhook, edit func(*formsvc.Webhook)) formsvc.Webhook {
-	w.Helper()
-	changed, err := w.store.UpdateWebhook(w.ctx, webhookKey(hook), func(hook *formsvc.Webhook) (formsvc.Change, error) {
-		edit(hook)
-		hook.Version++
-		return formsvc.Change{}, nil
-	})
-	w.must("UpdateWebhook", err)
-	return changed
-}
-
-func disable(hook *formsvc.Webhook) { hook.Disabled = true }
-func enable(hook *formsvc.Webhook)  { hook.Disabled = false }
-
 // create stores a response of a campaign at version 1.
 func (w *world) create(r formsvc.Response, events ...formsvc.Event) error {
 	return w.store.CreateResponse(w.ctx, r, 1, formsvc.Change{Events: events})

@@ -1,7 +1,6 @@
 package sqltest
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -71,55 +70,5 @@ func pruneDeleted(t *testing.T, d Database) {
 	s.hook = kept
 	if claims := s.claim(t, s.now); len(claims) != 1 {
 		t.Errorf("%d deliveries of the other webhook, want 1", len(claims))
-	}
-}
-
-// finishUnclaimed records outcomes with the leases of unclaimed deliveries.
-func finishUnclaimed(t *testing.T, d Database) {
-	s := newScene(t, d)
-	r, change := s.response("R1")
-	must(t, s.CreateResponse(t.Context(), r, 1, change))
-	refused := func(what string, lease int64) {
-		t.Helper()
-		accepted, err := s.Finish(t.Context(), []delivery.Outcome{{
-			ID: string(formsvc.DeliveryID(change.Events[0].ID, s.hook.ID)), Endpoint: string(s.hook.ID), Lease: lease,
-			Result: delivery.Delivered, Attempt: delivery.Attempt{StartedAt: s.now},
-		}})
-		must(t, err)
-		if accepted[0] {
-			t.Errorf("the outcome of %s was accepted", what)
-		}
-	}
-	refused("a delivery that was never claimed", 0)
-	c := s.claim(t, s.now)[0]
-	_, err := s.Finish(t.Context(), []delivery.Outcome{{
-		ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Released, Due: s.now,
-	}})
-	must(t, err)
-	refused("one that was given back", c.Lease+1)
-	if n := len(s.claim(t, s.now)); n != 1 {
-		t.Errorf("%d deliveries are due, want 1", n)
-	}
-}
-
-// redeliverPruned deletes an event: its deliveries can't be made again.
-func redeliverPruned(t *testing.T, d Database) {
-	s := newScene(t, d)
-	r, change := s.response("R1")
-	must(t, s.CreateResponse(t.Context(), r, 1, change))
-	c := s.claim(t, s.now)[0]
-	_, err := s.Finish(t.Context(), []delivery.Outcome{{
-		ID: c.ID, Endpoint: c.Endpoint, Lease: c.Lease, Result: delivery.Failed, Attempt: delivery.Attempt{StartedAt: s.now},
-	}})
-	must(t, err)
-	_, err = d.DB.NewDelete().Table("formsvc_events").Where("id = ?", c.EventID).Exec(t.Context())
-	must(t, err)
-	key := formsvc.DeliveryKey{AccountID: s.account, ID: formsvc.ID(c.ID)}
-	if _, err := s.Redeliver(t.Context(), key, s.now, nil); !errors.Is(err, formsvc.ErrNotFound) {
-		t.Errorf("Redeliver: %v, want ErrNotFound", err)
-	}
-	n, err := s.RedeliverFailed(t.Context(), formsvc.RedeliverQuery{Key: s.key(), Until: s.now.Add(time.Hour), At: s.now, Limit: 10}, nil)
-	if n != 0 || err != nil {
-		t.Errorf("RedeliverFailed: %d, %v; want none", n, err)
 	}
 }

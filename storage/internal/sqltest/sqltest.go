@@ -60,13 +60,9 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"bound/a failed write leaves the transaction usable": boundFailure,
 		"bound/anything but a transaction is refused":        boundOnlyTx,
 		"bound/the identity of the database":                 boundIdentity,
-		"bound/files":                                        boundFiles,
 		"files/beside a host's transaction":                  filesBesideHost,
-		"signatures/beside a host's transaction":             signaturesBesideHost,
-		"comments/beside a host's transaction":               commentsBesideHost,
 		"bound/keys":                                         keysBound,
 		"keys/beside a host's transaction":                   keysBesideHost,
-		"erasure/beside everything else":                     eraseUnderLoad,
 		"audit/entries cannot be changed":                    auditOnlyGrows,
 		"migrations/nodes that start together":               migrateTogether,
 		"migrations/newer schema":                            migrateNewer,
@@ -92,13 +88,6 @@ func Run(t *testing.T, make func(t testing.TB) Database) {
 		"secrets/rotation keeps unopenable values":           secretsNotRotated,
 		"secrets/rotation needs a key":                       secretsWithoutKey,
 		"prune/deleted webhooks":                             pruneDeleted,
-		"feed/one call looks at a limited number":            feedLooks,
-		"feed/goes on after everything was deleted":          feedGoesOn,
-		"feed/test events take no room":                      feedTests,
-		"follow/each event takes effect once on two nodes":   followOnce,
-		"follow/notified of the host's commit":               followAtOnce,
-		"queue/unclaimed deliveries are not finished":        finishUnclaimed,
-		"queue/no redelivery without the event":              redeliverPruned,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

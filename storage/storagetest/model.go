@@ -1,0 +1,430 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/memory"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// defaultChecks is the default of Options.Checks.
+const defaultChecks = 60
+
+// testModel applies random histories to the store and to a memory store, the oracle. Each call must have the same result
+// on both, and both must keep the same in the end. All histories use one store: each has its own accounts, and its own
+// range of time. If one fails, rapid prints the shortest such history that it finds.
+func testModel(t *testing.T, store Store, checks int) {
+	if checks == 0 {
+		checks = defaultChecks
+	}
+	histories, failed := 0, false
+	rapid.Check(t, func(r *rapid.T) {
+		histories++
+		if histories > checks && !failed {
+			return
+		}
+		good := false
+		defer func() { failed = failed || !good }()
+		m := newModel(t.Context(), r, store, histories)
+		defer m.leave()
+		for range 3 { // each has 30 calls on average, see rapid.steps
+			m.Repeat(m.actions())
+		}
+		m.compare()
+		good = true
+	})
+}
+
+// The indices of a model's stores.
+const (
+	oracle  = 0
+	subject = 1
+)
+
+// A model is a history under way. It remembers the identifiers of everything that was ever created, so that calls also
+// name what is gone.
+type model struct {
+	*rapid.T
+
+	ctx    context.Context
+	stores [2]Store
+	start  time.Time
+	now    time.Time // of the last record
+	count  int64     // of identifiers
+	err    error     // of the last call
+
+	accounts   []formsvc.ID
+	keys       []formsvc.Key
+	campaigns  []formsvc.CampaignKey
+	responses  []formsvc.ResponseKey
+	references []string
+	files      []formsvc.FileKey
+	comments   []formsvc.ID
+	signatures []formsvc.ID
+	hooks      []formsvc.WebhookKey
+	events     []formsvc.Event
+	audit      []formsvc.AuditEntry
+	links      []formsvc.Link
+	sessions   []formsvc.Session
+	claims     []held[delivery.Claim]
+	digests    []held[formsvc.Digest]
+	positions  [][2]formsvc.EventPosition
+	windows    []formsvc.QuotaReturn
+}
+
+// A held is a lease, whose fencing token each store chooses.
+type held[T any] struct {
+	of    T
+	lease [2]int64
+}
+
+func newModel(ctx context.Context, r *rapid.T, store Store, n int) *model {
+	// Histories last less than a thousand hours.
+	begin := start().Add(time.Duration(n) * 1000 * time.Hour)
+	m := &model{T: r, ctx: ctx, stores: [2]Store{memory.New(), store}, start: begin, now: begin}
+	for _, what := range prunables() { // what a failed history left
+		m.pruneAll(subject, what, begin)
+	}
+	for range 2 {
+		m.settle()
+	}
+	return m
+}
+
+// settle adds an account with a campaign, a response and a webhook.
+func (m *model) settle() {
+	a := formsvc.Account{ID: m.id(), CreatedAt: m.now}
+	a.Name = "account " + string(a.ID)
+	c := formsvc.Campaign{
+		ID: m.id(), AccountID: a.ID, Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
+		CampaignInput: formsvc.CampaignInput{Title: "Town hall", Status: formsvc.CampaignOpen},
+	}
+	r := formsvc.Response{
+		ID: m.id(), AccountID: a.ID, CampaignID: c.ID, Status: "pending", Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
+		Answers: formsvc.NewAnswers(), User: formsvc.User{Email: addresses()[0]},
+	}
+	r.Reference = "R-" + string(r.ID[24:])
+	w := formsvc.Webhook{
+		ID: m.id(), AccountID: a.ID, URL: "https://example.com", Events: webhook.EventTypes(), Secret: "s",
+		Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
+	}
+	m.accounts, m.campaigns = append(m.accounts, a.ID), append(m.campaigns, campaignKey(&c))
+	m.responses, m.references = append(m.responses, keyOf(&r)), append(m.references, r.Reference)
+	m.hooks = append(m.hooks, webhookKey(&w))
+	m.do("begin", func(s Store, _ int) (any, error) {
+		err := errors.Join(
+			s.CreateAccount(m.ctx, a, nil, formsvc.Change{}), s.CreateCampaign(m.ctx, c, formsvc.Change{}),
+			s.CreateResponse(m.ctx, r, 1, formsvc.Change{}),
+		)
+		_, _, hook := s.CreateWebhook(m.ctx, w, 10, nil)
+		return nil, errors.Join(err, hook)
+	})
+}
+
+// leave removes what other histories would see: claims are made for all accounts.
+func (m *model) leave() {
+	for _, key := range m.hooks {
+		_ = m.stores[subject].DeleteWebhook(m.ctx, key, formsvc.Change{})
+	}
+}
+
+func prunables() []formsvc.Prunable {
+	return []formsvc.Prunable{formsvc.PruneEvents, formsvc.PruneIdempotency, formsvc.PruneQuota, formsvc.PruneSessions}
+}
+
+// pruneAll prunes until nothing is left.
+func (m *model) pruneAll(store int, what formsvc.Prunable, before time.Time) {
+	for n := 1; n > 0; {
+		var err error
+		if n, err = m.stores[store].Prune(m.ctx, what, before, 50); err != nil {
+			m.Fatalf("Prune: %v", err)
+		}
+	}
+}
+
+// tick returns a time after all before. Times that differ by whole seconds are never equal to another one.
+func (m *model) tick() time.Time {
+	m.now = m.now.Add(701 * time.Microsecond)
+	return m.now
+}
+
+func (m *model) id() formsvc.ID {
+	m.count++
+	return idAt(m.tick(), m.count)
+}
+
+// errDecided is what a decide function returns that decides against a change.
+var errDecided = errors.New("decided against")
+
+// kinds are the errors that a call may return.
+func kinds() []error {
+	return []error{
+		errDecided, formsvc.ErrNotFound, formsvc.ErrConflict, formsvc.ErrStale, formsvc.ErrLimit, formsvc.ErrInvalid, formsvc.ErrRepeated,
+	}
+}
+
+func kindOf(err error) error {
+	for _, kind := range kinds() {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return err
+}
+
+// sameKind reports whether two calls failed in the same way. A call that is wrong in two ways may fail with either error:
+// with ErrRepeated in place of any other, and with ErrConflict in place of ErrLimit.
+func sameKind(a, b error) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
+	wrong := []error{a, b}
+	return slices.Contains(wrong, formsvc.ErrRepeated) ||
+		slices.Contains(wrong, formsvc.ErrConflict) && slices.Contains(wrong, formsvc.ErrLimit)
+}
+
+// do makes a call on both stores and compares the results. It returns the oracle's.
+func (m *model) do(name string, call func(s Store, i int) (any, error)) any {
+	want, wantErr := call(m.stores[oracle], oracle)
+	got, err := call(m.stores[subject], subject)
+	m.err = wantErr
+	wantKind := kindOf(wantErr)
+	if !sameKind(kindOf(err), wantKind) {
+		m.Logf("%s: error %v, want %v", name, err, wantErr)
+		m.Fatalf("%s: another error than the oracle's", name)
+	}
+	if wantErr == nil {
+		m.compareValues(name, got, want)
+	}
+	m.Logf("%s at %s: %v", name, m.now.Sub(m.start), wantKind)
+	spoil(reflect.ValueOf(got))
+	return want
+}
+
+// compareValues fails the history if the values differ. The message doesn't have the values: rapid repeats a history
+// with other identifiers, and its failure must be the same.
+func (m *model) compareValues(name string, got, want any) {
+	if path, g, x := difference(name, reflect.ValueOf(got), reflect.ValueOf(want)); path != "" {
+		m.Logf("%s is %s, want %s", path, g, x)
+		m.Fatalf("%s differs from the oracle's", name)
+	}
+}
+
+// compare compares everything that the stores keep, and then what they have queued.
+func (m *model) compare() {
+	m.do("contents", func(s Store, _ int) (any, error) {
+		all, err := contents(m.ctx, s, m.accounts)
+		if err != nil {
+			return nil, err
+		}
+		return all, m.addHidden(s, all)
+	})
+	m.now = m.now.Add(500 * time.Hour)
+	m.digest(100, 0)
+	m.failures(1000)
+	for range 2 { // what is due, and then what was leased
+		m.now = m.now.Add(100 * time.Hour)
+		m.claim(func() (int, bool) { return 100, false })
+	}
+	for i := range m.links {
+		m.redeem(&m.links[i], m.newSession(), false)
+	}
+}
+
+// addHidden adds what no list has.
+func (m *model) addHidden(s Store, all map[string]any) error {
+	for i := range m.keys {
+		k, err := s.KeyByHash(m.ctx, m.keys[i].Hash)
+		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
+			return err
+		}
+		all["key "+string(m.keys[i].ID)] = k
+	}
+	for i := range m.sessions {
+		x, err := s.SessionByHash(m.ctx, m.sessions[i].Hash)
+		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
+			return err
+		}
+		all["session "+string(m.sessions[i].ID)] = x
+	}
+	for i := range m.events {
+		e, err := s.Event(m.ctx, m.events[i].AccountID, m.events[i].ID)
+		if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
+			return err
+		}
+		all["event "+string(m.events[i].ID)] = e
+	}
+	unknown, err := s.UnknownFiles(m.ctx, m.fileIDs())
+	if err != nil {
+		return err
+	}
+	all["unknown files"] = unknown
+	for _, account := range m.accounts {
+		for _, email := range addresses() {
+			signed, err := s.Signatures(m.ctx, formsvc.SignatureQuery{AccountID: account, Email: email, Page: formsvc.PageQuery{Limit: formsvc.MaxLimit}})
+			if err != nil {
+				return err
+			}
+			all["signatures by "+email+" of "+string(account)] = signed
+		}
+		for _, key := range recordKeys() {
+			r, err := s.Recall(m.ctx, account, key, time.Time{})
+			if err != nil && !errors.Is(err, formsvc.ErrNotFound) {
+				return err
+			}
+			all["record "+key+" of "+string(account)] = r
+		}
+		use, err := s.QuotaUse(m.ctx, account, time.Time{})
+		if err != nil {
+			return err
+		}
+		all["quota of "+string(account)] = use
+	}
+	return nil
+}
+
+// chance is true once in n, and false in the simplest history.
+func (m *model) chance(what string, n int) bool {
+	return rapid.IntRange(1, n).Draw(m.T, what) == n && n > 1
+}
+
+func (m *model) number(what string, low, high int) int {
+	return rapid.IntRange(low, high).Draw(m.T, what)
+}
+
+// one returns an element of a list, the last one in the simplest history.
+func one[T any](m *model, what string, list []T) T {
+	return list[len(list)-1-rapid.IntRange(0, len(list)-1).Draw(m.T, what)]
+}
+
+// oneOf returns one of the values, the first one in the simplest history.
+func oneOf[T any](m *model, what string, values ...T) T {
+	return values[rapid.IntRange(0, len(values)-1).Draw(m.T, what)]
+}
+
+// oneCampaign returns a campaign, often one of the first, which have more responses.
+func (m *model) oneCampaign() formsvc.CampaignKey {
+	if m.chance("any campaign", 3) {
+		return one(m, "campaign", m.campaigns)
+	}
+	return oneOf(m, "campaign", m.campaigns[:2]...)
+}
+
+// oneResponse returns a response, often one of the newest, which are there.
+func (m *model) oneResponse() formsvc.ResponseKey {
+	if m.chance("any response", 3) {
+		return one(m, "response", m.responses)
+	}
+	return one(m, "response", m.responses[max(len(m.responses)-3, 0):])
+}
+
+// owner returns the account, seldom another one or none.
+func (m *model) owner(account formsvc.ID) formsvc.ID {
+	if !m.chance("other account", 15) {
+		return account
+	}
+	return oneOf(m, "account", append([]formsvc.ID{"", m.id()}, m.accounts...)...)
+}
+
+func (m *model) response() formsvc.ResponseKey {
+	key := m.oneResponse()
+	key.AccountID = m.owner(key.AccountID)
+	if m.chance("other campaign", 30) {
+		key.CampaignID = one(m, "campaign", m.campaigns).ID
+	}
+	return key
+}
+
+func (m *model) hook() formsvc.WebhookKey {
+	key := one(m, "webhook", m.hooks)
+	key.AccountID = m.owner(key.AccountID)
+	return key
+}
+
+// page returns a query for a page of records with these identifiers.
+func (m *model) page(ids ...formsvc.ID) formsvc.PageQuery {
+	q := formsvc.PageQuery{Limit: m.number("limit", 0, 4), Ascending: m.chance("ascending", 2)}
+	switch m.number("from", 0, 3) {
+	case 1:
+		q.Offset = m.number("offset", 0, 4)
+	case 2:
+		q.After = m.id()
+	case 3:
+		if len(ids) > 0 {
+			q.After = one(m, "after", ids)
+		}
+	}
+	q.MaxBytes = oneOf(m, "bytes", 0, 0, 1, 1000, 2500)
+	return q
+}
+
+func recordKeys() []string { return []string{"k", "K", "another"} }
+
+// change returns what a call commits along with what it does to the response.
+func (m *model) change(r formsvc.ResponseKey) formsvc.Change {
+	if r.CampaignID == "" {
+		r.CampaignID = m.campaigns[0].ID
+	}
+	if !slices.Contains(m.accounts, r.AccountID) {
+		r.AccountID = m.accounts[0]
+	}
+	var c formsvc.Change
+	for range m.number("events", 0, 2) {
+		c.Events = append(c.Events, m.event(r))
+	}
+	if m.chance("audit", 4) {
+		c.Audit = &formsvc.AuditEntry{
+			ID: m.id(), AccountID: r.AccountID, Actor: "ada", Action: oneOf[formsvc.AuditAction](m, "action", "a", "b"), Target: r.ID,
+			Details: map[string]string{"name": "é"}, CreatedAt: m.now,
+		}
+		if len(m.audit) > 0 && m.chance("taken entry", 8) {
+			c.Audit.ID = one(m, "entry", m.audit).ID
+		}
+		m.audit = append(m.audit, *c.Audit)
+	}
+	if m.chance("idempotent", 4) {
+		c.Idempotency = &formsvc.IdempotencyRecord{
+			AccountID: r.AccountID, Key: oneOf(m, "key", recordKeys()...), CreatedAt: m.tick(), Reply: formsvc.Reply{
+				Request: keyHash(r.ID), Status: oneOf(m, "status", 201, 422), ETag: `"1"`, Location: "/l",
+				Body: []byte(`{"e":"` + oneOf(m, "email", addresses()...) + `"}`),
+			},
+		}
+		if c.Idempotency.Status == 201 {
+			c.Idempotency.ResponseID = r.ID
+		}
+	}
+	return c
+}
+
+func (m *model) event(r formsvc.ResponseKey) formsvc.Event {
+	e := formsvc.Event{
+		ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID,
+		Type: oneOf(m, "type", webhook.EventTypes()[:3]...), CreatedAt: m.now, TraceParent: oneOf(m, "trace", "", "00-1"),
+	}
+	e.Payload = slices.Repeat([]byte{'p'}, m.number("size", 0, 40))
+	m.events = append(m.events, e)
+	return e
+}
+
+// decide returns a decide function without an error, or one that decides against the change.
+func decide[T any](m *model, c formsvc.Change, edit func(T)) func(T) (formsvc.Change, error) {
+	var err error
+	if m.chance("decide against", 12) {
+		err = errDecided
+	}
+	return func(record T) (formsvc.Change, error) {
+		if edit != nil {
+			edit(record)
+		}
+		return c, err
+	}
+}

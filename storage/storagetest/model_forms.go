@@ -1,0 +1,389 @@
+package storagetest
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// actions returns the steps of a history.
+func (m *model) actions() map[string]func(*rapid.T) {
+	all := make(map[string]func(*rapid.T))
+	for name, do := range map[string]func(){
+		"account": m.updateAccount, "add key": m.addKey, "revoke key": m.revokeKey, "use keys": m.useKeys,
+		"add campaign": m.addCampaign, "update campaign": m.updateCampaign, "list campaigns": m.listCampaigns,
+		"add response": m.addResponse, "add another response": m.addResponse, "update response": m.updateResponse,
+		"list responses": m.listResponses, "list more responses": m.listResponses, "delete response": m.deleteResponse,
+		"add file": m.addFile, "list files": m.listFiles, "bar files": m.barFiles,
+		"add comment": m.addComment, "add signature": m.addSignature, "list reviews": m.listReviews,
+		"add webhook": m.addWebhook, "update webhook": m.updateWebhook, "delete webhook": m.deleteWebhook,
+
+		"claim": m.claimSome, "claim more": m.claimSome, "claim even more": m.claimSome,
+		"finish": m.finish, "finish more": m.finish, "finish even more": m.finish, "wait": m.pause,
+		"redeliver": m.redeliver, "redeliver failed": m.redeliverFailed, "test": m.addTest, "list deliveries": m.listDeliveries,
+		"failures": func() { m.failures(m.number("limit", 0, 3)) }, "noted": m.noted, "list notices": m.listNotices,
+		"digest": func() { m.digest(100, time.Hour) }, "finish digest": m.finishDigest,
+
+		"feed": m.feed, "recent": m.recent, "about": m.about,
+		"note": m.note, "recall": m.recall, "list audit": m.listAudit, "take quota": m.takeQuota, "return quota": m.returnQuota,
+		"add link": m.addLink, "redeem": m.redeemSome, "end sessions": m.endSessions, "prune": m.prune, "erase": m.erase,
+	} {
+		all[name] = func(t *rapid.T) {
+			m.T = t
+			do()
+		}
+	}
+	return all
+}
+
+func (m *model) pause() { m.now = m.now.Add(oneOf(m, "pause", time.Minute, time.Second, 2*time.Hour)) }
+
+func (m *model) updateAccount() {
+	id, contact := m.owner(m.accounts[0]), oneOf(m, "contact", "", "ada@example.com")
+	name := oneOf(m, "name", "name of ", "account ") + string(oneOf(m, "whose", m.accounts...))
+	edit := decide(m, formsvc.Change{}, func(a *formsvc.Account) { a.Contact, a.Name = contact, name })
+	m.do("UpdateAccount", func(s Store, _ int) (any, error) {
+		return s.UpdateAccount(m.ctx, id, func(a *formsvc.Account) error {
+			_, err := edit(a)
+			return err
+		})
+	})
+	m.do("AccountByName", func(s Store, _ int) (any, error) { return s.AccountByName(m.ctx, name) })
+}
+
+func (m *model) addKey() {
+	id := m.id()
+	k := formsvc.Key{
+		ID: id, AccountID: m.owner(m.accounts[0]), Name: "key", Prefix: "formsvc_abc123", Hash: keyHash(id),
+		Permissions: []formsvc.Permission{formsvc.CampaignsRead, formsvc.ResponsesWrite}, CreatedAt: m.now,
+	}
+	if m.chance("expires", 2) {
+		k.ExpiresAt = m.tick().Add(time.Minute)
+	}
+	if len(m.keys) > 0 && m.chance("taken", 10) {
+		k.Hash, k.AccountID = one(m, "key", m.keys).Hash, m.accounts[0]
+	}
+	m.keys = append(m.keys, k)
+	c := m.change(formsvc.ResponseKey{AccountID: k.AccountID, ID: m.id()})
+	c.Limit = oneOf(m, "limit", 0, 1, 2, 3)
+	m.do("CreateKey", func(s Store, _ int) (any, error) { return nil, s.CreateKey(m.ctx, k, c) })
+}
+
+func (m *model) revokeKey() {
+	if len(m.keys) == 0 {
+		return
+	}
+	k := one(m, "key", m.keys)
+	account := m.owner(k.AccountID)
+	c, at := m.change(formsvc.ResponseKey{AccountID: account, ID: k.ID}), m.tick()
+	m.do("RevokeKey", func(s Store, _ int) (any, error) { return nil, s.RevokeKey(m.ctx, account, k.ID, at, c) })
+}
+
+func (m *model) useKeys() {
+	var uses []formsvc.KeyUse
+	for range m.number("uses", 0, min(len(m.keys), 3)) {
+		k := one(m, "key", m.keys)
+		at := m.tick().Add(oneOf(m, "when", 0, -time.Minute))
+		uses = append(uses, formsvc.KeyUse{AccountID: m.owner(k.AccountID), ID: k.ID, At: at})
+	}
+	m.do("UseKeys", func(s Store, _ int) (any, error) { return nil, s.UseKeys(m.ctx, uses) })
+}
+
+func (m *model) input() formsvc.CampaignInput {
+	in := formsvc.CampaignInput{
+		Title: oneOf(m, "title", "Town hall", "ÉTÉ 100%", "été_2", `a\b`), Status: oneOf(m, "status", formsvc.CampaignOpen, formsvc.CampaignClosed),
+		Description: strings.Repeat("d", oneOf(m, "size", 0, 900)), EmailOptional: m.chance("optional", 2),
+	}
+	if m.chance("full", 3) {
+		in.OpensAt, in.ClosesAt = m.now, m.now.Add(time.Hour)
+		in.Metadata = map[string]string{"k": "v", "é": ""}
+		in.Modules = []formsvc.Module{
+			{Name: "q", Label: "Q", Type: formsvc.ChoiceModule, Required: true, Options: []string{"b", "a"}, Multiple: true}, {Name: "a", MaxLength: 7},
+		}
+	}
+	return in
+}
+
+func (m *model) addCampaign() {
+	c := formsvc.Campaign{ID: m.id(), AccountID: m.owner(m.accounts[0]), CampaignInput: m.input(), Version: 1}
+	c.CreatedAt, c.UpdatedAt = m.now, m.now
+	if m.chance("taken", 20) {
+		taken := one(m, "campaign", m.campaigns)
+		c.ID, c.AccountID = taken.ID, taken.AccountID
+	}
+	change := m.change(formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.id()})
+	change.Limit = oneOf(m, "limit", 0, 0, 2, 3)
+	m.campaigns = append(m.campaigns, formsvc.CampaignKey{AccountID: c.AccountID, ID: c.ID})
+	m.do("CreateCampaign", func(s Store, _ int) (any, error) { return nil, s.CreateCampaign(m.ctx, c, change) })
+}
+
+func (m *model) updateCampaign() {
+	key := one(m, "campaign", m.campaigns)
+	key.AccountID = m.owner(key.AccountID)
+	in, at, by := m.input(), m.tick(), int64(oneOf(m, "version", 1, 0))
+	edit := decide(m, formsvc.Change{}, func(c *formsvc.Campaign) {
+		c.CampaignInput, c.UpdatedAt = in, at
+		c.Version += by
+	})
+	m.do("UpdateCampaign", func(s Store, _ int) (any, error) {
+		return s.UpdateCampaign(m.ctx, key, func(c *formsvc.Campaign) error {
+			_, err := edit(c)
+			return err
+		})
+	})
+	m.do("Campaign", func(s Store, _ int) (any, error) { return s.Campaign(m.ctx, key) })
+}
+
+func (m *model) listCampaigns() {
+	var ids []formsvc.ID
+	for _, key := range m.campaigns {
+		ids = append(ids, key.ID)
+	}
+	q := formsvc.CampaignQuery{AccountID: m.owner(m.accounts[0]), Page: m.page(ids...)}
+	q.Search = oneOf(m, "search", "", "hall", "été", "%", "_", `\`, "É")
+	m.do("Campaigns", func(s Store, _ int) (any, error) { return s.Campaigns(m.ctx, q) })
+}
+
+func addresses() []string {
+	return []string{"ada@example.com", "ADA@example.com", "éve@example.com", "ÉVE@Example.com"}
+}
+
+func (m *model) user() formsvc.User {
+	return formsvc.User{Email: oneOf(m, "email", append(addresses(), "")...), FirstName: "Ada", LastName: oneOf(m, "name", "", "L'ö")}
+}
+
+func (m *model) addResponse() {
+	c := m.oneCampaign()
+	c.AccountID = m.owner(c.AccountID)
+	key := formsvc.ResponseKey{AccountID: c.AccountID, CampaignID: c.ID, ID: m.id()}
+	r := formsvc.Response{
+		ID: key.ID, AccountID: key.AccountID, CampaignID: key.CampaignID, Reference: "R-" + string(key.ID[24:]), Status: oneOf(m, "status", "pending", "done"),
+		User: m.user(), Version: 1, CreatedAt: m.now, UpdatedAt: m.now,
+		Answers: formsvc.NewAnswers(formsvc.Answer{Name: "q", Value: []string{strings.Repeat("y", oneOf(m, "size", 1, 900))}}),
+	}
+	if m.chance("taken", 12) {
+		r.Reference = one(m, "reference", m.references)
+	}
+	if m.chance("taken ID", 20) { // identifiers are unique in a campaign
+		r.ID = one(m, "response", m.responses).ID
+		key.ID = r.ID
+		r.CreatedAt = m.start
+	}
+	version := int64(1)
+	if now, err := m.stores[oracle].Campaign(m.ctx, c); err == nil {
+		version = now.Version
+	}
+	version += int64(oneOf(m, "version", 0, 0, 0, 0, 0, 0, 1, -1))
+	change := m.change(key)
+	m.responses, m.references = append(m.responses, key), append(m.references, r.Reference)
+	m.do("CreateResponse", func(s Store, _ int) (any, error) { return nil, s.CreateResponse(m.ctx, r, version, change) })
+}
+
+func (m *model) updateResponse() {
+	key := m.response()
+	user, status, at, by := m.user(), oneOf(m, "status", "done", "pending"), m.tick(), int64(oneOf(m, "version", 1, 1, 0))
+	edit := decide(m, m.change(key), func(r *formsvc.Response) {
+		r.User, r.Status, r.UpdatedAt, r.CompletedAt = user, status, at, time.Time{}
+		r.Version += by
+		if status == "done" {
+			r.CompletedAt, r.Answers = at, formsvc.NewAnswers()
+		}
+	})
+	m.do("UpdateResponse", func(s Store, _ int) (any, error) { return s.UpdateResponse(m.ctx, key, edit) })
+	m.do("Response", func(s Store, _ int) (any, error) { return s.Response(m.ctx, key) })
+}
+
+func (m *model) listResponses() {
+	c := m.oneCampaign()
+	var ids []formsvc.ID
+	for _, key := range m.responses {
+		ids = append(ids, key.ID)
+	}
+	q := formsvc.ResponseQuery{AccountID: m.owner(c.AccountID), CampaignID: c.ID, Page: m.page(ids...), NoTotal: m.chance("no total", 2)}
+	f := &q.Filter
+	for range m.number("filters", 0, 2) {
+		switch m.number("filter", 0, 6) {
+		case 0:
+			f.Status = oneOf(m, "status", []string{"done"}, []string{"pending", "done"}, []string{"none", "done"}, []string{"none"})
+		case 1, 2:
+			f.Email, f.AnyCase = oneOf(m, "email", addresses()...), m.chance("any case", 2)
+		case 3:
+			f.Reference = one(m, "reference", m.references)
+		case 4:
+			f.CreatedAfter = m.past()
+		case 5:
+			f.CreatedBefore = m.past()
+		case 6:
+			f.UpdatedAfter = m.past()
+		}
+	}
+	m.do("Responses", func(s Store, _ int) (any, error) { return s.Responses(m.ctx, q) })
+}
+
+// past returns a time of the history: often that of an event.
+func (m *model) past() time.Time {
+	if len(m.events) > 0 && m.chance("of an event", 2) {
+		return one(m, "event", m.events).CreatedAt
+	}
+	return m.start.Add(time.Duration(m.number("part", 0, 10)) * m.now.Sub(m.start) / 10)
+}
+
+func (m *model) deleteResponse() {
+	key := m.response()
+	edit := decide[*formsvc.Response](m, m.change(key), nil)
+	if m.chance("nil", 3) {
+		edit = nil
+	}
+	m.do("DeleteResponse", func(s Store, _ int) (any, error) { return s.DeleteResponse(m.ctx, key, edit) })
+}
+
+func (m *model) addFile() {
+	r := m.response()
+	f := formsvc.File{
+		ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Name: "scan.pdf", ContentType: "application/pdf",
+		Module: "q", Size: 5, SHA256: sha256.Sum256([]byte(r.ID)), Blocks: []byte{0, 0xff}, CreatedAt: m.now,
+	}
+	if len(m.files) > 0 && m.chance("taken", 8) {
+		f.ID = one(m, "file", m.files).ID
+	}
+	m.files = append(m.files, formsvc.FileKey{AccountID: f.AccountID, ID: f.ID})
+	edit := decide(m, m.change(r), func(r *formsvc.Response) { r.Status, r.Version = "spoiled", 99 })
+	m.do("CreateFile", func(s Store, _ int) (any, error) { return nil, s.CreateFile(m.ctx, f, edit) })
+	key := formsvc.FileKey{AccountID: m.owner(f.AccountID), ID: f.ID}
+	m.do("File", func(s Store, _ int) (any, error) { return s.File(m.ctx, key) })
+}
+
+func (m *model) fileIDs() []formsvc.ID {
+	ids := []formsvc.ID{"", "nope", formsvc.FloorID(m.start)}
+	for _, key := range m.files {
+		ids = append(ids, key.ID)
+	}
+	return ids
+}
+
+func (m *model) listFiles() {
+	r, ids := m.response(), m.fileIDs()
+	q := formsvc.FileQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(ids[2:]...)}
+	q.Page.MaxBytes = 0
+	m.do("Files", func(s Store, _ int) (any, error) { return s.Files(m.ctx, q) })
+	every := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: q.Page.Limit, Ascending: true, After: formsvc.FloorID(m.start)}}
+	m.do("Files of all accounts", func(s Store, _ int) (any, error) { return s.Files(m.ctx, every) })
+	m.do("UnknownFiles", func(s Store, _ int) (any, error) { return s.UnknownFiles(m.ctx, ids) })
+}
+
+func (m *model) barFiles() {
+	ids := []formsvc.ID{one(m, "file", m.fileIDs()), m.id(), m.id()}
+	m.files = append(m.files, formsvc.FileKey{AccountID: m.accounts[0], ID: ids[1]})
+	m.do("BarFiles", func(s Store, _ int) (any, error) { return s.BarFiles(m.ctx, ids) })
+}
+
+func (m *model) addComment() {
+	r := m.response()
+	c := formsvc.Comment{ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Author: "eve", CreatedAt: m.now}
+	c.Body = strings.Repeat("b", oneOf(m, "size", 1, 900))
+	if len(m.comments) > 0 && m.chance("taken", 12) {
+		c.ID = one(m, "comment", m.comments)
+	}
+	m.comments = append(m.comments, c.ID)
+	change := m.change(r)
+	m.do("CreateComment", func(s Store, _ int) (any, error) { return nil, s.CreateComment(m.ctx, c, change) })
+}
+
+func (m *model) addSignature() {
+	r := m.response()
+	sig := formsvc.Signature{
+		ID: m.id(), AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Signer: m.user(), Provider: "p",
+		SignedAt: m.now.Add(-time.Hour), CreatedAt: m.now,
+	}
+	if m.chance("of a file", 3) {
+		sig.FileID = m.id()
+	}
+	if len(m.signatures) > 0 && m.chance("taken", 12) {
+		sig.ID = one(m, "signature", m.signatures)
+	}
+	m.signatures = append(m.signatures, sig.ID)
+	edit := decide(m, m.change(r), func(r *formsvc.Response) { r.Status, r.Version = "spoiled", 99 })
+	m.do("CreateSignature", func(s Store, _ int) (any, error) {
+		return s.CreateSignature(m.ctx, sig, func(r *formsvc.Response, sig *formsvc.Signature) (formsvc.Change, error) {
+			sig.DocumentSHA256, sig.Provider = sha256.Sum256([]byte(fmt.Sprint(r.Version, r.Status))), "spoiled"
+			return edit(r)
+		})
+	})
+}
+
+func (m *model) listReviews() {
+	r := m.response()
+	q := formsvc.CommentQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(m.comments...)}
+	m.do("Comments", func(s Store, _ int) (any, error) { return s.Comments(m.ctx, q) })
+	signed := formsvc.SignatureQuery{AccountID: r.AccountID, CampaignID: r.CampaignID, ResponseID: r.ID, Page: m.page(m.signatures...)}
+	m.do("Signatures", func(s Store, _ int) (any, error) { return s.Signatures(m.ctx, signed) })
+	by := formsvc.SignatureQuery{AccountID: r.AccountID, Email: oneOf(m, "email", addresses()...), Page: m.page(m.signatures...)}
+	m.do("Signatures by signer", func(s Store, _ int) (any, error) { return s.Signatures(m.ctx, by) })
+}
+
+func (m *model) webhook(w *formsvc.Webhook) {
+	w.URL = oneOf(m, "url", "https://example.com/a", "http://user:pass@[::1]:8080/b?c#d")
+	types := webhook.EventTypes()
+	w.Events = oneOf(m, "events", types, types[:1], types[1:2], types[:2])
+	w.CampaignID = ""
+	if m.chance("of a campaign", 3) {
+		w.CampaignID = one(m, "campaign", m.campaigns).ID
+	}
+	w.Secret, w.UpdatedAt = "secret of "+string(w.ID), m.tick()
+	if m.chance("full", 3) {
+		w.Previous, w.PreviousUntil = "previous", m.now.Add(time.Hour)
+		w.Headers = []formsvc.Header{{Name: "X-B", Value: "1"}, {Name: "X-A", Value: "2"}, {Name: "X-A", Value: "3"}}
+	}
+}
+
+func (m *model) addWebhook() {
+	w := formsvc.Webhook{ID: m.id(), AccountID: m.owner(m.accounts[0]), Version: 1, CreatedAt: m.now}
+	m.webhook(&w)
+	limit := oneOf(m, "limit", 10, 10, 2)
+	change := m.change(formsvc.ResponseKey{AccountID: w.AccountID, CampaignID: w.CampaignID, ID: m.id()})
+	m.hooks = append(m.hooks, formsvc.WebhookKey{AccountID: w.AccountID, ID: w.ID})
+	type result struct {
+		Decided, Stored   formsvc.Webhook
+		DecidedBy, Really bool
+	}
+	edit := decide[*result](m, change, nil)
+	m.do("CreateWebhook", func(s Store, _ int) (any, error) {
+		var r result
+		var err error
+		r.Stored, r.Really, err = s.CreateWebhook(m.ctx, w, limit, func(stored *formsvc.Webhook, created bool) (formsvc.Change, error) {
+			r.Decided, r.DecidedBy = *stored, created
+			return edit(&r)
+		})
+		return r, err
+	})
+}
+
+func (m *model) updateWebhook() {
+	key := m.hook()
+	as, by := formsvc.Webhook{ID: key.ID, Disabled: m.chance("disabled", 4)}, int64(oneOf(m, "version", 1, 1, 0))
+	m.webhook(&as)
+	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.id()})
+	edit := decide(m, change, func(w *formsvc.Webhook) {
+		as.AccountID, as.CreatedAt, as.Version = w.AccountID, w.CreatedAt, w.Version+by
+		*w = as
+	})
+	m.do("UpdateWebhook", func(s Store, _ int) (any, error) { return s.UpdateWebhook(m.ctx, key, edit) })
+	m.do("Webhook", func(s Store, _ int) (any, error) { return s.Webhook(m.ctx, key) })
+}
+
+func (m *model) deleteWebhook() {
+	key := m.hook()
+	change := m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: key.ID})
+	m.do("DeleteWebhook", func(s Store, _ int) (any, error) { return nil, s.DeleteWebhook(m.ctx, key, change) })
+	if m.err == nil { // whether what is under way can be finished isn't specified
+		m.claims = slices.DeleteFunc(m.claims, func(c held[delivery.Claim]) bool { return c.of.Endpoint == string(key.ID) })
+	}
+}

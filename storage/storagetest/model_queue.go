@@ -1,0 +1,387 @@
+package storagetest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/webhook"
+	"github.com/formsvc/toolkit/webhook/delivery"
+)
+
+// claimSome claims with random shares. More than one claim of a webhook would have leases that end together, and which
+// of these goes first isn't specified.
+func (m *model) claimSome() {
+	m.claim(func() (int, bool) { return oneOf(m, "room", 1, 0), m.chance("late first", 2) })
+}
+
+// claim claims for every webhook, after comparing which are ready.
+func (m *model) claim(room func() (n int, lateFirst bool)) {
+	now := m.tick()
+	m.do("Ready", func(s Store, _ int) (any, error) { return s.Ready(m.ctx, now) })
+	req := delivery.ClaimRequest{Now: now, Lease: lease}
+	for _, key := range m.hooks {
+		n, late := room()
+		req.Shares = append(req.Shares, delivery.Share{Endpoint: string(key.ID), N: n, LateFirst: late})
+	}
+	var leases [2]map[string]int64
+	list := m.do("Claim", func(s Store, i int) (any, error) {
+		claims, err := s.Claim(m.ctx, req)
+		slices.SortFunc(claims, func(a, b delivery.Claim) int { return cmp.Compare(a.ID, b.ID) })
+		leases[i] = make(map[string]int64)
+		for j := range claims {
+			leases[i][claims[j].ID] = claims[j].Lease
+			claims[j].Lease = 0
+		}
+		return claims, err
+	})
+	for _, c := range list.([]delivery.Claim) {
+		of := held[delivery.Claim]{c, [2]int64{leases[oracle][c.ID], leases[subject][c.ID]}}
+		for _, before := range m.claims {
+			if before.of.ID == c.ID && before.lease[subject] >= of.lease[subject] {
+				m.Fatalf("Claim: the fencing token does not grow")
+			}
+		}
+		m.claims = append(m.claims, of)
+	}
+}
+
+// finish finishes claims, which may have ended.
+func (m *model) finish() {
+	if len(m.claims) == 0 {
+		m.claimSome()
+		return
+	}
+	var outcomes [2][]delivery.Outcome
+	seen := make(map[string]bool)
+	for range m.number("outcomes", 1, 3) {
+		c := one(m, "claim", m.claims)
+		if seen[c.of.ID] {
+			continue
+		}
+		seen[c.of.ID] = true
+		at := m.tick()
+		o := delivery.Outcome{
+			ID: c.of.ID, Endpoint: c.of.Endpoint, Due: at.Add(oneOf(m, "due", 0, time.Minute, -time.Hour, time.Hour)),
+			Result: oneOf(m, "result", delivery.Failed, delivery.Postponed, delivery.Delivered, delivery.Released), Attempt: attempt(c.of.Attempts+1, at),
+		}
+		o.Attempt.Status, o.Attempt.Duration = oneOf(m, "status", 500, 404), 100*time.Microsecond // it ended before the next tick
+		wrong := int64(oneOf(m, "lease", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1000, -1000))
+		for i := range outcomes {
+			o.Lease = c.lease[i] + wrong
+			outcomes[i] = append(outcomes[i], o)
+		}
+	}
+	m.do("Finish", func(s Store, i int) (any, error) { return s.Finish(m.ctx, outcomes[i]) })
+}
+
+// delivery returns the key of a delivery, which may not exist.
+func (m *model) delivery() (formsvc.DeliveryKey, bool) {
+	if len(m.events) == 0 {
+		return formsvc.DeliveryKey{}, false
+	}
+	hook, e := one(m, "webhook", m.hooks), one(m, "event", m.events)
+	if len(m.claims) > 0 && m.chance("claimed", 2) {
+		return formsvc.DeliveryKey{AccountID: m.owner(hook.AccountID), ID: formsvc.ID(one(m, "claim", m.claims).of.ID)}, true
+	}
+	return formsvc.DeliveryKey{AccountID: m.owner(hook.AccountID), ID: formsvc.DeliveryID(e.ID, hook.ID)}, true
+}
+
+func (m *model) redeliver() {
+	key, ok := m.delivery()
+	if !ok {
+		return
+	}
+	at := m.tick().Add(oneOf(m, "due", 0, time.Hour))
+	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: key.ID}), nil)
+	m.do("Redeliver", func(s Store, _ int) (any, error) { return s.Redeliver(m.ctx, key, at, edit) })
+	m.do("Delivery", func(s Store, _ int) (any, error) {
+		d, err := s.Delivery(m.ctx, key)
+		return specified(d), err
+	})
+}
+
+func (m *model) redeliverFailed() {
+	key := m.hook()
+	q := formsvc.RedeliverQuery{
+		Key: key, Since: oneOf(m, "since", time.Time{}, m.past()), Until: oneOf(m, "until", m.now, m.past()), Pace: time.Second,
+		Limit: m.number("limit", 0, 3), At: m.tick(),
+	}
+	edit := decide[int](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: key.ID}), nil)
+	m.do("RedeliverFailed", func(s Store, _ int) (any, error) { return s.RedeliverFailed(m.ctx, q, edit) })
+}
+
+func (m *model) addTest() {
+	key := m.hook()
+	edit := decide[*formsvc.Delivery](m, m.change(formsvc.ResponseKey{AccountID: key.AccountID, ID: m.id()}), nil)
+	e := m.event(formsvc.ResponseKey{AccountID: key.AccountID, CampaignID: m.id(), ID: m.id()})
+	e.Test = true
+	m.events[len(m.events)-1] = e
+	m.do("CreateTest", func(s Store, _ int) (any, error) { return s.CreateTest(m.ctx, key, e, edit) })
+}
+
+func (m *model) listDeliveries() {
+	key := m.hook()
+	var ids []formsvc.ID
+	for i := range m.claims {
+		ids = append(ids, formsvc.ID(m.claims[i].of.ID))
+	}
+	q := formsvc.DeliveryQuery{AccountID: key.AccountID, WebhookID: key.ID, Page: m.page(ids...), NoTotal: m.chance("no total", 2)}
+	q.State = oneOf(m, "state", "", formsvc.DeliveryPending, formsvc.DeliveryDelivered, formsvc.DeliveryFailed)
+	q.Page.MaxBytes = 0
+	m.do("Deliveries", func(s Store, _ int) (any, error) {
+		page, err := s.Deliveries(m.ctx, q)
+		for i := range page.Items {
+			page.Items[i] = specified(page.Items[i])
+		}
+		return page, err
+	})
+	for _, stats := range []formsvc.QueueQuery{{Webhook: &key, Limit: 2, Now: m.now}, {Limit: 3, Now: m.now}} {
+		m.do("QueueStats", func(s Store, _ int) (any, error) { return s.QueueStats(m.ctx, stats) })
+	}
+}
+
+func (m *model) failures(limit int) {
+	now := m.tick()
+	m.do("Failures", func(s Store, _ int) (any, error) { return s.Failures(m.ctx, now, now.Add(lease), limit) })
+}
+
+func (m *model) noted() {
+	var ids []string
+	for range m.number("noted", 0, min(len(m.claims), 2)) {
+		ids = append(ids, one(m, "claim", m.claims).of.ID)
+	}
+	m.do("Noted", func(s Store, _ int) (any, error) { return nil, s.Noted(m.ctx, append(ids, "nope")) })
+}
+
+func (m *model) listNotices() {
+	key := m.hook()
+	q := formsvc.NoticeQuery{AccountID: key.AccountID, Page: m.page(), NoTotal: m.chance("no total", 2)}
+	if m.chance("of a webhook", 2) {
+		q.WebhookID = key.ID
+	}
+	q.Page.MaxBytes = 0
+	m.do("Notices", func(s Store, _ int) (any, error) { return s.Notices(m.ctx, q) })
+}
+
+// digest claims digests with room for all: which are first isn't specified.
+func (m *model) digest(limit int, every time.Duration) {
+	now := m.tick()
+	var leases [2]map[formsvc.ID]int64
+	list := m.do("ClaimDigests", func(s Store, i int) (any, error) {
+		digests, err := s.ClaimDigests(m.ctx, now, every, lease, limit)
+		slices.SortFunc(digests, func(a, b formsvc.Digest) int { return cmp.Compare(a.WebhookID, b.WebhookID) })
+		leases[i] = make(map[formsvc.ID]int64)
+		for j := range digests {
+			leases[i][digests[j].WebhookID] = digests[j].Lease
+			digests[j].Lease = 0
+		}
+		return digests, err
+	})
+	for _, d := range list.([]formsvc.Digest) {
+		m.digests = append(m.digests, held[formsvc.Digest]{d, [2]int64{leases[oracle][d.WebhookID], leases[subject][d.WebhookID]}})
+	}
+}
+
+func (m *model) finishDigest() {
+	if len(m.digests) == 0 {
+		m.digest(100, time.Hour)
+		return
+	}
+	d, at := one(m, "digest", m.digests), m.tick()
+	d.of.AccountID = m.owner(d.of.AccountID)
+	m.do("FinishDigest", func(s Store, i int) (any, error) {
+		of := d.of
+		of.Lease = d.lease[i]
+		return nil, s.FinishDigest(m.ctx, of, at)
+	})
+}
+
+func (m *model) feed() {
+	q := formsvc.EventQuery{
+		AccountID: m.owner(m.accounts[0]), Limit: m.number("limit", 0, 4), MaxBytes: oneOf(m, "bytes", 0, 1, 50), Early: true,
+	}
+	var after [2]formsvc.EventPosition
+	if len(m.positions) > 0 && m.chance("after", 2) {
+		after = one(m, "position", m.positions)
+	}
+	if m.chance("of types", 3) {
+		q.Types = webhook.EventTypes()[1:3]
+	}
+	if m.chance("of a campaign", 3) {
+		q.CampaignID = one(m, "campaign", m.campaigns).ID
+	}
+	var next [2]formsvc.EventPosition
+	m.do("Events", func(s Store, i int) (any, error) {
+		q.After = after[i]
+		page, err := s.Events(m.ctx, q)
+		next[i], page.Next = page.Next, formsvc.EventPosition{}
+		if len(q.Types) > 0 || q.CampaignID != "" {
+			page.More = false // it may say so to read on
+		}
+		return page, err
+	})
+	m.positions = append(m.positions, next)
+}
+
+func (m *model) recent() {
+	q := formsvc.RecentQuery{AccountID: m.owner(m.accounts[0]), Limit: m.number("limit", -1, 5)}
+	if m.chance("of types", 3) {
+		q.Types = webhook.EventTypes()[1:3]
+	}
+	if m.chance("of a campaign", 3) {
+		q.CampaignID = one(m, "campaign", m.campaigns).ID
+	}
+	m.do("RecentEvents", func(s Store, _ int) (any, error) { return s.RecentEvents(m.ctx, q) })
+}
+
+func (m *model) about() {
+	key, limit := m.response(), m.number("limit", 0, 5)
+	m.do("EventsAbout", func(s Store, _ int) (any, error) { return s.EventsAbout(m.ctx, key, limit) })
+}
+
+func (m *model) note() {
+	change := m.change(m.response())
+	if !m.chance("events", 8) {
+		change.Events = nil
+	}
+	m.do("Note", func(s Store, _ int) (any, error) { return nil, s.Note(m.ctx, change) })
+}
+
+func (m *model) recall() {
+	account, key := m.owner(m.accounts[0]), oneOf(m, "key", recordKeys()...)
+	since := oneOf(m, "since", time.Time{}, m.past())
+	m.do("Recall", func(s Store, _ int) (any, error) { return s.Recall(m.ctx, account, key, since) })
+}
+
+func (m *model) listAudit() {
+	var ids []formsvc.ID
+	for i := range m.audit {
+		ids = append(ids, m.audit[i].ID)
+	}
+	q := formsvc.AuditQuery{AccountID: m.owner(m.accounts[0]), Page: m.page(ids...)}
+	q.Page.MaxBytes = 0
+	q.Action = oneOf[formsvc.AuditAction](m, "action", "", "a")
+	if m.chance("since", 3) {
+		q.Since = m.past()
+	}
+	if len(m.audit) > 0 && m.chance("target", 3) {
+		q.Target = one(m, "entry", m.audit).Target
+	}
+	m.do("Audit", func(s Store, _ int) (any, error) { return s.Audit(m.ctx, q) })
+}
+
+// takeQuota takes requests from windows that are the current ones by any clock.
+func (m *model) takeQuota() {
+	q := take(oneOf(m, "subject", m.accounts...), m.number("of", 0, 40), m.number("need", 0, 20), m.number("spare", 0, 20))
+	g := m.do("TakeQuota", func(s Store, _ int) (any, error) {
+		g, err := s.TakeQuota(m.ctx, q)
+		g.Ends = 0
+		return g, err
+	})
+	m.windows = append(m.windows, formsvc.QuotaReturn{Subject: q.Subject, Start: g.(formsvc.QuotaGrant).Start})
+}
+
+func (m *model) returnQuota() {
+	var list []formsvc.QuotaReturn
+	for range m.number("returns", 0, min(len(m.windows), 2)) {
+		r := one(m, "window", m.windows)
+		r.N = m.number("n", 0, 10)
+		if m.chance("no window", 6) {
+			r.Start = m.now
+		}
+		list = append(list, r)
+	}
+	m.do("ReturnQuota", func(s Store, _ int) (any, error) { return nil, s.ReturnQuota(m.ctx, list) })
+}
+
+func (m *model) addLink() {
+	id := m.id()
+	l := formsvc.Link{ID: id, AccountID: m.owner(m.accounts[0]), Hash: keyHash(id), CreatedAt: m.now, ExpiresAt: m.tick().Add(time.Minute)}
+	if len(m.links) > 0 && m.chance("taken", 10) {
+		l.Hash, l.AccountID = one(m, "link", m.links).Hash, m.accounts[0]
+	}
+	m.links = append(m.links, l)
+	change := m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: id})
+	m.do("CreateLink", func(s Store, _ int) (any, error) { return nil, s.CreateLink(m.ctx, l, change) })
+}
+
+func (m *model) newSession() formsvc.Session {
+	id := m.id()
+	x := formsvc.Session{ID: id, AccountID: m.accounts[1], Hash: keyHash(id), CreatedAt: m.now, ExpiresAt: m.tick().Add(time.Minute)}
+	m.sessions = append(m.sessions, x)
+	return x
+}
+
+func (m *model) redeemSome() {
+	if len(m.links) == 0 {
+		m.addLink()
+		return
+	}
+	x := m.newSession()
+	if m.chance("taken", 10) {
+		x.Hash = one(m, "session", m.sessions).Hash
+	}
+	l := one(m, "link", m.links)
+	m.redeem(&l, x, m.chance("decide against", 10))
+}
+
+func (m *model) redeem(l *formsvc.Link, x formsvc.Session, against bool) {
+	var change formsvc.Change
+	var decided error
+	if against {
+		decided = errDecided
+	} else {
+		change = m.change(formsvc.ResponseKey{AccountID: l.AccountID, ID: x.ID})
+	}
+	m.do("RedeemLink", func(s Store, _ int) (any, error) {
+		return s.RedeemLink(m.ctx, l.Hash, func(of *formsvc.Link) (formsvc.Session, formsvc.Change, error) {
+			if of.ID != l.ID && of.Hash != l.Hash {
+				return x, change, fmt.Errorf("another link: %w", formsvc.ErrInvalid)
+			}
+			return x, change, decided
+		})
+	})
+}
+
+func (m *model) endSessions() {
+	q := formsvc.SessionQuery{AccountID: m.owner(m.accounts[0])}
+	if len(m.sessions) > 0 && m.chance("one", 2) {
+		q.Hash = one(m, "session", m.sessions).Hash
+	}
+	change := m.change(formsvc.ResponseKey{AccountID: q.AccountID, ID: m.id()})
+	m.do("EndSessions", func(s Store, _ int) (any, error) { return nil, s.EndSessions(m.ctx, q, change) })
+}
+
+func (m *model) prune() {
+	what, before := oneOf(m, "what", prunables()...), m.past()
+	if what == formsvc.PruneQuota {
+		before = m.start // windows of the histories' length begin earlier
+	}
+	m.do("Prune", func(Store, int) (any, error) { return nil, nil })
+	for i := range m.stores {
+		m.pruneAll(i, what, before)
+	}
+}
+
+func (m *model) erase() {
+	e := formsvc.Erasing{AccountID: m.owner(m.accounts[0]), Refusals: m.chance("refusals", 3), AnswersWith: oneOf(m, "email", addresses()...)}
+	for range m.number("responses", 0, 2) {
+		e.Responses = append(e.Responses, m.response())
+	}
+	for range m.number("signatures", 0, min(len(m.signatures), 2)) {
+		e.Signatures = append(e.Signatures, one(m, "signature", m.signatures))
+	}
+	for range m.number("events", 0, min(len(m.events), 2)) {
+		e.Events = append(e.Events, one(m, "event", m.events).ID)
+	}
+	for range m.number("answers", 0, 1) {
+		e.AnswersOf = append(e.AnswersOf, m.response().ID)
+	}
+	change := m.change(formsvc.ResponseKey{AccountID: e.AccountID, ID: m.id()})
+	for _, e.DryRun = range []bool{true, false} {
+		m.do("Erase", func(s Store, _ int) (any, error) { return s.Erase(m.ctx, e, change) })
+	}
+}
