@@ -7,6 +7,7 @@ import ()
 func goldenTests() []test {
 	return []test{
 		{"existing event", testEventTwice},
+		{"addresses in any case", testAddresses},
 		{"times are kept to the microsecond", testTimes},
 		{"inputs are copied", testInputsCopied},
 		{"barred files", testBarFiles},

@@ -344,3 +344,25 @@ func testEventTwice(w *world) {
 		w.noEvents("UpdateResponse with an event that exists", fresh)
 	}
 }
+
+// testAddresses filters by an address whose letters differ in case from those that were stored.
+func testAddresses(w *world) {
+	sc := w.addScene()
+	for _, email := range []string{"ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM", "ada@example.org"} {
+		r := w.newResponse(&sc.campaign)
+		r.User.Email = email
+		w.must("CreateResponse", w.create(r))
+	}
+	for _, c := range []struct {
+		email   string
+		anyCase bool
+		want    int
+	}{{"ada@example.com", false, 1}, {"aDA@eXAMPLE.com", false, 0}, {"aDA@eXAMPLE.com", true, 3}} {
+		page, err := w.store.Responses(w.ctx, formsvc.ResponseQuery{
+			AccountID: sc.account.ID, CampaignID: sc.campaign.ID, Filter: formsvc.ResponseFilter{Email: c.email, AnyCase: c.anyCase},
+			Page: formsvc.PageQuery{Limit: 10},
+		})
+		w.must("Responses", err)
+		w.same("responses of "+c.email, []int{len(page.Items), int(page.Total)}, []int{c.want, c.want})
+	}
+}
