@@ -189,7 +189,7 @@ func (e *examination) database(ctx context.Context, scheme string, policy *egres
 		return err
 	}
 	for _, step := range steps {
-		if step.Other != "" || step.AppliedAt.IsZero() {
+		if step.AppliedAt.IsZero() {
 			return fmt.Errorf("migration %d (%s) of this release is not in the schema; see: formsvc migrate status", step.Version, step.Name)
 		}
 	}

@@ -35,9 +35,6 @@ type migrationRecord struct {
 	Version   int    `json:"version"`
 	Name      string `json:"name"`
 	AppliedAt stamp  `json:"appliedAt"`
-	SHA256    string `json:"sha256"`
-	// Other says how the applied migration differs from this build's.
-	Other string `json:"other,omitempty"`
 }
 
 // Run lists the migrations and changes nothing. It fails if none was applied, since that is probably the wrong database.
@@ -48,14 +45,10 @@ func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) erro
 	}
 	rows := make([]migrationRecord, len(list))
 	for i, m := range list {
-		rows[i] = migrationRecord{m.Version, m.Name, stamp{m.AppliedAt}, m.SHA256, m.Other}
+		rows[i] = migrationRecord{m.Version, m.Name, stamp{m.AppliedAt}}
 	}
-	err = records(c.output, std.out, "VERSION\tNAME\tAPPLIED\tCHECKSUM", rows, func(m migrationRecord) string {
-		sum := m.SHA256[:12]
-		if m.Other != "" {
-			sum = "of another build: " + m.Other
-		}
-		return fmt.Sprintf("%d\t%s\t%s\t%s", m.Version, m.Name, m.AppliedAt, sum)
+	err = records(c.output, std.out, "VERSION\tNAME\tAPPLIED", rows, func(m migrationRecord) string {
+		return fmt.Sprintf("%d\t%s\t%s", m.Version, m.Name, m.AppliedAt)
 	})
 	if !applied(list) {
 		return errors.Join(err, g.noDatabase())

@@ -244,14 +244,14 @@ func isStale(_ context.Context, p stdlib.ShouldPingParams) bool {
 }
 
 // Migrate migrates the schema, and gives the database its identity. Several nodes may
-// call it at once. It refuses a schema that is newer than this release or was made by
-// another build.
+// call it at once. It refuses a schema that is newer
+// than this release.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
-	err = bunstore.Steps(ctx, list, bunstore.ColumnsOfPostgres, s.inTx)
+	err = bunstore.Steps(ctx, list, schemaExists, s.inTx)
 	if err == nil {
 		err = s.inTx(ctx, bunstore.MakeIdentity)
 	}
@@ -267,7 +267,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, bunstore.ColumnsOfPostgres)
+		list, err = bunstore.Status(ctx, list, c, schemaExists)
 		return err
 	})
 	return list, s.backend.Classify(err)

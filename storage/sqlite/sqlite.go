@@ -229,14 +229,14 @@ func (s *Store) Close() error {
 }
 
 // Migrate migrates the schema, and gives the database its identity. Two processes may
-// call it at once. It refuses a schema that is newer than this release or was made by
-// another build.
+// call it at once. It refuses a schema that is newer
+// than this release.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
 		return err
 	}
-	if err := bunstore.Steps(ctx, list, bunstore.ColumnsOfSQLite, s.tx.Run); err != nil {
+	if err := bunstore.Steps(ctx, list, schemaExists, s.tx.Run); err != nil {
 		return err
 	}
 	return s.tx.Run(ctx, bunstore.MakeIdentity)
@@ -248,7 +248,7 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 		return nil, err
 	}
 	err = s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, bunstore.ColumnsOfSQLite)
+		list, err = bunstore.Status(ctx, list, c, schemaExists)
 		return err
 	})
 	return list, err

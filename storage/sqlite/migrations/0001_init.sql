@@ -34,7 +34,8 @@ CREATE TABLE formsvc_campaigns (
   metadata    TEXT NOT NULL,
   version     INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
-  updated_at  INTEGER NOT NULL
+  updated_at  INTEGER NOT NULL,
+  email_optional INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX formsvc_campaigns_account ON formsvc_campaigns (account_id, id);
 
@@ -102,7 +103,8 @@ CREATE TABLE formsvc_events (
   type        INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
   about       TEXT,
-  payload     BLOB NOT NULL
+  payload     BLOB NOT NULL,
+  traceparent TEXT -- the span that raised it, in the form of W3C Trace Context
 ) STRICT;
 CREATE INDEX formsvc_events_account ON formsvc_events (account_id);
 CREATE INDEX formsvc_events_about ON formsvc_events (about) WHERE about IS NOT NULL;
@@ -295,3 +297,43 @@ CREATE TRIGGER formsvc_audit_update BEFORE UPDATE ON formsvc_audit
 BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
 CREATE TRIGGER formsvc_audit_delete BEFORE DELETE ON formsvc_audit
 BEGIN SELECT RAISE(ABORT, 'the audit trail is append-only'); END;
+
+-- How many responses of a campaign have a status; the others are pending. So a new
+-- response, which is pending, costs nothing. Triggers count what changes. There is none
+-- for what is new: every new response would pay for being asked whether it is pending,
+-- which the program knows.
+CREATE TABLE formsvc_statuses (
+  campaign_id TEXT NOT NULL,
+  status      TEXT NOT NULL,
+  responses   INTEGER NOT NULL,
+  PRIMARY KEY (campaign_id, status)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER formsvc_responses_moved AFTER UPDATE OF status ON formsvc_responses WHEN OLD.status <> NEW.status BEGIN
+  UPDATE formsvc_statuses SET responses = responses - 1 WHERE campaign_id = OLD.campaign_id AND status = OLD.status;
+  INSERT INTO formsvc_statuses SELECT NEW.campaign_id, NEW.status, 1 WHERE NEW.status <> 'pending'
+  ON CONFLICT (campaign_id, status) DO UPDATE SET responses = responses + 1;
+END;
+CREATE TRIGGER formsvc_responses_gone AFTER DELETE ON formsvc_responses WHEN OLD.status <> 'pending' BEGIN
+  UPDATE formsvc_statuses SET responses = responses - 1 WHERE campaign_id = OLD.campaign_id AND status = OLD.status;
+END;
+
+-- In the order of lists. Only a response that has changed is in the second one: a new
+-- one is found by its identifier, which has its time.
+CREATE INDEX formsvc_responses_status ON formsvc_responses (campaign_id, status, id);
+CREATE INDEX formsvc_responses_changed ON formsvc_responses (campaign_id, updated_at, id) WHERE updated_at <> created_at;
+
+-- One row: which data this is. identity goes with the data when it is copied to another
+-- database. state: 'active'; 'moved', when peer has
+-- it all and this database must not be used; 'receiving', while it is filled from peer.
+CREATE TABLE formsvc_identity (
+  id       INTEGER PRIMARY KEY CHECK (id = 1),
+  identity TEXT NOT NULL,
+  state    TEXT NOT NULL,
+  peer     TEXT NOT NULL,
+  since    INTEGER NOT NULL
+) STRICT;
+
+-- Stored refusals may name a person in the text of an error, so an erasure looks through
+-- those of an account. A reply to a change is in no index more.
+CREATE INDEX formsvc_idempotency_refused ON formsvc_idempotency (account_id, id) WHERE status >= 400;
