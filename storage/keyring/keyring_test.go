@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -279,9 +278,6 @@ func TestParse(t *testing.T) {
 		if got := fmt.Sprintf(verb, keys[0]); got != "key(f8399b52)" {
 			t.Errorf("%s: %s", verb, got)
 		}
-	}
-	if got, err := json.Marshal(keys[0]); err != nil || strings.Contains(string(got), "1") {
-		t.Errorf("JSON: %s, %v", got, err)
 	}
 }
 

@@ -91,9 +91,3 @@ func undone(err error) bool {
 	}
 	return pgconn.SafeToRetry(err)
 }
-
-// isLockTimeout reports whether a lock wasn't acquired in time.
-func isLockTimeout(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && e.Code == "55P03" // lock_not_available
-}

@@ -69,7 +69,7 @@ type call struct {
 }
 
 // do makes the call, and returns the number of items of its result.
-func (c *call) do(w *world, ctx context.Context, at *target) (items int, err error) {
+func (c *call) do(ctx context.Context, w *world, at *target) (items int, err error) {
 	result, err := c.make(&caller{w, w.store, ctx, at})
 	return count(reflect.ValueOf(result)), err
 }

@@ -18,9 +18,9 @@ func testCancelledBefore(w *world) {
 	expired, stop := context.WithDeadline(w.ctx, time.Unix(0, 0))
 	defer stop()
 	for _, c := range calls() {
-		_, err := c.do(w, cancelled, at)
+		_, err := c.do(cancelled, w, at)
 		w.wantError(c.name+" with a cancelled context", err, context.Canceled)
-		_, err = c.do(w, expired, at)
+		_, err = c.do(expired, w, at)
 		w.wantError(c.name+" with an expired context", err, context.DeadlineExceeded)
 	}
 	w.unchanged("calls whose context had ended", &before)

@@ -1,7 +1,5 @@
 package storagetest
 
-import ()
-
 // goldenTests say what the contract means by example. They also guard the memory store, which the model takes as the
 // oracle.
 func goldenTests() []test {

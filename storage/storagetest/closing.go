@@ -20,7 +20,7 @@ func testUseAfterClose(w *world) {
 	at := w.addTarget()
 	w.closeStore()
 	for _, c := range calls() {
-		_, err := c.do(w, w.ctx, at)
+		_, err := c.do(w.ctx, w, at)
 		w.wantError(c.name+" after Close", err, formsvc.ErrStoreClosed)
 	}
 }

@@ -188,14 +188,6 @@ func (w *world) unchanged(what string, before *snapshot) {
 	w.same("the store after "+what+": snapshot", w.snapshot(), *before)
 }
 
-func ids[T any](page *formsvc.Page[T], id func(*T) formsvc.ID) []formsvc.ID {
-	list := make([]formsvc.ID, len(page.Items))
-	for i := range page.Items {
-		list[i] = id(&page.Items[i])
-	}
-	return list
-}
-
 // check is must for any goroutine.
 func (w *world) check(what string, err error) {
 	w.Helper()

@@ -132,7 +132,7 @@ func testEverythingAtOnce(w *world) {
 			at := w.addTarget()
 			all.Go(func() {
 				for range 10 {
-					_, err := c.do(w, w.ctx, at)
+					_, err := c.do(w.ctx, w, at)
 					w.check(c.name, err)
 				}
 			})

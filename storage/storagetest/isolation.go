@@ -48,7 +48,7 @@ func testIsolation(w *world) {
 
 func (w *world) notFound(what string, c *call, at *target) {
 	w.Helper()
-	items, err := c.do(w, w.ctx, at)
+	items, err := c.do(w.ctx, w, at)
 	if !c.none {
 		w.wantError(what, err, formsvc.ErrNotFound)
 	} else if items != 0 || err != nil {
@@ -64,7 +64,7 @@ func testNULID(w *world) {
 		for _, p := range c.uses {
 			at := *mine
 			at[p] = mine[p][:35] + "\x00"
-			items, err := c.do(w, w.ctx, &at)
+			items, err := c.do(w.ctx, w, &at)
 			ok := errors.Is(err, formsvc.ErrInvalid) || errors.Is(err, formsvc.ErrNotFound) || c.none && err == nil && items == 0
 			if !ok {
 				w.Errorf("%s with a NUL in %s: %d items, error %v", c.name, p, items, err)
@@ -78,7 +78,7 @@ func testNULID(w *world) {
 func testCallsSucceed(w *world) {
 	at := w.addTarget()
 	for _, c := range calls() {
-		items, err := c.do(w, w.ctx, at)
+		items, err := c.do(w.ctx, w, at)
 		if err != nil {
 			w.Errorf("%s: %v", c.name, err)
 		}

@@ -184,8 +184,8 @@ func kindOf(err error) error {
 // sameKind reports whether two calls failed in the same way. A call that is wrong in two ways may fail with either error:
 // with ErrRepeated in place of any other, and with ErrConflict in place of ErrLimit.
 func sameKind(a, b error) bool {
-	if a == b || a == nil || b == nil {
-		return a == b
+	if a == nil || b == nil || errors.Is(a, b) {
+		return (a == nil) == (b == nil)
 	}
 	wrong := []error{a, b}
 	return slices.Contains(wrong, formsvc.ErrRepeated) ||

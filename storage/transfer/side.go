@@ -191,7 +191,7 @@ func (s *side) each(ctx context.Context, t *table, do func(row []any) error) (er
 			order = " ORDER BY formsvc_events.seq"
 		}
 	}
-	rows, err := s.conn.QueryContext(ctx, "SELECT "+columns+" FROM "+t.name+order)
+	rows, err := s.conn.QueryContext(ctx, "SELECT "+columns+" FROM "+t.name+order) //nolint:gosec // names of our tables and columns
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (s *side) insert(ctx context.Context, t *table, rows [][]any) error {
 			return err
 		}
 	}
-	insert, err := s.conn.PrepareContext(ctx, "INSERT INTO "+t.name+" ("+strings.Join(names, ", ")+") VALUES (?"+strings.Repeat(", ?", len(names)-1)+")")
+	insert, err := s.conn.PrepareContext(ctx, "INSERT INTO "+t.name+" ("+strings.Join(names, ", ")+") VALUES (?"+strings.Repeat(", ?", len(names)-1)+")") //nolint:gosec // as above
 	if err != nil {
 		return err
 	}

@@ -1,32 +1,10 @@
 package sqltest
 
 import (
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-// A load is everything that runs concurrently with erasures.
-type load struct {
-	*scene
-
-	t        *testing.T
-	ids      atomic.Int64
-	stop     chan struct{}
-	mu       sync.Mutex
-	live     []formsvc.ResponseKey // the newest ones, newest last
-	made     atomic.Int64
-	added    atomic.Int64
-	erased   atomic.Int64
-	finished atomic.Int64
-}
-
-func (l *load) id() formsvc.ID {
-	return formsvc.FloorID(l.now)[:24] + formsvc.ID(fmt.Sprintf("%012x", 1<<20+l.ids.Add(1)))
-}
 
 // auditOnlyGrows checks that the database itself refuses to change or delete an audit
 // entry.
