@@ -91,6 +91,9 @@ func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *ko
 	e.directory("data directory", e.Data)
 	if err := e.database(ctx, scheme, policy); err != nil {
 		e.result("database", "Start the server, which creates or migrates it, or set --data or --db to the right one.", err, "")
+		if b := e.files(ctx); b != nil {
+			_ = b.Close()
+		}
 	}
 	return e.print(std)
 }

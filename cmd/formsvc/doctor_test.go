@@ -105,7 +105,7 @@ func TestDoctorFindsLocalProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = w.examine(t, nil)
-	d.says(t, "problem", "database", "interrupted", "formsvc restore")
+	d.says(t, "problem", "database", `run "formsvc restore" again`, "")
 	if err := os.Remove(filepath.Join(dir, "formsvc.db.restoring")); err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,6 @@ func mortal(t *testing.T, dsn, point string) *server {
 // A process dies before or after one of its first commits. Repeats of the calls on the next process, with the same
 // Idempotency-Keys, create each response exactly once.
 func TestFailpoint(t *testing.T) {
-	t.Parallel()
 	onEachDatabase(t, func(t *testing.T, dsn string) {
 		first := start(t, dsn)
 		key := first.firstKey(t)
