@@ -373,7 +373,8 @@ func (s *side) activate(ctx context.Context, since int64) error {
 	return nil
 }
 
-// leave marks the source as moved, blocks all writes to it, also of running servers, and commits.
+// leave marks the source as moved, blocks all writes to it, also of running servers, and commits. The mark itself stays
+// readable and writable, so that a server that starts says why it doesn't.
 func (s *side) leave(ctx context.Context, state bunstore.State) error {
 	if err := s.setState(ctx, state); err != nil {
 		return err
@@ -383,6 +384,7 @@ func (s *side) leave(ctx context.Context, state bunstore.State) error {
 BEGIN RAISE EXCEPTION 'the data was moved to another database' USING ERRCODE = 'MV001'; END $fence$;
 DO $do$ DECLARE t regclass; BEGIN
   FOR t IN `+allTables+` LOOP
+    CONTINUE WHEN t = 'formsvc_identity'::regclass;
     EXECUTE format('CREATE TRIGGER formsvc_fence BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s '
       'FOR EACH STATEMENT EXECUTE FUNCTION formsvc_fence()', t);
   END LOOP;
@@ -391,7 +393,7 @@ END $do$`); err != nil {
 		}
 		return s.exec(ctx, "COMMIT")
 	}
-	list, err := bunstore.Strings(ctx, s.conn, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'formsvc\_%' ESCAPE '\'`)
+	list, err := bunstore.Strings(ctx, s.conn, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'formsvc\_%' ESCAPE '\' AND name <> 'formsvc_identity'`)
 	if err != nil {
 		return err
 	}
