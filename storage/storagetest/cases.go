@@ -72,6 +72,7 @@ func durabilityTests() []test {
 // concurrencyTests also wait for work.
 func concurrencyTests() []test {
 	tests := []test{
+		{"concurrent creates succeed", testManyResponses},
 		{"all calls at once", testEverythingAtOnce},
 		{"failures fail alone", testFailuresAmongGood},
 		{"reads get their own records", testManyReads},

@@ -38,6 +38,25 @@ func (w *world) together(n int, call func(i int)) {
 	all.Wait()
 }
 
+// testManyResponses creates responses of several accounts concurrently, so that stores that group creates must tell their
+// webhooks apart.
+func testManyResponses(w *world) {
+	scenes := []*scene{w.addScene(), w.addScene(), w.addScene()}
+	w.writeMany(func(writer, _ int) {
+		r := w.newResponse(&scenes[writer%len(scenes)].campaign)
+		if err := w.create(r, w.newEvent(&r)); err != nil {
+			w.Errorf("CreateResponse: %v", err)
+			return
+		}
+		got, err := w.store.Response(w.ctx, keyOf(&r))
+		w.check("Response right after CreateResponse", err)
+		w.same("response", got, r)
+	})
+	for i, sc := range scenes {
+		w.wantCount(&sc.campaign, &sc.hook, int64(writes*((writers-i+len(scenes)-1)/len(scenes))))
+	}
+}
+
 // testManyReads reads existing and unknown records concurrently, so that stores that batch reads must tell them apart.
 func testManyReads(w *world) {
 	scenes := []*scene{w.addScene(), w.addScene()}
