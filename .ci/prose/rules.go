@@ -7,7 +7,7 @@ import (
 
 // The limits of STYLE.md. They only fall.
 const (
-	maxWords   = 17_000 // all documents together, but for those that are not counted
+	maxWords   = 16_500 // all documents together, but for those that are not counted
 	maxGrade   = 9.0    // Flesch–Kincaid
 	maxMedian  = 16     // words in a sentence
 	maxLongest = 30     // words in any sentence
