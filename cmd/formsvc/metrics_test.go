@@ -83,6 +83,7 @@ func TestMetrics(t *testing.T) {
 		eventually(t, "the metrics show six failed attempts and the backlog", func() bool {
 			families, body = scrape(t, s)
 			return value(families["formsvc_webhook_attempts_total"], "class=status") == 6 &&
+				value(families["formsvc_webhook_attempt_seconds"]) == 9 && // counted after the attempt
 				value(families["formsvc_webhook_in_flight"]) == 0 && value(families["formsvc_webhook_pending"]) == 3
 		})
 		for _, x := range []struct {
