@@ -22,20 +22,21 @@ import (
 // personal data. The [Receipt] counts what was written, and in BlobsLeft the damaged files. If
 // Export fails midway, the archive can't be used. It fails as Person does.
 func (e Erasure) Export(ctx context.Context, account ID, email string, out io.Writer) (Receipt, error) {
-	p, err := e.person(ctx, account, email, nil)
+	p, err := e.person(ctx, account, email)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("formsvc: export a person: %w", err)
 	}
-	x := &personExport{p: p, zip: zip.NewWriter(out), own: make(map[ID]bool), damaged: []ID{}}
+	x := &personExport{person: p, eraser: e.eraser(account), zip: zip.NewWriter(out), own: make(map[ID]bool), damaged: []ID{}}
 	if err := x.write(ctx); err != nil {
-		return p.receipt, fmt.Errorf("formsvc: export a person: %w", err)
+		return x.receipt, fmt.Errorf("formsvc: export a person: %w", err)
 	}
-	return p.receipt, nil
+	return x.receipt, nil
 }
 
 // personExport writes the archive of one person.
 type personExport struct {
-	p       *person
+	person  *person
+	*eraser // for its receipt; nothing is erased
 	zip     *zip.Writer
 	keys    []ResponseKey // the person's responses, and own has their identifiers
 	own     map[ID]bool
@@ -43,8 +44,7 @@ type personExport struct {
 }
 
 func (x *personExport) write(ctx context.Context) error {
-	p := x.p
-	if err := p.note(ctx, AuditExportBegun, p.receipt.ID, nil); err != nil {
+	if err := x.note(ctx, AuditExportBegun, x.receipt.ID, nil); err != nil {
 		return err
 	}
 	for _, part := range []struct {
@@ -53,7 +53,7 @@ func (x *personExport) write(ctx context.Context) error {
 	}{
 		{"responses", x.responses}, {"comments", x.comments}, {"signatures", x.signatures}, {"files", x.files}, {"events", x.events},
 	} {
-		to, err := x.create(part.name+".ndjson", zip.Deflate, p.receipt.StartedAt)
+		to, err := x.create(part.name+".ndjson", zip.Deflate, x.receipt.StartedAt)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (x *personExport) write(ctx context.Context) error {
 	if err := x.finish(); err != nil {
 		return err
 	}
-	return p.note(ctx, AuditExportDone, p.receipt.ID, p.receipt.counts())
+	return x.note(ctx, AuditExportDone, x.receipt.ID, x.receipt.counts())
 }
 
 func (x *personExport) create(name string, method uint16, at time.Time) (io.Writer, error) {
@@ -86,79 +86,47 @@ func (l *lines) write(appendJSON func([]byte) []byte) error {
 	return err
 }
 
-// eachOf calls do for all records that fetch finds, oldest first.
-func eachOf[T any](fetch func(PageQuery) (Page[T], error), id func(*T) ID, do func(*T) error) error {
-	q := PageQuery{Limit: eraseUnit, Ascending: true, MaxBytes: eraseBytes}
-	for {
-		page, err := fetch(q)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			if err := do(&page.Items[i]); err != nil {
-				return err
-			}
-		}
-		if !page.More || len(page.Items) == 0 {
-			return nil
-		}
-		q.After = id(&page.Items[len(page.Items)-1])
-	}
-}
-
 func (x *personExport) responses(ctx context.Context, to *lines) error {
-	account := x.p.receipt.AccountID
-	campaigns := func(q PageQuery) (Page[Campaign], error) {
-		return x.p.store.Campaigns(ctx, CampaignQuery{AccountID: account, Page: q})
-	}
-	return eachOf(campaigns, func(c *Campaign) ID { return c.ID }, func(c *Campaign) error {
-		theirs := ResponseQuery{
-			AccountID: account, CampaignID: c.ID, Filter: ResponseFilter{Email: x.p.email, AnyCase: true}, NoTotal: true,
-		}
-		responses := func(q PageQuery) (Page[Response], error) {
-			theirs.Page = q
-			return x.p.store.Responses(ctx, theirs)
-		}
-		return eachOf(responses, func(r *Response) ID { return r.ID }, func(r *Response) error {
-			x.keys = append(x.keys, r.Key())
-			x.own[r.ID] = true
-			x.p.receipt.Responses++
-			return to.write(r.AppendJSON)
-		})
+	return x.person.responses(ctx, func(_ context.Context, r *Response) error {
+		x.keys = append(x.keys, r.Key())
+		x.own[r.ID] = true
+		x.receipt.Responses++
+		return to.write(r.AppendJSON)
 	})
 }
 
-func (x *personExport) comments(ctx context.Context, to *lines) error {
+// ofEach calls do for the records of each of the person's responses, which may be deleted meanwhile.
+func ofEach[T any](
+	x *personExport, fetch func(ResponseKey, PageQuery) (Page[T], error), id func(*T) ID, do func(*T) error,
+) error {
 	for _, key := range x.keys {
-		comments := func(q PageQuery) (Page[Comment], error) {
-			return x.p.store.Comments(ctx, CommentQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
-		}
-		err := eachOf(comments, func(c *Comment) ID { return c.ID }, func(c *Comment) error {
-			x.p.receipt.Comments++
-			return to.write(c.AppendJSON)
-		})
-		if ignoreNotFound(err) != nil { // the response may be deleted meanwhile
+		err := eachOf(func(q PageQuery) (Page[T], error) { return fetch(key, q) }, id, do)
+		if ignoreNotFound(err) != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (x *personExport) comments(ctx context.Context, to *lines) error {
+	return ofEach(x, func(key ResponseKey, q PageQuery) (Page[Comment], error) {
+		return x.store.Comments(ctx, CommentQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
+	}, func(c *Comment) ID { return c.ID }, func(c *Comment) error { return to.write(c.AppendJSON) })
+}
+
 // signatures writes those of the person's responses, by anybody, and the person's of other responses.
 func (x *personExport) signatures(ctx context.Context, to *lines) error {
 	write := func(sig *Signature) error {
-		x.p.receipt.Signatures++
+		x.receipt.Signatures++
 		return to.write(sig.AppendJSON)
 	}
-	id := func(sig *Signature) ID { return sig.ID }
-	for _, key := range x.keys {
-		of := SignatureQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID}
-		if err := eachOf(x.fetchSignatures(ctx, of), id, write); ignoreNotFound(err) != nil {
-			return err
-		}
+	err := ofEach(x, func(key ResponseKey, q PageQuery) (Page[Signature], error) {
+		return x.store.Signatures(ctx, SignatureQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
+	}, func(sig *Signature) ID { return sig.ID }, write)
+	if err != nil {
+		return err
 	}
-	by := SignatureQuery{AccountID: x.p.receipt.AccountID, Email: x.p.email}
-	return eachOf(x.fetchSignatures(ctx, by), id, func(sig *Signature) error {
+	return x.person.signatures(ctx, func(sig *Signature) error {
 		if x.own[sig.ResponseID] {
 			return nil
 		}
@@ -166,36 +134,23 @@ func (x *personExport) signatures(ctx context.Context, to *lines) error {
 	})
 }
 
-func (x *personExport) fetchSignatures(ctx context.Context, of SignatureQuery) func(PageQuery) (Page[Signature], error) {
-	return func(q PageQuery) (Page[Signature], error) {
-		of.Page = q
-		return x.p.store.Signatures(ctx, of)
-	}
-}
-
 func (x *personExport) files(ctx context.Context, to *lines) error {
 	return x.eachFile(ctx, func(f *File) error {
-		x.p.receipt.Files++
+		x.receipt.Files++
 		return to.write(f.AppendJSON)
 	})
 }
 
 func (x *personExport) eachFile(ctx context.Context, do func(*File) error) error {
-	for _, key := range x.keys {
-		files := func(q PageQuery) (Page[File], error) {
-			return x.p.store.Files(ctx, FileQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
-		}
-		if err := eachOf(files, func(f *File) ID { return f.ID }, do); ignoreNotFound(err) != nil {
-			return err
-		}
-	}
-	return nil
+	return ofEach(x, func(key ResponseKey, q PageQuery) (Page[File], error) {
+		return x.store.Files(ctx, FileQuery{AccountID: key.AccountID, CampaignID: key.CampaignID, ResponseID: key.ID, Page: q})
+	}, func(f *File) ID { return f.ID }, do)
 }
 
 // contents writes the bytes of the files as they are: most kinds of files are compressed already.
 func (x *personExport) contents(ctx context.Context) error {
 	return x.eachFile(ctx, func(listed *File) error {
-		f, err := x.p.store.File(ctx, FileKey{AccountID: listed.AccountID, ID: listed.ID})
+		f, err := x.store.File(ctx, FileKey{AccountID: listed.AccountID, ID: listed.ID})
 		if err != nil {
 			return ignoreNotFound(err)
 		}
@@ -203,14 +158,14 @@ func (x *personExport) contents(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		from, err := Files{x.p.core}.Open(ctx, &f, 0, -1)
+		from, err := Files{x.core}.Open(ctx, &f, 0, -1)
 		if err == nil {
 			_, err = io.Copy(to, from)
 			err = errors.Join(err, from.Close())
 		}
 		if errors.Is(err, ErrCorrupt) {
 			x.damaged = append(x.damaged, f.ID)
-			x.p.receipt.BlobsLeft++
+			x.receipt.BlobsLeft++
 			return nil
 		}
 		return err
@@ -219,40 +174,26 @@ func (x *personExport) contents(ctx context.Context) error {
 
 // events writes those about the person's responses and those that name the person.
 func (x *personExport) events(ctx context.Context, to *lines) error {
-	q := EventQuery{AccountID: x.p.receipt.AccountID, Limit: MaxLimit, Early: true}.Clamped()
-	for {
-		page, err := x.p.store.Events(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			event := &page.Items[i]
-			if !x.own[event.ResponseID] && !x.p.named(event.Payload) {
-				continue
-			}
-			x.p.receipt.Events++
-			if err := to.write(func(b []byte) []byte { return append(b, event.Payload...) }); err != nil {
-				return err
-			}
-		}
-		if !page.More {
+	return x.person.allEvents(ctx, func(event *Event) error {
+		if !x.own[event.ResponseID] && !x.person.named(event.Payload) {
 			return nil
 		}
-		q.After = page.Next
-	}
+		x.receipt.Events++
+		return to.write(func(b []byte) []byte { return append(b, event.Payload...) })
+	})
 }
 
 // finish adds the receipt and ends the archive.
 func (x *personExport) finish() error {
-	r := &x.p.receipt
-	r.FinishedAt = x.p.now()
+	r := &x.receipt
+	r.FinishedAt = x.now()
 	to, err := x.create("receipt.json", zip.Deflate, r.StartedAt)
 	if err != nil {
 		return err
 	}
 	if err := json.NewEncoder(to).Encode(map[string]any{
 		"receipt": r.ID, "accountUuid": r.AccountID, "startedAt": r.StartedAt, "finishedAt": r.FinishedAt, "responses": r.Responses,
-		"comments": r.Comments, "signatures": r.Signatures, "files": r.Files, "events": r.Events, "damagedFiles": x.damaged,
+		"signatures": r.Signatures, "files": r.Files, "events": r.Events, "damagedFiles": x.damaged,
 	}); err != nil {
 		return err
 	}

@@ -187,6 +187,17 @@ func (s *watchedStore) UpdateWebhook(
 	return s.Store.UpdateWebhook(ctx, key, decide)
 }
 
+func (s *watchedStore) Erase(ctx context.Context, q formsvc.EraseQuery) (formsvc.Erased, error) {
+	if err := s.enter("Erase"); err != nil {
+		return formsvc.Erased{}, err
+	}
+	out, err := s.Store.Erase(ctx, q)
+	if err == nil && s.after != nil {
+		err = s.after("Erase")
+	}
+	return out, err
+}
+
 // A world is a service with one account over a watched store in memory.
 type world struct {
 	tb      testing.TB

@@ -348,13 +348,7 @@ func (s Responses) Delete(ctx context.Context, key ResponseKey, ifVersion int64)
 		return fmt.Errorf("formsvc: delete response: %w", err)
 	}
 	s.s.raised(key.AccountID)
-	if s.s.bound || s.s.blobs == nil {
-		return nil
-	}
-	ctx = context.WithoutCancel(ctx)
-	for _, id := range files {
-		s.s.removeBlob(ctx, id)
-	}
+	s.s.removeBlobs(ctx, files)
 	return nil
 }
 

@@ -316,10 +316,9 @@ type MaintenanceStore interface {
 	// Prune deletes what is older than before: about limit rows of each table in one atomic write.
 	// It returns the number of deleted rows; 0 means that nothing is left to delete.
 	Prune(ctx context.Context, what Prunable, before time.Time, limit int) (int, error)
-	// Erase removes what e says, with the change, in one atomic write, so callers pass few records
-	// at a time. It returns what it removed. With DryRun it changes nothing and returns what it
-	// would remove. It fails with ErrInvalid if [CheckText] refuses AnswersWith.
-	Erase(ctx context.Context, e Erasing, change Change) (Erased, error)
+	// Erase removes what q names in one atomic write, so callers name few records at a time. It
+	// returns what it removed: nothing for an unknown account.
+	Erase(ctx context.Context, q EraseQuery) (Erased, error)
 	// Scrub overwrites removed data that may still be readable in a log of the database. It doesn't
 	// wait long for readers. Stores without such a log do nothing.
 	Scrub(ctx context.Context) error

@@ -268,7 +268,7 @@ func TestExamplesOfProblems(t *testing.T) {
 
 	key = header("Idempotency-Key", "b1946ac9-2d4f-4e1f-9c2a-0a4b6f5e9f22")
 	x.do("POST", campaign+"/responses", plainResponse, key).is(201, "")
-	if _, err := x.svc.Erasure.Person(t.Context(), x.mine.account.ID, "ada@example.com", nil); err != nil {
+	if _, err := x.svc.Erasure.Person(t.Context(), x.mine.account.ID, "ada@example.com"); err != nil {
 		t.Fatal(err)
 	}
 	compare("Erased", "POST", campaign+"/responses", plainResponse, key)

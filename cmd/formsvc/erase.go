@@ -12,16 +12,15 @@ import (
 type eraseCmd struct {
 	inAccount
 	output
-	Email  string `required:"" placeholder:"EMAIL" help:"E-mail address of the person whose data to remove, in upper or lower case."`
-	DryRun bool   `name:"dry-run" help:"Print what would be removed, and remove nothing. Do this first: there is no confirmation."`
+	Email string `required:"" placeholder:"EMAIL" help:"E-mail address of the person whose data to remove, in upper or lower case."`
 }
 
 // Help returns the detailed help.
 func (*eraseCmd) Help() string {
 	return `Removes the person's responses with their files, comments, signatures, events and delivery logs, the person's signatures in
-other responses, and events that name the person. What other people wrote stays. So does what webhooks received before: the
-receipt has the number of deliveries. Backups are not changed. Servers may keep running, but responses that are submitted
-meanwhile may stay. If the command is interrupted, run it again.`
+other responses, and events that name the person. There is no confirmation: "formsvc person export" shows before what it is.
+What other people wrote stays, and so does what webhooks received before. Backups are not changed. Servers may keep running,
+but responses that are submitted meanwhile may stay. If the command is interrupted, run it again.`
 }
 
 // Run erases a person's data and prints the receipt.
@@ -31,16 +30,9 @@ func (c *eraseCmd) Run(ctx context.Context, g *global, std streams) error {
 		if err != nil {
 			return err
 		}
-		receipt, err := svc.Erasure.Person(ctx, id, c.Email, &formsvc.ErasureOptions{DryRun: c.DryRun, Progress: showErasure(std.progress(c.output))})
+		receipt, err := svc.Erasure.Person(ctx, id, c.Email)
 		return c.printReceipt(std, &receipt, err)
 	})
-}
-
-// showErasure shows the number of removed records.
-func showErasure(shown *progress) func(formsvc.ErasedTotals) {
-	return func(t formsvc.ErasedTotals) {
-		shown.show("erasing", int64(t.Responses+t.Signatures+t.Events), 0, inPieces("records"))
-	}
 }
 
 // receiptRecord lists what was removed, without the person's e-mail address.
@@ -49,17 +41,11 @@ type receiptRecord struct {
 	AccountUUID  formsvc.ID  `json:"accountUuid"`
 	CampaignUUID *formsvc.ID `json:"campaignUuid"`
 	Before       stamp       `json:"before"`
-	DryRun       bool        `json:"dryRun"`
 	Complete     bool        `json:"complete"`
 	Responses    int         `json:"responses"`
 	Files        int         `json:"files"`
-	Comments     int         `json:"comments"`
 	Signatures   int         `json:"signatures"`
 	Events       int         `json:"events"`
-	Deliveries   int         `json:"deliveries"`
-	Attempts     int         `json:"attempts"`
-	Notices      int         `json:"notices"`
-	Answers      int         `json:"answers"`
 	BlobsLeft    int         `json:"blobsLeft"`
 	StartedAt    stamp       `json:"startedAt"`
 	FinishedAt   stamp       `json:"finishedAt"`
@@ -67,9 +53,8 @@ type receiptRecord struct {
 
 func newReceiptRecord(r *formsvc.Receipt) receiptRecord {
 	return receiptRecord{
-		Receipt: r.ID, AccountUUID: r.AccountID, CampaignUUID: orNull(r.CampaignID), Before: stamp{r.Before}, DryRun: r.DryRun,
-		Complete: !r.FinishedAt.IsZero(), Responses: r.Responses, Files: r.Files, Comments: r.Comments, Signatures: r.Signatures,
-		Events: r.Events, Deliveries: r.Deliveries, Attempts: r.Attempts, Notices: r.Notices, Answers: r.Answers,
+		Receipt: r.ID, AccountUUID: r.AccountID, CampaignUUID: orNull(r.CampaignID), Before: stamp{r.Before},
+		Complete: !r.FinishedAt.IsZero(), Responses: r.Responses, Files: r.Files, Signatures: r.Signatures, Events: r.Events,
 		BlobsLeft: r.BlobsLeft, StartedAt: stamp{r.StartedAt}, FinishedAt: stamp{r.FinishedAt},
 	}
 }
@@ -85,21 +70,9 @@ func (o output) printReceipt(std streams, r *formsvc.Receipt, err error) error {
 	if o.JSON {
 		return errors.Join(err, records(o, std.out, "", []receiptRecord{newReceiptRecord(r)}, nil))
 	}
-	verb := "removed"
-	if r.DryRun {
-		verb = "would be removed"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "receipt     %s\n", r.ID)
-	for _, c := range []struct {
-		name string
-		n    int
-	}{
-		{"responses", r.Responses}, {"files", r.Files}, {"comments", r.Comments}, {"signatures", r.Signatures}, {"events", r.Events},
-		{"deliveries", r.Deliveries}, {"attempts", r.Attempts}, {"notices", r.Notices}, {"answers", r.Answers},
-	} {
-		fmt.Fprintf(&b, "%-11s %d %s\n", c.name, c.n, verb)
-	}
+	fmt.Fprintf(&b, "receipt     %s\nresponses   %d removed\nfiles       %d removed\nsignatures  %d removed\nevents      %d removed\n",
+		r.ID, r.Responses, r.Files, r.Signatures, r.Events)
 	if !r.FinishedAt.IsZero() {
 		fmt.Fprintf(&b, "finished    %s\n", stamp{r.FinishedAt})
 	}

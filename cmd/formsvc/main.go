@@ -89,7 +89,7 @@ type cli struct {
 	Webhooks     webhooksCmd     `cmd:"" help:"Manage webhooks, list their deliveries, and send them again."`
 	Files        filesCmd        `cmd:"" help:"Find damaged files, and remove stored bytes that belong to no file."`
 	Export       exportCmd       `cmd:"" help:"Write the responses of a campaign as CSV or NDJSON."`
-	Erase        eraseCmd        `cmd:"" help:"Remove a person's data from an account; --dry-run shows what there is."`
+	Erase        eraseCmd        `cmd:"" help:"Remove a person's data from an account."`
 	Person       personCmd       `cmd:"" help:"Export a person's data from an account."`
 	Retention    retentionCmd    `cmd:"" help:"Remove old responses."`
 	Audit        auditCmd        `cmd:"" help:"Show the audit trail: who changed keys and webhooks, and erased data."`

@@ -33,7 +33,6 @@ type exportedRecord struct {
 	AccountUUID formsvc.ID `json:"accountUuid"`
 	Responses   int        `json:"responses"`
 	Files       int        `json:"files"`
-	Comments    int        `json:"comments"`
 	Signatures  int        `json:"signatures"`
 	Events      int        `json:"events"`
 	Damaged     int        `json:"damaged"`
@@ -61,11 +60,11 @@ func (c *personExportCmd) Run(ctx context.Context, g *global, std streams) error
 		}
 		if c.JSON {
 			return records(c.output, std.out, "", []exportedRecord{{
-				r.ID, r.AccountID, r.Responses, r.Files, r.Comments, r.Signatures, r.Events, r.BlobsLeft, stamp{r.StartedAt}, stamp{r.FinishedAt},
+				r.ID, r.AccountID, r.Responses, r.Files, r.Signatures, r.Events, r.BlobsLeft, stamp{r.StartedAt}, stamp{r.FinishedAt},
 			}}, nil)
 		}
-		_, err = fmt.Fprintf(std.out, "receipt     %s\nresponses   %d\nfiles       %d\ncomments    %d\nsignatures  %d\nevents      %d\nfinished    %s\n",
-			r.ID, r.Responses, r.Files, r.Comments, r.Signatures, r.Events, stamp{r.FinishedAt})
+		_, err = fmt.Fprintf(std.out, "receipt     %s\nresponses   %d\nfiles       %d\nsignatures  %d\nevents      %d\nfinished    %s\n",
+			r.ID, r.Responses, r.Files, r.Signatures, r.Events, stamp{r.FinishedAt})
 		return err
 	})
 }

@@ -18,7 +18,6 @@ type retentionRunCmd struct {
 	output
 	OlderThan span   `required:"" placeholder:"DUR" help:"Minimum age of the responses to remove, such as 365d or 720h."`
 	Campaign  string `required:"" placeholder:"UUID" help:"The campaign."`
-	DryRun    bool   `name:"dry-run" help:"Print what would be removed, and remove nothing."`
 }
 
 // Run removes old responses and prints the receipt.
@@ -33,7 +32,7 @@ func (c *retentionRunCmd) Run(ctx context.Context, g *global, std streams) error
 			return err
 		}
 		key := formsvc.CampaignKey{AccountID: id, ID: campaign}
-		receipt, err := svc.Erasure.Older(ctx, key, time.Duration(c.OlderThan), &formsvc.ErasureOptions{DryRun: c.DryRun, Progress: showErasure(std.progress(c.output))})
+		receipt, err := svc.Erasure.Older(ctx, key, time.Duration(c.OlderThan))
 		if errors.Is(err, formsvc.ErrNotFound) {
 			return fmt.Errorf("account %q has no campaign %s", c.Account, campaign)
 		}

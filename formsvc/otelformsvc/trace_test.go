@@ -235,7 +235,7 @@ func TestSpansContainNothingPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.do(200, "GET", "/settings/sign-in/"+link, "")
-	if _, err := n.forms.Erasure.Person(t.Context(), account.ID, "canary@example.com", nil); err != nil {
+	if _, err := n.forms.Erasure.Person(t.Context(), account.ID, "canary@example.com"); err != nil {
 		t.Fatal(err)
 	}
 	n.do(201, "POST", list, `{"user":{"email":"canary@example.com"},"responses":{}}`)

@@ -13,7 +13,7 @@ import (
 )
 
 // filled fills a store and returns what to erase.
-func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {
+func filled(t *testing.T, s *sqlite.Store) formsvc.EraseQuery {
 	t.Helper()
 	svc, err := formsvc.New(s, nil)
 	if err != nil {
@@ -31,7 +31,7 @@ func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := formsvc.Erasing{AccountID: account.ID, AnswersWith: "x"}
+	e := formsvc.EraseQuery{AccountID: account.ID}
 	for i := range 30 {
 		user := formsvc.User{Email: "eve@example.com", LastName: "Unmistakable"}
 		long := formsvc.Answer{Name: "q", Value: []string{strings.Repeat("Unmistakable ", 1000)}}
@@ -48,7 +48,7 @@ func filled(t *testing.T, s *sqlite.Store) formsvc.Erasing {
 		case 0:
 			e.Responses = append(e.Responses, key)
 		case 1:
-			e.Signatures, e.AnswersOf = append(e.Signatures, sig.ID), append(e.AnswersOf, r.ID)
+			e.Signatures, e.RepliesOf = append(e.Signatures, sig.ID), append(e.RepliesOf, r.ID)
 		}
 	}
 	return e
@@ -89,7 +89,7 @@ func TestErasedTextIsOverwritten(t *testing.T) {
 	if found() == 0 {
 		t.Fatal("INVALID: what is to be erased is not in the files")
 	}
-	receipt, err := svc.Erasure.Person(t.Context(), e.AccountID, "eve@example.com", nil)
+	receipt, err := svc.Erasure.Person(t.Context(), e.AccountID, "eve@example.com")
 	if err != nil || receipt.Responses != 30 {
 		t.Fatalf("%+v, %v", receipt, err)
 	}

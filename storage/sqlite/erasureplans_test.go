@@ -11,7 +11,6 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
 
@@ -45,13 +44,9 @@ func TestErasurePlans(t *testing.T) {
 			}
 		}
 		seen.list = nil
-		e.DryRun = true
-		counted, err := s.Erase(t.Context(), e, formsvc.Change{})
-		if e.DryRun = false; err == nil {
-			_, err = s.Erase(t.Context(), e, formsvc.Change{})
-		}
-		if err != nil || counted.Responses == 0 || counted.Signatures == 0 || counted.Deliveries == 0 || len(seen.list) < 20 {
-			t.Fatalf("INVALID: %+v, %v by %d statements", counted, err, len(seen.list))
+		out, err := s.Erase(t.Context(), e)
+		if err != nil || out.Responses == 0 || out.Signatures == 0 || len(seen.list) < 10 {
+			t.Fatalf("INVALID: %+v, %v by %d statements", out, err, len(seen.list))
 		}
 		for _, statement := range seen.list {
 			if strings.HasPrefix(statement, "INSERT") {

@@ -231,12 +231,8 @@ func otherCalls() []call {
 // deletions returns the calls that remove records, which come last.
 func deletions() []call {
 	return []call{
-		{"Erase, dry run", ofResponse, true, func(c *caller) (any, error) {
-			e := formsvc.Erasing{AccountID: c.at[accountPart], Responses: []formsvc.ResponseKey{c.at.responseKey()}, DryRun: true}
-			return c.s.Erase(c.ctx, e, none)
-		}},
 		{"Erase", ofEvent, true, func(c *caller) (any, error) {
-			return c.s.Erase(c.ctx, formsvc.Erasing{AccountID: c.at[accountPart], Events: []formsvc.ID{c.at[eventPart]}}, none)
+			return c.s.Erase(c.ctx, formsvc.EraseQuery{AccountID: c.at[accountPart], Events: []formsvc.ID{c.at[eventPart]}})
 		}},
 		{"DeleteResponse", ofResponse, false, func(c *caller) (any, error) { return c.s.DeleteResponse(c.ctx, c.at.responseKey(), nil) }},
 		{"DeleteWebhook", ofHook, false, func(c *caller) (any, error) { return nil, c.s.DeleteWebhook(c.ctx, c.at.webhookKey(), none) }},

@@ -367,21 +367,18 @@ func (m *model) prune() {
 }
 
 func (m *model) erase() {
-	e := formsvc.Erasing{AccountID: m.owner(m.accounts[0]), Refusals: m.chance("refusals", 3), AnswersWith: oneOf(m, "email", addresses()...)}
+	q := formsvc.EraseQuery{AccountID: m.owner(m.accounts[0]), Refusals: m.chance("refusals", 3)}
 	for range m.number("responses", 0, 2) {
-		e.Responses = append(e.Responses, m.response())
+		q.Responses = append(q.Responses, m.response())
 	}
 	for range m.number("signatures", 0, min(len(m.signatures), 2)) {
-		e.Signatures = append(e.Signatures, one(m, "signature", m.signatures))
+		q.Signatures = append(q.Signatures, one(m, "signature", m.signatures))
 	}
 	for range m.number("events", 0, min(len(m.events), 2)) {
-		e.Events = append(e.Events, one(m, "event", m.events).ID)
+		q.Events = append(q.Events, one(m, "event", m.events).ID)
 	}
-	for range m.number("answers", 0, 1) {
-		e.AnswersOf = append(e.AnswersOf, m.response().ID)
+	for range m.number("replies", 0, 1) {
+		q.RepliesOf = append(q.RepliesOf, m.response().ID)
 	}
-	change := m.change(formsvc.ResponseKey{AccountID: e.AccountID, ID: m.id()})
-	for _, e.DryRun = range []bool{true, false} {
-		m.do("Erase", func(s Store, _ int) (any, error) { return s.Erase(m.ctx, e, change) })
-	}
+	m.do("Erase", func(s Store, _ int) (any, error) { return s.Erase(m.ctx, q) })
 }

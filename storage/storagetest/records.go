@@ -275,12 +275,6 @@ func endSession(ctx context.Context, s formsvc.Store, account formsvc.ID, hash [
 	return s.EndSessions(ctx, formsvc.SessionQuery{AccountID: account, Hash: hash}, formsvc.Change{})
 }
 
-// countErasure returns the numbers of records that an erasure would remove.
-func countErasure(ctx context.Context, s formsvc.Store, e formsvc.Erasing) (formsvc.Erased, error) {
-	e.DryRun = true
-	return s.Erase(ctx, e, formsvc.Change{})
-}
-
 // noEvents fails the test if the store has one of the events.
 func (w *world) noEvents(what string, events ...formsvc.Event) {
 	w.Helper()

@@ -3,7 +3,6 @@ package bunstore
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/uptrace/bun"
 
@@ -147,34 +146,12 @@ func (s responses) DeleteResponse(
 	var files []formsvc.ID
 	u := &Unit{}
 	u.Do = func(ctx context.Context, c bun.IConn) error {
-		// Lock the response first: this waits for a CreateFile that has locked it, and
-		// finds its file. A later one finds no response.
 		r, err := s.lockedResponse(ctx, c, key)
 		if err != nil {
 			return err
 		}
-		result, err := s.build.NewDelete().Conn(c).TableExpr("formsvc_responses").
-			Where("campaign_id = ? AND id = ? AND account_id = ?", string(key.CampaignID), string(key.ID), string(key.AccountID)).
-			Exec(ctx)
-		if err := changedOne(result, err); err != nil {
+		if _, _, files, err = s.dropResponses(ctx, c, string(key.AccountID), string(key.CampaignID), []string{string(key.ID)}); err != nil {
 			return err
-		}
-		var ids []string
-		if err := s.build.NewDelete().Conn(c).TableExpr("formsvc_files").
-			Where("campaign_id = ? AND response_id = ?", string(key.CampaignID), string(key.ID)).
-			Returning("id").Scan(ctx, &ids); err != nil {
-			return err
-		}
-		for _, table := range []string{"formsvc_comments", "formsvc_signatures"} {
-			if _, err := s.build.NewDelete().Conn(c).TableExpr(table).
-				Where("campaign_id = ? AND response_id = ?", string(key.CampaignID), string(key.ID)).Exec(ctx); err != nil {
-				return err
-			}
-		}
-		slices.Sort(ids)
-		files = make([]formsvc.ID, len(ids))
-		for i, id := range ids {
-			files[i] = formsvc.ID(id)
 		}
 		if u.Wake, err = decided(ctx, s.core, c, &r, decide); err != nil {
 			return err

@@ -84,7 +84,8 @@ CREATE TABLE formsvc_files (
   size         bigint,
   sha256       bytea,
   created_at   bigint,
-  blocks       bytea
+  blocks       bytea,
+  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
 );
 CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
 
@@ -262,7 +263,8 @@ CREATE TABLE formsvc_comments (
   response_id uuid NOT NULL,
   body        text NOT NULL,
   author      text NOT NULL,
-  created_at  bigint NOT NULL
+  created_at  bigint NOT NULL,
+  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
 );
 CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
 
@@ -280,7 +282,8 @@ CREATE TABLE formsvc_signatures (
   provider    text NOT NULL,
   sha256      bytea NOT NULL,
   signed_at   bigint NOT NULL,
-  created_at  bigint NOT NULL
+  created_at  bigint NOT NULL,
+  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
 );
 CREATE INDEX formsvc_signatures_response ON formsvc_signatures (campaign_id, response_id, id);
 CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded, id);

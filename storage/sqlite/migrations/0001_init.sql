@@ -84,7 +84,8 @@ CREATE TABLE formsvc_files (
   size         INTEGER,
   sha256       BLOB,
   created_at   INTEGER,
-  blocks       BLOB
+  blocks       BLOB,
+  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
 
@@ -237,7 +238,8 @@ CREATE TABLE formsvc_comments (
   response_id TEXT NOT NULL,
   body        TEXT NOT NULL,
   author      TEXT NOT NULL,
-  created_at  INTEGER NOT NULL
+  created_at  INTEGER NOT NULL,
+  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
 
@@ -255,7 +257,8 @@ CREATE TABLE formsvc_signatures (
   provider    TEXT NOT NULL,
   sha256      BLOB NOT NULL,
   signed_at   INTEGER NOT NULL,
-  created_at  INTEGER NOT NULL
+  created_at  INTEGER NOT NULL,
+  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
 ) STRICT;
 CREATE INDEX formsvc_signatures_response ON formsvc_signatures (campaign_id, response_id, id);
 CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded, id);

@@ -1,0 +1,429 @@
+package formsvc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An EraseQuery names the records that a store removes in one atomic write. Records that don't
+// exist in the account are skipped.
+type EraseQuery struct {
+	AccountID ID
+	// Responses are removed with their files, comments, signatures and events, and from their
+	// campaigns' ResponseCount. Their references become free. Replies kept for idempotent retries
+	// of calls about them lose their body, and get status 410.
+	Responses []ResponseKey
+	// Signatures are removed; the events about them stay.
+	Signatures []ID
+	// Events are removed with their deliveries, attempts and notices. Attempts under way continue,
+	// and leave no record.
+	Events []ID
+	// RepliesOf are responses that stay. The replies to calls about them lose their body.
+	RepliesOf []ID
+	// Refusals is whether the account's [IdempotencyRecord]s of refusals, which are about no
+	// response, are removed. A retry is then refused anew.
+	Refusals bool
+}
+
+// Erased says what an atomic write removed.
+type Erased struct {
+	Responses  int
+	Signatures int // of other responses
+	Events     int
+	FileIDs    []ID // of the responses' files, whose blobs the caller removes
+}
+
+// SameEmail reports whether two addresses belong to one person: they are equal when the case of
+// ASCII letters is ignored. Stores that filter by query must agree with it.
+func SameEmail(a, b string) bool { return FoldEmail(a) == FoldEmail(b) }
+
+// FoldEmail returns the text with ASCII letters in lower case, for comparing as
+// [SameEmail] does.
+func FoldEmail(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
+// Erasure removes people's data and old responses, and exports people's data. It removes in small
+// atomic writes with pauses, so that no request waits for it. It is safe for concurrent use. If it
+// was interrupted, run it again: it continues with what is left.
+//
+// It can't remove what has already left the service: requests to webhooks, and backups.
+type Erasure struct{ s *core }
+
+// A Receipt says what was removed or exported, and when. It contains no personal data.
+type Receipt struct {
+	ID         ID // also the target of the entries in the audit trail, or in their details
+	AccountID  ID
+	CampaignID ID        // of responses removed by age; "" for a person's data
+	Before     time.Time // responses created earlier were removed; zero for a person's data
+	Responses  int
+	Files      int
+	Signatures int // that were removed from other responses, or all that were exported
+	Events     int
+	// BlobsLeft counts files whose bytes could not be removed ([Files.Sweep] removes them) or exported.
+	BlobsLeft  int
+	StartedAt  time.Time
+	FinishedAt time.Time // zero if it did not finish
+}
+
+// IsZero reports whether nothing was removed or exported.
+func (r *Receipt) IsZero() bool { return r.Responses+r.Files+r.Signatures+r.Events == 0 }
+
+// counts returns the totals for an entry of the audit trail.
+func (r *Receipt) counts() map[string]string {
+	return map[string]string{
+		"responses": strconv.Itoa(r.Responses), "files": strconv.Itoa(r.Files),
+		"signatures": strconv.Itoa(r.Signatures), "events": strconv.Itoa(r.Events),
+	}
+}
+
+// Person removes an account's data about the person with that e-mail address ([SameEmail]):
+//   - the responses of that user, with their files, comments, signatures and events, and the
+//     deliveries, attempts and notices of these events;
+//   - the person's signatures of other responses;
+//   - stored events that name the person as user or signer, although the response is another
+//     person's or was deleted;
+//   - the replies kept for idempotent retries of calls about all of these, and the account's refusals
+//     kept so, which may name the person.
+//
+// What others wrote about the person in answers and comments of other responses stays. Records
+// submitted during the call may stay; run it again.
+//
+// The audit trail gets an entry before and one after, without personal data. If Person fails
+// midway, it returns what it had removed by then. It fails with a *[ValidationError] for an invalid
+// address, and with [ErrNotFound] for an unknown account.
+func (e Erasure) Person(ctx context.Context, account ID, email string) (Receipt, error) {
+	p, err := e.person(ctx, account, email)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("formsvc: erase: %w", err)
+	}
+	w := e.eraser(account)
+	err = w.audited(ctx, AuditErasureBegun, AuditErasureDone, w.receipt.ID, nil, func() error {
+		return w.person(ctx, p)
+	})
+	if err != nil {
+		return w.receipt, fmt.Errorf("formsvc: erase: %w", err)
+	}
+	return w.receipt, nil
+}
+
+// Older removes the responses of a campaign that were created longer than age ago, oldest first.
+// With each it removes the files, comments, signatures and events, and the events' deliveries,
+// attempts and notices. Those that are still waiting are no longer sent.
+//
+// The audit trail gets an entry before and one after. If Older fails midway, it returns what it had
+// removed by then. It fails with a *[ValidationError] for an age that is not positive, and with
+// [ErrNotFound] for an unknown campaign.
+func (e Erasure) Older(ctx context.Context, key CampaignKey, age time.Duration) (Receipt, error) {
+	if age <= 0 {
+		var v ValidationError
+		v.add("/age", "invalid_value", "must be longer than 0")
+		return Receipt{}, fmt.Errorf("formsvc: retention: %w", &v)
+	}
+	if _, err := e.s.store.Campaign(ctx, key); err != nil {
+		return Receipt{}, fmt.Errorf("formsvc: retention: %w", err)
+	}
+	w := e.eraser(key.AccountID)
+	w.receipt.CampaignID, w.receipt.Before = key.ID, w.receipt.StartedAt.Add(-age)
+	details := map[string]string{"receipt": string(w.receipt.ID), "before": w.receipt.Before.Format(time.RFC3339)}
+	err := w.audited(ctx, AuditRetentionBegun, AuditRetentionDone, key.ID, details, func() error {
+		return w.responsesOf(ctx, key, ResponseFilter{CreatedBefore: w.receipt.Before}, w.response)
+	})
+	if err != nil {
+		return w.receipt, fmt.Errorf("formsvc: retention: %w", err)
+	}
+	return w.receipt, nil
+}
+
+// Sizes of the atomic writes of an erasure, small enough that no request waits for one.
+const (
+	eraseUnit  = 100     // responses, signatures or events in an atomic write
+	eraseBytes = 4 << 20 // of the responses that are in memory at once
+	erasePause = 20 * time.Millisecond
+)
+
+// An eraser removes records in atomic writes of eraseUnit, and writes the receipt.
+type eraser struct {
+	*core
+
+	receipt Receipt
+	next    EraseQuery // what the next write removes
+	n       int        // how many records it names
+}
+
+func (e Erasure) eraser(account ID) *eraser {
+	now := e.s.now()
+	return &eraser{core: e.s, receipt: Receipt{ID: e.s.newID(now), AccountID: account, StartedAt: now}}
+}
+
+// audited runs an erasure between two entries in the audit trail.
+func (w *eraser) audited(
+	ctx context.Context, begun, done AuditAction, target ID, details map[string]string, erase func() error,
+) error {
+	if err := w.note(ctx, begun, target, details); err != nil {
+		return err
+	}
+	// The remains of deleted webhooks can't be found by their owner later.
+	_, err := inUnits(ctx, func() (int, error) { return w.store.Prune(ctx, PruneEvents, time.Time{}, pruneBatch) })
+	if err == nil {
+		err = erase()
+	}
+	if err == nil {
+		err = w.flush(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	w.scrub(ctx)
+	counts := w.receipt.counts()
+	maps.Copy(counts, details)
+	if err := w.note(ctx, done, target, counts); err != nil {
+		return err
+	}
+	w.receipt.FinishedAt = w.now()
+	return nil
+}
+
+// note adds an entry to the audit trail.
+func (w *eraser) note(ctx context.Context, action AuditAction, target ID, details map[string]string) error {
+	return w.store.Note(ctx, Change{Audit: w.audit(w.receipt.AccountID, action, target, details)})
+}
+
+// person removes the data of one person.
+func (w *eraser) person(ctx context.Context, p *person) error {
+	if err := p.responses(ctx, w.response); err != nil {
+		return err
+	}
+	err := p.signatures(ctx, func(sig *Signature) error {
+		w.next.Signatures, w.next.RepliesOf = append(w.next.Signatures, sig.ID), append(w.next.RepliesOf, sig.ResponseID)
+		return w.added(ctx)
+	})
+	if err == nil {
+		err = w.flush(ctx) // the events below are those that are left
+	}
+	if err == nil {
+		err = p.events(ctx, func(event *Event) error {
+			w.next.Events, w.next.RepliesOf = append(w.next.Events, event.ID), append(w.next.RepliesOf, event.ResponseID)
+			return w.added(ctx)
+		})
+	}
+	w.next.Refusals = true
+	w.n++
+	return err
+}
+
+// response removes a response.
+func (w *eraser) response(ctx context.Context, r *Response) error {
+	w.next.Responses = append(w.next.Responses, r.Key())
+	return w.added(ctx)
+}
+
+func (w *eraser) added(ctx context.Context) error {
+	if w.n++; w.n < eraseUnit {
+		return nil
+	}
+	return w.flush(ctx)
+}
+
+// flush removes what was added, and pauses.
+func (w *eraser) flush(ctx context.Context) error {
+	if w.n == 0 {
+		return ctx.Err()
+	}
+	w.next.AccountID = w.receipt.AccountID
+	out, err := w.store.Erase(ctx, w.next)
+	if err != nil {
+		return err
+	}
+	w.next, w.n = EraseQuery{}, 0
+	w.receipt.Responses += out.Responses
+	w.receipt.Files += len(out.FileIDs)
+	w.receipt.Signatures += out.Signatures
+	w.receipt.Events += out.Events
+	w.receipt.BlobsLeft += w.removeBlobs(ctx, out.FileIDs)
+	if w.bound || pause(ctx, erasePause) {
+		return nil
+	}
+	return ctx.Err()
+}
+
+// removeBlobs removes the blobs of deleted files, even after ctx has ended, and returns how many
+// are left.
+func (c *core) removeBlobs(ctx context.Context, files []ID) (left int) {
+	if c.bound || c.blobs == nil { // the transaction may be rolled back
+		return len(files)
+	}
+	ctx = context.WithoutCancel(ctx)
+	for _, id := range files {
+		if !c.removeBlob(ctx, id) {
+			left++
+		}
+	}
+	return left
+}
+
+// scrub makes the store overwrite what was removed.
+func (w *eraser) scrub(ctx context.Context) {
+	if w.bound || w.receipt.IsZero() {
+		return
+	}
+	if err := w.store.Scrub(ctx); err != nil {
+		w.logger.LogAttrs(ctx, slog.LevelWarn, "what was erased is not overwritten in the log of the database yet",
+			slog.Any("error", err))
+	}
+}
+
+// A person finds the data of a person.
+type person struct {
+	*core
+
+	account ID
+	email   string
+	folded  []byte // the address as in a JSON string, without the quotes, in lower case
+}
+
+// person checks the input of an erasure or export.
+func (e Erasure) person(ctx context.Context, account ID, email string) (*person, error) {
+	if !validEmail(email) || CheckText(email) != nil {
+		var v ValidationError
+		v.add("/email", "invalid_email", "must be an e-mail address")
+		return nil, &v
+	}
+	if _, err := e.s.store.Account(ctx, account); err != nil {
+		return nil, err
+	}
+	text := appendString(nil, FoldEmail(email))
+	return &person{core: e.s, account: account, email: email, folded: text[1 : len(text)-1]}, nil
+}
+
+// responses calls do for the person's responses, campaign by campaign. There is no index on
+// addresses, since it would slow down every new response.
+func (p *person) responses(ctx context.Context, do func(context.Context, *Response) error) error {
+	campaigns := func(q PageQuery) (Page[Campaign], error) {
+		return p.store.Campaigns(ctx, CampaignQuery{AccountID: p.account, Page: q})
+	}
+	return eachOf(campaigns, func(c *Campaign) ID { return c.ID }, func(c *Campaign) error {
+		return p.responsesOf(ctx, CampaignKey{AccountID: p.account, ID: c.ID}, ResponseFilter{Email: p.email, AnyCase: true}, do)
+	})
+}
+
+// responsesOf calls do for the responses of a campaign that match the filter, oldest first.
+func (c *core) responsesOf(
+	ctx context.Context, key CampaignKey, filter ResponseFilter, do func(context.Context, *Response) error,
+) error {
+	fetch := func(q PageQuery) (Page[Response], error) {
+		return c.store.Responses(ctx, ResponseQuery{AccountID: key.AccountID, CampaignID: key.ID, Filter: filter, NoTotal: true, Page: q})
+	}
+	return eachOf(fetch, func(r *Response) ID { return r.ID }, func(r *Response) error { return do(ctx, r) })
+}
+
+// signatures calls do for the person's signatures, of any response.
+func (p *person) signatures(ctx context.Context, do func(*Signature) error) error {
+	fetch := func(q PageQuery) (Page[Signature], error) {
+		return p.store.Signatures(ctx, SignatureQuery{AccountID: p.account, Email: p.email, Page: q})
+	}
+	return eachOf(fetch, func(s *Signature) ID { return s.ID }, do)
+}
+
+// events calls do for the events that name the person as user or signer.
+func (p *person) events(ctx context.Context, do func(*Event) error) error {
+	return p.allEvents(ctx, func(event *Event) error {
+		if !p.named(event.Payload) {
+			return nil
+		}
+		return do(event)
+	})
+}
+
+// allEvents calls do for all events of the account.
+func (p *person) allEvents(ctx context.Context, do func(*Event) error) error {
+	q := EventQuery{AccountID: p.account, Limit: MaxLimit, Early: true}.Clamped()
+	for {
+		page, err := p.store.Events(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if err := do(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if !page.More {
+			return nil
+		}
+		q.After = page.Next
+	}
+}
+
+// eachOf calls do for all records that fetch finds, oldest first. do may remove them.
+func eachOf[T any](fetch func(PageQuery) (Page[T], error), id func(*T) ID, do func(*T) error) error {
+	q := PageQuery{Limit: eraseUnit, Ascending: true, MaxBytes: eraseBytes}
+	for {
+		page, err := fetch(q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if err := do(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if !page.More || len(page.Items) == 0 {
+			return nil
+		}
+		q.After = id(&page.Items[len(page.Items)-1])
+	}
+}
+
+// named reports whether a payload names the person as user or signer.
+func (p *person) named(payload []byte) bool {
+	if !bytes.Contains(foldBytes(payload), p.folded) {
+		return false // payloads all write an address with the same bytes
+	}
+	type user struct {
+		User   struct{ Email string } `json:"user"`
+		Signer struct{ Email string } `json:"signer"`
+	}
+	var v struct {
+		Data struct {
+			Response  user `json:"response"`
+			Signature user `json:"signature"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(payload, &v); err != nil {
+		return true // written by another program: its structure is unknown
+	}
+	return SameEmail(v.Data.Response.User.Email, p.email) || SameEmail(v.Data.Signature.Signer.Email, p.email)
+}
+
+// foldBytes returns a copy with ASCII letters in lower case.
+func foldBytes(b []byte) []byte {
+	folded := make([]byte, len(b))
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		folded[i] = c
+	}
+	return folded
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
