@@ -29,7 +29,7 @@ type EraseQuery struct {
 	// RepliesOf are responses that stay. The replies to calls about them lose their body.
 	RepliesOf []ID
 	// Refusals is whether the account's [IdempotencyRecord]s of refusals, which are about no
-	// response, are removed. A retry is then refused anew.
+	// response, are removed. A retry is then refused again.
 	Refusals bool
 }
 

@@ -41,7 +41,7 @@ func TestRefusalsAreReplayed(t *testing.T) {
 	})
 }
 
-// The pointer of a stored refusal may name a person. An erasure removes refusals, so a retry is refused anew.
+// The pointer of a stored refusal may name a person. An erasure removes refusals, so a retry is refused again.
 func TestErasureOfRefusals(t *testing.T) {
 	everywhere(t, func(t *testing.T, w *world) {
 		list, key := w.campaign(`{"title":"x","modules":[{"name":"language"}]}`)+"/responses", once("eve")
