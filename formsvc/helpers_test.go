@@ -370,3 +370,28 @@ func (s *watchedStore) Files(ctx context.Context, q formsvc.FileQuery) (formsvc.
 	}
 	return page, err
 }
+
+// running runs the regular work of a service until stop is called.
+func running(svc *formsvc.Service) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = svc.Run(ctx) // always nil
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func eventually(tb testing.TB, what string, done func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for begun := time.Now(); !done(); <-tick.C {
+		if time.Since(begun) > 2*time.Minute {
+			tb.Fatalf("%s: never", what)
+		}
+	}
+}

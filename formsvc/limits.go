@@ -48,13 +48,5 @@ const (
 	DigestInterval = time.Hour // shortest time between two digests of a webhook
 )
 
-// How nodes and stores share the work.
-const (
-	// BlockSize is how many bytes of a file have a common checksum ([File.Blocks]).
-	BlockSize = 256 << 10
-	// QuotaShare limits what a store grants in advance: at most 1/QuotaShare of what a window has
-	// left.
-	QuotaShare = 16
-	QuotaBlock = 1024            // requests of a key that a node holds in advance, at most
-	QuotaIdle  = 2 * time.Second // how long a key is idle before a node returns what it holds for it
-)
+// BlockSize is how many bytes of a file have a common checksum ([File.Blocks]).
+const BlockSize = 256 << 10

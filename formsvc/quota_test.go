@@ -4,28 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-func (s *watchedStore) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
-	if err := s.enter("TakeQuota"); err != nil {
-		return formsvc.QuotaGrant{}, err
+func (s *watchedStore) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
+	if err := s.enter("AddQuota"); err != nil {
+		return nil, err
 	}
-	return s.Store.TakeQuota(ctx, q)
+	totals, err := s.Store.AddQuota(ctx, list)
+	if err == nil && s.after != nil {
+		err = s.after("AddQuota")
+	}
+	return totals, err
 }
 
-func (s *watchedStore) ReturnQuota(ctx context.Context, list []formsvc.QuotaReturn) error {
-	if err := s.enter("ReturnQuota"); err != nil {
-		return err
+func (s *watchedStore) QuotaUse(ctx context.Context, subject formsvc.ID, since time.Time) ([]formsvc.QuotaUse, error) {
+	if err := s.enter("QuotaUse"); err != nil {
+		return nil, err
 	}
-	return s.Store.ReturnQuota(ctx, list)
+	return s.Store.QuotaUse(ctx, subject, since)
+}
+
+func (s *watchedStore) Prune(ctx context.Context, what formsvc.Prunable, before time.Time, limit int) (int, error) {
+	n, err := s.Store.Prune(ctx, what, before, limit)
+	if what == formsvc.PruneQuota && n == 0 && err == nil {
+		err = s.enter("pruned everything")
+	}
+	return n, err
 }
 
 func quota(n int) func(*formsvc.Options) { return func(o *formsvc.Options) { o.Quota = &n } }
@@ -61,25 +72,43 @@ func wantTook(tb testing.TB, svc *formsvc.Service, who *formsvc.Principal, n, wa
 	}
 }
 
-// counted returns what the store has counted in each window.
-func (w *world) counted(subject formsvc.ID) []int {
+func flushed(tb testing.TB, nodes ...*formsvc.Service) {
+	tb.Helper()
+	for _, svc := range nodes {
+		if err := svc.Quotas.Flush(context.Background()); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// wantCounted fails the test unless the store has counted that many requests in each window.
+func (w *world) wantCounted(subject formsvc.ID, want ...int) {
 	w.tb.Helper()
 	list, err := w.svc.Quotas.Use(w.ctx, subject, time.Time{})
 	if err != nil {
 		w.tb.Fatal(err)
 	}
-	var used []int
+	var got []int
 	for _, u := range list {
-		used = append(used, u.Used)
+		got = append(got, u.Used)
 	}
-	return used
-}
-
-func (w *world) wantCounted(subject formsvc.ID, want ...int) {
-	w.tb.Helper()
-	if got := w.counted(subject); fmt.Sprint(got) != fmt.Sprint(want) {
+	if fmt.Sprint(got) != fmt.Sprint(want) {
 		w.tb.Errorf("the store has counted %v, want %v", got, want)
 	}
+}
+
+// node returns a second service over the same store and clock.
+func (w *world) node(edits ...func(*formsvc.Options)) *formsvc.Service {
+	w.tb.Helper()
+	o := formsvc.Options{Now: w.clock.Now}
+	for _, edit := range edits {
+		edit(&o)
+	}
+	svc, err := formsvc.New(w.store, &o)
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return svc
 }
 
 func TestQuotaOptions(t *testing.T) {
@@ -103,7 +132,7 @@ func TestQuotaOptions(t *testing.T) {
 	}
 }
 
-// With one node the state that Take returns is exact.
+// With one node the state that Take returns is exact, and the store is asked once.
 func TestQuotaState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(40))
@@ -122,16 +151,17 @@ func TestQuotaState(t *testing.T) {
 	if !ok || over.QuotaState != state || state.Left != 0 || state.Limit != 40 {
 		t.Errorf("got %+v, %v, want a QuotaError with nothing left", state, err)
 	}
+	if n := w.store.count("QuotaUse") + w.store.count("AddQuota"); n != 1 {
+		t.Errorf("the store was asked %d times", n)
+	}
+	flushed(t, w.svc)
 	w.wantCounted(who.KeyID, 40)
-}
+	wantTook(t, w.svc, who, 10, 0)
 
-func TestNoQuota(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, quota(0))
-	who := w.caller()
-	wantTook(t, w.svc, who, 2000, 2000)
-	if n := w.store.count("TakeQuota"); n != 0 {
-		t.Errorf("the store is asked %d times", n)
+	none := newWorld(t, quota(0))
+	wantTook(t, none.svc, none.caller(), 2000, 2000)
+	if n := none.store.count("QuotaUse"); n != 0 {
+		t.Errorf("without a quota the store is asked %d times", n)
 	}
 }
 
@@ -156,7 +186,6 @@ func TestQuotaSubjects(t *testing.T) {
 	}
 	wantTook(t, keys.svc, &formsvc.Principal{AccountID: other.ID, KeyName: "Ada"}, 20, 10)
 	wantTook(t, keys.svc, &formsvc.Principal{AccountID: keys.account, KeyName: "Ada", NoQuota: true}, 20, 20)
-	keys.wantCounted(ada.Subject(), 10)
 	if id, ok := formsvc.ParseID(string(ada.Subject())); !ok || id == keys.account {
 		t.Errorf("subject %s", ada.Subject())
 	}
@@ -166,151 +195,80 @@ func TestQuotaSubjects(t *testing.T) {
 	wantTook(t, accounts.svc, first, 6, 6)
 	wantTook(t, accounts.svc, second, 6, 4)
 	wantTook(t, accounts.svc, &formsvc.Principal{AccountID: accounts.account, UserID: "1"}, 6, 0)
+	flushed(t, accounts.svc)
 	accounts.wantCounted(accounts.account, 10)
 }
 
-// A busy key rarely asks the store, and a refused key once a second.
-func TestQuotaAsksTheStoreRarely(t *testing.T) {
+// Concurrent requests of one node, also its first ones, are allowed exactly the quota, whether or not
+// counts are written meanwhile.
+func TestOneNodeAllowsExactlyTheQuota(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quota(20_000))
-	who := w.caller()
-	wantTook(t, w.svc, who, 10_000, 10_000)
-	if n := w.store.count("TakeQuota"); n > 40 {
-		t.Errorf("10,000 requests ask the store %d times", n)
-	}
-	wantTook(t, w.svc, who, 10_001, 10_000)
-	w.store.disturb(nil)
-	for i := range 3 {
-		wantTook(t, w.svc, who, 500, 0)
-		if n := w.store.count("TakeQuota"); n != i {
-			t.Errorf("requests that are refused asked the store %d times in %d s", n, i)
-		}
-		w.clock.add(time.Second)
-	}
-
-	large := newWorld(t, quota(100_000_000))
-	who = large.caller()
-	for range 10 {
-		wantTook(t, large.svc, who, 1000, 1000)
-		if _, held := large.svc.Quotas.Held(); held > formsvc.QuotaBlock {
-			t.Errorf("%d requests are granted and not used", held)
-		}
-	}
-}
-
-// A busy key asks for more before it runs out: one request waits for the reply, the others
-// continue.
-func TestQuotaAsksBeforeItRunsOut(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, quota(100_000))
-	who := w.caller()
-	wantTook(t, w.svc, who, 2_000, 2_000)
-	asked, answer := make(chan struct{}), make(chan struct{})
-	w.store.disturb(func(method string, _ int) error {
-		if method == "TakeQuota" {
-			close(asked)
-			<-answer
-		}
-		return nil
-	})
-	first := make(chan error, 1)
-	go func() {
-		for {
-			select {
-			case <-asked:
-				first <- nil
-				return
-			default:
-			}
-			if _, err := w.svc.Quotas.Take(w.ctx, who); err != nil {
-				first <- err
-				return
-			}
-		}
-	}()
-	<-asked
-	wantTook(t, w.svc, who, 50, 50)
-	close(answer)
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
-}
-
-// Waiting requests of a key share one call of the store, and other keys don't wait.
-func TestWaitingRequestsShareOneCall(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, quota(150))
-	who, other := w.caller(), w.caller()
-	asked, answer := make(chan struct{}), make(chan struct{})
-	w.store.disturb(func(method string, call int) error {
-		if method == "TakeQuota" && call == 1 {
-			close(asked)
-			<-answer
-		}
-		return nil
-	})
-	var (
-		all     sync.WaitGroup
-		allowed atomic.Int64
-	)
-	take := func() {
-		if _, err := w.svc.Quotas.Take(w.ctx, who); err == nil {
-			allowed.Add(1)
-		}
-	}
-	all.Go(take)
-	<-asked
-	for range 100 {
-		all.Go(take)
-	}
-	for w.svc.Quotas.Waiting() < 101 {
-		runtime.Gosched()
-	}
-	wantTook(t, w.svc, other, 1, 1)
-	close(answer)
-	all.Wait()
-	if allowed.Load() != 101 {
-		t.Errorf("%d of 101 requests are allowed", allowed.Load())
-	}
-	if n := w.store.count("TakeQuota"); n != 3 { // the first call, the other key's, and one for the rest
-		t.Errorf("the store was asked %d times, want 3", n)
-	}
-}
-
-// Nodes that continue until they are refused allow exactly the quota together.
-func TestNodesAllowExactlyTheQuota(t *testing.T) {
-	t.Parallel()
-	for round := range 50 {
+	for range 20 {
 		w := newWorld(t, quota(100))
 		who := w.caller()
 		var (
 			all     sync.WaitGroup
 			allowed atomic.Int64
 		)
-		for _, svc := range []*formsvc.Service{w.svc, w.node(quota(100)), w.node(quota(100))} {
-			for range 10 {
-				all.Go(func() { allowed.Add(int64(took(t, svc, who, 11))) })
-			}
+		for i := range 10 {
+			all.Go(func() {
+				allowed.Add(int64(took(t, w.svc, who, 15)))
+				if i%3 == 0 {
+					flushed(t, w.svc)
+				}
+				allowed.Add(int64(took(t, w.svc, who, 15)))
+			})
 		}
 		all.Wait()
 		if allowed.Load() != 100 {
-			t.Fatalf("round %d: %d requests are allowed, want 100", round, allowed.Load())
+			t.Fatalf("%d requests are allowed, want 100", allowed.Load())
 		}
+		flushed(t, w.svc)
+		w.wantCounted(who.KeyID, 100)
 	}
 }
 
-// node returns a second service over the same store and clock.
-func (w *world) node(edits ...func(*formsvc.Options)) *formsvc.Service {
-	w.tb.Helper()
-	o := formsvc.Options{Now: w.clock.Now}
-	for _, edit := range edits {
-		edit(&o)
-	}
-	svc, err := formsvc.New(w.store, &o)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return svc
+// Several nodes exceed the quota by no more than what is counted between two writes. A node that
+// starts again knows what was written.
+func TestQuotaOverNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quota(100))
+	who, other := w.caller(), w.node(quota(100))
+	wantTook(t, w.svc, who, 30, 30)
+	flushed(t, w.svc)
+	wantTook(t, other, who, 40, 40)
+	wantTook(t, w.svc, who, 20, 20)
+	flushed(t, other, w.svc, other)
+	w.wantCounted(who.KeyID, 90)
+	wantTook(t, other, who, 1, 1)
+	flushed(t, other, w.svc)
+	wantTook(t, w.svc, who, 5, 5) // which hasn't written since, so it doesn't know of one request
+	flushed(t, w.svc)
+	wantTook(t, w.svc, who, 100, 4)
+	flushed(t, w.svc)
+	wantTook(t, w.node(quota(100)), who, 10, 0)
+	w.wantCounted(who.KeyID, 100)
+}
+
+func TestQuotaWindows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quota(5))
+	who, idle := w.caller(), w.caller()
+	wantTook(t, w.svc, who, 10, 5)
+	wantTook(t, w.svc, idle, 2, 2)
+	w.clock.set(start().Truncate(time.Hour).Add(time.Hour - time.Nanosecond))
+	wantTook(t, w.svc, who, 10, 0)
+	w.clock.add(time.Nanosecond)
+	wantTook(t, w.svc, who, 10, 5)
+	flushed(t, w.svc) // of both windows
+	w.wantCounted(who.KeyID, 5, 5)
+	w.wantCounted(idle.KeyID, 2)
+	w.clock.add(-time.Minute) // the clock was set back
+	wantTook(t, w.svc, who, 10, 0)
+	w.clock.add(time.Hour)
+	wantTook(t, w.svc, who, 10, 0)
+	flushed(t, w.svc)
+	w.wantCounted(who.KeyID, 5, 5)
 }
 
 func TestGiveUncountsARequest(t *testing.T) {
@@ -325,170 +283,127 @@ func TestGiveUncountsARequest(t *testing.T) {
 		t.Errorf("%d left after the only request was given back, want 5", back.Left)
 	}
 	wantTook(t, w.svc, who, 10, 5)
+	flushed(t, w.svc)
 	w.svc.Quotas.Give(who, state)
+	flushed(t, w.svc)
+	w.wantCounted(who.KeyID, 4)
 	wantTook(t, w.svc, who, 10, 1)
 	w.clock.add(time.Hour)
 	wantTook(t, w.svc, who, 10, 5)
 	w.svc.Quotas.Give(who, state) // from the previous window
 	wantTook(t, w.svc, who, 10, 0)
+	flushed(t, w.svc)
 	w.wantCounted(who.KeyID, 5, 5)
 }
 
-func TestReleaseQuota(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, quota(1000))
-	who, other := w.caller(), w.node(quota(1000))
-	wantTook(t, w.svc, who, 11, 11)
-	_, held := w.svc.Quotas.Held()
-	if held == 0 {
-		t.Fatal("the node holds nothing, so that there is nothing to return")
-	}
-	wantTook(t, other, who, 1000, 1000-11-held)
-	w.wantCounted(who.KeyID, 1000)
-	if err := w.svc.Quotas.Release(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	w.clock.add(time.Second) // the other node asks again
-	wantTook(t, other, who, 1000, held)
-	w.wantCounted(who.KeyID, 1000)
-}
-
-// If the store fails, requests fail, and nothing is counted twice or lost.
+// If the store fails, nothing is counted twice or lost.
 func TestQuotaStoreFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quota(100))
 	who := w.caller()
-	failing := func(err error) {
-		w.store.disturb(func(method string, _ int) error {
-			if method == "TakeQuota" || method == "ReturnQuota" {
-				return err
-			}
-			return nil
-		})
-	}
+	failing := func(err error) { w.store.disturb(func(string, int) error { return err }) }
 	failing(formsvc.ErrUnavailable)
 	_, err := w.svc.Quotas.Take(w.ctx, who)
 	wantError(t, err, formsvc.ErrUnavailable)
 	failing(nil)
-	wantTook(t, w.svc, who, 1, 1)
+	wantTook(t, w.svc, who, 60, 60)
 	failing(formsvc.ErrUnavailable)
-	wantError(t, w.svc.Quotas.Release(w.ctx), formsvc.ErrUnavailable)
-	_, held := w.svc.Quotas.Held()
-	wantTook(t, w.svc, who, held, held) // what could not be returned
-	_, err = w.svc.Quotas.Take(w.ctx, who)
-	wantError(t, err, formsvc.ErrUnavailable)
+	wantError(t, w.svc.Quotas.Flush(w.ctx), formsvc.ErrUnavailable)
+	wantTook(t, w.svc, who, 30, 30) // the node knows what is left
+	w.clock.add(time.Hour)
+	wantError(t, w.svc.Quotas.Flush(w.ctx), formsvc.ErrUnavailable)
 	failing(nil)
-	wantTook(t, w.svc, who, 1000, 100-held-1)
+	flushed(t, w.svc)
+	w.wantCounted(who.KeyID, 90)
 
+	// The store has written the counts, but the reply is lost.
+	wantTook(t, w.svc, who, 70, 70)
+	w.store.after = func(string) error { return formsvc.ErrUnknownOutcome }
+	wantError(t, w.svc.Quotas.Flush(w.ctx), formsvc.ErrUnknownOutcome)
+	w.store.after = nil
+	wantTook(t, w.svc, who, 100, 30)
+	flushed(t, w.svc)
+	w.wantCounted(who.KeyID, 90, 100)
+
+	// A panic of the store reaches the caller, and leaves no lock behind.
 	second := w.caller()
-	wantTook(t, w.svc, second, 1, 1)
-	failing(formsvc.ErrUnknownOutcome)
-	wantError(t, w.svc.Quotas.Release(w.ctx), formsvc.ErrUnknownOutcome)
-	if _, held := w.svc.Quotas.Held(); held != 0 {
-		t.Errorf("%d requests are held that the store may have back", held)
-	}
-}
-
-func TestQuotaStorePanics(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, quota(100))
-	who := w.caller()
 	w.store.disturb(func(method string, _ int) error { panic(method) })
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = w.svc.Quotas.Take(w.ctx, who)
+		_, _ = w.svc.Quotas.Take(w.ctx, second)
 		t.Error("the panic is lost")
 	}()
-	w.store.disturb(nil)
-	wantTook(t, w.svc, who, 200, 100)
+	failing(nil)
+	wantTook(t, w.svc, second, 200, 100)
 }
 
-// A request whose client disconnects while it waits isn't counted, and the call of the store
-// continues for the others.
-func TestQuotaClientDisconnects(t *testing.T) {
-	t.Parallel()
-	for _, first := range []bool{true, false} {
-		w := newWorld(t, quota(100))
+// Run writes the counts each second and when it ends, and removes old windows.
+func TestRunWritesQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, quota(1000))
 		who := w.caller()
-		asked, answer := make(chan struct{}), make(chan struct{})
-		w.store.disturb(func(method string, call int) error {
-			if method == "TakeQuota" && call == 1 {
-				close(asked)
-				<-answer
-			}
-			return nil
-		})
-		leaving, leave := context.WithCancel(w.ctx)
-		contexts := []context.Context{leaving, w.ctx}
-		if !first {
-			contexts = []context.Context{w.ctx, leaving}
-		}
-		errs := make([]error, 2)
-		var all sync.WaitGroup
-		all.Go(func() { _, errs[0] = w.svc.Quotas.Take(contexts[0], who) })
-		<-asked
-		all.Go(func() { _, errs[1] = w.svc.Quotas.Take(contexts[1], who) })
-		for w.svc.Quotas.Waiting() < 2 {
-			runtime.Gosched()
-		}
-		leave()
-		if !first {
-			for w.svc.Quotas.Waiting() > 1 {
-				runtime.Gosched()
-			}
-		}
-		close(answer)
-		all.Wait()
-		if stays := errs[1]; first && stays != nil || !first && (errs[0] != nil || !errors.Is(errs[1], context.Canceled)) {
-			t.Errorf("the first one leaves: %v; got %v", first, errs)
-		}
-		if first {
-			continue // it was under way: it may be counted or not
-		}
-		if err := w.svc.Quotas.Release(w.ctx); err != nil {
+		ctx, cancel := context.WithCancel(w.ctx)
+		done := make(chan error, 1)
+		go func() { done <- w.svc.Run(ctx) }()
+		wantTook(t, w.svc, who, 3, 3)
+		time.Sleep(1100 * time.Millisecond)
+		w.wantCounted(who.KeyID, 3)
+		wantTook(t, w.svc, who, 2, 2)
+		cancel()
+		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		w.wantCounted(who.KeyID, 1)
+		w.wantCounted(who.KeyID, 5)
+	})
+}
+
+func TestRunPrunesQuotas(t *testing.T) {
+	for _, window := range []time.Duration{time.Hour, 1000 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, quota(1000), func(o *formsvc.Options) { o.QuotaWindow = window })
+			who, late := w.caller(), w.caller()
+			wantTook(t, w.svc, who, 1, 1)
+			w.clock.add(47 * time.Hour)
+			wantTook(t, w.svc, late, 1, 1)
+			flushed(t, w.svc)
+			w.clock.add(time.Hour + 30*time.Minute)
+			ctx, cancel := context.WithCancel(w.ctx)
+			done := make(chan error, 1)
+			go func() { done <- w.svc.Run(ctx) }()
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			cancel()
+			<-done
+			if w.store.count("pruned everything") == 0 {
+				t.Fatal("INVALID: nothing was pruned")
+			}
+			if window == time.Hour { // a longer one may last
+				w.wantCounted(who.KeyID)
+			} else {
+				w.wantCounted(who.KeyID, 1)
+			}
+			w.wantCounted(late.KeyID, 1)
+		})
 	}
 }
 
-// Whenever clients disconnect, no request waits forever, and the store's count agrees with the
-// allowed requests.
-func TestQuotaWithDisconnectingClients(t *testing.T) {
+// Idle keys take no memory, and are known again when they come back.
+func TestQuotaDropsIdleKeys(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quota(20_000))
+	w := newWorld(t, quota(10))
 	who := w.caller()
-	w.store.disturb(func(string, int) error {
-		runtime.Gosched()
-		return nil
-	})
-	var (
-		all     sync.WaitGroup
-		allowed atomic.Int64
-	)
-	for i := range 32 {
-		all.Go(func() {
-			random := rand.New(rand.NewPCG(14, uint64(i)))
-			for range 30 {
-				ctx, cancel := context.WithCancel(w.ctx)
-				time.AfterFunc(time.Duration(random.IntN(300))*time.Microsecond, cancel)
-				switch _, err := w.svc.Quotas.Take(ctx, who); {
-				case err == nil:
-					allowed.Add(1)
-				case !errors.Is(err, context.Canceled):
-					t.Error(err)
-				}
-				cancel()
-				if i == 0 { // so that there is always something to request
-					_ = w.svc.Quotas.Release(w.ctx)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if err := w.svc.Quotas.Release(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	w.wantCounted(who.KeyID, int(allowed.Load()))
+	wantTook(t, w.svc, who, 4, 4)
+	flushed(t, w.svc, w.svc)
+	w.store.disturb(nil)
 	wantTook(t, w.svc, who, 1, 1)
+	if n := w.store.count("QuotaUse"); n != 0 {
+		t.Errorf("a busy key asked the store %d times", n)
+	}
+	flushed(t, w.svc)
+	w.clock.add(2 * time.Minute)
+	flushed(t, w.svc)
+	wantTook(t, w.svc, who, 10, 5)
+	if n := w.store.count("QuotaUse"); n != 1 {
+		t.Errorf("the store was asked %d times for a key that was idle", n)
+	}
 }

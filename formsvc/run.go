@@ -16,10 +16,10 @@ const (
 // Run does the regular work of a service until ctx ends, and then returns nil. At once and then
 // every hour it deletes what is older than [Options.Retention], expired replies ([Service.Forget]),
 // and expired links and sessions. Once a day, first after an hour, it sweeps the blobs
-// ([Files.Sweep]). Every minute it writes when keys were used ([Keys.WriteUses]), and it returns
-// the granted requests of idle keys. When ctx ends it does both once more ([Quotas.Release]), which
-// may take 5 seconds, so finish serving requests first. Several nodes may run it on one store. It
-// logs errors and retries in the next round.
+// ([Files.Sweep]). Every minute it writes when keys were used ([Keys.WriteUses]), and each second
+// what the quotas have counted ([Quotas.Flush]). When ctx ends it does both once more, which may take
+// 10 seconds, so finish serving requests first. Several nodes may run it on one store. It logs errors
+// and retries in the next round.
 func (s *Service) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.core.quota.run(ctx, s.core.logger) })

@@ -119,7 +119,7 @@ type core struct {
 	retention     time.Duration
 	logger        *slog.Logger
 	traceParentOf func(context.Context) string // or nil
-	quota         *quotaLedger
+	quota         *quotaCounter
 	once          *Once                                      // nil unless the call is idempotent
 	actor         string                                     // named in the audit trail
 	refused       []FieldError                               // faults of the input, see Refusing
@@ -171,7 +171,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	if o.NewReference != nil {
 		reference = func(time.Time) string { return o.NewReference() }
 	}
-	quota, err := newQuotaLedger(store, &o)
+	quota, err := newQuotaCounter(store, &o)
 	if err != nil {
 		return nil, fmt.Errorf("formsvc: options: %w", err)
 	}

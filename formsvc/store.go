@@ -275,13 +275,10 @@ type JournalStore interface {
 // A QuotaStore counts requests in windows of time. Windows are aligned to the UTC clock: they begin
 // at multiples of their length since 1970.
 type QuotaStore interface {
-	// TakeQuota counts requests in advance in the subject's current window. It grants up to q.Need
-	// requests, as far as the window has them left. Then it grants up to q.Spare more, but at most
-	// a sixteenth of what is left, so that concurrent callers reach the end together. No request is
-	// granted twice. Stores that several machines share use their own clock instead of q.Now.
-	TakeQuota(ctx context.Context, q QuotaQuery) (QuotaGrant, error)
-	// ReturnQuota returns requests to their windows that were granted and not used.
-	ReturnQuota(ctx context.Context, list []QuotaReturn) error
+	// AddQuota adds requests to windows in one atomic write, and returns what each of them has
+	// counted then, in the order of the list. The list has each window at most once. It fails with
+	// ErrNotFound if a subject isn't a valid ID.
+	AddQuota(ctx context.Context, list []QuotaCount) ([]int, error)
 	// QuotaUse returns the subject's windows that began at since or later and have requests, oldest
 	// first.
 	QuotaUse(ctx context.Context, subject ID, since time.Time) ([]QuotaUse, error)

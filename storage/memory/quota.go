@@ -14,37 +14,27 @@ type quotaWindow struct {
 	start   int64
 }
 
-// TakeQuota implements [formsvc.QuotaStore].
-func (s *Store) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
+// AddQuota implements [formsvc.QuotaStore].
+func (s *Store) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
+	for _, c := range list {
+		if !c.Subject.Valid() {
+			return nil, formsvc.ErrNotFound
+		}
+	}
 	if err := s.enter(ctx); err != nil {
-		return formsvc.QuotaGrant{}, err
+		return nil, err
 	}
 	defer s.mu.Unlock()
-	start := formsvc.QuotaStart(q.Now, q.Window)
-	w := quotaWindow{q.Subject, start.UnixMicro()}
-	left := max(q.Limit-s.quota[w], 0)
-	granted := min(q.Need, left)
-	granted += min(q.Spare, (left-granted)/formsvc.QuotaShare)
 	if s.quota == nil {
 		s.quota = make(map[quotaWindow]int)
 	}
-	s.quota[w] += granted
-	return formsvc.QuotaGrant{Granted: granted, Left: left - granted, Start: start, Ends: start.Add(q.Window).Sub(q.Now)}, nil
-}
-
-// ReturnQuota implements [formsvc.QuotaStore].
-func (s *Store) ReturnQuota(ctx context.Context, list []formsvc.QuotaReturn) error {
-	if err := s.enter(ctx); err != nil {
-		return err
+	used := make([]int, len(list))
+	for i, c := range list {
+		w := quotaWindow{c.Subject, c.Start.UnixMicro()}
+		s.quota[w] += c.N
+		used[i] = s.quota[w]
 	}
-	defer s.mu.Unlock()
-	for _, r := range list {
-		w := quotaWindow{r.Subject, r.Start.UnixMicro()}
-		if used, ok := s.quota[w]; ok {
-			s.quota[w] = max(used-r.N, 0)
-		}
-	}
-	return nil
+	return used, nil
 }
 
 // QuotaUse implements [formsvc.QuotaStore].

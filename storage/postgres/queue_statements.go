@@ -185,7 +185,6 @@ SELECT e.id, e.xact, e.seq, e.type, e.campaign_id, octet_length(e.payload) FROM 
 WHERE e.account_id = $1::text::uuid AND (e.xact, e.seq) < ($2::bigint, $3::bigint) ORDER BY e.xact DESC, e.seq DESC LIMIT $4`,
 		LookAtEventsAbout: lookAtEventsAbout,
 		TouchResponse:     touchResponse,
-		TakeQuota:         takeQuota(),
 		UseKeys:           useKeys,
 		FoldedEmail:       `lower(r.email COLLATE "C")`,
 		FoldedIndex:       true,

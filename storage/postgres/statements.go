@@ -130,17 +130,3 @@ UPDATE formsvc_keys AS k SET used_at = held.used_at FROM held WHERE k.id = held.
 // clockNow is the server's current time, not that of the transaction's start, in
 // microseconds.
 const clockNow = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
-
-// takeQuota uses the server's clock, which is the same for all nodes. It may have waited
-// for another node that used the same window, so it reads the clock again to see how long
-// the window lasts.
-func takeQuota() string {
-	next := bunstore.Granted("$", "q.used")
-	return `
-WITH w AS MATERIALIZED (SELECT c.now - c.now % $2::bigint AS start, ` + bunstore.Granted("$", "0") + ` AS n
-  FROM (SELECT ` + clockNow + ` AS now) AS c WHERE $6::bigint IS NOT NULL)
-INSERT INTO formsvc_quota AS q (subject, start, used, granted)
-SELECT $1::text::uuid, w.start, w.n, w.n FROM w
-ON CONFLICT (subject, start) DO UPDATE SET used = q.used + ` + next + `, granted = ` + next + `
-RETURNING q.used, q.granted, q.start, q.start + $2::bigint - ` + clockNow
-}

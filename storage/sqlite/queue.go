@@ -288,7 +288,6 @@ SELECT e.id, e.seq, 0, e.type, e.campaign_id, length(e.payload) FROM formsvc_eve
 WHERE e.about = ?3 AND e.account_id = ?1 AND e.campaign_id = ?2 AND e.type & 65536 = 0
 ORDER BY 2 LIMIT CAST(?5 AS BIGINT)`,
 		IndexedBy: "INDEXED BY",
-		TakeQuota: takeQuota(),
 		UseKeys: `
 UPDATE formsvc_keys AS k SET used_at = u.used_at
 FROM (SELECT value ->> 0 AS account_id, value ->> 1 AS id, value ->> 2 AS used_at FROM json_each(?1)) AS u

@@ -212,9 +212,8 @@ func otherCalls() []call {
 		{"Audit", ofAccount, true, func(c *caller) (any, error) {
 			return c.s.Audit(c.ctx, formsvc.AuditQuery{AccountID: c.at[accountPart]})
 		}},
-		{"TakeQuota", nil, false, func(c *caller) (any, error) { return c.s.TakeQuota(c.ctx, take(c.at[keyPart], 1000, 1, 0)) }},
-		{"ReturnQuota", nil, false, func(c *caller) (any, error) {
-			return nil, c.s.ReturnQuota(c.ctx, []formsvc.QuotaReturn{{Subject: c.at[keyPart], Start: start(), N: 1}})
+		{"AddQuota", nil, false, func(c *caller) (any, error) {
+			return c.s.AddQuota(c.ctx, []formsvc.QuotaCount{{Subject: c.at[keyPart], Start: start(), N: 1}})
 		}},
 		{"QuotaUse", nil, false, func(c *caller) (any, error) { return c.s.QuotaUse(c.ctx, c.at[keyPart], time.Time{}) }},
 		{"Prune", nil, false, func(c *caller) (any, error) {

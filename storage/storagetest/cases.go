@@ -27,9 +27,7 @@ func goldenTests() []test {
 		{"pruning by age", testPruneAge},
 		{"records of others are not pruned", testForget},
 		{"erased responses of several campaigns", testEraseCampaigns},
-		{"quota grants", testQuotaGrants},
-		{"quota windows", testQuotaWindows},
-		{"quota of the next window", testQuotaNextWindow},
+		{"quotas of many windows", testQuotaLongList},
 		{"identity is stable", testIdentityStays},
 		{"each store has its own identity", testIdentityIsOwn},
 	}
@@ -127,7 +125,7 @@ func races() []race {
 		{"identifier is used or barred", (*world).wantFileOrBar},
 		{"no file is left without a response", (*world).wantNoStrayFiles},
 		{"one of many calls with a key wins", (*world).wantOneOfMany},
-		{"quota grants don't overlap", (*world).takeTogether},
+		{"concurrent quota counts add up", (*world).addTogether},
 		{"link signs in once", (*world).redeemTogether},
 	}
 }

@@ -93,7 +93,6 @@ type model struct {
 	claims     []held[delivery.Claim]
 	digests    []held[formsvc.Digest]
 	positions  [][2]formsvc.EventPosition
-	windows    []formsvc.QuotaReturn
 }
 
 // A held is a lease, whose fencing token each store chooses.

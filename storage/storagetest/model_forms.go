@@ -33,7 +33,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"digest": func() { m.digest(100, time.Hour) }, "finish digest": m.finishDigest,
 
 		"feed": m.feed, "recent": m.recent, "about": m.about,
-		"note": m.note, "recall": m.recall, "list audit": m.listAudit, "take quota": m.takeQuota, "return quota": m.returnQuota,
+		"note": m.note, "recall": m.recall, "list audit": m.listAudit, "add quota": m.addQuota,
 		"add link": m.addLink, "redeem": m.redeemSome, "end sessions": m.endSessions, "prune": m.prune, "erase": m.erase,
 	} {
 		all[name] = func(t *rapid.T) {

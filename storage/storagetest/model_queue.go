@@ -273,28 +273,12 @@ func (m *model) listAudit() {
 	m.do("Audit", func(s Store, _ int) (any, error) { return s.Audit(m.ctx, q) })
 }
 
-// takeQuota takes requests from windows that are the current ones by any clock.
-func (m *model) takeQuota() {
-	q := take(oneOf(m, "subject", m.accounts...), m.number("of", 0, 40), m.number("need", 0, 20), m.number("spare", 0, 20))
-	g := m.do("TakeQuota", func(s Store, _ int) (any, error) {
-		g, err := s.TakeQuota(m.ctx, q)
-		g.Ends = 0
-		return g, err
-	})
-	m.windows = append(m.windows, formsvc.QuotaReturn{Subject: q.Subject, Start: g.(formsvc.QuotaGrant).Start})
-}
-
-func (m *model) returnQuota() {
-	var list []formsvc.QuotaReturn
-	for range m.number("returns", 0, min(len(m.windows), 2)) {
-		r := one(m, "window", m.windows)
-		r.N = m.number("n", 0, 10)
-		if m.chance("no window", 6) {
-			r.Start = m.now
-		}
-		list = append(list, r)
+func (m *model) addQuota() {
+	var list []formsvc.QuotaCount
+	for _, subject := range m.accounts[:m.number("subjects", 1, len(m.accounts))] {
+		list = append(list, formsvc.QuotaCount{Subject: subject, Start: oneOf(m, "window", m.start, m.now), N: m.number("n", -3, 10)})
 	}
-	m.do("ReturnQuota", func(s Store, _ int) (any, error) { return nil, s.ReturnQuota(m.ctx, list) })
+	m.do("AddQuota", func(s Store, _ int) (any, error) { return s.AddQuota(m.ctx, list) })
 }
 
 func (m *model) addLink() {
@@ -357,9 +341,6 @@ func (m *model) endSessions() {
 
 func (m *model) prune() {
 	what, before := oneOf(m, "what", prunables()...), m.past()
-	if what == formsvc.PruneQuota {
-		before = m.start // windows of the histories' length begin earlier
-	}
 	m.do("Prune", func(Store, int) (any, error) { return nil, nil })
 	for i := range m.stores {
 		m.pruneAll(i, what, before)

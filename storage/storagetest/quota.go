@@ -6,25 +6,6 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// quotaWindow is so long that no test reaches its end, by any clock. The current one began in 2019.
-const quotaWindow = 50 * 365 * 24 * time.Hour
-
-func take(subject formsvc.ID, limit, need, spare int) formsvc.QuotaQuery {
-	return formsvc.QuotaQuery{Subject: subject, Limit: limit, Window: quotaWindow, Need: need, Spare: spare, Now: nextDay()}
-}
-
-// taken asks for requests and fails the test unless the store grants that many and has that many left.
-func (w *world) taken(q formsvc.QuotaQuery, granted, left int) formsvc.QuotaGrant {
-	w.Helper()
-	g, err := w.store.TakeQuota(w.ctx, q)
-	w.must("TakeQuota", err)
-	if g.Granted != granted || g.Left != left {
-		w.Errorf("%d and %d to come under a limit of %d: granted %d, left %d; want %d and %d",
-			q.Need, q.Spare, q.Limit, g.Granted, g.Left, granted, left)
-	}
-	return g
-}
-
 // wantUsed fails the test unless the store has counted that many requests over all windows.
 func (w *world) wantUsed(subject formsvc.ID, want int) {
 	w.Helper()
@@ -39,84 +20,54 @@ func (w *world) wantUsed(subject formsvc.ID, want int) {
 	}
 }
 
-// testQuotaGrants checks that at most a sixteenth of the rest is granted in advance.
-func testQuotaGrants(w *world) {
-	for _, c := range []struct{ used, need, spare, granted, left int }{
-		{0, 1, 0, 1, 999},
-		{0, 1, 8, 9, 991},
-		{0, 1, 1000, 63, 937},
-		{0, 40, 1000, 100, 900},
-		{0, 1000, 1000, 1000, 0},
-		{0, 1001, 0, 1000, 0},
-		{0, 5000, 5000, 1000, 0},
-		{0, 0, 10, 10, 990},
-		{0, 0, 0, 0, 1000},
-		{983, 1, 8, 2, 15},
-		{984, 1, 8, 1, 15},
-		{984, 0, 8, 1, 15},
-		{985, 0, 8, 0, 15},
-		{990, 8, 8, 8, 2},
-		{999, 1, 8, 1, 0},
-		{999, 2, 8, 1, 0},
-		{1000, 1, 8, 0, 0},
-		{1000, 0, 8, 0, 0},
-	} {
-		subject := w.nextID()
-		if c.used > 0 {
-			w.taken(take(subject, 1000, c.used, 0), c.used, 1000-c.used)
-		}
-		w.taken(take(subject, 1000, c.need, c.spare), c.granted, c.left)
-		w.wantUsed(subject, 1000-c.left)
+// testQuotaLongList adds to more windows than fit one statement, twice, in different orders.
+func testQuotaLongList(w *world) {
+	const n = 450
+	list := make([]formsvc.QuotaCount, n)
+	for i := range list {
+		list[i] = formsvc.QuotaCount{Subject: w.nextID(), Start: start().Add(time.Duration(i%2) * time.Hour), N: i + 1}
 	}
-}
-
-// windows returns lengths of windows that practically never begin at the same time, the longest one first, which began
-// first.
-func windows() []time.Duration {
-	return []time.Duration{quotaWindow, 10_007 * time.Hour, 101 * time.Hour}
-}
-
-func testQuotaWindows(w *world) {
-	for _, length := range append(windows(), time.Hour, 7*time.Second, time.Second) {
-		q := take(w.nextID(), 10, 1, 0)
-		q.Window = length
-		g := w.taken(q, 1, 9)
-		if us := g.Start.UnixMicro(); us%length.Microseconds() != 0 || g.Start.Location() != time.UTC {
-			w.Errorf("a window of %v begins at %v, which is no multiple", length, g.Start)
+	for round := 1; round <= 2; round++ {
+		totals, err := w.store.AddQuota(w.ctx, list)
+		w.must("AddQuota", err)
+		for i, c := range list {
+			if want := round * c.N; totals[i] != want {
+				w.Fatalf("window %d of %d has counted %d, want %d", i, n, totals[i], want)
+			}
 		}
-		if g.Ends > length || length > time.Hour && g.Ends <= 0 {
-			w.Errorf("a window of %v ends in %v", length, g.Ends)
-		}
-		// A store uses its own clock or the given time.
-		own, given := g.Start.Add(length-g.Ends), q.Now
-		if now := time.Now(); !own.Equal(given) && (own.Before(now.Add(-time.Hour)) || own.After(now.Add(time.Hour))) {
-			w.Errorf("the window of %v is about %v, which is neither now nor %v", length, own, given)
+		w.wantUsed(list[0].Subject, round*list[0].N)
+		for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
+			list[i], list[j] = list[j], list[i]
 		}
 	}
 }
 
-// testQuotaNextWindow takes all requests of a window until the next one begins.
-func testQuotaNextWindow(w *world) {
-	subject := w.nextID()
-	var starts []time.Time
-	for begun := time.Now(); len(starts) < 3; {
-		if time.Since(begun) > time.Minute {
-			w.Fatalf("%d windows of 100 ms in a minute", len(starts))
+// addTogether adds to the same windows from several stores at once, in different orders: every
+// request is counted, and the totals show the order.
+func (w *world) addTogether(stores []Store) {
+	const writers, rounds = 8, 20
+	subjects := []formsvc.ID{w.nextID(), w.nextID()}
+	seen := make([][]int, writers)
+	w.together(writers, func(i int) {
+		for range rounds {
+			list := []formsvc.QuotaCount{{Subject: subjects[i%2], Start: start(), N: 1}, {Subject: subjects[1-i%2], Start: start(), N: 1}}
+			totals, err := stores[i%len(stores)].AddQuota(w.ctx, list)
+			w.check("AddQuota", err)
+			if err == nil {
+				seen[i] = append(seen[i], totals[i%2])
+			}
 		}
-		q := take(subject, 10, 20, 0)
-		q.Window, q.Now = 100*time.Millisecond, time.Now()
-		g, err := w.store.TakeQuota(w.ctx, q)
-		w.must("TakeQuota", err)
-		again := len(starts) > 0 && starts[len(starts)-1].Equal(g.Start)
-		if want := 10; again && g.Granted != 0 || !again && g.Granted != want {
-			w.Errorf("granted %d; in a window that had requests already: %v", g.Granted, again)
+	})
+	all := make(map[int]bool)
+	for _, totals := range seen {
+		for _, n := range totals {
+			all[n] = true
 		}
-		if !again {
-			starts = append(starts, g.Start)
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	list, err := w.store.QuotaUse(w.ctx, subject, starts[1])
-	w.must("QuotaUse", err)
-	w.same("use", list, []formsvc.QuotaUse{{Start: starts[1], Used: 10}, {Start: starts[2], Used: 10}})
+	if len(all) != writers*rounds {
+		w.Errorf("%d different totals of %d requests: some were not counted", len(all), writers*rounds)
+	}
+	for _, subject := range subjects {
+		w.wantUsed(subject, writers*rounds)
+	}
 }

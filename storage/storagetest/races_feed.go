@@ -1,12 +1,10 @@
 package storagetest
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook"
@@ -308,67 +306,4 @@ func (w *world) wantNoStrayFiles(stores []Store) {
 	if files := w.allFiles(); len(files) != 0 {
 		w.Errorf("%d files have no response", len(files))
 	}
-}
-
-// takeTogether takes and returns requests concurrently until none are left. It checks that the grants don't overlap:
-// each says how many are left after it.
-func (w *world) takeTogether(stores []Store) {
-	w.Helper()
-	const limit = 2_000
-	subject, neighbour := w.nextID(), w.nextID()
-	w.taken(take(neighbour, limit, 7, 0), 7, limit-7)
-	var held, turn atomic.Int64
-	grants := make([][]formsvc.QuotaGrant, writers)
-	w.together(writers, func(i int) {
-		store := stores[turn.Add(1)%int64(len(stores))]
-		for n := 0; ; n++ {
-			g, err := store.TakeQuota(w.ctx, take(subject, limit, 1+n%3, 10*(i%4)))
-			if err != nil {
-				w.Errorf("TakeQuota: %v", err)
-				return
-			}
-			if g.Granted == 0 {
-				return
-			}
-			if now := held.Add(int64(g.Granted)); now > limit {
-				w.Errorf("%d requests are granted under a limit of %d", now, limit)
-				return
-			}
-			if spare := g.Granted - (1 + n%3); spare > 0 && spare > (g.Left+spare)/formsvc.QuotaShare {
-				w.Errorf("granted %d to come, of %d left", spare, g.Left+spare)
-			}
-			grants[i] = append(grants[i], g)
-		}
-	})
-	if held.Load() != limit {
-		w.Errorf("%d requests are granted until nothing was left, want %d", held.Load(), limit)
-	}
-	every := slices.Concat(grants...)
-	slices.SortFunc(every, func(a, b formsvc.QuotaGrant) int { return cmp.Compare(b.Left, a.Left) })
-	left := limit
-	for _, g := range every {
-		if left -= g.Granted; g.Left != left {
-			w.Fatalf("a grant of %d leaves %d, want %d", g.Granted, g.Left, left)
-		}
-	}
-	w.wantUsed(subject, limit)
-	w.wantUsed(neighbour, 7)
-	w.returnTogether(stores, subject, every)
-}
-
-// returnTogether returns all grants concurrently, in lists with different orders.
-func (w *world) returnTogether(stores []Store, subject formsvc.ID, grants []formsvc.QuotaGrant) {
-	w.Helper()
-	second := w.nextID()
-	w.taken(take(second, 1000, writers, 0), writers, 1000-writers)
-	at := grants[0].Start
-	w.together(writers, func(i int) {
-		list := []formsvc.QuotaReturn{{Subject: subject, Start: at, N: 1}, {Subject: second, Start: at, N: 1}}
-		if i%2 == 0 {
-			slices.Reverse(list)
-		}
-		w.check("ReturnQuota", stores[i%len(stores)].ReturnQuota(w.ctx, list))
-	})
-	w.wantUsed(subject, 2_000-writers)
-	w.wantUsed(second, 0)
 }

@@ -36,7 +36,7 @@ func tables() (list []table) {
 		"notices delivery_id account_id webhook_id event_id event_type attempts status error at due_at noted?",
 		"failing webhook_id account_id failures first_at since last_at status error told_at until lease",
 		"idempotency id account_id request status etag location response_id created_at body",
-		"quota subject start used granted",
+		"quota subject start used",
 		"audit id account_id actor action target details created_at",
 	} {
 		fields := strings.Fields(text)

@@ -89,12 +89,6 @@ type Statements struct {
 	// IndexedBy is the clause between a table and the index to read it by; "" if the
 	// database has none.
 	IndexedBy string
-	// TakeQuota counts requests of the subject $1 in the current window of length $2: up
-	// to $4 that were made, and $5 in advance. The limit is $3; Granted is the rule. $6
-	// is the current time, unless the database uses its own clock. It returns the
-	// requests counted in the window, the number granted, when the window began, and how
-	// long it still lasts.
-	TakeQuota string
 	// UseKeys sets the time of last use of keys where it is later than the stored one. $1
 	// is a JSON array of arrays of account, key and time.
 	UseKeys string

@@ -107,10 +107,11 @@ func (r *erasure) responses(ctx context.Context, keys []formsvc.ResponseKey) (co
 	return counters, nil
 }
 
-// dropResponses removes responses of a campaign; foreign keys remove their files, comments and
-// signatures. It returns the identifiers of those that existed, of the events that they were
-// created with, and of their files. It locks the responses before it looks for files: it waits
-// for a CreateFile that has locked one, and a later one finds no response.
+// dropResponses removes responses of a campaign with their files, comments and signatures. It returns
+// the identifiers of those that existed, of the events that they were created with, and of their
+// files. It locks the responses first: it waits for a CreateFile that has locked one, and a later one
+// finds no response. Foreign keys don't do this, because a host's connection to SQLite may not
+// enforce them.
 func (s *core) dropResponses(
 	ctx context.Context, c bun.IConn, account, campaign string, ids []string,
 ) (gone, events []string, files []formsvc.ID, err error) {
@@ -135,13 +136,19 @@ func (s *core) dropResponses(
 	if len(gone) == 0 {
 		return nil, nil, nil, nil
 	}
-	err = s.build.NewSelect().Conn(c).TableExpr("formsvc_files").Column("id").
-		Where("campaign_id = ? AND response_id IN (?)", campaign, bun.List(gone)).Order("id").Scan(ctx, &files)
-	if err != nil {
+	drop := func(table, id string) *bun.DeleteQuery {
+		return s.build.NewDelete().Conn(c).TableExpr(table).Where("campaign_id = ? AND ? IN (?)", campaign, bun.Ident(id), bun.List(gone))
+	}
+	if err := drop("formsvc_files", "response_id").Returning("id").Scan(ctx, &files); err != nil {
 		return nil, nil, nil, err
 	}
-	_, err = s.build.NewDelete().Conn(c).TableExpr("formsvc_responses").
-		Where("campaign_id = ? AND id IN (?)", campaign, bun.List(gone)).Exec(ctx)
+	slices.Sort(files)
+	for _, table := range []string{"formsvc_comments", "formsvc_signatures"} {
+		if _, err := drop(table, "response_id").Exec(ctx); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	_, err = drop("formsvc_responses", "id").Exec(ctx)
 	return gone, events, files, err
 }
 

@@ -3,10 +3,7 @@ package bunstore
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,59 +12,47 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 )
 
-// Granted returns SQL over the arguments of [Statements.TakeQuota] for how many requests
-// it grants in a window that has counted used. mark is the prefix of arguments.
-func Granted(mark, used string) string {
-	argument := func(n int) string { return "CAST(" + mark + strconv.Itoa(n) + " AS BIGINT)" }
-	left, need, spare := "("+argument(3)+" - "+used+")", argument(4), argument(5)
-	share := "(" + left + " - " + need + ") / " + strconv.Itoa(formsvc.QuotaShare)
-	return "CASE WHEN " + left + " <= 0 THEN 0 WHEN " + left + " <= " + need + " THEN " + left +
-		" WHEN " + share + " < " + spare + " THEN " + need + " + " + share + " ELSE " + need + " + " + spare + " END"
-}
+// AddQuota implements formsvc.QuotaStore.
+func (s quotas) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int, error) {
+	type row struct {
+		bun.BaseModel `bun:"table:formsvc_quota,alias:q"`
 
-// TakeQuota implements formsvc.QuotaStore.
-func (s quotas) TakeQuota(ctx context.Context, q formsvc.QuotaQuery) (formsvc.QuotaGrant, error) {
-	var none formsvc.QuotaGrant
-	if err := errors.Join(s.Usable(ctx), checkIDs(q.Subject)); err != nil {
-		return none, err
+		Subject string
+		Start   int64
+		Used    int
 	}
-	var used, granted, start, ends int64
-	err := s.single(ctx, func(ctx context.Context, c bun.IConn) error {
-		return c.QueryRowContext(ctx, s.statements.TakeQuota, string(q.Subject), q.Window.Microseconds(), q.Limit, q.Need,
-			q.Spare, micros(q.Now)).Scan(&used, &granted, &start, &ends)
-	})
-	if err != nil {
-		return none, err
+	rows := make([]row, len(list))
+	for i, c := range list {
+		if err := s.ready(ctx, c.Subject); err != nil {
+			return nil, err
+		}
+		rows[i] = row{Subject: string(c.Subject), Start: micros(c.Start), Used: c.N}
 	}
-	return formsvc.QuotaGrant{
-		Granted: int(granted), Left: max(q.Limit-int(used), 0), Start: fromMicros(start), Ends: time.Duration(ends) * time.Microsecond,
-	}, nil
-}
-
-const returnQuota = "UPDATE formsvc_quota SET used = CASE WHEN used > ? THEN used - ? ELSE 0 END WHERE subject = ? AND start = ?"
-
-// ReturnQuota implements formsvc.QuotaStore.
-func (s quotas) ReturnQuota(ctx context.Context, list []formsvc.QuotaReturn) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	list = slices.DeleteFunc(slices.Clone(list), func(r formsvc.QuotaReturn) bool { return checkIDs(r.Subject) != nil })
-	if len(list) == 0 {
-		return nil
-	}
-	// Sort them, so that nodes that return quota at once don't deadlock.
-	slices.SortFunc(list, func(a, b formsvc.QuotaReturn) int {
-		return cmp.Or(strings.Compare(string(a.Subject), string(b.Subject)), a.Start.Compare(b.Start))
-	})
-	return s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
-		for i := range list {
-			r := &list[i]
-			if _, err := c.ExecContext(ctx, s.rebind(returnQuota), r.N, r.N, string(r.Subject), micros(r.Start)); err != nil {
-				return fmt.Errorf("return quota: %w", err)
+	// Sort them, so that nodes that add at once don't deadlock.
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(strings.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start)) })
+	totals := make(map[row]int, len(rows))
+	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
+		for some := range slices.Chunk(rows, 200) {
+			var added []row
+			err := s.build.NewInsert().Conn(c).Model(&some).On("CONFLICT (subject, start) DO UPDATE").
+				Set("used = q.used + EXCLUDED.used").Returning("subject, start, used").Scan(ctx, &added)
+			if err != nil {
+				return err
+			}
+			for _, r := range added {
+				totals[row{Subject: r.Subject, Start: r.Start}] = r.Used
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	used := make([]int, len(list))
+	for i, c := range list {
+		used[i] = totals[row{Subject: string(c.Subject), Start: micros(c.Start)}]
+	}
+	return used, nil
 }
 
 // QuotaUse implements formsvc.QuotaStore.

@@ -84,8 +84,7 @@ CREATE TABLE formsvc_files (
   size         bigint,
   sha256       bytea,
   created_at   bigint,
-  blocks       bytea,
-  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
+  blocks       bytea
 );
 CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
 
@@ -246,13 +245,11 @@ CREATE TABLE formsvc_idempotency (
 CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
 CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;
 
--- Requests counted by key or account, and window. granted is what the last one who
--- took was granted.
+-- Requests counted by key or account, and window.
 CREATE TABLE formsvc_quota (
   subject uuid NOT NULL,
   start   bigint NOT NULL,
   used    bigint NOT NULL,
-  granted bigint NOT NULL,
   PRIMARY KEY (subject, start)
 );
 
@@ -263,8 +260,7 @@ CREATE TABLE formsvc_comments (
   response_id uuid NOT NULL,
   body        text NOT NULL,
   author      text NOT NULL,
-  created_at  bigint NOT NULL,
-  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
+  created_at  bigint NOT NULL
 );
 CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
 
@@ -282,8 +278,7 @@ CREATE TABLE formsvc_signatures (
   provider    text NOT NULL,
   sha256      bytea NOT NULL,
   signed_at   bigint NOT NULL,
-  created_at  bigint NOT NULL,
-  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
+  created_at  bigint NOT NULL
 );
 CREATE INDEX formsvc_signatures_response ON formsvc_signatures (campaign_id, response_id, id);
 CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded, id);

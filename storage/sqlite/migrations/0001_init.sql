@@ -84,8 +84,7 @@ CREATE TABLE formsvc_files (
   size         INTEGER,
   sha256       BLOB,
   created_at   INTEGER,
-  blocks       BLOB,
-  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
+  blocks       BLOB
 ) STRICT;
 CREATE INDEX formsvc_files_response ON formsvc_files (campaign_id, response_id, id) WHERE response_id IS NOT NULL;
 
@@ -221,13 +220,11 @@ CREATE TABLE formsvc_idempotency (
 CREATE INDEX formsvc_idempotency_created ON formsvc_idempotency (created_at);
 CREATE INDEX formsvc_idempotency_response ON formsvc_idempotency (response_id) WHERE response_id IS NOT NULL;
 
--- Requests counted by key or account, and window. granted is what the last one who
--- took was granted.
+-- Requests counted by key or account, and window.
 CREATE TABLE formsvc_quota (
   subject TEXT NOT NULL,
   start   INTEGER NOT NULL,
   used    INTEGER NOT NULL,
-  granted INTEGER NOT NULL,
   PRIMARY KEY (subject, start)
 ) STRICT, WITHOUT ROWID;
 
@@ -238,8 +235,7 @@ CREATE TABLE formsvc_comments (
   response_id TEXT NOT NULL,
   body        TEXT NOT NULL,
   author      TEXT NOT NULL,
-  created_at  INTEGER NOT NULL,
-  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
+  created_at  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX formsvc_comments_response ON formsvc_comments (campaign_id, response_id, id);
 
@@ -257,8 +253,7 @@ CREATE TABLE formsvc_signatures (
   provider    TEXT NOT NULL,
   sha256      BLOB NOT NULL,
   signed_at   INTEGER NOT NULL,
-  created_at  INTEGER NOT NULL,
-  FOREIGN KEY (campaign_id, response_id) REFERENCES formsvc_responses (campaign_id, id) ON DELETE CASCADE
+  created_at  INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX formsvc_signatures_response ON formsvc_signatures (campaign_id, response_id, id);
 CREATE INDEX formsvc_signatures_signer ON formsvc_signatures (account_id, folded, id);
