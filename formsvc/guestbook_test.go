@@ -21,7 +21,7 @@ type guestbook struct {
 
 	campaigns []formsvc.Campaign
 	others    []formsvc.Response // must stay
-	want      counts // that an erasure removes
+	want      counts             // that an erasure removes
 }
 
 type counts struct{ responses, files, signatures, events int }

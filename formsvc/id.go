@@ -4,10 +4,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // An ID identifies a record: a UUID in its canonical text form, 36 characters in lower case (RFC
@@ -24,9 +25,6 @@ func (id ID) short() string { return "…" + string(id[max(len(id)-8, 0):]) }
 // ParseID parses an ID. It accepts digits in upper case (RFC 9562, §4); otherwise ok is false
 // unless s has the canonical form.
 func ParseID(s string) (id ID, ok bool) {
-	if id = ID(s); id.Valid() { // the usual case
-		return id, true
-	}
 	if id = ID(strings.ToLower(s)); id.Valid() {
 		return id, true
 	}
@@ -36,23 +34,11 @@ func ParseID(s string) (id ID, ok bool) {
 // Valid reports whether id is a UUID in its canonical text form. To stores an invalid ID is the ID
 // of no record.
 func (id ID) Valid() bool {
-	if len(id) != idLength {
+	if len(id) != idLength { // uuid.Parse accepts other forms
 		return false
 	}
-	for i := range len(id) {
-		c := id[i]
-		switch i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return false
-			}
-		default:
-			if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return false
-			}
-		}
-	}
-	return true
+	_, err := uuid.Parse(string(id))
+	return err == nil && strings.ToLower(string(id)) == string(id)
 }
 
 // FloorID returns the smallest version 7 ID that can be created at t or later. An ID that was
@@ -69,12 +55,11 @@ func FloorID(t time.Time) ID {
 // with the version and variant bits set. So every store and node derives the same one, and one
 // event can't have two deliveries to one webhook.
 func DeliveryID(event, webhook ID) ID {
-	var in [32]byte
-	decodeID(in[:16], event)
-	decodeID(in[16:], webhook)
-	sum := sha256.Sum256(in[:])
+	e, _ := uuid.Parse(string(event)) // zero for invalid text, which no store has
+	w, _ := uuid.Parse(string(webhook))
+	sum := sha256.Sum256(append(e[:], w[:]...))
 	var b [16]byte
-	copy(b[:6], in[:6])
+	copy(b[:6], e[:6])
 	copy(b[6:], sum[6:16])
 	b[6] = b[6]&0x0f | 0x70
 	b[8] = b[8]&0x3f | 0x80
@@ -128,27 +113,4 @@ func putMillis(b *[16]byte, millis int64) {
 	copy(b[:6], t[2:])
 }
 
-func encodeID(b [16]byte) ID {
-	var s [36]byte
-	hex.Encode(s[0:8], b[0:4])
-	hex.Encode(s[9:13], b[4:6])
-	hex.Encode(s[14:18], b[6:8])
-	hex.Encode(s[19:23], b[8:10])
-	hex.Encode(s[24:36], b[10:16])
-	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
-	return ID(s[:])
-}
-
-// decodeID writes the 16 bytes of a canonical ID to dst. For any other text it writes some bytes,
-// which only change the hash.
-func decodeID(dst []byte, id ID) {
-	var s [32]byte
-	n := 0
-	for i := 0; i < len(id) && n < len(s); i++ {
-		if id[i] != '-' {
-			s[n] = id[i]
-			n++
-		}
-	}
-	_, _ = hex.Decode(dst, s[:n])
-}
+func encodeID(b [16]byte) ID { return ID(uuid.UUID(b).String()) }

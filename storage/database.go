@@ -1,6 +1,16 @@
 package storage
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// A Migration is a step of the schema of a SQL store.
+type Migration struct {
+	Version   int // 1 for the first step
+	Name      string
+	AppliedAt time.Time // zero: not applied
+}
 
 // A Database has what the SQL stores offer beyond the contract, for programs that run a
 // database.

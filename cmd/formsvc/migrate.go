@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/formsvc/toolkit/storage/sqlite"
+	"github.com/formsvc/toolkit/storage"
 )
 
 type migrateCmd struct {
@@ -57,13 +57,13 @@ func (c *migrateStatusCmd) Run(ctx context.Context, g *global, std streams) erro
 }
 
 // applied reports whether any migration was applied.
-func applied(steps []sqlite.Migration) bool {
-	return slices.ContainsFunc(steps, func(m sqlite.Migration) bool { return !m.AppliedAt.IsZero() })
+func applied(steps []storage.Migration) bool {
+	return slices.ContainsFunc(steps, func(m storage.Migration) bool { return !m.AppliedAt.IsZero() })
 }
 
 // migrations lists the migrations of the schema. It doesn't create a missing SQLite file: a temporary one has the same
 // pending migrations.
-func (g *global) migrations(ctx context.Context) (list []sqlite.Migration, err error) {
+func (g *global) migrations(ctx context.Context) (list []storage.Migration, err error) {
 	scheme, path, err := g.scheme()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
 	"github.com/formsvc/toolkit/storage/sqlite"
@@ -24,7 +25,7 @@ type store interface {
 	Migrate(ctx context.Context) error
 	MissingKeys(ctx context.Context) ([]string, error)
 	Ping(ctx context.Context) error
-	Migrations(ctx context.Context) ([]sqlite.Migration, error)
+	Migrations(ctx context.Context) ([]storage.Migration, error)
 	RotateSecrets(ctx context.Context) (int, error)
 	Restored(ctx context.Context) error
 	CountFiles(ctx context.Context) (files int, bytes int64, err error)
@@ -137,7 +138,7 @@ func (g *global) used(ctx context.Context) (accounts, campaigns bool, err error)
 	if err != nil || !applied(steps) {
 		return false, false, err
 	}
-	if slices.ContainsFunc(steps, func(m sqlite.Migration) bool { return m.AppliedAt.IsZero() }) {
+	if slices.ContainsFunc(steps, func(m storage.Migration) bool { return m.AppliedAt.IsZero() }) {
 		return true, true, nil
 	}
 	list, err := s.Accounts(ctx)

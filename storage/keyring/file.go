@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/formsvc/toolkit/storage/internal/disk"
 )
 
 const header = `# The keys under which formsvc encrypts secrets in its database. Without them the secrets are lost: back this file up with
@@ -29,7 +31,7 @@ func OpenFile(path string) (*Keyring, error) {
 		if err = errors.Join(write(fresh, []Key{Generate()}), os.Link(fresh, path)); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}
-		if err = errors.Join(err, os.Remove(fresh), syncDir(filepath.Dir(path))); err == nil {
+		if err = errors.Join(err, os.Remove(fresh), disk.SyncDir(filepath.Dir(path))); err == nil {
 			err = k.load()
 		}
 	}
@@ -102,7 +104,7 @@ func change(path string, edit func([]Key) ([]Key, error)) (*Keyring, error) {
 	if err := write(fresh, ring); err != nil {
 		return nil, fmt.Errorf("%w (if no other change is running, remove %s)", err, fresh)
 	}
-	if err := errors.Join(keepOwner(fresh, path), os.Rename(fresh, path), syncDir(filepath.Dir(path))); err != nil {
+	if err := errors.Join(keepOwner(fresh, path), os.Rename(fresh, path), disk.SyncDir(filepath.Dir(path))); err != nil {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
 	return OpenFile(path)
@@ -115,19 +117,8 @@ func write(path string, ring []Key) error {
 	for _, key := range ring {
 		fmt.Fprintf(&b, "%x # %s\n", key.secret[:], key.ID())
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names the file
-	if err != nil {
+	if err := disk.WriteFile(path, []byte(b.String())); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
-	_, err = f.WriteString(b.String())
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncDir makes the names in a directory durable, where the system supports that.
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the directory of a file that the caller names
-	if err != nil || runtime.GOOS == "windows" {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }

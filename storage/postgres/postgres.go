@@ -71,9 +71,6 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// A Migration is one step of the schema.
-type Migration = bunstore.Migration
-
 // A Store keeps everything in one Postgres database, which several nodes may share. It
 // implements formsvc.Store and delivery.Queue, and is safe for concurrent use.
 type Store struct {
@@ -262,12 +259,13 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 // Migrations returns every step of the schema and when it was applied.
-func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
-	if list, err = migrations(); err != nil {
+func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err error) {
+	steps, err := migrations()
+	if err != nil {
 		return nil, err
 	}
 	err = s.inTx(ctx, func(ctx context.Context, c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, schemaExists)
+		list, err = bunstore.Status(ctx, steps, c, schemaExists)
 		return err
 	})
 	return list, s.backend.Classify(err)
@@ -290,4 +288,6 @@ func (s *Store) inTx(ctx context.Context, do func(context.Context, bun.IConn) er
 
 const schemaExists = "SELECT to_regclass('formsvc_schema') IS NOT NULL"
 
-func migrations() ([]Migration, error) { return bunstore.Migrations(migrationFiles, "migrations") }
+func migrations() ([]bunstore.Migration, error) {
+	return bunstore.Migrations(migrationFiles, "migrations")
+}

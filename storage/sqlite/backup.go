@@ -11,6 +11,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
+	"github.com/formsvc/toolkit/storage/internal/disk"
 )
 
 // Backup copies the database, as it was at one moment of the call, to a new file at path, readable only by its owner, with
@@ -34,20 +35,12 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	}
 	_, err = pool.ExecContext(ctx, "VACUUM INTO ?", path) // which accepts an empty file
 	if err = errors.Join(s.backend.Classify(err), f.Sync(), f.Close()); err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = disk.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("sqlite: backup: %w", errors.Join(err, os.Remove(path)))
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the directory of a file that the caller names
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Restored makes the feed of a database that was restored from a backup continue after

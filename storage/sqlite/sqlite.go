@@ -64,9 +64,6 @@ func (o *Options) withDefaults() Options {
 	return d
 }
 
-// A Migration is one step of the schema.
-type Migration = bunstore.Migration
-
 // A Store keeps everything in one SQLite database. It implements formsvc.Store
 // and delivery.Queue, and is safe for concurrent use.
 type Store struct {
@@ -229,8 +226,7 @@ func (s *Store) Close() error {
 }
 
 // Migrate migrates the schema, and gives the database its identity. Two processes may
-// call it at once. It refuses a schema that is newer
-// than this release.
+// call it at once. It refuses a schema that is newer than this release.
 func (s *Store) Migrate(ctx context.Context) error {
 	list, err := migrations()
 	if err != nil {
@@ -243,12 +239,13 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 // Migrations returns every step of the schema and when it was applied.
-func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
-	if list, err = migrations(); err != nil {
+func (s *Store) Migrations(ctx context.Context) (list []storage.Migration, err error) {
+	steps, err := migrations()
+	if err != nil {
 		return nil, err
 	}
 	err = s.tx.Run(ctx, func(ctx context.Context, c bun.IConn) error {
-		list, err = bunstore.Status(ctx, list, c, schemaExists)
+		list, err = bunstore.Status(ctx, steps, c, schemaExists)
 		return err
 	})
 	return list, err
@@ -256,7 +253,9 @@ func (s *Store) Migrations(ctx context.Context) (list []Migration, err error) {
 
 const schemaExists = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'formsvc_schema'"
 
-func migrations() ([]Migration, error) { return bunstore.Migrations(migrationFiles, "migrations") }
+func migrations() ([]bunstore.Migration, error) {
+	return bunstore.Migrations(migrationFiles, "migrations")
+}
 
 func dsn(path string, o *Options, pragmas ...string) string {
 	q := url.Values{"_pragma": {fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())}}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/postgres"
@@ -29,7 +30,7 @@ type side struct {
 	store interface {
 		formsvc.Store
 		Migrate(ctx context.Context) error
-		Migrations(ctx context.Context) ([]sqlite.Migration, error)
+		Migrations(ctx context.Context) ([]storage.Migration, error)
 		MissingKeys(ctx context.Context) ([]string, error)
 		Close() error
 	}

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/storage"
 	"github.com/uptrace/bun"
 )
 
 // A Migration is one step of the schema.
 type Migration struct {
-	Version   int
-	Name      string
-	AppliedAt time.Time // zero: not applied
+	storage.Migration
 
 	sql string
 }
@@ -44,7 +43,7 @@ func Migrations(files fs.FS, dir string) ([]Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Migration{Version: i + 1, Name: name, sql: string(text)})
+		list = append(list, Migration{storage.Migration{Version: i + 1, Name: name}, string(text)})
 	}
 	return list, nil
 }
@@ -116,16 +115,19 @@ func applied(ctx context.Context, c bun.IConn, exists string) (times []int64, er
 
 // Status returns every migration that this release knows, and when it was applied. It changes
 // nothing.
-func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) ([]Migration, error) {
+func Status(ctx context.Context, list []Migration, c bun.IConn, exists string) ([]storage.Migration, error) {
 	times, err := applied(ctx, c, exists)
 	if err != nil {
 		return nil, err
 	}
-	list = slices.Clone(list)
-	for i := range min(len(list), len(times)) {
-		list[i].AppliedAt = fromMicros(times[i])
+	steps := make([]storage.Migration, len(list))
+	for i := range list {
+		steps[i] = list[i].Migration
+		if i < len(times) {
+			steps[i].AppliedAt = fromMicros(times[i])
+		}
 	}
-	return list, nil
+	return steps, nil
 }
 
 // Strings returns the single column of a query's rows.

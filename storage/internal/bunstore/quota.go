@@ -29,7 +29,9 @@ func (s quotas) AddQuota(ctx context.Context, list []formsvc.QuotaCount) ([]int,
 		rows[i] = row{Subject: string(c.Subject), Start: micros(c.Start), Used: c.N}
 	}
 	// Sort them, so that nodes that add at once don't deadlock.
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(strings.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start)) })
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(a.Subject, b.Subject), cmp.Compare(a.Start, b.Start))
+	})
 	totals := make(map[row]int, len(rows))
 	err := s.unit(ctx, func(ctx context.Context, c bun.IConn) error {
 		for some := range slices.Chunk(rows, 200) {

@@ -13,6 +13,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage"
 	"github.com/formsvc/toolkit/storage/internal/bunstore"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/storagetest"
@@ -24,7 +25,7 @@ import (
 type Store interface {
 	storagetest.Store
 	Migrate(ctx context.Context) error
-	Migrations(ctx context.Context) ([]bunstore.Migration, error)
+	Migrations(ctx context.Context) ([]storage.Migration, error)
 	CheckKeys(ctx context.Context) error
 	RotateSecrets(ctx context.Context) (int, error)
 }

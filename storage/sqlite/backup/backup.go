@@ -35,6 +35,7 @@ import (
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/blobstore/fileblob"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/disk"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
@@ -161,10 +162,10 @@ func (w *writing) write(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(writeFile(w.path(manifestFile), append(text, '\n')), syncDir(w.temp), os.Rename(w.temp, dir)); err != nil {
+	if err := errors.Join(disk.WriteFile(w.path(manifestFile), append(text, '\n')), disk.SyncDir(w.temp), os.Rename(w.temp, dir)); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return disk.SyncDir(filepath.Dir(dir))
 }
 
 // snapshot copies the database, the keys, and the files that the copy lists and that are not copied yet. It fails with
@@ -181,7 +182,7 @@ func (w *writing) snapshot(ctx context.Context) (err error) {
 	ring := w.Keyring
 	if text, err := os.ReadFile(w.KeyFile); err == nil {
 		w.m.HasKeys = true
-		if err := writeFile(w.path(keysFile), text); err != nil {
+		if err := disk.WriteFile(w.path(keysFile), text); err != nil {
 			return err
 		}
 		if ring, err = keyring.OpenFile(w.path(keysFile)); err != nil {
@@ -298,7 +299,7 @@ func (w *writing) sum(sums *strings.Builder) error {
 		fmt.Fprintf(sums, "%x  %s\n", sum, name)
 	}
 	w.m.Sums = fmt.Sprintf("%x", sha256.Sum256([]byte(sums.String())))
-	return writeFile(w.path(sumsFile), []byte(sums.String()))
+	return disk.WriteFile(w.path(sumsFile), []byte(sums.String()))
 }
 
 // each calls do for every file that a database lists, the oldest first.
@@ -349,22 +350,4 @@ func sumOf(path string) (sum []byte, size int64, err error) {
 	h := sha256.New()
 	size, err = io.Copy(h, f)
 	return h.Sum(nil), size, err
-}
-
-// writeFile creates a file that is on disk when it returns nil.
-func writeFile(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // below a directory that the caller names
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // the caller names it
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/internal/disk"
 	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/sqlite"
 )
@@ -245,5 +246,5 @@ func rename(from, to string) error {
 		}
 		return err
 	}
-	return errors.Join(os.Remove(from), syncDir(filepath.Dir(to)))
+	return errors.Join(os.Remove(from), disk.SyncDir(filepath.Dir(to)))
 }
