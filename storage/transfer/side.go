@@ -31,7 +31,7 @@ type side struct {
 		formsvc.Store
 		Migrate(ctx context.Context) error
 		Migrations(ctx context.Context) ([]storage.Migration, error)
-		MissingKeys(ctx context.Context) ([]string, error)
+		storage.Database
 		Close() error
 	}
 	db   *sql.DB
@@ -134,13 +134,8 @@ func (s *side) setState(ctx context.Context, state bunstore.State) error {
 		state.Identity, state.State, state.Peer, state.Since)
 }
 
-// prepare migrates and locks the target, which must be empty or left by an interrupted copy of the data with this identity.
-func (s *side) prepare(ctx context.Context, identity string) error {
-	if state, err := s.state(ctx); err == nil && state.State == bunstore.Receiving && state.Identity == identity {
-		if err := s.reset(ctx); err != nil {
-			return err
-		}
-	}
+// prepare migrates and locks the target, which must be empty.
+func (s *side) prepare(ctx context.Context) error {
 	if err := s.store.Migrate(ctx); err != nil {
 		return err
 	}
@@ -167,19 +162,6 @@ func (s *side) prepare(ctx context.Context, identity string) error {
 		return s.exec(ctx, "ALTER TABLE formsvc_responses DISABLE TRIGGER formsvc_responses_made")
 	}
 	return nil
-}
-
-// reset empties the target that an interrupted copy has left.
-func (s *side) reset(ctx context.Context) error {
-	if s.path == "" {
-		return s.exec(ctx, `DO $do$ DECLARE list text; BEGIN
-  SELECT string_agg(t.oid::text, ', ') INTO list FROM (`+allTables+`) AS t
-  WHERE t.oid::text !~ 'formsvc_(identity|schema|feed)$';
-  EXECUTE 'TRUNCATE ' || list;
-  UPDATE formsvc_identity SET identity = gen_random_uuid(), state = 'active';
-END $do$`)
-	}
-	return fmt.Errorf("%w: %s is of an interrupted copy; remove the file, and copy again", ErrNotEmpty, s.place)
 }
 
 // each calls do with every row of a table, in the order of the feed if it is that of the events. do may keep the row.
@@ -355,23 +337,6 @@ func (s *side) rebuild(ctx context.Context, last int64) error {
 		s.exec(ctx, "ALTER TABLE formsvc_responses ENABLE TRIGGER formsvc_responses_made"),
 		s.exec(ctx, fmt.Sprintf(`UPDATE formsvc_feed SET "offset" = greatest("offset", %d + 1 - pg_snapshot_xmin(pg_current_snapshot())::text::bigint)
 			WHERE id = 1`, last)))
-}
-
-// finish commits the target, which no server uses before activate.
-func (s *side) finish(ctx context.Context, state bunstore.State) error {
-	if err := s.setState(ctx, state); err != nil {
-		return err
-	}
-	return s.exec(ctx, "COMMIT")
-}
-
-// activate makes the target usable.
-func (s *side) activate(ctx context.Context, since int64) error {
-	err := s.exec(ctx, "UPDATE formsvc_identity SET state = ?, peer = '' WHERE id = 1 AND state = ? AND since = ?", bunstore.Active, bunstore.Receiving, since)
-	if err != nil {
-		return fmt.Errorf("all is copied, but %s is not marked as usable: run the same copy again: %w", s.place, err)
-	}
-	return nil
 }
 
 // leave marks the source as moved, blocks all writes to it, also of running servers, and commits. The mark itself stays

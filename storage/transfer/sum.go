@@ -1,15 +1,9 @@
 package transfer
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
 	"math/bits"
-
-	"github.com/formsvc/toolkit/formsvc"
 )
 
 // A sum is a checksum of the rows of a table, in any order: the sum of their SHA-256.
@@ -56,20 +50,3 @@ func sizeOf(row []any) int {
 	}
 	return n
 }
-
-// checked returns a reader that fails with formsvc.ErrCorrupt in place of io.EOF if the bytes aren't those of the file.
-func checked(in io.Reader, f *formsvc.File) io.Reader {
-	h := sha256.New()
-	in = io.TeeReader(in, h)
-	return readerFunc(func(p []byte) (int, error) {
-		n, err := in.Read(p)
-		if errors.Is(err, io.EOF) && !bytes.Equal(h.Sum(nil), f.SHA256[:]) {
-			return n, fmt.Errorf("%w: its SHA-256 differs", formsvc.ErrCorrupt)
-		}
-		return n, err
-	})
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (r readerFunc) Read(p []byte) (int, error) { return r(p) }

@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -84,8 +82,9 @@ func open(ctx context.Context, from, to string, opts *Options) (j *job, err erro
 func (j *job) close() error { return errors.Join(j.from.close(), j.to.close()) }
 
 // Copy moves all data from one database, "sqlite:PATH" or "postgres://…", to another, which must be empty. It locks both,
-// copies the rows in one transaction, compares them, copies the files, and marks the source as moved: no server starts on it
-// anymore, and one that still runs can't write. After a failure or an interruption the source is as before; start over.
+// copies the rows, compares them, copies the files, commits, and marks the source as moved: no server starts on it anymore,
+// and one that still runs can't write. After a failure or an interruption the source is as before and the target is empty;
+// start over. If it was interrupted between its last two steps, the target has everything, and the same call marks the source.
 func Copy(ctx context.Context, from, to string, opts *Options) (_ Report, err error) {
 	j, err := open(ctx, from, to, opts)
 	if err != nil {
@@ -102,23 +101,40 @@ func (j *job) copy(ctx context.Context) error {
 	if err := j.from.checkSource(ctx); err != nil {
 		return err
 	}
-	if err := j.differ(ctx); err != nil { // a lock would wait for the other forever
-		return err
-	}
-	if err := j.from.lock(ctx); err != nil {
-		return err
-	}
+	there, err := j.to.state(ctx) // fails if there is no schema yet
+	hasSchema := err == nil
 	source, err := j.from.state(ctx)
 	if err != nil {
 		return err
 	}
-	if source.State == bunstore.Moved {
-		return j.resume(ctx, &source)
-	}
 	if err := source.Refuse(); err != nil {
 		return err
 	}
-	if err := j.to.prepare(ctx, source.Identity); err != nil {
+	again := hasSchema && there.Identity == source.Identity
+	if again && (there.Peer == "" || there.Since == source.Since) { // a lock would wait for the other forever
+		return fmt.Errorf("%w: %s and %s have the same data", ErrNotEmpty, j.from.place, j.to.place)
+	}
+	if err := j.from.lock(ctx); err != nil {
+		return err
+	}
+	since := time.Now().UnixMicro()
+	if again { // a copy was interrupted before it marked the source
+		err = j.finished(ctx)
+	} else {
+		err = j.fill(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Active, Peer: j.from.place, Since: since})
+	}
+	if err != nil {
+		return err
+	}
+	if err := j.from.leave(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Moved, Peer: j.to.place, Since: since}); err != nil {
+		return err
+	}
+	return j.to.exec(ctx, "UPDATE formsvc_identity SET peer = '' WHERE id = 1")
+}
+
+// fill copies everything to the target, which then has the state. Nothing is there before.
+func (j *job) fill(ctx context.Context, state bunstore.State) error {
+	if err := j.to.prepare(ctx); err != nil {
 		return err
 	}
 	sums, err := j.rows(ctx)
@@ -129,42 +145,38 @@ func (j *job) copy(ctx context.Context) error {
 	if err == nil {
 		err = j.compare(sums, there)
 	}
+	if err == nil {
+		err = j.files(ctx)
+	}
+	if err == nil {
+		err = j.to.setState(ctx, state)
+	}
 	if err != nil {
 		return err
 	}
-	since := time.Now().UnixMicro()
-	if err := j.to.finish(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Receiving, Peer: j.from.place, Since: since}); err != nil {
-		return err
-	}
-	if err := j.files(ctx); err != nil {
-		return err
-	}
-	if err := j.from.leave(ctx, bunstore.State{Identity: source.Identity, State: bunstore.Moved, Peer: j.to.place, Since: since}); err != nil {
-		return err
-	}
-	return j.to.activate(ctx, since)
+	return j.to.exec(ctx, "COMMIT")
 }
 
-// differ checks that the two databases have different data. A new one has none.
-func (j *job) differ(ctx context.Context) error {
-	from, err := j.from.state(ctx)
+// finished checks that the target has all of the source.
+func (j *job) finished(ctx context.Context) error {
+	err := j.verify(ctx)
+	if errors.Is(err, ErrDiffers) {
+		err = fmt.Errorf("%w: %s has an earlier copy of %s; remove it, and copy again", ErrNotEmpty, j.to.place, j.from.place)
+	}
+	return err
+}
+
+// verify compares all rows.
+func (j *job) verify(ctx context.Context) error {
+	here, err := j.from.sums(ctx)
 	if err != nil {
 		return err
 	}
-	to, err := j.to.state(ctx)
-	if err == nil && to.Identity == from.Identity && to.State == bunstore.Active && from.State == bunstore.Active {
-		return fmt.Errorf("%w: %s and %s have the same data", ErrNotEmpty, j.from.place, j.to.place)
+	there, err := j.to.sums(ctx)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// resume makes the target usable if this very copy was interrupted after its last step but one.
-func (j *job) resume(ctx context.Context, source *bunstore.State) error {
-	to, err := j.to.state(ctx)
-	if err != nil || to.State != bunstore.Receiving || to.Since != source.Since {
-		return source.Refuse()
-	}
-	return j.to.activate(ctx, source.Since)
+	return j.compare(here, there)
 }
 
 // rows copies all rows, and returns the sums of what it read.
@@ -228,28 +240,32 @@ func Verify(ctx context.Context, from, to string, opts *Options) (_ Report, err 
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	here, err := j.from.sums(ctx)
-	if err != nil {
-		return Report{}, fmt.Errorf("transfer: %w", err)
-	}
-	there, err := j.to.sums(ctx)
-	if err == nil {
-		err = j.compare(here, there)
-	}
+	err = j.verify(ctx)
 	if err == nil && j.ToBlobs != nil {
-		err = j.eachFile(ctx, func(f *formsvc.File) error {
-			in, _, err := j.ToBlobs.Open(ctx, formsvc.BlobKey(f.ID), 0, -1)
-			if err == nil {
-				_, err = io.Copy(io.Discard, checked(in, f))
-				err = errors.Join(err, in.Close())
-			}
-			return err
-		})
-		if len(j.report.Damaged) > 0 {
-			err = errors.Join(ErrDiffers, err)
-		}
+		err = j.verifyFiles(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("transfer: %w", err)
 	}
 	return j.report, err
+}
+
+func (j *job) verifyFiles(ctx context.Context) error {
+	svc, err := formsvc.New(j.to.store, &formsvc.Options{Blobs: j.ToBlobs})
+	if err != nil {
+		return err
+	}
+	if _, j.report.Bytes, err = j.to.store.CountFiles(ctx); err != nil {
+		return err
+	}
+	j.report.Files, err = svc.Files.Verify(ctx, func(f *formsvc.File, _ error) error {
+		j.report.Damaged = append(j.report.Damaged, f.ID)
+		return nil
+	})
+	if err == nil && len(j.report.Damaged) > 0 {
+		err = fmt.Errorf("%w: %d files are missing or damaged", ErrDiffers, len(j.report.Damaged))
+	}
+	return err
 }
 
 // files makes the target's blob store belong to the data, and copies the files that it doesn't have yet.
@@ -257,43 +273,32 @@ func (j *job) files(ctx context.Context) error {
 	if j.ToBlobs == nil {
 		return nil
 	}
-	for _, b := range []blobstore.Store{j.FromBlobs, j.ToBlobs} {
-		svc, err := formsvc.New(j.to.store, &formsvc.Options{Blobs: b})
-		if err != nil {
-			return err
-		}
-		if err := svc.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: b == j.FromBlobs}); err != nil {
-			return err
-		}
+	from, err := formsvc.New(j.from.store, &formsvc.Options{Blobs: j.FromBlobs, HashDownloads: true})
+	if err == nil {
+		err = from.Files.Claim(ctx, &formsvc.ClaimOptions{DryRun: true})
 	}
-	return j.eachFile(ctx, func(f *formsvc.File) error {
-		key := formsvc.BlobKey(f.ID)
-		if info, err := j.ToBlobs.Stat(ctx, key); err == nil && info.Size == f.Size {
-			return nil
-		}
-		in, _, err := j.FromBlobs.Open(ctx, key, 0, -1)
-		if err != nil {
-			return err
-		}
-		_, err = j.ToBlobs.Put(ctx, key, checked(in, f))
-		return errors.Join(err, in.Close())
-	})
-}
-
-// eachFile calls do for every file, and reports those that are missing or damaged.
-func (j *job) eachFile(ctx context.Context, do func(*formsvc.File) error) error {
+	if err != nil {
+		return err
+	}
+	to, err := formsvc.New(j.from.store, &formsvc.Options{Blobs: j.ToBlobs}) // the target gets the same identity
+	if err == nil {
+		err = to.Files.Claim(ctx, nil)
+	}
+	if err != nil {
+		return err
+	}
 	q := formsvc.FileQuery{AllAccounts: true, Page: formsvc.PageQuery{Limit: 500, Ascending: true}}
 	for {
-		page, err := j.to.store.Files(ctx, q)
+		page, err := j.from.store.Files(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
 			f := &page.Items[i]
-			err := do(f)
-			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, formsvc.ErrCorrupt) {
+			err := j.file(ctx, from, f)
+			if errors.Is(err, formsvc.ErrCorrupt) {
 				j.report.Damaged = append(j.report.Damaged, f.ID)
-				if err = fmt.Errorf("file %s: %w: %w", f.ID, formsvc.ErrCorrupt, err); j.SkipDamaged {
+				if err = fmt.Errorf("file %s: %w", f.ID, err); j.SkipDamaged {
 					err = nil
 				}
 			}
@@ -309,4 +314,22 @@ func (j *job) eachFile(ctx context.Context, do func(*formsvc.File) error) error 
 		}
 		q.Page.After = page.Items[len(page.Items)-1].ID
 	}
+}
+
+// file copies a file, unless it is there. A reader of the service checks the bytes.
+func (j *job) file(ctx context.Context, from *formsvc.Service, listed *formsvc.File) error {
+	key := formsvc.BlobKey(listed.ID)
+	if info, err := j.ToBlobs.Stat(ctx, key); err == nil && info.Size == listed.Size {
+		return nil
+	}
+	f, err := from.Files.Get(ctx, formsvc.FileKey{AccountID: listed.AccountID, ID: listed.ID})
+	if err != nil {
+		return err
+	}
+	in, err := from.Files.Open(ctx, &f, 0, -1)
+	if err != nil {
+		return err
+	}
+	_, err = j.ToBlobs.Put(ctx, key, in)
+	return errors.Join(err, in.Close())
 }

@@ -13,17 +13,16 @@ import (
 
 // The states of a database; see the table formsvc_identity.
 const (
-	Active    = "active"
-	Moved     = "moved"
-	Receiving = "receiving"
+	Active = "active"
+	Moved  = "moved"
 )
 
 // A State says what data a database has, and whether it may be used.
 type State struct {
 	Identity string
 	State    string
-	Peer     string // the other database, unless active
-	Since    int64  // also identifies a copy: it is the same on both sides
+	Peer     string // where the data of a moved database is, or came from if that one isn't marked yet
+	Since    int64
 }
 
 // ReadState reads the state.
@@ -33,8 +32,8 @@ func ReadState(ctx context.Context, c bun.IConn) (s State, err error) {
 	return s, err
 }
 
-// CheckActive fails with formsvc.ErrMoved once a copy of the data to another database has
-// begun. The error says where the data goes and what to do. Open calls it.
+// CheckActive fails with formsvc.ErrMoved if the data was copied to another database. The
+// error says where it is. Open calls it.
 func (s *core) CheckActive(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -48,15 +47,11 @@ func (s *core) CheckActive(ctx context.Context) error {
 
 // Refuse returns why the database must not be used, or nil.
 func (s *State) Refuse() error {
-	since := fromMicros(s.Since).Format(time.RFC3339)
 	switch s.State {
 	case Active:
 		return nil
 	case Moved:
-		return fmt.Errorf("%w: since %s its data is in %s; use that one", formsvc.ErrMoved, since, s.Peer)
-	case Receiving:
-		return fmt.Errorf("%w: a copy to it from %s, begun %s, is not finished. Run the same copy again to finish it",
-			formsvc.ErrMoved, s.Peer, since)
+		return fmt.Errorf("%w: since %s its data is in %s; use that one", formsvc.ErrMoved, fromMicros(s.Since).Format(time.RFC3339), s.Peer)
 	}
 	return errors.New("bunstore: the database is in a state that this release does not know: " + s.State)
 }

@@ -361,8 +361,8 @@ CREATE INDEX formsvc_responses_changed ON formsvc_responses (campaign_id, update
 CREATE INDEX formsvc_responses_email ON formsvc_responses (campaign_id, lower(email COLLATE "C"));
 
 -- One row: which data this is. identity goes with the data when it is copied to another
--- database. state: 'active'; 'moved', when peer has
--- it all and this database must not be used; 'receiving', while it is filled from peer.
+-- database. state: 'active'; 'moved', when peer has it all and this database must not be
+-- used.
 CREATE TABLE formsvc_identity (
   id       integer PRIMARY KEY CHECK (id = 1),
   identity uuid NOT NULL,

@@ -322,8 +322,8 @@ CREATE INDEX formsvc_responses_status ON formsvc_responses (campaign_id, status,
 CREATE INDEX formsvc_responses_changed ON formsvc_responses (campaign_id, updated_at, id) WHERE updated_at <> created_at;
 
 -- One row: which data this is. identity goes with the data when it is copied to another
--- database. state: 'active'; 'moved', when peer has
--- it all and this database must not be used; 'receiving', while it is filled from peer.
+-- database. state: 'active'; 'moved', when peer has it all and this database must not be
+-- used.
 CREATE TABLE formsvc_identity (
   id       INTEGER PRIMARY KEY CHECK (id = 1),
   identity TEXT NOT NULL,
