@@ -45,6 +45,8 @@ type node struct {
 	required  []string                    // the components without which the node isn't ready
 	full      func() error                // whether a disk is full; nil: unknown
 
+	notifySocket string // "" without a process manager
+
 	drainDelay time.Duration
 	leaving    atomic.Bool // whether it is draining before a shutdown
 }
@@ -270,11 +272,11 @@ func (n *node) run(asked context.Context, on listeners) error {
 	if on.redirects != nil {
 		work.start(cancel, func() error { return serveUntil(working, n.server(n.redirects), on.redirects) })
 	}
-	notify("READY=1")
+	notify(n.notifySocket, "READY=1")
 
 	<-ctx.Done()
 	n.logger.InfoContext(ctx, "stopping")
-	notify("STOPPING=1")
+	notify(n.notifySocket, "STOPPING=1")
 	if asked.Err() != nil {
 		n.leave()
 	}
