@@ -351,7 +351,7 @@ func contains(t testing.TB, what, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%s has no %q:\n%s", what, part, text)
+			t.Errorf("%s has no %q:\n%.3000s", what, part, text)
 		}
 	}
 }
@@ -361,7 +361,7 @@ func lacks(t testing.TB, what, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if strings.Contains(text, part) {
-			t.Errorf("%s has %q:\n%s", what, part, text)
+			t.Errorf("%s has %q:\n%.3000s", what, part, text)
 		}
 	}
 }
