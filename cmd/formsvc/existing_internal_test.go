@@ -34,8 +34,8 @@ func onData() map[string]string {
 func notOnData() map[string]string {
 	return map[string]string{
 		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
-		"sign": "has none", "verify": "has none", "health": "has none", "completion": "has none", "complete": "has none", "version": "has none",
-		"copy": "has two, which its own flags name, see TestCopyRefused",
+		"sign": "has none", "verify": "has none", "health": "has none", "version": "has none",
+		"copy": "has two, which its own flags name, see TestCopyMistakes",
 	}
 }
 

@@ -132,6 +132,4 @@ type cli struct {
 	Listen       listenCmd       `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
 	Health       healthCmd       `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
 	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision and its Go version."`
-	Completion   completionCmd   `cmd:"" help:"Print a completion script for a shell."`
-	Complete     completeCmd     `cmd:"" hidden:"" help:"Print candidates for the last word, for the completion scripts."`
 }
