@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/wneessen/go-mail"
+
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/digest"
 )
 
 // mailTimeout limits the whole sending of one mail, so that a hanging server doesn't delay others for longer.
@@ -85,8 +88,8 @@ func startTLS(query url.Values, implicit bool) (mail.TLSPolicy, error) {
 	return 0, errors.New("--smtp: starttls must be required, optional or off")
 }
 
-// send sends a text. It returns nil once the server has accepted it.
-func (m *mailer) send(ctx context.Context, to, subject, text string) error {
+// Send sends a text. It returns nil once the server has accepted it.
+func (m *mailer) Send(ctx context.Context, to, subject, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel() // also closes the connection, see dial
 	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
@@ -151,4 +154,12 @@ func (m *mailer) dial(ctx, dialing context.Context, network, address string) (ne
 		return nil, err
 	}
 	return secure, nil
+}
+
+// failureMail returns the mail about a digest, with the commands for its webhook.
+func failureMail(d *formsvc.Digest) (subject, text string) {
+	subject, text = digest.Compose(d)
+	return subject, text + fmt.Sprintf("\nTo see the attempts:\n\n  formsvc webhooks deliveries %s --state failed --account %s\n\n"+
+		"To send them again when the receiver works:\n\n  formsvc webhooks redeliver %s --since %s --account %s\n",
+		d.WebhookID, d.AccountID, d.WebhookID, stamp{d.FirstAt}, d.AccountID)
 }

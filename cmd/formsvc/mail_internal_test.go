@@ -52,7 +52,7 @@ func TestMailArrives(t *testing.T) {
 			if x.server.MuteAfter != "" {
 				m.timeout = 300 * time.Millisecond
 			}
-			if err := m.send(t.Context(), "ada@example.com", "Süß\r\nBcc: eve@example.com", "Text – with Ümlauts\n.\n"); err != nil {
+			if err := m.Send(t.Context(), "ada@example.com", "Süß\r\nBcc: eve@example.com", "Text – with Ümlauts\n.\n"); err != nil {
 				t.Fatal(err)
 			}
 			got := s.Mails()
@@ -134,7 +134,7 @@ func TestMailFails(t *testing.T) {
 			if x.distrust {
 				m.roots = nil
 			}
-			err := m.send(t.Context(), x.to, "Subject", "Text")
+			err := m.Send(t.Context(), x.to, "Subject", "Text")
 			if got := s.Mails(); err == nil || len(got) != 0 {
 				t.Errorf("error %v, %d mails", err, len(got))
 			} else if strings.Contains(err.Error(), "right") || strings.Contains(err.Error(), "wrong") {
@@ -151,7 +151,7 @@ func TestMailKeepsPasswordWithoutTLS(t *testing.T) {
 	s := smtptest.New(t, smtptest.Options{User: "forms", Password: "right"})
 	m := mailTo(t, s, "smtp", "forms:right@", "?starttls=off")
 	m.host = "::ffff:127.0.0.1" // this machine, but not recognizable as such
-	err := m.send(t.Context(), "ada@example.com", "Subject", "Text")
+	err := m.Send(t.Context(), "ada@example.com", "Subject", "Text")
 	if err == nil || !strings.Contains(err.Error(), "unencrypted") || len(s.Mails()) != 0 {
 		t.Errorf("error %v, %d mails", err, len(s.Mails()))
 	}
@@ -164,7 +164,7 @@ func TestMailEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	sent := make(chan error, 1)
 	m := mailTo(t, s, "smtp", "", "")
-	go func() { sent <- m.send(ctx, "ada@example.com", "Subject", "Text") }()
+	go func() { sent <- m.Send(ctx, "ada@example.com", "Subject", "Text") }()
 	for s.Connections() == 0 {
 		runtime.Gosched()
 	}

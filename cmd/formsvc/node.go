@@ -14,6 +14,7 @@ import (
 
 	"github.com/formsvc/toolkit/blobstore"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/digest"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -38,8 +39,8 @@ type node struct {
 	redirects http.Handler
 	certs     certificates // nil: plain HTTP
 	engine    *delivery.Engine
-	digester  *digester // nil without --smtp
-	metrics   *metrics  // nil without --metrics-addr
+	digester  *digest.Digester // nil without --smtp
+	metrics   *metrics         // nil without --metrics-addr
 	logger    *slog.Logger
 	ping      func(context.Context) error // whether the database is usable
 	required  []string                    // the components without which the node isn't ready
@@ -116,7 +117,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
 		n.metrics.watch(certs)
 		if pool != nil {
-			n.metrics.registry.MustRegister(newPoolMetrics(pool.PoolStats))
+			n.metrics.watchPool(pool.PoolStats)
 		}
 		n.handler = n.metrics.requests.count(handler)
 		sending.Metrics = n.metrics
@@ -129,7 +130,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 		if m, err = newMailer(c.SMTP, c.MailFrom); err != nil {
 			return nil, usageError{err}
 		}
-		n.digester = newDigester(n.svc, m, logger)
+		n.digester = digest.New(n.svc.Notices, m, &digest.Options{Compose: failureMail, Logger: logger})
 	}
 	pages, err := c.settings(n, m)
 	if err != nil {
@@ -243,7 +244,9 @@ func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 	if n.metrics != nil {
 		n.metrics.failures.Inc()
 	}
-	n.digester.failed()
+	if n.digester != nil {
+		n.digester.Wake()
+	}
 	return nil
 }
 
@@ -259,7 +262,7 @@ func (n *node) run(asked context.Context, on listeners) error {
 	work.start(cancel, func() error { return n.engine.Run(working) })
 	work.start(cancel, func() error { return n.svc.Run(working) })
 	if n.digester != nil {
-		work.start(cancel, func() error { return n.digester.run(working) })
+		work.start(cancel, func() error { return n.digester.Run(working) })
 	}
 	if n.metrics != nil {
 		work.start(cancel, func() error { return n.metrics.serve(working, on.scrapes) })

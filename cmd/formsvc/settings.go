@@ -62,7 +62,7 @@ func (c *serveCmd) settings(n *node, m *mailer) (http.Handler, error) {
 	}
 	if m != nil && c.BaseURL != "" {
 		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
-			return m.send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
+			return m.Send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
 				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link))
 		}
 	}
