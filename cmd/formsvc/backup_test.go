@@ -228,34 +228,6 @@ func (s *safekeeping) check(t *testing.T, c *client, promised []kept) {
 	t.Logf("%d were promised, %d are back of %d", len(promised), len(stored), len(all))
 }
 
-// A backup of SQLite with files, on a disk or in a bucket, restores a service on another machine.
-func TestBackupAndRestore(t *testing.T) {
-	t.Parallel()
-	for name, open := range places() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := databases()[0].dsn(t)
-			s := &safekeeping{filing: filing{dsn: dsn, place: open(t)}}
-			dir := filepath.Join(t.TempDir(), "backup")
-			s.test(t, func() {
-				r := s.manage(t, "backup", "--to", dir)
-				if r.status != 0 || r.out != dir+"\n" || !strings.Contains(r.err, "sign webhooks in your name") {
-					t.Fatalf("backup: %+v", r)
-				}
-			}, func() (string, []string) {
-				elsewhere := t.TempDir()
-				flags := []string{"--data", filepath.Join(elsewhere, "data")}
-				dsn := "sqlite:" + filepath.Join(elsewhere, "formsvc.db")
-				r := invocation{args: on(t, dsn, slices.Concat([]string{"restore", "--from", dir}, flags))}.run(t)
-				if r.status != 0 || !strings.Contains(r.err, "revoke them again") {
-					t.Fatalf("restore: %+v", r)
-				}
-				return dsn, flags
-			})
-		})
-	}
-}
-
 // The steps of BACKUP.md for Postgres restore a service in another database, and on another server with lower transaction
 // numbers.
 func TestDumpAndRestore(t *testing.T) {

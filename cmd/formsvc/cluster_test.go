@@ -362,3 +362,18 @@ func TestClusterExampleNamesFlags(t *testing.T) {
 		}
 	}
 }
+
+// checkNumbers checks that the attempts of each delivery are numbered from 1.
+func checkNumbers(t testing.TB, list []delivery) {
+	t.Helper()
+	for _, d := range list {
+		for i, a := range d.Attempts {
+			if a.Number != i+1 {
+				t.Errorf("attempt %d of %s has the number %d", i+1, d.UUID, a.Number)
+			}
+		}
+		if d.AttemptCount != len(d.Attempts) {
+			t.Errorf("%s counts %d attempts and lists %d", d.UUID, d.AttemptCount, len(d.Attempts))
+		}
+	}
+}

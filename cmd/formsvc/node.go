@@ -83,7 +83,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 		return nil, err
 	}
 	n := &node{logger: logger, certs: certs, drainDelay: c.DrainDelay, required: c.Ready}
-	if err := errors.Join(c.checkRetention(), c.checkQuota(), c.checkLimits(), c.checkDrain(), c.checkScheme()); err != nil {
+	if err := c.checkFlags(); err != nil {
 		return nil, err
 	}
 	opts := formsvc.Options{
@@ -146,71 +146,36 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	return n, nil
 }
 
-// checkRetention makes sure that no event is removed while it may still be sent.
-func (c *serveCmd) checkRetention() error {
+// checkFlags rejects values that the options would treat as defaults, or reject without naming the flag.
+func (c *serveCmd) checkFlags() error {
 	var schedule time.Duration
 	for _, d := range c.WebhookRetries {
 		schedule += d
 	}
-	switch {
-	case c.Retention < 0:
-		return usageError{errors.New("--retention: must not be negative; 0 keeps events forever")}
-	case c.Retention > 0 && c.Retention <= schedule:
-		return usageError{fmt.Errorf("--retention: must be longer than the sum of --webhook-retries, which is %v", schedule)}
-	}
-	return nil
-}
-
-// checkQuota rejects values that the options would treat as defaults, or reject without naming the flag.
-func (c *serveCmd) checkQuota() error {
-	switch {
-	case c.Quota < 0:
-		return usageError{errors.New("--quota: must not be negative; 0 allows any number of requests")}
-	case c.QuotaWindow < time.Second || c.QuotaWindow%time.Second != 0:
-		return usageError{errors.New("--quota-window: must be whole seconds, and at least one")}
-	case c.Quota > math.MaxInt32:
-		return usageError{fmt.Errorf("--quota: must be at most %d; 0 allows any number of requests", math.MaxInt32)}
-	case !(c.Rate >= 0 && c.Rate <= httpx.MaxRate): // also rejects NaN
-		return usageError{fmt.Errorf("--rate: must be from 0 to %d", httpx.MaxRate)}
-	case c.Burst < 0:
-		return usageError{errors.New("--burst: must not be negative")}
-	case c.Burst > 0 && c.Rate == 0:
-		return usageError{errors.New("--burst: needs --rate")}
-	}
-	return nil
-}
-
-// checkLimits rejects values that the options would treat as defaults.
-func (c *serveCmd) checkLimits() error {
-	switch {
-	case c.MaxRequests < 1:
-		return usageError{errors.New("--max-requests: must be at least 1")}
-	case c.MaxWait <= 0:
-		return usageError{errors.New("--max-wait: must be positive")}
-	case c.MaxKeys < 0:
-		return usageError{errors.New("--max-keys: must not be negative; 0 allows any number")}
-	case c.MaxCampaigns < 0:
-		return usageError{errors.New("--max-campaigns: must not be negative; 0 allows any number")}
-	case c.RequestTimeout <= 0:
-		return usageError{errors.New("--request-timeout: must be positive")}
-	case c.MaxConnections < 1:
-		return usageError{errors.New("--max-connections: must be at least 1")}
-	}
-	return nil
-}
-
-// checkDrain rejects a negative delay.
-func (c *serveCmd) checkDrain() error {
-	if c.DrainDelay < 0 {
-		return usageError{errors.New("--drain-delay: must not be negative")}
-	}
-	return nil
-}
-
-// checkScheme rejects a base URL that would make browsers send cookies unencrypted.
-func (c *serveCmd) checkScheme() error {
-	if c.encrypted() && c.BaseURL != "" && !strings.HasPrefix(c.BaseURL, "https://") {
-		return usageError{errors.New("--base-url: must begin with https:// when the server speaks HTTPS")}
+	for _, x := range []struct {
+		invalid bool
+		why     string
+	}{
+		{c.Retention < 0, "--retention: must not be negative; 0 keeps events forever"},
+		{c.Retention > 0 && c.Retention <= schedule, fmt.Sprintf("--retention: must be longer than the sum of --webhook-retries, which is %v", schedule)},
+		{c.Quota < 0 || c.Quota > math.MaxInt32, fmt.Sprintf("--quota: must be from 1 to %d, or 0 for any number of requests", math.MaxInt32)},
+		{c.QuotaWindow < time.Second || c.QuotaWindow%time.Second != 0, "--quota-window: must be whole seconds, and at least one"},
+		{!(c.Rate >= 0 && c.Rate <= httpx.MaxRate), fmt.Sprintf("--rate: must be from 0 to %d", httpx.MaxRate)}, // also rejects NaN
+		{c.Burst < 0, "--burst: must not be negative"},
+		{c.Burst > 0 && c.Rate == 0, "--burst: needs --rate"},
+		{c.MaxRequests < 1, "--max-requests: must be at least 1"},
+		{c.MaxWait <= 0, "--max-wait: must be positive"},
+		{c.MaxKeys < 0, "--max-keys: must not be negative; 0 allows any number"},
+		{c.MaxCampaigns < 0, "--max-campaigns: must not be negative; 0 allows any number"},
+		{c.RequestTimeout <= 0, "--request-timeout: must be positive"},
+		{c.MaxConnections < 1, "--max-connections: must be at least 1"},
+		{c.DrainDelay < 0, "--drain-delay: must not be negative"},
+		// Browsers would send cookies unencrypted.
+		{c.encrypted() && c.BaseURL != "" && !strings.HasPrefix(c.BaseURL, "https://"), "--base-url: must begin with https:// when the server speaks HTTPS"},
+	} {
+		if x.invalid {
+			return usageError{errors.New(x.why)}
+		}
 	}
 	return nil
 }
