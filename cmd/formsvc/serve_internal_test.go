@@ -1,12 +1,16 @@
 package main
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -366,4 +370,44 @@ func fetchedBy(t testing.TB, browser *http.Client, url string) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
+}
+
+// With a certificate, the API is served over TLS only, and links and health checks use HTTPS.
+func TestServeTLS(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
+	defer other.Close()
+	pair := other.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := errors.Join(err, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t).serve(t, "--tls-cert", certFile, "--tls-key", keyFile, "--redirect-addr", "127.0.0.1:0")
+	addr := strings.TrimPrefix(s.url, "http://")
+	contains(t, "the first start", s.out.String(), "https://"+addr+"/v1/campaigns")
+	client := other.Client() // trusts the certificate
+	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "example.com"
+	contains(t, "the page", fetchedBy(t, client, "https://"+addr+"/healthz"), "ok")
+	if resp, err := http.Get(s.url + "/healthz"); err == nil {
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			t.Error("plain HTTP is served")
+		}
+	}
+	if r := s.pipe(t, "", "health", "--addr", addr, "--tls-cert", certFile); r.status != 0 {
+		t.Errorf("health: %+v", r)
+	}
+	contains(t, "settings-link", s.do(t, "settings-link"), "https://"+addr+"/settings/")
+	redirects := s.log.wait(s.ctx, `"redirectAddr":"([^"]+)"`)[1]
+	resp, err := http.DefaultTransport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+redirects+"/docs?x=1", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if got := resp.Header.Get("Location"); got != "https://"+addr+"/docs?x=1" {
+		t.Errorf("redirected to %q", got)
+	}
 }
