@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/formsvc/digest"
 	"github.com/formsvc/toolkit/httpx"
@@ -37,7 +39,7 @@ type node struct {
 	handler http.Handler
 	// Serves --redirect-addr.
 	redirects http.Handler
-	certs     certificates // nil: plain HTTP
+	certs     certs.Source // nil: plain HTTP
 	engine    *delivery.Engine
 	digester  *digest.Digester // nil without --smtp
 	metrics   *metrics         // nil without --metrics-addr
@@ -67,22 +69,22 @@ func (c *serveCmd) check(g *global) error {
 		return err
 	}
 	discard := slog.New(slog.DiscardHandler)
-	certs, err := c.certificates(g, discard)
+	source, err := c.certificates(g, discard)
 	if err != nil {
 		return err
 	}
 	s := memory.New()
-	_, err = c.node(s, nil, certs, discard)
+	_, err = c.node(s, nil, source, discard)
 	return errors.Join(err, s.Close())
 }
 
 // node builds a node. Its errors name the invalid flags.
-func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger *slog.Logger) (*node, error) {
+func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logger *slog.Logger) (*node, error) {
 	policy, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{logger: logger, certs: certs, drainDelay: c.DrainDelay, required: c.Ready}
+	n := &node{logger: logger, certs: source, drainDelay: c.DrainDelay, required: c.Ready}
 	if err := c.checkFlags(); err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	if c.MetricsAddr != "" {
 		n.metrics = newMetrics()
 		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
-		n.metrics.watch(certs)
+		n.metrics.watch(source)
 		if pool != nil {
 			n.metrics.watchPool(pool.PoolStats)
 		}
@@ -125,9 +127,9 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	if n.engine, err = delivery.New(s, sending); err != nil {
 		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}
 	}
-	var m *mailer
+	var m *mailer.Mailer
 	if c.SMTP != "" {
-		if m, err = newMailer(c.SMTP, c.MailFrom); err != nil {
+		if m, err = mailer.New(c.SMTP, c.MailFrom); err != nil {
 			return nil, usageError{err}
 		}
 		n.digester = digest.New(n.svc.Notices, m, &digest.Options{Compose: failureMail, Logger: logger})
@@ -137,8 +139,8 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
 	n.handler = n.partingFrom(withSettings(n.handler, pages))
-	if certs != nil {
-		n.redirects = certs.answering(redirect(c.BaseURL))
+	if source != nil {
+		n.redirects = source.Answering(certs.Redirect(c.BaseURL))
 	}
 	if c.LogRequests {
 		n.handler = logRequests(n.handler, logger, c.clientAddress())
@@ -235,7 +237,7 @@ func (n *node) run(asked context.Context, on listeners) error {
 	var serving tasks
 	serving.start(cancel, func() error { return n.serve(server, on.api) })
 	if n.certs != nil {
-		work.start(cancel, func() error { n.certs.run(working); return nil })
+		work.start(cancel, func() error { n.certs.Run(working); return nil })
 	}
 	if on.redirects != nil {
 		work.start(cancel, func() error { return serveUntil(working, n.server(n.redirects), on.redirects) })

@@ -95,11 +95,11 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	certs, err := c.certificates(g, logger)
+	source, err := c.certificates(g, logger)
 	if err != nil {
 		return err
 	}
-	n, err := c.node(s, b, certs, logger)
+	n, err := c.node(s, b, source, logger)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/settings"
 )
@@ -55,7 +56,7 @@ func (c *settingsLinkCmd) base(ctx context.Context, g *global, std streams) stri
 func signInLink(base, token string) string { return base + settingsPath + "/sign-in/" + token }
 
 // settings returns the settings pages, which mail sign-in links if there is a mailer.
-func (c *serveCmd) settings(n *node, m *mailer) (http.Handler, error) {
+func (c *serveCmd) settings(n *node, m *mailer.Mailer) (http.Handler, error) {
 	opts := &settings.Options{Logger: n.logger}
 	if c.BaseURL != "" {
 		opts.BaseURL = c.BaseURL + settingsPath

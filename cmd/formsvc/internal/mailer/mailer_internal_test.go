@@ -1,4 +1,4 @@
-package main
+package mailer
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 )
 
 // mailTo returns a mailer for a server with a login.
-func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *mailer {
+func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *Mailer {
 	t.Helper()
-	m, err := newMailer(scheme+"://"+login+s.Addr()+query, "Forms <forms@example.com>")
+	m, err := New(scheme+"://"+login+s.Addr()+query, "Forms <forms@example.com>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,13 +193,13 @@ func TestMailAddresses(t *testing.T) {
 		"smtp://mail.example.com?starttls=x": "starttls must be",
 		"smtps://mail.example.com?starttls=": `"starttls"`,
 	} {
-		if _, err := newMailer(address, "a@example.com"); err == nil || !strings.Contains(err.Error(), want) ||
+		if _, err := New(address, "a@example.com"); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "--smtp") {
 			t.Errorf("%q: %v, want %q", address, err, want)
 		}
 	}
 	for _, from := range []string{"", "example.com", "a@example.com\r\nBcc: b@example.com"} {
-		if _, err := newMailer("smtp://mail.example.com", from); err == nil || !strings.Contains(err.Error(), "--mail-from") {
+		if _, err := New("smtp://mail.example.com", from); err == nil || !strings.Contains(err.Error(), "--mail-from") {
 			t.Errorf("from %q: %v", from, err)
 		}
 	}
