@@ -167,7 +167,7 @@ func TestRetention(t *testing.T) {
 	if young["complete"] != true || young["campaignUuid"] != e.campaign {
 		t.Errorf("nothing is that old: %v", young)
 	}
-	counted(t, e.record(t, append(line, "1ms")...), map[string]float64{"responses": 2, "files": 1, "signatures": 1, "events": 6})
+	counted(t, e.record(t, append(line, "1ms")...), map[string]float64{"responses": 2, "files": 1, "events": 6})
 	e.call(t, http.StatusNotFound, http.MethodGet, responses(e.campaign)+"/"+e.others, nil)
 	if left := e.stored(t); len(left) != 0 {
 		t.Errorf("blobs are left: %q", left)
