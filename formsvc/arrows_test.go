@@ -24,6 +24,7 @@ var arrows = map[string][]string{
 	"blobstore/s3blob":        {"blobstore", "minio"},
 	"blobstore/s3blob/s3test": {},
 	"formsvc":                 {"webhook", "blobstore", "forms"},
+	"formsvc/digest":          {"formsvc", "webhook", "blobstore", "forms"},
 	"formsvc/otelformsvc":     {"engine", "storage", "otel"},
 	"httpx":                   {"formsvc", "webhook", "blobstore", "forms", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},
 	"httpx/settings":          {"httpx", "engine", "github.com/go-json-experiment/json", "golang.org/x/time", "github.com/swaggest/swgui/v5/static"},

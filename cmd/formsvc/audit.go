@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/formsvc/toolkit/formsvc"
@@ -45,7 +44,7 @@ func newAuditRecord(e formsvc.AuditEntry) auditRecord {
 	return r
 }
 
-// Run lists the audit trail, page by page.
+// Run lists the audit trail.
 func (c *auditListCmd) Run(ctx context.Context, g *global, std streams) error {
 	if c.Limit < 0 {
 		return usageError{errors.New("--limit: must not be negative")}
@@ -55,51 +54,38 @@ func (c *auditListCmd) Run(ctx context.Context, g *global, std streams) error {
 		if c.Since > 0 {
 			q.Since = time.Now().Add(-time.Duration(c.Since))
 		}
-		table := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-		if !c.JSON {
-			_, _ = fmt.Fprintln(table, "WHEN\tWHO\tWHAT\tTARGET\tDETAILS")
-		}
-		for left := c.Limit; ; {
+		var list []auditRecord
+		for {
 			q.Page.Limit = formsvc.MaxLimit
 			if c.Limit > 0 {
-				q.Page.Limit = min(left, formsvc.MaxLimit)
+				q.Page.Limit = min(c.Limit-len(list), formsvc.MaxLimit)
 			}
 			page, err := svc.Audits.List(ctx, q)
 			if err != nil {
 				return err
 			}
-			if err := c.print(std, table, page.Items); err != nil {
-				return err
-			}
-			if left -= len(page.Items); !page.More || left == 0 {
-				return nil
+			list = append(list, mapped(page.Items, newAuditRecord)...)
+			if !page.More || len(list) == c.Limit {
+				return records(c.output, std.out, "WHEN\tWHO\tWHAT\tTARGET\tDETAILS", list, auditLine)
 			}
 			q.Page.After = page.Items[len(page.Items)-1].ID
 		}
 	})
 }
 
-// print prints a page.
-func (c *auditListCmd) print(std streams, table *tabwriter.Writer, page []formsvc.AuditEntry) error {
-	list := mapped(page, newAuditRecord)
-	if c.JSON {
-		return records(c.output, std.out, "", list, nil)
+func auditLine(r auditRecord) string {
+	who, target := "-", "-"
+	if r.Actor != nil {
+		who = strconv.Quote(*r.Actor)
 	}
-	for _, r := range list {
-		who, target := "-", "-"
-		if r.Actor != nil {
-			who = strconv.Quote(*r.Actor)
-		}
-		if r.Target != nil {
-			target = string(*r.Target)
-		}
-		details := make([]string, 0, len(r.Details))
-		for _, name := range slices.Sorted(maps.Keys(r.Details)) {
-			details = append(details, fmt.Sprintf("%s=%q", name, r.Details[name]))
-		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.CreatedAt, who, r.Action, target, strings.Join(details, " "))
+	if r.Target != nil {
+		target = string(*r.Target)
 	}
-	return table.Flush()
+	var details []string
+	for _, name := range slices.Sorted(maps.Keys(r.Details)) {
+		details = append(details, fmt.Sprintf("%s=%q", name, r.Details[name]))
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", r.CreatedAt, who, r.Action, target, strings.Join(details, " "))
 }
 
 // actor returns the actor in audit entries of commands: the user of the operating system, by name if there is one.

@@ -228,34 +228,6 @@ func (s *safekeeping) check(t *testing.T, c *client, promised []kept) {
 	t.Logf("%d were promised, %d are back of %d", len(promised), len(stored), len(all))
 }
 
-// A backup of SQLite with files, on a disk or in a bucket, restores a service on another machine.
-func TestBackupAndRestore(t *testing.T) {
-	t.Parallel()
-	for name, open := range places() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := databases()[0].dsn(t)
-			s := &safekeeping{filing: filing{dsn: dsn, place: open(t)}}
-			dir := filepath.Join(t.TempDir(), "backup")
-			s.test(t, func() {
-				r := s.manage(t, "backup", "--to", dir)
-				if r.status != 0 || r.out != dir+"\n" || !strings.Contains(r.err, "sign webhooks in your name") {
-					t.Fatalf("backup: %+v", r)
-				}
-			}, func() (string, []string) {
-				elsewhere := t.TempDir()
-				flags := []string{"--data", filepath.Join(elsewhere, "data")}
-				dsn := "sqlite:" + filepath.Join(elsewhere, "formsvc.db")
-				r := invocation{args: on(t, dsn, slices.Concat([]string{"restore", "--from", dir}, flags))}.run(t)
-				if r.status != 0 || !strings.Contains(r.err, "revoke them again") {
-					t.Fatalf("restore: %+v", r)
-				}
-				return dsn, flags
-			})
-		})
-	}
-}
-
 // The steps of BACKUP.md for Postgres restore a service in another database, and on another server with lower transaction
 // numbers.
 func TestDumpAndRestore(t *testing.T) {
@@ -351,44 +323,5 @@ func tool(t testing.TB, name string, args ...string) {
 	path := lookFor(t, append([]string{name}, beside...)...)
 	if out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
-}
-
-// The commands reject anything that would lose data, and say what to do.
-func TestBackupRefusals(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	dsn := "sqlite:" + filepath.Join(dir, "formsvc.db")
-	saved := filepath.Join(dir, "backup")
-	want := func(status int, text string, args ...string) {
-		t.Helper()
-		r := invocation{args: on(t, dsn, args)}.run(t)
-		if r.status != status || !strings.Contains(r.err, text) {
-			t.Errorf("formsvc %s: status %d, %q; want %d, %q", strings.Join(args, " "), r.status, r.err, status, text)
-		}
-	}
-	want(1, "no database", "backup", "--to", saved)
-	want(1, "not a whole backup", "restore", "--from", dir)
-	want(2, "--from", "restore")
-	if made, _ := os.ReadDir(dir); len(made) > 0 {
-		t.Fatalf("they made %v", made)
-	}
-	s := start(t, dsn)
-	want(0, "", "backup", "--to", saved)
-	want(2, "--to", "backup", "--to", saved)
-	want(1, "overwrites nothing", "restore", "--from", saved)
-	newClient(t, s.url, s.firstKey(t)).campaign(t, "goes on")
-	r := invocation{args: []string{"backup", "--to", "x", "--db", "postgres://nowhere"}}.run(t)
-	if r.status != 1 || !strings.Contains(r.err, "pg_dump") {
-		t.Errorf("backup of Postgres: %+v", r)
-	}
-
-	// No command creates an empty database where a restore was interrupted.
-	cut := "sqlite:" + filepath.Join(t.TempDir(), "formsvc.db")
-	if err := os.WriteFile(strings.TrimPrefix(cut, "sqlite:")+".restoring", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := attempt(t, cut, "accounts", "list"); r.status != 1 || !strings.Contains(r.err, "restore") {
-		t.Errorf("accounts list after a restore that was cut off: %+v", r)
 	}
 }

@@ -40,7 +40,7 @@ func (g *global) blobURL() (dir string, s3 *s3blob.Bucket, err error) {
 		}
 		return filepath.Clean(rest), nil, nil
 	case "s3":
-		c, err := s3blob.ParseURL(g.Blobs, os.Getenv)
+		c, err := s3blob.ParseURL(g.Blobs, g.Env.get)
 		if err != nil {
 			return "", nil, usageError{fmt.Errorf("--blobs: %w", err)}
 		}

@@ -11,43 +11,32 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
 // errNoModules means that the modules of the generator can't be downloaded.
 var errNoModules = errors.New("the modules of testdata/client cannot be fetched")
 
-// A client that oapi-codegen generates from the served OpenAPI document can use every operation, and every response matches
+// A client that oapi-codegen generates from the served OpenAPI document can make calls of every kind, and every response matches
 // the document. Its program is in testdata/client, a separate module, so that users of this module don't depend on the
 // generator.
 func TestGeneratedClient(t *testing.T) {
-	var (
-		once    sync.Once
-		path    string
-		failure error
-	)
-	onEachDatabase(t, func(t *testing.T, dsn string) {
-		flags := []string{"--quota", "500", "--webhook-retries", "100ms", "--max-upload", "100KB"}
-		s := execute(t, dsn, nil, slices.Concat(allowLoopback, flags)...).started(t)
-		key := s.firstKey(t)
-		narrow := strings.TrimSpace(manage(t, dsn, "keys", "create", "--name", "narrow", "--permissions", "campaigns:read"))
-
-		once.Do(func() { path, failure = buildClient(t.Context(), s.url) })
-		switch {
-		case errors.Is(failure, errNoModules):
-			missing(t, failure.Error())
-		case failure != nil:
-			t.Fatal(failure)
-		}
-		cmd := exec.CommandContext(t.Context(), path)
-		cmd.Env = environment("FORMSVC_URL="+s.url, "FORMSVC_KEY="+key, "FORMSVC_NARROW_KEY="+narrow)
-		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("the generated client: %v\n%s", err, out)
-		}
-	})
+	t.Parallel()
+	s := execute(t, databases()[0].dsn(t), nil, allowLoopback...).started(t)
+	key := s.firstKey(t)
+	path, err := buildClient(t.Context(), s.url)
+	if errors.Is(err, errNoModules) {
+		missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path)
+	cmd.Env = environment("FORMSVC_URL="+s.url, "FORMSVC_KEY="+key)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("the generated client: %v\n%s", err, out)
+	}
 }
 
 // buildClient generates the client from the document of the server and builds its program. It returns the program's path.

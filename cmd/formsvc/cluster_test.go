@@ -72,14 +72,17 @@ func TestNodesShareRevocationsAndSessions(t *testing.T) {
 	t.Run("revoked keys", func(t *testing.T) { c.revokes(t) })
 	t.Run("sessions", func(t *testing.T) { c.signsInAndOut(t, b) })
 	t.Run("idempotency keys", func(t *testing.T) {
-		clients := []*client{c.client(t, 0), c.client(t, 1), c.client(t, 2)}
-		campaign := clients[0].campaign(t, "Once")
+		campaign := c.client(t, 0).campaign(t, "Once")
 		body, err := json.Marshal(submission("once"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		together(t, clients, responsesPath(campaign), "key", body, nil)
-		if n := len(clients[2].list(t, campaign)); n != 1 {
+		for i := range c.nodes {
+			if a, err := c.client(t, i).once(t.Context(), responsesPath(campaign), "key", body, nil); err != nil || a.status != http.StatusCreated {
+				t.Errorf("node %d: %d, %v", i, a.status, err)
+			}
+		}
+		if n := len(c.client(t, 2).list(t, campaign)); n != 1 {
 			t.Errorf("%d responses, want 1", n)
 		}
 	})
@@ -356,6 +359,21 @@ func TestClusterExampleNamesFlags(t *testing.T) {
 			if strings.HasPrefix(name, "FORMSVC_") && !strings.Contains(help, "($"+name+")") {
 				t.Errorf("%s names %s, which serve does not have", file, name)
 			}
+		}
+	}
+}
+
+// checkNumbers checks that the attempts of each delivery are numbered from 1.
+func checkNumbers(t testing.TB, list []delivery) {
+	t.Helper()
+	for _, d := range list {
+		for i, a := range d.Attempts {
+			if a.Number != i+1 {
+				t.Errorf("attempt %d of %s has the number %d", i+1, d.UUID, a.Number)
+			}
+		}
+		if d.AttemptCount != len(d.Attempts) {
+			t.Errorf("%s counts %d attempts and lists %d", d.UUID, d.AttemptCount, len(d.Attempts))
 		}
 	}
 }

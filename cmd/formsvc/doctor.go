@@ -87,7 +87,7 @@ func (c *doctorCmd) Run(ctx context.Context, g *global, std streams, command *ko
 		return err
 	}
 	e := &examination{doctorCmd: c, global: g}
-	e.environment(os.Environ(), command)
+	e.environment(e.Env, command)
 	e.directory("data directory", e.Data)
 	if err := e.database(ctx, scheme, policy); err != nil {
 		e.result("database", "Start the server, which creates or migrates it, or set --data or --db to the right one.", err, "")
@@ -123,7 +123,7 @@ func (e *examination) print(std streams) error {
 }
 
 // environment looks for unknown variables, such as misspelled ones.
-func (e *examination) environment(variables []string, command *kong.Context) {
+func (e *examination) environment(variables environment, command *kong.Context) {
 	known := []string{"FORMSVC_KEY"} // the API key in the examples of the documentation
 	_ = kong.Visit(command.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {

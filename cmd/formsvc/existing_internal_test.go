@@ -34,8 +34,8 @@ func onData() map[string]string {
 func notOnData() map[string]string {
 	return map[string]string{
 		"serve": "makes the database", "accounts create": "makes the database", "migrate up": "makes the database", "restore": "makes the database",
-		"sign": "has none", "verify": "has none", "health": "has none", "completion": "has none", "complete": "has none", "version": "has none",
-		"copy": "has two, which its own flags name, see TestCopyRefused",
+		"sign": "has none", "verify": "has none", "health": "has none", "version": "has none",
+		"copy": "has two, which its own flags name, see TestCopyMistakes",
 	}
 }
 
@@ -99,7 +99,7 @@ func refused(t *testing.T, line []string) string {
 	var out, said bytes.Buffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if status := run(ctx, line, streams{strings.NewReader(""), &out, &said}); status != 1 {
+	if status := run(ctx, line, nil, strings.NewReader(""), &out, &said); status != 1 {
 		t.Errorf("%v: status %d, want 1: %s%s", line, status, &said, &out)
 	}
 	return out.String() + said.String()
@@ -112,7 +112,7 @@ func TestCommandsMakeNoDirectoryOfFiles(t *testing.T) {
 	accept := func(line ...string) {
 		t.Helper()
 		var said bytes.Buffer
-		if status := run(t.Context(), line, streams{strings.NewReader(""), &said, &said}); status != 0 {
+		if status := run(t.Context(), line, nil, strings.NewReader(""), &said, &said); status != 0 {
 			t.Fatalf("%v: %d %s", line, status, &said)
 		}
 	}

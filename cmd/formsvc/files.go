@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -98,13 +97,11 @@ func (c *filesVerifyCmd) Run(ctx context.Context, g *global, std streams) error 
 }
 
 func (c *filesVerifyCmd) print(std streams, f *formsvc.File, problem error) error {
-	if !c.JSON {
-		_, err := fmt.Fprintf(std.out, "%s  response %s  %q  %v\n", f.ID, f.ResponseID, f.Name, problem)
-		return err
+	if c.JSON {
+		return records(c.output, std.out, "", []damagedRecord{{
+			f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.Name, f.Size, stamp{f.CreatedAt}, problem.Error(),
+		}}, nil)
 	}
-	enc := json.NewEncoder(std.out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(damagedRecord{
-		f.ID, f.AccountID, f.CampaignID, f.ResponseID, f.Name, f.Size, stamp{f.CreatedAt}, problem.Error(),
-	})
+	_, err := fmt.Fprintf(std.out, "%s  response %s  %q  %v\n", f.ID, f.ResponseID, f.Name, problem)
+	return err
 }

@@ -4,8 +4,6 @@ package main_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,17 +80,6 @@ func wantUnavailable(t *testing.T, what string, a answer) {
 	if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
 		t.Errorf("%s: status %d, Retry-After %q\n%s", what, a.status, a.header.Get("Retry-After"), a.body)
 	}
-}
-
-// A server starts before its S3 server is reachable.
-func TestStartWithoutS3(t *testing.T) {
-	onEachDatabase(t, func(t *testing.T, dsn string) {
-		w := &filing{dsn: dsn, place: places()["s3"](t)}
-		w.place.server.Stop()
-		w.serve(t)
-		w.place.server.Restart()
-		w.has(t, w.upload(t, "late", bytesOf(1, 1000)).UUID, bytesOf(1, 1000))
-	})
 }
 
 const (
@@ -218,45 +205,4 @@ func (n *noise) Read(p []byte) (int, error) {
 	n.at += int64(len(p))
 	n.left -= int64(len(p))
 	return len(p), nil
-}
-
-var errLeft = errors.New("the client leaves")
-
-// A client that disconnects at any point of an upload leaves nothing behind.
-func TestInterruptedUploadsLeaveNothing(t *testing.T) {
-	onEachPlace(t, func(t *testing.T, w *filing) {
-		w.serve(t)
-		const size = 6_000_000
-		for at := 0; at < size; at += size / 7 {
-			ctx, cancel := context.WithCancel(t.Context())
-			r, body := io.Pipe()
-			done := make(chan error)
-			go func() {
-				a, err := w.send(ctx, "left", r, size)
-				if err == nil {
-					err = fmt.Errorf("status %d", a.status)
-				}
-				done <- err
-			}()
-			_, _ = body.Write(bytesOf(9, at)) // fails if the server was quicker
-			cancel()
-			_ = body.CloseWithError(errLeft)
-			if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, errLeft) {
-				t.Errorf("after %d bytes: %v", at, err)
-			}
-		}
-		eventually(t, "nothing is left", func() bool {
-			blobs, left := w.stored(t)
-			return len(blobs) == 0 && len(left) == 0
-		})
-		if list := w.listed(t); len(list) != 0 {
-			t.Errorf("files %+v", list)
-		}
-		// Nothing appears later either.
-		w.terminate(t)
-		w.stopped(t)
-		if blobs, left := w.stored(t); len(blobs) != 0 || len(left) != 0 {
-			t.Errorf("stored %q and %q", blobs, left)
-		}
-	})
 }

@@ -8,17 +8,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"io/fs"
 	"mime/multipart"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/formsvc/toolkit/blobstore/s3blob/s3test"
 	"github.com/formsvc/toolkit/formsvc"
@@ -213,17 +210,6 @@ func (p *place) stored(t testing.TB) (blobs, leftovers []string) {
 	return blobs, leftovers
 }
 
-// age makes stored files two days old.
-func age(t testing.TB, paths ...string) {
-	t.Helper()
-	for _, path := range paths {
-		old := time.Now().Add(-48 * time.Hour)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // bytesOf returns n bytes that are unique to the seed.
 func bytesOf(seed byte, n int) []byte {
 	b := make([]byte, n)
@@ -231,192 +217,4 @@ func bytesOf(seed byte, n int) []byte {
 		b[i] = byte(i*7) ^ byte(i>>8) ^ byte(i>>16) ^ seed
 	}
 	return b
-}
-
-// Files that are uploaded either way are reported to webhooks and downloaded unchanged.
-func TestFiles(t *testing.T) {
-	onEachPlace(t, func(t *testing.T, w *filing) {
-		w.serve(t, "--max-upload", "8MB")
-		r := receiver(t)
-		hook(t, w.dsn, r.URL(), "file.uploaded")
-		small, large := bytesOf(1, 1000), bytesOf(2, 8_000_000)
-		one := w.upload(t, "Überblick.txt", small)
-		two := w.form(t, "../plan.pdf", "plan", large)
-		if one.Name != "Überblick.txt" || one.ContentType != "application/x-test" || two.Name != "plan.pdf" || two.Module != "plan" {
-			t.Errorf("%+v, %+v", one, two)
-		}
-		w.has(t, one.UUID, small)
-		w.has(t, two.UUID, large)
-		if list := w.listed(t); len(list) != 2 || list[0].UUID != two.UUID || list[1].UUID != one.UUID {
-			t.Errorf("list %+v", list)
-		}
-		a, err := w.send(t.Context(), "large", bytes.NewReader(append(large, 0)), int64(len(large)+1))
-		if err != nil || a.status != http.StatusRequestEntityTooLarge || !strings.Contains(string(a.body), "8000000") {
-			t.Errorf("a byte too many: status %d, %v\n%s", a.status, err, a.body)
-		}
-		hashes := map[string]bool{}
-		for _, got := range arrivals(t, r, 2) {
-			var e struct{ Data struct{ File fileRecord } }
-			if err := json.Unmarshal(got.Delivery.Body, &e); err != nil {
-				t.Fatal(err)
-			}
-			hashes[e.Data.File.SHA256] = true
-		}
-		if !hashes[one.SHA256] || !hashes[two.SHA256] {
-			t.Errorf("webhooks told of %v", hashes)
-		}
-		if strings.HasPrefix(w.dsn, "postgres") { // another node serves the same files
-			node := execute(t, w.dsn, w.place.env, w.place.flags...).started(t)
-			other := &filing{client: newClient(t, node.url, w.key)}
-			other.has(t, one.UUID, small)
-			other.has(t, two.UUID, large)
-		}
-		if blobs, left := w.stored(t); len(blobs) != 2 || len(left) != 0 {
-			t.Errorf("stored %q and %q", blobs, left)
-		}
-		if got := w.manage(t, "files", "verify"); got.status != 0 || got.out != "" || !strings.Contains(got.err, "2 files checked, 0 damaged") {
-			t.Errorf("verify: %+v", got)
-		}
-	})
-}
-
-// A blob that was changed or lost on the disk is detected, never served as intact, and listed by verify.
-func TestDamagedFiles(t *testing.T) {
-	onEachPlace(t, func(t *testing.T, w *filing) {
-		w.serve(t)
-		flipped := w.upload(t, "flipped", bytesOf(1, 1_000_000))
-		short := w.upload(t, "short", bytesOf(2, 1_000_000))
-		gone := w.upload(t, "gone", bytesOf(3, 1_000_000))
-		whole := w.upload(t, "whole", bytesOf(4, 1_000_000))
-		w.damage(t, flipped.UUID, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
-		w.damage(t, short.UUID, func(b []byte) []byte { return b[:len(b)-1] })
-		w.damage(t, gone.UUID, func([]byte) []byte { return nil })
-		for _, uuid := range []string{flipped.UUID, short.UUID, gone.UUID} {
-			a, err := w.download(t, uuid)
-			if err == nil && a.status != http.StatusBadGateway {
-				t.Errorf("a damaged file came with status %d and ended well", a.status)
-			}
-		}
-		w.has(t, whole.UUID, bytesOf(4, 1_000_000))
-		got := w.manage(t, "files", "verify", "--json")
-		if got.status != 1 || strings.Count(got.out, "\n") != 3 || strings.Contains(got.out, whole.UUID) {
-			t.Errorf("verify: %+v", got)
-		}
-		for _, uuid := range []string{flipped.UUID, short.UUID, gone.UUID} {
-			if !strings.Contains(got.out, `"uuid":"`+uuid+`"`) {
-				t.Errorf("verify does not name %s: %s", uuid, got.out)
-			}
-		}
-	})
-}
-
-// damage changes the stored bytes of a file.
-func (w *filing) damage(t testing.TB, uuid string, edit func([]byte) []byte) {
-	t.Helper()
-	blobs, _ := w.stored(t)
-	for _, path := range blobs {
-		if filepath.Base(path) != uuid {
-			continue
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b = edit(b); b == nil {
-			err = os.Remove(path)
-		} else {
-			err = os.WriteFile(path, b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	t.Fatalf("no blob of the file %s", uuid)
-}
-
-// A server that is killed during uploads leaves no incomplete file, and nothing that a sweep doesn't remove.
-func TestFilesSurviveKill(t *testing.T) {
-	onEachPlace(t, func(t *testing.T, w *filing) {
-		w.serve(t)
-		kept := map[string][]byte{}
-		for life := range 3 {
-			content := bytesOf(byte(life), 7_000_000)
-			kept[w.upload(t, fmt.Sprint("kept ", life), content).UUID] = content
-			w.cutOff(t, 6_000_000*life+100)
-			w.serve(t)
-		}
-		list := w.listed(t)
-		if len(list) != len(kept) {
-			t.Errorf("%d files, want %d", len(list), len(kept))
-		}
-		for uuid, content := range kept {
-			w.has(t, uuid, content)
-		}
-		w.sweepsUp(t, len(kept))
-		if got := w.manage(t, "files", "verify"); got.status != 0 {
-			t.Errorf("verify: %+v", got)
-		}
-	})
-}
-
-// cutOff kills the server when it has read n bytes of an upload.
-func (w *filing) cutOff(t testing.TB, n int) {
-	t.Helper()
-	r, body := io.Pipe()
-	done := make(chan error)
-	go func() {
-		a, err := w.send(t.Context(), "cut off", r, int64(n)+1)
-		if err == nil {
-			err = fmt.Errorf("status %d", a.status)
-		}
-		done <- err
-	}()
-	if _, err := body.Write(bytesOf(9, n)); err != nil {
-		t.Errorf("the upload ended early: %v", err)
-	}
-	w.kill()
-	_ = body.CloseWithError(io.ErrClosedPipe)
-	if err := <-done; strings.HasPrefix(err.Error(), "status") {
-		t.Errorf("an upload that was cut off was answered: %v", err)
-	}
-}
-
-// sweepsUp adds an orphan and checks that a sweep removes only old bytes that belong to no file.
-func (w *filing) sweepsUp(t testing.TB, files int) {
-	t.Helper()
-	const orphan = "01900000-0000-7000-8000-0000000000ab"
-	path := filepath.Join(w.dir, "ab", orphan)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("orphan"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.manage(t, "files", "sweep", "--json"); got.status != 0 || !strings.Contains(got.out, `"removed":0,"leftovers":0`) {
-		t.Errorf("a sweep of what is young: %+v", got)
-	}
-	blobs, left := w.stored(t)
-	if len(blobs) != files+1 {
-		t.Errorf("blobs before the sweep: %q", blobs)
-	}
-	age(t, slices.Concat(blobs, left)...)
-	if got := w.manage(t, "files", "sweep", "--dry-run"); got.status != 0 {
-		t.Errorf("a dry run: %+v", got)
-	}
-	if again, _ := w.stored(t); len(again) != len(blobs) {
-		t.Errorf("a dry run removed some of %q", blobs)
-	}
-	if got := w.manage(t, "files", "sweep"); got.status != 0 {
-		t.Errorf("sweep: %+v", got)
-	}
-	blobs, _ = w.stored(t)
-	if len(blobs) != files || slices.Contains(blobs, path) {
-		t.Errorf("blobs after the sweep: %q", blobs)
-	}
-	if w.server != nil && w.place.server == nil {
-		if _, left = w.stored(t); len(left) > 0 {
-			t.Errorf("leftovers after the sweep: %q", left)
-		}
-	}
 }

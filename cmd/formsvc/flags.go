@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // A span is a duration on the command line: as in Go, such as 90m, or with days in front, such as 30d or 1d12h.
@@ -43,42 +45,14 @@ func (s *span) UnmarshalText(text []byte) error {
 // byteSize is a number of bytes on the command line: 100MB, 1.5GB, 64MiB, 4096.
 type byteSize int64
 
-// units returns the factor of a suffix: powers of ten, as in the specification's "1 MB", or of two with an i.
-func units(suffix string) (float64, bool) {
-	switch strings.ToUpper(suffix) {
-	case "", "B":
-		return 1, true
-	case "K", "KB":
-		return 1e3, true
-	case "M", "MB":
-		return 1e6, true
-	case "G", "GB":
-		return 1e9, true
-	case "T", "TB":
-		return 1e12, true
-	case "KIB":
-		return 1 << 10, true
-	case "MIB":
-		return 1 << 20, true
-	case "GIB":
-		return 1 << 30, true
-	case "TIB":
-		return 1 << 40, true
-	}
-	return 0, false
-}
-
 // UnmarshalText reads a size.
 func (b *byteSize) UnmarshalText(text []byte) error {
-	s := strings.TrimSpace(string(text))
-	end := strings.LastIndexAny(s, "0123456789") + 1
-	unit, ok := units(strings.TrimSpace(s[end:]))
-	n, err := strconv.ParseFloat(s[:end], 64)
-	if err != nil || !ok || strings.ContainsAny(s[:end], "eExXpP_+-") {
-		return fmt.Errorf("%q is not a size such as 100MB, 1.5GB or 64MiB", s)
+	n, err := humanize.ParseBytes(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a size such as 100MB, 1.5GB or 64MiB", text)
 	}
-	if n *= unit; n < 1 || n > math.MaxInt64/2 {
-		return fmt.Errorf("%q is out of range", s)
+	if n < 1 || n > math.MaxInt64/2 {
+		return fmt.Errorf("%q is out of range", text)
 	}
 	*b = byteSize(n)
 	return nil

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
 )
 
 type healthCmd struct {
@@ -37,7 +39,7 @@ func (c *healthCmd) Run(ctx context.Context, std streams) error {
 		scheme = "https"
 	}
 	if len(c.AutocertDomain) > 0 {
-		config.ServerName = domainName(c.AutocertDomain[0])
+		config.ServerName = certs.DomainName(c.AutocertDomain[0])
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()

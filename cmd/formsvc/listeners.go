@@ -76,7 +76,7 @@ func (n *node) server(h http.Handler) *http.Server {
 func (n *node) serve(server *http.Server, l net.Listener) error {
 	var err error
 	if n.certs != nil {
-		server.TLSConfig = n.certs.config()
+		server.TLSConfig = n.certs.Config()
 		err = server.ServeTLS(l, "", "")
 	} else {
 		err = server.Serve(l)

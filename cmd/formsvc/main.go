@@ -24,13 +24,41 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal, the next one ends the program at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
 // streams are the standard streams of a command. Standard output carries only what a script would read.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+}
+
+// environment has the variables of the process, as NAME=VALUE.
+type environment []string
+
+// lookup returns the value of a variable, and whether it is set.
+func (e environment) lookup(name string) (string, bool) {
+	for _, v := range e {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func (e environment) get(name string) string {
+	value, _ := e.lookup(name)
+	return value
+}
+
+// flag returns the value of a flag's variable, or nil.
+func (e environment) flag(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
+	for _, name := range f.Envs {
+		if value, ok := e.lookup(name); ok {
+			return value, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // as kong wants it
 }
 
 // errSilent ends a command with status 1 after it has printed why.
@@ -42,11 +70,11 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 // run runs one command and returns its exit status: 0, 1 if it failed, 2 if the command line is invalid.
-func run(ctx context.Context, args []string, std streams) int {
-	var commands cli
+func run(ctx context.Context, args []string, env environment, stdin io.Reader, stdout, stderr io.Writer) int {
+	commands, std := cli{global: global{Env: env}}, streams{stdin, stdout, stderr}
 	status := -1
-	parser, err := newParser(&commands, kong.Writers(std.out, std.err), kong.Exit(func(code int) { status = code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
+	parser, err := newParser(&commands, kong.Writers(stdout, stderr), kong.Exit(func(code int) { status = code }),
+		kong.Resolvers(kong.ResolverFunc(env.flag)), kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(std))
 	if err != nil {
 		_, _ = fmt.Fprintln(std.err, "formsvc:", err)
 		return 2
@@ -104,6 +132,4 @@ type cli struct {
 	Listen       listenCmd       `cmd:"" help:"Receive webhooks on this machine and print them, for development."`
 	Health       healthCmd       `cmd:"" help:"Check that the server on this machine is ready; exit status 1 if it is not."`
 	Version      versionCmd      `cmd:"" help:"Print the version of this program, its revision and its Go version."`
-	Completion   completionCmd   `cmd:"" help:"Print a completion script for a shell."`
-	Complete     completeCmd     `cmd:"" hidden:"" help:"Print candidates for the last word, for the completion scripts."`
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
@@ -62,14 +63,14 @@ func newMetrics() *metrics {
 }
 
 // watch adds the expiry of the first certificate, if the server has any.
-func (m *metrics) watch(certs certificates) {
-	if certs == nil {
+func (m *metrics) watch(source certs.Source) {
+	if source == nil {
 		return
 	}
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "formsvc_tls_certificate_expiry_timestamp_seconds", Help: "Unix time when the first certificate of the server expires; 0 while there is none.",
 	}, func() float64 {
-		if t := certs.expiry(); !t.IsZero() {
+		if t := source.Expiry(); !t.IsZero() {
 			return float64(t.Unix())
 		}
 		return 0

@@ -4,12 +4,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
 
@@ -19,7 +17,7 @@ const labelOther = "other"
 // routeNames names requests in metrics and logs by the pattern of their route, never by their path, which clients choose
 // and which may contain a secret.
 type routeNames struct {
-	routes  map[string]string // by path with "{}" for each identifier: the route's pattern
+	routes  *http.ServeMux // for looking up patterns only
 	methods []string
 }
 
@@ -49,18 +47,15 @@ func newRequestMetrics() requestMetrics {
 }
 
 func newRouteNames() routeNames {
-	m := routeNames{routes: make(map[string]string), methods: []string{http.MethodHead}}
+	m := routeNames{routes: http.NewServeMux(), methods: []string{http.MethodHead}}
+	m.routes.Handle(settingsPath+"/", http.NotFoundHandler()) // all pages count as one route
+	known := make(map[string]bool)
 	for _, route := range httpx.Routes() {
-		segments := strings.Split(route.Pattern, "/")
-		for i, s := range segments {
-			if strings.HasPrefix(s, "{") {
-				segments[i] = "{}"
-			}
+		m.methods = append(m.methods, route.Method)
+		if !known[route.Pattern] && route.Pattern != "/" { // which would match every path
+			m.routes.Handle(route.Pattern, http.NotFoundHandler())
 		}
-		m.routes[strings.Join(segments, "/")] = route.Pattern
-		if !slices.Contains(m.methods, route.Method) {
-			m.methods = append(m.methods, route.Method)
-		}
+		known[route.Pattern] = true
 	}
 	return m
 }
@@ -73,32 +68,12 @@ func (m *routeNames) method(name string) string {
 	return name
 }
 
-// route returns the pattern of the route at a path. All settings pages count as one route.
-func (m *routeNames) route(path string) string {
-	if strings.HasPrefix(path, settingsPath+"/") {
-		return settingsPath + "/"
+// route returns the pattern of a request's route.
+func (m *routeNames) route(r *http.Request) string {
+	if r.URL.Path == "/" {
+		return "/"
 	}
-	var buf [128]byte
-	key := buf[:0]
-	for rest := path; rest != ""; {
-		if rest[0] != '/' || len(key) > len(buf)/2 {
-			return labelOther
-		}
-		segment := rest[1:]
-		if i := strings.IndexByte(segment, '/'); i >= 0 {
-			segment = segment[:i]
-		}
-		rest = rest[1+len(segment):]
-		key = append(key, '/')
-		if strings.HasPrefix(segment, "{") {
-			return labelOther
-		}
-		if _, ok := formsvc.ParseID(segment); ok {
-			segment = "{}"
-		}
-		key = append(key, segment...)
-	}
-	if pattern, ok := m.routes[string(key)]; ok {
+	if _, pattern := m.routes.Handler(r); pattern != "" {
 		return pattern
 	}
 	return labelOther
@@ -111,7 +86,7 @@ func (m *requestMetrics) count(next http.Handler) http.Handler {
 		m.inFlight.Inc()
 		defer func() { // also when the handler panics to cut off its response
 			m.inFlight.Dec()
-			route := m.route(r.URL.Path)
+			route := m.route(r)
 			m.total.WithLabelValues(route, m.method(r.Method), strconv.Itoa(counted.status)).Inc()
 			m.seconds.WithLabelValues(route).Observe(time.Since(begin).Seconds())
 		}()

@@ -10,35 +10,20 @@ import (
 // connection by design.
 type pooled interface{ PoolStats() sql.DBStats }
 
-// poolMetrics collects metrics of the connection pool. It is safe for concurrent use.
-type poolMetrics struct {
-	stats                         func() sql.DBStats
-	connections, max, wait, waits *prometheus.Desc
-}
-
-func newPoolMetrics(stats func() sql.DBStats) *poolMetrics {
-	return &poolMetrics{
-		stats:       stats,
-		connections: prometheus.NewDesc("formsvc_db_connections", "Open connections to the database, by state.", []string{"state"}, nil),
-		max:         prometheus.NewDesc("formsvc_db_connections_max", "Maximum number of open connections to the database.", nil, nil),
-		wait:        prometheus.NewDesc("formsvc_db_wait_seconds_total", "Total time spent waiting for a connection to the database, in seconds.", nil, nil),
-		waits:       prometheus.NewDesc("formsvc_db_waits_total", "Number of waits for a connection to the database.", nil, nil),
+// watchPool adds the metrics of a connection pool.
+func (m *metrics) watchPool(stats func() sql.DBStats) {
+	gauge := func(name, help string, labels prometheus.Labels, value func(sql.DBStats) int) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels},
+			func() float64 { return float64(value(stats())) }))
 	}
-}
-
-// Describe implements prometheus.Collector.
-func (m *poolMetrics) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.connections, m.max, m.wait, m.waits} {
-		descs <- d
+	counter := func(name, help string, value func(sql.DBStats) float64) {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return value(stats()) }))
 	}
-}
-
-// Collect implements prometheus.Collector.
-func (m *poolMetrics) Collect(out chan<- prometheus.Metric) {
-	s := m.stats()
-	out <- prometheus.MustNewConstMetric(m.connections, prometheus.GaugeValue, float64(s.InUse), "in_use")
-	out <- prometheus.MustNewConstMetric(m.connections, prometheus.GaugeValue, float64(s.Idle), "idle")
-	out <- prometheus.MustNewConstMetric(m.max, prometheus.GaugeValue, float64(s.MaxOpenConnections))
-	out <- prometheus.MustNewConstMetric(m.wait, prometheus.CounterValue, s.WaitDuration.Seconds())
-	out <- prometheus.MustNewConstMetric(m.waits, prometheus.CounterValue, float64(s.WaitCount))
+	const open = "Open connections to the database, by state."
+	gauge("formsvc_db_connections", open, prometheus.Labels{"state": "in_use"}, func(s sql.DBStats) int { return s.InUse })
+	gauge("formsvc_db_connections", open, prometheus.Labels{"state": "idle"}, func(s sql.DBStats) int { return s.Idle })
+	gauge("formsvc_db_connections_max", "Maximum number of open connections to the database.", nil, func(s sql.DBStats) int { return s.MaxOpenConnections })
+	counter("formsvc_db_wait_seconds_total", "Total time spent waiting for a connection to the database, in seconds.",
+		func(s sql.DBStats) float64 { return s.WaitDuration.Seconds() })
+	counter("formsvc_db_waits_total", "Number of waits for a connection to the database.", func(s sql.DBStats) float64 { return float64(s.WaitCount) })
 }

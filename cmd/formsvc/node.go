@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/formsvc/digest"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook/delivery"
@@ -36,14 +39,16 @@ type node struct {
 	handler http.Handler
 	// Serves --redirect-addr.
 	redirects http.Handler
-	certs     certificates // nil: plain HTTP
+	certs     certs.Source // nil: plain HTTP
 	engine    *delivery.Engine
-	digester  *digester // nil without --smtp
-	metrics   *metrics  // nil without --metrics-addr
+	digester  *digest.Digester // nil without --smtp
+	metrics   *metrics         // nil without --metrics-addr
 	logger    *slog.Logger
 	ping      func(context.Context) error // whether the database is usable
 	required  []string                    // the components without which the node isn't ready
 	full      func() error                // whether a disk is full; nil: unknown
+
+	notifySocket string // "" without a process manager
 
 	drainDelay time.Duration
 	leaving    atomic.Bool // whether it is draining before a shutdown
@@ -64,23 +69,23 @@ func (c *serveCmd) check(g *global) error {
 		return err
 	}
 	discard := slog.New(slog.DiscardHandler)
-	certs, err := c.certificates(g, discard)
+	source, err := c.certificates(g, discard)
 	if err != nil {
 		return err
 	}
 	s := memory.New()
-	_, err = c.node(s, nil, certs, discard)
+	_, err = c.node(s, nil, source, discard)
 	return errors.Join(err, s.Close())
 }
 
 // node builds a node. Its errors name the invalid flags.
-func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger *slog.Logger) (*node, error) {
+func (c *serveCmd) node(s backend, b blobstore.Store, source certs.Source, logger *slog.Logger) (*node, error) {
 	policy, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{logger: logger, certs: certs, drainDelay: c.DrainDelay, required: c.Ready}
-	if err := errors.Join(c.checkRetention(), c.checkQuota(), c.checkLimits(), c.checkDrain(), c.checkScheme()); err != nil {
+	n := &node{logger: logger, certs: source, drainDelay: c.DrainDelay, required: c.Ready}
+	if err := c.checkFlags(); err != nil {
 		return nil, err
 	}
 	opts := formsvc.Options{
@@ -112,9 +117,9 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	if c.MetricsAddr != "" {
 		n.metrics = newMetrics()
 		n.metrics.registry.MustRegister(newQueueMetrics(n.svc.Deliveries.Stats))
-		n.metrics.watch(certs)
+		n.metrics.watch(source)
 		if pool != nil {
-			n.metrics.registry.MustRegister(newPoolMetrics(pool.PoolStats))
+			n.metrics.watchPool(pool.PoolStats)
 		}
 		n.handler = n.metrics.requests.count(handler)
 		sending.Metrics = n.metrics
@@ -122,20 +127,20 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	if n.engine, err = delivery.New(s, sending); err != nil {
 		return nil, usageError{fmt.Errorf("--webhook-timeout, --webhook-retries, --webhook-lease, --webhook-concurrency: %w", err)}
 	}
-	var m *mailer
+	var m *mailer.Mailer
 	if c.SMTP != "" {
-		if m, err = newMailer(c.SMTP, c.MailFrom); err != nil {
+		if m, err = mailer.New(c.SMTP, c.MailFrom); err != nil {
 			return nil, usageError{err}
 		}
-		n.digester = newDigester(n.svc, m, logger)
+		n.digester = digest.New(n.svc.Notices, m, &digest.Options{Compose: failureMail, Logger: logger})
 	}
 	pages, err := c.settings(n, m)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--base-url: %w", err)}
 	}
 	n.handler = n.partingFrom(withSettings(n.handler, pages))
-	if certs != nil {
-		n.redirects = certs.answering(redirect(c.BaseURL))
+	if source != nil {
+		n.redirects = source.Answering(certs.Redirect(c.BaseURL))
 	}
 	if c.LogRequests {
 		n.handler = logRequests(n.handler, logger, c.clientAddress())
@@ -143,71 +148,36 @@ func (c *serveCmd) node(s backend, b blobstore.Store, certs certificates, logger
 	return n, nil
 }
 
-// checkRetention makes sure that no event is removed while it may still be sent.
-func (c *serveCmd) checkRetention() error {
+// checkFlags rejects values that the options would treat as defaults, or reject without naming the flag.
+func (c *serveCmd) checkFlags() error {
 	var schedule time.Duration
 	for _, d := range c.WebhookRetries {
 		schedule += d
 	}
-	switch {
-	case c.Retention < 0:
-		return usageError{errors.New("--retention: must not be negative; 0 keeps events forever")}
-	case c.Retention > 0 && c.Retention <= schedule:
-		return usageError{fmt.Errorf("--retention: must be longer than the sum of --webhook-retries, which is %v", schedule)}
-	}
-	return nil
-}
-
-// checkQuota rejects values that the options would treat as defaults, or reject without naming the flag.
-func (c *serveCmd) checkQuota() error {
-	switch {
-	case c.Quota < 0:
-		return usageError{errors.New("--quota: must not be negative; 0 allows any number of requests")}
-	case c.QuotaWindow < time.Second || c.QuotaWindow%time.Second != 0:
-		return usageError{errors.New("--quota-window: must be whole seconds, and at least one")}
-	case c.Quota > math.MaxInt32:
-		return usageError{fmt.Errorf("--quota: must be at most %d; 0 allows any number of requests", math.MaxInt32)}
-	case !(c.Rate >= 0 && c.Rate <= httpx.MaxRate): // also rejects NaN
-		return usageError{fmt.Errorf("--rate: must be from 0 to %d", httpx.MaxRate)}
-	case c.Burst < 0:
-		return usageError{errors.New("--burst: must not be negative")}
-	case c.Burst > 0 && c.Rate == 0:
-		return usageError{errors.New("--burst: needs --rate")}
-	}
-	return nil
-}
-
-// checkLimits rejects values that the options would treat as defaults.
-func (c *serveCmd) checkLimits() error {
-	switch {
-	case c.MaxRequests < 1:
-		return usageError{errors.New("--max-requests: must be at least 1")}
-	case c.MaxWait <= 0:
-		return usageError{errors.New("--max-wait: must be positive")}
-	case c.MaxKeys < 0:
-		return usageError{errors.New("--max-keys: must not be negative; 0 allows any number")}
-	case c.MaxCampaigns < 0:
-		return usageError{errors.New("--max-campaigns: must not be negative; 0 allows any number")}
-	case c.RequestTimeout <= 0:
-		return usageError{errors.New("--request-timeout: must be positive")}
-	case c.MaxConnections < 1:
-		return usageError{errors.New("--max-connections: must be at least 1")}
-	}
-	return nil
-}
-
-// checkDrain rejects a negative delay.
-func (c *serveCmd) checkDrain() error {
-	if c.DrainDelay < 0 {
-		return usageError{errors.New("--drain-delay: must not be negative")}
-	}
-	return nil
-}
-
-// checkScheme rejects a base URL that would make browsers send cookies unencrypted.
-func (c *serveCmd) checkScheme() error {
-	if c.encrypted() && c.BaseURL != "" && !strings.HasPrefix(c.BaseURL, "https://") {
-		return usageError{errors.New("--base-url: must begin with https:// when the server speaks HTTPS")}
+	for _, x := range []struct {
+		invalid bool
+		why     string
+	}{
+		{c.Retention < 0, "--retention: must not be negative; 0 keeps events forever"},
+		{c.Retention > 0 && c.Retention <= schedule, fmt.Sprintf("--retention: must be longer than the sum of --webhook-retries, which is %v", schedule)},
+		{c.Quota < 0 || c.Quota > math.MaxInt32, fmt.Sprintf("--quota: must be from 1 to %d, or 0 for any number of requests", math.MaxInt32)},
+		{c.QuotaWindow < time.Second || c.QuotaWindow%time.Second != 0, "--quota-window: must be whole seconds, and at least one"},
+		{!(c.Rate >= 0 && c.Rate <= httpx.MaxRate), fmt.Sprintf("--rate: must be from 0 to %d", httpx.MaxRate)}, // also rejects NaN
+		{c.Burst < 0, "--burst: must not be negative"},
+		{c.Burst > 0 && c.Rate == 0, "--burst: needs --rate"},
+		{c.MaxRequests < 1, "--max-requests: must be at least 1"},
+		{c.MaxWait <= 0, "--max-wait: must be positive"},
+		{c.MaxKeys < 0, "--max-keys: must not be negative; 0 allows any number"},
+		{c.MaxCampaigns < 0, "--max-campaigns: must not be negative; 0 allows any number"},
+		{c.RequestTimeout <= 0, "--request-timeout: must be positive"},
+		{c.MaxConnections < 1, "--max-connections: must be at least 1"},
+		{c.DrainDelay < 0, "--drain-delay: must not be negative"},
+		// Browsers would send cookies unencrypted.
+		{c.encrypted() && c.BaseURL != "" && !strings.HasPrefix(c.BaseURL, "https://"), "--base-url: must begin with https:// when the server speaks HTTPS"},
+	} {
+		if x.invalid {
+			return usageError{errors.New(x.why)}
+		}
 	}
 	return nil
 }
@@ -241,7 +211,9 @@ func (n *node) failed(ctx context.Context, f delivery.Failure) error {
 	if n.metrics != nil {
 		n.metrics.failures.Inc()
 	}
-	n.digester.failed()
+	if n.digester != nil {
+		n.digester.Wake()
+	}
 	return nil
 }
 
@@ -257,7 +229,7 @@ func (n *node) run(asked context.Context, on listeners) error {
 	work.start(cancel, func() error { return n.engine.Run(working) })
 	work.start(cancel, func() error { return n.svc.Run(working) })
 	if n.digester != nil {
-		work.start(cancel, func() error { return n.digester.run(working) })
+		work.start(cancel, func() error { return n.digester.Run(working) })
 	}
 	if n.metrics != nil {
 		work.start(cancel, func() error { return n.metrics.serve(working, on.scrapes) })
@@ -265,16 +237,16 @@ func (n *node) run(asked context.Context, on listeners) error {
 	var serving tasks
 	serving.start(cancel, func() error { return n.serve(server, on.api) })
 	if n.certs != nil {
-		work.start(cancel, func() error { n.certs.run(working); return nil })
+		work.start(cancel, func() error { n.certs.Run(working); return nil })
 	}
 	if on.redirects != nil {
 		work.start(cancel, func() error { return serveUntil(working, n.server(n.redirects), on.redirects) })
 	}
-	notify("READY=1")
+	notify(n.notifySocket, "READY=1")
 
 	<-ctx.Done()
 	n.logger.InfoContext(ctx, "stopping")
-	notify("STOPPING=1")
+	notify(n.notifySocket, "STOPPING=1")
 	if asked.Err() != nil {
 		n.leave()
 	}

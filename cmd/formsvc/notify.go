@@ -1,14 +1,10 @@
 package main
 
-import (
-	"net"
-	"os"
-)
+import "net"
 
-// notify reports the state to systemd, for units with Type=notify (sd_notify(3)). Errors are ignored: they are no reason
+// notify reports the state to systemd at a socket, for units with Type=notify (sd_notify(3)). Errors are ignored: they are no reason
 // to stop.
-func notify(state string) {
-	path := os.Getenv("NOTIFY_SOCKET")
+func notify(path, state string) {
 	if path == "" {
 		return
 	}

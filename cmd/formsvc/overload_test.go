@@ -139,17 +139,6 @@ func (s *server) connections(t testing.TB) (n int) {
 	return n
 }
 
-// Limits that would reject every client are usage errors.
-func TestServeRefusesUnusableLimits(t *testing.T) {
-	t.Parallel()
-	for _, flag := range []string{"--max-requests=0", "--max-wait=0s", "--max-connections=0"} {
-		r := invocation{args: []string{"serve", "--addr", "127.0.0.1:0", flag}}.run(t)
-		if name, _, _ := strings.Cut(flag, "="); r.status != 2 || !strings.Contains(r.err, name) {
-			t.Errorf("serve %s: status %d, %q", flag, r.status, r.err)
-		}
-	}
-}
-
 // Beyond --max-connections, clients wait in the system's queue until another one disconnects.
 func TestMaxConnections(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/mattn/go-isatty"
 )
 
@@ -42,20 +43,7 @@ func (p *progress) show(what string, done, all int64, format func(int64) string)
 }
 
 // inBytes formats a number of bytes for people.
-func inBytes(n int64) string {
-	const units = "kMGTP"
-	if n < 1000 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n)/1000, 0
-	for v >= 999.5 && unit < len(units)-1 {
-		v, unit = v/1000, unit+1
-	}
-	if v < 9.95 {
-		return fmt.Sprintf("%.1f %cB", v, units[unit])
-	}
-	return fmt.Sprintf("%.0f %cB", v, units[unit])
-}
+func inBytes(n int64) string { return humanize.Bytes(uint64(max(0, n))) } //nolint:gosec // it isn't negative
 
 // inPieces returns a format for a number of things.
 func inPieces(things string) func(int64) string {

@@ -27,7 +27,7 @@ func logRequests(next http.Handler, logger *slog.Logger, clientAddress func(*htt
 		defer func() { // also when the handler panics to cut its answer off
 			logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
 				slog.String("requestId", w.Header().Get("X-Request-Id")), slog.String("method", names.method(r.Method)),
-				slog.String("route", names.route(r.URL.Path)), slog.Int("status", counted.status),
+				slog.String("route", names.route(r)), slog.Int("status", counted.status),
 				slog.Int64("bytes", counted.bytes), slog.Float64("durationMs", float64(time.Since(begin).Microseconds())/1e3),
 				slog.String("client", clientAddress(r)), slog.String("protocol", r.Proto))
 		}()

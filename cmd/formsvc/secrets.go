@@ -98,7 +98,7 @@ func (c *rotateKeyCmd) Run(ctx context.Context, g *global, std streams) (err err
 	_ = ring.Seal("") // reads the file
 	id := ring.Primary()
 	_, _ = fmt.Fprintf(std.err, "Added key %s as the first one in %s.\n", id, g.keyPath())
-	if !sleep(ctx, keyGrace, nil) {
+	if !sleep(ctx, keyGrace) {
 		return ctx.Err()
 	}
 	if err := c.reseal(ctx, s, std, id); err != nil {

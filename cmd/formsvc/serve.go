@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -65,10 +64,10 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 		logger = slog.New(slog.NewJSONHandler(std.err, nil))
 	}
 	logger.InfoContext(ctx, "starting", slog.Any("build", thisBuild()))
-	if os.Getenv("GOGC") == "" {
+	if g.Env.get("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
+	if g.Env.get("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
 	// Before the database is created or changed, so that an unusable flag or a server that is already running leaves it
@@ -96,14 +95,15 @@ func (c *serveCmd) Run(ctx context.Context, g *global, std streams) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	certs, err := c.certificates(g, logger)
+	source, err := c.certificates(g, logger)
 	if err != nil {
 		return err
 	}
-	n, err := c.node(s, b, certs, logger)
+	n, err := c.node(s, b, source, logger)
 	if err != nil {
 		return err
 	}
+	n.notifySocket = g.Env.get("NOTIFY_SOCKET")
 	n.full = func() error { return g.diskFull(minFree) }
 	ready := g.claimFiles(ctx, n.svc)
 	if errors.Is(ready, formsvc.ErrOtherBlobs) {

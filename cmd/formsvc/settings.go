@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/mailer"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/settings"
 )
@@ -55,14 +56,14 @@ func (c *settingsLinkCmd) base(ctx context.Context, g *global, std streams) stri
 func signInLink(base, token string) string { return base + settingsPath + "/sign-in/" + token }
 
 // settings returns the settings pages, which mail sign-in links if there is a mailer.
-func (c *serveCmd) settings(n *node, m *mailer) (http.Handler, error) {
+func (c *serveCmd) settings(n *node, m *mailer.Mailer) (http.Handler, error) {
 	opts := &settings.Options{Logger: n.logger}
 	if c.BaseURL != "" {
 		opts.BaseURL = c.BaseURL + settingsPath
 	}
 	if m != nil && c.BaseURL != "" {
 		opts.SendLink = func(ctx context.Context, to, link string, until time.Time) error {
-			return m.send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
+			return m.Send(ctx, to, "Sign in to account settings", fmt.Sprintf("This link signs you in once, until %s:\n\n%s\n\n"+
 				"If you didn't ask for it, ignore this mail: someone else entered your address.\n", until.UTC().Format("15:04 UTC"), link))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -462,4 +463,44 @@ func TestDataDirectoryIsMadeForItsOwner(t *testing.T) {
 			t.Errorf("%s has the mode %v, want %v", filepath.Base(path), info.Mode().Perm(), want)
 		}
 	}
+}
+
+// After SIGTERM a node serves for its drain delay: /readyz returns 503, and each response closes its connection, even a new
+// one.
+func TestDrainDelay(t *testing.T) {
+	t.Parallel()
+	s := start(t, databases()[0].dsn(t), "--drain-delay", "1h")
+	c := newClient(t, s.url, s.firstKey(t))
+	campaign := c.campaign(t, "Drain")
+	status := func() int {
+		a, err := c.do(t.Context(), http.MethodGet, "/readyz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.status != http.StatusOK && !strings.Contains(string(a.body), `"not_ready"`) {
+			t.Fatalf("/readyz answers %s", a.body)
+		}
+		return a.status
+	}
+	if got := status(); got != http.StatusOK {
+		t.Fatalf("/readyz answers %d before SIGTERM", got)
+	}
+	s.terminate(t)
+	eventually(t, "the node is not ready", func() bool { return status() == http.StatusServiceUnavailable })
+	for range 3 {
+		reused := true
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+			GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },
+		})
+		a, err := c.do(ctx, http.MethodPost, responsesPath(campaign), submission("late"))
+		if err != nil || a.status != http.StatusCreated || reused {
+			t.Errorf("a request while the node leaves: %v, %d %s; over a connection that stayed open: %t", err, a.status, a.body, reused)
+		}
+		c.want(t, http.StatusOK, http.MethodGet, "/healthz", nil, nil)
+	}
+	if s.ended() {
+		t.Error("the node ended within its drain delay")
+	}
+	s.terminate(t)
+	eventually(t, "the second signal ends it", s.ended)
 }

@@ -34,6 +34,8 @@ type store interface {
 
 // global are the flags that choose the data.
 type global struct {
+	Env environment `kong:"-"`
+
 	DB         string `name:"db" placeholder:"DSN" help:"The database: sqlite:PATH or postgres://…. Defaults to sqlite:DATA/formsvc.db."`
 	Blobs      string `placeholder:"URL" help:"Where uploaded files are stored: file:DIR, or s3://BUCKET[/PREFIX]?endpoint=…&region=… with the usual AWS variables. Each database needs its own place, and the place of another one is refused. Files that are a day old and unknown to the database are removed. Defaults to file:DATA/files."`
 	Data       string `name:"data" placeholder:"DIR" default:"./formsvc-data" help:"Data directory of the server. Created if missing."`

@@ -1,23 +1,14 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
-	"net/url"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync/atomic"
-	"syscall"
-	"time"
+
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/certs"
 )
 
 // encryption are the flags of TLS.
@@ -30,20 +21,8 @@ type encryption struct {
 	RedirectAddr      string   `name:"redirect-addr" placeholder:"ADDR" help:"Address to listen on for plain HTTP, only to redirect browsers to HTTPS. Defaults to none."`
 }
 
-// A certificates provides the certificates of the server.
-type certificates interface {
-	// config returns the TLS configuration of the listener.
-	config() *tls.Config
-	// run keeps the certificates up to date until ctx ends. The server serves meanwhile.
-	run(ctx context.Context)
-	// expiry returns when the first of them expires; zero if there is none yet.
-	expiry() time.Time
-	// answering adds the responses to an authority's challenges to a handler for plain HTTP.
-	answering(http.Handler) http.Handler
-}
-
 // certificates returns the certificates of the flags, or nil for plain HTTP. It reads files and writes nothing.
-func (e *encryption) certificates(g *global, logger *slog.Logger) (certificates, error) {
+func (e *encryption) certificates(g *global, logger *slog.Logger) (certs.Source, error) {
 	automatic := len(e.AutocertDomain) > 0
 	switch {
 	case (e.TLSCert == "") != (e.TLSKey == ""):
@@ -53,13 +32,19 @@ func (e *encryption) certificates(g *global, logger *slog.Logger) (certificates,
 	case !automatic && (e.AutocertEmail != "" || e.AutocertDirectory != ""):
 		return nil, usageError{errors.New("--autocert-email, --autocert-directory: need --autocert-domain")}
 	case e.TLSCert != "":
-		c := &certFiles{cert: e.TLSCert, key: e.TLSKey, logger: logger}
-		if err := c.load(); err != nil {
+		c, err := certs.Files(e.TLSCert, e.TLSKey, logger)
+		if err != nil {
 			return nil, usageError{fmt.Errorf("--tls-cert, --tls-key: %w", err)}
 		}
 		return c, nil
 	case automatic:
-		return newACME(e, filepath.Join(g.Data, "autocert"), logger)
+		c, err := certs.ACME(certs.ACMEOptions{
+			Domains: e.AutocertDomain, Email: e.AutocertEmail, Directory: e.AutocertDirectory, Dir: filepath.Join(g.Data, "autocert"),
+		}, logger)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return c, nil
 	case e.RedirectAddr != "":
 		return nil, usageError{errors.New("--redirect-addr: needs --tls-cert or --autocert-domain")}
 	}
@@ -73,7 +58,7 @@ func (e *encryption) encrypted() bool { return e.TLSCert != "" || len(e.Autocert
 func (e *encryption) publicURL(listening net.Addr) string {
 	switch {
 	case len(e.AutocertDomain) > 0:
-		host := domainName(e.AutocertDomain[0])
+		host := certs.DomainName(e.AutocertDomain[0])
 		if _, port, err := net.SplitHostPort(listening.String()); err == nil && port != "443" {
 			host = net.JoinHostPort(host, port)
 		}
@@ -91,108 +76,4 @@ func reachable(addr string) string {
 		return addr
 	}
 	return net.JoinHostPort("localhost", port)
-}
-
-// serverConfig returns the TLS configuration that all HTTPS servers share.
-func serverConfig(get func(*tls.ClientHelloInfo) (*tls.Certificate, error), protocols ...string) *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: append([]string{"h2", "http/1.1"}, protocols...), GetCertificate: get,
-	}
-}
-
-// certPoll is the interval at which the files are checked.
-const certPoll = 5 * time.Second
-
-// certFiles is a certificate in files that are renewed from outside.
-type certFiles struct {
-	cert, key string
-	logger    *slog.Logger
-	current   atomic.Pointer[tls.Certificate]
-	tried     [2]os.FileInfo // the files that were last read, even if that failed
-}
-
-// load reads the files. If they are unusable, it keeps the current certificate.
-func (f *certFiles) load() error {
-	f.tried = f.look() // first, so that later changes are noticed
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-	if err != nil {
-		return err
-	}
-	f.current.Store(&pair)
-	if !time.Now().Before(pair.Leaf.NotAfter) {
-		f.logger.Warn("certificate has expired", slog.String("file", f.cert), slog.Time("until", pair.Leaf.NotAfter))
-	}
-	return nil
-}
-
-// look returns the state of the files; nil for a missing one.
-func (f *certFiles) look() (found [2]os.FileInfo) {
-	for i, path := range []string{f.cert, f.key} {
-		if info, err := os.Stat(path); err == nil {
-			found[i] = info
-		}
-	}
-	return found
-}
-
-// changed reports whether the files differ from those that were last read.
-func (f *certFiles) changed() bool {
-	for i, now := range f.look() {
-		was := f.tried[i]
-		if (now == nil) != (was == nil) {
-			return true
-		}
-		if now != nil && (!os.SameFile(now, was) || !now.ModTime().Equal(was.ModTime()) || now.Size() != was.Size()) {
-			return true
-		}
-	}
-	return false
-}
-
-func (f *certFiles) config() *tls.Config {
-	return serverConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.current.Load(), nil })
-}
-
-// run reloads the files when they change and on SIGHUP. While a new pair is being written, its parts may not match: it is
-// used once they do.
-func (f *certFiles) run(ctx context.Context) {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGHUP)
-	defer signal.Stop(asked)
-	tick := time.NewTicker(certPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-asked:
-		case <-tick.C:
-			if !f.changed() {
-				continue
-			}
-		}
-		if err := f.load(); err != nil {
-			f.logger.ErrorContext(ctx, "new certificate unusable; keeping the old one", slog.Any("error", err))
-			continue
-		}
-		f.logger.InfoContext(ctx, "certificate loaded", slog.String("file", f.cert), slog.Time("until", f.expiry()))
-	}
-}
-
-func (f *certFiles) expiry() time.Time { return f.current.Load().Leaf.NotAfter }
-
-func (f *certFiles) answering(h http.Handler) http.Handler { return h }
-
-// redirect sends browsers to the same page over HTTPS. It rejects other requests, which would otherwise keep sending
-// secrets unencrypted.
-func redirect(baseURL string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		base, err := url.Parse(baseURL)
-		if err != nil || !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method) || !strings.HasPrefix(r.URL.Path, "/") {
-			http.Error(w, "Use HTTPS.", http.StatusBadRequest)
-			return
-		}
-		// Not to the request's Host: clients can set that to anything.
-		http.Redirect(w, r, "https://"+base.Host+r.URL.RequestURI(), http.StatusPermanentRedirect) //nolint:gosec // to our own host
-	})
 }

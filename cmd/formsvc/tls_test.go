@@ -242,37 +242,3 @@ func TestTerminationOverHTTP2(t *testing.T) {
 		t.Errorf("to be told to end is no error:\n%s", s.log.String())
 	}
 }
-
-// Conflicting TLS flags or unreadable files end the program before it does anything.
-func TestUnusableTLS(t *testing.T) {
-	t.Parallel()
-	ca, dir := newAuthority(t), t.TempDir()
-	cert, key, other := filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "other")
-	ca.issue(t, filepath.Join(dir, "x"), other, 1, time.Now().Add(time.Hour))
-	ca.issue(t, cert, key, 1, time.Now().Add(time.Hour))
-	pair := []string{"--tls-cert", cert, "--tls-key", key}
-	for want, args := range map[string][]string{
-		"--tls-key":                {"--tls-cert", cert},
-		"--tls-cert":               {"--tls-key", key},
-		"does not match":           {"--tls-cert", cert, "--tls-key", other},
-		"no such file":             {"--tls-cert", filepath.Join(dir, "missing"), "--tls-key", key},
-		"--autocert-domain: can't": append([]string{"--autocert-domain", "example.com"}, pair...),
-		`"localhost"`:              {"--autocert-domain", "localhost"},
-		`"*.example.com"`:          {"--autocert-domain", "*.example.com"},
-		`"192.0.2.1"`:              {"--autocert-domain", "192.0.2.1"},
-		"--autocert-email":         {"--autocert-email", "a@example.com"},
-		"--autocert-directory":     {"--autocert-domain", "example.com", "--autocert-directory", "http://example.com/dir"},
-		"--redirect-addr":          {"--redirect-addr", "127.0.0.1:0"},
-		"--base-url":               append([]string{"--base-url", "http://example.com"}, pair...),
-		"--trusted-proxy":          {"--trusted-proxy", "10.0.0.1"},
-	} {
-		empty := t.TempDir()
-		r := invocation{args: append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), dir: empty}.run(t)
-		if r.status != 2 || !strings.Contains(r.err, want) {
-			t.Errorf("serve %v: status %d, %q, want 2 and %q", args, r.status, r.err, want)
-		}
-		if made, err := os.ReadDir(empty); err != nil || len(made) > 0 {
-			t.Errorf("serve %v left %v behind (%v)", args, made, err)
-		}
-	}
-}

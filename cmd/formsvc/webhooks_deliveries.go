@@ -173,17 +173,8 @@ func (c *webhookRedeliverCmd) one(ctx context.Context, g *global, std streams, u
 	})
 }
 
-func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams, uuid formsvc.ID, since time.Time) (err error) {
-	s, err := g.openExisting(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return onStore(s, nil, func(svc *formsvc.Service) error {
-		id, err := account(ctx, svc, c.Account)
-		if err != nil {
-			return err
-		}
+func (c *webhookRedeliverCmd) failed(ctx context.Context, g *global, std streams, uuid formsvc.ID, since time.Time) error {
+	return c.with(ctx, g, func(svc *formsvc.Service, id formsvc.ID) error {
 		n, err := svc.Deliveries.RedeliverFailed(ctx, formsvc.WebhookKey{AccountID: id, ID: uuid}, since)
 		switch {
 		case errors.Is(err, formsvc.ErrNotFound):

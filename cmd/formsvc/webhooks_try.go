@@ -49,7 +49,7 @@ func await(ctx context.Context, svc *formsvc.Service, sent formsvc.Delivery) (fo
 		if waited := time.Since(begin); waited > testPatience || waited > testTaken && !taken(&sent, &d) {
 			break
 		}
-		if !sleep(ctx, testPoll, nil) {
+		if !sleep(ctx, testPoll) {
 			return d, ctx.Err()
 		}
 		now, err := svc.Deliveries.Get(ctx, formsvc.DeliveryKey{AccountID: sent.AccountID, ID: sent.ID})
@@ -97,4 +97,14 @@ func outcome(d *formsvc.Delivery) string {
 		text += fmt.Sprintf(" and %q", last.Answer[:n])
 	}
 	return text
+}
+
+// sleep returns after d or when ctx ends. It reports whether ctx is still active.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }

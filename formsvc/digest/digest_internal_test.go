@@ -1,4 +1,4 @@
-package main
+package digest
 
 import (
 	"bytes"
@@ -27,7 +27,8 @@ type digestWorld struct {
 	log     bytes.Buffer
 	mails   []string // addresses and subjects
 	failing error    // the result of sending
-	*digester
+	send    func(ctx context.Context, to, subject, text string) error
+	*Digester
 }
 
 func newDigestWorld(t *testing.T) *digestWorld {
@@ -45,7 +46,7 @@ func newDigestWorld(t *testing.T) *digestWorld {
 	if _, err := w.svc.Accounts.SetContact(t.Context(), account.ID, "ops@example.com"); err != nil {
 		t.Fatal(err)
 	}
-	w.digester = newDigester(w.svc, new(mailer), slog.New(slog.NewTextHandler(&w.log, nil)))
+	w.Digester = New(w.svc.Notices, w, &Options{Logger: slog.New(slog.NewTextHandler(&w.log, nil))})
 	w.send = func(_ context.Context, to, subject, _ string) error {
 		if w.failing == nil {
 			w.mails = append(w.mails, to+": "+subject)
@@ -53,6 +54,10 @@ func newDigestWorld(t *testing.T) *digestWorld {
 		return w.failing
 	}
 	return w
+}
+
+func (w *digestWorld) Send(ctx context.Context, to, subject, text string) error {
+	return w.send(ctx, to, subject, text)
 }
 
 // hook creates a webhook.
@@ -161,7 +166,7 @@ func TestDigestWithoutContact(t *testing.T) {
 func TestManyDigests(t *testing.T) {
 	t.Parallel()
 	w := newDigestWorld(t)
-	for i := range digestBatch + 3 {
+	for i := range batch + 3 {
 		w.hook(fmt.Sprintf("host%d.example.com", i))
 	}
 	w.fail()
@@ -173,8 +178,8 @@ func TestManyDigests(t *testing.T) {
 		return record(ctx, to, subject, text)
 	}
 	w.round(t.Context())
-	if len(w.mails) != digestBatch+2 {
-		t.Errorf("%d mails, want %d", len(w.mails), digestBatch+2)
+	if len(w.mails) != batch+2 {
+		t.Errorf("%d mails, want %d", len(w.mails), batch+2)
 	}
 }
 
@@ -188,13 +193,13 @@ func TestDigestIsSentSoon(t *testing.T) {
 		sent := make(chan time.Time, 1)
 		w.send = func(context.Context, string, string, string) error { sent <- time.Now(); return nil }
 		ended := make(chan error, 1)
-		go func() { ended <- w.run(ctx) }()
+		go func() { ended <- w.Run(ctx) }()
 		time.Sleep(10 * time.Second)
 		w.fail()
 		begin := time.Now()
-		w.failed()
-		w.failed() // it never waits
-		if took := (<-sent).Sub(begin); took > digestPause {
+		w.Wake()
+		w.Wake() // it never waits
+		if took := (<-sent).Sub(begin); took > pause {
 			t.Errorf("a mail was sent %v after the failure", took)
 		}
 		cancel()
@@ -202,26 +207,6 @@ func TestDigestIsSentSoon(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// A permanent failure is logged and counted, and wakes the digester.
-func TestPermanentFailureIsLoggedAndCounted(t *testing.T) {
-	t.Parallel()
-	w := newDigestWorld(t)
-	n := &node{logger: slog.New(slog.NewTextHandler(&w.log, nil)), digester: w.digester, metrics: newMetrics()}
-	for range 2 {
-		if err := n.failed(t.Context(), delivery.Failure{Delivery: "delivery-uuid", Error: "timeout"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := series(t, n.metrics.registry)["formsvc_webhook_failures_total{}"]
-	if lines := strings.Count(w.log.String(), "delivery=delivery-uuid"); lines != 2 || got != 2 || len(w.wake) != 1 {
-		t.Errorf("%d lines, %v counted, %d reasons to look", lines, got, len(w.wake))
-	}
-	n.digester, n.metrics = nil, nil // without --smtp and --metrics-addr
-	if err := n.failed(t.Context(), delivery.Failure{}); err != nil {
-		t.Error(err)
-	}
 }
 
 // A mail that is being sent when the server stops is finished and recorded.
@@ -237,7 +222,7 @@ func TestShutdownFinishesDigest(t *testing.T) {
 		w.mails = append(w.mails, to)
 		return ctx.Err()
 	}
-	if err := w.run(ctx); err != nil || len(w.mails) != 1 {
+	if err := w.Run(ctx); err != nil || len(w.mails) != 1 {
 		t.Errorf("%v, %d mails, want one that was begun", err, len(w.mails))
 	}
 	record := w.mails
@@ -257,21 +242,20 @@ func TestDigestMail(t *testing.T) {
 		AccountID: "account-uuid", WebhookID: "webhook-uuid", URL: "https://example.com:8443/token?key=secret", Failures: 3,
 		FirstAt: at, LastAt: at.Add(time.Hour), Status: 503, Error: "status",
 	}
-	subject, text := digestMail(d)
+	subject, text := Compose(d)
 	if subject != "3 deliveries to example.com:8443 failed" {
 		t.Errorf("the subject is %q", subject)
 	}
 	for _, want := range []string{
 		"Since 2026-11-21T08:30:00Z, 3 deliveries", "2026-11-21T09:30:00Z", "status 503",
-		"formsvc webhooks deliveries webhook-uuid --state failed --account account-uuid",
-		"formsvc webhooks redeliver webhook-uuid --since 2026-11-21T08:30:00Z --account account-uuid",
+		"webhook-uuid", "account-uuid",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not have %q:\n%s", want, text)
 		}
 	}
 	d.Status, d.Error, d.Failures, d.URL = 0, "timeout", 1, ""
-	subject, last := digestMail(d)
+	subject, last := Compose(d)
 	if !strings.Contains(last, "no response: timeout") || !strings.HasPrefix(subject, "1 delivery to an unknown host") {
 		t.Errorf("%s\n%s", subject, last)
 	}

@@ -1,4 +1,4 @@
-package main
+package mailer
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 )
 
 // mailTo returns a mailer for a server with a login.
-func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *mailer {
+func mailTo(t testing.TB, s *smtptest.Server, scheme, login, query string) *Mailer {
 	t.Helper()
-	m, err := newMailer(scheme+"://"+login+s.Addr()+query, "Forms <forms@example.com>")
+	m, err := New(scheme+"://"+login+s.Addr()+query, "Forms <forms@example.com>")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestMailArrives(t *testing.T) {
 			if x.server.MuteAfter != "" {
 				m.timeout = 300 * time.Millisecond
 			}
-			if err := m.send(t.Context(), "ada@example.com", "Süß\r\nBcc: eve@example.com", "Text – with Ümlauts\n.\n"); err != nil {
+			if err := m.Send(t.Context(), "ada@example.com", "Süß\r\nBcc: eve@example.com", "Text – with Ümlauts\n.\n"); err != nil {
 				t.Fatal(err)
 			}
 			got := s.Mails()
@@ -134,7 +134,7 @@ func TestMailFails(t *testing.T) {
 			if x.distrust {
 				m.roots = nil
 			}
-			err := m.send(t.Context(), x.to, "Subject", "Text")
+			err := m.Send(t.Context(), x.to, "Subject", "Text")
 			if got := s.Mails(); err == nil || len(got) != 0 {
 				t.Errorf("error %v, %d mails", err, len(got))
 			} else if strings.Contains(err.Error(), "right") || strings.Contains(err.Error(), "wrong") {
@@ -151,7 +151,7 @@ func TestMailKeepsPasswordWithoutTLS(t *testing.T) {
 	s := smtptest.New(t, smtptest.Options{User: "forms", Password: "right"})
 	m := mailTo(t, s, "smtp", "forms:right@", "?starttls=off")
 	m.host = "::ffff:127.0.0.1" // this machine, but not recognizable as such
-	err := m.send(t.Context(), "ada@example.com", "Subject", "Text")
+	err := m.Send(t.Context(), "ada@example.com", "Subject", "Text")
 	if err == nil || !strings.Contains(err.Error(), "unencrypted") || len(s.Mails()) != 0 {
 		t.Errorf("error %v, %d mails", err, len(s.Mails()))
 	}
@@ -164,7 +164,7 @@ func TestMailEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	sent := make(chan error, 1)
 	m := mailTo(t, s, "smtp", "", "")
-	go func() { sent <- m.send(ctx, "ada@example.com", "Subject", "Text") }()
+	go func() { sent <- m.Send(ctx, "ada@example.com", "Subject", "Text") }()
 	for s.Connections() == 0 {
 		runtime.Gosched()
 	}
@@ -193,13 +193,13 @@ func TestMailAddresses(t *testing.T) {
 		"smtp://mail.example.com?starttls=x": "starttls must be",
 		"smtps://mail.example.com?starttls=": `"starttls"`,
 	} {
-		if _, err := newMailer(address, "a@example.com"); err == nil || !strings.Contains(err.Error(), want) ||
+		if _, err := New(address, "a@example.com"); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "--smtp") {
 			t.Errorf("%q: %v, want %q", address, err, want)
 		}
 	}
 	for _, from := range []string{"", "example.com", "a@example.com\r\nBcc: b@example.com"} {
-		if _, err := newMailer("smtp://mail.example.com", from); err == nil || !strings.Contains(err.Error(), "--mail-from") {
+		if _, err := New("smtp://mail.example.com", from); err == nil || !strings.Contains(err.Error(), "--mail-from") {
 			t.Errorf("from %q: %v", from, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package certs
 
 import (
 	"context"
@@ -34,26 +34,34 @@ type acmeCertificates struct {
 	told  map[string]time.Time // by domain: when its missing certificate was last logged
 }
 
-// newACME checks the flags. The directory is created with the first certificate.
-func newACME(e *encryption, dir string, logger *slog.Logger) (*acmeCertificates, error) {
+// ACMEOptions are the options of [ACME].
+type ACMEOptions struct {
+	Domains   []string
+	Email     string // of the operator, for the authority; "" for none
+	Directory string // of another authority than Let's Encrypt
+	Dir       string // where certificates are stored; created with the first one
+}
+
+// ACME returns certificates of an ACME authority. Its errors name the flags --autocert-….
+func ACME(o ACMEOptions, logger *slog.Logger) (Source, error) {
 	c := &acmeCertificates{logger: logger, until: make(map[string]time.Time), told: make(map[string]time.Time)}
-	for _, d := range e.AutocertDomain {
-		d = domainName(d)
+	for _, d := range o.Domains {
+		d = DomainName(d)
 		if !strings.Contains(d, ".") || strings.Trim(d, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || net.ParseIP(d) != nil {
-			return nil, usageError{fmt.Errorf("--autocert-domain: %q is not a domain such as forms.example.com, in ASCII (xn--…)", d)}
+			return nil, fmt.Errorf("--autocert-domain: %q is not a domain such as forms.example.com, in ASCII (xn--…)", d)
 		}
 		c.domains = append(c.domains, d)
 	}
-	directory := e.AutocertDirectory
+	directory := o.Directory
 	if directory == "" {
 		directory = autocert.DefaultACMEDirectory
 	}
 	if u, err := url.Parse(directory); err != nil || u.Scheme != "https" || u.Host == "" {
-		return nil, usageError{errors.New("--autocert-directory: must begin with https://")}
+		return nil, errors.New("--autocert-directory: must begin with https://")
 	}
 	c.manager = &autocert.Manager{
-		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(dir), HostPolicy: c.allows,
-		Email: e.AutocertEmail, Client: &acme.Client{DirectoryURL: directory, UserAgent: "formsvc"},
+		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(o.Dir), HostPolicy: c.allows,
+		Email: o.Email, Client: &acme.Client{DirectoryURL: directory, UserAgent: "formsvc"},
 	}
 	return c, nil
 }
@@ -63,18 +71,19 @@ func (c *acmeCertificates) allows(_ context.Context, host string) error {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	if !slices.Contains(c.domains, domainName(host)) {
+	if !slices.Contains(c.domains, DomainName(host)) {
 		return fmt.Errorf("%q is not one of the domains of --autocert-domain", host)
 	}
 	return nil
 }
 
-// domainName normalizes a domain for comparisons.
-func domainName(s string) string {
+// DomainName normalizes a domain for comparisons.
+func DomainName(s string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSpace(s), "."))
 }
 
-func (c *acmeCertificates) config() *tls.Config { return serverConfig(c.certificate, acme.ALPNProto) }
+// Config implements Source.
+func (c *acmeCertificates) Config() *tls.Config { return serverConfig(c.certificate, acme.ALPNProto) }
 
 // certificate returns the certificate for a connection, and orders it if there is none.
 func (c *acmeCertificates) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -96,9 +105,9 @@ func (c *acmeCertificates) certificate(hello *tls.ClientHelloInfo) (*tls.Certifi
 	return nil, err
 }
 
-// run orders missing certificates, so that the first visitor doesn't wait and the operator sees the result in the log.
+// Run orders missing certificates, so that the first visitor doesn't wait and the operator sees the result in the log.
 // The manager renews certificates a month before they expire.
-func (c *acmeCertificates) run(ctx context.Context) {
+func (c *acmeCertificates) Run(ctx context.Context) {
 	ordered := make(chan struct{})
 	go func() { // an order can't be canceled: on shutdown it is left running
 		defer close(ordered)
@@ -123,7 +132,8 @@ func (c *acmeCertificates) order(ctx context.Context) {
 	}
 }
 
-func (c *acmeCertificates) expiry() (first time.Time) {
+// Expiry implements Source.
+func (c *acmeCertificates) Expiry() (first time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.until {
@@ -134,4 +144,5 @@ func (c *acmeCertificates) expiry() (first time.Time) {
 	return first
 }
 
-func (c *acmeCertificates) answering(h http.Handler) http.Handler { return c.manager.HTTPHandler(h) }
+// Answering implements Source.
+func (c *acmeCertificates) Answering(h http.Handler) http.Handler { return c.manager.HTTPHandler(h) }

@@ -1,0 +1,155 @@
+// Package mailer sends mail through an SMTP server.
+package mailer
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/wneessen/go-mail"
+)
+
+// timeout limits the whole sending of one mail, so that a hanging server doesn't delay others for longer.
+const timeout = 15 * time.Second
+
+// A Mailer sends mail through one SMTP server, with one connection per mail. It is safe for concurrent use.
+type Mailer struct {
+	host           string
+	port           int
+	tls            bool // from the first byte on
+	startTLS       mail.TLSPolicy
+	user, password string
+	from           string
+	timeout        time.Duration
+	roots          *x509.CertPool // trusted authorities; nil means the system's
+}
+
+// New parses the address of a server, smtp://USER:PASSWORD@HOST:PORT or smtps://…, and the sender. Its errors name the flags --smtp and --mail-from, and don't
+// repeat the address, which contains a password.
+func New(address, from string) (*Mailer, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || (u.Path != "" && u.Path != "/") || u.Fragment != "" {
+		return nil, errors.New("--smtp: must be smtp://USER:PASSWORD@HOST:PORT or smtps://…; " +
+			"percent-encode special characters in the password (%40 for @)")
+	}
+	m := &Mailer{host: u.Hostname(), from: from, timeout: timeout}
+	switch u.Scheme {
+	case "smtp":
+		m.port = 587
+	case "smtps":
+		m.port, m.tls = 465, true
+	default:
+		return nil, errors.New("--smtp: the scheme must be smtp or smtps")
+	}
+	if u.Port() != "" {
+		if m.port, err = strconv.Atoi(u.Port()); err != nil || m.port < 1 || m.port > 65535 {
+			return nil, errors.New("--smtp: the port must be a number from 1 to 65535")
+		}
+	}
+	if u.User != nil {
+		m.user = u.User.Username()
+		if m.password, _ = u.User.Password(); m.user == "" || m.password == "" {
+			return nil, errors.New("--smtp: set both a user name and a password, or neither")
+		}
+	}
+	if m.startTLS, err = startTLS(u.Query(), m.tls); err != nil {
+		return nil, err
+	}
+	if _, err := netmail.ParseAddress(from); err != nil {
+		return nil, fmt.Errorf("--mail-from: %q is not an e-mail address; --smtp needs a sender", from)
+	}
+	return m, nil
+}
+
+// startTLS parses the parameter starttls.
+func startTLS(query url.Values, implicit bool) (mail.TLSPolicy, error) {
+	for name := range query {
+		if name != "starttls" || implicit {
+			return 0, fmt.Errorf("--smtp: unknown parameter %q; smtp:// takes starttls", name)
+		}
+	}
+	switch query.Get("starttls") {
+	case "", "required":
+		return mail.TLSMandatory, nil
+	case "optional":
+		return mail.TLSOpportunistic, nil
+	case "off":
+		return mail.NoTLS, nil
+	}
+	return 0, errors.New("--smtp: starttls must be required, optional or off")
+}
+
+// Send sends a text. It returns nil once the server has accepted it.
+func (m *Mailer) Send(ctx context.Context, to, subject, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel() // also closes the connection, see dial
+	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
+	if err := msg.From(m.from); err != nil {
+		return err
+	}
+	if err := msg.To(to); err != nil {
+		return err
+	}
+	msg.Subject(subject)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no holiday replies
+	msg.SetBodyString(mail.TypeTextPlain, text)
+	client, err := m.client(ctx)
+	if err != nil {
+		return err
+	}
+	// A failure after the server accepted the mail, such as on QUIT, doesn't matter.
+	if err = client.DialAndSendWithContext(ctx, msg); err != nil && !msg.IsDelivered() {
+		return err
+	}
+	return nil
+}
+
+// client returns a client for one mail. Its connection ends with ctx.
+func (m *Mailer) client(ctx context.Context) (*mail.Client, error) {
+	options := []mail.Option{
+		mail.WithPort(m.port), mail.WithTimeout(m.timeout), mail.WithTLSPolicy(m.startTLS), mail.WithTLSConfig(m.config()),
+		mail.WithDialContextFunc(func(dialing context.Context, network, _ string) (net.Conn, error) {
+			// The library's own address is wrong for IPv6.
+			return m.dial(ctx, dialing, network, net.JoinHostPort(m.host, strconv.Itoa(m.port)))
+		}),
+	}
+	if m.tls {
+		options = append(options, mail.WithSSL()) // the connection has TLS already: no STARTTLS
+	}
+	if m.user != "" {
+		// PLAIN and LOGIN send nothing without TLS, except to this machine.
+		options = append(options, mail.WithUsername(m.user), mail.WithPassword(m.password),
+			mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthPlain, mail.SMTPAuthLogin))
+	}
+	return mail.NewClient(m.host, options...)
+}
+
+func (m *Mailer) config() *tls.Config {
+	return &tls.Config{ServerName: m.host, RootCAs: m.roots, MinVersion: tls.VersionTLS12}
+}
+
+// dial connects. The connection is closed when ctx ends: the library leaves it open if the server refuses, and ignores ctx
+// once it is connected.
+func (m *Mailer) dial(ctx, dialing context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(dialing, network, address)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if !m.tls {
+		return conn, nil
+	}
+	secure := tls.Client(conn, m.config())
+	if err := secure.HandshakeContext(dialing); err != nil {
+		return nil, err
+	}
+	return secure, nil
+}

@@ -1,0 +1,413 @@
+package main
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/formsvc/toolkit/cmd/formsvc/internal/smtptest"
+	"github.com/formsvc/toolkit/webhook/webhooktest"
+)
+
+// Values that fail only when the server is built are usage errors too. They create nothing.
+func TestServeMistakes(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	busy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = busy.Close() }()
+	serve := "serve --addr 127.0.0.1:0 "
+	for _, x := range []struct{ flag, args string }{
+		{"--base-url", "--base-url=forms.example.com"},
+		{"--webhook-retries", "--webhook-retries=1m,-5m"},
+		{"--webhook-timeout", "--webhook-timeout=-1s"},
+		{"--webhook-lease", "--webhook-lease=20s"},
+		{"--webhook-concurrency", "--webhook-concurrency=-1"},
+		{"--retention", "--retention=-1h"},
+		{"--retention", "--retention=30m --webhook-retries=1s"},
+		{"--retention", "--retention=2h --webhook-retries=1h,1h"},
+		{"--smtp", "--smtp=mail.example.com"},
+		{"--mail-from", "--smtp=smtp://mail.example.com"},
+		{"--secret-keys", "--secret-keys=short"},
+		{"--webhook-allow", "--webhook-allow=10.0.0.0"},
+		{"--trusted-proxy", "--trusted-proxy=10.0.0.0"},
+		{"--quota", "--quota=-1"}, {"--quota", "--quota=99999999999"}, {"--quota-window", "--quota-window=0s"}, {"--quota-window", "--quota-window=1500ms"},
+		{"--rate", "--rate=-1"}, {"--rate", "--rate=NaN"}, {"--burst", "--burst=3"}, {"--burst", "--rate=1 --burst=-1"},
+		{"--max-requests", "--max-requests=0"}, {"--max-wait", "--max-wait=0s"}, {"--max-connections", "--max-connections=0"},
+		{"--request-timeout", "--request-timeout=0s"}, {"--max-keys", "--max-keys=-1"}, {"--max-campaigns", "--max-campaigns=-1"},
+		{"--max-upload", "--max-upload=-1"}, {"--drain-delay", "--drain-delay=-1s"}, {"--ready", "--ready=moon"},
+		{"--tls-key", "--tls-cert=cert.pem"}, {"--tls-cert", "--tls-cert=cert.pem --tls-key=key.pem"}, {"--redirect-addr", "--redirect-addr=:0"},
+		{"--autocert-domain", "--autocert-domain=localhost"}, {"--autocert-email", "--autocert-email=ops@example.com"},
+		{"--autocert-directory", "--autocert-domain=forms.example.com --autocert-directory=http://ca"},
+		{"--base-url", "--autocert-domain=forms.example.com --base-url=http://forms.example.com"},
+		{"--blobs", "--blobs=ftp://x"},
+	} {
+		s.refuses(t, []mistake{{serve + x.args, 2, x.flag}})
+	}
+	s.refuses(t, []mistake{
+		{serve + "--metrics-addr=nowhere", 1, "--metrics-addr"},
+		{"serve --addr " + busy.Addr().String(), 1, busy.Addr().String()},
+	})
+	if _, err := os.Stat(s.data); err == nil {
+		t.Error("the data directory was created")
+	}
+}
+
+// The flags for quotas and rates reach the API. By default a key may make 1000 requests an hour.
+func TestServeLimits(t *testing.T) {
+	t.Parallel()
+	sh := newShell(t)
+	get := func(flags ...string) (header http.Header, key string, last int) {
+		s := sh.serve(t, flags...)
+		defer s.stop()
+		if key = s.key; key == "" {
+			key = strings.TrimSpace(s.do(t, "keys", "create", "--name", "k", "--permissions", "all"))
+		}
+		for range 3 {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/me", nil)
+			req.Header.Set("Authorization", "Bearer "+key)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			header, last = resp.Header, resp.StatusCode
+		}
+		return header, key, last
+	}
+	if header, _, _ := get("--quota", "1000"); header.Get("RateLimit-Policy") != `"key";q=1000;w=3600` || header.Get("X-RateLimit-Remaining") != "997" {
+		t.Errorf("by default: %v", header)
+	}
+	if header, _, last := get("--quota", "2", "--quota-window", "438000h", "--quota-per-account"); header.Get("RateLimit-Policy") != `"account";q=2;w=1576800000` || last != 429 {
+		t.Errorf("--quota 2: %d, %v", last, header)
+	}
+	if header, _, last := get("--rate", "0.001", "--burst", "2"); last != 429 || header.Get("Retry-After") == "" {
+		t.Errorf("--rate: %d, %v", last, header)
+	}
+}
+
+// Several servers that start at once on an empty database create one account, and one prints its key.
+func TestServersThatStartAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, sh := range map[string]*shell{"sqlite": newShell(t), "postgres": onPostgres(t)} {
+		var starting sync.WaitGroup
+		list := make([]*process, 3)
+		for i := range list {
+			list[i] = sh.background(t, "serve", "--addr", "127.0.0.1:0", "--log-format", "json")
+			starting.Go(func() { list[i].log.wait(list[i].ctx, `"msg":"serving"`) })
+		}
+		starting.Wait()
+		printed := ""
+		for _, p := range list {
+			if status := p.stop(); status != 0 {
+				t.Errorf("%s: status %d\n%s", name, status, p.log.String())
+			}
+			printed += p.out.String()
+		}
+		if keys := regexp.MustCompile(`(?m)^  (formsvc_\w+)$`).FindAllString(printed, -1); len(keys) != 1 || len(sh.list(t, "accounts", "list")) != 1 {
+			t.Errorf("%s: %d keys were printed:\n%s", name, len(keys), printed)
+		}
+	}
+}
+
+// A process manager is told when the server serves and when it stops.
+func TestManagerIsNotified(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "n") // socket paths are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	next := func() string {
+		buf := make([]byte, 100)
+		n, err := conn.Read(buf)
+		return fmt.Sprint(string(buf[:n]), err)
+	}
+	sh := newShell(t)
+	sh.env = environment{"NOTIFY_SOCKET=" + path}
+	s := sh.serve(t)
+	if got := next(); got != "READY=1<nil>" {
+		t.Errorf("told %q first", got)
+	}
+	s.call(t, http.StatusOK, http.MethodGet, "/readyz", nil)
+	s.cancel()
+	if got := next(); got != "STOPPING=1<nil>" {
+		t.Errorf("told %q when it stops", got)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("status %d", status)
+	}
+}
+
+// Webhooks can't be saved for private addresses over the API, and an address that isn't allowed anymore gets no connection.
+func TestServeChecksWebhookAddresses(t *testing.T) {
+	t.Parallel()
+	sh := newShell(t)
+	p := sh.background(t, "serve", "--addr", "127.0.0.1:0", "--log-format", "json", "--webhook-retries", "10ms", "--webhook-allow", "10.0.0.0/8,192.168.0.0/16")
+	addr := p.log.wait(p.ctx, `"msg":"serving","addr":"([^"]+)"`)
+	contains(t, "the log", p.log.String(), `"ranges":"10.0.0.0/8, 192.168.0.0/16"`)
+	s := &service{shell: sh, process: p, url: "http://" + addr[1], key: regexp.MustCompile(`formsvc_\w{49}`).FindString(p.out.String())}
+	hook := func(url string) any { return map[string]any{"url": url, "events": []string{"response.created"}} }
+	s.made(t, "/v1/webhooks", hook("http://10.1.2.3/"))
+	contains(t, "the refusal", s.call(t, http.StatusUnprocessableEntity, http.MethodPost, "/v1/webhooks", hook("http://127.0.0.1:8080/")), `"pointer":"/url"`)
+	r := receive(t)
+	uuid := s.hook(t, r.URL(), "response.created") // this command allows it
+	s.submit(t, s.campaign(t))
+	var list []map[string]any
+	until(t, "the delivery fails", func() bool {
+		list = s.list(t, "webhooks", "deliveries", uuid, "--state", "failed")
+		return len(list) == 1
+	})
+	if a := list[0]["attempts"].([]any)[0].(map[string]any); a["error"] != "refused_address" || len(r.Deliveries())+len(r.Rejected()) != 0 {
+		t.Errorf("the attempt is %v; %d arrived", a, len(r.Deliveries()))
+	}
+}
+
+// The metrics have the right values, follow Prometheus's conventions, and have no secrets or client data in their labels.
+func TestServeMetrics(t *testing.T) {
+	t.Parallel()
+	for name, sh := range map[string]*shell{"sqlite": newShell(t), "postgres": onPostgres(t)} {
+		s := sh.serve(t, "--metrics-addr", "127.0.0.1:0", "--webhook-retries", "10ms,1h")
+		at := regexp.MustCompile(`"metricsAddr":"([^"]+)"`).FindStringSubmatch(s.log.String())[1]
+		good, bad := receive(t), receive(t)
+		bad.AnswerAlways(webhooktest.Reply{Status: 500})
+		s.hook(t, good.URL()+"/path-token", "response.created")
+		s.hook(t, bad.URL(), "response.created")
+		campaign := s.campaign(t)
+		for range 3 {
+			s.submit(t, campaign)
+		}
+		s.call(t, http.StatusNotFound, http.MethodGet, "/v1/elsewhere", nil)
+		s.call(t, http.StatusNotFound, http.MethodGet, "/metrics", nil)
+		arrived(t, good, 3)
+		arrived(t, bad, 6)
+		whole, text := "", ""
+		until(t, "the attempts and the backlog are shown", func() bool {
+			whole = fetched(t, "http://"+at+"/metrics")
+			text = strings.Join(regexp.MustCompile(`(?m)^formsvc_.*\n`).FindAllString("\n"+whole, -1), "")
+			return strings.Contains(text, "formsvc_webhook_attempts_total{class=\"status\"} 6\n") &&
+				strings.Contains(text, "\nformsvc_webhook_attempts_total{class=\"delivered\"} 3\n") &&
+				strings.Contains(text, "\nformsvc_webhook_pending 3\n") && strings.Contains(text, `_in_flight{lane="fast"} 0`+"\n")
+		})
+		contains(t, name, text,
+			`formsvc_webhook_attempt_seconds_count{class="delivered"} 3`, "formsvc_webhook_blocked 0",
+			"formsvc_webhook_failures_total 0", "formsvc_webhook_oldest_due_seconds 0", "formsvc_webhook_stats_errors_total 0",
+			`formsvc_http_requests_total{code="201",method="POST",route="/v1/campaigns/{uuid}/responses"} 3`,
+			`formsvc_http_requests_total{code="404",method="GET",route="other"} 2`, `formsvc_http_request_seconds_count{route="/v1/campaigns/{uuid}/responses"} 3`,
+			"formsvc_http_in_flight 0")
+		for _, name := range []string{"\ngo_goroutines ", "\nprocess_resident_memory_bytes ", "\ngo_build_info{"} {
+			if !strings.Contains(whole, name) {
+				t.Errorf("%s is missing", name)
+			}
+		}
+		lacks(t, name, text, s.key, testSecret, "path-token", "127.0.0.1", campaign, "elsewhere")
+		if name == "postgres" {
+			contains(t, name, text, `formsvc_db_connections{state="in_use"}`, `formsvc_db_connections{state="idle"}`, "formsvc_db_connections_max ", "formsvc_db_wait_seconds_total ", "formsvc_db_waits_total ")
+		}
+		problems, err := promlint.New(strings.NewReader(whole)).Lint()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, p := range problems {
+			if strings.HasPrefix(p.Metric, "formsvc_") {
+				t.Errorf("%s: %s: %s", name, p.Metric, p.Text)
+			}
+		}
+	}
+}
+
+// fetched returns the body at a URL.
+func fetched(t testing.TB, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, resp.Status, err)
+	}
+	return string(text)
+}
+
+// settings-link prints a link to the server that runs with the data directory, and says if none runs.
+func TestSettingsLinkCommand(t *testing.T) {
+	t.Parallel()
+	s := newShell(t).serve(t)
+	leads := func(base string, doubt bool, flags ...string) string {
+		t.Helper()
+		r := s.try(t, append([]string{"settings-link"}, flags...)...)
+		if r.status != 0 || !regexp.MustCompile(`^`+regexp.QuoteMeta(base)+`/settings/sign-in/[\w-]{43}\n$`).MatchString(r.out) || strings.Contains(r.err, "No server runs here") != doubt {
+			t.Errorf("%v: %+v, want a link to %s", flags, r, base)
+		}
+		return strings.TrimSpace(r.out)
+	}
+	link := leads(s.url, false)
+	leads("https://forms.example.com", false, "--base-url", "https://forms.example.com/")
+	jar, _ := cookiejar.New(nil)
+	browser := &http.Client{Jar: jar}
+	if text := signedIn(t, browser, link); !strings.Contains(text, "Overview") {
+		t.Errorf("signed in, the page is %s", text)
+	}
+	if text := signedIn(t, new(http.Client), link); strings.Contains(text, "Overview") {
+		t.Error("a link works twice")
+	}
+	s.stop()
+	if _, err := os.Stat(filepath.Join(s.data, servingFile)); err == nil {
+		t.Error("a server that has ended is still noted")
+	}
+	leads("http://127.0.0.1:8080", true)
+	leads("http://localhost:9000", true, "--addr", ":9000")
+	again := s.shell.serve(t, "--base-url", "https://forms.example.com/api/")
+	leads("https://forms.example.com/api", false)
+	again.stop()
+}
+
+// signedIn redeems a link in a browser, and returns the page that it leads to.
+func signedIn(t testing.TB, browser *http.Client, link string) string {
+	t.Helper()
+	base, token, _ := strings.Cut(link, "/sign-in/")
+	page, err := browser.Get(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(page.Body)
+	_ = page.Body.Close()
+	form := url.Values{"link": {token}}
+	if m := regexp.MustCompile(`name="token" value="([^"]*)"`).FindSubmatch(text); m != nil {
+		form.Set("token", string(m[1]))
+	}
+	if page, err = browser.PostForm(base+"/sign-in", form); err != nil {
+		t.Fatal(err)
+	}
+	defer page.Body.Close()
+	text, _ = io.ReadAll(page.Body)
+	return string(text)
+}
+
+// Failed deliveries are logged and mailed once to the account's contact, and sign-in links are mailed. No log has secrets.
+func TestServeMails(t *testing.T) {
+	t.Parallel()
+	mails := smtptest.New(t, smtptest.Options{User: "forms", Password: "mail-password"})
+	sh := newShell(t)
+	sh.env = environment{"FORMSVC_SMTP=smtp://forms:mail-password@" + mails.Addr() + "?starttls=off", "FORMSVC_MAIL_FROM=Forms <forms@example.com>"}
+	s := sh.serve(t, "--webhook-retries", "10ms,10ms,10ms")
+	s.do(t, "accounts", "contact", "default", "ops@example.com")
+	r := receive(t)
+	r.AnswerAlways(webhooktest.Reply{Status: 503})
+	uuid := s.hook(t, r.URL()+"/path-token", "response.created")
+	s.submit(t, s.campaign(t))
+	until(t, "a mail arrives", func() bool { return len(mails.Mails()) > 0 })
+	if n := len(arrived(t, r, 4)); n != 4 {
+		t.Errorf("%d attempts", n)
+	}
+	mail := mails.Mails()[0]
+	text := strings.ReplaceAll(mail.Text, "=\r\n", "")
+	if mail.To[0] != "ops@example.com" || mail.User != "forms" {
+		t.Errorf("the mail is %+v", mail)
+	}
+	contains(t, "the mail", text, "status 503", "webhooks deliveries "+uuid, "webhooks redeliver "+uuid, strings.TrimPrefix(r.URL(), "http://"))
+	line := s.log.wait(t.Context(), `\{[^\n]*"msg":"webhook delivery failed permanently"[^\n]*\}`)[0]
+	var failure struct {
+		Webhook, Event, Error string
+		Attempts, Status      int
+	}
+	if err := json.Unmarshal([]byte(line), &failure); err != nil || failure.Webhook != uuid || failure.Attempts != 4 || failure.Status != 503 || failure.Error != "status" {
+		t.Errorf("logged as %s (%v)", line, err)
+	}
+
+	// The mailed link needs a public address.
+	s.stop()
+	s = sh.serve(t, "--base-url", s.url)
+	browser := new(http.Client)
+	browser.Jar, _ = cookiejar.New(nil)
+	page := fetchedBy(t, browser, s.url+"/settings/sign-in")
+	form := url.Values{"email": {"ops@example.com"}}
+	if m := regexp.MustCompile(`name="token" value="([^"]*)"`).FindStringSubmatch(page); m != nil {
+		form.Set("token", m[1])
+	}
+	resp, err := browser.PostForm(s.url+"/settings/sign-in/mail", form)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	_ = resp.Body.Close()
+	until(t, "the link is mailed", func() bool { return len(mails.Mails()) == 2 })
+	contains(t, "the second mail", strings.ReplaceAll(mails.Mails()[1].Text, "=\r\n", ""), "/settings/sign-in/", "This link signs you in once")
+	lacks(t, "the log and the mail", s.log.String()+line+text, "mail-password", "path-token", testSecret, "/sign-in/")
+}
+
+func fetchedBy(t testing.TB, browser *http.Client, url string) string {
+	t.Helper()
+	resp, err := browser.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return string(text)
+}
+
+// With a certificate, the API is served over TLS only, and links and health checks use HTTPS.
+func TestServeTLS(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
+	defer other.Close()
+	pair := other.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	if err := errors.Join(err, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), 0o600),
+		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := newShell(t).serve(t, "--tls-cert", certFile, "--tls-key", keyFile, "--redirect-addr", "127.0.0.1:0")
+	addr := strings.TrimPrefix(s.url, "http://")
+	contains(t, "the first start", s.out.String(), "https://"+addr+"/v1/campaigns")
+	client := other.Client() // trusts the certificate
+	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "example.com"
+	contains(t, "the page", fetchedBy(t, client, "https://"+addr+"/healthz"), "ok")
+	if resp, err := http.Get(s.url + "/healthz"); err == nil {
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			t.Error("plain HTTP is served")
+		}
+	}
+	if r := s.pipe(t, "", "health", "--addr", addr, "--tls-cert", certFile); r.status != 0 {
+		t.Errorf("health: %+v", r)
+	}
+	contains(t, "settings-link", s.do(t, "settings-link"), "https://"+addr+"/settings/")
+	redirects := s.log.wait(s.ctx, `"redirectAddr":"([^"]+)"`)[1]
+	resp, err := http.DefaultTransport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+redirects+"/docs?x=1", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if got := resp.Header.Get("Location"); got != "https://"+addr+"/docs?x=1" {
+		t.Errorf("redirected to %q", got)
+	}
+}
