@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,157 +19,175 @@ import (
 	"github.com/formsvc/toolkit/httpx"
 )
 
-// A crowd is a server with one slot for requests, which is taken until free is called.
-type crowd struct {
-	*world
-	server *httptest.Server
-	list   string // of responses
-	one    string // a response
-	free   func()
-}
-
-// newCrowd returns a crowd whose requests wait for up to the given time.
-func newCrowd(t *testing.T, w *world, opts *httpx.Options) *crowd {
-	t.Helper()
-	c := &crowd{world: w, list: w.campaign(plainCampaign) + "/responses"}
-	c.one = w.response(strings.TrimSuffix(c.list, "/responses"))
-	opts.MaxRequests = 1
-	c.serve(opts)
-	c.server = httptest.NewServer(c.api)
-	t.Cleanup(c.server.Close)
-	inside, end, done := make(chan struct{}), make(chan struct{}), make(chan *answer, 1)
-	release := sync.OnceFunc(func() { close(end) })
-	t.Cleanup(release) // before the server is closed, also when the test fails
-	c.store.hold.Store(new(func() {
-		close(inside)
-		<-end
-	}))
-	go func() { done <- c.call(t.Context(), "GET", c.list+"/"+noID, "") }()
-	select {
-	case <-inside:
-	case <-time.After(patience):
-		t.Fatal("nobody took the place")
-	}
-	c.free = func() {
-		release()
-		(<-done).is(404, "not_found")
-	}
-	return c
-}
-
 // noID is an identifier without a record.
 const noID = "01910000-0000-7000-8000-000000000000"
 
-// call sends a request over TCP and returns the reply; status 0 means none.
-func (c *crowd) call(ctx context.Context, method, path, body string, edits ...func(*http.Request)) *answer {
-	a := &answer{tb: c.tb, what: method + " " + path}
-	r, err := http.NewRequestWithContext(ctx, method, c.server.URL+path, strings.NewReader(body))
-	if err != nil {
-		c.tb.Error(err)
-		return a
-	}
-	r.Header.Set("Authorization", "Bearer "+c.mine.key)
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	for _, edit := range edits {
-		edit(r)
-	}
-	response, err := c.server.Client().Do(r)
-	if err != nil {
-		return a
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return a
-	}
-	a.status, a.header, a.body = response.StatusCode, response.Header, string(text)
-	if response.Close {
-		a.header.Set("Connection", "close") // the client removes it
-	}
-	return a
-}
-
-// waiting waits until n requests wait for the slot.
-func (c *crowd) waiting(n int) {
-	c.tb.Helper()
-	for end := time.Now().Add(patience); c.bare.Waiting() != n; runtime.Gosched() {
-		if time.Now().After(end) {
-			c.tb.Fatalf("%d requests wait, want %d", c.bare.Waiting(), n)
-		}
+// during runs a function while a request has a slot. The request reads the response at the path.
+func (w *world) during(path string, do func()) {
+	w.tb.Helper()
+	ran := false
+	w.store.hold.Store(new(func() { ran = true; do() }))
+	if w.do("GET", path, ""); !ran {
+		w.tb.Error("no request had a slot")
 	}
 }
 
-// A request that waited without success gets Retry-After and keeps its connection. It uses up no quota, no idempotency key and
-// no failed authentication. Public routes reply meanwhile.
+// A request that waited without success gets Retry-After and keeps its connection. It uses up no quota, no idempotency key and no
+// failed authentication. Public routes reply meanwhile, and so do lists, which have slots of their own.
 func TestOverloadReturnsRetryAfter(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		w.limit(100, nil)
-		c := newCrowd(t, w, &httpx.Options{MaxWait: 10 * time.Millisecond})
-		w.log.Reset()
-		key := header("Idempotency-Key", "k")
+	w := newWorld(t, nil)
+	campaign, one := w.pair()
+	list := campaign + "/responses"
+	w.limit(100, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	now := time.Now()
+	w.bare.SetNow(func() time.Time { return now }) // refusals are logged once in ten seconds
+	w.log.Reset()
+	w.during(list+"/"+noID, func() {
 		for range 3 {
 			for _, a := range []*answer{
-				c.call(t.Context(), "POST", c.list, plainResponse, key), c.call(t.Context(), "GET", c.one, ""),
-				c.call(t.Context(), "GET", c.one, "", as("nonsense")),
+				w.do("POST", list, plainResponse, once("k")), w.do("GET", one, ""), w.do("GET", one, "", as("nonsense")),
 			} {
-				a.is(503, "unavailable").check("GET")
+				a.is(503, "unavailable")
 				if a.header.Get("Retry-After") == "" || a.header.Get("X-Ratelimit-Remaining") != "" || a.header.Get("Connection") != "" {
 					a.errorf("header %v", a.header)
 				}
 			}
 		}
-		for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.json", "/docs"} {
-			c.call(t.Context(), "GET", path, "").is(200, "")
-		}
-		if n := strings.Count(w.log.String(), "\n"); n != 1 || !strings.Contains(w.log.String(), "level=WARN") {
-			t.Errorf("logged %d lines: %s", n, w.log)
-		}
-		c.free()
-		a := c.call(t.Context(), "POST", c.list, plainResponse, key).is(201, "")
-		// The campaign and a response were created, then the slot was taken, then this request came.
-		if left := a.number("X-Ratelimit-Remaining"); left != 96 || a.header.Get("Idempotent-Replayed") != "" {
-			t.Errorf("%d requests left, header %v", left, a.header)
-		}
-		if n := w.total(c.list); n != 2 {
-			t.Errorf("%d responses", n)
+		for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.json", list} {
+			w.do("GET", path, "").is(200, "")
 		}
 	})
+	if n := strings.Count(w.log.String(), "\n"); n != 1 || !strings.Contains(w.log.String(), "level=WARN") {
+		t.Errorf("logged %d lines: %s", n, w.log)
+	}
+	a := w.do("POST", list, plainResponse, once("k")).is(201, "").fresh()
+	// The request that had the slot, the list, and this one.
+	if left := a.number("X-Ratelimit-Remaining"); left != 97 {
+		t.Errorf("%d requests left", left)
+	}
+	if n := w.total(list); n != 2 {
+		t.Errorf("%d responses", n)
+	}
 }
 
-// A waiting request is served when the slot is free, with or without a body.
-func TestWaitingRequestsAreServed(t *testing.T) {
-	c := newCrowd(t, newWorld(t, openMemory(t), nil), &httpx.Options{MaxWait: patience})
-	const n = 5
-	answers := make(chan *answer, n)
-	for i := range n {
-		go func() { answers <- c.call(t.Context(), "GET", c.one, "") }()
-		c.waiting(i + 1)
-	}
-	ended := make(chan *answer, 1)
-	go func() { ended <- c.call(t.Context(), "POST", c.list, plainResponse) }()
-	c.waiting(n + 1)
-	c.free()
-	for range n {
-		(<-answers).is(200, "")
-	}
-	(<-ended).is(201, "")
-	c.waiting(0)
+// An account that sent a large body has slots of its own for a minute, so that others needn't wait for it.
+func TestHeavyAccountsHaveSlotsOfTheirOwn(t *testing.T) {
+	w := newWorld(t, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	now := time.Now()
+	w.bare.SetNow(func() time.Time { return now })
+	_, one := w.pair()
+	list := w.campaign(plainCampaign, as(w.other.key)) + "/responses"
+	body := answers(`{"a":{"value":["` + strings.Repeat("x", 300<<10) + `"]}}`)
+	large := list + "/" + w.do("POST", list, body, as(w.other.key)).is(201, "").text("uuid")
+	w.during(one, func() { w.do("GET", large, "", as(w.other.key)).is(200, "") })
+	now = now.Add(2 * time.Minute)
+	w.during(one, func() { w.do("GET", list+"/"+noID, "", as(w.other.key)).is(503, "unavailable") })
 }
 
-// Beyond the limit of waiting requests the reply comes at once, and the connection is closed.
-func TestMaxWaiting(t *testing.T) {
-	c := newCrowd(t, newWorld(t, openMemory(t), nil), &httpx.Options{MaxWait: patience, MaxWaiting: 1})
-	first := make(chan *answer, 1)
-	go func() { first <- c.call(t.Context(), "GET", c.one, "") }()
-	c.waiting(1)
-	a := c.call(t.Context(), "GET", c.one, "").is(503, "unavailable")
-	if a.header.Get("Retry-After") == "" || a.header.Get("Connection") != "close" {
-		t.Errorf("header %v", a.header)
+// waiting waits until n requests wait for a slot.
+func (w *world) waiting(n int) {
+	w.tb.Helper()
+	for end := time.Now().Add(patience); w.bare.Waiting() != n; runtime.Gosched() {
+		if time.Now().After(end) {
+			w.tb.Fatalf("%d requests wait, want %d", w.bare.Waiting(), n)
+		}
 	}
-	c.free()
-	(<-first).is(200, "")
+}
+
+// Waiting requests are served when the slot is free, the accounts in turn. A client that disconnects leaves the queue. Beyond the
+// limit of waiting requests the reply comes at once, and the connection is closed.
+func TestWaitingRequestsTakeTurns(t *testing.T) {
+	w := newWorld(t, nil)
+	mine, theirs := w.response(w.campaign(plainCampaign)), w.response(w.campaign(plainCampaign, as(w.other.key)), as(w.other.key))
+	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: patience, MaxWaiting: 6})
+	var group sync.WaitGroup
+	ask := func(waiting int, path, key string, status int, edits ...func(*http.Request)) {
+		group.Go(func() {
+			if a := w.do("GET", path, "", append(edits, as(key))...); a.status != status {
+				a.errorf("%d, want %d", a.status, status)
+			}
+		})
+		w.waiting(waiting)
+	}
+	w.during(mine, func() {
+		ctx, leave := context.WithCancel(t.Context())
+		ask(1, mine, w.mine.key, 499, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		leave()
+		w.waiting(0)
+		for i := range 3 {
+			ask(i+1, mine, w.mine.key, 200)
+		}
+		a := w.do("GET", mine, "").is(503, "unavailable") // half of the queue is for others
+		if a.header.Get("Retry-After") == "" || a.header.Get("Connection") != "close" {
+			a.errorf("header %v", a.header)
+		}
+		ask(4, theirs, w.other.key, 200)
+		w.store.asked = nil
+	})
+	group.Wait()
+	w.waiting(0)
+	own, other := w.mine.account.ID, w.other.account.ID
+	if want := []formsvc.ID{own, own, other, own, own}; !slices.Equal(w.store.asked, want) { // the first had the slot
+		t.Errorf("served in the order %v, want %v", w.store.asked, want)
+	}
+}
+
+// Whatever requests do, no slot is lost or given twice.
+func TestNoSlotIsLostOrGivenTwice(t *testing.T) {
+	w := newWorld(t, nil)
+	path := w.response(w.campaign(plainCampaign))
+	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	inside := make(chan struct{}, 1)
+	w.store.watch = func(context.Context) error {
+		select {
+		case inside <- struct{}{}:
+			runtime.Gosched()
+			<-inside
+		default:
+			t.Error("the slot was given twice")
+		}
+		return nil
+	}
+	var group sync.WaitGroup
+	for range 64 {
+		group.Go(func() {
+			for n := range 20 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if n%3 == 0 {
+					go cancel()
+				}
+				w.send(w.request("GET", path, "").WithContext(ctx))
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	w.waiting(0)
+	w.do("GET", path, "").is(200, "")
+}
+
+// A request that waited for its own body and then finds no slot isn't counted.
+func TestNoSlotAfterTheBodyCostsNoQuota(t *testing.T) {
+	w := newWorld(t, nil)
+	list := w.campaign(plainCampaign) + "/responses"
+	w.limit(100, &httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	end, done := make(chan struct{}), make(chan struct{})
+	body := &arriving{Reader: strings.NewReader(plainResponse), first: func() { // then another request takes the slot
+		inside := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.during(list+"/"+noID, func() { close(inside); <-end })
+		}()
+		<-inside
+	}}
+	r := w.request("POST", list, plainResponse)
+	r.Body = io.NopCloser(body)
+	w.send(r).is(503, "unavailable")
+	close(end)
+	<-done
+	if left := w.do("GET", list, "").is(200, "").number("X-Ratelimit-Remaining"); left != 98 {
+		t.Errorf("%d requests left", left) // of 100: the other one, the list
+	}
 }
 
 // Accounts that share an address share nothing else: the slots that one takes are its own as soon as its key is found valid, and while
@@ -186,7 +205,7 @@ func TestAccountsAtOneAddress(t *testing.T) {
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, openMemory(t), nil)
+			w := newWorld(t, nil)
 			path, theirs := w.response(w.campaign(plainCampaign)), w.other
 			w.do("GET", path, "", asTenant(w.other)).is(404, "not_found")
 			w.now = w.now.Add(time.Hour)
@@ -205,6 +224,9 @@ func TestAccountsAtOneAddress(t *testing.T) {
 			go func() { done <- w.do("GET", path, "", asTenant(w.mine)) }()
 			<-inside
 			w.do("GET", path, "", asTenant(theirs)).is(404, "not_found")
+			if tc.taken { // the other slot is for others
+				w.do("GET", path, "", asTenant(w.mine)).is(503, "unavailable")
+			}
 			close(end)
 			(<-done).is(200, "")
 		})
@@ -219,45 +241,25 @@ func asTenant(x tenant) func(*http.Request) {
 	}
 }
 
-// A client that disconnects while it waits leaves the queue, and its request has no effect.
-func TestDisconnectedClientLeavesTheQueue(t *testing.T) {
-	c := newCrowd(t, newWorld(t, openMemory(t), nil), &httpx.Options{MaxWait: patience, MaxWaiting: 1})
-	ctx, leave := context.WithCancel(t.Context())
-	gone := make(chan *answer, 1)
-	go func() { gone <- c.call(ctx, "GET", c.one, "") }()
-	c.waiting(1)
-	leave()
-	if a := <-gone; a.status != 0 {
-		t.Errorf("answered %d", a.status)
-	}
-	c.waiting(0)
-	next := make(chan *answer, 1)
-	go func() { next <- c.call(t.Context(), "GET", c.one, "") }()
-	c.waiting(1)
-	c.free()
-	(<-next).is(200, "")
-}
-
 // A panic frees the slot, whatever was sent before.
 func TestPanicFreesTheSlot(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		path := w.response(w.campaign(plainCampaign))
-		w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
-		for _, v := range []any{"a panic", http.ErrAbortHandler} {
-			w.store.panic = v
-			func() {
-				defer func() { _ = recover() }()
-				w.do("GET", path, "").is(500, "internal")
-			}()
-			w.store.panic = nil
-			w.do("GET", path, "").is(200, "")
-		}
-	})
+	w := newWorld(t, nil)
+	path := w.response(w.campaign(plainCampaign))
+	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
+	for _, v := range []any{"a panic", http.ErrAbortHandler} {
+		w.store.panic = v
+		func() {
+			defer func() { _ = recover() }()
+			w.do("GET", path, "").is(500, "internal")
+		}()
+		w.store.panic = nil
+		w.do("GET", path, "").is(200, "")
+	}
 }
 
 // A client that sends its body or reads its reply slowly holds no slot meanwhile; neither does a file transfer.
 func TestSlowClientsHoldNoSlot(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	uploads := w.response(strings.TrimSuffix(list, "/responses")) + "/files"
 	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
@@ -303,7 +305,7 @@ func slowly(t *testing.T, server *httptest.Server, head string) net.Conn {
 
 // A reply that the client reads slowly holds no slot.
 func TestSlowReadersHoldNoSlot(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	path := w.response(w.campaign(plainCampaign))
 	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
 	during := 0
@@ -318,64 +320,10 @@ func TestSlowReadersHoldNoSlot(t *testing.T) {
 	}
 }
 
-// A watched reply calls a function while it is written.
-type watched struct {
-	*httptest.ResponseRecorder
-	do func()
-}
-
-func (w *watched) Write(p []byte) (int, error) {
-	w.do()
-	return w.ResponseRecorder.Write(p)
-}
-
-// A request that waited for its own body and then finds no slot isn't counted.
-func TestNoSlotAfterTheBodyCostsNoQuota(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	w.limit(100, nil)
-	list := w.campaign(plainCampaign) + "/responses"
-	w.serve(&httpx.Options{MaxRequests: 1, MaxWait: time.Millisecond})
-	end, done := make(chan struct{}), make(chan struct{})
-	body := &arriving{Reader: strings.NewReader(plainResponse), first: func() { // then another request takes the slot
-		inside := make(chan struct{})
-		w.store.hold.Store(new(func() {
-			close(inside)
-			<-end
-		}))
-		go func() {
-			defer close(done)
-			w.do("GET", list+"/"+noID, "").is(404, "")
-		}()
-		<-inside
-	}}
-	r := w.request("POST", list, plainResponse)
-	r.Body = io.NopCloser(body)
-	w.send(r).is(503, "unavailable")
-	close(end)
-	<-done
-	if left := w.do("GET", list, "").is(200, "").number("X-Ratelimit-Remaining"); left != 97 {
-		t.Errorf("%d requests left", left) // of 100: the campaign, the other one, the list
-	}
-}
-
-// An arriving body calls first before its first byte.
-type arriving struct {
-	io.Reader
-	first func()
-}
-
-func (a *arriving) Read(p []byte) (int, error) {
-	if a.first != nil {
-		a.first()
-		a.first = nil
-	}
-	return a.Reader.Read(p)
-}
-
 // The bodies in memory have a common limit. Small ones are always accepted, and a request frees its memory when it
 // ends.
 func TestMaxBodies(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	w.limit(100, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	const limit = 64 << 10
@@ -407,7 +355,7 @@ func TestMaxBodies(t *testing.T) {
 
 // Replies that their clients don't read have a common limit, too, of which an account gets half. A reply about a change that is made is never refused.
 func TestUnreadRepliesShareMemory(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	const size = 100 << 10
 	large := answers(`{"a":{"value":["` + strings.Repeat("x", size) + `"]}}`)
 	campaign, others := w.campaign(plainCampaign), w.campaign(plainCampaign, as(w.other.key))
@@ -440,7 +388,7 @@ func TestUnreadRepliesShareMemory(t *testing.T) {
 
 // A key gets 1,000 stored replies at once and then 200 a second, since they don't count for its quota.
 func TestReplaysHaveALimit(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	now := time.Now()
 	w.bare.SetNow(func() time.Time { return now })
@@ -458,23 +406,17 @@ func TestReplaysHaveALimit(t *testing.T) {
 
 // An account that has as many campaigns as it may gets 409, and an earlier call with the same key its own reply.
 func TestCampaignLimit(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		key := header("Idempotency-Key", "k")
-		svc, err := formsvc.New(w.store, &formsvc.Options{MaxCampaigns: new(2), Now: w.clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.svc = svc
-		w.serve(nil)
-		w.do("POST", "/v1/campaigns", plainCampaign).is(201, "")
-		w.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "")
-		if a := w.do("POST", "/v1/campaigns", plainCampaign).is(409, "campaign_limit"); !strings.Contains(a.problem().Detail, "2 campaigns") {
-			a.errorf("doesn't name the limit: %s", a.body)
-		}
-		w.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "").wantHeader("Idempotent-Replayed", "true")
-		w.do("POST", "/v1/campaigns", plainCampaign, as(w.other.key)).is(201, "")
-		if n := w.total("/v1/campaigns"); n != 2 {
-			t.Errorf("%d campaigns", n)
-		}
-	})
+	w := newWorld(t, nil)
+	key := header("Idempotency-Key", "k")
+	w.use(w.store, nil, func(o *formsvc.Options) { o.MaxCampaigns = new(2) })
+	w.do("POST", "/v1/campaigns", plainCampaign).is(201, "")
+	w.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "")
+	if a := w.do("POST", "/v1/campaigns", plainCampaign).is(409, "campaign_limit"); !strings.Contains(a.problem().Detail, "2 campaigns") {
+		a.errorf("doesn't name the limit: %s", a.body)
+	}
+	w.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "").wantHeader("Idempotent-Replayed", "true")
+	w.do("POST", "/v1/campaigns", plainCampaign, as(w.other.key)).is(201, "")
+	if n := w.total("/v1/campaigns"); n != 2 {
+		t.Errorf("%d campaigns", n)
+	}
 }

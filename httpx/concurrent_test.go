@@ -11,7 +11,7 @@ import (
 // E9: of concurrent changes based on the same version, one succeeds and the others get a conflict.
 func TestConcurrentChangesConflict(t *testing.T) {
 	const clients = 8
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		response := w.response(campaign)
 		hook := "/v1/webhooks/" + w.do("POST", "/v1/webhooks", hookBody("at-once")).is(201, "").text("uuid")

@@ -1,19 +1,75 @@
 package httpx_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"mime"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/storage/memory"
 )
+
+// A contract is the served OpenAPI document, prepared for checking responses.
+type contract struct {
+	doc        *openapi3.T
+	operations map[string]*openapi3.Operation // by method and path, as in Request.Pattern
+
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	schemas  map[string]*jsonschema.Schema // by their JSON Pointer
+}
+
+// anyProblem is the schema of problems that belong to no operation. Like closed objects, only the tests have it.
+const anyProblem = "#/components/schemas/AnyProblem"
+
+var loadContract = sync.OnceValues(func() (*contract, error) {
+	svc, err := formsvc.New(memory.New(), nil)
+	if err != nil {
+		return nil, err
+	}
+	api, err := httpx.New(svc, nil)
+	if err != nil {
+		return nil, err
+	}
+	recorder := httptest.NewRecorder()
+	api.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	c := &contract{operations: map[string]*openapi3.Operation{}, compiler: jsonschema.NewCompiler(), schemas: map[string]*jsonschema.Schema{}}
+	if c.doc, err = openapi3.NewLoader().LoadFromData(recorder.Body.Bytes()); err != nil {
+		return nil, err
+	}
+	for path, item := range c.doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			operation.Parameters = append(operation.Parameters, item.Parameters...)
+			c.operations[method+" "+path] = operation
+		}
+	}
+	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(recorder.Body.Bytes()))
+	if err != nil {
+		return nil, err
+	}
+	closeObjects(root, "")
+	schemas := root.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any) //nolint:forcetypeassert // a broken document panics
+	delete(schemas["Problem"].(map[string]any), "unevaluatedProperties")                        //nolint:forcetypeassert // as above
+	schemas["AnyProblem"] = map[string]any{"$ref": "#/components/schemas/Problem", "unevaluatedProperties": false}
+	c.compiler.DefaultDraft(jsonschema.Draft2020)
+	c.compiler.AssertFormat()
+	return c, c.compiler.AddResource(documentURL, root)
+})
+
+const documentURL = "https://example.com/openapi.json"
 
 // theContract returns the document, or fails the test.
 func theContract(tb testing.TB) *contract {
@@ -25,208 +81,301 @@ func theContract(tb testing.TB) *contract {
 	return c
 }
 
-// The document is valid, and agrees with the table of routes.
-func TestOpenAPIDocument(t *testing.T) {
-	c := theContract(t)
-	loader := openapi3.NewLoader()
-	doc, err := loader.LoadFromData(c.source)
+// closeObjects forbids undocumented members. The document leaves responses open for clients, but the tests must find them.
+func closeObjects(v any, keyword string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if (v["properties"] != nil || v["allOf"] != nil) && v["additionalProperties"] == nil && keyword != "allOf" {
+			v["unevaluatedProperties"] = false
+		}
+		for name, member := range v {
+			if name != "example" && name != "examples" {
+				closeObjects(member, name)
+			}
+		}
+	case []any:
+		for _, element := range v {
+			closeObjects(element, keyword)
+		}
+	}
+}
+
+// fits checks a value against the schema at a JSON Pointer.
+func (c *contract) fits(pointer string, value any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	schema := c.schemas[pointer]
+	if schema == nil {
+		var err error
+		if schema, err = c.compiler.Compile(documentURL + "#" + (&url.URL{Fragment: strings.TrimPrefix(pointer, "#")}).EscapedFragment()); err != nil {
+			return err
+		}
+		c.schemas[pointer] = schema
+	}
+	return schema.Validate(value)
+}
+
+// fitsJSON checks a JSON text.
+func (c *contract) fitsJSON(pointer string, text []byte) error {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		t.Fatal(err)
+		return fmt.Errorf("%w: %.300s", err, text)
 	}
-	if err := doc.Validate(t.Context()); err != nil || !strings.HasPrefix(doc.OpenAPI, "3.1.") {
-		t.Errorf("OpenAPI %s: %v", doc.OpenAPI, err)
+	if err = c.fits(pointer, v); err != nil {
+		return fmt.Errorf("%w: %.300s", err, text)
 	}
-	if scheme := (node{c, "", c.root}).get("components", "securitySchemes", "apiKey"); scheme.get("type").text() != "http" ||
-		scheme.get("scheme").text() != "bearer" {
-		t.Errorf("the security scheme apiKey is %v", scheme.v)
+	return nil
+}
+
+// pointer joins the parts of a JSON Pointer, or returns the target of a reference.
+func pointer(ref string, parts ...string) string {
+	if ref != "" {
+		return ref
 	}
-	documented := map[string]*operation{}
-	for _, o := range c.operations {
-		documented[o.method+" "+o.path] = o
-		if o.get("summary").text() == "" || len(o.get("tags").elements()) == 0 {
-			t.Errorf("%s: no summary, or no tag", o.id)
-		}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, part := range parts {
+		ref += "/" + escape.Replace(part)
 	}
-	for _, r := range httpx.Routes() {
-		o := documented[r.Method+" "+r.Pattern]
-		if o == nil {
-			t.Errorf("%s %s is not documented", r.Method, r.Pattern)
-			continue
-		}
-		delete(documented, r.Method+" "+r.Pattern)
-		if o.id != r.Name {
-			t.Errorf("%s has the operationId %s", r.Name, o.id)
-		}
-		o.checkSecurity(t, r)
-	}
-	for what := range documented {
-		t.Errorf("%s is documented, but no route", what)
+	return "#" + ref
+}
+
+// checked wraps a handler and checks every response against the document, and that accepted requests are documented.
+// open means that the handler accepts requests without a key.
+func checked(tb func() testing.TB, next http.Handler, open bool) http.Handler {
+	c := &checker{next: next, tb: tb, contract: theContract(tb()), open: open}
+	tb().Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = true
+	})
+	return c
+}
+
+type checker struct {
+	next     http.Handler
+	tb       func() testing.TB // changes while fuzzing
+	contract *contract
+	open     bool
+
+	mu    sync.Mutex
+	ended bool // a test that is over can't report errors
+}
+
+// mostChecked is the limit of bodies that are checked.
+const mostChecked = 1 << 20
+
+// A capture keeps a body of up to mostChecked bytes.
+type capture struct {
+	bytes.Buffer
+	size int
+}
+
+func (k *capture) add(p []byte) {
+	if k.size += len(p); k.size <= mostChecked {
+		_, _ = k.Write(p)
 	}
 }
 
-// checkSecurity compares the operation's security with the route.
-func (o *operation) checkSecurity(t *testing.T, r httpx.Route) {
-	t.Helper()
-	want := []any{map[string]any{"apiKey": []any{}}}
+type tee struct {
+	io.ReadCloser
+	to *capture
+}
+
+// Read implements io.Reader.
+func (t tee) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	t.to.add(p[:n])
+	return n, err
+}
+
+// An exchanged is a request with its response.
+type exchanged struct {
+	http.ResponseWriter
+	r          *http.Request
+	sent, body capture
+	status     int
+	header     http.Header
+}
+
+// Unwrap is for [http.ResponseController].
+func (x *exchanged) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (x *exchanged) WriteHeader(status int) {
+	if x.status == 0 && status >= http.StatusOK {
+		x.status, x.header = status, x.Header().Clone()
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (x *exchanged) Write(p []byte) (int, error) {
+	if x.status == 0 {
+		x.WriteHeader(http.StatusOK)
+	}
+	n, err := x.ResponseWriter.Write(p)
+	if x.body.add(p[:n]); err != nil {
+		x.body.size = mostChecked + 1 // incomplete
+	}
+	return n, err
+}
+
+// ServeHTTP implements http.Handler.
+func (c *checker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchanged{ResponseWriter: w, r: r.WithContext(r.Context())} // the handler sets Pattern in the copy
+	if r.Body != nil && r.Body != http.NoBody {
+		x.r.Body = tee{r.Body, &x.sent}
+	}
+	c.next.ServeHTTP(x, x.r)
+	if err := c.check(x); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.ended {
+			c.tb().Errorf("OpenAPI: %s %s: %d: %v", r.Method, r.URL.Path, x.status, err)
+		}
+	}
+}
+
+func (c *checker) check(x *exchanged) error {
+	operation := c.contract.operations[x.r.Pattern]
 	switch {
-	case r.Public:
-		want = []any{}
-	case r.Permission != "":
-		want = []any{map[string]any{"apiKey": []any{string(r.Permission)}}}
+	case x.status == 499 || x.r.URL.Path == "/docs/" && x.status == http.StatusPermanentRedirect: // no client sees it, or it leads to the page
+		return nil
+	case operation != nil:
+	case x.status != http.StatusNotFound && x.status != http.StatusMethodNotAllowed:
+		return fmt.Errorf("not documented, so it must be 404 or 405")
+	case x.r.Method == http.MethodHead:
+		return nil
+	default:
+		return c.contract.fitsJSON(anyProblem, x.body.Bytes())
 	}
-	if got := o.get("security").v; !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: security is %v, want %v", r.Name, got, want)
+	response := operation.Responses.Status(x.status)
+	if response == nil {
+		return fmt.Errorf("the status is not documented: %.300s", x.body.Bytes())
 	}
-	named := regexp.MustCompile("`[a-z]+:(read|write)`").FindString(o.get("description").text())
-	if r.Permission != "" && named != "`"+string(r.Permission)+"`" {
-		t.Errorf("%s: the description names the permission %s, want `%s` first", r.Name, named, r.Permission)
+	method, path, _ := strings.Cut(x.r.Pattern, " ")
+	at := []string{"paths", path, strings.ToLower(method)}
+	if err := c.checkHeader(x, response, append(slices.Clone(at), "responses", fmt.Sprint(x.status))); err != nil {
+		return err
 	}
-	if _, ok := o.answers[http.StatusUnauthorized]; ok == r.Public {
-		t.Errorf("%s: 401 is documented: %t", r.Name, ok)
+	if x.status < http.StatusMultipleChoices {
+		return c.checkRequest(x, operation, at)
 	}
-	if _, ok := o.answers[http.StatusForbidden]; ok != (r.Permission != "") {
-		t.Errorf("%s: 403 is documented: %t", r.Name, ok)
-	}
+	return nil
 }
 
-// The document has exactly the parameters that the code accepts, for every operation. Routes that ignore their query
-// are skipped.
-func TestOpenAPIQueries(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	campaign := w.campaign(plainCampaign)
-	names := parameterNames(t)
-	for _, s := range w.requests(campaign, w.response(campaign)) {
-		o := documentOf(t, s.Route)
-		looks := o.answers[http.StatusBadRequest] != nil && slices.Contains(o.answers[http.StatusBadRequest].codes, "invalid_parameter")
-		for _, name := range append([]string{"zzz"}, names...) {
-			p := o.parameter("query", name)
-			value := "1"
-			if p != nil {
-				value = p.sample()
-			}
-			if s.Method == http.MethodDelete && p == nil && !looks {
-				continue // otherwise it would delete the record
-			}
-			a := w.do(s.Method, s.path+"?"+name+"="+url.QueryEscape(value), s.body)
-			unknown := strings.Contains(a.body, `{"parameter":"`+name+`","code":"unknown_parameter"`)
-			if unknown != (p == nil && looks) {
-				t.Errorf("%s?%s: documented %t, but %d %s", s.Name, name, p != nil, a.status, a.body)
-			}
-			if p == nil && looks {
-				a.is(400, "invalid_parameter").faults(name + " unknown_parameter")
-			}
+// checkHeader checks the headers of a response, and then its body.
+func (c *checker) checkHeader(x *exchanged, response *openapi3.ResponseRef, at []string) error {
+	base := pointer(response.Ref, at...)
+	documented := map[string]*openapi3.HeaderRef{}
+	for name, header := range response.Value.Headers {
+		documented[http.CanonicalHeaderKey(name)] = header
+		if header.Value.Required && len(x.header.Values(name)) == 0 {
+			return fmt.Errorf("the header %s is missing", name)
 		}
-		for _, p := range o.parameters {
-			if p.in == "query" && !slices.Contains(names, p.name) {
-				t.Errorf("%s?%s is documented, but unknown in query.go", s.Name, p.name)
+		if value := x.header.Get(name); value != "" && header.Value.Schema != nil {
+			schema := pointer(header.Ref, "headers", name)
+			if header.Ref == "" {
+				schema = base + strings.TrimPrefix(schema, "#")
+			}
+			if err := c.contract.fits(schema+"/schema", typed(header.Value.Schema.Value, value)); err != nil {
+				return fmt.Errorf("the header %s: %q: %w", name, value, err)
 			}
 		}
 	}
+	general := []string{
+		"Connection", "Content-Length", "Content-Type", "Date", "Cache-Control", "Vary", "X-Content-Type-Options",
+		"Content-Security-Policy", "Cross-Origin-Resource-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy",
+	}
+	for name := range x.header {
+		if documented[name] == nil && !slices.Contains(general, name) {
+			return fmt.Errorf("the header %s is not documented", name)
+		}
+	}
+	return c.checkBody(x, response.Value.Content, base)
 }
 
-// sample returns the example of a parameter in query form, or "" for a cursor.
-func (d *documented) sample() string {
-	examples := d.examples()
-	if len(examples) == 0 {
-		return "x"
+func (c *checker) checkBody(x *exchanged, content openapi3.Content, base string) error {
+	contentType := x.header.Get("Content-Type")
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	if len(content) == 0 && contentType == "" && x.body.size == 0 {
+		return nil
 	}
-	if list, ok := examples[0].v.([]any); ok && len(list) > 0 {
-		return fmt.Sprint(list[0])
+	if content.Get(mediaType) == nil {
+		return fmt.Errorf("the media type %q is not documented", contentType)
 	}
-	return fmt.Sprint(examples[0].v)
+	schema := base + "/content" + strings.TrimPrefix(pointer("", mediaType), "#") + "/schema"
+	switch {
+	case x.r.Method == http.MethodHead || x.body.size > mostChecked || content[mediaType] == nil: // or it is a file
+		return nil
+	case strings.HasSuffix(mediaType, "json") && mediaType != "application/x-ndjson":
+		return c.contract.fitsJSON(schema, x.body.Bytes())
+	case mediaType == "application/x-ndjson":
+		for line := range bytes.Lines(x.body.Bytes()) {
+			if err := c.contract.fitsJSON("#/components/schemas/Response", line); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// documentOf returns the operation of a route, or fails the test.
-func documentOf(tb testing.TB, r httpx.Route) *operation {
+// checkRequest checks that a request that succeeded is documented.
+func (c *checker) checkRequest(x *exchanged, operation *openapi3.Operation, at []string) error {
+	if operation.Security != nil && len(*operation.Security) > 0 && !c.open && x.r.Header.Get("Authorization") == "" {
+		return fmt.Errorf("answered without a key")
+	}
+	for name, values := range x.r.URL.Query() {
+		if operation.Parameters.GetByInAndName("query", name) == nil && strings.Join(values, "") != "" {
+			return fmt.Errorf("the parameter %q was accepted, but is not documented", name)
+		}
+	}
+	if operation.RequestBody == nil || operation.RequestBody.Value.Content["application/json"] == nil || x.sent.size == 0 || x.sent.size > mostChecked {
+		return nil
+	}
+	return c.contract.fitsJSON(pointer("", append(at, "requestBody", "content", "application/json", "schema")...), x.sent.Bytes())
+}
+
+// typed returns the value of a header by its schema.
+func typed(schema *openapi3.Schema, text string) any {
+	if schema.Type.Is("integer") {
+		return json.Number(text)
+	}
+	if schema.Type.Is("boolean") {
+		return text == "true"
+	}
+	return text
+}
+
+// checkDelivery checks a delivery against the webhooks of the document.
+func checkDelivery(tb testing.TB, header http.Header, body []byte) {
 	tb.Helper()
-	c := theContract(tb)
-	i := slices.IndexFunc(c.operations, func(o *operation) bool { return o.id == r.Name })
-	if i < 0 {
-		tb.Fatalf("%s is not documented", r.Name)
-	}
-	return c.operations[i]
-}
-
-// examples returns the examples beside a schema.
-func (n node) examples() []node {
-	var list []node
-	if example := n.get("example"); example.there() {
-		list = append(list, example)
-	}
-	for _, example := range n.get("examples").members() {
-		list = append(list, example.get("value"))
-	}
-	return list
-}
-
-// Every example matches its schema.
-func TestOpenAPIExamples(t *testing.T) {
-	x := &exampleChecker{t: t, c: theContract(t), seen: map[string]bool{}}
-	root := node{x.c, "", x.c.root}
-	x.walk(root)
-	for _, schema := range root.get("components", "schemas").members() {
-		x.inSchema(schema)
-	}
-	if x.found == 0 {
-		t.Error("no examples")
-	}
-}
-
-// An exampleChecker finds and checks examples.
-type exampleChecker struct {
-	t     *testing.T
-	c     *contract
-	seen  map[string]bool // schemas
-	found int
-}
-
-func (x *exampleChecker) check(example, schema node) {
-	x.t.Helper()
-	x.found++
-	if err := fit(schema.schema(), example.v); err != nil {
-		x.t.Errorf("%s: %v", example.at, err)
-	}
-}
-
-// walk visits everything but schemas.
-func (x *exampleChecker) walk(n node) {
-	own, _ := n.v.(map[string]any)
-	if schema := (node{x.c, n.at + "/schema", own["schema"]}); schema.there() {
-		for _, example := range n.examples() {
-			x.check(example, schema)
-		}
-		x.inSchema(schema)
-	}
-	for name := range own {
-		switch name {
-		case "example", "examples", "schema", "$ref":
-		default:
-			x.walk(n.get(name))
-		}
-	}
-	list, _ := n.v.([]any)
-	for i, v := range list {
-		x.walk(node{x.c, fmt.Sprintf("%s/%d", n.at, i), v})
-	}
-}
-
-// inSchema visits a schema and all its subschemas.
-func (x *exampleChecker) inSchema(n node) {
-	if x.seen[n.at] {
+	c, event := theContract(tb), header.Get("X-Service-Event")
+	item := c.doc.Webhooks[event]
+	if item == nil {
+		tb.Errorf("OpenAPI: the event %q is not documented", event)
 		return
 	}
-	x.seen[n.at] = true
-	own, _ := n.v.(map[string]any)
-	for _, keyword := range []string{"example", "default"} {
-		if v, ok := own[keyword]; ok {
-			x.check(node{x.c, n.at + "/" + keyword, v}, n)
+	if err := c.fitsEvent(event, body); err != nil || header.Get("Content-Type") != "application/json" {
+		tb.Errorf("OpenAPI: %s: %s: %v", event, header.Get("Content-Type"), err)
+	}
+	for name := range header { // others belong to HTTP, or to the webhook
+		if (strings.HasPrefix(name, "X-Service-") || strings.HasPrefix(name, "Webhook-")) && !slices.ContainsFunc(item.Post.Parameters, func(p *openapi3.ParameterRef) bool {
+			return strings.EqualFold(p.Value.Name, name)
+		}) {
+			tb.Errorf("OpenAPI: %s: the header %s is not documented", event, name)
 		}
 	}
-	examples, _ := own["examples"].([]any)
-	for i, v := range examples {
-		x.check(node{x.c, fmt.Sprintf("%s/examples/%d", n.at, i), v}, n)
+	for i, p := range item.Post.Parameters {
+		value := header.Get(p.Value.Name)
+		schema := pointer(p.Ref, "webhooks", event, "post", "parameters", fmt.Sprint(i)) + "/schema"
+		if err := c.fits(schema, typed(p.Value.Schema.Value, value)); err != nil {
+			tb.Errorf("OpenAPI: %s: the header %s: %q: %v", event, p.Value.Name, value, err)
+		}
 	}
-	for _, s := range n.subschemas() {
-		x.inSchema(s.node)
-	}
+}
+
+// fitsEvent checks a payload.
+func (c *contract) fitsEvent(event string, body []byte) error {
+	return c.fitsJSON(pointer("", "webhooks", event, "post", "requestBody", "content", "application/json", "schema"), body)
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // A lateBody is a body whose last byte comes late.
@@ -28,64 +25,12 @@ func (s *lateBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A watchedStore calls watch before some of the methods of requests.
-type watchedStore struct {
-	formsvc.Store
-
-	watch func(context.Context) error
-}
-
-func (s watchedStore) Campaigns(ctx context.Context, q formsvc.CampaignQuery) (formsvc.Page[formsvc.Campaign], error) {
-	if err := s.watch(ctx); err != nil {
-		return formsvc.Page[formsvc.Campaign]{}, err
-	}
-	return s.Store.Campaigns(ctx, q)
-}
-
-func (s watchedStore) Response(ctx context.Context, key formsvc.ResponseKey) (formsvc.Response, error) {
-	if err := s.watch(ctx); err != nil {
-		return formsvc.Response{}, err
-	}
-	return s.Store.Response(ctx, key)
-}
-
-func (s watchedStore) UpdateResponse(
-	ctx context.Context, key formsvc.ResponseKey, decide func(*formsvc.Response) (formsvc.Change, error),
-) (formsvc.Response, error) {
-	if err := s.watch(ctx); err != nil {
-		return formsvc.Response{}, err
-	}
-	return s.Store.UpdateResponse(ctx, key, decide)
-}
-
-func (s watchedStore) Events(ctx context.Context, q formsvc.EventQuery) (formsvc.EventPage, error) {
-	if err := s.watch(ctx); err != nil {
-		return formsvc.EventPage{}, err
-	}
-	return s.Store.Events(ctx, q)
-}
-
-func (s watchedStore) CreateResponse(ctx context.Context, r formsvc.Response, version int64, change formsvc.Change) error {
-	if err := s.watch(ctx); err != nil {
-		return err
-	}
-	return s.Store.CreateResponse(ctx, r, version, change)
-}
-
 // A store that doesn't reply makes requests fail after Timeout, which doesn't count the time in which a body arrives. The time is that of
 // the test's clock.
 func TestRequestsHaveATimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var stuck atomic.Bool
-		store := watchedStore{memory.New(), func(ctx context.Context) error {
-			if !stuck.Load() {
-				return nil
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		}}
 		const limit, slow = 5 * time.Second, 20 * time.Second
-		w := newWorld(t, store, &httpx.Options{Timeout: limit})
+		w := newWorld(t, &httpx.Options{Timeout: limit})
 		campaign := w.campaign(plainCampaign)
 		response := w.do("POST", campaign+"/responses", answers(`{}`)).is(201, "").text("uuid")
 		late := func(method, path, body string) *answer {
@@ -94,10 +39,13 @@ func TestRequestsHaveATimeLimit(t *testing.T) {
 			r.ContentLength = int64(len(body))
 			return w.send(r)
 		}
-		// What a client sends lateBody is no work.
+		// What a client sends late is no work.
 		late("POST", campaign+"/responses", answers(`{}`)).is(201, "")
 		late("POST", campaign+"/responses/"+response+"/files", strings.Repeat("x", 100)).is(201, "")
-		stuck.Store(true)
+		w.store.watch = func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		for _, c := range []struct {
 			method, path, body string
 			took               time.Duration
@@ -124,12 +72,13 @@ func TestRequestsHaveATimeLimit(t *testing.T) {
 // With a negative Timeout, requests take as long as the store does.
 func TestNoTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := watchedStore{memory.New(), func(ctx context.Context) error {
+		w := newWorld(t, &httpx.Options{Timeout: -1})
+		w.store.watch = func(ctx context.Context) error {
 			if _, limited := ctx.Deadline(); limited {
 				t.Error("the store's context has a deadline")
 			}
 			return nil
-		}}
-		newWorld(t, store, &httpx.Options{Timeout: -1}).do("GET", "/v1/campaigns", "").is(200, "")
+		}
+		w.do("GET", "/v1/campaigns", "").is(200, "")
 	})
 }

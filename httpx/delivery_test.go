@@ -1,7 +1,10 @@
 package httpx_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,261 +29,198 @@ func (w *world) deliver(name string) (hook, made string) {
 
 // A delivery's fields from its creation to its last attempt.
 func TestDeliveryMembers(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		hook, path := w.deliver("a")
-		w.settle(1)
-		event := w.do("GET", "/v1/events", "").at("items").([]any)[0].(map[string]any)
-		a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").
-			has(`"`+event["id"].(string)+`"`, "eventUuid").has(`"response.created"`, "event").has(`"pending"`, "state").
-			has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").has(`"2026-11-21T08:30:00.123Z"`, "createdAt").
-			has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
-		if len(a.object()) != 11 || "/v1/deliveries/"+a.text("uuid") != path {
-			a.errorf("%d members, want 11: %s", len(a.object()), a.body)
-		}
-		w.now = w.now.Add(time.Second)
-		claims := w.claim()
-		w.now = w.now.Add(time.Minute - time.Millisecond)
-		sending := w.do("GET", path, "").is(200, "").has(`"pending"`, "state").
-			has(`"2026-11-21T08:30:01.123Z"`, "sendingSince").has(`null`, "nextAttemptAt")
-		w.do("GET", hook+"/deliveries", "").is(200, "").has("["+sending.body+"]", "items")
-		w.now = w.now.Add(time.Millisecond) // the lease ends
-		w.do("GET", path, "").is(200, "").has(`null`, "sendingSince").has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt")
-		w.now = w.now.Add(-time.Minute)
-		w.finish(claims, delivery.Postponed, w.now.Add(time.Minute), delivery.Attempt{
-			Duration: 30 * time.Second, Error: delivery.ClassTimeout,
-		})
-		a = w.do("GET", path, "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount").
-			has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt").
-			has(`[{"number":1,"startedAt":"2026-11-21T08:30:01.123Z","durationMs":30000,"status":null,"error":"timeout","answer":""}]`, "attempts")
-		if a.at("updatedAt") == nil {
-			a.errorf("no updatedAt: %s", a.body)
-		}
-		w.now = w.now.Add(time.Minute)
-		w.fail()
-		w.do("GET", path, "").is(200, "").has(`"failed"`, "state").has(`2`, "attemptCount").has(`null`, "nextAttemptAt").
-			has(`[{"number":1,"startedAt":"2026-11-21T08:30:01.123Z","durationMs":30000,"status":null,"error":"timeout","answer":""},`+
-				`{"number":2,"startedAt":"2026-11-21T08:31:01.123Z","durationMs":1.5,"status":503,"error":"status","answer":"later"}]`, "attempts")
-		w.do("POST", path+"/redeliver", "").is(200, "").has(`"pending"`, "state").has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt").
-			has(`2`, "attemptCount")
-		w.finish(w.claim(), delivery.Delivered, time.Time{}, delivery.Attempt{Duration: time.Microsecond, Status: 204})
-		a = w.do("GET", path, "").is(200, "").has(`"delivered"`, "state").has(`3`, "attemptCount").has(`null`, "nextAttemptAt")
-		attempts, _ := a.at("attempts").([]any)
-		if m, _ := attempts[len(attempts)-1].(map[string]any); len(attempts) != 3 || m["status"] != 204.0 || m["error"] != nil || m["durationMs"] != 0.001 {
-			a.errorf("attempts %v", attempts)
-		}
-		items, _ := w.do("GET", hook+"/deliveries", "").at("items").([]any)
-		if len(items) != 1 || fmt.Sprint(items[0]) != fmt.Sprint(a.at()) {
-			t.Errorf("listed %v, read %v", items, a.at())
-		}
+	w := newWorld(t, nil)
+	hook, path := w.deliver("a")
+	event := w.do("GET", "/v1/events", "").at("items").([]any)[0].(map[string]any)
+	a := w.do("GET", path, "").is(200, "").has(`"`+strings.TrimPrefix(hook, "/v1/webhooks/")+`"`, "webhookUuid").
+		has(`"`+event["id"].(string)+`"`, "eventUuid").has(`"response.created"`, "event").has(`"pending"`, "state").
+		has(`0`, "attemptCount").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt").has(`"2026-11-21T08:30:00.123Z"`, "createdAt").
+		has(`null`, "sendingSince").has(`null`, "updatedAt").has(`[]`, "attempts")
+	if len(a.object()) != 11 || "/v1/deliveries/"+a.text("uuid") != path {
+		a.errorf("%d members, want 11: %s", len(a.object()), a.body)
+	}
+	w.do("GET", path, "", header("If-None-Match", a.header.Get("Etag"))).is(304, "")
+	w.now = w.now.Add(time.Second)
+	claims := w.claim()
+	w.now = w.now.Add(time.Minute - time.Millisecond)
+	sending := w.do("GET", path, "").is(200, "").has(`"pending"`, "state").
+		has(`"2026-11-21T08:30:01.123Z"`, "sendingSince").has(`null`, "nextAttemptAt")
+	w.do("GET", hook+"/deliveries", "").is(200, "").has("["+sending.body+"]", "items")
+	w.now = w.now.Add(time.Millisecond) // the lease ends
+	w.do("GET", path, "").is(200, "").has(`null`, "sendingSince").has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt")
+	w.now = w.now.Add(-time.Minute)
+	w.finish(claims, delivery.Postponed, w.now.Add(time.Minute), delivery.Attempt{
+		Duration: 30 * time.Second, Error: delivery.ClassTimeout,
 	})
+	a = w.do("GET", path, "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount").
+		has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt").
+		has(`[{"number":1,"startedAt":"2026-11-21T08:30:01.123Z","durationMs":30000,"status":null,"error":"timeout","answer":""}]`, "attempts")
+	w.do("GET", path, "", header("If-None-Match", sending.header.Get("Etag"))).is(200, "")
+	if a.at("updatedAt") == nil {
+		a.errorf("no updatedAt: %s", a.body)
+	}
+	w.now = w.now.Add(time.Minute)
+	w.fail()
+	w.do("GET", path, "").is(200, "").has(`"failed"`, "state").has(`2`, "attemptCount").has(`null`, "nextAttemptAt").
+		has(`[{"number":1,"startedAt":"2026-11-21T08:30:01.123Z","durationMs":30000,"status":null,"error":"timeout","answer":""},`+
+			`{"number":2,"startedAt":"2026-11-21T08:31:01.123Z","durationMs":1.5,"status":503,"error":"status","answer":"later"}]`, "attempts")
+	w.do("POST", path+"/redeliver", "").is(200, "").has(`"pending"`, "state").has(`"2026-11-21T08:31:01.123Z"`, "nextAttemptAt").
+		has(`2`, "attemptCount")
+	w.finish(w.claim(), delivery.Delivered, time.Time{}, delivery.Attempt{Duration: time.Microsecond, Status: 204})
+	a = w.do("GET", path, "").is(200, "").has(`"delivered"`, "state").has(`3`, "attemptCount").has(`null`, "nextAttemptAt")
+	attempts, _ := a.at("attempts").([]any)
+	if m, _ := attempts[len(attempts)-1].(map[string]any); len(attempts) != 3 || m["status"] != 204.0 || m["error"] != nil || m["durationMs"] != 0.001 {
+		a.errorf("attempts %v", attempts)
+	}
+	items, _ := w.do("GET", hook+"/deliveries", "").at("items").([]any)
+	if len(items) != 1 || fmt.Sprint(items[0]) != fmt.Sprint(a.at()) {
+		t.Errorf("listed %v, read %v", items, a.at())
+	}
 }
 
 func TestSendTestEvent(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		hook := w.webhook(hookBody("a", `"disabled":true`))
-		a := w.do("POST", hook+"/test", "").is(201, "").has(`true`, "test").has(`"pending"`, "state").has(`"response.created"`, "event").
-			has(`[]`, "attempts").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt")
-		if got := a.header.Get("Location"); got != "/v1/deliveries/"+a.text("uuid") || a.header.Get("Etag") == "" {
-			a.errorf("%v", a.header)
-		}
-		if again := w.do("GET", a.header.Get("Location"), "").is(200, ""); again.body != a.body || again.header.Get("Etag") != a.header.Get("Etag") {
-			t.Errorf("answered %s, reads %s", a.body, again.body)
-		}
-		w.do("GET", "/v1/events", "").is(200, "").has(`[]`, "items")
-		claims := w.claim()
-		if len(claims) != 1 || claims[0].ID != a.text("uuid") {
-			t.Fatalf("%+v is due", claims)
-		}
-		w.finish(claims, delivery.Failed, time.Time{}, delivery.Attempt{Status: 500, Error: delivery.ClassStatus})
-		w.do("GET", a.header.Get("Location"), "").is(200, "").has(`"failed"`, "state").has(`true`, "test")
-		w.do("POST", hook+"/test", "", as(w.other.key)).is(404, "not_found")
-	})
+	w := newWorld(t, nil)
+	hook := w.webhook(hookBody("a", `"disabled":true`))
+	a := w.do("POST", hook+"/test", "").is(201, "").has(`true`, "test").has(`"pending"`, "state").has(`"response.created"`, "event").
+		has(`[]`, "attempts").has(`"2026-11-21T08:30:00.123Z"`, "nextAttemptAt")
+	if got := a.header.Get("Location"); got != "/v1/deliveries/"+a.text("uuid") || a.header.Get("Etag") == "" {
+		a.errorf("%v", a.header)
+	}
+	if again := w.do("GET", a.header.Get("Location"), "").is(200, ""); again.body != a.body || again.header.Get("Etag") != a.header.Get("Etag") {
+		t.Errorf("answered %s, reads %s", a.body, again.body)
+	}
+	w.do("GET", "/v1/events", "").is(200, "").has(`[]`, "items")
+	claims := w.claim()
+	if len(claims) != 1 || claims[0].ID != a.text("uuid") {
+		t.Fatalf("%+v is due", claims)
+	}
+	w.finish(claims, delivery.Failed, time.Time{}, delivery.Attempt{Status: 500, Error: delivery.ClassStatus})
+	w.do("GET", a.header.Get("Location"), "").is(200, "").has(`"failed"`, "state").has(`true`, "test")
+	w.do("POST", hook+"/test", "", as(w.other.key)).is(404, "not_found")
 }
 
+// Deliveries can be filtered by their state.
 func TestListDeliveries(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		hook, twin := w.webhook(hookBody("a")), w.webhook(hookBody("b"))
-		campaign := w.campaign(plainCampaign)
-		states := map[string][]string{}
-		var made []string
-		for i, state := range []string{"failed", "delivered", "pending", "failed", "pending", "delivered", "failed"} {
-			w.now = w.now.Add(time.Duration(i) * time.Millisecond)
-			w.response(campaign)
-			ids, _ := w.page(hook + "/deliveries?limit=1")
-			made, states[state] = append(made, ids[0]), append(states[state], ids[0])
-			claims := slices.DeleteFunc(w.claim(), func(c delivery.Claim) bool { return c.ID != ids[0] })
-			switch state {
-			case "failed":
-				w.finish(claims, delivery.Failed, time.Time{}, delivery.Attempt{Status: 500, Error: delivery.ClassStatus})
-			case "delivered":
-				w.finish(claims, delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200})
-			}
+	w := newWorld(t, nil)
+	hook, campaign := w.webhook(hookBody("a")), w.campaign(plainCampaign)
+	states := map[string][]string{}
+	for i, state := range []string{"failed", "delivered", "pending", "failed", "pending", "delivered", "failed"} {
+		w.now = w.now.Add(time.Duration(i) * time.Millisecond)
+		w.response(campaign)
+		ids, _ := w.page(hook + "/deliveries?limit=1")
+		states[state] = append(states[state], ids[0])
+		claims := slices.DeleteFunc(w.claim(), func(c delivery.Claim) bool { return c.ID != ids[0] })
+		switch state {
+		case "failed":
+			w.finish(claims, delivery.Failed, time.Time{}, delivery.Attempt{Status: 500, Error: delivery.ClassStatus})
+		case "delivered":
+			w.finish(claims, delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200})
 		}
-		states[""] = made
-		for state, want := range states {
-			for _, order := range []string{"asc", "desc"} {
-				list := hook + "/deliveries?order=" + order
-				if state != "" {
-					list += "&state=" + state
-				}
-				if order == "desc" {
-					slices.Reverse(want)
-				}
-				var ids []string
-				for target := list + "&limit=2"; target != ""; {
-					page, next := w.page(target)
-					ids = append(ids, page...)
-					if target = ""; next != "" {
-						target = list + "&limit=2&cursor=" + next
-					}
-				}
-				if !slices.Equal(ids, want) {
-					t.Errorf("%s: %v, want %v", list, ids, want)
-				}
-				if n := w.total(list); n != len(want) {
-					t.Errorf("%s: total %d, want %d", list, n, len(want))
-				}
-			}
+	}
+	for state, want := range states {
+		list := hook + "/deliveries?order=asc&state=" + state
+		if ids := w.walk(list + "&limit=1"); !slices.Equal(ids, want) || w.total(list) != len(want) {
+			t.Errorf("%s: %v, want %v; total %d", state, ids, want, w.total(list))
 		}
-		w.do("GET", hook+"/deliveries?limit=2&offset=1", "").is(200, "").has(`7`, "total").has(`2`, "limit").has(`1`, "offset")
-		w.do("GET", hook+"/deliveries?offset=7", "").is(200, "").has(`[]`, "items").has(`null`, "nextCursor")
-		_, next := w.page(hook + "/deliveries?limit=1&state=failed")
-		for _, other := range []string{hook + "/deliveries?", hook + "/deliveries?state=pending&", hook + "/deliveries?state=failed&order=asc&",
-			twin + "/deliveries?state=failed&"} {
-			w.do("GET", other+"cursor="+next, "").is(400, "invalid_cursor").faults("cursor invalid_cursor")
-		}
-		for query, fault := range map[string]string{
-			"state=done": "state invalid_value", "state=Failed": "state invalid_value",
-			"state=failed&state=failed": "state repeated_parameter", "status=pending": "status unknown_parameter",
-			"event=response.created": "event unknown_parameter", "limit=0": "limit invalid_value",
-		} {
-			w.do("GET", hook+"/deliveries?"+query, "").is(400, "invalid_parameter").faults(fault)
-		}
-		w.do("GET", "/v1/webhooks/"+nobody+"/deliveries", "").is(404, "not_found")
-	})
+	}
+	_, next := w.page(hook + "/deliveries?limit=1&state=failed")
+	for _, other := range []string{"", "state=pending&", "state=failed&order=asc&"} {
+		w.do("GET", hook+"/deliveries?"+other+"cursor="+next, "").is(400, "invalid_cursor").faults("cursor invalid_cursor")
+	}
+	w.do("GET", "/v1/webhooks/"+nobody+"/deliveries", "").is(404, "not_found")
 }
 
-// A receiver's reply is shown as text, whatever it was, and cut in lists.
+// A receiver's reply is shown as text, whatever it was, and truncated in lists.
 func TestReceiverRepliesAreShownAsText(t *testing.T) {
-	const kib4 = 4 << 10
-	everywhere(t, func(t *testing.T, w *world) {
-		for i, row := range []struct{ answer, single, list string }{
-			{"", "", ""},
-			{`{"a":"<b>"}`, `{"a":"<b>"}`, `{"a":"<b>"}`},
-			{"a\x00b\r\n\x1b[31m", "a\x00b\r\n\x1b[31m", "a\x00b\r\n\x1b[31m"},
-			{"\xff\xfe\x80é", "\uFFFD\uFFFD\uFFFDé", "\uFFFD\uFFFD\uFFFDé"},
-			{strings.Repeat("x", 256), strings.Repeat("x", 256), strings.Repeat("x", 256)},
-			{strings.Repeat("x", 257), strings.Repeat("x", 257), strings.Repeat("x", 256)},
-			{strings.Repeat("x", 255) + "é", strings.Repeat("x", 255) + "é", strings.Repeat("x", 255)},
-			{strings.Repeat("x", 254) + "é", strings.Repeat("x", 254) + "é", strings.Repeat("x", 254) + "é"},
-			{strings.Repeat("x", 253) + "😀", strings.Repeat("x", 253) + "😀", strings.Repeat("x", 253)},
-			{strings.Repeat("\x80", kib4), strings.Repeat("\uFFFD", kib4), strings.Repeat("\uFFFD", 256)},
-			{strings.Repeat("\x00", kib4), strings.Repeat("\x00", kib4), strings.Repeat("\x00", 256)},
-		} {
-			hook, path := w.deliver(fmt.Sprint(i))
-			w.finish(w.claim(), delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200, Answer: []byte(row.answer)})
-			text := func(v any) string {
-				m, _ := v.(map[string]any)
-				attempts, _ := m["attempts"].([]any)
-				attempt, _ := attempts[0].(map[string]any)
-				s, _ := attempt["answer"].(string)
-				return s
+	w := newWorld(t, nil)
+	for i, row := range []struct{ answer, single, list string }{
+		{`{"a":"<b>"}`, `{"a":"<b>"}`, `{"a":"<b>"}`},
+		{"a\x00b\r\n\x1b[31m", "a\x00b\r\n\x1b[31m", "a\x00b\r\n\x1b[31m"},
+		{"\xff\xfe\x80é", "\uFFFD\uFFFD\uFFFDé", "\uFFFD\uFFFD\uFFFDé"},
+		{strings.Repeat("x", 257), strings.Repeat("x", 257), strings.Repeat("x", 256)},
+		{strings.Repeat("x", 254) + "é", strings.Repeat("x", 254) + "é", strings.Repeat("x", 254) + "é"},
+		{strings.Repeat("x", 253) + "😀", strings.Repeat("x", 253) + "😀", strings.Repeat("x", 253)},
+		{strings.Repeat("\x80", 4<<10), strings.Repeat("\uFFFD", 4<<10), strings.Repeat("\uFFFD", 256)},
+	} {
+		hook, path := w.deliver(fmt.Sprint(i))
+		w.finish(w.claim(), delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200, Answer: []byte(row.answer)})
+		single, _ := json.Marshal(row.single)
+		list, _ := json.Marshal(row.list)
+		for target, want := range map[string][]byte{path: single, hook + "/deliveries": list} {
+			var shown any
+			a := w.do("GET", target, "").is(200, "")
+			for _, part := range regexp.MustCompile(`"answer":("(?:[^"\\]|\\.)*")`).FindAllStringSubmatch(a.body, -1) {
+				_ = json.Unmarshal([]byte(part[1]), &shown)
 			}
-			single := w.do("GET", path, "").is(200, "")
-			if got := text(single.at()); got != row.single || !utf8.ValidString(single.body) {
-				t.Errorf("%.20q: single %.20q (%d bytes)", row.answer, got, len(got))
+			if text, _ := json.Marshal(shown); !bytes.Equal(text, want) || !utf8.ValidString(a.body) {
+				a.errorf("%.20q: shown as %.20s, want %.20s", row.answer, text, want)
 			}
-			items, _ := w.do("GET", hook+"/deliveries", "").at("items").([]any)
-			if got := text(items[0]); got != row.list {
-				t.Errorf("%.20q: in a list %.20q (%d bytes)", row.answer, got, len(got))
-			}
-			w.do("DELETE", hook, "").is(204, "")
 		}
-	})
-}
-
-func TestDeliveryETag(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		_, path := w.deliver("a")
-		a := w.do("GET", path, "").is(200, "")
-		tag := a.header.Get("Etag")
-		if a.header.Get("Cache-Control") != "private, no-cache" {
-			a.errorf("%v", a.header)
-		}
-		w.do("GET", path, "", header("If-None-Match", tag)).is(304, "")
-		w.do("HEAD", path, "", header("If-None-Match", tag)).is(304, "")
-		w.fail()
-		after := w.do("GET", path, "", header("If-None-Match", tag)).is(200, "").header.Get("Etag")
-		w.do("GET", path, "", header("If-None-Match", after)).is(304, "")
-		same := w.do("POST", path+"/redeliver", "").is(200, "").header.Get("Etag")
-		w.do("POST", path+"/redeliver", "", header("If-None-Match", same)).is(200, "")
-		w.do("GET", path, "", header("If-None-Match", same)).is(304, "")
-	})
+		w.do("DELETE", hook, "").is(204, "")
+	}
 }
 
 func TestRedeliver(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		hook, path := w.deliver("a")
-		claims := w.claim()
-		w.do("POST", path+"/redeliver", "").is(409, "delivery_in_progress")
-		w.do("GET", path, "").is(200, "").has(`"pending"`, "state")
-		w.finish(claims, delivery.Failed, time.Time{}, delivery.Attempt{Status: 500, Error: delivery.ClassStatus})
-		w.do("PUT", hook, hookBody("b", `"disabled":true`)).is(200, "")
-		w.now = w.now.Add(time.Hour)
-		for range 2 {
-			w.do("POST", path+"/redeliver", "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount")
-		}
-		again := w.claim()
-		if len(again) != 1 || again[0].ID != claims[0].ID || again[0].EventID != claims[0].EventID {
-			t.Errorf("%+v, want %+v again", again, claims)
-		}
-		w.finish(again, delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200})
-		w.do("GET", path, "").is(200, "").has(`"delivered"`, "state").has(`2`, "attemptCount")
-		w.do("POST", path+"/redeliver", "", as(w.other.key)).is(404, "not_found")
-		w.do("POST", "/v1/deliveries/"+nobody+"/redeliver", "").is(404, "not_found")
-		w.now = w.now.Add(formsvc.DefaultRetention)
-		if _, err := w.svc.Prune(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		w.do("POST", path+"/redeliver", "").is(404, "not_found")
-		w.do("GET", path, "").is(404, "not_found")
-		w.do("GET", hook+"/deliveries", "").is(200, "").has(`0`, "total")
-	})
+	w := newWorld(t, nil)
+	hook, path := w.deliver("a")
+	claims := w.claim()
+	w.do("POST", path+"/redeliver", "").is(409, "delivery_in_progress")
+	w.do("GET", path, "").is(200, "").has(`"pending"`, "state")
+	w.finish(claims, delivery.Failed, time.Time{}, delivery.Attempt{Status: 500, Error: delivery.ClassStatus})
+	w.do("PUT", hook, hookBody("b", `"disabled":true`)).is(200, "")
+	w.now = w.now.Add(time.Hour)
+	for range 2 {
+		w.do("POST", path+"/redeliver", "").is(200, "").has(`"pending"`, "state").has(`1`, "attemptCount")
+	}
+	again := w.claim()
+	if len(again) != 1 || again[0].ID != claims[0].ID || again[0].EventID != claims[0].EventID {
+		t.Errorf("%+v, want %+v again", again, claims)
+	}
+	w.finish(again, delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200})
+	w.do("GET", path, "").is(200, "").has(`"delivered"`, "state").has(`2`, "attemptCount")
+	w.do("POST", path+"/redeliver", "", as(w.other.key)).is(404, "not_found")
+	w.do("POST", "/v1/deliveries/"+nobody+"/redeliver", "").is(404, "not_found")
+	w.now = w.now.Add(formsvc.DefaultRetention)
+	if _, err := w.svc.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.do("POST", path+"/redeliver", "").is(404, "not_found")
+	w.do("GET", path, "").is(404, "not_found")
+	w.do("GET", hook+"/deliveries", "").is(200, "").has(`0`, "total")
 }
 
 func TestRedeliverFailed(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		hook, twin := w.webhook(hookBody("a")), w.webhook(hookBody("b"))
-		campaign := w.campaign(plainCampaign)
-		start := w.now
-		for range 5 {
-			w.response(campaign)
-			w.fail()
-			w.now = w.now.Add(time.Minute)
-		}
+	w := newWorld(t, nil)
+	hook, twin := w.webhook(hookBody("a")), w.webhook(hookBody("b"))
+	campaign := w.campaign(plainCampaign)
+	start := w.now
+	for range 5 {
 		w.response(campaign)
-		w.finish(w.claim(), delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200})
-		since := func(d time.Duration) string {
-			return `{"since":"` + start.Add(d).Format("2006-01-02T15:04:05.000Z07:00") + `"}`
+		w.fail()
+		w.now = w.now.Add(time.Minute)
+	}
+	w.response(campaign)
+	w.finish(w.claim(), delivery.Delivered, time.Time{}, delivery.Attempt{Status: 200})
+	since := func(d time.Duration) string {
+		return `{"since":"` + start.Add(d).Format("2006-01-02T15:04:05.000Z07:00") + `"}`
+	}
+	for _, row := range []struct{ body, want string }{
+		{since(24 * time.Hour), `0`},
+		{since(3*time.Minute + 2*time.Second), `1`}, // an attempt of 1.5 ms ended after it began
+		{since(3 * time.Minute), `1`},               // the other delivery is pending already
+		{`{"since":"2026-11-21T09:30:00+01:00"}`, `3`},
+		{since(0), `0`},
+	} {
+		w.do("POST", hook+"/redeliver", row.body).is(200, "").has(row.want, "redelivered")
+	}
+	for state, want := range map[string]int{"pending": 5, "failed": 0, "delivered": 1} {
+		if n := w.total(hook + "/deliveries?state=" + state); n != want {
+			t.Errorf("%d %s deliveries, want %d", n, state, want)
 		}
-		for _, row := range []struct{ body, want string }{
-			{since(24 * time.Hour), `0`},
-			{since(3*time.Minute + 2*time.Second), `1`}, // an attempt of 1.5 ms ended after it began
-			{since(3 * time.Minute), `1`},               // the other delivery is pending already
-			{`{"since":"2026-11-21T09:30:00+01:00"}`, `3`},
-			{since(0), `0`},
-		} {
-			w.do("POST", hook+"/redeliver", row.body).is(200, "").has(row.want, "redelivered")
-		}
-		for state, want := range map[string]int{"pending": 5, "failed": 0, "delivered": 1} {
-			if n := w.total(hook + "/deliveries?state=" + state); n != want {
-				t.Errorf("%d %s deliveries, want %d", n, state, want)
-			}
-		}
-		if n := w.total(twin + "/deliveries?state=failed"); n != 5 {
-			t.Errorf("another webhook has %d failed deliveries, want 5", n)
-		}
-		w.do("POST", hook+"/redeliver", since(0), as(w.other.key)).is(404, "not_found")
-		w.do("POST", "/v1/webhooks/"+nobody+"/redeliver", since(0)).is(404, "not_found")
-	})
+	}
+	if n := w.total(twin + "/deliveries?state=failed"); n != 5 {
+		t.Errorf("another webhook has %d failed deliveries, want 5", n)
+	}
+	w.do("POST", hook+"/redeliver", since(0), as(w.other.key)).is(404, "not_found")
+	w.do("POST", "/v1/webhooks/"+nobody+"/redeliver", since(0)).is(404, "not_found")
 }

@@ -60,50 +60,59 @@ var docsFiles = map[string]struct {
 	"/docs/swagger-ui.js":  {"text/javascript; charset=utf-8", true},
 }
 
-// The files need no key, have the right policies, and are cached.
+// The files need no key, have the right policies, are cached and compressed for clients that accept it, with a different ETag for each
+// encoding.
 func TestDocsFiles(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	for path, file := range docsFiles {
-		for _, encoding := range []string{"", "gzip"} {
-			ask := func(edits ...func(*http.Request)) func(method string) *http.Response {
-				return func(method string) *http.Response {
-					return browse(w.api, method, path, append(edits, header("Accept-Encoding", encoding), header("X-Request-Id", "x"))...)
-				}
+		plain := content(t, browse(w.api, "GET", path).Body)
+		tags := map[string]bool{}
+		for accept, zipped := range map[string]bool{
+			"gzip": true, "x-gzip": true, "deflate, gzip;q=1.0, *;q=0.5": true, "*": true, "br, gzip ; q=0.001": true, "*;q=0, gzip": true,
+			"": false, "identity": false, "gzip;q=0": false, "gzip; q=0.000": false, "gzip;q=0, *": false, "*;q=0": false, "gzipped": false, "gzip;q=x": false,
+		} {
+			ask := func(method string, edits ...func(*http.Request)) *http.Response {
+				return browse(w.api, method, path, append(edits, header("Accept-Encoding", strings.Split(accept, ", ")...), header("X-Request-Id", "x"))...)
 			}
-			get, head := ask()("GET"), ask()("HEAD")
-			what, body := path+" as "+encoding, content(t, get.Body)
-			if get.StatusCode != 200 || head.StatusCode != 200 || len(body) == 0 || len(content(t, head.Body)) > 0 {
-				t.Errorf("%s: %d with %d bytes, HEAD %d", what, get.StatusCode, len(body), head.StatusCode)
-			}
-			if !reflect.DeepEqual(get.Header, head.Header) {
-				t.Errorf("%s:\n GET %v\nHEAD %v", what, get.Header, head.Header)
+			get, head := ask("GET"), ask("HEAD")
+			what, body, tag := path+" as "+accept, content(t, get.Body), get.Header.Get("Etag")
+			if get.StatusCode != 200 || head.StatusCode != 200 || len(content(t, head.Body)) > 0 || !reflect.DeepEqual(get.Header, head.Header) {
+				t.Errorf("%s: %d, HEAD %d:\n GET %v\nHEAD %v", what, get.StatusCode, head.StatusCode, get.Header, head.Header)
 			}
 			want := http.Header{
 				"Content-Type": {file.mediaType}, "Content-Length": {strconv.Itoa(len(body))}, "X-Content-Type-Options": {"nosniff"},
-				"Cache-Control": {"no-cache"}, "Etag": get.Header["Etag"], "X-Request-Id": {"x"},
+				"Cache-Control": {"no-cache"}, "Etag": {tag}, "X-Request-Id": {"x"},
 			}
 			if file.zipped {
 				want["Vary"] = []string{"Accept-Encoding"}
-				if encoding != "" {
-					want["Content-Encoding"] = []string{encoding}
+			}
+			if zipped = zipped && file.zipped; zipped {
+				want["Content-Encoding"] = []string{"gzip"}
+				r, err := gzip.NewReader(bytes.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
 				}
+				body = content(t, r)
 			}
 			if path == "/docs" {
 				maps.Copy(want, pageHeader())
 			}
-			if !reflect.DeepEqual(get.Header, want) {
-				t.Errorf("%s:\n got %v\nwant %v", what, get.Header, want)
+			if !reflect.DeepEqual(get.Header, want) || !bytes.Equal(body, plain) || len(body) == 0 {
+				t.Errorf("%s: %d bytes\n got %v\nwant %v", what, len(body), get.Header, want)
 			}
-			for _, tag := range []string{get.Header.Get("Etag"), `"x", W/` + get.Header.Get("Etag"), "*"} {
-				fresh := ask(header("If-None-Match", tag))("GET")
-				if fresh.StatusCode != 304 || fresh.Header.Get("Etag") != get.Header.Get("Etag") || fresh.Header.Get("Cache-Control") != "no-cache" ||
-					fresh.Header.Get("Vary") != get.Header.Get("Vary") || len(content(t, fresh.Body)) > 0 {
-					t.Errorf("%s: If-None-Match %s: %d %v", what, tag, fresh.StatusCode, fresh.Header)
+			tags[tag] = zipped
+			for _, same := range []string{tag, `"x", W/` + tag, "*"} {
+				fresh := ask("GET", header("If-None-Match", same))
+				if fresh.StatusCode != 304 || fresh.Header.Get("Etag") != tag || fresh.Header.Get("Vary") != get.Header.Get("Vary") || len(content(t, fresh.Body)) > 0 {
+					t.Errorf("%s: If-None-Match %s: %d %v", what, same, fresh.StatusCode, fresh.Header)
 				}
 			}
-			if stale := ask(header("If-None-Match", `"x"`))("GET"); stale.StatusCode != 200 {
+			if stale := ask("GET", header("If-None-Match", `"x"`)); stale.StatusCode != 200 {
 				t.Errorf("%s: another tag: %d", what, stale.StatusCode)
 			}
+		}
+		if want := map[bool]int{true: 2, false: 1}[file.zipped]; len(tags) != want {
+			t.Errorf("%s has the tags %v", path, tags)
 		}
 	}
 }
@@ -118,47 +127,11 @@ func pageHeader() http.Header {
 	}
 }
 
-// Clients that accept gzip get it. The content is the same for all, with a different ETag for each encoding.
-func TestDocsEncodings(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	for path, file := range docsFiles {
-		plain := browse(w.api, "GET", path)
-		want := content(t, plain.Body)
-		for accept, zipped := range map[string]bool{
-			"gzip": true, "GZIP": true, "x-gzip": true, "deflate, gzip;q=1.0, *;q=0.5": true, "*": true, "br, gzip ; q=0.001": true, "*;q=0, gzip": true,
-			"": false, "identity": false, "br": false, "gzip;q=0": false, "gzip; q=0.000": false, "gzip;q=0, *": false, "*, gzip;q=0": false,
-			"*;q=0": false, "gzipped": false, "gzip;q=x": false,
-		} {
-			a := browse(w.api, "GET", path, header("Accept-Encoding", strings.Split(accept, ", ")...))
-			body := content(t, a.Body)
-			zipped = zipped && file.zipped
-			if got := a.Header.Get("Content-Encoding") == "gzip"; got != zipped || (a.Header.Get("Etag") != plain.Header.Get("Etag")) != zipped {
-				t.Errorf("%s for %q: compressed is %t, with the tag %s", path, accept, got, a.Header.Get("Etag"))
-				continue
-			}
-			if zipped {
-				r, err := gzip.NewReader(bytes.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				body = content(t, r)
-			}
-			if !bytes.Equal(body, want) {
-				t.Errorf("%s for %q: another content", path, accept)
-			}
-		}
-	}
-}
-
 // Unknown files get 404, and the address with a slash redirects.
 func TestDocsUnknownFilesAndTrailingSlash(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	for _, path := range []string{"/docs/page.html", "/docs/x", "/docs/docs.css/", "/docs/..", "/docs/swagger-ui.js.gz", "/docs//docs.css", "/docs/docs/docs.css"} {
 		w.do("GET", path, "").is(404, "not_found")
-	}
-	for path := range docsFiles {
-		w.do("GET", path+"?v=1", "").is(400, "invalid_parameter")
-		w.do("POST", path, "").is(405, "method_not_allowed")
 	}
 	for _, method := range []string{"GET", "HEAD"} {
 		a := browse(w.api, method, "/docs/")
@@ -168,29 +141,10 @@ func TestDocsUnknownFilesAndTrailingSlash(t *testing.T) {
 	}
 }
 
-// Requests for the documentation don't count for the quota.
-func TestDocsAreNotCounted(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	w.limit(1, nil)
-	for range 3 {
-		for path := range docsFiles {
-			a := browse(w.api, "GET", path, as(w.mine.key))
-			if a.StatusCode != 200 || a.Header.Get("X-RateLimit-Limit") != "" {
-				t.Errorf("%s: %d %v", path, a.StatusCode, a.Header)
-			}
-		}
-		if a := browse(w.api, "GET", "/openapi.json", as(w.mine.key)); a.StatusCode != 200 {
-			t.Errorf("openapi.json: %d", a.StatusCode)
-		}
-	}
-	w.do("GET", "/v1/me", "").is(200, "")
-	w.do("GET", "/v1/me", "").is(429, "quota_exceeded")
-}
-
 // docsPage returns the parsed page.
 func docsPage(t *testing.T) *html.Node {
 	t.Helper()
-	page, err := html.Parse(browse(newWorld(t, openMemory(t), nil).api, "GET", "/docs").Body)
+	page, err := html.Parse(browse(newWorld(t, nil).api, "GET", "/docs").Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,53 +178,62 @@ func text(t *testing.T, page *html.Node, id string) string {
 	return ""
 }
 
-// Under any prefix all files of the page exist, and are below the prefix.
-func TestDocsUnderAPrefix(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
-	mux := http.NewServeMux()
-	mux.Handle("/", w.api)
-	mux.Handle("/some/forms/", http.StripPrefix("/some/forms", w.api))
-	server := httptest.NewServer(mux)
-	defer server.Close()
-	for _, prefix := range []string{"", "/some/forms"} {
-		base, err := url.Parse(server.URL + prefix + "/docs")
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.Get(base.String() + "/") // follows the redirect
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, err := html.Parse(answer.Body)
-		_ = answer.Body.Close()
-		if err != nil || answer.Request.URL.Path != base.Path {
-			t.Fatalf("%s/: %v, from %s", base, err, answer.Request.URL)
-		}
-		found := 0
-		for _, address := range references(page) {
-			u, err := base.Parse(address)
+// Under any prefix, the root and the page of the documentation refer to what exists below the prefix. The root has the links of the
+// options too.
+func TestPagesUnderAPrefix(t *testing.T) {
+	w := newWorld(t, &httpx.Options{Links: []httpx.Link{{Title: "Pages & more", Path: "/docs/docs.css"}, {Title: "Health", Path: "/healthz"}}})
+	for _, prefix := range []string{"", "/some/forms", "/a:b/forms"} {
+		server := httptest.NewServer(http.StripPrefix(prefix, w.api))
+		get := func(address, accept string) *http.Response {
+			t.Helper()
+			r, err := http.NewRequest(http.MethodGet, address, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u.Host != base.Host || !strings.HasPrefix(u.Path, prefix+"/") {
-				t.Errorf("%s: %s is elsewhere", base, u)
-			}
-			a, err := http.Get(u.String())
+			r.Header.Set("Accept", accept)
+			a, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = a.Body.Close()
-			if a.StatusCode != 200 {
-				t.Errorf("%s: %s: %d", base, u, a.StatusCode)
+			t.Cleanup(func() { _ = a.Body.Close() })
+			if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Request.URL.Path+"/", prefix+"/") {
+				t.Errorf("%s leads to %s: %d", address, a.Request.URL, a.StatusCode)
 			}
-			if u.Fragment != "" {
-				text(t, page, u.Fragment)
+			return a
+		}
+		var document rootDocument
+		decode(t, string(content(t, get(server.URL+prefix+"/", anyAccept).Body)), &document)
+		if got := slices.Sorted(maps.Keys(document.links())); !slices.Equal(got, f("Documentation", "Health", "OpenAPI description", "Pages & more")) {
+			t.Errorf("%s: links to %q", prefix, got)
+		}
+		for path, least := range map[string]int{"/": 6, "/docs/": 8, "": 6} { // /docs/ redirects
+			answer := get(server.URL+prefix+path, browserAccept)
+			page, err := html.Parse(answer.Body)
+			if err != nil {
+				t.Fatal(err)
 			}
-			found++
+			list := references(page)
+			for _, address := range list {
+				u, err := answer.Request.URL.Parse(address)
+				if err != nil || "http://"+u.Host != server.URL {
+					t.Fatalf("%s: %s: %v", prefix+path, address, err)
+				}
+				if get(u.String(), browserAccept); u.Fragment != "" {
+					text(t, page, u.Fragment)
+				}
+			}
+			if len(list) < least {
+				t.Errorf("%s: the page refers to %q", prefix+path, list)
+			}
 		}
-		if found < 8 {
-			t.Errorf("%s: only %d references", base, found)
+		for _, address := range document.links() {
+			u, err := get(server.URL+prefix+"/", anyAccept).Request.URL.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			get(u.String(), anyAccept)
 		}
+		server.Close()
 	}
 }
 
@@ -307,7 +270,7 @@ func TestDocsLoadNothingElse(t *testing.T) {
 		}
 	}
 	elsewhere := regexp.MustCompile(`(?i)//[a-z0-9]|@import|url\((?:["']?)[^d"')]`)
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	for _, path := range []string{"/docs/docs.css", "/docs/docs.js"} {
 		if found := elsewhere.FindString(string(content(t, browse(w.api, "GET", path).Body))); found != "" {
 			t.Errorf("%s has %q", path, found)
@@ -357,7 +320,7 @@ func TestDocsNumbers(t *testing.T) {
 
 // The example problem and delivery on the page have the same fields as real ones.
 func TestDocsExamples(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	page := docsPage(t)
 	campaign := w.campaign(plainCampaign)
 	var shown, real problem
@@ -402,4 +365,84 @@ func shownMembers(v any, at string) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// Accept of a browser, and of a program without a preference.
+const (
+	browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	anyAccept     = "*/*"
+)
+
+// A rootDocument is the reply of GET / to programs.
+type rootDocument struct {
+	Title, Description string
+	Links              []struct{ Title, Href string }
+}
+
+// links returns the addresses in the document, by title.
+func (d *rootDocument) links() map[string]string {
+	got := map[string]string{}
+	for _, l := range d.Links {
+		got[l.Title] = l.Href
+	}
+	return got
+}
+
+// The document has the public address of the API, even if a proxy changed the path; the page has addresses relative to
+// the browser's.
+func TestRootWithBaseURL(t *testing.T) {
+	w := newWorld(t, nil)
+	w.serve(&httpx.Options{BaseURL: "https://forms.example.com/api/"})
+	var document rootDocument
+	decode(t, w.do("GET", "/", "").is(200, "").body, &document)
+	want := map[string]string{
+		"Documentation": "https://forms.example.com/api/docs", "OpenAPI description": "https://forms.example.com/api/openapi.json",
+	}
+	if got := document.links(); !maps.Equal(got, want) {
+		t.Errorf("the document links to %v", got)
+	}
+	page := content(t, browse(w.api, "GET", "/", header("Accept", browserAccept)).Body)
+	if strings.Contains(string(page), "example.com") || !strings.Contains(string(page), `href="./docs"`) {
+		t.Errorf("the page is %s", page)
+	}
+}
+
+// HEAD works like GET, and clients revalidate the page.
+func TestRootHeaders(t *testing.T) {
+	w := newWorld(t, nil)
+	for accept, mediaType := range map[string]string{browserAccept: "text/html; charset=utf-8", anyAccept: "application/json"} {
+		ask := func(method string, edits ...func(*http.Request)) *http.Response {
+			return browse(w.api, method, "/", append(edits, header("Accept", accept), header("X-Request-Id", "x"))...)
+		}
+		get, head := ask("GET"), ask("HEAD")
+		body, tag := content(t, get.Body), get.Header.Get("Etag")
+		want := http.Header{
+			"Content-Type": {mediaType}, "Content-Length": {strconv.Itoa(len(body))}, "X-Content-Type-Options": {"nosniff"},
+			"Cache-Control": {"no-cache"}, "Vary": {"Accept"}, "Etag": {tag}, "X-Request-Id": {"x"},
+		}
+		maps.Copy(want, pageHeader())
+		if !reflect.DeepEqual(get.Header, want) || !reflect.DeepEqual(head.Header, want) || len(content(t, head.Body)) > 0 {
+			t.Errorf("%s:\n GET %v\nHEAD %v\nwant %v", accept, get.Header, head.Header, want)
+		}
+		if fresh := ask("GET", header("If-None-Match", tag)); fresh.StatusCode != 304 || fresh.Header.Get("Vary") != "Accept" {
+			t.Errorf("%s: If-None-Match %s: %d %v", accept, tag, fresh.StatusCode, fresh.Header)
+		}
+	}
+}
+
+// Clients that prefer HTML get it, and all others get JSON.
+func TestRootByAccept(t *testing.T) {
+	w := newWorld(t, nil)
+	for accept, page := range map[string]bool{
+		browserAccept: true, "text/html": true, "TEXT/HTML": true, "text/*": true, "text/html;level=1;q=0.9, application/json;q=0.8": true,
+		"*/*;q=0.1, text/html ; Q=0.2": true, "application/json;q=0, */*": true, "text/plain, text/html;q=0.1": true,
+		"": false, anyAccept: false, "application/json": false, "text/html, application/json": false, "text/html;q=0": false,
+		"text/html;q=0.5, */*": false, "text/html;q=0, text/*": false, "application/json, text/html;q=0.9": false, "image/png": false,
+		"text/html;q=x": false, "application/*, text/html;q=0.9": false, "text/htmlx": false,
+	} {
+		a := browse(w.api, "GET", "/", header("Accept", strings.Split(accept, ", ")...))
+		if got := a.Header.Get("Content-Type") == "text/html; charset=utf-8"; got != page {
+			t.Errorf("Accept: %s: %s", accept, a.Header.Get("Content-Type"))
+		}
+	}
 }

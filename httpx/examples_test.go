@@ -1,11 +1,8 @@
 package httpx_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"reflect"
@@ -15,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 )
@@ -31,47 +27,27 @@ type examples struct {
 
 func newExamples(t *testing.T) *examples {
 	t.Helper()
-	x := &examples{world: &world{
-		tb: t, store: &faultyStore{Store: openMemory(t)}, blobs: &faultyBlobs{Store: memblob.New()}, log: new(bytes.Buffer),
-		now: time.Date(2026, 11, 21, 8, 30, 0, 123e6, time.UTC),
-	}}
-	x.clock = func() time.Time { return x.now }
-	x.options(nil)
-	x.mine, x.other = x.tenant("default"), x.tenant("another")
-	source, err := os.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(source, &x.doc); err != nil {
-		t.Fatal(err)
-	}
-	return x
-}
-
-// options restarts the service with other options.
-func (x *examples) options(edit func(*formsvc.Options)) {
-	x.tb.Helper()
-	made, drawn := 0, 0
-	o := &formsvc.Options{
-		Blobs: x.blobs, Now: x.clock,
-		NewReference: func() string {
-			drawn++
-			return "7XK4-MQ2PW" + string("DEFGHJKM"[drawn-1])
-		},
-		NewID: func(now time.Time) formsvc.ID {
+	x := &examples{world: newWorld(t, nil)}
+	x.store.Store = openMemory(t) // without the accounts of other tests
+	made := 0
+	x.use(x.store, nil, func(o *formsvc.Options) {
+		o.Quota, o.MaxKeys, o.MaxFile = nil, nil, 0
+		o.NewReference = func() string { return "7XK4-MQ2PWD" }
+		o.NewID = func(now time.Time) formsvc.ID {
 			made++
 			hex := fmt.Sprintf("%012x", now.UnixMilli())
 			return formsvc.ID(fmt.Sprintf("%s-%s-7000-8000-%012x", hex[:8], hex[8:], made))
-		},
+		}
+	})
+	x.mine, x.other = x.tenant("default"), x.tenant("another")
+	source, err := os.ReadFile("openapi.json")
+	if err == nil {
+		err = json.Unmarshal(source, &x.doc)
 	}
-	if edit != nil {
-		edit(o)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var err error
-	if x.svc, err = formsvc.New(x.store, o); err != nil {
-		x.tb.Fatal(err)
-	}
-	x.serve(nil)
+	return x
 }
 
 // at returns the value at a path of names in the document, following references; nil if there is none.
@@ -206,118 +182,5 @@ func (x *examples) events() {
 	}
 	if hooks, _ := x.at("webhooks").(map[string]any); len(seen) != len(hooks) {
 		x.tb.Errorf("events %v, and %d examples", seen, len(hooks))
-	}
-}
-
-// The examples of problems, each with a request that gets it.
-func TestExamplesOfProblems(t *testing.T) {
-	x := newExamples(t)
-	campaign := x.campaign(`{"title":"Travel grants 2027"}`)
-	response := x.response(campaign)
-	hook := "/v1/webhooks/" + x.do("POST", "/v1/webhooks", hookBody("a")).is(201, "").text("uuid")
-	closed := x.campaign(`{"title":"Travel grants 2026","status":"closed"}`)
-	file := "/v1/files/" + x.do("POST", response+"/files", "0123456789").is(201, "").text("uuid")
-	delivery := "/v1/deliveries/" + x.do("POST", hook+"/test", "").is(201, "").text("uuid")
-	x.claim()
-	id := header("X-Request-Id", "5f0c7a529c1c4f3a8f0e2b6c1f1f7f11")
-	compared := map[string]bool{}
-	compare := func(component, method, path, body string, edits ...func(*http.Request)) {
-		t.Helper()
-		compared[component] = true
-		a := x.do(method, path, body, append(edits, id)...)
-		x.same(a.body, "components", "responses", component, "content", "application/problem+json")
-	}
-	compare("BadQuery", "GET", campaign+"?limit=1", "")
-	compare("BadListQuery", "GET", "/v1/campaigns?limit=none&colour=red", "")
-	compare("BadPost", "POST", "/v1/campaigns", `{"title":2027,"colour":"red"}`)
-	compare("BadChange", "PUT", campaign, `{"title":"A","title":"B"}`)
-	compare("BadRotation", "POST", hook+"/rotate", "{}", header("If-Match", `"1-0"`))
-	compare("BadUpload", "POST", response+"/files", formOf(part("module", "passport")), asForm)
-	compare("BadDelete", "DELETE", hook, "", header("If-Match", `"1-0"`))
-	compare("BadConditionalDelete", "DELETE", response, "", header("If-None-Match", `"1"`))
-	compare("Unauthenticated", "GET", "/v1/campaigns", "", as("fsk_unknown"))
-	compare("PermissionDenied", "POST", "/v1/campaigns", `{"title":"A"}`, as(x.key(x.mine, "campaigns:read")))
-	compare("NotFound", "GET", "/v1/campaigns/"+nobody, "")
-	compare("NotFoundPost", "POST", "/v1/campaigns/"+nobody+"/responses", plainResponse)
-	compare("PublicNotFound", "GET", "/docs/unknown.js", "")
-	compare("PublicBadQuery", "GET", "/openapi.json?version=2", "")
-	compare("BodyTimeout", "POST", "/v1/campaigns", "", func(r *http.Request) {
-		r.Body, r.ContentLength = io.NopCloser(stalled{strings.NewReader(`{"`)}), 100
-	})
-	compare("ResponseConflict", "POST", closed+"/responses", plainResponse)
-	compare("WebhookConflict", "POST", "/v1/webhooks", hookBody("a", `"secret":"correct-horse-battery-staple"`))
-	compare("DeliveryInProgress", "POST", delivery+"/redeliver", "")
-	compare("PreconditionFailed", "PATCH", response, `{"status":"validated"}`, header("If-Match", `"7"`))
-	compare("BodyTooLarge", "POST", "/v1/campaigns", `{"description":"`+strings.Repeat("x", httpx.DefaultMaxBody)+`"}`)
-	compare("UnsupportedMediaType", "POST", "/v1/campaigns", "title=A", header("Content-Type", "application/x-www-form-urlencoded"))
-	compare("RangeNotSatisfiable", "GET", file, "", header("Range", "bytes=20-"))
-	compare("Invalid", "PATCH", response, `{"status":"","user":{"email":"ada"}}`)
-	compare("InvalidPost", "POST", campaign+"/responses", `{"user":{"email":"ada@"},"responses":{}}`)
-	large := `"responses":{"q":{"value":["` + strings.Repeat(`\b`, 1<<20) + `"]}}}`
-	compare("InvalidResponse", "PATCH", response, "{"+large)
-	compare("InvalidResponsePost", "POST", campaign+"/responses", `{"user":{"email":"ada@example.com"},`+large)
-	key := header("Idempotency-Key", "5f0c7a52-9c1c-4f3a-8f0e-2b6c1f1f7f11")
-	x.do("POST", "/v1/campaigns", plainCampaign, key).is(201, "")
-	compare("Mismatch", "POST", hook+"/test", "", key)
-	end, err := x.svc.Begin(x.mine.account.ID, "under-way")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer end()
-	compare("InFlight", "POST", "/v1/campaigns", plainCampaign, header("Idempotency-Key", "under-way"))
-
-	key = header("Idempotency-Key", "b1946ac9-2d4f-4e1f-9c2a-0a4b6f5e9f22")
-	x.do("POST", campaign+"/responses", plainResponse, key).is(201, "")
-	if _, err := x.svc.Erasure.Person(t.Context(), x.mine.account.ID, "ada@example.com"); err != nil {
-		t.Fatal(err)
-	}
-	compare("Erased", "POST", campaign+"/responses", plainResponse, key)
-	response = x.response(campaign)
-	file = "/v1/files/" + x.do("POST", response+"/files", "0123456789").is(201, "").text("uuid")
-
-	x.blobs.damage(1, 0)
-	compare("BlobCorrupt", "GET", file, "")
-	without := x.svc
-	few, err := formsvc.New(x.store, &formsvc.Options{MaxCampaigns: new(100), Now: x.clock})
-	for err == nil {
-		_, err = few.Campaigns.Create(t.Context(), x.mine.account.ID, formsvc.CampaignInput{Title: "c"})
-	}
-	if !errors.Is(err, formsvc.ErrLimit) {
-		t.Fatal(err)
-	}
-	x.svc = few
-	x.serve(nil)
-	compare("CampaignConflict", "POST", "/v1/campaigns", plainCampaign)
-	x.svc = without
-	x.serve(nil)
-	x.store.err = formsvc.ErrUnavailable
-	compare("NotReady", "GET", "/readyz", "")
-	compare("Unavailable", "GET", response, "")
-	x.store.err = formsvc.ErrUnknownOutcome
-	compare("UnavailableWrite", "POST", campaign+"/responses", plainResponse)
-	x.store.err = formsvc.ErrNoSpace
-	compare("InsufficientStorage", "POST", campaign+"/responses", plainResponse)
-	x.store.err = errors.New("a cause")
-	compare("Internal", "GET", response, "")
-	x.store.err = nil
-
-	compare("FileTooLarge", "POST", response+"/files", "x", func(r *http.Request) { r.ContentLength = formsvc.DefaultMaxFile + 1 })
-	x.options(func(o *formsvc.Options) { o.Blobs = nil })
-	compare("NotSupported", "GET", file, "")
-	x.options(func(o *formsvc.Options) {
-		o.Workflow = &formsvc.Workflow{Transitions: map[string][]string{"pending": {"validated", "rejected"}}}
-	})
-	compare("TransitionNotAllowed", "PATCH", response, `{"status":"completed"}`)
-	x.options(nil)
-	for range formsvc.DefaultQuota {
-		x.do("GET", "/v1/me", "", as(x.other.key)).is(200, "")
-	}
-	compare("TooManyRequests", "GET", "/v1/me", "", as(x.other.key))
-
-	list, _ := x.at("components", "responses").(map[string]any)
-	for name := range list {
-		if !compared[name] && x.at("components", "responses", name, "content", "application/problem+json", "example") != nil {
-			t.Errorf("the example of %s is not compared with anything", name)
-		}
 	}
 }

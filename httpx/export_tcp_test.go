@@ -1,11 +1,9 @@
 package httpx_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,15 +11,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 )
-
-func (s *faultyStore) Responses(ctx context.Context, q formsvc.ResponseQuery) (formsvc.Page[formsvc.Response], error) {
-	if s.pages != nil {
-		if err := s.pages(); err != nil {
-			return formsvc.Page[formsvc.Response]{}, err
-		}
-	}
-	return s.Store.Responses(ctx, q)
-}
 
 // fill creates n responses with as many bytes of text each.
 func (w *world) fill(campaign string, n, bytes int) {
@@ -51,7 +40,7 @@ func (w *world) fetch(server *httptest.Server, path string) (status int, body st
 // A failure before the first byte gets a problem document, and one after it cuts the connection: an incomplete reply
 // never looks complete.
 func TestExportsThatFail(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		w.fill(campaign, 40, 10_000)
 		server := httptest.NewServer(w.api)
@@ -92,72 +81,38 @@ func TestExportsThatFail(t *testing.T) {
 
 // An export fails if a module is added after its columns were sent; it leaves no answer out.
 func TestExportFailsOnModuleAddedMeanwhile(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		campaign := w.campaign(plainCampaign)
-		oldest := w.respond(campaign, "ada@example.com", `{}`).text("uuid")
-		w.fill(campaign, 40, 10_000)
-		newest := w.respond(campaign, "ada@example.com", `{}`).text("uuid")
-		server := httptest.NewServer(w.api)
-		defer server.Close()
-		path := campaign + "/responses.csv"
-		pages := 0
-		w.store.pages = func() error { pages++; return nil }
-		if status, _, err := w.fetch(server, path); status != 200 || err != nil {
-			t.Fatalf("%d, %v", status, err)
-		}
-		again := func(uuid, name string) (int, string, error) {
-			// One page finds the newest response; half of the others are read for the columns.
-			page := 0
-			w.store.pages = func() error {
-				if page++; page == 1+(pages-1)/2+1 {
-					w.do("PATCH", campaign+"/responses/"+uuid, `{"responses":{"`+name+`":{"value":["x"]}}}`).is(200, "")
-				}
-				return nil
+	w := newWorld(t, nil)
+	campaign := w.campaign(plainCampaign)
+	oldest := w.respond(campaign, "ada@example.com", `{}`).text("uuid")
+	w.fill(campaign, 40, 10_000)
+	newest := w.respond(campaign, "ada@example.com", `{}`).text("uuid")
+	server := httptest.NewServer(w.api)
+	defer server.Close()
+	path := campaign + "/responses.csv"
+	pages := 0
+	w.store.pages = func() error { pages++; return nil }
+	if status, _, err := w.fetch(server, path); status != 200 || err != nil {
+		t.Fatalf("%d, %v", status, err)
+	}
+	again := func(uuid, name string) (int, string, error) {
+		// One page finds the newest response; half of the others are read for the columns.
+		page := 0
+		w.store.pages = func() error {
+			if page++; page == 1+(pages-1)/2+1 {
+				w.do("PATCH", campaign+"/responses/"+uuid, `{"responses":{"`+name+`":{"value":["x"]}}}`).is(200, "")
 			}
-			return w.fetch(server, path)
+			return nil
 		}
-		if status, body, err := again(newest, "early"); status != 503 || err != nil || !strings.Contains(body, `"unavailable"`) {
-			t.Errorf("before the first byte: %d, %v, %s", status, err, body)
-		}
-		if status, body, err := again(oldest, "late"); status != 200 || !errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(body, oldest) {
-			t.Errorf("after it: %d, %v, %d bytes", status, err, len(body))
-		}
-		w.store.pages = nil
-		if status, body, err := w.fetch(server, path); status != 200 || err != nil || !strings.HasPrefix(body, tableHeader+",early,late,text\r\n") {
-			t.Errorf("the next: %d, %v", status, err)
-		}
-	})
-}
-
-// slowly sends a request over a connection with small buffers, and returns the body of the reply.
-func (w *world) slowly(server *httptest.Server, path string, ahead int) io.Reader {
-	w.tb.Helper()
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
-		if err == nil {
-			err = conn.(*net.TCPConn).SetReadBuffer(ahead)
-		}
-		return conn, err
-	}}
-	w.tb.Cleanup(transport.CloseIdleConnections)
-	r, err := http.NewRequestWithContext(w.tb.Context(), http.MethodGet, server.URL+path, nil)
-	if err != nil {
-		w.tb.Fatal(err)
+		return w.fetch(server, path)
 	}
-	r.Header.Set("Authorization", "Bearer "+w.mine.key)
-	response, err := transport.RoundTrip(r)
-	if err != nil {
-		w.tb.Fatal(err)
+	if status, body, err := again(newest, "early"); status != 503 || err != nil || !strings.Contains(body, `"unavailable"`) {
+		t.Errorf("before the first byte: %d, %v, %s", status, err, body)
 	}
-	w.tb.Cleanup(func() { _ = response.Body.Close() })
-	if response.StatusCode != http.StatusOK {
-		w.tb.Fatalf("%s: %d", path, response.StatusCode)
+	if status, body, err := again(oldest, "late"); status != 200 || !errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(body, oldest) {
+		t.Errorf("after it: %d, %v, %d bytes", status, err, len(body))
 	}
-	return response.Body
-}
-
-// tinyBuffers limits how much the kernel sends to a client that stopped reading.
-func tinyBuffers(ctx context.Context, conn net.Conn) context.Context {
-	_ = conn.(*net.TCPConn).SetWriteBuffer(8 << 10)
-	return ctx
+	w.store.pages = nil
+	if status, body, err := w.fetch(server, path); status != 200 || err != nil || !strings.HasPrefix(body, tableHeader+",early,late,text\r\n") {
+		t.Errorf("the next: %d, %v", status, err)
+	}
 }

@@ -1,153 +1,127 @@
 package httpx_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/httpx"
 )
 
 // Every failure of a store, as clients see it.
 func TestFailures(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		path := w.response(w.campaign(plainCampaign))
-		w.api = w.bare // no store returns all these errors on a read, so the document lists them elsewhere
-		for _, row := range []struct {
-			err    error
-			status int
-			code   string
-			logged bool
-		}{
-			{formsvc.ErrUnavailable, 503, "unavailable", true},
-			{formsvc.ErrStoreClosed, 503, "unavailable", true},
-			{formsvc.ErrUnknownOutcome, 503, "outcome_unknown", true},
-			{errors.Join(formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome), 503, "outcome_unknown", true},
-			{context.DeadlineExceeded, 503, "timeout", true},
-			{context.Canceled, 500, "internal", true}, // not canceled by this client
-			{formsvc.ErrConflict, 409, "conflict", false},
-			{formsvc.ErrLimit, 409, "webhook_limit", false},
-			{&formsvc.LimitError{Kind: "campaigns", Limit: 3}, 409, "campaign_limit", false},
-			{formsvc.ErrInvalid, 422, "validation_failed", false},
-			{formsvc.ErrStale, 412, "precondition_failed", false},
-			{formsvc.ErrNotFound, 404, "not_found", false},
-			{errors.New("password=hunter2 at 10.0.0.1"), 500, "internal", true},
-		} {
-			w.log.Reset()
-			w.store.err = fmt.Errorf("the cause: %w", row.err)
-			a := w.do("GET", path, "", header("X-Request-Id", "find-me")).is(row.status, row.code)
-			if strings.Contains(a.body, "cause") || strings.Contains(a.body, "hunter2") {
-				a.errorf("tells the cause: %s", a.body)
-			}
-			if got := a.header.Get("Retry-After"); (got != "") != (row.status == 503) {
-				a.errorf("%d: Retry-After = %q", row.status, got)
-			}
-			log := w.log.String()
-			if logged := log != ""; logged != row.logged {
-				t.Errorf("%v: logged %q", row.err, log)
-			}
-			if row.logged && (!strings.Contains(log, "requestId=find-me") || !strings.Contains(log, "the cause") ||
-				!strings.Contains(log, "route=/v1/campaigns/{uuid}/responses/{response_uuid}") || strings.Contains(log, path)) {
-				t.Errorf("log: %s", log)
-			}
+	w := newWorld(t, nil)
+	path := w.response(w.campaign(plainCampaign))
+	w.api = w.bare // no store returns all these errors on a read, so the document lists them elsewhere
+	for _, row := range []struct {
+		err    error
+		status int
+		code   string
+		logged bool
+	}{
+		{formsvc.ErrUnavailable, 503, "unavailable", true},
+		{formsvc.ErrStoreClosed, 503, "unavailable", true},
+		{formsvc.ErrUnknownOutcome, 503, "outcome_unknown", true},
+		{errors.Join(formsvc.ErrUnavailable, formsvc.ErrUnknownOutcome), 503, "outcome_unknown", true},
+		{context.DeadlineExceeded, 503, "timeout", true},
+		{context.Canceled, 500, "internal", true}, // not canceled by this client
+		{formsvc.ErrConflict, 409, "conflict", false},
+		{formsvc.ErrLimit, 409, "webhook_limit", false},
+		{&formsvc.LimitError{Kind: "campaigns", Limit: 3}, 409, "campaign_limit", false},
+		{formsvc.ErrInvalid, 422, "validation_failed", false},
+		{formsvc.ErrStale, 412, "precondition_failed", false},
+		{formsvc.ErrNotFound, 404, "not_found", false},
+		{errors.New("password=hunter2 at 10.0.0.1"), 500, "internal", true},
+	} {
+		w.log.Reset()
+		w.store.err = fmt.Errorf("the cause: %w", row.err)
+		a := w.do("GET", path, "", header("X-Request-Id", "find-me")).is(row.status, row.code)
+		if strings.Contains(a.body, "cause") || strings.Contains(a.body, "hunter2") {
+			a.errorf("tells the cause: %s", a.body)
 		}
-	})
+		if got := a.header.Get("Retry-After"); (got != "") != (row.status == 503) {
+			a.errorf("%d: Retry-After = %q", row.status, got)
+		}
+		log := w.log.String()
+		if logged := log != ""; logged != row.logged {
+			t.Errorf("%v: logged %q", row.err, log)
+		}
+		if row.logged && (!strings.Contains(log, "requestId=find-me") || !strings.Contains(log, "the cause") ||
+			!strings.Contains(log, "route=/v1/campaigns/{uuid}/responses/{response_uuid}") || strings.Contains(log, path)) {
+			t.Errorf("log: %s", log)
+		}
+	}
 }
 
 func TestClientGone(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		path := w.response(w.campaign(plainCampaign))
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		w.log.Reset()
-		w.store.err = ctx.Err()
-		r := w.request("GET", path, "")
-		w.send(r.WithContext(ctx)).is(499, "client_gone")
-		if log := w.log.String(); !strings.Contains(log, "level=DEBUG") || !strings.Contains(log, "status=499") {
-			t.Errorf("log: %s", log)
-		}
-	})
+	w := newWorld(t, nil)
+	path := w.response(w.campaign(plainCampaign))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.log.Reset()
+	w.store.err = ctx.Err()
+	r := w.request("GET", path, "")
+	w.send(r.WithContext(ctx)).is(499, "client_gone")
+	if log := w.log.String(); !strings.Contains(log, "level=DEBUG") || !strings.Contains(log, "status=499") {
+		t.Errorf("log: %s", log)
+	}
 }
 
 // C13: a panic fails one request, and the server goes on.
 func TestPanic(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		path := w.response(w.campaign(plainCampaign))
-		for _, v := range []any{"secret value", errors.New("secret value"), 3} {
-			w.log.Reset()
-			w.store.panic = v
-			a := w.do("GET", path, "", header("X-Request-Id", "find-me")).is(500, "internal")
-			if strings.Contains(a.body, "secret") {
-				t.Errorf("tells the cause: %s", a.body)
-			}
-			if log := w.log.String(); !strings.Contains(log, "requestId=find-me") || !strings.Contains(log, "harness_test.go") {
-				t.Errorf("log: %s", log)
-			}
-			w.store.panic = nil
-			w.do("GET", path, "").is(200, "")
-		}
+	w := newWorld(t, nil)
+	path := w.response(w.campaign(plainCampaign))
+	for _, v := range []any{"secret value", errors.New("secret value"), 3} {
 		w.log.Reset()
-		w.store.panic = http.ErrAbortHandler
-		func() {
-			defer func() {
-				if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-					t.Errorf("recovered %v", err)
-				}
-			}()
-			w.api.ServeHTTP(httptest.NewRecorder(), w.request("GET", path, ""))
-		}()
-		if w.log.Len() > 0 {
-			t.Errorf("log: %s", w.log)
+		w.store.panic = v
+		a := w.do("GET", path, "", header("X-Request-Id", "find-me")).is(500, "internal")
+		if strings.Contains(a.body, "secret") {
+			t.Errorf("tells the cause: %s", a.body)
+		}
+		if log := w.log.String(); !strings.Contains(log, "requestId=find-me") || !strings.Contains(log, "harness_test.go") {
+			t.Errorf("log: %s", log)
 		}
 		w.store.panic = nil
 		w.do("GET", path, "").is(200, "")
-	})
+	}
+	w.log.Reset()
+	w.store.panic = http.ErrAbortHandler
+	func() {
+		defer func() {
+			if err, ok := recover().(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				t.Errorf("recovered %v", err)
+			}
+		}()
+		w.api.ServeHTTP(httptest.NewRecorder(), w.request("GET", path, ""))
+	}()
+	if w.log.Len() > 0 {
+		t.Errorf("log: %s", w.log)
+	}
+	w.store.panic = nil
+	w.do("GET", path, "").is(200, "")
 }
 
 // The log has no data of respondents or clients.
 func TestLogHasNoClientData(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		campaign := w.campaign(plainCampaign)
-		w.do("POST", campaign+"/responses", plainResponse).is(201, "")
-		w.do("POST", campaign+"/responses", "{").is(400, "")
-		w.do("GET", campaign+"/responses?email=ada@example.com", "").is(200, "")
-		if w.log.Len() > 0 {
-			t.Errorf("log: %s", w.log)
-		}
-		w.store.err = errors.New("broken")
-		w.do("POST", campaign+"/responses", plainResponse).is(500, "")
-		w.store.panic = "broken"
-		w.do("POST", campaign+"/responses", plainResponse).is(500, "")
-		for _, secret := range []string{"ada@example.com", "Lovelace", "blue", w.mine.key, campaign} {
-			if strings.Contains(w.log.String(), secret) {
-				t.Errorf("%q is in the log: %s", secret, w.log)
-			}
-		}
-	})
-}
-
-// Without a logger, the default one is used.
-func TestDefaultLogger(t *testing.T) {
-	var log bytes.Buffer
-	previous := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(previous)
-	w := newWorld(t, openMemory(t), nil)
-	path := w.response(w.campaign(plainCampaign))
-	api, err := httpx.New(w.svc, nil)
-	if err != nil {
-		t.Fatal(err)
+	w := newWorld(t, nil)
+	campaign := w.campaign(plainCampaign)
+	w.do("POST", campaign+"/responses", plainResponse).is(201, "")
+	w.do("POST", campaign+"/responses", "{").is(400, "")
+	w.do("GET", campaign+"/responses?email=ada@example.com", "").is(200, "")
+	if w.log.Len() > 0 {
+		t.Errorf("log: %s", w.log)
 	}
-	w.api, w.store.err = w.checked(api, false), errors.New("broken")
-	w.do("GET", path, "").is(500, "internal")
-	if !strings.Contains(log.String(), "broken") {
-		t.Errorf("log: %s", log.String())
+	w.store.err = errors.New("broken")
+	w.do("POST", campaign+"/responses", plainResponse).is(500, "")
+	w.store.panic = "broken"
+	w.do("POST", campaign+"/responses", plainResponse).is(500, "")
+	for _, secret := range []string{"ada@example.com", "Lovelace", "blue", w.mine.key, campaign} {
+		if strings.Contains(w.log.String(), secret) {
+			t.Errorf("%q is in the log: %s", secret, w.log)
+		}
 	}
 }

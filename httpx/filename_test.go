@@ -1,88 +1,52 @@
 package httpx_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
-
-	"github.com/formsvc/toolkit/formsvc"
 )
-
-// encodeURIComponent is that of JavaScript.
-func encodeURIComponent(s string) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_.!~*'()", c) >= 0 {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
 
 // File names as browsers and programs write them.
 func TestUploadFileNames(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.response(w.campaign(plainCampaign)) + "/files"
-		for disposition, want := range map[string]string{
-			"filename*=UTF-8''CV%20(1).pdf":                             "CV (1).pdf",
-			"filename*=utf-8''" + encodeURIComponent("it's (*) ~!.txt"): "it's (*) ~!.txt",
-			"filename*=Utf-8'en'a%e2%82%ac.txt":                         "a€.txt",
-			`filename="old.txt"; filename*=UTF-8''new%20(2).txt`:        "new (2).txt",
-			`filename*=UTF-8''new(2).txt;filename="old.txt"`:            "new(2).txt",
-			`FileName = "a;b (1).txt" ;`:                                "a;b (1).txt",
-			`filename="C:\dir\a.txt"`:                                   "a.txt",
-			`filename="a\"b.txt"`:                                       `a"b.txt`,
-			`filename="naïve.txt"; size=3`:                              "naïve.txt",
-			`filename*="UTF-8''quoted%20(1).txt"`:                       "quoted (1).txt",
-			`filename=a.txt; filename*=UTF-8''%ff.txt`:                  "a.txt",
-		} {
-			a := w.do("POST", list, "x", named("attachment; "+disposition)).is(201, "")
-			if got := a.text("name"); got != want {
-				t.Errorf("%s: %q, want %q", disposition, got, want)
-			}
-		}
-		for disposition, why := range map[string]string{
-			"attachment; filename*=UTF-8''CV (1).pdf":     "filename* that has a character that must be escaped as %XX",
-			"attachment; filename*=UTF-8''CV%2.pdf":       "filename* that has a % without two",
-			"attachment; filename*=CV%20(1).pdf":          "filename* that must be written as UTF-8''name",
-			"attachment; filename*=ISO-8859-1''%A3":       "filename* that must be in UTF-8",
-			"attachment; filename*=UTF-8''%A3":            "filename* that is not UTF-8",
-			"attachment; filename=CV (1).pdf":             "filename that must be in double quotes",
-			`attachment; filename="x`:                     "filename that has no closing quote",
-			`attachment; filename="x"y`:                   "between the quotes of a parameter and the next semicolon",
-			"attachment; filename=":                       "filename that is missing",
-			"attachment; filename":                        "parameter without a value",
-			"attachment; =x":                              "whose name is not one",
-			"attachment; filename=x; filename=y":          "filename twice",
-			"attachment; filename*0=x; filename*1=y":      "name in pieces",
-			"attachment; filename*=UTF-8''a; filename*=b": "filename* twice",
-			"inline; filename=x":                          "must be attachment",
-		} {
-			a := w.do("POST", list, "x", named(disposition)).is(400, "invalid_header")
-			if detail := a.text("detail"); !strings.Contains(detail, why) {
-				t.Errorf("%s: %q does not tell %q", disposition, detail, why)
-			}
-		}
-	})
-}
-
-// Uploading with the Content-Disposition of a download keeps the name, however the first upload wrote it.
-func TestFileNamesRoundTrip(t *testing.T) {
-	w := newWorld(t, backends()[0].open(t), nil)
+	w := newWorld(t, nil)
 	list := w.response(w.campaign(plainCampaign)) + "/files"
-	rapid.Check(t, func(t *rapid.T) {
-		name := rapid.OneOf(rapid.String(), rapid.StringMatching(`[ -~]{1,40}`)).Draw(t, "name")
-		first := w.do("POST", list, "x", named("attachment; filename*=UTF-8''"+encodeURIComponent(name))).is(201, "")
-		if got := first.text("name"); got != formsvc.CleanFileName(name) {
-			t.Fatalf("%q is kept as %q", name, got)
+	for disposition, want := range map[string]string{
+		"filename*=UTF-8''CV%20(1).pdf":                      "CV (1).pdf",
+		"filename*=utf-8''it's%20(*)%20~!.txt":               "it's (*) ~!.txt",
+		"filename*=Utf-8'en'a%e2%82%ac.txt":                  "a€.txt",
+		`filename="old.txt"; filename*=UTF-8''new%20(2).txt`: "new (2).txt",
+		`filename*=UTF-8''new(2).txt;filename="old.txt"`:     "new(2).txt",
+		`FileName = "a;b (1).txt" ;`:                         "a;b (1).txt",
+		`filename="C:\dir\a.txt"`:                            "a.txt",
+		`filename="a\"b.txt"`:                                `a"b.txt`,
+		`filename="naïve.txt"; size=3`:                       "naïve.txt",
+		`filename*="UTF-8''quoted%20(1).txt"`:                "quoted (1).txt",
+		`filename=a.txt; filename*=UTF-8''%ff.txt`:           "a.txt",
+	} {
+		a := w.do("POST", list, "x", named("attachment; "+disposition)).is(201, "")
+		if got := a.text("name"); got != want {
+			t.Errorf("%s: %q, want %q", disposition, got, want)
 		}
-		offered := w.do("GET", first.header.Get("Location"), "").is(200, "").header.Get("Content-Disposition")
-		if again := w.do("POST", list, "x", named(offered)).is(201, "").text("name"); again != first.text("name") {
-			t.Fatalf("%q comes back as %q by %s", first.text("name"), again, offered)
+	}
+	for disposition, why := range map[string]string{
+		"attachment; filename*=UTF-8''CV (1).pdf":     "filename* that has a character that must be escaped as %XX",
+		"attachment; filename*=UTF-8''CV%2.pdf":       "filename* that has a % without two",
+		"attachment; filename*=CV%20(1).pdf":          "filename* that must be written as UTF-8''name",
+		"attachment; filename*=ISO-8859-1''%A3":       "filename* that must be in UTF-8",
+		"attachment; filename*=UTF-8''%A3":            "filename* that is not UTF-8",
+		"attachment; filename=CV (1).pdf":             "filename that must be in double quotes",
+		`attachment; filename="x`:                     "filename that has no closing quote",
+		`attachment; filename="x"y`:                   "between the quotes of a parameter and the next semicolon",
+		"attachment; filename=":                       "filename that is missing",
+		"attachment; filename":                        "parameter without a value",
+		"attachment; =x":                              "whose name is not one",
+		"attachment; filename=x; filename=y":          "filename twice",
+		"attachment; filename*0=x; filename*1=y":      "name in pieces",
+		"attachment; filename*=UTF-8''a; filename*=b": "filename* twice",
+		"inline; filename=x":                          "must be attachment",
+	} {
+		a := w.do("POST", list, "x", named(disposition)).is(400, "invalid_header")
+		if detail := a.text("detail"); !strings.Contains(detail, why) {
+			t.Errorf("%s: %q does not tell %q", disposition, detail, why)
 		}
-	})
+	}
 }

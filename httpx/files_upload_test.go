@@ -15,210 +15,174 @@ import (
 )
 
 func TestUpload(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.uploads()
-		response := strings.TrimSuffix(list, "/files")
-		content := noise(600_000)
-		a := w.do("POST", list, formOf(part("module", "cv"), filePart(content, "Content-Type: Text/Plain;charset=UTF-8")), asForm).is(201, "")
-		a.has(`"a.txt"`, "name").has(`"text/plain; charset=UTF-8"`, "contentType").has("600000", "size").has(`"cv"`, "module").
-			has(`"2026-11-21T08:30:00.123Z"`, "createdAt")
-		sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
-		if a.text("sha256") != sum || !strings.HasSuffix(response, a.text("responseUuid")) || !strings.Contains(response, a.text("campaignUuid")) {
-			t.Errorf("%s", a.body)
-		}
-		if a.header.Get("Cache-Control") != "no-store" || a.header.Get("Etag") != `"`+sum+`"` {
-			t.Errorf("%v", a.header)
-		}
-		location := a.header.Get("Location")
-		if location != "/v1/files/"+a.text("uuid") {
-			t.Errorf("Location = %s", location)
-		}
-		if got := w.do("GET", location, "").is(200, ""); got.body != content || got.header.Get("Etag") != a.header.Get("Etag") {
-			t.Error("another content or ETag came back")
-		}
-		w.settle(2) // one of the response and one of its file
-		event := w.do("GET", "/v1/events?event=file.uploaded", "").is(200, "")
-		if !strings.Contains(event.body, `"file":`+a.body) {
-			t.Errorf("%s is not in %s", a.body, event.body)
-		}
-	})
+	w := newWorld(t, nil)
+	list := w.uploads()
+	response := strings.TrimSuffix(list, "/files")
+	content := noise(600_000)
+	a := w.do("POST", list, formOf(part("module", "cv"), filePart(content, "Content-Type: Text/Plain;charset=UTF-8")), asForm).is(201, "")
+	a.has(`"a.txt"`, "name").has(`"text/plain; charset=UTF-8"`, "contentType").has("600000", "size").has(`"cv"`, "module").
+		has(`"2026-11-21T08:30:00.123Z"`, "createdAt")
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content)))
+	if a.text("sha256") != sum || !strings.HasSuffix(response, a.text("responseUuid")) || !strings.Contains(response, a.text("campaignUuid")) {
+		t.Errorf("%s", a.body)
+	}
+	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("Etag") != `"`+sum+`"` {
+		t.Errorf("%v", a.header)
+	}
+	location := a.header.Get("Location")
+	if location != "/v1/files/"+a.text("uuid") {
+		t.Errorf("Location = %s", location)
+	}
+	if got := w.do("GET", location, "").is(200, ""); got.body != content || got.header.Get("Etag") != a.header.Get("Etag") {
+		t.Error("another content or ETag came back")
+	}
+	event := w.do("GET", "/v1/events?event=file.uploaded", "").is(200, "")
+	if !strings.Contains(event.body, `"file":`+a.body) {
+		t.Errorf("%s is not in %s", a.body, event.body)
+	}
 }
 
 // How names, types and modules are stored, for both kinds of upload.
 func TestValidUploads(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.uploads()
-		long := strings.Repeat("\U0001F600", 200)
-		for _, row := range []struct {
-			what, body   string
-			edits        []func(*http.Request)
-			name, module string
-			contentType  string
-			content      string
-		}{
-			{"module last", formOf(filePart("x"), part("module", "cv")), []func(*http.Request){asForm}, "a.txt", "cv", "application/octet-stream", "x"},
-			{"empty file", formOf(filePart("")), []func(*http.Request){asForm}, "a.txt", "", "application/octet-stream", ""},
-			{"empty module", formOf(part("module", ""), filePart("x")), []func(*http.Request){asForm}, "a.txt", "", "application/octet-stream", "x"},
-			{"longest module", formOf(part("module", long), filePart("x")), []func(*http.Request){asForm}, "a.txt", long, "application/octet-stream", "x"},
-			{"no name", formOf(part("file", "x")), []func(*http.Request){asForm}, "file", "", "application/octet-stream", "x"},
-			{"content like a boundary", formOf(filePart("\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n")), []func(*http.Request){asForm},
-				"a.txt", "", "application/octet-stream", "\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n"},
-			{"preamble and epilogue", "preamble\r\n\r\n" + formOf(filePart("x")) + "epilogue", []func(*http.Request){asForm},
-				"a.txt", "", "application/octet-stream", "x"},
-			{"no line end at the end", strings.TrimSuffix(formOf(filePart("x")), "\r\n"), []func(*http.Request){asForm},
-				"a.txt", "", "application/octet-stream", "x"},
-			{"transfer encodings", formOf(filePart("x", "Content-Transfer-Encoding: BINARY"), part("module", "m", "Content-Transfer-Encoding: 8bit")),
-				[]func(*http.Request){asForm}, "a.txt", "m", "application/octet-stream", "x"},
-			{"browser's escapes", strings.Replace(formOf(filePart("x")), "a.txt", `a%22b%0D%0A%20é.txt`, 1), []func(*http.Request){asForm},
-				`a"b%20é.txt`, "", "application/octet-stream", "x"},
-			{"old browser's path", strings.Replace(formOf(filePart("x")), "a.txt", `C:\dir\b.txt`, 1), []func(*http.Request){asForm},
-				`b.txt`, "", "application/octet-stream", "x"},
-			{"identity", formOf(filePart("x")), []func(*http.Request){asForm, header("Content-Encoding", "identity")},
-				"a.txt", "", "application/octet-stream", "x"},
-			{"raw", "x", []func(*http.Request){named(`attachment; filename="b c.csv"`), header("Content-Type", "text/csv")}, "b c.csv", "", "text/csv", "x"},
-			{"raw without a type", "x", []func(*http.Request){without("Content-Type")}, "a.json", "", "application/octet-stream", "x"},
-			{"raw with an invalid type", "x", []func(*http.Request){header("Content-Type", "x")}, "a.json", "", "application/octet-stream", "x"},
-			{"raw, extended name", "x", []func(*http.Request){named(`attachment; filename=a; filename*=UTF-8''%e2%82%ac.txt`)}, "€.txt", "", "application/json", "x"},
-			{"raw, name of another character set", "x", []func(*http.Request){named(`attachment; filename=a; filename*=EBCDIC''x`)}, "a", "", "application/json", "x"},
-			{"raw without a name", "x", []func(*http.Request){named("attachment")}, "file", "", "application/json", "x"},
-			{"raw, empty", "", nil, "a.json", "", "application/json", ""},
-			{"raw with a module", "x", []func(*http.Request){func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("%F0%9F%98%80", 200) }},
-				"a.json", long, "application/json", "x"},
-			{"raw, another multipart", "x", []func(*http.Request){header("Content-Type", "multipart/mixed; boundary=a")}, "a.json", "", "multipart/mixed; boundary=a", "x"},
-		} {
-			a := w.do("POST", list, row.body, row.edits...).is(201, "")
-			a.what = row.what
-			module, _ := a.at("module").(string)
-			if a.text("name") != row.name || module != row.module || a.text("contentType") != row.contentType {
-				a.errorf("%s", a.body)
-			}
-			if got := w.do("GET", a.header.Get("Location"), "").is(200, ""); got.body != row.content {
-				a.errorf("%q came back", got.body)
-			}
+	w := newWorld(t, nil)
+	list := w.uploads()
+	long := strings.Repeat("\U0001F600", 200)
+	const octets = "application/octet-stream"
+	form := []func(*http.Request){asForm}
+	for _, row := range []struct {
+		what, body   string
+		edits        []func(*http.Request)
+		name, module string
+		contentType  string
+		content      string
+	}{
+		{"module last", formOf(filePart("x"), part("module", "cv")), form, "a.txt", "cv", octets, "x"},
+		{"empty file", formOf(filePart("")), form, "a.txt", "", octets, ""},
+		{"longest module", formOf(part("module", long), filePart("x")), form, "a.txt", long, octets, "x"},
+		{"no name", formOf(part("file", "x")), form, "file", "", octets, "x"},
+		{"content like a boundary", formOf(filePart("\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n")), form, "a.txt", "", octets, "\r\n--a--bound\r\n--" + boundary + "x\r\n--\r\n"},
+		{"preamble and epilogue", "preamble\r\n\r\n" + formOf(filePart("x")) + "epilogue", form, "a.txt", "", octets, "x"},
+		{"transfer encodings", formOf(filePart("x", "Content-Transfer-Encoding: BINARY"), part("module", "m", "Content-Transfer-Encoding: 8bit")), form, "a.txt", "m", octets, "x"},
+		{"browser's escapes", strings.Replace(formOf(filePart("x")), "a.txt", `a%22b%0D%0A%20é.txt`, 1), form, `a"b%20é.txt`, "", octets, "x"},
+		{"old browser's path", strings.Replace(formOf(filePart("x")), "a.txt", `C:\dir\b.txt`, 1), form, `b.txt`, "", octets, "x"},
+		{"identity", formOf(filePart("x")), []func(*http.Request){asForm, header("Content-Encoding", "identity")}, "a.txt", "", octets, "x"},
+		{"raw", "x", []func(*http.Request){named(`attachment; filename="b c.csv"`), header("Content-Type", "text/csv")}, "b c.csv", "", "text/csv", "x"},
+		{"raw with an invalid type", "x", []func(*http.Request){header("Content-Type", "x")}, "a.json", "", octets, "x"},
+		{"raw, extended name", "x", []func(*http.Request){named(`attachment; filename=a; filename*=UTF-8''%e2%82%ac.txt`)}, "€.txt", "", "application/json", "x"},
+		{"raw without a name", "x", []func(*http.Request){named("attachment")}, "file", "", "application/json", "x"},
+		{"raw with a module", "x", []func(*http.Request){func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("%F0%9F%98%80", 200) }}, "a.json", long, "application/json", "x"},
+		{"raw, another multipart", "x", []func(*http.Request){header("Content-Type", "multipart/mixed; boundary=a")}, "a.json", "", "multipart/mixed; boundary=a", "x"},
+	} {
+		a := w.do("POST", list, row.body, row.edits...).is(201, "")
+		a.what = row.what
+		module, _ := a.at("module").(string)
+		if a.text("name") != row.name || module != row.module || a.text("contentType") != row.contentType {
+			a.errorf("%s", a.body)
 		}
-		if w.log.Len() > 0 {
-			t.Errorf("log: %s", w.log)
+		if got := w.do("GET", a.header.Get("Location"), "").is(200, ""); got.body != row.content {
+			a.errorf("%q came back", got.body)
 		}
-	})
+	}
+	if w.log.Len() > 0 {
+		t.Errorf("log: %s", w.log)
+	}
 }
 
 func TestInvalidUploads(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.uploads()
-		good := formOf(filePart("content"))
-		typed := func(contentType string) []func(*http.Request) {
-			return []func(*http.Request){asForm, header("Content-Type", contentType)}
+	w := newWorld(t, nil)
+	list := w.uploads()
+	good := formOf(filePart("content"))
+	typed := func(contentType string) []func(*http.Request) {
+		return []func(*http.Request){asForm, header("Content-Type", contentType)}
+	}
+	form := []func(*http.Request){asForm}
+	for _, row := range []struct {
+		what, body string
+		edits      []func(*http.Request)
+		status     int
+		code       string
+	}{
+		{"neither form nor file name", "x", []func(*http.Request){without("Content-Disposition")}, 415, "unsupported_media_type"},
+		{"compressed", good, []func(*http.Request){asForm, header("Content-Encoding", "gzip")}, 415, "unsupported_content_encoding"},
+		{"no boundary", good, typed("multipart/form-data"), 400, "invalid_boundary"},
+		{"boundary of 71", good, typed("multipart/form-data; boundary=" + strings.Repeat("x", 71)), 400, "invalid_boundary"},
+		{"boundary with a blank at its end", good, typed(`multipart/form-data; boundary="a "`), 400, "invalid_boundary"},
+		{"boundary with other characters", good, typed(`multipart/form-data; boundary="a*b"`), 400, "invalid_boundary"},
+		{"another boundary", good, typed("multipart/form-data; boundary=other"), 400, "multipart_incomplete"},
+		{"empty form body", "", form, 400, "multipart_incomplete"},
+		{"no part", formOf(), form, 400, "file_required"},
+		{"no file", formOf(part("module", "x")), form, 400, "file_required"},
+		{"two files", formOf(filePart("x"), filePart("y")), form, 400, "repeated_part"},
+		{"two modules", formOf(part("module", "x"), filePart("x"), part("module", "x")), form, 400, "repeated_part"},
+		{"unknown part", formOf(part("x", "x"), filePart("x")), form, 400, "unknown_part"},
+		{"part without a name", formOf("Content-Disposition: form-data\r\n\r\nx"), form, 400, "unknown_part"},
+		{"part without a disposition", formOf("Content-Type: text/plain\r\n\r\nx"), form, 400, "malformed_multipart"},
+		{"part with two dispositions", formOf(filePart("x", `Content-Disposition: form-data; name="x"`)), form, 400, "malformed_multipart"},
+		{"part that is an attachment", formOf("Content-Disposition: attachment; name=file\r\n\r\nx"), form, 400, "malformed_multipart"},
+		{"part with a bad disposition", formOf("Content-Disposition: form-data; name=\"file\r\n\r\nx"), form, 400, "malformed_multipart"},
+		{"base64", formOf(filePart("eA==", "Content-Transfer-Encoding: base64")), form, 400, "unsupported_transfer_encoding"},
+		{"nested", formOf(filePart(good, "Content-Type: Multipart/mixed; boundary=b")), form, 400, "nested_multipart"},
+		{"long module", formOf(part("module", strings.Repeat("x", 801)), filePart("x")), form, 422, "validation_failed"},
+		{"long module after", formOf(filePart("x"), part("module", strings.Repeat("x", 201))), form, 422, "validation_failed"},
+		{"module that is not UTF-8", formOf(filePart("x"), part("module", "\xff")), form, 422, "validation_failed"},
+		{"module with a NUL", formOf(part("module", "\x00"), filePart("x")), form, 422, "validation_failed"},
+		{"no final boundary", strings.TrimSuffix(good, "--\r\n"), form, 400, "multipart_incomplete"},
+		{"end in the content", good[:len(good)-20], form, 400, "multipart_incomplete"},
+		{"end in a header after the file", good[:len(good)-4] + "\r\nContent-Disposition: form-data", form, 400, "multipart_incomplete"},
+		{"end after a boundary", good[:len(good)-4], form, 400, "multipart_incomplete"},
+		{"something on the boundary's line", strings.TrimSuffix(good, "\r\n") + "x\r\n", form, 400, "malformed_multipart"},
+		{"long epilogue", good + strings.Repeat("x", 20<<10), form, 400, "trailing_data"},
+		{"long preamble", strings.Repeat("x\r\n", 8<<10) + good, form, 400, "part_header_too_large"},
+		{"long line before", strings.Repeat("x", 8<<10) + good, form, 400, "malformed_multipart"},
+		{"long header", formOf(filePart("x", "X: "+strings.Repeat("x", 24<<10))), form, 400, "part_header_too_large"},
+		{"name of 1 MiB", formOf(part(strings.Repeat("x", 1<<20), "x")), form, 400, "part_header_too_large"},
+		{"name of 50 KiB after the file", formOf(filePart("x"), part(strings.Repeat("x", 50<<10), "x")), form, 400, "part_header_too_large"},
+		{"10 001 parts", strings.Repeat("--"+boundary+"\r\n"+part("module", "")+"\r\n", 10_001) + good, form, 400, "repeated_part"},
+		{"query on a form", good, []func(*http.Request){asForm, func(r *http.Request) { r.URL.RawQuery = "module=x" }}, 400, "invalid_parameter"},
+		{"long module in the query", "x", []func(*http.Request){func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("x", 201) }},
+			400, "invalid_parameter"},
+	} {
+		a := w.do("POST", list, row.body, row.edits...)
+		a.what = row.what
+		a.is(row.status, row.code)
+		if row.code == "validation_failed" {
+			a.at("errors")
 		}
-		form := []func(*http.Request){asForm}
-		for _, row := range []struct {
-			what, body string
-			edits      []func(*http.Request)
-			status     int
-			code       string
-		}{
-			{"neither form nor file name", "x", []func(*http.Request){without("Content-Disposition")}, 415, "unsupported_media_type"},
-			{"no header at all", "x", []func(*http.Request){without("Content-Disposition"), without("Content-Type")}, 415, "unsupported_media_type"},
-			{"two types", good, []func(*http.Request){header("Content-Type", "text/plain", "text/plain")}, 415, "unsupported_media_type"},
-			{"compressed", good, []func(*http.Request){asForm, header("Content-Encoding", "gzip")}, 415, "unsupported_content_encoding"},
-			{"compressed raw", "x", []func(*http.Request){header("Content-Encoding", "br")}, 415, "unsupported_content_encoding"},
-			{"no boundary", good, typed("multipart/form-data"), 400, "invalid_boundary"},
-			{"empty boundary", good, typed(`multipart/form-data; boundary=""`), 400, "invalid_boundary"},
-			{"boundary of 71", good, typed("multipart/form-data; boundary=" + strings.Repeat("x", 71)), 400, "invalid_boundary"},
-			{"boundary of 2 KiB", good, typed("multipart/form-data; boundary=" + strings.Repeat("x", 2<<10)), 400, "invalid_boundary"},
-			{"boundary with a blank at its end", good, typed(`multipart/form-data; boundary="a "`), 400, "invalid_boundary"},
-			{"boundary with other characters", good, typed(`multipart/form-data; boundary="a*b"`), 400, "invalid_boundary"},
-			{"another boundary", good, typed("multipart/form-data; boundary=other"), 400, "multipart_incomplete"},
-			{"empty form body", "", form, 400, "multipart_incomplete"},
-			{"no part", formOf(), form, 400, "file_required"},
-			{"no file", formOf(part("module", "x")), form, 400, "file_required"},
-			{"two files", formOf(filePart("x"), filePart("y")), form, 400, "repeated_part"},
-			{"two modules", formOf(part("module", "x"), filePart("x"), part("module", "x")), form, 400, "repeated_part"},
-			{"two modules before", formOf(part("module", "x"), part("module", "x"), filePart("x")), form, 400, "repeated_part"},
-			{"unknown part", formOf(part("x", "x"), filePart("x")), form, 400, "unknown_part"},
-			{"unknown part after", formOf(filePart("x"), part("x", "x")), form, 400, "unknown_part"},
-			{"another case", formOf(part("File", "x")), form, 400, "unknown_part"},
-			{"part without a name", formOf("Content-Disposition: form-data\r\n\r\nx"), form, 400, "unknown_part"},
-			{"part without a disposition", formOf("Content-Type: text/plain\r\n\r\nx"), form, 400, "malformed_multipart"},
-			{"part with two dispositions", formOf(filePart("x", `Content-Disposition: form-data; name="x"`)), form, 400, "malformed_multipart"},
-			{"part that is an attachment", formOf("Content-Disposition: attachment; name=file\r\n\r\nx"), form, 400, "malformed_multipart"},
-			{"part with a bad disposition", formOf("Content-Disposition: form-data; name=\"file\r\n\r\nx"), form, 400, "malformed_multipart"},
-			{"part with a bad header", formOf("x y\r\n\r\nx"), form, 400, "malformed_multipart"},
-			{"base64", formOf(filePart("eA==", "Content-Transfer-Encoding: base64")), form, 400, "unsupported_transfer_encoding"},
-			{"quoted-printable", formOf(part("module", "x", "Content-Transfer-Encoding: quoted-printable")), form, 400, "unsupported_transfer_encoding"},
-			{"nested", formOf(filePart(good, "Content-Type: Multipart/mixed; boundary=b")), form, 400, "nested_multipart"},
-			{"long module", formOf(part("module", strings.Repeat("x", 801)), filePart("x")), form, 422, "validation_failed"},
-			{"long module after", formOf(filePart("x"), part("module", strings.Repeat("x", 201))), form, 422, "validation_failed"},
-			{"module that is not UTF-8", formOf(filePart("x"), part("module", "\xff")), form, 422, "validation_failed"},
-			{"module with a NUL", formOf(part("module", "\x00"), filePart("x")), form, 422, "validation_failed"},
-			{"no final boundary", strings.TrimSuffix(good, "--\r\n"), form, 400, "multipart_incomplete"},
-			{"half a final boundary", strings.TrimSuffix(good, "-\r\n"), form, 400, "multipart_incomplete"},
-			{"end in the content", good[:len(good)-20], form, 400, "multipart_incomplete"},
-			{"end in a header", good[:40], form, 400, "multipart_incomplete"},
-			{"end in a header after the file", good[:len(good)-4] + "\r\nContent-Disposition: form-data", form, 400, "multipart_incomplete"},
-			{"end after a boundary", good[:len(good)-4], form, 400, "multipart_incomplete"},
-			{"something on the boundary's line", strings.TrimSuffix(good, "\r\n") + "x\r\n", form, 400, "malformed_multipart"},
-			{"long epilogue", good + strings.Repeat("x", 20<<10), form, 400, "trailing_data"},
-			{"long preamble", strings.Repeat("x\r\n", 8<<10) + good, form, 400, "part_header_too_large"},
-			{"long line before", strings.Repeat("x", 8<<10) + good, form, 400, "malformed_multipart"},
-			{"long header", formOf(filePart("x", "X: "+strings.Repeat("x", 24<<10))), form, 400, "part_header_too_large"},
-			{"many headers", formOf(filePart("x", strings.Split(strings.TrimSuffix(strings.Repeat("X: x\r\n", 10_000), "\r\n"), "\r\n")...)),
-				form, 400, "part_header_too_large"},
-			{"name of 1 MiB", formOf(part(strings.Repeat("x", 1<<20), "x")), form, 400, "part_header_too_large"},
-			{"name of 50 KiB after the file", formOf(filePart("x"), part(strings.Repeat("x", 50<<10), "x")), form, 400, "part_header_too_large"},
-			{"10 001 parts", strings.Repeat("--"+boundary+"\r\n"+part("module", "")+"\r\n", 10_001) + good, form, 400, "repeated_part"},
-			{"query on a form", good, []func(*http.Request){asForm, func(r *http.Request) { r.URL.RawQuery = "module=x" }}, 400, "invalid_parameter"},
-			{"unknown parameter", "x", []func(*http.Request){func(r *http.Request) { r.URL.RawQuery = "name=x" }}, 400, "invalid_parameter"},
-			{"long module in the query", "x", []func(*http.Request){func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("x", 201) }},
-				400, "invalid_parameter"},
-			{"raw inline", "x", []func(*http.Request){named("inline; filename=x")}, 400, "invalid_header"},
-			{"raw, two dispositions", "x", []func(*http.Request){header("Content-Disposition", "attachment", "attachment")}, 400, "invalid_header"},
-			{"raw, open quotes", "x", []func(*http.Request){named(`attachment; filename="x`)}, 400, "invalid_header"},
-			{"raw, two names", "x", []func(*http.Request){named(`attachment; filename=x; filename=y`)}, 400, "invalid_header"},
-			{"raw, name that can't be decoded", "x", []func(*http.Request){named(`attachment; filename*=EBCDIC''x`)}, 400, "invalid_header"},
-		} {
-			a := w.do("POST", list, row.body, row.edits...)
-			a.what = row.what
-			a.is(row.status, row.code)
-			if row.code == "validation_failed" {
-				a.at("errors")
-			}
-		}
-		w.isEmpty(list)
-		if w.log.Len() > 0 {
-			t.Errorf("log: %s", w.log)
-		}
-		a := w.do("POST", list, "x", func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("x", 201) })
-		a.faults("module too_long")
-		w.do("POST", list, formOf(part("module", strings.Repeat("é", 500)), filePart("x")), asForm).is(422, "").faults("/module too_long")
-	})
+	}
+	w.isEmpty(list)
+	if w.log.Len() > 0 {
+		t.Errorf("log: %s", w.log)
+	}
+	a := w.do("POST", list, "x", func(r *http.Request) { r.URL.RawQuery = "module=" + strings.Repeat("x", 201) })
+	a.faults("module too_long")
+	w.do("POST", list, formOf(part("module", strings.Repeat("é", 500)), filePart("x")), asForm).is(422, "").faults("/module too_long")
 }
 
 // G5: the limit is exact to the byte.
 func TestUploadLimit(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.uploads()
-		at, above := noise(maxFile), noise(maxFile+1)
-		unannounced := func(r *http.Request) { r.ContentLength = -1 }
-		w.do("POST", list, at).is(201, "").has("1000000", "size")
-		w.do("POST", list, at, unannounced).is(201, "")
-		w.do("POST", list, formOf(part("module", strings.Repeat("x", 200)), filePart(at)), asForm).is(201, "").has("1000000", "size")
-		before := w.blobCount()
-		for _, body := range []string{above, formOf(filePart(above)), above + above} {
-			for _, edit := range []func(*http.Request){unannounced, func(*http.Request) {}} {
-				edits := []func(*http.Request){edit}
-				if strings.HasPrefix(body, "--") {
-					edits = append(edits, asForm)
-				}
-				a := w.do("POST", list, body, edits...).is(413, "file_too_large")
-				if !strings.Contains(a.problem().Detail, "1000000 bytes") || a.header.Get("Connection") != "close" {
-					a.errorf("%v %s", a.header, a.body)
-				}
+	w := newWorld(t, nil)
+	list := w.uploads()
+	at, above := noise(maxFile), noise(maxFile+1)
+	unannounced := func(r *http.Request) { r.ContentLength = -1 }
+	w.do("POST", list, at).is(201, "").has("1000000", "size")
+	w.do("POST", list, at, unannounced).is(201, "")
+	w.do("POST", list, formOf(part("module", strings.Repeat("x", 200)), filePart(at)), asForm).is(201, "").has("1000000", "size")
+	before := w.blobCount()
+	for _, body := range []string{above, formOf(filePart(above)), above + above} {
+		for _, edit := range []func(*http.Request){unannounced, func(*http.Request) {}} {
+			edits := []func(*http.Request){edit}
+			if strings.HasPrefix(body, "--") {
+				edits = append(edits, asForm)
+			}
+			a := w.do("POST", list, body, edits...).is(413, "file_too_large")
+			if !strings.Contains(a.problem().Detail, "1000000 bytes") || a.header.Get("Connection") != "close" {
+				a.errorf("%v %s", a.header, a.body)
 			}
 		}
-		if w.total(list) != 3 || w.blobCount() != before {
-			t.Error("something was stored")
-		}
-	})
+	}
+	if w.total(list) != 3 || w.blobCount() != before {
+		t.Error("something was stored")
+	}
 }
 
 // G9: digests of uploads.
@@ -232,73 +196,62 @@ func TestContentDigest(t *testing.T) {
 	inPart := func(digest string) string { return formOf(filePart(content, "Content-Digest: "+digest)) }
 	unpadded := strings.Replace(sha256Digest(content), "=:", ":", 2)
 	unpadded = strings.Replace(unpadded, "sha-256:", "sha-256=:", 1)
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.uploads()
-		for _, row := range []struct {
-			what, body string
-			digests    []string
-			status     int
-			code       string
-		}{
-			{"good", content, []string{sha256Digest(content)}, 201, ""},
-			{"good, both", content, []string{sha256Digest(content) + ", \t" + sha512Digest(content)}, 201, ""},
-			{"good, both in lines", content, []string{sha256Digest(content), sha512Digest(content)}, 201, ""},
-			{"the last counts", content, []string{sha256Digest("x"), sha256Digest(content)}, 201, ""},
-			{"unpadded", content, []string{unpadded}, 201, ""},
-			{"unknown", content, []string{"md5=:AAAA:, *x-1=::"}, 201, ""},
-			{"empty", content, []string{""}, 201, ""},
-			{"good, form", form, []string{sha256Digest(form)}, 201, ""},
-			{"good, part", inPart(sha256Digest(content)), nil, 201, ""},
-			{"bad SHA-256", content, []string{sha256Digest("x")}, 400, "digest_mismatch"},
-			{"bad SHA-512", content, []string{sha512Digest("x")}, 400, "digest_mismatch"},
-			{"one of two bad", content, []string{sha256Digest(content), sha512Digest("x")}, 400, "digest_mismatch"},
-			{"bad, empty file", "", []string{sha256Digest("x")}, 400, "digest_mismatch"},
-			{"the file's for the form", form, []string{sha256Digest(content)}, 400, "digest_mismatch"},
-			{"without the epilogue", form, []string{sha256Digest(strings.TrimSuffix(form, "epilogue"))}, 400, "digest_mismatch"},
-			{"bad, part", inPart(sha512Digest("x")), nil, 400, "digest_mismatch"},
-			{"malformed, part", inPart("sha-256=x"), nil, 400, "invalid_header"},
-			{"malformed", content, []string{"sha-256"}, 400, "invalid_header"},
-			{"hex", content, []string{fmt.Sprintf("sha-256=%x", sha256.Sum256([]byte(content)))}, 400, "invalid_header"},
-			{"short", content, []string{"sha-256=:AAAA:"}, 400, "invalid_header"},
-			{"no base64", content, []string{"sha-256=:" + strings.Repeat("*", 44) + ":"}, 400, "invalid_header"},
-			{"capitals", content, []string{"SHA-256=:AAAA:"}, 400, "invalid_header"},
-			{"comma at the end", content, []string{sha256Digest(content) + ","}, 400, "invalid_header"},
-			{"comma at the beginning", content, []string{"," + sha256Digest(content)}, 400, "invalid_header"},
-			{"number as a name", content, []string{"1=:AAAA:"}, 400, "invalid_header"},
-			{"unknown and no byte sequence", content, []string{"md5=AAAA"}, 400, "invalid_header"},
-		} {
-			files, blobs := w.total(list), w.blobCount()
-			edits := []func(*http.Request){header("Content-Digest", row.digests...)}
-			if strings.HasPrefix(row.body, "--") {
-				edits = append(edits, asForm)
-			}
-			a := w.do("POST", list, row.body, edits...)
-			a.what = row.what
-			if a.is(row.status, row.code); row.status != 201 && (w.total(list) != files || w.blobCount() != blobs) {
-				a.errorf("something was stored")
-			}
+	w := newWorld(t, nil)
+	list := w.uploads()
+	for _, row := range []struct {
+		what, body string
+		digests    []string
+		status     int
+		code       string
+	}{
+		{"good", content, []string{sha256Digest(content)}, 201, ""},
+		{"good, both", content, []string{sha256Digest(content) + ", \t" + sha512Digest(content)}, 201, ""},
+		{"unpadded", content, []string{unpadded}, 201, ""},
+		{"unknown", content, []string{"md5=:AAAA:, *x-1=::"}, 201, ""},
+		{"good, form", form, []string{sha256Digest(form)}, 201, ""},
+		{"good, part", inPart(sha256Digest(content)), nil, 201, ""},
+		{"bad SHA-256", content, []string{sha256Digest("x")}, 400, "digest_mismatch"},
+		{"bad SHA-512", content, []string{sha512Digest("x")}, 400, "digest_mismatch"},
+		{"bad, empty file", "", []string{sha256Digest("x")}, 400, "digest_mismatch"},
+		{"the file's for the form", form, []string{sha256Digest(content)}, 400, "digest_mismatch"},
+		{"without the epilogue", form, []string{sha256Digest(strings.TrimSuffix(form, "epilogue"))}, 400, "digest_mismatch"},
+		{"bad, part", inPart(sha512Digest("x")), nil, 400, "digest_mismatch"},
+		{"malformed", content, []string{"sha-256"}, 400, "invalid_header"},
+		{"hex", content, []string{fmt.Sprintf("sha-256=%x", sha256.Sum256([]byte(content)))}, 400, "invalid_header"},
+		{"short", content, []string{"sha-256=:AAAA:"}, 400, "invalid_header"},
+		{"comma at the end", content, []string{sha256Digest(content) + ","}, 400, "invalid_header"},
+		{"unknown and no byte sequence", content, []string{"md5=AAAA"}, 400, "invalid_header"},
+	} {
+		files, blobs := w.total(list), w.blobCount()
+		edits := []func(*http.Request){header("Content-Digest", row.digests...)}
+		if strings.HasPrefix(row.body, "--") {
+			edits = append(edits, asForm)
 		}
-	})
+		a := w.do("POST", list, row.body, edits...)
+		a.what = row.what
+		if a.is(row.status, row.code); row.status != 201 && (w.total(list) != files || w.blobCount() != blobs) {
+			a.errorf("something was stored")
+		}
+	}
 }
 
 // The order of checks: an upload first checks its headers, then looks for the record, then reads the body.
 func TestOrderOfChecksOfUploads(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		nowhere := strings.TrimSuffix(w.uploads(), "/files")[:len("/v1/campaigns/")+36] + "/responses/" + nobody + "/files"
-		bad := func(r *http.Request) { r.Body = unreadableBody{t} }
-		large := func(r *http.Request) { r.ContentLength = 3 * maxFile }
-		for _, edits := range [][]func(*http.Request){{bad}, {bad, asForm}} {
-			if a := w.do("POST", nowhere, "x", edits...).is(404, "not_found"); a.header.Get("Connection") != "close" {
-				t.Error("the connection waits for the rest of the body")
-			}
+	w := newWorld(t, nil)
+	nowhere := strings.TrimSuffix(w.uploads(), "/files")[:len("/v1/campaigns/")+36] + "/responses/" + nobody + "/files"
+	bad := func(r *http.Request) { r.Body = unreadableBody{t} }
+	large := func(r *http.Request) { r.ContentLength = 3 * maxFile }
+	for _, edits := range [][]func(*http.Request){{bad}, {bad, asForm}} {
+		if a := w.do("POST", nowhere, "x", edits...).is(404, "not_found"); a.header.Get("Connection") != "close" {
+			t.Error("the connection waits for the rest of the body")
 		}
-		w.do("POST", nowhere, "x", bad, large).is(413, "file_too_large")
-		w.do("POST", nowhere, "x", bad, large, asForm).is(413, "file_too_large")
-		w.do("POST", nowhere, "x", bad, large, header("Content-Digest", "x")).is(400, "invalid_header")
-		w.do("POST", nowhere+"?x=1", "x", bad, header("Content-Digest", "x")).is(400, "invalid_parameter")
-		w.do("POST", nowhere+"?x=1", "x", bad, without("Content-Disposition")).is(415, "")
-		w.do("POST", nowhere, "x", bad, as(w.key(w.mine, formsvc.FilesRead))).is(403, "permission_denied")
-	})
+	}
+	w.do("POST", nowhere, "x", bad, large).is(413, "file_too_large")
+	w.do("POST", nowhere, "x", bad, large, asForm).is(413, "file_too_large")
+	w.do("POST", nowhere, "x", bad, large, header("Content-Digest", "x")).is(400, "invalid_header")
+	w.do("POST", nowhere+"?x=1", "x", bad, header("Content-Digest", "x")).is(400, "invalid_parameter")
+	w.do("POST", nowhere+"?x=1", "x", bad, without("Content-Disposition")).is(415, "")
+	w.do("POST", nowhere, "x", bad, as(w.key(w.mine, formsvc.FilesRead))).is(403, "permission_denied")
 }
 
 type unreadableBody struct{ t *testing.T }
@@ -312,76 +265,38 @@ func (unreadableBody) Close() error { return nil }
 
 // Failures of the blob store during an upload.
 func TestFailuresOfUploads(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.uploads()
-		for _, row := range []struct {
-			err    error
-			status int
-			code   string
-		}{
-			{blobstore.ErrNoSpace, 507, "insufficient_storage"},
-			{formsvc.ErrNoSpace, 507, "insufficient_storage"},
-			{formsvc.ErrOtherBlobs, 503, "unavailable"},
-			{blobstore.ErrUnavailable, 503, "unavailable"},
-			{errors.New("password=hunter2"), 500, "internal"},
-		} {
-			w.log.Reset()
-			w.blobs.putErr = fmt.Errorf("the cause: %w", row.err)
-			a := w.do("POST", list, "x").is(row.status, row.code)
-			if strings.Contains(a.body, "cause") || strings.Contains(a.body, "hunter2") || !strings.Contains(w.log.String(), "the cause") {
-				a.errorf("%s\nlog: %s", a.body, w.log)
-			}
+	w := newWorld(t, nil)
+	list := w.uploads()
+	for _, row := range []struct {
+		err    error
+		status int
+		code   string
+	}{
+		{blobstore.ErrNoSpace, 507, "insufficient_storage"},
+		{formsvc.ErrNoSpace, 507, "insufficient_storage"},
+		{formsvc.ErrOtherBlobs, 503, "unavailable"},
+		{blobstore.ErrUnavailable, 503, "unavailable"},
+		{errors.New("password=hunter2"), 500, "internal"},
+	} {
+		w.log.Reset()
+		w.blobs.putErr = fmt.Errorf("the cause: %w", row.err)
+		a := w.do("POST", list, "x").is(row.status, row.code)
+		if strings.Contains(a.body, "cause") || strings.Contains(a.body, "hunter2") || !strings.Contains(w.log.String(), "the cause") {
+			a.errorf("%s\nlog: %s", a.body, w.log)
 		}
-		w.blobs.putErr = nil
-		w.isEmpty(list)
-		w.do("POST", list, "x").is(201, "")
-	})
+	}
+	w.blobs.putErr = nil
+	w.isEmpty(list)
+	w.do("POST", list, "x").is(201, "")
 }
 
 // Without a blob store, file routes reply 501.
 func TestFilesAreNotSupported(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	list, file := w.uploads(), w.upload("x")
-	svc, err := formsvc.New(w.store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.svc = svc
-	w.serve(nil)
+	w.use(w.store, nil, func(o *formsvc.Options) { o.Blobs = nil })
 	w.do("POST", list, "x").is(501, "not_supported")
 	w.do("GET", list, "").is(501, "not_supported")
 	w.do("GET", file, "").is(501, "not_supported")
 	w.do("GET", "/readyz", "").is(200, "")
-}
-
-func TestListOfFiles(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		campaign := w.campaign(plainCampaign)
-		list, other := w.response(campaign)+"/files", w.response(campaign)+"/files"
-		w.do("GET", list, "").is(200, "").has(`[]`, "items").has("0", "total").has("null", "nextCursor")
-		var want []string
-		for i := range 5 {
-			a := w.do("POST", list, fmt.Sprint(i)).is(201, "")
-			want = append([]string{a.body}, want...)
-		}
-		whole := `{"items":[` + strings.Join(want, ",") + `],"total":5,"limit":50,"offset":0,"nextCursor":null}`
-		if a := w.do("GET", list, "").is(200, ""); a.body != whole || a.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("got %s\nwant %s", a.body, whole)
-		}
-		page := w.do("GET", list+"?limit=2", "").is(200, "").has("5", "total")
-		next := "?limit=2&cursor=" + page.text("nextCursor")
-		if a := w.do("GET", list+next, "").is(200, ""); !strings.Contains(a.body, `[`+want[2]+`,`+want[3]+`]`) {
-			t.Errorf("second page: %s", a.body)
-		}
-		if a := w.do("GET", list+"?offset=4", ""); !strings.Contains(a.body, `[`+want[4]+`]`) {
-			t.Errorf("offset: %s", a.body)
-		}
-		if a := w.do("GET", list+"?order=asc&limit=1", ""); !strings.Contains(a.body, `[`+want[4]+`]`) {
-			t.Errorf("order: %s", a.body)
-		}
-		w.do("GET", other+next, "").is(400, "invalid_cursor")
-		w.do("GET", list+"?status=x", "").is(400, "invalid_parameter").faults("status unknown_parameter")
-		w.do("GET", list+"?module=x", "").is(400, "invalid_parameter").faults("module unknown_parameter")
-		w.do("GET", campaign+"/responses/"+nobody+"/files", "").is(404, "not_found")
-	})
 }

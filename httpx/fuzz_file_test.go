@@ -25,7 +25,7 @@ func FuzzFormBody(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		w := newWorld(t, openMemory(t), nil)
+		w := newWorld(t, nil)
 		list := w.uploads()
 		a := w.do("POST", list, "", asForm, withBody(body)) // do checks the reply
 		if a.status != 201 {
@@ -71,7 +71,7 @@ func FuzzUploadHeaders(f *testing.F) {
 	} {
 		f.Add(row[0], row[1], row[2])
 	}
-	w := newWorld(f, openMemory(f), nil)
+	w := newWorld(f, nil)
 	list := w.uploads()
 	f.Fuzz(func(t *testing.T, disposition, contentType, digest string) {
 		w.tb = t
@@ -101,7 +101,7 @@ func FuzzRange(f *testing.F) {
 	} {
 		f.Add(row[0], row[1])
 	}
-	w := newWorld(f, openMemory(f), nil)
+	w := newWorld(f, nil)
 	content := noise(300_000)
 	path := w.upload(content)
 	f.Fuzz(func(t *testing.T, ranges, condition string) {

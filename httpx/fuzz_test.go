@@ -12,97 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// The fuzz targets check that no input gets a 5xx, that every reply is complete, and that accepted input is stored as
-// it was sent.
-
-func seedBodies(f *testing.F) {
-	for _, row := range malformedBodies() {
-		if len(row.body) < 1<<10 {
-			f.Add([]byte(row.body))
-		}
-	}
-	for _, body := range []string{
-		plainResponse, plainCampaign, fullCampaign, answers(`{"a":{"value":["\u0000"]},"b":{"value":["\ud83d\ude00"]}}`), `{}`,
-		`{"status":"validated","user":{"firstName":null},"responses":{"color":null}}`, `{"title":"x","opensAt":"2026-11-21T08:30:00+01:00"}`,
-		`{"title":"x","modules":[{"name":"a","maxLength":1e3}],"metadata":{"a":1}}`, `{"uuid":{"a":[1,2,{"b":null}]},"title":"x"}`,
-	} {
-		f.Add([]byte(body))
-	}
-}
-
-func FuzzResponseBody(f *testing.F) {
-	seedBodies(f)
-	w := newWorld(f, openMemory(f), nil)
-	list := w.campaign(plainCampaign) + "/responses"
-	f.Fuzz(func(t *testing.T, body []byte) {
-		w.tb = t
-		a := w.fuzzed(t, "POST", list, body)
-		if a.status != 201 {
-			return
-		}
-		if !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0 {
-			t.Fatalf("taken: %q", body)
-		}
-		var sent, got map[string]any
-		if err := json.Unmarshal(body, &sent); err != nil {
-			t.Fatalf("taken: %q: %v", body, err)
-		}
-		if err := json.Unmarshal([]byte(a.body), &got); err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got["responses"], sent["responses"]) {
-			t.Fatalf("sent %q, got %s", body, a.body)
-		}
-		if again := w.do("GET", list+"/"+a.text("uuid"), ""); again.body != a.body {
-			t.Fatalf("answered %s, stored %s", a.body, again.body)
-		}
-	})
-}
-
-func FuzzPatchBody(f *testing.F) {
-	seedBodies(f)
-	w := newWorld(f, openMemory(f), nil)
-	path := w.response(w.campaign(plainCampaign))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		w.tb = t
-		before := w.do("GET", path, "").is(200, "")
-		after := w.fuzzed(t, "PATCH", path, body)
-		stored := w.do("GET", path, "").is(200, "")
-		if after.status == 200 && stored.body != after.body {
-			t.Fatalf("answered %s, stored %s", after.body, stored.body)
-		}
-		if after.status != 200 && stored.body != before.body {
-			t.Fatalf("%q was refused, but changed\n%s into\n%s", body, before.body, stored.body)
-		}
-	})
-}
-
-func FuzzCampaignBody(f *testing.F) {
-	seedBodies(f)
-	w := newWorld(f, openMemory(f), nil)
-	path := w.campaign(plainCampaign)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		w.tb = t
-		before := w.do("GET", path, "").is(200, "")
-		made := w.fuzzed(t, "POST", "/v1/campaigns", body)
-		after := w.fuzzed(t, "PUT", path, body)
-		stored := w.do("GET", path, "").is(200, "")
-		if made.status == 201 && after.status != 200 {
-			t.Fatalf("%q makes a campaign, but replaces none: %s", body, after.body)
-		}
-		if after.status != 200 && stored.body != before.body {
-			t.Fatalf("%q was refused, but changed something", body)
-		}
-		if after.status == 200 { // sending the reply back changes nothing
-			again := w.do("PUT", path, after.body).is(200, "").object()
-			for name, v := range after.object() {
-				if !reflect.DeepEqual(again[name], v) {
-					t.Fatalf("%s: %v became %v", name, v, again[name])
-				}
-			}
-		}
-	})
-}
+// The fuzz targets check that no input gets a 5xx, that every reply is as documented, and that a refused request changes nothing.
 
 // fuzzed sends any bytes as a body.
 func (w *world) fuzzed(t *testing.T, method, path string, body []byte) *answer {
@@ -114,10 +24,87 @@ func (w *world) fuzzed(t *testing.T, method, path string, body []byte) *answer {
 			r.Body, r.ContentLength = sent.Body, sent.ContentLength
 		}
 	})
-	if a.status >= 500 {
-		t.Fatalf("%d: %s", a.status, a.body)
+	if a.status >= 500 || a.status < 400 && !utf8.Valid(body) {
+		t.Fatalf("%s %s: %q: %d: %s", method, path, body, a.status, a.body)
 	}
 	return a
+}
+
+// FuzzBody sends a body to every kind of operation that takes one.
+func FuzzBody(f *testing.F) {
+	for _, row := range malformedBodies() {
+		if len(row.body) < 1<<10 {
+			f.Add([]byte(row.body))
+		}
+	}
+	for _, body := range []string{
+		plainResponse, plainCampaign, fullCampaign, answers(`{"a":{"value":["\u0000"]},"b":{"value":["\ud83d\ude00"]}}`), `{}`,
+		`{"status":"validated","user":{"firstName":null},"responses":{"color":null}}`, `{"title":"x","opensAt":"2026-11-21T08:30:00+01:00"}`,
+		`{"title":"x","modules":[{"name":"a","maxLength":1e3}],"metadata":{"a":1}}`, `{"uuid":{"a":[1,2,{"b":null}]},"title":"x"}`,
+		hookBody("b"), hookBody("b", `"secret":"sixteen letters!","disabled":true`), hookBody("b", `"headers":{"X-A":"1","x-b":null}`),
+		hookBody("b", `"campaignUuid":"`+nobody+`","secret":"","headers":{"":"","Host":"x"}`), hookBody("b", `"uuid":1,"createdAt":null`),
+		`{"secret":"sixteen letters!","gracePeriodSeconds":90}`, `{"gracePeriodSeconds":-1}`, `{"gracePeriodSeconds":null,"secret":null}`,
+		`{"since":"2026-11-21T08:30:00Z"}`, `{"since":null}`, `{"url":"http://[::1%25x]/","events":["all","response.created"]}`,
+		plainComment, plainSignature,
+	} {
+		f.Add([]byte(body))
+	}
+	w := newWorld(f, nil)
+	campaign, response := w.pair()
+	hook := w.webhook(hookBody("a", `"headers":{"X-A":"1"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		w.tb = t
+		for _, list := range []string{campaign + "/responses", "/v1/campaigns", "/v1/webhooks", response + "/comments", response + "/signatures"} {
+			before := w.total(list)
+			a := w.fuzzed(t, "POST", list, body)
+			if made := w.total(list) - before; (made == 1) != (a.status == 201) {
+				t.Fatalf("%s: %q: %d makes %d", list, body, a.status, made)
+			}
+			if list == "/v1/webhooks" && a.status == 201 {
+				w.do("DELETE", list+"/"+a.text("uuid"), "").is(204, "")
+			}
+			if list != campaign+"/responses" || a.status != 201 {
+				continue
+			}
+			var sent, got map[string]any
+			if json.Unmarshal(body, &sent) != nil || json.Unmarshal([]byte(a.body), &got) != nil || !reflect.DeepEqual(got["responses"], sent["responses"]) {
+				t.Fatalf("sent %q, got %s", body, a.body)
+			}
+		}
+		for path, method := range map[string]string{response: "PATCH", campaign: "PUT", hook: "PUT"} {
+			before := w.do("GET", path, "").is(200, "")
+			a := w.fuzzed(t, method, path, body)
+			stored := w.do("GET", path, "").is(200, "")
+			if a.status == 200 && stored.body != a.body || a.status != 200 && stored.body != before.body {
+				t.Fatalf("%s: %q: %d %s, stored %s, before %s", path, body, a.status, a.body, stored.body, before.body)
+			}
+			if a.status == 200 { // sending the reply back changes nothing
+				w.do(method, path, a.body).is(200, "").same(stored, "updatedAt")
+			}
+		}
+		before := w.kept(hook)
+		a := w.fuzzed(t, "POST", hook+"/rotate", body)
+		if after := w.kept(hook); (a.status == 200) != (after.Version == before.Version+1) || a.status == 200 && a.text("secret") != after.Secret {
+			t.Fatalf("%q: %d, from version %d to %d", body, a.status, before.Version, after.Version)
+		}
+		w.fuzzed(t, "POST", hook+"/redeliver", body)
+		if a = w.fuzzed(t, "POST", hook+"/test", body); a.status == 201 && strings.Trim(string(body), " \t\r\n{}") != "" {
+			t.Fatalf("%q was taken", body)
+		}
+	})
+}
+
+// same checks that the reply has the same members as another one, apart from some.
+func (a *answer) same(other *answer, except ...string) {
+	a.tb.Helper()
+	got, want := a.object(), other.object()
+	for _, name := range except {
+		delete(got, name)
+		delete(want, name)
+	}
+	if !reflect.DeepEqual(got, want) {
+		a.errorf("%v, want %v", got, want)
+	}
 }
 
 func FuzzQuery(f *testing.F) {
@@ -129,40 +116,29 @@ func FuzzQuery(f *testing.F) {
 	} {
 		f.Add(query)
 	}
-	w := newWorld(f, openMemory(f), nil)
+	w := newWorld(f, nil)
 	campaign := w.campaign(plainCampaign)
 	deliveries := w.webhook(hookBody("a")) + "/deliveries"
 	w.response(campaign)
 	w.response(campaign)
 	f.Fuzz(func(t *testing.T, query string) {
 		w.tb = t
-		for _, path := range []string{
-			"/v1/campaigns", campaign + "/responses", campaign, "/v1/webhooks", deliveries, "/v1/events",
-		} {
+		for _, path := range []string{"/v1/campaigns", campaign + "/responses", campaign, "/v1/webhooks", deliveries, "/v1/events"} {
 			r := w.request("GET", path, "")
 			r.URL.RawQuery = query
 			a := w.send(r)
 			if a.status != 200 && a.status != 400 {
 				t.Fatalf("%q: %d %s", query, a.status, a.body)
 			}
-			if a.status != 200 {
-				continue
-			}
-			values, err := url.ParseQuery(query)
-			if err != nil {
+			if _, err := url.ParseQuery(query); a.status == 200 && err != nil {
 				t.Fatalf("%q was taken: %v", query, err)
-			}
-			for name, list := range values {
-				if strings.Join(list, "") == "" || len(list) > 1 && name != "status" && name != "event" {
-					t.Fatalf("%q was taken", query)
-				}
 			}
 		}
 	})
 }
 
 func FuzzCursor(f *testing.F) {
-	w := newWorld(f, openMemory(f), nil)
+	w := newWorld(f, nil)
 	list := w.campaign(plainCampaign) + "/responses"
 	for range 3 {
 		w.do("POST", list, plainResponse).is(201, "")
@@ -174,22 +150,16 @@ func FuzzCursor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cursor string) {
 		w.tb = t
 		a := w.do("GET", list+"?cursor="+url.QueryEscape(cursor), "")
-		if a.status != 200 && a.status != 400 {
+		if a.status != 200 && a.status != 400 || a.status == 200 && cursor != "" && len(cursor) != len(good) {
 			t.Fatalf("%q: %d %s", cursor, a.status, a.body)
-		}
-		// To forge one, the fuzzer would have to compute a SHA-256.
-		if a.status == 200 && cursor != good && (len(cursor) != len(good) || cursor[23:] != good[23:]) {
-			t.Fatalf("%q was taken", cursor)
 		}
 	})
 }
 
 func FuzzPath(f *testing.F) {
-	w := newWorld(f, openMemory(f), nil)
-	campaign := w.campaign(plainCampaign)
-	response := w.response(campaign)
+	w := newWorld(f, nil)
 	known := map[string]bool{"": true} // same as "/"
-	for _, r := range w.requests(campaign, response) {
+	for _, r := range w.requests(w.pair()) {
 		known[r.path] = true
 		f.Add(r.path)
 	}
@@ -215,7 +185,7 @@ func FuzzETags(f *testing.F) {
 	for _, list := range []string{`"1"`, `W/"1"`, `*`, `"1", "2"`, `"a b"`, `,,`, `"`, `W/`, `"1-1"`, `"1"x`} {
 		f.Add(list)
 	}
-	w := newWorld(f, openMemory(f), nil)
+	w := newWorld(f, nil)
 	path := w.response(w.campaign(plainCampaign))
 	f.Fuzz(func(t *testing.T, list string) {
 		w.tb = t
@@ -224,11 +194,8 @@ func FuzzETags(f *testing.F) {
 			t.Fatalf("%q: %d", list, got.status)
 		}
 		patched := w.do("PATCH", path, `{}`, header("If-Match", list))
-		if patched.status != 200 && patched.status != 400 && patched.status != 412 {
+		if patched.status != 200 && patched.status != 400 && patched.status != 412 || patched.status == 200 && got.status != 304 {
 			t.Fatalf("%q: %d", list, patched.status)
-		}
-		if patched.status == 200 && got.status != 304 {
-			t.Fatalf("%q matches strongly, but not weakly", list)
 		}
 	})
 }

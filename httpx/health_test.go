@@ -21,28 +21,27 @@ import (
 )
 
 func TestHealth(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		noKey := func(r *http.Request) { r.Header.Del("Authorization") }
-		w.do("GET", "/healthz", "", noKey).is(200, "").has(`"ok"`, "status")
-		w.do("GET", "/readyz", "", noKey).is(200, "").has(`"ready"`, "status")
-		w.store.err = formsvc.ErrUnavailable
-		w.serve(nil) // without the result of the last check
-		w.do("GET", "/healthz", "", noKey).is(200, "")
-		if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); a.header.Get("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
-		w.serve(&httpx.Options{Ready: func(context.Context) error { return nil }})
-		w.do("GET", "/readyz", "", noKey).is(200, "")
-		w.serve(&httpx.Options{Ready: func(context.Context) error { return errors.New("secret cause") }})
-		if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); strings.Contains(a.body, "secret") {
-			t.Errorf("tells the cause: %s", a.body)
-		}
-	})
+	w := newWorld(t, nil)
+	noKey := func(r *http.Request) { r.Header.Del("Authorization") }
+	w.do("GET", "/healthz", "", noKey).is(200, "").has(`"ok"`, "status")
+	w.do("GET", "/readyz", "", noKey).is(200, "").has(`"ready"`, "status")
+	w.store.err = formsvc.ErrUnavailable
+	w.serve(nil) // without the result of the last check
+	w.do("GET", "/healthz", "", noKey).is(200, "")
+	if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	w.serve(&httpx.Options{Ready: func(context.Context) error { return nil }})
+	w.do("GET", "/readyz", "", noKey).is(200, "")
+	w.serve(&httpx.Options{Ready: func(context.Context) error { return errors.New("secret cause") }})
+	if a := w.do("GET", "/readyz", "", noKey).is(503, "not_ready"); strings.Contains(a.body, "secret") {
+		t.Errorf("tells the cause: %s", a.body)
+	}
 }
 
 // Without the blob store, only the content of files is missing.
 func TestReadinessWithoutBlobs(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	w.do("GET", "/readyz", "").is(200, "").has(`"ready"`, "status")
 	w.blobs.statErr = blobstore.ErrUnavailable
 	for _, o := range []*httpx.Options{nil, {Ready: w.svc.Ready}} {

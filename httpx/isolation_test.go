@@ -38,8 +38,8 @@ func withoutIdentifiers() []string {
 
 // F1: for a record of another account the reply is the same, byte for byte, as for none, whatever else in the path is
 // right.
-func TestForeignIdentifiersLookUnknown(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+func TestRecordsOfOtherAccountsGet404(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		campaign := w.campaign(plainCampaign)
 		samples := w.requests(campaign, w.response(campaign))
 		theirs, own := w.identifiers(w.mine.key), w.identifiers(w.other.key)
@@ -77,6 +77,8 @@ func TestForeignIdentifiersLookUnknown(t *testing.T) {
 				t.Errorf("%s was\n%s\nand is\n%s", path, before[path], body)
 			}
 		}
+		// A response is found only below its own campaign.
+		w.do("GET", w.campaign(plainCampaign)+"/responses/"+theirs["{response_uuid}"], "").is(404, "not_found")
 		// Own records are found, which shows that the others were refused for their account.
 		slices.SortStableFunc(samples, func(a, b sample) int { // deletions come last
 			return deletes(a) - deletes(b)
@@ -160,52 +162,50 @@ func (w *world) belongings(ids map[string]string) map[string]string {
 
 // F1, F4: routes that name no record show and create only the account's own.
 func TestListsOfAnotherAccount(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		theirs := w.identifiers(w.mine.key)
-		own := w.identifiers(w.other.key)
-		for _, r := range httpx.Routes() {
-			if r.Method != http.MethodGet || r.Public {
-				continue
-			}
-			path := r.Pattern
-			for name, id := range own {
-				path = strings.ReplaceAll(path, name, id)
-			}
-			body := w.do("GET", path, "", as(w.other.key)).is(200, "").body
-			for name, id := range theirs {
-				if strings.Contains(body, id) {
-					t.Errorf("%s has the other account's %s", r.Name, name)
-				}
-			}
-			if strings.Contains(body, string(w.mine.account.ID)) {
-				t.Errorf("%s has the other account's identifier", r.Name)
+	w := newWorld(t, nil)
+	theirs := w.identifiers(w.mine.key)
+	own := w.identifiers(w.other.key)
+	for _, r := range httpx.Routes() {
+		if r.Method != http.MethodGet || r.Public {
+			continue
+		}
+		path := r.Pattern
+		for name, id := range own {
+			path = strings.ReplaceAll(path, name, id)
+		}
+		body := w.do("GET", path, "", as(w.other.key)).is(200, "").body
+		for name, id := range theirs {
+			if strings.Contains(body, id) {
+				t.Errorf("%s has the other account's %s", r.Name, name)
 			}
 		}
-	})
+		if strings.Contains(body, string(w.mine.account.ID)) {
+			t.Errorf("%s has the other account's identifier", r.Name)
+		}
+	}
 }
 
 // F2: another account's record in a body isn't found either.
 func TestForeignIdentifiersInBodiesLookUnknown(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		theirs, own := w.identifiers(w.mine.key), w.identifiers(w.other.key)
-		response := "/v1/campaigns/" + own["{uuid}"] + "/responses/" + own["{response_uuid}"]
-		hook := hookBody("cross", `"campaignUuid":"ID"`)
-		signature := strings.TrimSuffix(plainSignature, "}") + `,"fileUuid":"ID"}`
-		for _, row := range []struct{ method, path, body, name string }{
-			{"POST", "/v1/webhooks", hook, "{uuid}"},
-			{"PUT", "/v1/webhooks/" + own["{webhook_uuid}"], hook, "{uuid}"},
-			{"POST", response + "/signatures", signature, "{file_uuid}"},
-		} {
-			ask := func(id string) *answer {
-				return w.do(row.method, row.path, strings.ReplaceAll(row.body, "ID", id), as(w.other.key), header("X-Request-Id", "same"))
-			}
-			foreign, unknown := ask(theirs[row.name]).is(422, "validation_failed"), ask(nobody)
-			if foreign.body != unknown.body {
-				t.Errorf("%s %s: %s\ndiffers from %s", row.method, row.path, foreign.body, unknown.body)
-			}
-			if a := ask(own[row.name]); a.status >= 300 {
-				t.Errorf("%s %s with the own record: %d %s", row.method, row.path, a.status, a.body)
-			}
+	w := newWorld(t, nil)
+	theirs, own := w.identifiers(w.mine.key), w.identifiers(w.other.key)
+	response := "/v1/campaigns/" + own["{uuid}"] + "/responses/" + own["{response_uuid}"]
+	hook := hookBody("cross", `"campaignUuid":"ID"`)
+	signature := strings.TrimSuffix(plainSignature, "}") + `,"fileUuid":"ID"}`
+	for _, row := range []struct{ method, path, body, name string }{
+		{"POST", "/v1/webhooks", hook, "{uuid}"},
+		{"PUT", "/v1/webhooks/" + own["{webhook_uuid}"], hook, "{uuid}"},
+		{"POST", response + "/signatures", signature, "{file_uuid}"},
+	} {
+		ask := func(id string) *answer {
+			return w.do(row.method, row.path, strings.ReplaceAll(row.body, "ID", id), as(w.other.key), header("X-Request-Id", "same"))
 		}
-	})
+		foreign, unknown := ask(theirs[row.name]).is(422, "validation_failed"), ask(nobody)
+		if foreign.body != unknown.body {
+			t.Errorf("%s %s: %s\ndiffers from %s", row.method, row.path, foreign.body, unknown.body)
+		}
+		if a := ask(own[row.name]); a.status >= 300 {
+			t.Errorf("%s %s with the own record: %d %s", row.method, row.path, a.status, a.body)
+		}
+	}
 }

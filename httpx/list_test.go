@@ -3,7 +3,6 @@ package httpx_test
 import (
 	"encoding/base64"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,121 +27,29 @@ func (w *world) page(target string) (ids []string, next string) {
 	return ids, next
 }
 
-func TestListEnvelope(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		campaign := w.campaign(plainCampaign)
-		for _, list := range []string{"/v1/campaigns", campaign + "/responses"} {
-			for range 3 {
-				if list == "/v1/campaigns" {
-					w.campaign(plainCampaign)
-				} else {
-					w.response(campaign)
-				}
-			}
-			total := fmt.Sprint(w.total(list))
-			w.do("GET", list, "").is(200, "").has(total, "total").has("50", "limit").has("0", "offset").has("null", "nextCursor")
-			a := w.do("GET", list+"?limit=1&offset=1", "").is(200, "").has(total, "total").has("1", "limit").has("1", "offset")
-			if a.text("nextCursor") == "" {
-				a.errorf("no nextCursor on an offset page")
-			}
-			w.do("GET", list+"?offset=100", "").is(200, "").has("[]", "items").has(total, "total").has("null", "nextCursor")
-			w.do("GET", list+"?offset=2147483647", "").is(200, "").has("[]", "items")
-			w.do("GET", list+"?limit=1001", "").is(200, "").has("1000", "limit")
-			w.do("GET", list+"?limit=99999999999999999999", "").is(200, "").has("1000", "limit")
-			if got := a.header.Get("Cache-Control"); got != "no-store" {
-				a.errorf("Cache-Control = %q", got)
-			}
-		}
-	})
-}
-
-func TestDefaultLimitIs50(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.campaign(plainCampaign) + "/responses"
-		for range 51 {
-			w.do("POST", list, plainResponse).is(201, "")
-		}
-		ids, next := w.page(list)
-		if len(ids) != 50 || next == "" {
-			t.Errorf("%d items, next %q", len(ids), next)
-		}
-		rest, next := w.page(list + "?cursor=" + next)
-		if len(rest) != 1 || next != "" {
-			t.Errorf("%d items after it, next %q", len(rest), next)
-		}
-	})
-}
-
-func TestOrder(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.campaign(plainCampaign) + "/responses"
-		var made []string
-		for range 7 {
-			made = append(made, w.do("POST", list, plainResponse).is(201, "").text("uuid"))
-			w.now = w.now.Add(time.Duration(rand.IntN(3)) * time.Millisecond)
-		}
-		for _, order := range []string{"asc", "desc"} {
-			want := slices.Clone(made)
-			if order == "desc" {
-				slices.Reverse(want)
-			}
-			if ids, _ := w.page(list + "?order=" + order); !slices.Equal(ids, want) {
-				t.Errorf("%s: %v, want %v", order, ids, want)
-			}
-			var ids []string
-			for target := list + "?limit=3&order=" + order; target != ""; {
-				page, next := w.page(target)
-				ids = append(ids, page...)
-				target = ""
-				if next != "" {
-					target = list + "?limit=2&order=" + order + "&cursor=" + next
-				}
-			}
-			if !slices.Equal(ids, want) {
-				t.Errorf("%s by cursor: %v, want %v", order, ids, want)
-			}
-		}
-	})
-}
-
 // B7: records that exist throughout appear exactly once, whatever is added meanwhile.
 func TestPagingWhileRowsAreAdded(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"
 		var made []string
-		add := func() {
-			made = append(made, w.do("POST", list, plainResponse).is(201, "").text("uuid"))
-		}
+		add := func() { made = append(made, w.do("POST", list, plainResponse).is(201, "").text("uuid")) }
 		for range 20 {
 			add()
 		}
 		for _, order := range []string{"asc", "desc"} {
-			there := slices.Clone(made)
-			seen := map[string]int{}
-			for cursor := ""; ; {
-				target := list + "?limit=3&order=" + order
-				if cursor != "" {
-					target += "&cursor=" + cursor
-				}
-				ids, next := w.page(target)
+			there, seen, cursor := slices.Clone(made), map[string]int{}, ""
+			for more := true; more; more = cursor != "" {
+				var ids []string
+				ids, cursor = w.page(list + "?limit=3&order=" + order + "&cursor=" + cursor)
 				for _, id := range ids {
 					seen[id]++
 				}
-				if next == "" {
-					break
-				}
-				cursor = next
 				if len(made) < 30 {
 					add()
 				}
 			}
-			for _, id := range there {
-				if seen[id] != 1 {
-					t.Errorf("%s: %s is there %d times", order, id, seen[id])
-				}
-			}
-			for id, n := range seen {
-				if n > 1 {
+			for _, id := range made {
+				if n := seen[id]; n > 1 || n == 0 && slices.Contains(there, id) {
 					t.Errorf("%s: %s is there %d times", order, id, n)
 				}
 			}
@@ -150,71 +57,51 @@ func TestPagingWhileRowsAreAdded(t *testing.T) {
 	})
 }
 
-// B6: cursors of other lists are refused.
+// B6: a cursor fits the list with the order and the filters that it is from, and no other. TestLists tries other lists.
 func TestForeignCursors(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		campaign, twin := w.campaign(plainCampaign), w.campaign(plainCampaign)
-		list := campaign + "/responses"
-		for range 3 {
-			w.response(campaign)
-			w.response(twin)
-		}
-		theirs := w.campaign(plainCampaign, as(w.other.key))
+	w := newWorld(t, nil)
+	list := w.campaign(plainCampaign) + "/responses"
+	twin, theirs := w.campaign(plainCampaign)+"/responses", w.campaign(plainCampaign, as(w.other.key))
+	for range 3 {
+		w.do("POST", list, plainResponse).is(201, "")
 		w.campaign(plainCampaign, as(w.other.key))
-		cursor := func(target string) string {
-			_, next := w.page(target)
-			if next == "" {
-				t.Fatalf("no cursor from %s", target)
-			}
-			return next
+	}
+	cursor := func(query string) string {
+		_, next := w.page(list + "?limit=1" + query)
+		if next == "" {
+			t.Fatalf("no cursor with %s", query)
 		}
-		good := cursor(list + "?limit=1")
-		w.do("GET", list+"?limit=2&cursor="+good, "").is(200, "")
-		raw, err := base64.RawURLEncoding.DecodeString(good)
-		if err != nil {
-			t.Fatal(err)
-		}
-		version, id := slices.Clone(raw), slices.Clone(raw)
-		version[0]++
-		id[len(id)-1] ^= 1
-		encode := base64.RawURLEncoding.EncodeToString
-		for name, target := range map[string]string{
-			"garbage":        list + "?cursor=x",
-			"cut short":      list + "?cursor=" + good[:len(good)-1],
-			"longer":         list + "?cursor=" + good + "A",
-			"padded":         list + "?cursor=" + good + "%3D",
-			"new line":       list + "?cursor=" + good[:10] + "%0A" + good[10:],
-			"line for byte":  list + "?cursor=" + good[:10] + "%0A" + good[11:],
-			"loose bits":     list + "?cursor=" + good[:len(good)-1] + next(good[len(good)-1]),
-			"other version":  list + "?cursor=" + encode(version),
-			"other sum":      list + "?cursor=" + encode(id),
-			"order":          list + "?order=asc&cursor=" + good,
-			"filter":         list + "?status=pending&cursor=" + good,
-			"other filter":   list + "?status=validated&cursor=" + cursor(list+"?limit=1&status=pending"),
-			"moved filter":   list + "?reference=pending&cursor=" + cursor(list+"?limit=1&status=pending"),
-			"swapped filter": list + "?reference=ada@example.com&cursor=" + cursor(list+"?limit=1&email=ada@example.com"),
-			"no filter":      list + "?cursor=" + cursor(list+"?limit=1&createdAfter=2020-01-01T00:00:00Z"),
-			"other time":     list + "?createdBefore=2030-01-01T00:00:00Z&cursor=" + cursor(list+"?limit=1&updatedAfter=2020-01-01T00:00:00Z"),
-			"other campaign": twin + "/responses?cursor=" + good,
-			"other route":    "/v1/campaigns?cursor=" + good,
-			"other list":     list + "?cursor=" + cursor("/v1/campaigns?limit=1"),
-		} {
-			a := w.do("GET", target, "")
-			if a.status != 400 {
-				t.Errorf("%s: %d", name, a.status)
-				continue
-			}
-			a.is(400, "invalid_cursor").faults("cursor invalid_cursor")
-		}
-		mine := cursor("/v1/campaigns?limit=1")
-		w.do("GET", "/v1/campaigns?cursor="+mine, "", as(w.other.key)).is(400, "invalid_cursor")
-		w.do("GET", theirs+"/responses?cursor="+good, "", as(w.other.key)).is(400, "invalid_cursor")
-		w.do("GET", list+"?cursor="+good+"&offset=0", "").is(400, "invalid_parameter").faults("cursor not_applicable")
-		// The same filter in another spelling is the same list.
-		some := cursor(list + "?limit=1&status=pending&status=validated&createdAfter=2020-01-01T00:00:00.0004Z")
-		w.do("GET", list+"?createdAfter=2020-01-01T01:00:00%2B01:00&status=validated&status=pending&status=pending&cursor="+some, "").
-			is(200, "")
-	})
+		return next
+	}
+	good := cursor("")
+	raw, err := base64.RawURLEncoding.DecodeString(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := func(at int) string {
+		b := slices.Clone(raw)
+		b[at] ^= 1
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	for _, query := range []string{
+		"cursor=x", "cursor=" + good[:len(good)-1], "cursor=" + good + "A", "cursor=" + good + "%3D", "cursor=" + good[:10] + "%0A" + good[11:],
+		"cursor=" + good[:len(good)-1] + next(good[len(good)-1]), "cursor=" + edited(0), "cursor=" + edited(len(raw)-1),
+		"order=asc&cursor=" + good, "status=pending&cursor=" + good, "status=validated&cursor=" + cursor("&status=pending"),
+		"reference=pending&cursor=" + cursor("&status=pending"), "reference=ada@example.com&cursor=" + cursor("&email=ada@example.com"),
+		"cursor=" + cursor("&createdAfter=2020-01-01T00:00:00Z"),
+		"createdBefore=2030-01-01T00:00:00Z&cursor=" + cursor("&updatedAfter=2020-01-01T00:00:00Z"),
+	} {
+		w.do("GET", list+"?"+query, "").is(400, "invalid_cursor").faults("cursor invalid_cursor")
+	}
+	w.do("GET", twin+"?cursor="+good, "").is(400, "invalid_cursor")
+	w.do("GET", theirs+"/responses?cursor="+good, "", as(w.other.key)).is(400, "invalid_cursor")
+	_, mine := w.page("/v1/campaigns?limit=1")
+	w.do("GET", "/v1/campaigns?cursor="+mine, "", as(w.other.key)).is(400, "invalid_cursor")
+	w.do("GET", list+"?cursor="+good+"&offset=0", "").is(400, "invalid_parameter").faults("cursor not_applicable")
+	w.do("GET", list+"?limit=2&cursor="+good, "").is(200, "")
+	// The same filter in another spelling is the same list.
+	some := cursor("&status=pending&status=validated&createdAfter=2020-01-01T00:00:00.0004Z")
+	w.do("GET", list+"?createdAfter=2020-01-01T01:00:00%2B01:00&status=validated&status=pending&status=pending&cursor="+some, "").is(200, "")
 }
 
 // next returns the next character of the base64 alphabet.
@@ -224,7 +111,7 @@ func next(c byte) string {
 }
 
 func TestFilters(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
+	onEveryStore(t, func(t *testing.T, w *world) {
 		list := w.campaign(plainCampaign) + "/responses"
 		start := w.now
 		var ids, references []string
@@ -241,24 +128,16 @@ func TestFilters(t *testing.T) {
 			"status=pending":                                        {0, 3},
 			"status=validated":                                      {1},
 			"status=pending&status=validated":                       {0, 1, 3},
-			"status=pending&status=pending":                         {0, 3},
-			"status=nothing":                                        {},
-			"status=%25":                                            {},
 			"email=a@example.com":                                   {0},
-			"email=a%40example.com":                                 {0},
 			"email=a%2Bb@example.com":                               {2},
 			"email=A@example.com":                                   {3},
 			"email=%25@example.com":                                 {},
-			"email=_@example.com":                                   {},
 			"reference=" + references[2]:                            {2},
-			"reference=x":                                           {},
 			"createdAfter=" + at(0):                                 {1, 2, 3},
 			"createdAfter=" + at(-time.Millisecond):                 {0, 1, 2, 3},
-			"createdAfter=" + at(-time.Nanosecond):                  {0, 1, 2, 3},
 			"createdAfter=" + at(time.Nanosecond):                   {1, 2, 3},
 			"createdBefore=" + at(time.Second):                      {0},
 			"createdBefore=" + at(time.Second+time.Nanosecond):      {0, 1},
-			"createdBefore=" + at(time.Second-time.Nanosecond):      {0},
 			"createdAfter=" + at(0) + "&createdBefore=" + at(2e9):   {1},
 			"updatedAfter=" + at(30*time.Second):                    {1, 2},
 			"updatedAfter=" + at(time.Minute):                       {},
@@ -285,133 +164,95 @@ func TestFilters(t *testing.T) {
 	})
 }
 
-// B1 to B5 and B8: queries that are refused.
+// A search ignores case, and has cursors of its own.
 func TestSearch(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		var made []string
-		for _, title := range []string{"Été", "Visitors", "ÉTÉ 2", "été & 3"} {
-			made = append(made, w.do("POST", "/v1/campaigns", fmt.Sprintf(`{"title":%q}`, title)).is(201, "").text("uuid"))
-		}
-		page, cursor := w.page("/v1/campaigns?search=%C3%A9t%C3%A9&limit=2&order=asc")
-		if !slices.Equal(page, f(made[0], made[2])) {
-			t.Errorf("found %v of %v", page, made)
-		}
-		w.do("GET", "/v1/campaigns?search=%C3%A9t%C3%A9&limit=1", "").is(200, "").has("3", "total")
-		if page, _ = w.page("/v1/campaigns?search=%C3%A9t%C3%A9&order=asc&cursor=" + cursor); !slices.Equal(page, made[3:]) {
-			t.Errorf("the next page has %v of %v", page, made)
-		}
-		w.do("GET", "/v1/campaigns?search=visit&order=asc&cursor="+cursor, "").is(400, "invalid_cursor")
-		w.do("GET", "/v1/campaigns?search=nothing", "").is(200, "").has("0", "total")
-		w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 200), "").is(200, "").has("0", "total")
-		w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 201), "").is(400, "invalid_parameter").faults("search too_long")
-	})
+	w := newWorld(t, nil)
+	var made []string
+	for _, title := range []string{"Été", "Visitors", "ÉTÉ 2", "été & 3"} {
+		made = append(made, w.do("POST", "/v1/campaigns", fmt.Sprintf(`{"title":%q}`, title)).is(201, "").text("uuid"))
+	}
+	page, cursor := w.page("/v1/campaigns?search=%C3%A9t%C3%A9&limit=2&order=asc")
+	if !slices.Equal(page, f(made[0], made[2])) {
+		t.Errorf("found %v of %v", page, made)
+	}
+	w.do("GET", "/v1/campaigns?search=%C3%A9t%C3%A9&limit=1", "").is(200, "").has("3", "total")
+	if page, _ = w.page("/v1/campaigns?search=%C3%A9t%C3%A9&order=asc&cursor=" + cursor); !slices.Equal(page, made[3:]) {
+		t.Errorf("the next page has %v of %v", page, made)
+	}
+	w.do("GET", "/v1/campaigns?search=visit&order=asc&cursor="+cursor, "").is(400, "invalid_cursor")
+	w.do("GET", "/v1/campaigns?search=nothing", "").is(200, "").has("0", "total")
+	w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 200), "").is(200, "").has("0", "total")
+	w.do("GET", "/v1/campaigns?search="+strings.Repeat("%C3%A9", 201), "").is(400, "invalid_parameter").faults("search too_long")
 }
 
+// B1 to B5 and B8: queries that are refused.
 func TestBadQueries(t *testing.T) {
 	rows := []struct {
 		query  string
 		faults []string
 	}{
 		{"limit=0", f("limit invalid_value")},
-		{"limit=-1", f("limit invalid_value")},
 		{"limit=%2B1", f("limit invalid_value")},
-		{"limit=+1", f("limit invalid_value")},
 		{"limit=1%20", f("limit invalid_value")},
 		{"limit=1e9", f("limit invalid_value")},
-		{"limit=1.0", f("limit invalid_value")},
-		{"limit=0x10", f("limit invalid_value")},
-		{"limit=1_0", f("limit invalid_value")},
 		{"limit=%D9%A1", f("limit invalid_value")},
-		{"limit=ten", f("limit invalid_value")},
 		{"limit=1;2", f("limit invalid_encoding")},
 		{"limit=1;offset=2", f("limit invalid_encoding")},
-		{"limit=1&limit=1", f("limit repeated_parameter")},
 		{"limit[]=1", f("limit[] unknown_parameter")},
-		{"Limit=1", f("Limit unknown_parameter")},
 		{"limit%00=1", f(" unknown_parameter")},
-		{"limit=%00", f("limit nul_not_allowed")},
-		{"limit=%zz", f("limit invalid_encoding")},
 		{"limit=%", f("limit invalid_encoding")},
 		{"%zz=1", f(" invalid_encoding")},
 		{"a;b=1", f(" invalid_encoding")},
 		{"%ff=1", f(" invalid_encoding")},
 		{"=1", f(" unknown_parameter")},
-		{"offset=-1", f("offset invalid_value")},
 		{"offset=2147483648", f("offset invalid_value")},
-		{"offset=99999999999999999999", f("offset invalid_value")},
-		{"offset=1&offset=2", f("offset repeated_parameter")},
 		{"order=ASC", f("order invalid_value")},
 		{"order=asc,desc", f("order invalid_value")},
-		{"order=title", f("order invalid_value")},
-		{"sort=title", f("sort unknown_parameter")},
-		{"api_key=x", f("api_key unknown_parameter")},
-		{"status=%ff", f("status invalid_encoding")},
-		{"status=%00", f("status nul_not_allowed")},
-		{"status=" + strings.Repeat("x", 257), f("status too_long")},
 		{strings.Repeat("status=x&", 22), f("status too_many", "status too_many")},
-		{"email=a@example.com&email=b@example.com", f("email repeated_parameter")},
 		{"email=" + strings.Repeat("x", 1<<20), f("email too_long")},
 		{"email=" + strings.Repeat("%25", 10_000), f("email too_long")},
-		{"reference=%00", f("reference nul_not_allowed")},
-		{"createdAfter=yesterday", f("createdAfter invalid_timestamp")},
 		{"createdAfter=2026-11-21T08:30:00+01:00", f("createdAfter invalid_timestamp")},
-		{"createdBefore=2026-11-21", f("createdBefore invalid_timestamp")},
-		{"updatedAfter=infinity", f("updatedAfter invalid_timestamp")},
-		{"cursor=" + strings.Repeat("A", 513), f("cursor too_long")},
-		{"cursor=%00", f("cursor nul_not_allowed")},
 		{strings.Repeat("x", 65) + "=1", f(" unknown_parameter")},
 		{"limit=0&offset=x&order=x&email=&y=", f("limit invalid_value", "offset invalid_value", "order invalid_value", "y unknown_parameter")},
 	}
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.campaign(plainCampaign) + "/responses"
-		for _, row := range rows {
-			name := row.query[:min(len(row.query), 40)]
-			t.Run(name, func(t *testing.T) {
-				w.tb = t
-				w.do("GET", list+"?"+row.query, "").is(400, "invalid_parameter").faults(row.faults...)
-			})
-		}
-		w.tb = t
-		a := w.do("GET", list+"?createdAfter=2026-11-21T08:30:00+01:00", "")
-		if !strings.Contains(a.problem().Errors[0].Detail, "%2B") {
-			a.errorf("doesn't say how to escape: %s", a.body)
-		}
-		if n := len(w.do("GET", list+"?"+strings.Repeat("x=1&", 20_000), "").is(400, "invalid_parameter").problem().Errors); n != 100 {
-			t.Errorf("%d entries", n)
-		}
-		w.do("GET", list+"?&limit=1&&", "").is(200, "").has("1", "limit")
-		w.do("GET", list+"?", "").is(200, "")
-		w.do("GET", list+"?l%69mit=%31", "").is(200, "").has("1", "limit")
-		w.do("GET", list+"?limit=007", "").is(200, "").has("7", "limit")
-	})
-}
-
-func TestOtherRoutesTakeNoQuery(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		campaign := w.campaign(plainCampaign)
-		for _, r := range w.requests(campaign, w.response(campaign)) {
-			w.do(r.Method, r.path+"?x=1", r.body).is(400, "invalid_parameter").faults("x unknown_parameter")
-			w.do(r.Method, r.path+"?", r.body).is(r.status, "")
-		}
-	})
+	w := newWorld(t, nil)
+	list := w.campaign(plainCampaign) + "/responses"
+	for _, row := range rows {
+		name := row.query[:min(len(row.query), 40)]
+		t.Run(name, func(t *testing.T) {
+			w.tb = t
+			w.do("GET", list+"?"+row.query, "").is(400, "invalid_parameter").faults(row.faults...)
+		})
+	}
+	w.tb = t
+	a := w.do("GET", list+"?createdAfter=2026-11-21T08:30:00+01:00", "")
+	if !strings.Contains(a.problem().Errors[0].Detail, "%2B") {
+		a.errorf("doesn't say how to escape: %s", a.body)
+	}
+	if n := len(w.do("GET", list+"?"+strings.Repeat("x=1&", 20_000), "").is(400, "invalid_parameter").problem().Errors); n != 100 {
+		t.Errorf("%d entries", n)
+	}
+	w.do("GET", list+"?&limit=1&&", "").is(200, "").has("1", "limit")
+	w.do("GET", list+"?", "").is(200, "")
+	w.do("GET", list+"?l%69mit=%31", "").is(200, "").has("1", "limit")
+	w.do("GET", list+"?limit=007", "").is(200, "").has("7", "limit")
 }
 
 // Invariant: a list is never held in memory whole.
 func TestLongListsAreSentInParts(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.campaign(plainCampaign) + "/responses"
-		body := answers(`{"a":{"value":["` + strings.Repeat("x", 40_000) + `"]}}`)
-		for range 5 {
-			w.do("POST", list, body).is(201, "")
-		}
-		a := w.do("GET", list, "").is(200, "").has("5", "total").has("null", "nextCursor")
-		if items, _ := a.at("items").([]any); len(items) != 5 || a.header.Get("Content-Length") != "" {
-			t.Errorf("%d items, Content-Length %q", len(items), a.header.Get("Content-Length"))
-		}
-		w.do("HEAD", list, "").is(200, "")
-		short := w.do("GET", list+"?limit=1", "").is(200, "")
-		if short.header.Get("Content-Length") == "" {
-			short.errorf("no Content-Length")
-		}
-	})
+	w := newWorld(t, nil)
+	list := w.campaign(plainCampaign) + "/responses"
+	body := answers(`{"a":{"value":["` + strings.Repeat("x", 40_000) + `"]}}`)
+	for range 5 {
+		w.do("POST", list, body).is(201, "")
+	}
+	a := w.do("GET", list, "").is(200, "").has("5", "total").has("null", "nextCursor")
+	if items, _ := a.at("items").([]any); len(items) != 5 || a.header.Get("Content-Length") != "" {
+		t.Errorf("%d items, Content-Length %q", len(items), a.header.Get("Content-Length"))
+	}
+	w.do("HEAD", list, "").is(200, "")
+	short := w.do("GET", list+"?limit=1", "").is(200, "")
+	if short.header.Get("Content-Length") == "" {
+		short.errorf("no Content-Length")
+	}
 }

@@ -2,18 +2,27 @@ package httpx_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
+	"github.com/formsvc/toolkit/webhook"
 )
 
 var update = flag.Bool("update", false, "generate openapi.json from openapi.yaml")
@@ -121,45 +130,162 @@ func merged(node *yaml.Node) []member {
 	return list
 }
 
-// Tags tell the specification's operations from extensions.
-func TestOpenAPITags(t *testing.T) {
-	specified := []string{
+// The document is valid with its examples, and agrees with the table of routes.
+func TestOpenAPIDocument(t *testing.T) {
+	c := theContract(t)
+	if err := c.doc.Validate(t.Context()); err != nil || !strings.HasPrefix(c.doc.OpenAPI, "3.1.") {
+		t.Errorf("OpenAPI %s: %v", c.doc.OpenAPI, err)
+	}
+	specified := []string{ // by the specification; others are extensions
 		"listCampaigns", "createCampaign", "getCampaign", "replaceCampaign", "listResponses", "createResponse", "getResponse",
 		"updateResponse", "uploadFile", "downloadFile", "getDocs", "getDocsFile", "getOpenAPI",
 	}
-	source, err := os.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
+	for _, r := range httpx.Routes() {
+		o := c.operations[r.Method+" "+r.Pattern]
+		if o == nil {
+			t.Errorf("%s %s is not documented", r.Method, r.Pattern)
+			continue
+		}
+		security, named := openapi3.SecurityRequirements{}, ""
+		if !r.Public {
+			security = append(security, openapi3.SecurityRequirement{"apiKey": {}})
+		}
+		if r.Permission != "" {
+			security[0]["apiKey"], named = []string{string(r.Permission)}, "`"+string(r.Permission)+"`"
+		}
+		if o.OperationID != r.Name || o.Security == nil || !reflect.DeepEqual(*o.Security, security) {
+			t.Errorf("%s: operationId %s, security %v, want %v", r.Name, o.OperationID, o.Security, security)
+		}
+		if first := regexp.MustCompile("`[a-z]+:(read|write)`").FindString(o.Description); r.Permission != "" && first != named {
+			t.Errorf("%s: the description names %s, want %s first", r.Name, first, named)
+		}
+		if (o.Responses.Status(401) == nil) != r.Public || (o.Responses.Status(403) == nil) != (r.Permission == "") {
+			t.Errorf("%s: 401 or 403 is documented wrongly", r.Name)
+		}
+		if o.Summary == "" || len(o.Tags) != 1 || strings.HasSuffix(o.Tags[0], "(extension)") == slices.Contains(specified, r.Name) {
+			t.Errorf("%s: summary %q, tags %q", r.Name, o.Summary, o.Tags)
+		}
 	}
-	var doc struct {
-		Paths map[string]map[string]json.RawMessage
+	if len(c.operations) != len(httpx.Routes()) {
+		t.Errorf("%d operations are documented, and there are %d routes", len(c.operations), len(httpx.Routes()))
 	}
-	if err := json.Unmarshal(source, &doc); err != nil {
-		t.Fatal(err)
+	if len(c.doc.Webhooks) != len(webhook.KnownEventTypes()) {
+		t.Errorf("%d events are documented, and there are %d", len(c.doc.Webhooks), len(webhook.KnownEventTypes()))
 	}
-	for path, item := range doc.Paths {
-		for method, text := range item {
-			if method == "parameters" {
-				continue
+}
+
+// The check of responses, on which all tests rely, reports violations.
+func TestContractViolationsAreReported(t *testing.T) {
+	w := newWorld(t, nil)
+	path := w.campaign(plainCampaign)
+	for _, row := range []struct{ what, method, path, body, header, old, new, want string }{
+		{what: "a good response"},
+		{what: "an undocumented member", old: `{"uuid"`, new: `{"zzz":1,"uuid"`, want: "/zzz"},
+		{what: "a missing member", old: `"title":"Survey",`, want: "missing"},
+		{what: "a wrong type", old: `"title":"Survey"`, new: `"title":1`, want: "want string"},
+		{what: "malformed JSON", old: "{", want: "invalid"},
+		{what: "an undocumented header", header: "X-Zzz: 1", want: "X-Zzz is not documented"},
+		{what: "a missing header", header: "Etag:", want: "ETag is missing"},
+		{what: "a malformed header", header: "Etag: 1", want: "ETag"},
+		{what: "an undocumented media type", header: "Content-Type: text/plain", want: "text/plain"},
+		{what: "an undocumented code", path: "/v1/campaigns/" + nobody, old: `"not_found"`, new: `"zzz"`, want: "code"},
+		{what: "an undocumented status", path: "/v1/campaigns?limit=x", method: "POST", body: "x", header: "STATUS: 418", want: "status"},
+		{what: "an undocumented member of a problem", path: "/nowhere", old: "{", new: `{"zzz":1,`, want: "zzz"},
+		{what: "no key", header: "KEY:", want: "without a key"},
+	} {
+		l := &listener{TB: t}
+		h := checked(func() testing.TB { return l }, nil, false).(*checker) //nolint:forcetypeassert // it is one
+		h.next = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			recorder := httptest.NewRecorder()
+			w.bare.ServeHTTP(recorder, r)
+			maps.Copy(rw.Header(), recorder.Result().Header)
+			name, value, _ := strings.Cut(row.header, ":")
+			switch value = strings.TrimSpace(value); {
+			case name == "STATUS":
+				recorder.Code = 418
+			case name == "KEY":
+				r.Header.Del("Authorization")
+			case name != "":
+				rw.Header().Del(name)
+				if value != "" {
+					rw.Header().Set(name, value)
+				}
 			}
-			var operation struct {
-				OperationID string
-				Tags        []string
-			}
-			if err := json.Unmarshal(text, &operation); err != nil {
-				t.Fatal(err)
-			}
-			extension := !slices.Contains(specified, operation.OperationID)
-			if len(operation.Tags) != 1 || strings.HasSuffix(operation.Tags[0], "(extension)") != extension {
-				t.Errorf("%s %s is tagged %q", method, path, operation.Tags)
-			}
+			rw.WriteHeader(recorder.Code)
+			_, _ = io.WriteString(rw, strings.Replace(recorder.Body.String(), row.old, row.new, 1))
+		})
+		h.ServeHTTP(httptest.NewRecorder(), w.request(cmp.Or(row.method, "GET"), cmp.Or(row.path, path), row.body))
+		if row.want == "" && l.told != "" || !strings.Contains(l.told, row.want) {
+			t.Errorf("%s: told %q, want %q", row.what, l.told, row.want)
+		}
+	}
+}
+
+// A listener keeps the errors that are reported to its test.
+type listener struct {
+	testing.TB
+	told string
+}
+
+func (l *listener) Errorf(format string, args ...any) { l.told += fmt.Sprintf(format, args...) }
+
+// Every type of event, raised over the API and sent by the engine, matches the document, in the delivery and in the list of events.
+func TestEveryDeliveryIsAsDocumented(t *testing.T) {
+	w := newWorld(t, nil)
+	engine, c := w.engine(), theContract(t)
+	r := newReceiver(t, slices.Repeat([]int{204}, 100)...)
+	var events []string
+	for _, event := range webhook.KnownEventTypes() {
+		events = append(events, `"`+string(event)+`"`)
+	}
+	w.webhook(`{"url":"` + r.URL + `","events":[` + strings.Join(events, ",") + `]}`)
+	campaign, response := w.pair()
+	for _, patch := range []string{`{"responses":{"color":{"value":["red"]}}}`, `{"status":"validated"}`, `{"status":"completed"}`} {
+		w.do("PATCH", response, patch).is(200, "")
+	}
+	w.do("POST", response+"/files", "{}").is(201, "")
+	w.do("POST", response+"/signatures", plainSignature).is(201, "")
+	w.do("POST", campaign+"/responses", answers(`{"a":{"value":["`+strings.Repeat("x", formsvc.MaxPayload)+`"]}}`)).is(201, "")
+	w.do("DELETE", response, "").is(204, "")
+	for _, event := range events { // a test event has the first type of the webhook
+		w.do("POST", w.webhook(`{"url":"`+r.URL+`/one","events":[`+event+`]}`)+"/test", "").is(201, "")
+	}
+	for n := 1; n > 0; {
+		var err error
+		if n, err = engine.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, truncated, test := map[webhook.EventType]bool{}, 0, 0
+	for _, body := range r.bodies { // newReceiver has checked them
+		e, err := webhook.ParseEvent([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[e.Type] = true; e.Data.Truncated {
+			truncated++
+		}
+		if e.Test {
+			test++
+		}
+	}
+	if len(seen) != len(events) || truncated == 0 || test != len(events) {
+		t.Errorf("arrived: %v, %d truncated, %d tests", seen, truncated, test)
+	}
+	for _, item := range w.feed("").Items {
+		var e webhook.Event
+		if err := json.Unmarshal(item, &e); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.fitsEvent(string(e.Type), item); err != nil {
+			t.Errorf("%s in the list of events: %v", e.Type, err)
 		}
 	}
 }
 
 // The document names the address that clients are to use.
 func TestOpenAPIServers(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	server := func(api http.Handler, target string) string {
 		t.Helper()
 		recorder := httptest.NewRecorder()
@@ -183,7 +309,7 @@ func TestOpenAPIServers(t *testing.T) {
 }
 
 func TestOpenAPIIsCached(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	noKey := func(r *http.Request) { r.Header.Del("Authorization") }
 	tag := w.do("GET", "/openapi.json", "", noKey).is(200, "").header.Get("Etag")
 	w.do("GET", "/openapi.json", "", noKey, header("If-None-Match", tag)).is(304, "")

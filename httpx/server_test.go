@@ -16,20 +16,19 @@ import (
 
 // Calls reuse buffers; no data of one request appears in another.
 func TestReusedCallsShareNoData(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		list := w.campaign(plainCampaign) + "/responses"
-		var group []chan error
-		for g := range 8 {
-			done := make(chan error, 1)
-			group = append(group, done)
-			go func() { done <- mixed(w, list, g) }()
+	w := newWorld(t, nil)
+	list := w.campaign(plainCampaign) + "/responses"
+	var group []chan error
+	for g := range 8 {
+		done := make(chan error, 1)
+		group = append(group, done)
+		go func() { done <- mixed(w, list, g) }()
+	}
+	for _, done := range group {
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
-		for _, done := range group {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	}
 }
 
 func mixed(w *world, list string, g int) error {
@@ -51,7 +50,7 @@ func mixed(w *world, list string, g int) error {
 
 // C1, C4, C5, C10: behaviour that needs a real connection.
 func TestOverTCP(t *testing.T) {
-	w := newWorld(t, openMemory(t), &httpx.Options{MaxBody: 1000})
+	w := newWorld(t, &httpx.Options{MaxBody: 1000})
 	server := httptest.NewServer(w.api)
 	defer server.Close()
 	before := w.total("/v1/campaigns")
@@ -108,7 +107,7 @@ func exchange(t *testing.T, address, request string, end bool) string {
 
 // A body that doesn't arrive in time gets 408.
 func TestBodyTimeout(t *testing.T) {
-	w := newWorld(t, openMemory(t), nil)
+	w := newWorld(t, nil)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if err := http.NewResponseController(rw).SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
 			t.Error(err)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/formsvc/toolkit/formsvc"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // Under a login of the host application, wherever that mounts pages and API, keys created on the pages work, and so do
@@ -26,7 +25,7 @@ func TestShownCommandsWork(t *testing.T) {
 		{"another host", "", "/settings", "/forms", "http://HOST/forms"},
 	} {
 		t.Run(where.name, func(t *testing.T) {
-			w := newWorld(t, memory.New(), nil)
+			w := newWorld(t, nil)
 			host := w.embed(where.prefix, where.pages, where.api, where.say)
 			run := func(key, command string) string {
 				t.Helper()

@@ -8,8 +8,5 @@ func (h *Handler) SetSearched(n int) { h.searched = n }
 // SetNow sets the clock.
 func (h *Handler) SetNow(now func() time.Time) { h.now = now }
 
-// Escaped returns the number of bytes of a text in a page.
-func Escaped(text string) int { return escaped(text) }
-
 // Mailed waits until the mail of all replies so far was sent.
 func (h *Handler) Mailed() { h.mailing.Wait() }

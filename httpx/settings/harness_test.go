@@ -10,7 +10,6 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,39 +21,14 @@ import (
 	"github.com/formsvc/toolkit/blobstore/memblob"
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/settings"
-	"github.com/formsvc/toolkit/storage/keyring"
 	"github.com/formsvc/toolkit/storage/memory"
-	"github.com/formsvc/toolkit/storage/sqlite"
 	"github.com/formsvc/toolkit/webhook/delivery"
 )
-
-// A backend is a store that also delivers.
-type backend interface {
-	formsvc.Store
-	delivery.Queue
-	Close() error
-}
-
-// backends has the stores that the tests run on.
-var backends = map[string]func(t *testing.T) backend{
-	"memory": func(t *testing.T) backend { return memory.New() },
-	"sqlite": func(t *testing.T) backend {
-		keys, err := keyring.New(keyring.Generate())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "forms.db"), &sqlite.Options{Keyring: keys})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	},
-}
 
 // A world is pages over a store, and a browser that is signed in.
 type world struct {
 	t       *testing.T
-	store   backend
+	store   *memory.Store
 	svc     *formsvc.Service
 	account formsvc.Account
 	pages   *settings.Handler
@@ -67,33 +41,34 @@ type world struct {
 	now time.Time
 }
 
-// everywhere runs a test on every store.
-func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
+// newWorld serves pages below /admin/settings, over the memory store.
+func newWorld(t *testing.T, opts *settings.Options) *world {
 	t.Helper()
-	for name, open := range backends {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, open(t), nil)
-			w.signIn()
-			test(t, w)
-		})
-	}
-}
-
-// newWorld serves pages below /admin/settings.
-func newWorld(t *testing.T, store backend, opts *settings.Options) *world {
-	t.Helper()
-	t.Cleanup(func() { _ = store.Close() })
-	w := &world{t: t, store: store, log: new(bytes.Buffer), now: time.Now()} // the client's cookies expire by that clock
+	w := &world{t: t, store: memory.New(), log: new(bytes.Buffer), now: time.Now()} // the client's cookies expire by that clock
+	t.Cleanup(func() { _ = w.store.Close() })
 	var err error
-	w.svc, err = formsvc.New(store, &formsvc.Options{Blobs: memblob.New(), Now: w.clock})
-	if err != nil {
-		t.Fatal(err)
+	w.svc, err = formsvc.New(w.store, &formsvc.Options{Blobs: memblob.New(), Now: w.clock})
+	if err == nil {
+		w.account, err = w.svc.Accounts.Create(t.Context(), "mine")
 	}
-	if w.account, err = w.svc.Accounts.Create(t.Context(), "mine"); err != nil {
-		t.Fatal(err)
-	}
+	w.must(err)
 	w.serve(opts)
 	return w
+}
+
+// newSignedIn returns a world whose browser is signed in.
+func newSignedIn(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, nil)
+	w.signIn()
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *world) serve(opts *settings.Options) {
@@ -142,9 +117,7 @@ func (w *world) wait(d time.Duration) {
 func (w *world) link(account formsvc.ID) string {
 	w.t.Helper()
 	token, _, err := w.svc.Sessions.NewLink(context.Background(), account)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return token
 }
 
@@ -173,9 +146,7 @@ func (w *world) do(method, path string, form url.Values, edits ...func(*http.Req
 		body = strings.NewReader(form.Encode())
 	}
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.base+path, body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -183,14 +154,10 @@ func (w *world) do(method, path string, form url.Values, edits ...func(*http.Req
 		edit(r)
 	}
 	response, err := w.client.Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	defer func() { _ = response.Body.Close() }()
 	b, err := io.ReadAll(response.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	a := &answer{w: w, what: method + " " + path, status: response.StatusCode, header: response.Header, body: string(b)}
 	if a.page, err = html.Parse(strings.NewReader(a.body)); err != nil {
 		w.t.Fatal(err)
@@ -378,9 +345,7 @@ func (a *answer) linkTo(prefix string) string {
 func (w *world) campaign(title string) formsvc.Campaign {
 	w.t.Helper()
 	c, err := w.svc.Campaigns.Create(w.t.Context(), w.account.ID, formsvc.CampaignInput{Title: title})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return c
 }
 
@@ -389,18 +354,14 @@ func (w *world) response(c *formsvc.Campaign, name string, answers ...formsvc.An
 	r, err := w.svc.Responses.Create(w.t.Context(), c.Key(), formsvc.ResponseInput{
 		User: formsvc.User{Email: "ada@example.com", FirstName: name}, Answers: answers,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return r
 }
 
 func (w *world) hook(address string) formsvc.Webhook {
 	w.t.Helper()
 	h, _, err := w.svc.Webhooks.Create(w.t.Context(), w.account.ID, formsvc.WebhookInput{URL: address, Events: []formsvc.EventType{"response.created"}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return h
 }
 
@@ -411,9 +372,7 @@ func (w *world) engine() *delivery.Engine {
 		Now: w.clock, Logger: slog.New(slog.NewTextHandler(w.log, nil)), Retries: []time.Duration{time.Minute},
 		Control: func(string, string, syscall.RawConn) error { return nil }, // receivers run on this machine
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.must(err)
 	return e
 }
 

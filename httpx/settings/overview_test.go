@@ -11,77 +11,63 @@ import (
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx"
 	"github.com/formsvc/toolkit/httpx/settings"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // The used part of the quota, now and by hour.
 func TestQuotaOnOverview(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		w.get("/").is(200).says("0 of 1 000 this hour", "Nothing in the last 24 hours")
-		busy := w.submit(w.get("/keys"), "/keys", url.Values{"name": {"busy"}, "permissions": {"campaigns:read"}}).secret()
-		idle := w.submit(w.get("/keys"), "/keys", url.Values{"name": {"idle"}, "permissions": {"campaigns:read"}}).secret()
-		take := func(n int, key string) {
-			for range n {
-				w.ask("/v1/me", key)
-			}
-			if err := w.svc.Quotas.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+	w := newSignedIn(t)
+	w.get("/").is(200).says("0 of 1 000 this hour", "Nothing in the last 24 hours")
+	busy := w.submit(w.get("/keys"), "/keys", url.Values{"name": {"busy"}, "permissions": {"campaigns:read"}}).secret()
+	idle := w.submit(w.get("/keys"), "/keys", url.Values{"name": {"idle"}, "permissions": {"campaigns:read"}}).secret()
+	take := func(n int, key string) {
+		for range n {
+			w.ask("/v1/me", key)
 		}
-		take(2, busy)
-		w.wait(time.Hour)
-		take(5, busy)
-		take(3, idle)
-		w.get("/").says("5 of 1 000 this hour", "Used by the key busy").bars("2 requests", "8 requests")
-		keys, err := w.svc.Keys.List(t.Context(), w.account.ID)
-		if err != nil {
-			t.Fatal(err)
+		w.must(w.svc.Quotas.Flush(t.Context()))
+	}
+	take(2, busy)
+	w.wait(time.Hour)
+	take(5, busy)
+	take(3, idle)
+	w.get("/").says("5 of 1 000 this hour", "Used by the key busy").bars("2 requests", "8 requests")
+	keys, err := w.svc.Keys.List(t.Context(), w.account.ID)
+	w.must(err)
+	for _, k := range keys {
+		if k.Name == "busy" {
+			w.submit(w.get("/keys"), "/keys/"+string(k.ID)+"/revoke", nil).is(303)
 		}
-		for _, k := range keys {
-			if k.Name == "busy" {
-				w.submit(w.get("/keys"), "/keys/"+string(k.ID)+"/revoke", nil).is(303)
-			}
-		}
-		w.get("/").says("3 of 1 000 this hour", "Used by the key idle").bars("2 requests", "8 requests")
-		w.wait(25 * time.Hour)
-		w.signIn()
-		w.get("/").says("0 of 1 000 this hour", "Nothing in the last 24 hours")
+	}
+	w.get("/").says("3 of 1 000 this hour", "Used by the key idle").bars("2 requests", "8 requests")
+	w.wait(25 * time.Hour)
+	w.signIn()
+	w.get("/").says("0 of 1 000 this hour", "Nothing in the last 24 hours")
 
-		svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Quota: new(int)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.svc = svc
-		w.serve(nil)
-		w.signIn()
-		w.get("/").says("This server has no quota")
-	})
+	svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock, Quota: new(int)})
+	w.must(err)
+	w.svc = svc
+	w.serve(nil)
+	w.signIn()
+	w.get("/").says("This server has no quota")
 }
 
 // With a login of the host application, visitors see their own requests.
 func TestQuotaOfUsersOnOverview(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	w.embed("", "/settings", "", "/")
 	api := func(user string, n int) {
 		t.Helper()
 		for range n {
 			r, err := http.NewRequestWithContext(t.Context(), "GET", w.server.URL+"/v1/me", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w.must(err)
 			r.AddCookie(&http.Cookie{Name: "user", Value: user})
 			response, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w.must(err)
 			_ = response.Body.Close()
 			if got := response.Header.Get("RateLimit-Policy"); response.StatusCode != 200 || got != `"user";q=1000;w=3600` {
 				t.Fatalf("status %d, policy %s", response.StatusCode, got)
 			}
 		}
-		if err := w.svc.Quotas.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.must(w.svc.Quotas.Flush(t.Context()))
 	}
 	api("ada", 4)
 	api("bob", 7)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/settings"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // hostiles returns texts that would do harm if a page didn't escape them.
@@ -86,22 +85,21 @@ func (w *world) fill(texts []string) []string {
 // I4, I6: whatever the store contains, a page has the same elements as with any other text, and its policy forbids
 // everything else.
 func TestHostileTextsAreEscaped(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		for _, path := range w.fill(hostiles()) {
-			a := w.get(path).is(200)
-			for n := range a.page.Descendants() {
-				checkElement(t, path, n)
-			}
-			for name, want := range map[string]string{
-				"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
-				"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-			} {
-				if got := a.header.Get(name); got != want {
-					t.Errorf("%s: %s is %q, want %q", path, name, got, want)
-				}
+	w := newSignedIn(t)
+	for _, path := range w.fill(hostiles()) {
+		a := w.get(path).is(200)
+		for n := range a.page.Descendants() {
+			checkElement(t, path, n)
+		}
+		for name, want := range map[string]string{
+			"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
+			"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		} {
+			if got := a.header.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 			}
 		}
-	})
+	}
 }
 
 // ours lists the elements that pages consist of.
@@ -132,91 +130,85 @@ func checkElement(t *testing.T, path string, n *html.Node) {
 
 // F1: records of another account aren't found, whatever the request.
 func TestRecordsOfAnotherAccount(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		mine := w.account
-		theirs, err := w.svc.Accounts.Create(t.Context(), "theirs")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.account = theirs
-		w.signIn()
-		paths := w.fill([]string{"their own"})
-		keys, err := w.svc.Keys.List(t.Context(), theirs.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var files []string
-		pages := map[string]*answer{}
-		for _, path := range paths {
-			pages[path] = w.get(path)
-			for _, link := range pages[path].links() {
-				if strings.HasPrefix(link, "/files/") {
-					files = append(files, link)
-				}
+	w := newSignedIn(t)
+	mine := w.account
+	theirs, err := w.svc.Accounts.Create(t.Context(), "theirs")
+	w.must(err)
+	w.account = theirs
+	w.signIn()
+	paths := w.fill([]string{"their own"})
+	keys, err := w.svc.Keys.List(t.Context(), theirs.ID)
+	w.must(err)
+	var files []string
+	pages := map[string]*answer{}
+	for _, path := range paths {
+		pages[path] = w.get(path)
+		for _, link := range pages[path].links() {
+			if strings.HasPrefix(link, "/files/") {
+				files = append(files, link)
 			}
 		}
-		w.account = mine
-		w.client = newClient(t)
-		w.signIn()
-		asked := 0
-		for _, path := range append(paths, files...) {
-			a := w.get(path)
-			if strings.Count(path, "/") == 1 || path == "/webhooks/new" { // the same page of the own account
-				a.is(200).lacks("their own")
+	}
+	w.account = mine
+	w.client = newClient(t)
+	w.signIn()
+	asked := 0
+	for _, path := range append(paths, files...) {
+		a := w.get(path)
+		if strings.Count(path, "/") == 1 || path == "/webhooks/new" { // the same page of the own account
+			a.is(200).lacks("their own")
+			continue
+		}
+		a.is(404)
+		asked++
+	}
+	own := w.get("/keys").form("/keys")
+	for _, page := range pages {
+		for n := range page.page.Descendants() {
+			path, ok := strings.CutPrefix(attribute(n, "action"), "/admin/settings")
+			if n.Data != "form" || !ok || strings.Count(path, "/") < 2 || path == "/sign-in/mail" {
 				continue
 			}
-			a.is(404)
+			form := filled(n)
+			form.Set("token", own.Get("token"))
+			w.do("POST", path, form, func(r *http.Request) { r.Header.Set("Origin", w.server.URL) }).is(404)
 			asked++
 		}
-		own := w.get("/keys").form("/keys")
-		for _, page := range pages {
-			for n := range page.page.Descendants() {
-				path, ok := strings.CutPrefix(attribute(n, "action"), "/admin/settings")
-				if n.Data != "form" || !ok || strings.Count(path, "/") < 2 || path == "/sign-in/mail" {
-					continue
-				}
-				form := filled(n)
-				form.Set("token", own.Get("token"))
-				w.do("POST", path, form, func(r *http.Request) { r.Header.Set("Origin", w.server.URL) }).is(404)
-				asked++
-			}
-		}
-		w.do("POST", "/keys/"+string(keys[0].ID)+"/revoke", url.Values{"token": {own.Get("token")}}).is(404)
-		if len(files) == 0 || asked < 15 {
-			t.Errorf("only %d requests, %d files", asked, len(files))
-		}
-	})
+	}
+	w.do("POST", "/keys/"+string(keys[0].ID)+"/revoke", url.Values{"token": {own.Get("token")}}).is(404)
+	if len(files) == 0 || asked < 15 {
+		t.Errorf("only %d requests, %d files", asked, len(files))
+	}
 }
 
 // Unknown pages get 404, and without a session 401.
 func TestUnknownPagesGet404(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		const none = "018f0000-0000-7000-8000-000000000000"
-		for _, path := range []string{
-			"/x", "/keys/", "/webhooks/" + none, "/webhooks/x", "/webhooks/" + none + "/edit", "/deliveries/" + none, "/deliveries/" + none + "/body",
-			"/campaigns/" + none, "/campaigns/" + none + "/responses/" + none, "/campaigns/" + none + "/export/responses.csv", "/files/" + none, "/assets/x",
-		} {
-			w.get(path).is(404)
+	w := newSignedIn(t)
+	const none = "018f0000-0000-7000-8000-000000000000"
+	for _, path := range []string{
+		"/x", "/keys/", "/webhooks/" + none, "/webhooks/x", "/webhooks/" + none + "/edit", "/deliveries/" + none, "/deliveries/" + none + "/body",
+		"/campaigns/" + none, "/campaigns/" + none + "/responses/" + none, "/campaigns/" + none + "/export/responses.csv", "/files/" + none, "/assets/x",
+	} {
+		w.get(path).is(404)
+	}
+	w.do("PUT", "/keys", nil).is(404)
+	for _, path := range []string{"//keys", "/assets/..", "/webhooks/../keys", "/./keys", "/keys/."} { // as some proxies pass them on
+		r := httptest.NewRequest("GET", "/", nil)
+		r.URL.Path, r.RequestURI = path, path
+		recorder := httptest.NewRecorder()
+		if w.pages.ServeHTTP(recorder, r); recorder.Code != 404 || recorder.Header().Get("Content-Security-Policy") == "" {
+			t.Errorf("%s: %d %v", path, recorder.Code, recorder.Header())
 		}
-		w.do("PUT", "/keys", nil).is(404)
-		for _, path := range []string{"//keys", "/assets/..", "/webhooks/../keys", "/./keys", "/keys/."} { // as some proxies pass them on
-			r := httptest.NewRequest("GET", "/", nil)
-			r.URL.Path, r.RequestURI = path, path
-			recorder := httptest.NewRecorder()
-			if w.pages.ServeHTTP(recorder, r); recorder.Code != 404 || recorder.Header().Get("Content-Security-Policy") == "" {
-				t.Errorf("%s: %d %v", path, recorder.Code, recorder.Header())
-			}
-		}
-		w.client = newClient(t)
-		for _, path := range []string{"/", "/keys", "/webhooks/" + none, "/campaigns/" + none + "/export/responses.csv", "/files/" + none, "/failures"} {
-			w.get(path).is(401).says("Sign in")
-		}
-	})
+	}
+	w.client = newClient(t)
+	for _, path := range []string{"/", "/keys", "/webhooks/" + none, "/campaigns/" + none + "/export/responses.csv", "/files/" + none, "/failures"} {
+		w.get(path).is(401).says("Sign in")
+	}
 }
 
 // A failing store is told from a missing record.
 func TestFailures(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	w.signIn()
 	_ = w.store.Close()
 	a := w.get("/keys").is(500).says("Something went wrong", "The server's log has details under")
@@ -228,7 +220,7 @@ func TestFailures(t *testing.T) {
 
 // A link that couldn't be redeemed stays valid, so the log must not contain it.
 func TestLinksAreNotLogged(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	token := w.link(w.account.ID)
 	page := w.get("/sign-in/" + token)
 	_ = w.store.Close()
@@ -242,7 +234,7 @@ func TestLinksAreNotLogged(t *testing.T) {
 
 // Links and forms stay below the pages' path, under any prefix, and on the same host.
 func TestPrefixes(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return &settings.Visitor{AccountID: w.account.ID}, nil }})
 	for target, base := range map[string]string{
 		"/": "", "/keys": "", "/a/keys": "/a", "/a/b%2Fc/keys": "/a/b%2Fc", "//evil.example/keys": "", "/\\evil.example/keys": "", "/a//keys": "/a/",
@@ -270,7 +262,7 @@ func TestPrefixes(t *testing.T) {
 
 // The style sheet and the script are cached for good; a new version has a new address.
 func TestAssets(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	size := 0
 	for name, mediaType := range map[string]string{"settings.css": "text/css; charset=utf-8", "settings.js": "text/javascript; charset=utf-8"} {
 		a := w.get("/assets/" + name).is(200)

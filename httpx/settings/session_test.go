@@ -12,36 +12,31 @@ import (
 
 	"github.com/formsvc/toolkit/formsvc"
 	"github.com/formsvc/toolkit/httpx/settings"
-	"github.com/formsvc/toolkit/storage/memory"
 )
 
 // I2: a link works once; opening it doesn't redeem it; redeeming it begins a new session.
 func TestSignIn(t *testing.T) {
-	for name, open := range backends {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, open(t), nil)
-			w.get("/").is(401).says("Sign in", "formsvc settings-link")
-			link := "/sign-in/" + w.link(w.account.ID)
-			for range 3 { // mail scanners
-				w.get(link).is(200)
-			}
-			page := w.get(link)
-			w.cookie("formsvc_session", "an attacker's")
-			a := w.submit(page, "/sign-in", nil).is(303)
-			cookie := onlyCookie(t, a)
-			if cookie.Name != "formsvc_session" || len(cookie.Value) < 32 || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
-				cookie.Path != "/" || cookie.Secure {
-				t.Errorf("cookie %v", cookie)
-			}
-			a.leadsTo("/").is(200).says("Overview")
-			w.submit(page, "/sign-in", nil).is(401).says("has been used")
-			w.get("/").is(200)
-
-			w.signIn() // signing in again ends the session before
-			w.cookie("formsvc_session", cookie.Value)
-			w.get("/").is(401)
-		})
+	w := newWorld(t, nil)
+	w.get("/").is(401).says("Sign in", "formsvc settings-link")
+	link := "/sign-in/" + w.link(w.account.ID)
+	for range 3 { // mail scanners
+		w.get(link).is(200)
 	}
+	page := w.get(link)
+	w.cookie("formsvc_session", "an attacker's")
+	a := w.submit(page, "/sign-in", nil).is(303)
+	cookie := onlyCookie(t, a)
+	if cookie.Name != "formsvc_session" || len(cookie.Value) < 32 || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
+		cookie.Path != "/" || cookie.Secure {
+		t.Errorf("cookie %v", cookie)
+	}
+	a.leadsTo("/").is(200).says("Overview")
+	w.submit(page, "/sign-in", nil).is(401).says("has been used")
+	w.get("/").is(200)
+
+	w.signIn() // signing in again ends the session before
+	w.cookie("formsvc_session", cookie.Value)
+	w.get("/").is(401)
 }
 
 func onlyCookie(t *testing.T, a *answer) *http.Cookie {
@@ -60,7 +55,7 @@ func (w *world) cookie(name, value string) {
 }
 
 func TestInvalidLinksAreRefused(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	page := w.get("/sign-in/" + w.link(w.account.ID))
 	w.wait(15*time.Minute + time.Second)
 	w.submit(page, "/sign-in", nil).is(401).says("older than 15 minutes")
@@ -71,95 +66,89 @@ func TestInvalidLinksAreRefused(t *testing.T) {
 
 // I3: signing out ends the session on every node, for every copy of the cookie.
 func TestSignOut(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		u, _ := url.Parse(w.base + "/")
-		first := w.client.Jar.Cookies(u)[0].Value
-		stolen := func(value string) int {
-			svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock}) // another node
-			if err != nil {
-				t.Fatal(err)
-			}
-			pages, err := settings.New(svc, "/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := httptest.NewRequest("GET", "/", nil)
-			r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: value})
-			recorder := httptest.NewRecorder()
-			pages.ServeHTTP(recorder, r)
-			return recorder.Code
-		}
-		if stolen(first) != 200 {
-			t.Error("another node doesn't know the session")
-		}
-		a := w.submit(w.get("/"), "/sign-out", nil).is(303)
-		if c := onlyCookie(t, a); c.MaxAge >= 0 || c.Value != "" {
-			t.Errorf("cookie %v", c)
-		}
-		a.leadsTo("/sign-in").is(200)
-		w.get("/").is(401)
-		if stolen(first) != 401 {
-			t.Error("another node still knows the session")
-		}
+	w := newSignedIn(t)
+	u, _ := url.Parse(w.base + "/")
+	first := w.client.Jar.Cookies(u)[0].Value
+	stolen := func(value string) int {
+		svc, err := formsvc.New(w.store, &formsvc.Options{Now: w.clock}) // another node
+		w.must(err)
+		pages, err := settings.New(svc, "/", nil)
+		w.must(err)
+		r := httptest.NewRequest("GET", "/", nil)
+		r.AddCookie(&http.Cookie{Name: "formsvc_session", Value: value})
+		recorder := httptest.NewRecorder()
+		pages.ServeHTTP(recorder, r)
+		return recorder.Code
+	}
+	if stolen(first) != 200 {
+		t.Error("another node doesn't know the session")
+	}
+	a := w.submit(w.get("/"), "/sign-out", nil).is(303)
+	if c := onlyCookie(t, a); c.MaxAge >= 0 || c.Value != "" {
+		t.Errorf("cookie %v", c)
+	}
+	a.leadsTo("/sign-in").is(200)
+	w.get("/").is(401)
+	if stolen(first) != 401 {
+		t.Error("another node still knows the session")
+	}
 
-		w.signIn()
-		second := w.client.Jar.Cookies(u)[0].Value
-		w.client = newClient(t)
-		w.signIn()
-		w.submit(w.get("/"), "/sign-out", url.Values{"everywhere": {"1"}}).is(303)
-		if stolen(second) != 401 {
-			t.Error("a session is left")
-		}
+	w.signIn()
+	second := w.client.Jar.Cookies(u)[0].Value
+	w.client = newClient(t)
+	w.signIn()
+	w.submit(w.get("/"), "/sign-out", url.Values{"everywhere": {"1"}}).is(303)
+	if stolen(second) != 401 {
+		t.Error("a session is left")
+	}
 
-		w.signIn()
-		w.wait(12*time.Hour - time.Minute)
-		w.get("/").is(200)
-		w.wait(time.Minute)
-		w.get("/").is(401)
-	})
+	w.signIn()
+	w.wait(12*time.Hour - time.Minute)
+	w.get("/").is(200)
+	w.wait(time.Minute)
+	w.get("/").is(401)
 }
 
 // I1: only forms of our own pages are accepted.
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
-	everywhere(t, func(t *testing.T, w *world) {
-		page := w.get("/keys")
-		fields := url.Values{"name": {"forged"}, "permissions": {"campaigns:read"}}
-		origin := func(value string) func(*http.Request) {
-			return func(r *http.Request) { r.Header.Set("Origin", value) }
-		}
-		fetch := func(value string) func(*http.Request) {
-			return func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", value) }
-		}
-		form := page.form("/keys")
-		for name, values := range fields {
-			form[name] = values
-		}
-		for _, edit := range []func(*http.Request){
-			origin("https://evil.example"), origin("null"), origin("http://sub.127.0.0.1"), fetch("cross-site"), fetch("same-site"),
-		} {
-			w.do("POST", "/keys", form, edit).is(403).says("another site")
-		}
-		for _, token := range [][]string{nil, {""}, {"x"}, {form.Get("token") + "x"}} {
-			w.submit(page, "/keys", url.Values{"name": {"forged"}, "token": token}).is(403).says("expired")
-		}
-		if keys, err := w.svc.Keys.List(t.Context(), w.account.ID); err != nil || len(keys) != 0 {
-			t.Errorf("%d keys, %v", len(keys), err)
-		}
-		w.submit(page, "/keys", fields).is(200)
+	w := newSignedIn(t)
+	page := w.get("/keys")
+	fields := url.Values{"name": {"forged"}, "permissions": {"campaigns:read"}}
+	origin := func(value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Origin", value) }
+	}
+	fetch := func(value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", value) }
+	}
+	form := page.form("/keys")
+	for name, values := range fields {
+		form[name] = values
+	}
+	for _, edit := range []func(*http.Request){
+		origin("https://evil.example"), origin("null"), origin("http://sub.127.0.0.1"), fetch("cross-site"), fetch("same-site"),
+	} {
+		w.do("POST", "/keys", form, edit).is(403).says("another site")
+	}
+	for _, token := range [][]string{nil, {""}, {"x"}, {form.Get("token") + "x"}} {
+		w.submit(page, "/keys", url.Values{"name": {"forged"}, "token": token}).is(403).says("expired")
+	}
+	if keys, err := w.svc.Keys.List(t.Context(), w.account.ID); err != nil || len(keys) != 0 {
+		t.Errorf("%d keys, %v", len(keys), err)
+	}
+	w.submit(page, "/keys", fields).is(200)
 
-		// The token belongs to the session.
-		w.client = newClient(t)
-		w.signIn()
-		w.submit(page, "/keys", fields).is(403)
-		w.do("POST", "/keys", url.Values{"name": {strings.Repeat("x", 300_000)}}, origin(w.server.URL)).is(400)
-		w.submit(w.get("/keys"), "/keys", url.Values{"name": {"a\x00"}}).is(400)
-		w.submit(w.get("/keys"), "/keys", url.Values{"name": {"a\xff"}}).is(400)
-	})
+	// The token belongs to the session.
+	w.client = newClient(t)
+	w.signIn()
+	w.submit(page, "/keys", fields).is(403)
+	w.do("POST", "/keys", url.Values{"name": {strings.Repeat("x", 300_000)}}, origin(w.server.URL)).is(400)
+	w.submit(w.get("/keys"), "/keys", url.Values{"name": {"a\x00"}}).is(400)
+	w.submit(w.get("/keys"), "/keys", url.Values{"name": {"a\xff"}}).is(400)
 }
 
 // A form without a session has no effect.
 func TestFormsWithoutASessionDoNothing(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	w.signIn()
 	page := w.get("/keys")
 	w.submit(w.get("/"), "/sign-out", nil)
@@ -171,7 +160,7 @@ func TestFormsWithoutASessionDoNothing(t *testing.T) {
 
 // Over TLS the cookie is for this host and TLS alone.
 func TestCookieOnTLS(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	for what, serve := range map[string]func(r *http.Request){
 		"TLS itself": func(*http.Request) {},
 		"a proxy":    func(r *http.Request) { r.TLS = nil },
@@ -181,9 +170,7 @@ func TestCookieOnTLS(t *testing.T) {
 			opts.BaseURL = "https://forms.example.com/settings/"
 		}
 		pages, err := settings.New(w.svc, "/", opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.must(err)
 		form := url.Values{"link": {w.link(w.account.ID)}}
 		r := httptest.NewRequest("POST", "https://forms.example.com/sign-in", strings.NewReader(form.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -207,7 +194,7 @@ func TestCookieOnTLS(t *testing.T) {
 
 // The host application decides who is signed in.
 func TestAuthenticate(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	var failure error
 	who := &settings.Visitor{AccountID: w.account.ID, Name: "Grace"}
 	w.serve(&settings.Options{Authenticate: func(*http.Request) (*settings.Visitor, error) { return who, failure }})
@@ -232,7 +219,7 @@ func TestAuthenticate(t *testing.T) {
 
 // Links are mailed to the contact of an account, and the reply doesn't reveal whether the account exists.
 func TestMailedLinks(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	type mail struct {
 		to, link string
 		until    time.Time
@@ -280,7 +267,7 @@ func TestMailedLinks(t *testing.T) {
 
 // The reply doesn't wait for the mail, so its time is the same for known and unknown addresses.
 func TestReplyComesBeforeTheMail(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	if _, err := w.svc.Accounts.SetContact(t.Context(), w.account.ID, "ops@example.com"); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +286,7 @@ func TestReplyComesBeforeTheMail(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	send := func(context.Context, string, string, time.Time) error { return nil }
 	nobody := func(*http.Request) (*settings.Visitor, error) { return nil, formsvc.ErrUnauthenticated }
 	for _, o := range []settings.Options{

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/formsvc/toolkit/storage/memory"
 	"github.com/formsvc/toolkit/webhook"
 )
 
@@ -44,7 +43,7 @@ def receive():
 
 // The snippets on the pages, put into receivers, accept signed bodies and nothing else.
 func TestSnippets(t *testing.T) {
-	w := newWorld(t, memory.New(), nil)
+	w := newWorld(t, nil)
 	w.signIn()
 	page := w.submit(w.get("/webhooks/new"), "/webhooks", url.Values{"url": {"https://example.com/"}}).is(200)
 	const secret, body = "whsec_5f1c0b9e4d7a42d3-ü", `{"event":"response.created","note":"Übermut"}`

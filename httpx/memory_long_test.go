@@ -1,0 +1,288 @@
+//go:build long
+
+package httpx_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/formsvc/toolkit/blobstore"
+	"github.com/formsvc/toolkit/blobstore/memblob"
+	"github.com/formsvc/toolkit/formsvc"
+	"github.com/formsvc/toolkit/storage/postgres"
+	"github.com/formsvc/toolkit/storage/postgres/postgrestest"
+	"github.com/formsvc/toolkit/storage/sqlite"
+)
+
+// zeros is a blob store in which every blob has the largest allowed size and consists of zeros, except the marker.
+type zeros struct{ blobstore.Store }
+
+func (s zeros) Put(ctx context.Context, key string, r io.Reader) (int64, error) {
+	if key == formsvc.MarkerKey {
+		return s.Store.Put(ctx, key, r)
+	}
+	return io.CopyBuffer(struct{ io.Writer }{io.Discard}, r, make([]byte, 256<<10))
+}
+
+func (s zeros) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, blobstore.Info, error) {
+	if key == formsvc.MarkerKey {
+		return s.Store.Open(ctx, key, offset, length)
+	}
+	if length < 0 {
+		length = formsvc.DefaultMaxFile - offset
+	}
+	return io.NopCloser(io.LimitReader(nothing{}, length)), blobstore.Info{Size: formsvc.DefaultMaxFile}, nil
+}
+
+// nothing is an endless reader of zeros.
+type nothing struct{}
+
+func (nothing) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// A counter is a ResponseWriter that counts bytes and lines and drops them. It calls pause before each write unless that is nil.
+type counter struct {
+	header      http.Header
+	status      int
+	bytes       int64
+	lines, call int
+	pause       func()
+}
+
+func (d *counter) Header() http.Header    { return d.header }
+func (d *counter) WriteHeader(status int) { d.status = status }
+func (d *counter) Write(p []byte) (int, error) {
+	if d.call++; d.pause != nil && d.call%500 == 1 {
+		d.pause()
+	}
+	d.bytes += int64(len(p))
+	d.lines += bytes.Count(p, []byte("\n"))
+	return len(p), nil
+}
+
+// allocated sends a request and returns how many bytes it allocated.
+func (w *world) allocated(r *http.Request) (*counter, uint64) {
+	var before, after runtime.MemStats
+	d := &counter{header: http.Header{}}
+	runtime.ReadMemStats(&before)
+	w.bare.ServeHTTP(d, r) // without the contract check, which allocates too
+	runtime.ReadMemStats(&after)
+	return d, after.TotalAlloc - before.TotalAlloc
+}
+
+// largeFiles returns a world whose blobs have the largest allowed size.
+func largeFiles(tb testing.TB) *world {
+	tb.Helper()
+	w := newWorld(tb, nil)
+	w.use(w.store, nil, func(o *formsvc.Options) { o.Blobs, o.MaxFile = zeros{memblob.New()}, 0 })
+	return w
+}
+
+// largeBody sends zeros, with text before and after them.
+func largeBody(r *http.Request, before, after string) {
+	r.Body = io.NopCloser(io.MultiReader(
+		strings.NewReader(before), io.LimitReader(nothing{}, formsvc.DefaultMaxFile), strings.NewReader(after)))
+	r.ContentLength = int64(len(before)) + formsvc.DefaultMaxFile + int64(len(after))
+}
+
+// Memory stays flat whatever the size of a file.
+func TestMemoryOfLargeFiles(t *testing.T) {
+	const bound = 4 << 20
+	w := largeFiles(t)
+	list := w.uploads()
+	before, after, _ := strings.Cut(formOf(filePart("CONTENT")), "CONTENT")
+	raw, form := w.request("POST", list, ""), w.request("POST", list, "", asForm)
+	largeBody(raw, "", "")
+	largeBody(form, before, after)
+	for what, r := range map[string]*http.Request{"raw": raw, "form": form} {
+		if d, n := w.allocated(r); d.status != 201 || n > bound {
+			t.Errorf("%s: status %d, %d bytes allocated", what, d.status, n)
+		}
+	}
+	ids, _ := w.page(list)
+	if d, n := w.allocated(w.request("GET", "/v1/files/"+ids[0], "")); d.status != 200 || d.bytes != formsvc.DefaultMaxFile || n > bound {
+		t.Errorf("download: status %d, %d bytes, %d allocated", d.status, d.bytes, n)
+	}
+}
+
+// G4: hostile forms take no more memory than the buffers of any upload.
+func TestMemoryOfHostileForms(t *testing.T) {
+	const bound = 512 << 10
+	w := newWorld(t, nil)
+	list := w.uploads()
+	for what, body := range map[string]string{
+		"many parts":        strings.Repeat("--"+boundary+"\r\n"+part("module", "x")+"\r\n", 10_001),
+		"many unknown":      strings.Repeat("--"+boundary+"\r\n"+part("x", "x")+"\r\n", 10_001),
+		"many headers":      "--" + boundary + "\r\n" + strings.Repeat("X: x\r\n", 100_000),
+		"names of headers":  "--" + boundary + "\r\n" + strings.Repeat(strings.Repeat("x", 100)+": x\r\n", 9_000),
+		"long name":         formOf(part(strings.Repeat("x", 900_000), "x")),
+		"long header":       "--" + boundary + "\r\nX: " + strings.Repeat("x", 900_000),
+		"folded header":     "--" + boundary + "\r\nX: x\r\n" + strings.Repeat(" x\r\n", 200_000),
+		"preamble":          strings.Repeat("x\r\n", 300_000),
+		"line":              strings.Repeat("x", 900_000),
+		"epilogue":          formOf(filePart("x")) + strings.Repeat("x", 900_000),
+		"module":            formOf(part("module", strings.Repeat("x", 900_000)), filePart("x")),
+		"module after":      formOf(filePart("x"), part("module", strings.Repeat("x", 900_000))),
+		"parameters":        formOf(`Content-Disposition: form-data; name=file` + strings.Repeat(";a=b", 200_000) + "\r\n\r\nx"),
+		"pieces of a name":  formOf(`Content-Disposition: form-data; name=file; filename*9999=x` + strings.Repeat("x", 10_000) + "\r\n\r\nx"),
+		"almost boundaries": strings.Repeat("--"+boundary+"x\r\n", 50_000),
+	} {
+		r := w.request("POST", list, body, asForm)
+		if d, n := w.allocated(r); d.status < 400 || d.status > 422 && what != "pieces of a name" || n > bound {
+			t.Errorf("%s: status %d, %d bytes allocated", what, d.status, n)
+		}
+	}
+}
+
+// V2, A9: small or deeply nested elements of a body must not take much memory. The limit is that of encoding/json into any, on which
+// the reliability goals are based.
+func TestMemoryOfHostileBodies(t *testing.T) {
+	w := newWorld(t, nil)
+	var headers strings.Builder
+	for i := range 1 << 20 / 8 {
+		fmt.Fprintf(&headers, `"%x":"",`, i)
+	}
+	for name, body := range map[string]string{
+		"modules":  `{"title":"x","modules":[` + strings.Repeat("{},", 1<<20/3),
+		"options":  `{"title":"x","modules":[{"options":[` + strings.Repeat(`"",`, 1<<20/3),
+		"metadata": `{"title":"x","metadata":{` + strings.Repeat(`"":"",`, 1<<20/6),
+		"unknown":  `{"x":[` + strings.Repeat("{},", 1<<20/3),
+		"arrays":   `{"x":[` + strings.Repeat("[],", 1<<20/3),
+		"depth":    `{"x":` + strings.Repeat("[", 1<<20),
+		"faults":   `{"title":"x","modules":[{"options":[` + strings.Repeat("1,", 1<<20/2),
+		"one key":  `{"` + strings.Repeat("k", 1<<20) + `":1}`,
+		"one text": `{"title":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"events":   `{"events":[` + strings.Repeat(`"",`, 1<<20/3),
+		"numbers":  `{"events":[` + strings.Repeat("1,", 1<<20/2),
+		"headers":  `{"headers":{` + headers.String(),
+	} {
+		path := "/v1/campaigns"
+		if strings.HasPrefix(body, `{"events"`) || strings.HasPrefix(body, `{"headers"`) {
+			path = "/v1/webhooks"
+		}
+		if d, n := w.allocated(w.request("POST", path, body)); d.status < 400 || d.status > 422 || n > 45<<20 {
+			t.Errorf("%s: status %d, 1 MiB allocates %d KiB", name, d.status, n>>10)
+		}
+	}
+}
+
+// B9: a large export. Memory stays flat, and while its client doesn't read no transaction is open.
+func TestLargeExports(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "forms.db")
+		store, err := sqlite.Open(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		db := openDatabase(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(1000)")
+		largeExports(t, store, func() {
+			// The log can't be emptied while a transaction reads from it.
+			var busy, frames, moved int
+			if err := db.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err != nil || busy != 0 {
+				t.Errorf("checkpoint while the client doesn't read: busy %d, %v", busy, err)
+			}
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		dsn := postgrestest.DSN(t) + "&application_name=large_exports" // other tests use the server meanwhile
+		store, err := postgres.Open(t.Context(), dsn, &postgres.Options{MaxConns: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		db := openDatabase(t, "pgx", dsn)
+		largeExports(t, store, func() {
+			var conns, open int
+			if err := db.QueryRowContext(t.Context(), `SELECT count(*), count(xact_start) FROM pg_stat_activity
+				WHERE application_name = 'large_exports' AND pid <> pg_backend_pid()`).Scan(&conns, &open); err != nil || conns == 0 || open != 0 {
+				t.Errorf("%d connections with %d transactions while the client doesn't read, %v", conns, open, err)
+			}
+		})
+	})
+}
+
+func openDatabase(t *testing.T, driver, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// largeExports exports 200 MB, several times the limit of memory, and calls look while the client doesn't read.
+func largeExports(t *testing.T, store formsvc.Store, look func()) {
+	t.Helper()
+	const rows, limit = 25_000, 64 << 20
+	w := newWorldOn(t, store, nil)
+	w.clock = time.Now
+	campaign := w.campaign(plainCampaign)
+	body := answers(`{"text":{"value":["` + strings.Repeat("0", 8_000) + `"]}}`)
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			for range rows / 50 {
+				d := &counter{header: http.Header{}}
+				if w.bare.ServeHTTP(d, w.request("POST", campaign+"/responses", body)); d.status != 201 {
+					t.Errorf("status %d", d.status)
+				}
+			}
+		})
+	}
+	group.Wait()
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // so that garbage doesn't count
+	for kind, header := range map[string]int{".ndjson": 0, ".csv": 1, ".ndjson?order=asc&status=pending": 0} {
+		looked, peak := 0, watchMemory()
+		d := &counter{header: http.Header{}, pause: func() { looked++; look() }}
+		w.bare.ServeHTTP(d, w.request("GET", campaign+"/responses"+kind, ""))
+		if added := peak(); d.lines-header != rows || added > limit || looked < 3 {
+			t.Errorf("%s: %d lines, want %d; %d MiB of memory added, want at most %d; looked %d times", kind, d.lines, rows, added>>20, limit>>20, looked)
+		}
+	}
+}
+
+// watchMemory returns a function that ends the measurement. It returns by how many bytes the heap and the stacks grew at most.
+func watchMemory() (peak func() int64) {
+	runtime.GC()
+	used := func() int64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		metrics.Read(sample)
+		return int64(sample[0].Value.Uint64() + sample[1].Value.Uint64())
+	}
+	first := used()
+	most := first
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			most = max(most, used())
+			select {
+			case <-done:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	})
+	return func() int64 {
+		close(done)
+		watch.Wait()
+		return most - first
+	}
+}
